@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/str.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "base/mem.h"
+
+int str_cmp(str a, str b)
+{
+    size_t common = a.len < b.len ? a.len : b.len;
+    int order = common ? memcmp(a.ptr, b.ptr, common) : 0;
+    if (order != 0)
+        return order;
+    return (a.len > b.len) - (a.len < b.len);
+}
+
+bool str_starts(str text, str prefix)
+{
+    return text.len >= prefix.len && str_eq((str){text.ptr, prefix.len}, prefix);
+}
+
+bool str_ends(str text, str suffix)
+{
+    return text.len >= suffix.len &&
+           str_eq((str){text.ptr + (text.len - suffix.len), suffix.len}, suffix);
+}
+
+size_t str_find(str text, str needle)
+{
+    if (needle.len == 0)
+        return 0;
+    if (needle.len > text.len)
+        return SIZE_MAX;
+    const char *found = memmem(text.ptr, text.len, needle.ptr, needle.len);
+    return found ? (size_t)(found - text.ptr) : SIZE_MAX;
+}
+
+str str_part(str text, size_t from, size_t len)
+{
+    if (from > text.len)
+        from = text.len;
+    size_t rest = text.len - from;
+    return (str){text.ptr + from, len < rest ? len : rest};
+}
+
+static bool is_blank(char c)
+{
+    return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+}
+
+str str_trim(str text)
+{
+    while (text.len > 0 && is_blank(text.ptr[0])) {
+        text.ptr++;
+        text.len--;
+    }
+    while (text.len > 0 && is_blank(text.ptr[text.len - 1]))
+        text.len--;
+    return text;
+}
+
+str str_cut(str *text, char separator)
+{
+    const char *found = text->len ? memchr(text->ptr, separator, text->len) : NULL;
+    if (!found) {
+        str all = *text;
+        *text = (str){NULL, 0};
+        return all;
+    }
+    str head = {text->ptr, (size_t)(found - text->ptr)};
+    *text = (str){found + 1, text->len - head.len - 1};
+    return head;
+}
+
+/* Length of the valid sequence at the start of text, 0 if there is none. */
+static size_t utf8_sequence(str text)
+{
+    const unsigned char *p = (const unsigned char *)text.ptr;
+    if (p[0] < 0x80)
+        return 1;
+    size_t length = p[0] >= 0xF0 ? 4 : p[0] >= 0xE0 ? 3 : 2;
+    if (p[0] < 0xC2 || p[0] > 0xF4 || text.len < length)
+        return 0;
+    unsigned char low = 0x80;
+    unsigned char high = 0xBF;
+    if (p[0] == 0xE0)
+        low = 0xA0;
+    else if (p[0] == 0xED)
+        high = 0x9F;
+    else if (p[0] == 0xF0)
+        low = 0x90;
+    else if (p[0] == 0xF4)
+        high = 0x8F;
+    if (p[1] < low || p[1] > high)
+        return 0;
+    for (size_t i = 2; i < length; i++)
+        if ((p[i] & 0xC0) != 0x80)
+            return 0;
+    return length;
+}
+
+bool str_utf8(str text)
+{
+    while (text.len > 0) {
+        size_t length = utf8_sequence(text);
+        if (length == 0)
+            return false;
+        text.ptr += length;
+        text.len -= length;
+    }
+    return true;
+}
+
+uint32_t str_utf8_next(str text, size_t *at)
+{
+    const unsigned char *p = (const unsigned char *)text.ptr + *at;
+    if (p[0] < 0x80) {
+        *at += 1;
+        return p[0];
+    }
+    if (p[0] < 0xE0) {
+        *at += 2;
+        return ((uint32_t)(p[0] & 0x1F) << 6) | (p[1] & 0x3Fu);
+    }
+    if (p[0] < 0xF0) {
+        *at += 3;
+        return ((uint32_t)(p[0] & 0x0F) << 12) | ((uint32_t)(p[1] & 0x3F) << 6) | (p[2] & 0x3Fu);
+    }
+    *at += 4;
+    return ((uint32_t)(p[0] & 0x07) << 18) | ((uint32_t)(p[1] & 0x3F) << 12) |
+           ((uint32_t)(p[2] & 0x3F) << 6) | (p[3] & 0x3Fu);
+}
+
+size_t str_utf8_put(uint32_t code_point, char out[4])
+{
+    if (code_point < 0x80) {
+        out[0] = (char)code_point;
+        return 1;
+    }
+    if (code_point < 0x800) {
+        out[0] = (char)(0xC0 | (code_point >> 6));
+        out[1] = (char)(0x80 | (code_point & 0x3F));
+        return 2;
+    }
+    if (code_point < 0x10000) {
+        out[0] = (char)(0xE0 | (code_point >> 12));
+        out[1] = (char)(0x80 | ((code_point >> 6) & 0x3F));
+        out[2] = (char)(0x80 | (code_point & 0x3F));
+        return 3;
+    }
+    out[0] = (char)(0xF0 | (code_point >> 18));
+    out[1] = (char)(0x80 | ((code_point >> 12) & 0x3F));
+    out[2] = (char)(0x80 | ((code_point >> 6) & 0x3F));
+    out[3] = (char)(0x80 | (code_point & 0x3F));
+    return 4;
+}
+
+/* Makes room for "more" bytes and a terminator behind them. */
+static bool buf_room(buf *b, size_t more)
+{
+    if (b->failed)
+        return false;
+    if (more > b->max || b->len > b->max - more) {
+        b->failed = true;
+        return false;
+    }
+    size_t need = b->len + more + 1;
+    if (need <= b->cap)
+        return true;
+    size_t cap = b->cap ? b->cap * 2 : 64;
+    if (cap < need)
+        cap = need;
+    char *moved = mem_realloc(b->ptr, cap);
+    if (!moved) {
+        b->failed = true;
+        return false;
+    }
+    b->ptr = moved;
+    b->cap = cap;
+    return true;
+}
+
+void buf_add(buf *b, str text)
+{
+    if (!buf_room(b, text.len))
+        return;
+    if (text.len > 0)
+        memcpy(b->ptr + b->len, text.ptr, text.len);
+    b->len += text.len;
+    b->ptr[b->len] = '\0';
+}
+
+void buf_addc(buf *b, char c)
+{
+    buf_add(b, (str){&c, 1});
+}
+
+void buf_addz(buf *b, const char *zero_terminated)
+{
+    buf_add(b, str_of(zero_terminated));
+}
+
+void buf_addf(buf *b, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    va_list again;
+    va_copy(again, args);
+    int length = vsnprintf(NULL, 0, format, args);
+    va_end(args);
+    if (length < 0)
+        b->failed = true;
+    else if (buf_room(b, (size_t)length)) {
+        vsnprintf(b->ptr + b->len, (size_t)length + 1, format, again);
+        b->len += (size_t)length;
+    }
+    va_end(again);
+}
+
+static void add_json_escape(buf *b, unsigned char c)
+{
+    switch (c) {
+    case '"': buf_addz(b, "\\\""); break;
+    case '\\': buf_addz(b, "\\\\"); break;
+    case '\n': buf_addz(b, "\\n"); break;
+    case '\r': buf_addz(b, "\\r"); break;
+    case '\t': buf_addz(b, "\\t"); break;
+    default: buf_addf(b, "\\u%04x", c); break;
+    }
+}
+
+void buf_add_json(buf *b, str text)
+{
+    buf_addc(b, '"');
+    size_t plain = 0;
+    size_t at = 0;
+    while (at < text.len) {
+        unsigned char c = (unsigned char)text.ptr[at];
+        size_t length = utf8_sequence((str){text.ptr + at, text.len - at});
+        if (length > 0 && c >= 0x20 && c != '"' && c != '\\') {
+            at += length;
+            continue;
+        }
+        buf_add(b, (str){text.ptr + plain, at - plain});
+        if (length == 0)
+            buf_addz(b, "\xEF\xBF\xBD");
+        else
+            add_json_escape(b, c);
+        at++;
+        plain = at;
+    }
+    if (at > plain)
+        buf_add(b, (str){text.ptr + plain, at - plain});
+    buf_addc(b, '"');
+}
+
+void buf_clear(buf *b)
+{
+    b->len = 0;
+    b->failed = false;
+}
+
+void buf_done(buf *b)
+{
+    b->ptr = mem_free(b->ptr);
+    b->len = 0;
+    b->cap = 0;
+}
