@@ -1,0 +1,711 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/cohort.h"
+
+#include <assert.h>
+
+#include "base/mem.h"
+#include "base/num.h"
+#include "engine/cohort_internal.h"
+
+#define QUEUE_SLACK 16u
+
+cohort *cohort_new(void)
+{
+    return mem_zalloc(sizeof(cohort));
+}
+
+cohort *cohort_free(cohort *c)
+{
+    if (!c)
+        return NULL;
+    for (size_t i = 0; i < c->compartments.len; i++) {
+        vec_done(&c->compartments.at[i].batch);
+        vec_done(&c->compartments.at[i].queue);
+        vec_done(&c->compartments.at[i].retries);
+    }
+    vec_done(&c->compartments);
+    vec_done(&c->members);
+    vec_done(&c->order);
+    vec_done(&c->unassigned);
+    return mem_free(c);
+}
+
+/* ---- counting ---- */
+
+int64_t compartment_ceiling(const compartment *p, int64_t members)
+{
+    if (p->removed)
+        return 0;
+    int64_t ceiling = p->rule.percent ? num_percent(members, p->rule.budget) : p->rule.budget;
+    /* The legacy budget reads 0 as one at a time, and 0 percent of many is 1 anyway. */
+    return p->rule.initial_is_ceiling && ceiling == 0 && members > 0 ? 1 : ceiling;
+}
+
+static bool entry_holds(const cohort *c, const entry *e)
+{
+    if (e->state == MEMBER_IN_FLIGHT)
+        return true;
+    return e->state == MEMBER_FAILED && (e->in_batch || e->held || c->failed_hold_budget);
+}
+
+void entry_count(cohort *c, const entry *e, int64_t sign)
+{
+    if (e->state == MEMBER_ABSENT || e->compartment == COMPARTMENT_NONE)
+        return;
+    compartment *p = &c->compartments.at[e->compartment];
+    p->matched += sign;
+    p->done += e->state == MEMBER_DONE ? sign : 0;
+    p->startable += e->state == MEMBER_STARTABLE ? sign : 0;
+    p->in_flight += e->state == MEMBER_IN_FLIGHT ? sign : 0;
+    p->holders += entry_holds(c, e) ? sign : 0;
+    if (p->holders > p->peak)
+        p->peak = p->holders;
+}
+
+bool entry_before(const entry *a, const entry *b)
+{
+    if (a->created_ms != b->created_ms)
+        return a->created_ms < b->created_ms;
+    return str_cmp(a->name, b->name) < 0;
+}
+
+/* ---- the two queues ---- */
+
+static bool member_before(const cohort *c, member_id a, member_id b)
+{
+    return entry_before(&c->members.at[a], &c->members.at[b]);
+}
+
+static void queue_down(const cohort *c, member_id *at, size_t len, size_t i)
+{
+    for (;;) {
+        size_t child = 2 * i + 1;
+        if (child >= len)
+            return;
+        if (child + 1 < len && member_before(c, at[child + 1], at[child]))
+            child++;
+        if (!member_before(c, at[child], at[i]))
+            return;
+        member_id swap = at[i];
+        at[i] = at[child];
+        at[child] = swap;
+        i = child;
+    }
+}
+
+/* Keeps each member that still qualifies once. */
+static void queue_compact(cohort *c, compartment *p, uint32_t index)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < p->queue.len; i++) {
+        entry *e = &c->members.at[p->queue.at[i]];
+        if (e->state != MEMBER_STARTABLE || e->compartment != index || e->marked)
+            continue;
+        e->marked = true;
+        p->queue.at[kept++] = p->queue.at[i];
+    }
+    p->queue.len = kept;
+    for (size_t i = 0; i < kept; i++)
+        c->members.at[p->queue.at[i]].marked = false;
+    for (size_t i = kept / 2; i-- > 0;)
+        queue_down(c, p->queue.at, kept, i);
+}
+
+static bool queue_push(cohort *c, uint32_t index, member_id m)
+{
+    compartment *p = &c->compartments.at[index];
+    if (p->queue.len > 2 * (size_t)p->startable + QUEUE_SLACK)
+        queue_compact(c, p, index);
+    if (!vec_push(&p->queue, m))
+        return false;
+    size_t i = p->queue.len - 1;
+    while (i > 0 && member_before(c, m, p->queue.at[(i - 1) / 2])) {
+        p->queue.at[i] = p->queue.at[(i - 1) / 2];
+        i = (i - 1) / 2;
+    }
+    p->queue.at[i] = m;
+    return true;
+}
+
+/* Takes the first startable member out of the queue; there is one. */
+static member_id queue_pop(cohort *c, uint32_t index)
+{
+    compartment *p = &c->compartments.at[index];
+    for (;;) {
+        assert(p->queue.len > 0);
+        member_id m = p->queue.at[0];
+        p->queue.at[0] = p->queue.at[--p->queue.len];
+        queue_down(c, p->queue.at, p->queue.len, 0);
+        const entry *e = &c->members.at[m];
+        if (e->state == MEMBER_STARTABLE && e->compartment == index)
+            return m;
+    }
+}
+
+static bool due_before(const cohort *c, due a, due b)
+{
+    return a.ms != b.ms ? a.ms < b.ms : member_before(c, a.member, b.member);
+}
+
+static void retries_down(const cohort *c, due *at, size_t len, size_t i)
+{
+    for (;;) {
+        size_t child = 2 * i + 1;
+        if (child >= len)
+            return;
+        if (child + 1 < len && due_before(c, at[child + 1], at[child]))
+            child++;
+        if (!due_before(c, at[child], at[i]))
+            return;
+        due swap = at[i];
+        at[i] = at[child];
+        at[child] = swap;
+        i = child;
+    }
+}
+
+static bool retry_valid(const cohort *c, uint32_t index, due d)
+{
+    const entry *e = &c->members.at[d.member];
+    return e->state == MEMBER_FAILED && e->compartment == index && e->retry_ms == d.ms && !e->in_batch;
+}
+
+static void retries_drop_first(const cohort *c, compartment *p)
+{
+    p->retries.at[0] = p->retries.at[--p->retries.len];
+    retries_down(c, p->retries.at, p->retries.len, 0);
+}
+
+/* The earliest retry that still stands; false if there is none. */
+static bool retries_first(cohort *c, uint32_t index, due *ret)
+{
+    compartment *p = &c->compartments.at[index];
+    while (p->retries.len > 0 && !retry_valid(c, index, p->retries.at[0]))
+        retries_drop_first(c, p);
+    if (p->retries.len == 0)
+        return false;
+    *ret = p->retries.at[0];
+    return true;
+}
+
+static bool retries_push(cohort *c, uint32_t index, due d)
+{
+    compartment *p = &c->compartments.at[index];
+    if (!vec_push(&p->retries, d))
+        return false;
+    size_t i = p->retries.len - 1;
+    while (i > 0 && due_before(c, d, p->retries.at[(i - 1) / 2])) {
+        p->retries.at[i] = p->retries.at[(i - 1) / 2];
+        i = (i - 1) / 2;
+    }
+    p->retries.at[i] = d;
+    return true;
+}
+
+bool entry_enqueue(cohort *c, member_id m)
+{
+    const entry *e = &c->members.at[m];
+    if (e->compartment == COMPARTMENT_NONE)
+        return true;
+    if (e->state == MEMBER_STARTABLE)
+        return queue_push(c, e->compartment, m);
+    if (e->state == MEMBER_FAILED && e->retry_ms != REASON_NEVER && !e->in_batch)
+        return retries_push(c, e->compartment, (due){e->retry_ms, m});
+    return true;
+}
+
+/* ---- policy and membership ---- */
+
+static bool rule_selects(const compartment *p, label_set labels)
+{
+    return p->rule.selector && !p->removed && selector_match(p->rule.selector, labels);
+}
+
+static void select_all(cohort *c, const entry *e, int64_t sign)
+{
+    for (size_t i = 0; i < c->compartments.len; i++)
+        if (rule_selects(&c->compartments.at[i], e->labels))
+            c->compartments.at[i].selected += sign;
+}
+
+static size_t find_compartment(const cohort *c, str name)
+{
+    for (size_t i = 0; i < c->compartments.len; i++)
+        if (str_eq(c->compartments.at[i].rule.name, name))
+            return i;
+    return SIZE_MAX;
+}
+
+/* A compartment without members and state that is not in the policy any more can go; one with either
+ * stays as "removed" until it has drained. */
+static bool merge_policy(cohort *c, const cohort_policy *policy)
+{
+    for (size_t i = 0; i < c->compartments.len; i++) {
+        c->compartments.at[i].removed = true;
+        c->compartments.at[i].rule.selector = NULL;
+    }
+    for (size_t i = 0; policy && i < policy->rule_count; i++) {
+        size_t at = find_compartment(c, policy->rules[i].name);
+        if (at == SIZE_MAX) {
+            if (!vec_push(&c->compartments, (compartment){.current_batch = 1}))
+                return false;
+            at = c->compartments.len - 1;
+        }
+        c->compartments.at[at].rule = policy->rules[i];
+        c->compartments.at[at].removed = false;
+    }
+    return true;
+}
+
+bool cohort_set_policy(cohort *c, const cohort_policy *policy)
+{
+    for (member_id m = 0; m < c->members.len; m++)
+        entry_count(c, &c->members.at[m], -1);
+    if (!merge_policy(c, policy))
+        return false;
+    c->has_policy = policy != NULL;
+    c->failed_hold_budget = policy && policy->failed_hold_budget;
+    c->unsettled = true;
+    for (size_t i = 0; i < c->compartments.len; i++)
+        c->compartments.at[i].selected = 0;
+    for (member_id m = 0; m < c->members.len; m++) {
+        entry *e = &c->members.at[m];
+        if (e->state == MEMBER_ABSENT)
+            continue;
+        select_all(c, e, 1);
+        entry_count(c, e, 1);
+    }
+    c->order.len = 0; /* another policy: everybody is assigned again */
+    return true;
+}
+
+bool cohort_join(cohort *c, member_id m, str name, int64_t created_ms, label_set labels)
+{
+    if (!vec_reserve(&c->members, (size_t)m + 1) || !vec_reserve(&c->unassigned, c->unassigned.len + 1))
+        return false;
+    while (c->members.len <= m)
+        c->members.at[c->members.len++] = (entry){.compartment = COMPARTMENT_NONE};
+    entry *e = &c->members.at[m];
+    bool known = e->state != MEMBER_ABSENT;
+    if (known)
+        select_all(c, e, -1);
+    else
+        *e = (entry){.compartment = COMPARTMENT_NONE, .state = MEMBER_WAITING, .retry_ms = REASON_NEVER};
+    e->name = name;
+    e->created_ms = created_ms;
+    e->labels = labels;
+    select_all(c, e, 1);
+    c->unassigned.at[c->unassigned.len++] = m;
+    c->unsettled = true;
+    return true;
+}
+
+static void batch_forget(compartment *p, member_id m)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < p->batch.len; i++)
+        if (p->batch.at[i] != m)
+            p->batch.at[kept++] = p->batch.at[i];
+    p->batch.len = kept;
+}
+
+void cohort_leave(cohort *c, member_id m)
+{
+    if (m >= c->members.len || c->members.at[m].state == MEMBER_ABSENT)
+        return;
+    entry *e = &c->members.at[m];
+    select_all(c, e, -1);
+    entry_count(c, e, -1);
+    if (e->in_batch)
+        batch_forget(&c->compartments.at[e->compartment], m);
+    *e = (entry){.compartment = COMPARTMENT_NONE};
+    c->unsettled = true;
+}
+
+/* The order in which a member that matches several compartments looks for its own. */
+static bool safer(const compartment *a, const compartment *b)
+{
+    if (a->rule.pace != b->rule.pace)
+        return a->rule.pace < b->rule.pace;
+    int64_t ceiling_a = compartment_ceiling(a, a->selected);
+    int64_t ceiling_b = compartment_ceiling(b, b->selected);
+    if (ceiling_a != ceiling_b)
+        return ceiling_a < ceiling_b;
+    return str_cmp(a->rule.name, b->rule.name) < 0;
+}
+
+/* Sorts c->order; *ret_changed tells whether it is another one than before. */
+static bool sort_order(cohort *c, bool *ret_changed)
+{
+    *ret_changed = c->order.len == 0;
+    c->order.len = 0;
+    if (!vec_reserve(&c->order, c->compartments.len + 1))
+        return false;
+    for (uint32_t i = 0; i < c->compartments.len; i++) {
+        const compartment *p = &c->compartments.at[i];
+        if (p->removed || !p->rule.selector)
+            continue;
+        size_t at = c->order.len++;
+        while (at > 0 && safer(p, &c->compartments.at[c->order.at[at - 1]])) {
+            c->order.at[at] = c->order.at[at - 1];
+            at--;
+        }
+        c->order.at[at] = i;
+    }
+    return true;
+}
+
+static uint32_t choose_compartment(const cohort *c, const entry *e)
+{
+    for (size_t i = 0; i < c->order.len; i++)
+        if (selector_match(c->compartments.at[c->order.at[i]].rule.selector, e->labels))
+            return c->order.at[i];
+    size_t fallback = find_compartment(c, STR(COHORT_DEFAULT));
+    if (fallback == SIZE_MAX || c->compartments.at[fallback].removed)
+        return COMPARTMENT_NONE;
+    return (uint32_t)fallback;
+}
+
+/* A member in flight keeps its compartment until its batch has ended. */
+static bool assign(cohort *c, member_id m)
+{
+    entry *e = &c->members.at[m];
+    if (e->state == MEMBER_ABSENT || e->in_batch || e->retrying)
+        return true;
+    uint32_t chosen = choose_compartment(c, e);
+    if (chosen == e->compartment)
+        return true;
+    entry_count(c, e, -1);
+    e->compartment = chosen;
+    entry_count(c, e, 1);
+    return entry_enqueue(c, m);
+}
+
+static bool settle(cohort *c)
+{
+    if (!c->unsettled)
+        return true;
+    VEC(uint32_t) before = {0};
+    for (size_t i = 0; i < c->order.len; i++)
+        if (!vec_push(&before, c->order.at[i]))
+            break;
+    bool complete = before.len == c->order.len;
+    bool all = false;
+    bool good = complete && sort_order(c, &all);
+    if (good && !all)
+        all = before.len != c->order.len ||
+              memcmp(before.at, c->order.at, before.len * sizeof *before.at) != 0;
+    vec_done(&before);
+    if (!good)
+        return false;
+    for (member_id m = 0; all && m < c->members.len; m++)
+        if (!assign(c, m))
+            return false;
+    for (size_t i = 0; i < c->unassigned.len; i++)
+        if (!assign(c, c->unassigned.at[i]))
+            return false;
+    c->unassigned.len = 0;
+    c->unsettled = false;
+    return true;
+}
+
+/* ---- what the caller says of members ---- */
+
+bool cohort_set_state(cohort *c, member_id m, member_state state)
+{
+    entry *e = &c->members.at[m];
+    assert(state != MEMBER_IN_FLIGHT && state != MEMBER_ABSENT);
+    assert(e->state != MEMBER_IN_FLIGHT && e->state != MEMBER_ABSENT);
+    if (e->state == state)
+        return true;
+    entry_count(c, e, -1);
+    /* What fails by itself was not in this rollout's count; what recovers or is new work again is. */
+    e->state = (uint8_t)state;
+    if (state != MEMBER_FAILED)
+        e->retry_ms = REASON_NEVER;
+    entry_count(c, e, 1);
+    return entry_enqueue(c, m);
+}
+
+void cohort_set_held(cohort *c, member_id m, bool held)
+{
+    entry *e = &c->members.at[m];
+    if (e->held == held)
+        return;
+    entry_count(c, e, -1);
+    e->held = held;
+    entry_count(c, e, 1);
+}
+
+bool cohort_set_retry(cohort *c, member_id m, int64_t retry_ms)
+{
+    entry *e = &c->members.at[m];
+    if (e->retry_ms == retry_ms)
+        return true;
+    e->retry_ms = retry_ms;
+    return entry_enqueue(c, m);
+}
+
+bool cohort_outcome(cohort *c, member_id m, member_state outcome)
+{
+    entry *e = &c->members.at[m];
+    assert(e->state == MEMBER_IN_FLIGHT);
+    assert(outcome == MEMBER_DONE || outcome == MEMBER_FAILED || outcome == MEMBER_BLOCKED);
+    compartment *p = &c->compartments.at[e->compartment];
+    entry_count(c, e, -1);
+    e->state = (uint8_t)outcome;
+    e->retry_ms = REASON_NEVER;
+    if (e->retrying && outcome == MEMBER_DONE) {
+        /* It was counted as failed when its batch was judged. */
+        p->completed++;
+        p->failed -= p->failed > 0;
+    }
+    bool was_retrying = e->retrying;
+    e->retrying = false;
+    entry_count(c, e, 1);
+    if (!was_retrying)
+        return true;
+    if (!vec_push(&c->unassigned, m))
+        return false;
+    c->unsettled = true;
+    return true;
+}
+
+void cohort_pause(cohort *c, bool paused)
+{
+    c->paused = paused;
+}
+
+void cohort_lift_stops(cohort *c)
+{
+    for (size_t i = 0; i < c->compartments.len; i++) {
+        c->compartments.at[i].stopped = false;
+        c->compartments.at[i].consecutive_failures = 0;
+    }
+}
+
+/* Leaves in the open batch what is in flight, and takes the retrying members in. */
+static void carry_batch(cohort *c, uint32_t index)
+{
+    compartment *p = &c->compartments.at[index];
+    size_t kept = 0;
+    for (size_t i = 0; i < p->batch.len; i++) {
+        entry *e = &c->members.at[p->batch.at[i]];
+        if (e->state == MEMBER_IN_FLIGHT) {
+            p->batch.at[kept++] = p->batch.at[i];
+            continue;
+        }
+        entry_count(c, e, -1);
+        e->in_batch = false;
+        entry_count(c, e, 1);
+    }
+    p->batch.len = kept;
+    p->batch_open = kept > 0;
+    p->carried = kept > 0;
+}
+
+void cohort_reset(cohort *c)
+{
+    for (uint32_t i = 0; i < c->compartments.len; i++) {
+        compartment *p = &c->compartments.at[i];
+        p->current_batch = 1;
+        p->completed = p->failed = p->consecutive_failures = p->last_batch_size = 0;
+        p->last_batch_failed = p->stopped = false;
+        carry_batch(c, i);
+    }
+    for (member_id m = 0; m < c->members.len; m++) {
+        entry *e = &c->members.at[m];
+        if (!e->retrying)
+            continue;
+        compartment *p = &c->compartments.at[e->compartment];
+        if (!vec_push(&p->batch, m))
+            continue; /* it stays a retry: its place under the ceiling is kept all the same */
+        e->retrying = false;
+        e->in_batch = true;
+        p->batch_open = p->carried = true;
+    }
+    c->unsettled = true;
+}
+
+/* ---- the step ---- */
+
+static int64_t progress(const compartment *p)
+{
+    return p->matched > 0 ? p->done * 100 / p->matched : 0;
+}
+
+static bool batch_ended(const cohort *c, const compartment *p)
+{
+    for (size_t i = 0; i < p->batch.len; i++)
+        if (c->members.at[p->batch.at[i]].state == MEMBER_IN_FLIGHT)
+            return false;
+    return true;
+}
+
+/* Takes the members out of the batch; they may belong to another compartment from now on. */
+static bool batch_close(cohort *c, compartment *p)
+{
+    for (size_t i = 0; i < p->batch.len; i++) {
+        entry *e = &c->members.at[p->batch.at[i]];
+        entry_count(c, e, -1);
+        e->in_batch = false;
+        entry_count(c, e, 1);
+        if (!entry_enqueue(c, p->batch.at[i]) || !vec_push(&c->unassigned, p->batch.at[i]))
+            return false;
+    }
+    p->batch.len = 0;
+    p->batch_open = false;
+    c->unsettled = true;
+    return true;
+}
+
+/* A4. */
+static bool batch_judge(cohort *c, compartment *p, cohort_events *out)
+{
+    cohort_event e = {.kind = COHORT_EVENT_JUDGE, .compartment = p->rule.name, .number = p->current_batch};
+    for (size_t i = 0; i < p->batch.len; i++) {
+        member_state state = c->members.at[p->batch.at[i]].state;
+        e.complete += state == MEMBER_DONE;
+        e.erroring += state == MEMBER_FAILED;
+    }
+    e.size = (int64_t)p->batch.len;
+    e.blocked = e.size - e.complete - e.erroring;
+    if (!batch_close(c, p))
+        return false;
+    if (e.size == 0)
+        return true; /* everybody left: there is nothing to judge */
+    e.failed = e.complete * 100 / e.size < p->rule.batch_threshold;
+    p->completed += e.complete;
+    p->failed += e.erroring;
+    p->current_batch++;
+    p->last_batch_size = p->carried ? 0 : e.size;
+    p->last_batch_failed = e.failed;
+    p->carried = false;
+    p->consecutive_failures = e.failed ? p->consecutive_failures + 1 : 0;
+    if (!vec_push(out, e))
+        return false;
+    bool stop = e.failed && p->rule.failure_threshold > 0 &&
+                p->consecutive_failures >= p->rule.failure_threshold && progress(p) < p->rule.safety_limit;
+    if (!stop || p->stopped)
+        return true;
+    p->stopped = true;
+    return vec_push(out, (cohort_event){.kind = COHORT_EVENT_HALT,
+                                        .compartment = p->rule.name,
+                                        .number = p->consecutive_failures});
+}
+
+/* A3: what the strategy asks for, before the ceiling. */
+static int64_t batch_base(const compartment *p, int64_t ceiling)
+{
+    const compartment_rule *r = &p->rule;
+    int64_t last = p->last_batch_size;
+    bool slower = p->last_batch_failed && progress(p) < r->safety_limit;
+    int64_t base = 0;
+    switch (r->pace) {
+    case COHORT_NONE: return ceiling;
+    case COHORT_FIXED: return r->initial_is_ceiling ? ceiling : r->initial_batch;
+    case COHORT_LINEAR:
+        if (last == 0)
+            return r->initial_batch;
+        base = last - r->delta > 1 ? last - r->delta : 1;
+        if (!slower && !num_add(last, r->delta, &base))
+            base = INT64_MAX;
+        return base;
+    case COHORT_EXPONENTIAL:
+        if (last == 0)
+            return r->initial_batch;
+        base = last / r->growth_factor > 1 ? last / r->growth_factor : 1;
+        if (!slower && !num_mul(last, r->growth_factor, &base))
+            base = INT64_MAX;
+        return base;
+    }
+    return base;
+}
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static bool batch_open(cohort *c, uint32_t index, cohort_events *out)
+{
+    compartment *p = &c->compartments.at[index];
+    int64_t ceiling = compartment_ceiling(p, p->matched);
+    int64_t size = least(least(batch_base(p, ceiling), ceiling - p->holders), p->startable);
+    if (size < 1)
+        return true;
+    if (!vec_reserve(&p->batch, (size_t)size) || !vec_reserve(out, out->len + (size_t)size + 1))
+        return false;
+    out->at[out->len++] = (cohort_event){.kind = COHORT_EVENT_BATCH,
+                                         .compartment = p->rule.name,
+                                         .number = p->current_batch,
+                                         .size = size};
+    for (int64_t i = 0; i < size; i++) {
+        member_id m = queue_pop(c, index);
+        entry *e = &c->members.at[m];
+        entry_count(c, e, -1);
+        e->state = MEMBER_IN_FLIGHT;
+        e->in_batch = true;
+        entry_count(c, e, 1);
+        p->batch.at[p->batch.len++] = m;
+        out->at[out->len++] = (cohort_event){.kind = COHORT_EVENT_START,
+                                             .member = m,
+                                             .compartment = p->rule.name,
+                                             .number = i};
+    }
+    p->batch_open = true;
+    assert(p->holders <= ceiling);
+    return true;
+}
+
+/* A5: a failed member is tried again when nobody fresh is left and a place is free. */
+static bool retries_start(cohort *c, uint32_t index, int64_t now_ms, cohort_events *out)
+{
+    compartment *p = &c->compartments.at[index];
+    int64_t ceiling = compartment_ceiling(p, p->matched);
+    due first;
+    while (p->startable == 0 && retries_first(c, index, &first) && first.ms <= now_ms) {
+        entry *e = &c->members.at[first.member];
+        int64_t after = p->holders + !entry_holds(c, e);
+        if (after > ceiling)
+            return true;
+        if (!vec_push(out, (cohort_event){.kind = COHORT_EVENT_RETRY,
+                                          .member = first.member,
+                                          .compartment = p->rule.name}))
+            return false;
+        retries_drop_first(c, p);
+        entry_count(c, e, -1);
+        e->state = MEMBER_IN_FLIGHT;
+        e->retrying = true;
+        entry_count(c, e, 1);
+    }
+    return true;
+}
+
+static bool may_start(const cohort *c, const compartment *p)
+{
+    return c->has_policy && !c->paused && !p->stopped && !p->removed;
+}
+
+bool cohort_step(cohort *c, int64_t now_ms, cohort_events *out)
+{
+    if (!settle(c))
+        return false;
+    for (uint32_t i = 0; i < c->compartments.len; i++) {
+        compartment *p = &c->compartments.at[i];
+        if (p->batch_open && batch_ended(c, p) && !batch_judge(c, p, out))
+            return false;
+    }
+    if (!settle(c)) /* members of judged batches may move to another compartment */
+        return false;
+    for (uint32_t i = 0; i < c->compartments.len; i++) {
+        compartment *p = &c->compartments.at[i];
+        if (!may_start(c, p))
+            continue;
+        if (!p->batch_open && !batch_open(c, i, out))
+            return false;
+        if (!retries_start(c, i, now_ms, out))
+            return false;
+    }
+    return true;
+}

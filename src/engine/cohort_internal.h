@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cohort_internal.h - the inside of a cohort, for cohort*.c alone. */
+#ifndef DROVER_ENGINE_COHORT_INTERNAL_H
+#define DROVER_ENGINE_COHORT_INTERNAL_H
+
+#include "engine/cohort.h"
+
+#define COMPARTMENT_NONE UINT32_MAX
+
+typedef struct entry {
+    str name;
+    label_set labels;
+    int64_t created_ms;
+    int64_t retry_ms;     /* FAILED: when it may be tried again */
+    uint32_t compartment; /* COMPARTMENT_NONE until the next step */
+    uint8_t state;        /* member_state */
+    bool held;
+    bool in_batch; /* of the open batch, with or without an outcome */
+    bool retrying;
+    bool marked; /* scratch of queue_compact */
+} entry;
+
+typedef struct due {
+    int64_t ms;
+    member_id member;
+} due;
+
+/* Both queues are heaps that hold an entry for every member that qualifies and stale ones beside: what
+ * is taken out is checked, and a queue that is mostly stale is compacted. */
+typedef struct compartment {
+    compartment_rule rule;
+    bool removed;
+    /* counted from the members */
+    int64_t selected; /* members that match the selector, wherever they are */
+    int64_t matched, done, startable, in_flight, holders;
+    int64_t peak;
+    /* the batch state that survives */
+    int64_t current_batch, completed, failed, consecutive_failures, last_batch_size;
+    bool last_batch_failed, stopped, batch_open;
+    bool carried; /* the open batch was in flight when the state was reset */
+    VEC(member_id) batch; /* of the open batch, in the order they were picked */
+    VEC(member_id) queue; /* startable: oldest, then name */
+    VEC(due) retries;     /* failed: earliest first */
+} compartment;
+
+struct cohort {
+    bool has_policy;
+    bool failed_hold_budget;
+    bool paused;
+    bool unsettled; /* members or the order of compartments changed since the last step */
+    VEC(entry) members;
+    VEC(compartment) compartments; /* those of the policy in its order, then removed ones */
+    VEC(uint32_t) order;           /* compartments with a selector, safest first */
+    VEC(member_id) unassigned;
+};
+
+int64_t compartment_ceiling(const compartment *p, int64_t members);
+/* Order of the queue: creation time, then name. */
+bool entry_before(const entry *a, const entry *b);
+/* Adds (sign 1) or takes away (-1) a member's share of its compartment's counters. */
+void entry_count(cohort *c, const entry *e, int64_t sign);
+bool entry_enqueue(cohort *c, member_id m);
+
+#endif

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/engine.h"
+
+#include <assert.h>
+
+#include "base/mem.h"
+#include "engine/vocabulary.h"
+
+#define NODE_LOST_AFTER_MS (INT64_C(60) * 60 * 1000)
+#define STAGE_RETRIES 10
+#define REBOOT_GRACE_MS (INT64_C(120) * 1000)
+
+static const vocabulary *const vocabularies[] = {
+    &vocabulary_nodes,
+    &vocabulary_clusters,
+    &vocabulary_releases,
+};
+#define VOCABULARY_COUNT (sizeof vocabularies / sizeof vocabularies[0])
+
+struct engine {
+    engine_core core;
+    void *self[VOCABULARY_COUNT];
+    bool stepped;
+};
+
+static engine_settings with_defaults(const engine_settings *given)
+{
+    engine_settings s = given ? *given : (engine_settings){0};
+    if (s.node_lost_after_ms == 0)
+        s.node_lost_after_ms = NODE_LOST_AFTER_MS;
+    if (s.stage_retries == 0)
+        s.stage_retries = STAGE_RETRIES;
+    if (s.reboot_grace_ms == 0)
+        s.reboot_grace_ms = REBOOT_GRACE_MS;
+    if (s.runtime_required_taint.len == 0)
+        s.runtime_required_taint = STR("skyhook.nvidia.com=runtime-required:NoSchedule");
+    return s;
+}
+
+engine *engine_new(const engine_settings *settings, err *error)
+{
+    engine *e = mem_zalloc(sizeof *e);
+    if (!e) {
+        err_memory(error);
+        return NULL;
+    }
+    e->core.settings = with_defaults(settings);
+    e->core.now_ms = INT64_MIN;
+    e->core.next_placement = 1;
+    e->core.names = names_new();
+    e->core.step = arena_new(0);
+    bool good = e->core.names && e->core.step;
+    for (size_t i = 0; good && i < VOCABULARY_COUNT; i++) {
+        e->self[i] = vocabularies[i]->create(&e->core);
+        good = e->self[i] != NULL;
+    }
+    if (good)
+        return e;
+    err_memory(error);
+    return engine_free(e);
+}
+
+engine *engine_free(engine *e)
+{
+    if (!e)
+        return NULL;
+    for (size_t i = 0; i < VOCABULARY_COUNT; i++)
+        if (e->self[i])
+            vocabularies[i]->destroy(e->self[i]);
+    arena_free(e->core.step);
+    names_free(e->core.names);
+    return mem_free(e);
+}
+
+decision *core_decide(engine_core *core, decision_kind kind, placement_id placement)
+{
+    if (!vec_push(core->out, (decision){.kind = kind, .placement = placement})) {
+        core->no_memory = true;
+        return NULL;
+    }
+    return &core->out->at[core->out->len - 1];
+}
+
+str core_text(engine_core *core, str text)
+{
+    str copy = arena_str(core->step, text);
+    if (copy.ptr)
+        return copy;
+    core->no_memory = true;
+    return STR_EMPTY;
+}
+
+bool engine_take(engine *e, const fact *facts, size_t count, int64_t now_ms, err *error)
+{
+    engine_core *core = &e->core;
+    assert(!core->no_memory);
+    if (now_ms > core->now_ms)
+        core->now_ms = now_ms;
+    if (core->settings.start_ms == 0)
+        core->settings.start_ms = core->now_ms;
+    for (size_t i = 0; i < count; i++)
+        for (size_t v = 0; v < VOCABULARY_COUNT; v++)
+            if (vocabularies[v]->take(e->self[v], &facts[i]))
+                break;
+    return !core->no_memory || err_memory(error);
+}
+
+bool engine_step(engine *e, const fact *facts, size_t count, int64_t now_ms, decision_list *out,
+                 err *error)
+{
+    engine_core *core = &e->core;
+    arena_rewind(core->step, (arena_place){0});
+    core->out = out;
+    e->stepped = true;
+    if (!engine_take(e, facts, count, now_ms, error))
+        return false;
+    for (size_t v = 0; v < VOCABULARY_COUNT; v++)
+        vocabularies[v]->step(e->self[v]);
+    core->out = NULL;
+    return !core->no_memory || err_memory(error);
+}
+
+int64_t engine_next_ms(const engine *e)
+{
+    int64_t earliest = REASON_NEVER;
+    for (size_t v = 0; v < VOCABULARY_COUNT; v++) {
+        int64_t next = vocabularies[v]->next_ms(e->self[v]);
+        if (next != REASON_NEVER && (earliest == REASON_NEVER || next < earliest))
+            earliest = next;
+    }
+    return earliest;
+}
+
+void engine_placements(const engine *e, placement_visitor visit, void *context)
+{
+    for (size_t v = 0; v < VOCABULARY_COUNT; v++)
+        vocabularies[v]->placements(e->self[v], visit, context);
+}
+
+bool engine_placement(const engine *e, placement_id id, placement_view *ret)
+{
+    for (size_t v = 0; v < VOCABULARY_COUNT; v++)
+        if (vocabularies[v]->placement(e->self[v], id, ret))
+            return true;
+    return false;
+}
+
+bool engine_reasons(const engine *e, placement_id id, arena *a, reasons *out)
+{
+    placement_view view;
+    for (size_t v = 0; v < VOCABULARY_COUNT; v++)
+        if (vocabularies[v]->placement(e->self[v], id, &view))
+            return vocabularies[v]->reasons(e->self[v], id, a, out);
+    return true;
+}
+
+void engine_groups(const engine *e, group_visitor visit, void *context)
+{
+    for (size_t v = 0; v < VOCABULARY_COUNT; v++)
+        vocabularies[v]->groups(e->self[v], visit, context);
+}
+
+bool engine_save(const engine *e, buf *out)
+{
+    for (size_t v = 0; v < VOCABULARY_COUNT; v++)
+        vocabularies[v]->save(e->self[v], out);
+    return !out->failed;
+}
+
+/* One line: VOCABULARY KEY JSON. */
+static bool restore_line(engine *e, str line, err *error)
+{
+    str name = str_cut(&line, ' ');
+    str key = str_cut(&line, ' ');
+    for (size_t v = 0; v < VOCABULARY_COUNT; v++)
+        if (str_eq(name, str_of(vocabularies[v]->name)))
+            return vocabularies[v]->restore(e->self[v], key, line, error);
+    return err_set(error, "found a record of \"%.*s\", allowed nodes, clusters, releases", STR_ARG(name));
+}
+
+bool engine_restore(engine *e, str saved, err *error)
+{
+    assert(!e->stepped);
+    for (size_t number = 1; saved.len > 0; number++) {
+        str line = str_cut(&saved, '\n');
+        if (line.len > 0 && !restore_line(e, line, error))
+            return err_wrap(error, "saved state, line %zu", number);
+    }
+    return !e->core.no_memory || err_memory(error);
+}
+
+bool engine_full(engine *e, err *error)
+{
+    for (size_t v = 0; v < VOCABULARY_COUNT; v++)
+        if (!vocabularies[v]->full(e->self[v], error))
+            return err_wrap(error, "%s", vocabularies[v]->name);
+    return true;
+}
+
+bool engine_check(const engine *e, err *error)
+{
+    for (size_t v = 0; v < VOCABULARY_COUNT; v++)
+        if (!vocabularies[v]->check(e->self[v], error))
+            return err_wrap(error, "%s", vocabularies[v]->name);
+    return true;
+}
+
+uint64_t engine_looked_at(const engine *e)
+{
+    return e->core.looked_at;
+}

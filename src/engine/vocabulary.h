@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* vocabulary.h - what engine.c asks of nodes.c, clusters.c and releases.c. Internal to src/engine. */
+#ifndef DROVER_ENGINE_VOCABULARY_H
+#define DROVER_ENGINE_VOCABULARY_H
+
+#include "base/names.h"
+#include "engine/engine.h"
+
+/* What the vocabularies share; owned by engine.c. */
+typedef struct engine_core {
+    engine_settings settings;
+    names *names;             /* interned text: targets, changes, versions, label keys and values */
+    int64_t now_ms;
+    decision_list *out;       /* decisions of the present step */
+    arena *step;              /* texts of the present step's decisions; rewound at the next one */
+    placement_id next_placement;
+    uint64_t looked_at;       /* add one for each placement evaluated */
+    bool no_memory;           /* sticky: set it and return; engine_step reports it */
+} engine_core;
+
+typedef struct vocabulary {
+    const char *name;
+    void *(*create)(engine_core *core);
+    void (*destroy)(void *self);
+    /* Move 1, without deciding (out may be NULL). True if the fact belongs to this vocabulary alone. */
+    bool (*take)(void *self, const fact *f);
+    /* Moves 2 to 5. */
+    void (*step)(void *self);
+    int64_t (*next_ms)(const void *self);
+    void (*placements)(const void *self, placement_visitor visit, void *context);
+    bool (*placement)(const void *self, placement_id id, placement_view *ret);
+    bool (*reasons)(const void *self, placement_id id, arena *a, reasons *out);
+    void (*groups)(const void *self, group_visitor visit, void *context);
+    /* One line "VOCABULARY KEY JSON" a record, sorted; restore gets the lines of this vocabulary one by one. */
+    void (*save)(const void *self, buf *out);
+    bool (*restore)(void *self, str key, str json, err *error);
+    bool (*full)(void *self, err *error);
+    bool (*check)(const void *self, err *error);
+} vocabulary;
+
+extern const vocabulary vocabulary_nodes;
+extern const vocabulary vocabulary_clusters;
+extern const vocabulary vocabulary_releases;
+
+/* Appends a decision; NULL without memory (core->no_memory is then set). */
+decision *core_decide(engine_core *core, decision_kind kind, placement_id placement);
+/* A copy of text that lives as long as the step's decisions. */
+str core_text(engine_core *core, str text);
+
+#endif
