@@ -37,9 +37,21 @@ typedef struct expression {
     expression_scope scope;
 } expression;
 
-/* False with an error that begins with "LINE:COLUMN: " inside the expression. All of it is in a; the
- * source is not copied. */
-bool expression_compile(arena *a, str source, expression_scope scope, expression *ret, err *error);
+/* Compiled expressions hold memory outside their arena; whoever owns the arena owns one of these. */
+typedef struct expression_list {
+    arena *arena;
+    struct expression_entry *last;
+} expression_list;
+
+/* Frees what the arena does not hold. Call it before the arena is freed. */
+void expression_list_done(expression_list *list);
+
+/* False with an error that begins with "LINE:COLUMN: " inside the expression. The program is in the
+ * list's arena; the source is not copied. */
+bool expression_compile(expression_list *list, str source, expression_scope scope, expression *ret,
+                        err *error);
+/* Names of the variables in the order in which an evaluation binds them. */
+size_t expression_scope_variables(expression_scope scope, const str **ret_names);
 /* "deployment, version" */
 const char *expression_scope_text(expression_scope scope);
 

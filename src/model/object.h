@@ -52,23 +52,32 @@ typedef struct object {
     };
 } object;
 
+/* Objects and all they are made of. The document set they come from must outlive it. */
 typedef struct object_list {
     object *at;
     size_t len;
     size_t cap;
+    arena *arena;               /* also for what the caller makes to go with them */
+    expression_list expressions; /* compiled CEL owns more than the arena: freed with the list */
 } object_list;
 
 struct shape;
 
-/* Reads one document into a. False when it has errors, or is of a kind Drover does not read (which is a
- * warning): *ret is untouched. A fleet.yaml is recognised by its file name. */
-bool object_read(arena *a, const document *d, problems *found, object *ret);
+object_list *objects_new(void);
+object_list *objects_free(object_list *list);
+void objects_cleanup(object_list **list);
+
+/* Reads all documents of a set and appends those that are good. False without memory or when an
+ * error was reported; what is good stays. */
+bool objects_read(object_list *list, const document_set *set, problems *found);
+/* Appends an object, for programs that make targets up. False without memory. */
+bool objects_add(object_list *list, object o);
+/* Reads one document into the list's memory without appending it. False when it has errors, or is of
+ * a kind Drover does not read (which is a warning): *ret is untouched. A fleet.yaml is recognised by
+ * its file name. */
+bool object_read(object_list *list, const document *d, problems *found, object *ret);
 /* The same for a text that is known to be a fleet.yaml, whatever its name. */
-bool object_read_fleet_yaml(arena *a, const document *d, problems *found, object *ret);
-/* Reads all documents of a set and appends those that are good. False without memory or when an error was
- * reported; what is good stays. */
-bool objects_read(object_list *list, arena *a, const document_set *set, problems *found);
-void objects_done(object_list *list);
+bool object_read_fleet_yaml(object_list *list, const document *d, problems *found, object *ret);
 
 /* Makes an object of a typed struct, for programs that make targets up. */
 object object_of(object_kind kind, void *typed);

@@ -95,6 +95,7 @@ typedef enum openness {
 /* What a read needs besides the value. */
 typedef struct reader {
     arena *arena;
+    expression_list *expressions; /* NULL where no shape has any */
     problems *found;
     uint64_t errors; /* reported by this reader so far */
     bool no_memory;
