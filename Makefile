@@ -5,66 +5,63 @@ SECONDS ?= 60
 PREFIX ?= /usr/local
 TEST_FLAGS ?=
 
-.PHONY: all run test check bench fuzz coverage debug format image install clean
+RELEASE = --buildtype=release
+SANITIZERS = -Db_sanitize=address,undefined -Db_lundef=false
 
-all: build/build.ninja
-	ninja -C build
+.PHONY: all run test check bench fuzz coverage debug format install clean
 
-build/build.ninja:
+all:
 	scripts/setup build
-	scripts/configure build --buildtype=release
-
-build-debug/build.ninja:
-	scripts/setup test
-	scripts/configure build-debug --buildtype=debug
-
-build-asan/build.ninja:
-	scripts/setup test
-	scripts/configure build-asan --buildtype=debug --optimization=1 -Db_sanitize=address,undefined -Db_lundef=false
-
-build-coverage/build.ninja:
-	scripts/setup test
-	scripts/configure build-coverage --buildtype=debug -Db_coverage=true
-
-build-fuzz/build.ninja:
-	scripts/setup fuzz
-	CC=clang-19 CXX=clang++-19 scripts/configure build-fuzz --buildtype=debugoptimized -Dfuzzers=true -Dtests=false -Db_sanitize=address,undefined -Db_lundef=false
+	scripts/configure build $(RELEASE)
+	ninja -C build
 
 run: all
 	build/drover help
 
 # Every test, in the release build and under the address and undefined sanitizers.
-test: build/build.ninja build-asan/build.ninja
+test:
 	scripts/setup test
-	scripts/configure build -Dtests=true
+	scripts/configure build $(RELEASE) -Dtests=true
+	scripts/configure build-asan --buildtype=debug --optimization=1 $(SANITIZERS) -Dtests=true
 	ninja -C build
 	ninja -C build-asan
 	scripts/run-tests $(TEST_FLAGS) build-asan build
 
 # The fast part: what one runs between two edits.
-check: build/build.ninja
+check:
 	scripts/setup test
-	scripts/configure build -Dtests=true
+	scripts/configure build $(RELEASE) -Dtests=true
 	ninja -C build
 	scripts/run-tests $(TEST_FLAGS) --fast build
 
-bench: build/build.ninja
+bench:
 	scripts/setup test
-	scripts/configure build -Dtests=true
+	scripts/configure build $(RELEASE) -Dtests=true
 	ninja -C build
 	scripts/run-bench build
 
-fuzz: build-fuzz/build.ninja
+fuzz:
+	scripts/setup fuzz
+	CC=clang-19 CXX=clang++-19 scripts/configure build-fuzz --buildtype=debugoptimized \
+		$(SANITIZERS) -Dtests=false -Dfuzzers=true
 	ninja -C build-fuzz
 	scripts/run-fuzz build-fuzz $(SECONDS)
 
-coverage: build-coverage/build.ninja
+coverage:
+	scripts/setup coverage
+	scripts/configure build-coverage --buildtype=debug -Db_coverage=true -Dtests=true
 	ninja -C build-coverage
 	scripts/run-tests $(TEST_FLAGS) build-coverage
 	scripts/coverage-report build-coverage
 
-debug: build-debug/build.ninja
+debug:
+	scripts/setup test
+	scripts/configure build-debug --buildtype=debug -Dtests=true
 	ninja -C build-debug
+
+format:
+	scripts/setup format
+	clang-format-19 -i $$(git ls-files 'src/*.[ch]' 'tests/*.[ch]')
 
 install: all
 	install -D -m 0755 build/drover $(DESTDIR)$(PREFIX)/bin/drover

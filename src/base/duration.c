@@ -115,9 +115,10 @@ static size_t put_decimal(char *out, size_t room, uint64_t value, int places, co
         fraction /= 10;
         places--;
     }
-    int written = places > 0 ? snprintf(out, room, "%llu.%0*llu%s", (unsigned long long)(value / scale),
-                                        places, (unsigned long long)fraction, suffix)
-                             : snprintf(out, room, "%llu%s", (unsigned long long)(value / scale), suffix);
+    int written = places > 0
+                      ? snprintf(out, room, "%llu.%0*llu%s", (unsigned long long)(value / scale),
+                                 places, (unsigned long long)fraction, suffix)
+                      : snprintf(out, room, "%llu%s", (unsigned long long)(value / scale), suffix);
     return (size_t)written;
 }
 

@@ -127,8 +127,9 @@ static bool read_all(str text, moment *ret)
     if (!read_digits(&text, 4, &year) || !read_char(&text, "-") || !read_digits(&text, 2, &month) ||
         !read_char(&text, "-") || !read_digits(&text, 2, &day) || !read_char(&text, "Tt"))
         return false;
-    if (!read_digits(&text, 2, &hour) || !read_char(&text, ":") || !read_digits(&text, 2, &minute) ||
-        !read_char(&text, ":") || !read_digits(&text, 2, &second))
+    if (!read_digits(&text, 2, &hour) || !read_char(&text, ":") ||
+        !read_digits(&text, 2, &minute) || !read_char(&text, ":") ||
+        !read_digits(&text, 2, &second))
         return false;
     if (read_char(&text, ".") && !read_fraction(&text, &nanos))
         return false;
@@ -157,8 +158,8 @@ bool moment_parse(str text, moment *ret, err *error)
 size_t moment_format(moment m, char out[MOMENT_TEXT_BYTES])
 {
     civil c = moment_civil(m, 0);
-    int length = snprintf(out, MOMENT_TEXT_BYTES, "%04d-%02d-%02dT%02d:%02d:%02d", (int)c.year, c.month,
-                          c.day, c.hour, c.minute, c.second);
+    int length = snprintf(out, MOMENT_TEXT_BYTES, "%04d-%02d-%02dT%02d:%02d:%02d", (int)c.year,
+                          c.month, c.day, c.hour, c.minute, c.second);
     if (m.nanos != 0) {
         length += snprintf(out + length, MOMENT_TEXT_BYTES - (size_t)length, ".%09d", (int)m.nanos);
         while (out[length - 1] == '0')

@@ -19,8 +19,8 @@ typedef struct moment {
 /* What a calendar and a clock on the wall show. */
 typedef struct civil {
     int64_t year;
-    int month;       /* 1 to 12 */
-    int day;         /* 1 to 31 */
+    int month; /* 1 to 12 */
+    int day;   /* 1 to 31 */
     int hour, minute, second;
     int weekday;     /* 0 is Sunday */
     int day_of_year; /* 0 to 365 */

@@ -23,7 +23,7 @@ bool str_starts(str text, str prefix)
 bool str_ends(str text, str suffix)
 {
     return text.len >= suffix.len &&
-           str_eq((str){text.ptr + (text.len - suffix.len), suffix.len}, suffix);
+           str_eq(str_part(text, text.len - suffix.len, suffix.len), suffix);
 }
 
 size_t str_find(str text, str needle)
@@ -40,8 +40,11 @@ str str_part(str text, size_t from, size_t len)
 {
     if (from > text.len)
         from = text.len;
-    size_t rest = text.len - from;
-    return (str){text.ptr + from, len < rest ? len : rest};
+    if (from > 0) { /* not even 0 may be added to NULL */
+        text.ptr += from;
+        text.len -= from;
+    }
+    return (str){text.ptr, len < text.len ? len : text.len};
 }
 
 static bool is_blank(char c)
@@ -154,6 +157,35 @@ size_t str_utf8_put(uint32_t code_point, char out[4])
     out[2] = (char)(0x80 | ((code_point >> 6) & 0x3F));
     out[3] = (char)(0x80 | (code_point & 0x3F));
     return 4;
+}
+
+shown str_shown(str text)
+{
+    shown out;
+    size_t len = 0;
+    size_t at = 0;
+    while (at < text.len) {
+        size_t length = utf8_sequence((str){text.ptr + at, text.len - at});
+        unsigned char c = (unsigned char)text.ptr[at];
+        /* U+0080 to U+009F are control characters, too: some terminals obey them. */
+        bool control = c < 0x20 || c == 0x7F ||
+                       (length == 2 && c == 0xC2 && (unsigned char)text.ptr[at + 1] < 0xA0);
+        bool good = length > 0 && !control;
+        size_t bytes = good ? length : 1;
+        if (len + bytes > STR_SHOWN_BYTES) {
+            memcpy(out.text + len, "...", 3);
+            len += 3;
+            break;
+        }
+        if (good)
+            memcpy(out.text + len, text.ptr + at, length);
+        else
+            out.text[len] = '?';
+        len += bytes;
+        at += length > 0 ? length : 1;
+    }
+    out.text[len] = '\0';
+    return out;
 }
 
 /* Makes room for "more" bytes and a terminator behind them. */

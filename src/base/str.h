@@ -52,6 +52,14 @@ uint32_t str_utf8_next(str text, size_t *at);
 /* Writes 1 to 4 bytes to out and returns how many. code_point must be one. */
 size_t str_utf8_put(uint32_t code_point, char out[4]);
 
+/* Text of others as a message shows it: control characters and what is no UTF-8 as "?", cut after
+ * STR_SHOWN_BYTES bytes with "..." behind. err_set(error, "found \"%s\"", str_shown(text).text). */
+#define STR_SHOWN_BYTES 80
+typedef struct shown {
+    char text[STR_SHOWN_BYTES + 4];
+} shown;
+shown str_shown(str text);
+
 /* A growing buffer. Once an append fails, by memory or by the maximum, the buffer is "failed" and all
  * later appends do nothing: check once, at the end. */
 typedef struct buf {
