@@ -33,9 +33,9 @@ names *names_free(names *table)
     return mem_free(table);
 }
 
-name names_add(names *table, str text)
+name_id names_add(names *table, str text)
 {
-    name known = names_find(table, text);
+    name_id known = names_find(table, text);
     if (known)
         return known;
     if (table->numbers.len >= LIMIT_NAMES)
@@ -43,17 +43,17 @@ name names_add(names *table, str text)
     str copy = arena_str(table->texts, text);
     if (!copy.ptr)
         return 0;
-    name n = (name)table->numbers.len + 1;
+    name_id n = (name_id)table->numbers.len + 1;
     return strmap_put(&table->numbers, copy, n) ? n : 0;
 }
 
-name names_find(const names *table, str text)
+name_id names_find(const names *table, str text)
 {
     const uint64_t *found = strmap_get(&table->numbers, text);
-    return found ? (name)*found : 0;
+    return found ? (name_id)*found : 0;
 }
 
-str names_text(const names *table, name n)
+str names_text(const names *table, name_id n)
 {
     assert(n <= table->numbers.len);
     return n ? table->numbers.entries[n - 1].key : STR_EMPTY;

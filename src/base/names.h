@@ -8,16 +8,16 @@
 #include "base/str.h"
 
 typedef struct names names;
-typedef uint32_t name;
+typedef uint32_t name_id;
 
 names *names_new(void);
 names *names_free(names *table);
 /* The number of text, given out now if need be. 0 without memory or past LIMIT_NAMES. */
-name names_add(names *table, str text);
+name_id names_add(names *table, str text);
 /* The number of text if it has one, else 0. */
-name names_find(const names *table, str text);
+name_id names_find(const names *table, str text);
 /* Zero-terminated. The empty text for 0. */
-str names_text(const names *table, name n);
+str names_text(const names *table, name_id n);
 size_t names_count(const names *table);
 
 #endif
