@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* command.h - the commands of the program: one row of data and one function each.
  *
- * In the code they are verbs, since a command is also what a job runs. A verb is one file, cmd_NAME.c. Help, usage errors, the manual page and the
- * shell completions are all made from these rows; nothing about a verb is written anywhere else.
+ * In the code they are verbs, since a command is also what a job runs. A verb is one file,
+ * cmd_NAME.c. Help, usage errors, the manual page and the shell completions are all made from
+ * these rows; nothing about a verb is written anywhere else.
  *
  * To add one: write cmd_NAME.c, add X(NAME) to VERBS and the file to meson.build. */
 #ifndef DROVER_CLI_COMMAND_H

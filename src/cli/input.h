@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* input.h - from the -f options of a command to typed objects.
  *
- * Everything that can be read is read; everything that is wrong is one problem, that a file is missing
- * included. The commands decide what to do with what is left. */
+ * Everything that can be read is read; everything that is wrong is one problem, that a file is
+ * missing included. The commands decide what to do with what is left. */
 #ifndef DROVER_CLI_INPUT_H
 #define DROVER_CLI_INPUT_H
 
@@ -18,9 +18,9 @@ typedef struct input {
     problems *problems;
 } input;
 
-/* Reads what -f names; then in->problems says whether it is good. The status is STATUS_USAGE when there
- * is no -f and c needs one, else STATUS_DONE; other than that: message shown, nothing read. input_done
- * is needed in either case. */
+/* Reads what -f names; then in->problems says whether it is good. The status is STATUS_USAGE when
+ * there is no -f and c needs one, else STATUS_DONE; other than that: message shown, nothing read.
+ * input_done is needed in either case. */
 exit_status input_read(input *in, const verb *c, const options *given);
 void input_done(input *in);
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* output.h - how commands print.
  *
- * Tables that fit OUTPUT_COLUMNS, text that is wrapped there, and colour only where a person looks: on a
- * terminal, and never with NO_COLOR. JSON is written with buf_add_json and printed with output_text. */
+ * Tables that fit OUTPUT_COLUMNS, text that is wrapped there, and colour only where a person
+ * looks: on a terminal, and never with NO_COLOR. JSON is written with buf_add_json and printed
+ * with output_text. */
 #ifndef DROVER_CLI_OUTPUT_H
 #define DROVER_CLI_OUTPUT_H
 
@@ -26,17 +27,18 @@ bool output_colour(FILE *to);
 /* Writes text in that ink where colour is wanted, else plainly. */
 void output_ink(FILE *to, ink i, str text);
 void output_text(FILE *to, str text);
-/* Writes what was collected, or says that memory ran out. Frees the buffer. False when it ran out. */
+/* Writes what was collected, or says that memory ran out. Frees the buffer. False when it ran
+ * out. */
 bool output_buf(FILE *to, buf *b);
 /* Columns that a text takes: its code points. */
 size_t output_width(str text);
 
-/* Appends words, wrapped before OUTPUT_COLUMNS, further lines indented; no newline at the end. at is the
- * column where the first word goes. */
+/* Appends words, wrapped before OUTPUT_COLUMNS, further lines indented; no newline at the end. at
+ * is the column where the first word goes. */
 void output_wrap(buf *out, str words, size_t at, size_t indent);
 
-/* A table is filled cell by cell, row by row. When it is too wide, the columns that may shrink are cut,
- * widest first, with an ellipsis. Cells are views: they must live until it is printed. */
+/* A table is filled cell by cell, row by row. When it is too wide, the columns that may shrink
+ * are cut, widest first, with an ellipsis. Cells are views: they must live until it is printed. */
 typedef struct column {
     const char *title;
     bool right;  /* numbers */
