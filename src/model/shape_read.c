@@ -73,7 +73,8 @@ static bool find_field(const shape *s, str name, spot *at)
             at->number = inner.number;
             continue;
         }
-        if (f->name.len == name.len && memcmp(f->name.ptr, name.ptr, name.len) == 0) {
+        if (f->name.len == name.len && name.len > 0 && f->name.ptr[0] == name.ptr[0] &&
+            memcmp(f->name.ptr, name.ptr, name.len) == 0) {
             at->field = f;
             return true;
         }
