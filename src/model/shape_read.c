@@ -153,6 +153,8 @@ static void report_unknown(reader *r, const shape *s, const place *at)
     scoped(buf_done) buf fields = BUF(LIMIT_ERR_BYTES);
     if (best.len == 0)
         list_fields(s, &fields);
+    if (best.len == 0 && fields.len == 0)
+        buf_addz(&fields, "none");
     if (best.len > 0)
         reader_error(r, at, "found an unknown field%s", hint);
     else
