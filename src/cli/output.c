@@ -191,21 +191,22 @@ bool table_print(const table *t, FILE *to)
 {
     assert(t->failed || t->cells.len % t->count == 0);
     size_t widths[OUTPUT_TABLE_COLUMNS_MAX];
-    buf out = BUF(LIMIT_TEXT_BYTES);
-    out.failed = t->failed;
+    buf head = BUF(LIMIT_TEXT_BYTES), out = BUF(LIMIT_TEXT_BYTES);
     measure(t, widths);
     for (size_t c = 0; c < t->count; c++)
-        put_cell(&out, &t->columns[c], widths[c], str_of(t->columns[c].title), c + 1 == t->count);
+        put_cell(&head, &t->columns[c], widths[c], str_of(t->columns[c].title), c + 1 == t->count);
+    if (output_colour(to))
+        output_ink_add(&out, INK_BOLD, buf_str(&head));
+    else
+        buf_add(&out, buf_str(&head));
     buf_addc(&out, '\n');
-    if (!out.failed)
-        output_ink(to, INK_BOLD, buf_str(&out));
-    buf_clear(&out);
-    out.failed = t->failed;
     for (size_t i = 0; i < t->cells.len; i++) {
         bool last = (i + 1) % t->count == 0;
         put_cell(&out, &t->columns[i % t->count], widths[i % t->count], t->cells.at[i], last);
         if (last)
             buf_addc(&out, '\n');
     }
+    out.failed = out.failed || head.failed || t->failed;
+    buf_done(&head);
     return output_buf(to, &out);
 }

@@ -64,6 +64,8 @@ lint_answer lint_ask(lint *l, const expression *e, lint_bindings with)
     arena_rewind(l->scratch, start);
     if (result.kind == CEL_BOOL)
         return result.b ? LINT_YES : LINT_NO;
+    if (result.kind == CEL_ERROR && result.code == CEL_MEMORY)
+        problems_memory(l->found);
     bool missing = result.kind == CEL_ERROR && result.code == CEL_NO_SUCH_KEY;
     return missing ? LINT_NO : LINT_MAYBE; /* a missing key is "no" wherever expressions decide */
 }
@@ -108,8 +110,11 @@ static str where(lint *l, const object *o)
 {
     if (!o->document)
         return STR("made up");
-    return arena_printf(l->arena, "in %.*s:%u", STR_ARG(o->document->file),
-                        document_line(o->document, o->document->root));
+    str text = arena_printf(l->arena, "in %.*s:%u", STR_ARG(o->document->file),
+                            document_line(o->document, o->document->root));
+    if (!text.ptr)
+        problems_memory(l->found);
+    return text.ptr ? text : STR_EMPTY;
 }
 
 /* Notes an object under a key. The one that had it before, or NULL. */
@@ -232,8 +237,11 @@ static cel_value *see(lint *l, object_kind kind, cel_value (*as_value)(arena *, 
 {
     size_t count = lint_count(l, kind);
     cel_value *values = ARENA_ARRAY(l->arena, count + 1, cel_value);
-    for (size_t i = 0; values && i < count; i++)
+    for (size_t i = 0; values && i < count; i++) {
         values[i] = as_value(l->arena, l->of[kind].at[i]);
+        if (values[i].kind == CEL_ERROR)
+            return NULL;
+    }
     return values;
 }
 

@@ -29,13 +29,16 @@ typedef struct edge_rule {
 
 typedef VEC(edge_rule) edge_rules;
 
-/* Which rules a search looks at. */
+/* Which rules a search looks at: those of one policy, or of all policies that surely apply. */
 typedef struct search {
     lint *l;
-    const edge_rules *rules;
-    const object *policy; /* only its rules; NULL: those of all policies that surely apply */
-    uint8_t *released;    /* by deployment */
-    size_t count;         /* of deployments */
+    const edge_rule *rules;
+    size_t rule_count;
+    bool one_policy;
+    size_t count;      /* of deployments */
+    uint8_t *released; /* by deployment */
+    size_t *binding;   /* rules that bind a deployment, those of the first first */
+    size_t *first;     /* by deployment: where its rules begin; one more at the end */
 } search;
 
 static uint8_t *ask_all(lint *l, const expression *e)
@@ -105,9 +108,27 @@ static bool binds(const search *s, const edge_rule *r, size_t d)
 {
     if (r->applies[d] == LINT_NO || !r->policy->rollout_policy->spec.enabled)
         return false;
-    if (s->policy)
-        return r->policy == s->policy && r->selected[d] != LINT_NO;
-    return r->selected[d] == LINT_YES;
+    return s->one_policy ? r->selected[d] != LINT_NO : r->selected[d] == LINT_YES;
+}
+
+static bool bind_rules(search *s)
+{
+    s->first = ARENA_ARRAY(s->l->arena, s->count + 1, size_t);
+    size_t total = 0;
+    for (size_t d = 0; s->first && d < s->count; d++) {
+        s->first[d] = total;
+        for (size_t r = 0; r < s->rule_count; r++)
+            total += binds(s, &s->rules[r], d);
+    }
+    s->binding = ARENA_ARRAY(s->l->arena, total + 1, size_t);
+    if (!s->first || !s->binding)
+        return false;
+    s->first[s->count] = total;
+    for (size_t d = 0, at = 0; d < s->count; d++)
+        for (size_t r = 0; r < s->rule_count; r++)
+            if (binds(s, &s->rules[r], d))
+                s->binding[at++] = r;
+    return true;
 }
 
 /* The first deployment that d still waits for by this rule, or count. */
@@ -129,10 +150,8 @@ static size_t waits_for(const search *s, const edge_rule *r, size_t d)
 /* The rule that holds d back, and for whom; NULL when none does. */
 static const edge_rule *held_by(const search *s, size_t d, size_t *ret_upstream)
 {
-    for (size_t i = 0; i < s->rules->len; i++) {
-        const edge_rule *r = &s->rules->at[i];
-        if (!binds(s, r, d))
-            continue;
+    for (size_t i = s->first[d]; i < s->first[d + 1]; i++) {
+        const edge_rule *r = &s->rules[s->binding[i]];
         *ret_upstream = waits_for(s, r, d);
         if (*ret_upstream < s->count)
             return r;
@@ -190,9 +209,13 @@ static void report_cycle(search *s, size_t stuck, size_t *trail)
         s->released[trail[i]] = 1;
         if (text.len < LIMIT_ERR_BYTES / 2)
             buf_addf(&text, "%s -> ", str_shown(name_of(s, trail[i])).text);
+        else if (i + 1 == len)
+            buf_addz(&text, "... -> ");
     }
     buf_addz(&text, str_shown(name_of(s, trail[begin])).text);
-    if (s->policy || several) {
+    if (text.failed)
+        problems_memory(s->l->found);
+    if (s->one_policy || several) {
         lint_rule_place p;
         lint_rule_at(&p, by->policy, by->index);
         place_error(&p.kind, s->l->found,
@@ -202,12 +225,14 @@ static void report_cycle(search *s, size_t stuck, size_t *trail)
     buf_done(&text);
 }
 
-static bool find_cycles(lint *l, const edge_rules *rules, const object *policy)
+/* Looks at count rules; those of one policy stand together. */
+static bool find_cycles(lint *l, const edge_rule *rules, size_t count, bool one_policy)
 {
-    search s = {.l = l, .rules = rules, .policy = policy, .count = lint_count(l, KIND_DEPLOYMENT)};
+    search s = {.l = l, .rules = rules, .rule_count = count, .one_policy = one_policy};
+    s.count = lint_count(l, KIND_DEPLOYMENT);
     s.released = ARENA_ARRAY(l->arena, s.count + 1, uint8_t);
     size_t *trail = ARENA_ARRAY(l->arena, s.count + 1, size_t);
-    if (!s.released || !trail)
+    if (!s.released || !trail || !bind_rules(&s))
         return false;
     for (size_t stuck; (stuck = release_all(&s)) < s.count;)
         report_cycle(&s, stuck, trail);
@@ -216,13 +241,14 @@ static bool find_cycles(lint *l, const edge_rules *rules, const object *policy)
 
 static bool check_cycles(lint *l, const edge_rules *rules)
 {
-    const object *last = NULL;
-    for (size_t i = 0; i < rules->len; i++) {
-        if (rules->at[i].policy != last && !find_cycles(l, rules, rules->at[i].policy))
+    size_t policies = 0;
+    for (size_t i = 0, end; i < rules->len; i = end, policies++) {
+        for (end = i; end < rules->len && rules->at[end].policy == rules->at[i].policy; end++)
+            continue;
+        if (!find_cycles(l, &rules->at[i], end - i, true))
             return false;
-        last = rules->at[i].policy;
     }
-    return rules->len < 2 || find_cycles(l, rules, NULL);
+    return policies < 2 || find_cycles(l, rules->at, rules->len, false);
 }
 
 /* ---- hooks ---- */

@@ -30,6 +30,7 @@ typedef struct subject {
     const place *at;
     const member **targets;
     size_t target_count;
+    bool in_text; /* of an annotation: it cannot be told what stands there and what is a default */
 } subject;
 
 /* ---- who is meant ---- */
@@ -139,7 +140,7 @@ static void check_limit(const subject *s, const place *at, int_or_percent v, int
 {
     problems *found = s->all->l->found;
     place limit = place_key(at, STR("maxUnavailable"));
-    bool given = limit.value != at->value;
+    bool given = s->in_text || limit.value != at->value;
     if (is_everything(v) && given)
         place_warning(&limit, found, "%.*s turns every check off: all may be unavailable at once",
                       STR_ARG(v.text));
@@ -225,6 +226,7 @@ static void check_annotation(lint *l, const object *o, subject *s, const place *
     }
     s->strategy = &read;
     s->at = &at;
+    s->in_text = true;
     check_strategy(s);
 }
 
@@ -233,7 +235,7 @@ static void check_bundle(const clusters *all, const object *o, const member **ta
     const bundle_spec *spec = &o->bundle->spec;
     place root = lint_root(o), at_spec = place_key(&root, STR("spec"));
     place at = place_key(&at_spec, STR("rolloutStrategy"));
-    subject s = {all, &spec->rollout_strategy, &at, targets, 0};
+    subject s = {.all = all, .strategy = &spec->rollout_strategy, .at = &at, .targets = targets};
     for (size_t i = 0; i < all->len; i++) {
         const member *c = &all->at[i];
         if (str_eq(c->cluster->metadata->namespace_, o->metadata->namespace_) && is_target(spec, c))
@@ -248,7 +250,8 @@ static void check_bundle(const clusters *all, const object *o, const member **ta
 static void check_fleet_yaml(const clusters *all, const object *o, const member **targets)
 {
     place root = lint_root(o), at = place_key(&root, STR("rolloutStrategy"));
-    subject s = {all, &o->fleet_yaml->rollout_strategy, &at, targets, 0};
+    subject s = {
+        .all = all, .strategy = &o->fleet_yaml->rollout_strategy, .at = &at, .targets = targets};
     for (size_t i = 0; i < all->len; i++)
         targets[s.target_count++] = &all->at[i];
     check_strategy(&s);

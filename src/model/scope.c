@@ -34,7 +34,10 @@ static bool begin(arena *a, const metadata *meta, members *m)
         return false;
     put(m, STR("id"), cel_string(meta->uid.len > 0 ? meta->uid : meta->name));
     put(m, STR("name"), cel_string(meta->name));
-    put(m, STR("metadata"), label_map(a, meta->labels));
+    cel_value labels = label_map(a, meta->labels);
+    if (labels.kind == CEL_ERROR)
+        return false;
+    put(m, STR("metadata"), labels);
     if (meta->creation_timestamp.set)
         put(m, STR("createdAt"), cel_timestamp(meta->creation_timestamp.at));
     return true;

@@ -208,18 +208,20 @@ static bool check_dependencies(reader *r, const place *packages, const skyhook_s
     bool good = true;
     for (size_t i = 0; i < s->packages.len; i++) {
         const package *p = &s->packages.at[i];
-        place own = place_key(packages, p->key);
-        place depends = place_key(&own, STR("dependsOn"));
         for (size_t k = 0; k < p->depends_on.len; k++) {
             label wanted = p->depends_on.at[k];
             const package *other = find_package(s, wanted.key);
+            if (other && str_eq(other->version, wanted.value))
+                continue;
+            place own = place_key(packages, p->key);
+            place depends = place_key(&own, STR("dependsOn"));
             place here = place_key(&depends, wanted.key);
+            good = false;
             if (!other)
                 reader_error(r, &here, "found a package that is not there, allowed those of this Skyhook");
-            else if (!str_eq(other->version, wanted.value))
+            else
                 reader_error(r, &here, "found version \"%s\", allowed \"%s\", which this Skyhook has",
                              str_shown(wanted.value).text, str_shown(other->version).text);
-            good = good && other && str_eq(other->version, wanted.value);
         }
     }
     return good;
@@ -274,6 +276,8 @@ static void report_cycle(reader *r, const place *packages, const walk *w, size_t
         at++;
     for (; at < w->len && text.len < LIMIT_ERR_BYTES / 2; at++)
         buf_addf(&text, "%s -> ", str_shown(w->spec->packages.at[w->path[at]].key).text);
+    if (at < w->len)
+        buf_addz(&text, "... -> ");
     place own = place_key(packages, w->spec->packages.at[first].key);
     place here = place_key(&own, STR("dependsOn"));
     reader_error(r, &here, "found packages that wait for each other (%.*s%s), allowed no cycle",
