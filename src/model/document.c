@@ -446,6 +446,13 @@ static void report_json(reading *r, const yyjson_read_err *fault, uint32_t line)
     report(r, line, text);
 }
 
+static bool is_marker(str line)
+{
+    if (!str_starts(line, STR("---")))
+        return false;
+    return line.len == 3 || strchr(" \t\r\n", line.ptr[3]) != NULL;
+}
+
 static size_t skip_blanks(str text, size_t at)
 {
     while (at < text.len && (text.ptr[at] == ' ' || text.ptr[at] == '\t' || text.ptr[at] == '\r' ||
@@ -460,6 +467,11 @@ static void read_json(reading *r, str text)
     uint32_t line = 1;
     size_t counted = 0; /* lines are counted up to here: only when something follows */
     for (size_t at = skip_blanks(text, 0); at < text.len; at = skip_blanks(text, at)) {
+        /* JSON documents may be separated as YAML's are. */
+        if (is_marker(str_part(text, at, 4))) {
+            at += 3;
+            continue;
+        }
         line += count_lines(str_part(text, counted, at - counted));
         counted = at;
         str rest = str_part(text, at, SIZE_MAX);
@@ -526,13 +538,6 @@ static void read_yaml_part(reading *r, str text, uint32_t line)
     yaml_close(s);
 }
 
-static bool is_marker(str line)
-{
-    if (!str_starts(line, STR("---")))
-        return false;
-    return line.len == 3 || strchr(" \t\r\n", line.ptr[3]) != NULL;
-}
-
 /* Only blanks, comments and directives: belongs to the document that follows. */
 static bool is_preamble(str text)
 {
@@ -580,10 +585,14 @@ static uint32_t bad_utf8_line(str text)
     return line;
 }
 
+/* "{" also begins a YAML mapping, but there keys are rarely quoted. */
 static bool looks_like_json(str bytes)
 {
-    str text = str_trim(bytes);
-    return text.len > 0 && (text.ptr[0] == '{' || text.ptr[0] == '[');
+    size_t first = skip_blanks(bytes, 0);
+    if (first >= bytes.len || bytes.ptr[first] != '{')
+        return first < bytes.len && bytes.ptr[first] == '[';
+    size_t second = skip_blanks(bytes, first + 1);
+    return second < bytes.len && (bytes.ptr[second] == '"' || bytes.ptr[second] == '}');
 }
 
 bool documents_read_as(document_set *set, str file, str bytes, document_format format,

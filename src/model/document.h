@@ -44,7 +44,7 @@ typedef enum document_format {
 #undef X
 } document_format;
 
-/* Adds all documents of one file. FORMAT_ANY: JSON if the first byte that is not blank is "{" or "[",
+/* Adds all documents of one file. FORMAT_ANY: JSON if it begins like JSON, with a brace and a quote,
  * else YAML. What is wrong goes to found. False when an error was reported; what is good stays. */
 bool documents_read(document_set *set, str file, str bytes, problems *found);
 bool documents_read_as(document_set *set, str file, str bytes, document_format format,

@@ -223,6 +223,8 @@ static void test_many_documents(void **state)
     check_told("a: |\n  x\n  --- not a marker\n---x: 1\n",
                "{\"a\":\"x\\n--- not a marker\\n\",\"---x\":1}\n");
     check_told("{\"a\":1}\n{\"b\":2} {\"c\":3}", "{\"a\":1}\n{\"b\":2}\n{\"c\":3}\n");
+    check_told("{\"a\":1}\n---\n{\"b\":2}\n---\n", "{\"a\":1}\n{\"b\":2}\n");
+    check_told("{a: 1}\n---\n{b: 2}\n", "{\"a\":1}\n{\"b\":2}\n");
     check_told("- 1\n", "f:1: found something else, allowed a document: an object with fields\n");
     check_told("just text\n", "f:1: found something else, allowed a document: an object with fields\n");
 }
