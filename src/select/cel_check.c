@@ -12,9 +12,12 @@ const cel_type cel_types[CEL_DYN + 1] = {
 #undef X
 };
 
+/* What the elements of [] are: dyn, until something else is known. */
+static const cel_type free_type = {.kind = CEL_DYN};
+
 const cel_type *cel_type_make(arena *a, cel_kind kind, const cel_type *key, const cel_type *element)
 {
-    if (type_kind(key) == CEL_DYN && type_kind(element) == CEL_DYN)
+    if (!key && !element)
         return &cel_types[kind];
     cel_type *t = ARENA_NEW(a, cel_type);
     if (t)
@@ -22,16 +25,48 @@ const cel_type *cel_type_make(arena *a, cel_kind kind, const cel_type *key, cons
     return t ? t : &cel_types[kind];
 }
 
-const cel_type *cel_type_join(arena *a, const cel_type *x, const cel_type *y)
+const cel_type *cel_type_empty(arena *a, cel_kind kind)
 {
-    if (x == y)
+    return cel_type_make(a, kind, kind == CEL_MAP ? &free_type : NULL, &free_type);
+}
+
+/* null stands for these as well. */
+static bool nullable(cel_kind kind)
+{
+    return kind == CEL_TIMESTAMP || kind == CEL_DURATION || kind == CEL_OPTIONAL ||
+           kind == CEL_IP || kind == CEL_CIDR;
+}
+
+/* *ret_good is false when the two have nothing in common. */
+static const cel_type *unify(arena *a, const cel_type *x, const cel_type *y, bool *ret_good)
+{
+    cel_kind kx = type_kind(x);
+    cel_kind ky = type_kind(y);
+    if (x == y || x == &free_type)
+        return y;
+    if (y == &free_type)
         return x;
-    if (type_kind(x) != type_kind(y) || type_kind(x) == CEL_DYN)
+    if (kx == CEL_DYN || ky == CEL_DYN)
         return NULL;
+    if (kx == CEL_NULL && nullable(ky))
+        return y;
+    if (ky == CEL_NULL && nullable(kx))
+        return x;
+    if (kx != ky) {
+        *ret_good = false;
+        return NULL;
+    }
     if (!x->key && !x->element && !y->key && !y->element)
         return x;
-    return cel_type_make(a, x->kind, cel_type_join(a, x->key, y->key),
-                         cel_type_join(a, x->element, y->element));
+    const cel_type *key = unify(a, x->key, y->key, ret_good);
+    return cel_type_make(a, kx, key, unify(a, x->element, y->element, ret_good));
+}
+
+const cel_type *cel_type_join(arena *a, const cel_type *x, const cel_type *y)
+{
+    bool good = true;
+    const cel_type *t = unify(a, x, y, &good);
+    return good ? t : NULL;
 }
 
 void cel_type_print(buf *out, const cel_type *t)
@@ -267,11 +302,10 @@ static bool check_list(checker *c, node *n)
 {
     if (!check_items(c, n))
         return false;
-    const cel_type *element = NULL;
-    for (uint32_t i = 0; i < n->count; i++) {
-        const cel_type *t = entry_type(n->items[i], n->optional && n->optional[i]);
-        element = i == 0 ? t : cel_type_join(c->arena, element, t);
-    }
+    const cel_type *element = &free_type;
+    for (uint32_t i = 0; i < n->count; i++)
+        element = cel_type_join(c->arena, element,
+                                entry_type(n->items[i], n->optional && n->optional[i]));
     n->type = cel_type_make(c->arena, CEL_LIST, NULL, element);
     return fold_literal(c, n);
 }
@@ -280,8 +314,8 @@ static bool check_map(checker *c, node *n)
 {
     if (!check_items(c, n))
         return false;
-    const cel_type *key = NULL;
-    const cel_type *element = NULL;
+    const cel_type *key = &free_type;
+    const cel_type *element = &free_type;
     for (uint32_t i = 0; i < n->count; i += 2) {
         const cel_type *t = entry_type(n->items[i + 1], n->optional && n->optional[i / 2]);
         cel_kind k = type_kind(n->items[i]->type);
@@ -290,8 +324,8 @@ static bool check_map(checker *c, node *n)
                                 "a key of type %s: expected bool, int, uint or string",
                                 cel_kind_name(k)))
             return false;
-        key = i == 0 ? n->items[i]->type : cel_type_join(c->arena, key, n->items[i]->type);
-        element = i == 0 ? t : cel_type_join(c->arena, element, t);
+        key = cel_type_join(c->arena, key, n->items[i]->type);
+        element = cel_type_join(c->arena, element, t);
     }
     n->type = cel_type_make(c->arena, CEL_MAP, key, element);
     return fold_literal(c, n);

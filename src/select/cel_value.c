@@ -410,36 +410,19 @@ static bool is_number(cel_value v)
     return v.kind >= CEL_INT && v.kind <= CEL_DOUBLE;
 }
 
-static int order_double_int(double d, cel_value v)
+/* An integer meets a double as a double, as in all other implementations: beyond 2^53 neighbours
+ * are equal. */
+static double as_double(cel_value v)
 {
-    if (isnan(d))
-        return 2;
-    if (v.kind == CEL_DOUBLE)
-        return isnan(v.d) ? 2 : (d > v.d) - (d < v.d);
-    double low = v.kind == CEL_INT ? -0x1p63 : 0.0;
-    double high = v.kind == CEL_INT ? 0x1p63 : 0x1p64;
-    if (d < low)
-        return -1;
-    if (d >= high)
-        return 1;
-    /* In range: compare the whole part as integers, then what is left of d. */
-    double part = d - trunc(d);
-    int by_part = (part > 0) - (part < 0);
-    if (v.kind == CEL_INT) {
-        int64_t i = (int64_t)d;
-        return i != v.i ? (i > v.i) - (i < v.i) : by_part;
-    }
-    uint64_t u = (uint64_t)d;
-    return u != v.u ? (u > v.u) - (u < v.u) : by_part;
+    return v.kind == CEL_INT ? (double)v.i : v.kind == CEL_UINT ? (double)v.u : v.d;
 }
 
 static int order_numbers(cel_value a, cel_value b)
 {
-    if (a.kind == CEL_DOUBLE)
-        return order_double_int(a.d, b);
-    if (b.kind == CEL_DOUBLE) {
-        int reversed = order_double_int(b.d, a);
-        return reversed == 2 ? 2 : -reversed;
+    if (a.kind == CEL_DOUBLE || b.kind == CEL_DOUBLE) {
+        double x = as_double(a);
+        double y = as_double(b);
+        return isnan(x) || isnan(y) ? 2 : (x > y) - (x < y);
     }
     if (a.kind == CEL_INT && (b.kind == CEL_INT || a.i < 0))
         return b.kind == CEL_INT ? (a.i > b.i) - (a.i < b.i) : -1;
