@@ -37,8 +37,16 @@ static bool nullable(cel_kind kind)
            kind == CEL_IP || kind == CEL_CIDR;
 }
 
-/* *ret_good is false when the two have nothing in common. */
-static const cel_type *unify(arena *a, const cel_type *x, const cel_type *y, bool *ret_good)
+/* Deeper than this, types are dyn: names bound by macros can pile them up without end. */
+#define TYPE_DEPTH 50
+
+typedef struct unifier {
+    arena *arena;
+    unsigned depth;
+    bool failed; /* the two have nothing in common */
+} unifier;
+
+static const cel_type *unify(unifier *u, const cel_type *x, const cel_type *y)
 {
     cel_kind kx = type_kind(x);
     cel_kind ky = type_kind(y);
@@ -46,43 +54,54 @@ static const cel_type *unify(arena *a, const cel_type *x, const cel_type *y, boo
         return y;
     if (y == &free_type)
         return x;
-    if (kx == CEL_DYN || ky == CEL_DYN)
+    if (kx == CEL_DYN || ky == CEL_DYN || u->depth >= TYPE_DEPTH)
         return NULL;
     if (kx == CEL_NULL && nullable(ky))
         return y;
     if (ky == CEL_NULL && nullable(kx))
         return x;
     if (kx != ky) {
-        *ret_good = false;
+        u->failed = true;
         return NULL;
     }
-    if (!x->key && !x->element && !y->key && !y->element)
+    u->depth++;
+    const cel_type *key = unify(u, x->key, y->key);
+    const cel_type *element = unify(u, x->element, y->element);
+    u->depth--;
+    if (key == x->key && element == x->element)
         return x;
-    const cel_type *key = unify(a, x->key, y->key, ret_good);
-    return cel_type_make(a, kx, key, unify(a, x->element, y->element, ret_good));
+    return cel_type_make(u->arena, kx, key, element);
 }
 
 const cel_type *cel_type_join(arena *a, const cel_type *x, const cel_type *y)
 {
-    bool good = true;
-    const cel_type *t = unify(a, x, y, &good);
-    return good ? t : NULL;
+    unifier u = {.arena = a};
+    const cel_type *t = unify(&u, x, y);
+    return u.failed ? NULL : t;
+}
+
+static void print_type(buf *out, const cel_type *t, unsigned depth)
+{
+    cel_kind kind = type_kind(t);
+    buf_addz(out, cel_kind_name(kind));
+    if (kind != CEL_MAP && kind != CEL_LIST && kind != CEL_OPTIONAL)
+        return;
+    if (depth >= TYPE_DEPTH) {
+        buf_addz(out, "(...)");
+        return;
+    }
+    buf_addc(out, '(');
+    if (kind == CEL_MAP) {
+        print_type(out, t->key, depth + 1);
+        buf_add(out, STR(", "));
+    }
+    print_type(out, t->element, depth + 1);
+    buf_addc(out, ')');
 }
 
 void cel_type_print(buf *out, const cel_type *t)
 {
-    buf_addz(out, cel_kind_name(type_kind(t)));
-    if (type_kind(t) == CEL_MAP) {
-        buf_addc(out, '(');
-        cel_type_print(out, t->key);
-        buf_add(out, STR(", "));
-        cel_type_print(out, t->element);
-        buf_addc(out, ')');
-    } else if (type_kind(t) == CEL_LIST || type_kind(t) == CEL_OPTIONAL) {
-        buf_addc(out, '(');
-        cel_type_print(out, t->element);
-        buf_addc(out, ')');
-    }
+    print_type(out, t, 0);
 }
 
 static bool is_number(cel_kind k)
@@ -204,9 +223,10 @@ static const cel_type *operator_type(checker *c, token_kind op, const cel_type *
     }
     cel_kind kind = arithmetic_kind(op, a, b);
     *ret_good = kind != CEL_ERROR;
-    if (kind == CEL_LIST)
-        return cel_type_join(c->arena, left, right) ? cel_type_join(c->arena, left, right)
-                                                    : &cel_types[CEL_LIST];
+    if (kind == CEL_LIST) {
+        const cel_type *list = cel_type_join(c->arena, left, right);
+        return list ? list : &cel_types[CEL_LIST];
+    }
     return *ret_good ? &cel_types[kind] : NULL;
 }
 

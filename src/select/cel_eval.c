@@ -399,6 +399,8 @@ cel_value cel_operate(run *r, token_kind op, cel_value a, cel_value b)
         return membership(r, a, b);
     if (op >= TOKEN_LT && op <= TOKEN_GE) {
         int order;
+        if (a.kind == CEL_STRING || a.kind == CEL_BYTES)
+            cel_charge_bytes(r, a.len);
         if (cel_order(a, b, &order))
             return cel_bool(ordered(op, order));
     } else {

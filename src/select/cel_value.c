@@ -334,8 +334,16 @@ bool cel_get(cel_value map, cel_value key, arena *scratch, cel_value *ret)
     return native_get(map.ptr, key, ret);
 }
 
+/* The walk through a JSON object, and the hash of a long key, are paid for. */
 bool cel_lookup(run *r, cel_value map, cel_value key, cel_value *ret)
 {
+    if (map.form == FORM_JSON && map.kind == CEL_MAP) {
+        size_t len = cel_size(map);
+        if (len >= 32 && !cel_charge(r, len / 16))
+            return false;
+    }
+    if (key.kind == CEL_STRING && !cel_charge_bytes(r, key.len))
+        return false;
     return cel_get(map, key, r->arena, ret);
 }
 
@@ -476,10 +484,8 @@ static bool same_maps(run *r, cel_value a, cel_value b)
     cel_value key;
     cel_value left;
     cel_value right;
-    /* A lookup in a JSON object walks through it. */
-    uint64_t cost = b.form == FORM_JSON ? 1 + cel_size(b) / 8 : 1;
     while (cel_next(&x, &key, &left))
-        if (!cel_charge(r, cost) || !cel_lookup(r, b, key, &right) || !cel_same(r, left, right))
+        if (!cel_charge(r, 1) || !cel_lookup(r, b, key, &right) || !cel_same(r, left, right))
             return false;
     return true;
 }

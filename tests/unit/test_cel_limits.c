@@ -280,6 +280,32 @@ static void deep_values(void **state)
     arena_free(a);
 }
 
+/* The same for types: a thousand names, each a hundred levels deeper than the one before. */
+static void deep_types(void **state)
+{
+    (void)state;
+    arena *a = arena_new(0);
+    buf source = BUF(MEGA);
+    buf_addz(&source, "cel.block([[1]");
+    for (int i = 0; i < 800; i++) {
+        buf_addf(&source, ", ");
+        for (int k = 0; k < 100; k++)
+            buf_addc(&source, '[');
+        buf_addf(&source, "cel.index(%d)", i);
+        for (int k = 0; k < 100; k++)
+            buf_addc(&source, ']');
+    }
+    buf_addz(&source,
+             "], size([cel.index(800), cel.index(799), cel.index(798) + cel.index(797)]))");
+    char message[200];
+    cel_value v = run_source(buf_str(&source), a, NULL, message);
+    assert_string_equal(message, "");
+    assert_int_equal(v.kind, CEL_INT);
+    buf_clear(&source);
+    buf_done(&source);
+    arena_free(a);
+}
+
 static void invalid_text(void **state)
 {
     (void)state;
@@ -392,11 +418,12 @@ static void no_heap(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(shapes),        cmocka_unit_test(explosions),
-        cmocka_unit_test(cost_is_fatal), cmocka_unit_test(byte_limit),
-        cmocka_unit_test(regexes),       cmocka_unit_test(deep_values),
-        cmocka_unit_test(invalid_text),  cmocka_unit_test(failing_memory),
-        cmocka_unit_test(small_arenas),  cmocka_unit_test(no_heap),
+        cmocka_unit_test(shapes),         cmocka_unit_test(explosions),
+        cmocka_unit_test(cost_is_fatal),  cmocka_unit_test(byte_limit),
+        cmocka_unit_test(regexes),        cmocka_unit_test(deep_values),
+        cmocka_unit_test(deep_types),     cmocka_unit_test(invalid_text),
+        cmocka_unit_test(failing_memory), cmocka_unit_test(small_arenas),
+        cmocka_unit_test(no_heap),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
