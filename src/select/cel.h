@@ -201,8 +201,8 @@ typedef struct cel_limits {
 } cel_limits;
 
 /* bindings are in the order of env's variables; one of kind CEL_ERROR is an unbound variable. The
- * result may point into bindings, program and scratch. limits may be NULL. Programs may be
- * evaluated by one thread at a time. */
+ * result may point into bindings, program and scratch. limits may be NULL. One thread at a time:
+ * regular expressions and time zones keep caches. */
 cel_value cel_eval(const cel_program *p, const cel_value *bindings, arena *scratch,
                    const cel_limits *limits);
 

@@ -281,26 +281,38 @@ static void add_real(buf *out, clause c, cel_value v)
     buf_add(out, (str){text, (size_t)len});
 }
 
-static cel_value add_clause(run *r, buf *out, clause c, cel_value v)
+/* The letters for integers only. False when the value is none. */
+static bool add_integer(buf *out, clause c, cel_value v)
 {
     bool whole = v.kind == CEL_INT || v.kind == CEL_UINT;
-    bool real = whole || v.kind == CEL_DOUBLE;
-    bool text = v.kind == CEL_STRING || v.kind == CEL_BYTES;
-    bool upper = c.letter == 'X';
-    if (c.letter == 's' || (is_special(v) && strchr("dfe", c.letter)) || (c.letter == 'd' && whole))
-        cel_render(r, out, v);
-    else if ((c.letter == 'f' || c.letter == 'e') && real)
-        add_real(out, c, v);
-    else if (c.letter == 'b' && (whole || v.kind == CEL_BOOL))
+    if (c.letter == 'b' && (whole || v.kind == CEL_BOOL))
         add_radix(out, v, 2, false);
     else if (c.letter == 'o' && whole)
         add_radix(out, v, 8, false);
-    else if ((c.letter == 'x' || upper) && whole)
-        add_radix(out, v, 16, upper);
-    else if ((c.letter == 'x' || upper) && text && cel_charge_bytes(r, v.len))
-        add_hex_text(out, cel_text(v), upper);
-    else if (!r->stopped)
+    else if (c.letter == 'd' && whole)
+        add_radix(out, v, 10, false);
+    else if ((c.letter == 'x' || c.letter == 'X') && whole)
+        add_radix(out, v, 16, c.letter == 'X');
+    else
+        return false;
+    return true;
+}
+
+static cel_value add_clause(run *r, buf *out, clause c, cel_value v)
+{
+    bool number = v.kind >= CEL_INT && v.kind <= CEL_DOUBLE;
+    bool text = v.kind == CEL_STRING || v.kind == CEL_BYTES;
+    bool real = c.letter == 'f' || c.letter == 'e';
+    if (c.letter == 's' || (is_special(v) && (real || c.letter == 'd'))) {
+        cel_render(r, out, v);
+    } else if (real && number) {
+        add_real(out, c, v);
+    } else if ((c.letter == 'x' || c.letter == 'X') && text) {
+        if (cel_charge_bytes(r, v.len))
+            add_hex_text(out, cel_text(v), c.letter == 'X');
+    } else if (!add_integer(out, c, v)) {
         return cannot(r, c, v);
+    }
     return cel_null();
 }
 

@@ -11,14 +11,15 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static const char json[] = "{\"name\":\"eu-1\",\"n\":3,\"d\":0.5,\"t\":true,\"z\":null,\"l\":[1,\"a\","
-                           "[2]],\"metadata\":{\"env\":\"prod\",\"tier\":\"gold\"}}";
+static const char json[] =
+    "{\"name\":\"eu-1\",\"n\":3,\"d\":0.5,\"t\":true,\"z\":null,\"l\":[1,\"a\","
+    "[2]],\"metadata\":{\"env\":\"prod\",\"tier\":\"gold\"}}";
 
 static const cel_type map_type = {.kind = CEL_MAP};
 static const cel_type int_type = {.kind = CEL_INT};
 static const cel_type string_type = {.kind = CEL_STRING};
 static const cel_variable variables[] = {
-    {STR("resource"), &map_type}, {STR("x"), NULL}, {STR("n"), &int_type},
+    {STR("resource"), &map_type}, {STR("x"), NULL},   {STR("n"), &int_type},
     {STR("s"), &string_type},     {STR("a.b"), NULL},
 };
 #define VARIABLES (sizeof variables / sizeof variables[0])
@@ -36,9 +37,9 @@ static void check_same(cel_value a, cel_value b, arena *scratch)
 
 static void evaluate(const cel_program *p, const cel_env *env, arena *scratch, yyjson_doc *doc)
 {
-    const cel_value bindings[VARIABLES] = {
-        cel_from_json(yyjson_doc_get_root(doc)), cel_from_json(yyjson_doc_get_root(doc)),
-        cel_int(7), cel_string(STR("text \xC3\xA9")), cel_double(1.5)};
+    const cel_value bindings[VARIABLES] = {cel_from_json(yyjson_doc_get_root(doc)),
+                                           cel_from_json(yyjson_doc_get_root(doc)), cel_int(7),
+                                           cel_string(STR("text \xC3\xA9")), cel_double(1.5)};
     const cel_limits limits = {.cost = 20000, .bytes = 1 << 20};
     cel_value first = cel_eval(p, bindings, scratch, &limits);
     cel_value second = cel_eval(p, bindings, scratch, &limits);

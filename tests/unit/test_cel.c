@@ -605,8 +605,8 @@ static void foreign(void **state)
     static const cel_object list = {&list_ops};
     static const char *const sources[] = {
         "resource.env == 'prod' && !('no' in resource) && has(resource.tier)",
-        "resource == {'tier': 'gold', 'env': 'prod'} && {'tier': 'gold', 'env': 'prod'} == "
-        "resource",
+        "resource == {'tier': 'gold', 'env': 'prod'}",
+        "{'tier': 'gold', 'env': 'prod'} == resource",
         "resource.map(k, k) == ['env', 'tier'] && size(resource) == 2",
         "resource.exists(k, v, k == 'tier' && v == 'gold')",
         "x[4] == 40 && 20 in x && x == [0, 10, 20, 30, 40] && x.size() == 5",

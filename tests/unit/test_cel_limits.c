@@ -326,8 +326,7 @@ static const char *const allocating[] = {
     "'%s %d %s'.format([[1, {'a': 2}], 3, duration('1s')]) + s.replace('t', 'T').upperAscii()",
     "s.split('').join('-').matches(s + '?') || [3, 1, 2].sortBy(v, -v) == [3, 2, 1]",
     "{?'a': optional.of(x)}.?a.orValue(2) + [?optional.none()].size()",
-    "cel.block([[1, 2, 3], cel.index(0).map(cel.iterVar(0, 0), cel.iterVar(0, 0) + x)], "
-    "cel.index(1))",
+    "cel.block([[1, 2], cel.index(0).map(cel.iterVar(0, 0), cel.iterVar(0, 0) + x)], cel.index(1))",
     "x.missing || resource",
     "timestamp('2026-01-01T00:00:00Z').getHours('Europe/Berlin') + int('1') + x",
     "{'a': 1}[s] == 2 || 1 / 0 == x || string(ip('::1')) == s",
