@@ -23,7 +23,7 @@
 #include "base/err.h"
 #include "base/moment.h"
 
-/* DYN is a type only, never the kind of a value. */
+/* Those from DYN on are types only, never the kind of a value. */
 #define CEL_KINDS(X)                                                                               \
     X(NULL, "null_type")                                                                           \
     X(BOOL, "bool")                                                                                \
@@ -41,7 +41,9 @@
     X(IP, "net.IP")                                                                                \
     X(CIDR, "net.CIDR")                                                                            \
     X(ERROR, "error")                                                                              \
-    X(DYN, "dyn")
+    X(DYN, "dyn")                                                                                  \
+    X(ABSTRACT, "abstract")                                                                        \
+    X(PARAMETER, "parameter")
 
 typedef enum cel_kind {
 #define X(kind, text) CEL_##kind,
@@ -150,11 +152,13 @@ bool cel_equal(cel_value a, cel_value b, arena *scratch);
 /* ---- Programs ----------------------------------------------------------------------------- */
 
 /* A type as far as it is known: the key of maps, the element of lists, maps and optionals may be
- * NULL, which is dyn. */
+ * NULL, which is dyn. An abstract type has a name, its first argument as key, and as element, if
+ * there are more, another abstract type with the rest. A parameter has a name only. */
 typedef struct cel_type {
     cel_kind kind;
     const struct cel_type *key;
     const struct cel_type *element;
+    str name;
 } cel_type;
 
 typedef struct cel_variable {
@@ -162,9 +166,20 @@ typedef struct cel_variable {
     const cel_type *type; /* NULL is dyn */
 } cel_variable;
 
+/* A function of another host: checked here, but an error when it is evaluated. */
+typedef struct cel_declared {
+    str name;
+    bool member; /* called on its first parameter */
+    const cel_type *const *parameters;
+    size_t count;
+    const cel_type *result;
+} cel_declared;
+
 typedef struct cel_env {
     const cel_variable *variables;
     size_t variable_count;
+    const cel_declared *functions;
+    size_t function_count;
     str container;  /* names are looked for in it first: "a.b" */
     bool unchecked; /* unknown names and wrong types are found at run time only */
     bool no_macros;

@@ -6,7 +6,7 @@
 
 /* ---- Types -------------------------------------------------------------------------------- */
 
-const cel_type cel_types[CEL_DYN + 1] = {
+const cel_type cel_types[CEL_PARAMETER + 1] = {
 #define X(k, text) [CEL_##k] = {.kind = CEL_##k},
     CEL_KINDS(X)
 #undef X
@@ -21,7 +21,7 @@ const cel_type *cel_type_make(arena *a, cel_kind kind, const cel_type *key, cons
         return &cel_types[kind];
     cel_type *t = ARENA_NEW(a, cel_type);
     if (t)
-        *t = (cel_type){kind, key, element};
+        *t = (cel_type){.kind = kind, .key = key, .element = element};
     return t ? t : &cel_types[kind];
 }
 
@@ -34,7 +34,7 @@ const cel_type *cel_type_empty(arena *a, cel_kind kind)
 static bool nullable(cel_kind kind)
 {
     return kind == CEL_TIMESTAMP || kind == CEL_DURATION || kind == CEL_OPTIONAL ||
-           kind == CEL_IP || kind == CEL_CIDR;
+           kind == CEL_IP || kind == CEL_CIDR || kind == CEL_ABSTRACT;
 }
 
 /* Deeper than this, types are dyn: names bound by macros can pile them up without end. */
@@ -60,7 +60,7 @@ static const cel_type *unify(unifier *u, const cel_type *x, const cel_type *y)
         return y;
     if (ky == CEL_NULL && nullable(kx))
         return x;
-    if (kx != ky) {
+    if (kx != ky || !str_eq(x->name, y->name)) {
         u->failed = true;
         return NULL;
     }
@@ -70,7 +70,10 @@ static const cel_type *unify(unifier *u, const cel_type *x, const cel_type *y)
     u->depth--;
     if (key == x->key && element == x->element)
         return x;
-    return cel_type_make(u->arena, kx, key, element);
+    cel_type *t = ARENA_NEW(u->arena, cel_type);
+    if (t)
+        *t = (cel_type){kx, key, element, x->name};
+    return t;
 }
 
 const cel_type *cel_type_join(arena *a, const cel_type *x, const cel_type *y)
@@ -83,7 +86,10 @@ const cel_type *cel_type_join(arena *a, const cel_type *x, const cel_type *y)
 static void print_type(buf *out, const cel_type *t, unsigned depth)
 {
     cel_kind kind = type_kind(t);
-    buf_addz(out, cel_kind_name(kind));
+    if (t && t->name.len > 0)
+        buf_add(out, t->name);
+    else
+        buf_addz(out, cel_kind_name(kind));
     if (kind != CEL_MAP && kind != CEL_LIST && kind != CEL_OPTIONAL)
         return;
     if (depth >= TYPE_DEPTH) {

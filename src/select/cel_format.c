@@ -129,7 +129,9 @@ bool cel_render(run *r, buf *out, cel_value v)
     case CEL_ERROR:
         buf_addf(out, "%s: %s", cel_code_name((cel_code)v.code), v.text ? v.text : "");
         break;
-    case CEL_DYN: break;
+    case CEL_DYN:
+    case CEL_ABSTRACT:
+    case CEL_PARAMETER: break;
     }
     return !r->stopped;
 }

@@ -87,8 +87,9 @@ typedef struct cel_function cel_function;
     X(IDENT)                                                                                       \
     X(SELECT)                                                                                      \
     X(INDEX)                                                                                       \
-    X(CALL) X(LIST) X(MAP) X(MESSAGE) X(NOT) X(NEGATE) X(CHAIN) X(AND) X(OR) X(CONDITION) X(LOOP)  \
-        X(BIND) X(BLOCK) X(OPT_MAP)
+    X(CALL)                                                                                        \
+    X(LIST) X(MAP) X(MESSAGE) X(NOT) X(NEGATE) X(CHAIN) X(AND) X(OR) X(CONDITION) X(LOOP) X(BIND)  \
+        X(BLOCK) X(OPT_MAP)
 
 typedef enum node_kind {
 #define X(kind) NODE_##kind,
@@ -204,6 +205,8 @@ bool cel_check_fail(checker *c, uint32_t at, const char *format, ...)
 bool cel_check_ident(checker *c, node *n);
 bool cel_check_select(checker *c, node *n);
 bool cel_check_call(checker *c, node *n);
+/* Whether a call is one of a function that is only declared; then its type is set. */
+bool cel_check_declared(checker *c, node *n, bool member);
 /* A type that cannot work: false with an error, but true when the program is unchecked. */
 bool cel_check_mismatch(checker *c, uint32_t at, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
@@ -216,7 +219,7 @@ local *cel_local(const checker *c, str name);
 void cel_fold(checker *c, node *n);
 
 /* Types. NULL is dyn everywhere. */
-extern const cel_type cel_types[CEL_DYN + 1];
+extern const cel_type cel_types[CEL_PARAMETER + 1];
 static inline cel_kind type_kind(const cel_type *t)
 {
     return t ? t->kind : CEL_DYN;

@@ -369,7 +369,8 @@ bool cel_check_call(checker *c, node *n)
         member = false;
     n->function = cel_function_find(n->name, member);
     if (!n->function)
-        return c->env->unchecked || wrong_form(c, n, member);
+        return c->env->unchecked || cel_check_declared(c, n, member) ||
+               (!c->lx->failed && wrong_form(c, n, member));
     for (uint32_t i = 0; i < n->count; i++)
         if (!cel_check(c, n->items[i]))
             return false;

@@ -532,7 +532,9 @@ bool cel_same(run *r, cel_value a, cel_value b)
     case CEL_MAP:
     case CEL_OPTIONAL: return same_nested(r, a, b);
     case CEL_ERROR:
-    case CEL_DYN: break;
+    case CEL_DYN:
+    case CEL_ABSTRACT:
+    case CEL_PARAMETER: break;
     }
     return false;
 }
