@@ -25,6 +25,7 @@ struct tree {
     uint32_t line;    /* in which text begins, from 1 */
     line_mark *marks; /* one for every LINE_STEP values */
     size_t mark_count;
+    bool no_memory; /* for marks: lines are right, but slow to find */
 };
 
 struct document_set {
@@ -123,6 +124,7 @@ static void mark_lines(tree *t)
 {
     size_t count = yyjson_doc_get_val_count(t->doc) / LINE_STEP + 1;
     line_mark *marks = mem_alloc(count * sizeof *marks);
+    t->no_memory = !marks;
     if (!marks)
         return;
     scan s = {0, t->line};
@@ -240,7 +242,7 @@ static void place_report(const place *at, problems *found, problem p, const char
         p.line = document_line(d, near->value);
     }
     write_path(&path, at);
-    if (name.failed || path.failed)
+    if (name.failed || path.failed || (d && d->tree->no_memory))
         problems_memory(found);
     p.document = buf_str(&name);
     p.path = buf_str(&path);

@@ -80,6 +80,9 @@ static bool check_rule(const char *rule, err *error)
     struct icalrecurrencetype parsed = icalrecurrencetype_from_string(rule);
     if (parsed.freq == ICAL_NO_RECURRENCE)
         return err_set(error, "RFC 5545 does not allow it");
+    /* Without memory libical leaves the days out and says nothing. */
+    if (strcasestr(rule, "BYDAY=") && parsed.by_day[0] == ICAL_RECURRENCE_ARRAY_MAX)
+        return err_set(error, "its days cannot be read");
     return true;
 }
 

@@ -5,6 +5,7 @@
 #include "support/check.h"
 
 #include "model/lint.h"
+#include "model/recurrence.h"
 #include "support/documents.h"
 
 #if !defined(__SANITIZE_ADDRESS__)
@@ -70,7 +71,7 @@ static bool work(const char *path, str text)
     return good;
 }
 
-/* RE2 is C++ and libstdc++ ends the program when "new" fails: documents without regular expressions. */
+/* No sample has a regular expression: RE2 is C++, and C++ ends the program when "new" fails. */
 static void fail_sample(const char *path, str text)
 {
     check_msg(work(path, text), "%s", path);
@@ -94,6 +95,9 @@ static void fail_sample(const char *path, str text)
 static void test_each_allocation_fails(void **state)
 {
     (void)state;
+    /* libical keeps the number of the last error of a thread for good: let it have that first. */
+    recurrence ignored;
+    assert_false(recurrence_parse(STR("FREQ=NEVER"), &ignored, NULL));
     assert_true(each_sample(fail_sample) >= 15);
 }
 
