@@ -269,7 +269,8 @@ void place_warning(const place *at, problems *found, const char *format, ...)
 
 static void report(reading *r, uint32_t line, const char *text)
 {
-    problem p = {.severity = SEVERITY_ERROR, .file = r->file, .line = line, .message = str_of(text)};
+    problem p = {
+        .severity = SEVERITY_ERROR, .file = r->file, .line = line, .message = str_of(text)};
     problems_add(r->found, &p);
     r->good = false;
 }
@@ -299,8 +300,7 @@ static void add_document(reading *r, document *d)
     place at = place_root(d);
     place fault = {.up = &at, .key = STR_EMPTY, .document = d, .value = d->root};
     switch (json_check(d->root, &fault.value)) {
-    case JSON_NONE:
-        break;
+    case JSON_NONE: break;
     case JSON_DEPTH:
         at.value = fault.value;
         place_error(&at, r->found, "found values nested deeper than the %d levels that are allowed",
@@ -313,12 +313,11 @@ static void add_document(reading *r, document *d)
                     STR_ARG(json_str(fault.value)));
         r->good = false;
         return;
-    case JSON_MEMORY:
-        no_memory(r);
-        return;
+    case JSON_MEMORY: no_memory(r); return;
     }
     if (r->set->documents.len >= LIMIT_DOCUMENTS) {
-        report(r, document_line(d, d->root), "found more documents than the 2000000 that are allowed");
+        report(r, document_line(d, d->root),
+               "found more documents than the 2000000 that are allowed");
         return;
     }
     if (!vec_push(&r->set->documents, d))
@@ -331,12 +330,12 @@ static bool is_list(const document *d)
     return str_ends(d->kind, STR("List")) && items && json_is_array(items);
 }
 
-/* The bytes an item takes in the text. yyjson's strings stand in a copy of it, so that the distance from
- * one item's first key to the next item's is the size. */
+/* The bytes an item takes in the text. yyjson's strings stand in a copy of it, so that the distance
+ * from one item's first key to the next item's is the size. */
 static size_t item_bytes(const yyjson_val *item, const yyjson_val *next)
 {
-    bool keys = json_is_object(item) && json_len(item) > 0 &&
-                json_is_object(next) && json_len(next) > 0;
+    bool keys =
+        json_is_object(item) && json_len(item) > 0 && json_is_object(next) && json_len(next) > 0;
     if (!keys)
         return 0;
     return (size_t)((next + 1)->uni.str - (item + 1)->uni.str);
@@ -380,7 +379,8 @@ static void add_tree(reading *r, tree *t)
     if (json_is(root, YYJSON_TYPE_NULL))
         return;
     if (!json_is_object(root)) {
-        report(r, tree_line(t, root), "found something else, allowed a document: an object with fields");
+        report(r, tree_line(t, root),
+               "found something else, allowed a document: an object with fields");
         return;
     }
     document *d = ARENA_NEW(r->set->arena, document);
@@ -553,8 +553,8 @@ static bool is_preamble(str text)
     return true;
 }
 
-/* A line that starts with "---" always begins a document, whatever stands before it. So an error in one
- * document does not spoil the next. */
+/* A line that starts with "---" always begins a document, whatever stands before it. So an error in
+ * one document does not spoil the next. */
 static void read_yaml(reading *r, str text)
 {
     uint32_t line = 1;

@@ -53,7 +53,8 @@ static void lint_overlap(lint *l, const place *list, const rollout_strategy *s, 
     for (size_t k = 0; k < index; k++) {
         const partition *other = &s->partitions.at[k];
         size_t i = 0;
-        for (const object *c = lint_next(l, KIND_CLUSTER, &i); c; c = lint_next(l, KIND_CLUSTER, &i)) {
+        for (const object *c = lint_next(l, KIND_CLUSTER, &i); c;
+             c = lint_next(l, KIND_CLUSTER, &i)) {
             if (!is_member(l, &p->match, c) || !is_member(l, &other->match, c))
                 continue;
             lint_warning(l, &here, "found cluster \"%s\" in this partition and in \"%s\"",
@@ -73,7 +74,8 @@ void lint_rollout_strategy(lint *l, const place *at, const rollout_strategy *s)
     place offline = place_key(at, STR("offlineAfterSeconds"));
     if (s->offline_after_seconds.set && s->offline_after_seconds.value < OFFLINE_SECONDS_LEAST)
         lint_warning(l, &offline,
-                     "found %" PRId64 " seconds, less than twice the 15 minutes between two check-ins",
+                     "found %" PRId64
+                     " seconds, less than twice the 15 minutes between two check-ins",
                      s->offline_after_seconds.value);
     place list = place_key(at, STR("partitions"));
     for (size_t i = 0; i < s->partitions.len; i++)
@@ -89,7 +91,8 @@ void lint_fleets(lint *l)
         lint_rollout_strategy(l, &here, &o->bundle->spec.rollout_strategy);
     }
     i = 0;
-    for (const object *o = lint_next(l, KIND_FLEET_YAML, &i); o; o = lint_next(l, KIND_FLEET_YAML, &i)) {
+    for (const object *o = lint_next(l, KIND_FLEET_YAML, &i); o;
+         o = lint_next(l, KIND_FLEET_YAML, &i)) {
         place root = lint_place(o);
         place here = place_key(&root, STR("rolloutStrategy"));
         lint_rollout_strategy(l, &here, &o->fleet_yaml->rollout_strategy);

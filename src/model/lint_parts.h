@@ -46,7 +46,7 @@ void lint_fleets(lint *l);
 void lint_releases(lint *l);
 /* For bundles, fleet.yaml and rules alike. */
 void lint_rollout_strategy(lint *l, const place *at, const rollout_strategy *s);
-/* For policies and rules alike. set is what the compartments may match; counts nothing when empty. */
+/* For policies and rules alike. Without objects of the kind "members" nothing is counted. */
 void lint_policy_spec(lint *l, const place *at, const deployment_policy_spec *s,
                       object_kind members);
 

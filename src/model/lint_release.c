@@ -49,7 +49,8 @@ static answer ask(lint *l, const expression *e, const object *o)
     if (!e->program)
         return ANSWER_YES;
     arena_place mark = arena_mark(l->arena);
-    cel_value bindings[2] = {deployment_value(l->arena, o), {.kind = CEL_ERROR, .code = CEL_NO_SUCH_VARIABLE}};
+    cel_value bindings[2] = {deployment_value(l->arena, o),
+                             {.kind = CEL_ERROR, .code = CEL_NO_SUCH_VARIABLE}};
     cel_value result = cel_eval(e->program, bindings, l->arena, NULL);
     answer found = result.kind == CEL_BOOL ? (result.b ? ANSWER_YES : ANSWER_NO) : ANSWER_UNKNOWN;
     if (result.kind == CEL_ERROR && result.code == CEL_NO_SUCH_KEY)
@@ -77,7 +78,8 @@ static void add_edges(lint *l, graph *g, const deployment_dependency *d, const p
     }
     place here = place_key(at, STR("dependsOn"));
     if (!any)
-        lint_error(l, &here, "found an expression that matches no deployment, allowed one that does");
+        lint_error(l, &here,
+                   "found an expression that matches no deployment, allowed one that does");
     for (size_t a = 0; a < g->count; a++) {
         if (ask(l, &d->applies_to, g->deployments[a]) != ANSWER_YES)
             continue;
@@ -126,7 +128,7 @@ static void close_graph(graph *g)
 
 /* ---- brackets ---- */
 
-/* A member that all others wait for, or that waits for all others, is a hook that nobody declared. */
+/* A member that all others wait for, or that waits for all others: a hook nobody declared. */
 static void lint_bracket(lint *l, const graph *g, const deployment_bracket *b, const place *at)
 {
     bool *member = ARENA_ARRAY(l->arena, g->count, bool);
@@ -149,15 +151,17 @@ static void lint_bracket(lint *l, const graph *g, const deployment_bracket *b, c
             last = last && g->waits[m * g->count + o];
         }
         if (first)
-            lint_warning(l, at,
-                         "found no preSelector, but all members wait for \"%s\": unless it has a new "
-                         "version itself it does not run; is it a hook?",
-                         str_shown(g->deployments[m]->metadata->name).text);
+            lint_warning(
+                l, at,
+                "found no preSelector, but all members wait for \"%s\": unless it has a new "
+                "version itself it does not run; is it a hook?",
+                str_shown(g->deployments[m]->metadata->name).text);
         if (last)
-            lint_warning(l, at,
-                         "found no postSelector, but \"%s\" waits for all members: unless it has a new "
-                         "version itself it does not run; is it a hook?",
-                         str_shown(g->deployments[m]->metadata->name).text);
+            lint_warning(
+                l, at,
+                "found no postSelector, but \"%s\" waits for all members: unless it has a new "
+                "version itself it does not run; is it a hook?",
+                str_shown(g->deployments[m]->metadata->name).text);
     }
 }
 
@@ -170,7 +174,8 @@ static void lint_window(lint *l, const object *policy, const deployment_window *
     place here = place_key(at, STR("durationMinutes"));
     int64_t seconds = w->duration_minutes * 60;
     size_t i = 0;
-    for (const object *d = lint_next(l, KIND_DEPLOYMENT, &i); d; d = lint_next(l, KIND_DEPLOYMENT, &i)) {
+    for (const object *d = lint_next(l, KIND_DEPLOYMENT, &i); d;
+         d = lint_next(l, KIND_DEPLOYMENT, &i)) {
         if (d->deployment->spec.timeout_seconds <= seconds)
             continue;
         lint_warning(l, &here,
@@ -186,7 +191,8 @@ static void lint_window(lint *l, const object *policy, const deployment_window *
         if (!g || resources < 2)
             continue;
         bool normalized = g->rollout_type == ROLLOUT_LINEAR_NORMALIZED;
-        int64_t needs = normalized ? g->time_scale_interval : g->time_scale_interval * (resources - 1);
+        int64_t needs =
+            normalized ? g->time_scale_interval : g->time_scale_interval * (resources - 1);
         if (needs > seconds)
             lint_warning(l, &here,
                          "found %" PRId64 " minutes, less than the %" PRId64
@@ -230,7 +236,8 @@ static void lint_dependencies(lint *l, const object *o, const place *rules, grap
     }
     size_t where;
     if (has_cycle(l, g, &where))
-        lint_error(l, rules, "found a cycle of dependencies: \"%s\" waits for itself through others",
+        lint_error(l, rules,
+                   "found a cycle of dependencies: \"%s\" waits for itself through others",
                    str_shown(g->deployments[where]->metadata->name).text);
     else
         close_graph(g);

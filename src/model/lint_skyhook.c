@@ -6,7 +6,7 @@
 
 /* ---- policies ---- */
 
-/* How many objects of a kind a selector matches; NULL: those that none of the compartments matches. */
+/* How many objects of a kind a selector matches; NULL: those that no compartment matches. */
 static int64_t count_members(const lint *l, const deployment_policy_spec *s, const selector *of,
                              object_kind members)
 {
@@ -34,10 +34,12 @@ static void lint_budget(lint *l, const place *at, const budget *b, int64_t membe
         return;
     int64_t ceiling = num_percent(members, percent);
     if (ceiling >= members)
-        lint_warning(l, &here, "found %" PRId64 " percent, which is all %" PRId64 " members at once",
-                     percent, members);
+        lint_warning(l, &here,
+                     "found %" PRId64 " percent, which is all %" PRId64 " members at once", percent,
+                     members);
     else if (members * percent < 100)
-        lint_warning(l, &here, "found %" PRId64 " percent of %" PRId64 " members, which rounds up to one",
+        lint_warning(l, &here,
+                     "found %" PRId64 " percent of %" PRId64 " members, which rounds up to one",
                      percent, members);
 }
 
@@ -88,7 +90,8 @@ static void lint_skyhook(lint *l, const object *o)
     const skyhook_spec *s = &o->skyhook->spec;
     place policy = place_key(&spec_at, STR("deploymentPolicy"));
     if (s->deployment_policy.len > 0 && !lint_find(l, KIND_DEPLOYMENT_POLICY, s->deployment_policy))
-        lint_warning(l, &policy, "found \"%s\", which is not among the documents; it must be in the cluster",
+        lint_warning(l, &policy,
+                     "found \"%s\", which is not among the documents; it must be in the cluster",
                      str_shown(s->deployment_policy).text);
     size_t i = 0;
     bool any = lint_count(l, KIND_NODE) == 0;

@@ -38,7 +38,8 @@ static bool parse_start(str text, recurrence *ret, err *error)
         zone = str_cut(&rest, ':');
         text = rest.ptr ? rest : STR_EMPTY;
         if (!timezone_known(zone))
-            return err_set(error, "it starts in the unknown time zone \"%s\"", str_shown(zone).text);
+            return err_set(error, "it starts in the unknown time zone \"%s\"",
+                           str_shown(zone).text);
     } else {
         text = str_part(text, 1, SIZE_MAX);
     }
@@ -113,7 +114,8 @@ bool recurrence_parse(str text, recurrence *ret, err *error)
 
 static bool is_zone_name(str name)
 {
-    if (name.len == 0 || name.len > 60 || name.ptr[0] == '/' || str_find(name, STR("..")) != SIZE_MAX)
+    if (name.len == 0 || name.len > 60 || name.ptr[0] == '/' ||
+        str_find(name, STR("..")) != SIZE_MAX)
         return false;
     for (size_t i = 0; i < name.len; i++) {
         char c = name.ptr[i];

@@ -175,14 +175,10 @@ int64_t int_or_percent_limit(int_or_percent v, int64_t count)
     if (count <= 0)
         return 1;
     switch (v.kind) {
-    case AMOUNT_NONE:
-        return count;
-    case AMOUNT_COUNT:
-        return v.value < 0 ? 0 : v.value > count ? count : v.value;
-    case AMOUNT_TEXT_COUNT:
-        return v.value;
-    case AMOUNT_PERCENT:
-        return percent_limit(v.value, count);
+    case AMOUNT_NONE: return count;
+    case AMOUNT_COUNT: return v.value < 0 ? 0 : v.value > count ? count : v.value;
+    case AMOUNT_TEXT_COUNT: return v.value;
+    case AMOUNT_PERCENT: return percent_limit(v.value, count);
     }
     return count;
 }

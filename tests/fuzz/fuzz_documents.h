@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fuzz_documents.h - what the two fuzzers of documents do with their bytes: read, write, read again. */
+/* fuzz_documents.h - what the two fuzzers of documents do with their bytes: read, write, read
+ * again. */
 #ifndef DROVER_TESTS_FUZZ_DOCUMENTS_H
 #define DROVER_TESTS_FUZZ_DOCUMENTS_H
 
@@ -37,7 +38,8 @@ static inline void fuzz_again(const object *o)
     buf text = BUF(LIMIT_TEXT_BYTES);
     object_write(o, &text);
     assert(!text.failed);
-    fuzz_read r = fuzz_text(o->kind == KIND_FLEET_YAML ? "fleet.yaml" : "f", buf_str(&text), FORMAT_JSON);
+    fuzz_read r =
+        fuzz_text(o->kind == KIND_FLEET_YAML ? "fleet.yaml" : "f", buf_str(&text), FORMAT_JSON);
     /* What grew past the limit by its defaults is refused; everything else is the same again. */
     if (text.len <= LIMIT_DOCUMENT_BYTES) {
         assert(r.objects->len == 1);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every allocation fails in turn, also those that libyaml, yyjson, libical and RE2 make without asking us:
- * malloc and its family are replaced by ones that count. A sanitizer has its own malloc, so this program
- * does nothing there; test-samples fails our own allocations in every build. */
+/* Every allocation fails in turn, also those that libyaml, yyjson, libical and RE2 make without
+ * asking us: malloc and its family are replaced by ones that count. A sanitizer has its own malloc,
+ * so this program does nothing there; test-samples fails our own allocations in every build. */
 #include "support/check.h"
 
 #include "model/lint.h"
