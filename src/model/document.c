@@ -37,7 +37,7 @@ struct document_set {
 /* What one call of documents_read works on. */
 typedef struct reading {
     document_set *set;
-    str file;
+    const document_source *source;
     problems *found;
     bool good;
 } reading;
@@ -270,7 +270,7 @@ void place_warning(const place *at, problems *found, const char *format, ...)
 static void report(reading *r, uint32_t line, const char *text)
 {
     problem p = {
-        .severity = SEVERITY_ERROR, .file = r->file, .line = line, .message = str_of(text)};
+        .severity = SEVERITY_ERROR, .file = r->source->file, .line = line, .message = str_of(text)};
     problems_add(r->found, &p);
     r->good = false;
 }
@@ -322,6 +322,8 @@ static void add_document(reading *r, document *d)
     }
     if (!vec_push(&r->set->documents, d))
         no_memory(r);
+    else if (r->source->each)
+        r->source->each(r->source->context, d);
 }
 
 static bool is_list(const document *d)
@@ -356,7 +358,7 @@ static void add_items(reading *r, tree *t, const document *list)
     for (size_t i = 0; i < count; i++) {
         document *d = &documents[i];
         const yyjson_val *next = json_next(item);
-        *d = (document){.tree = t, .root = (yyjson_val *)(uintptr_t)item, .file = r->file};
+        *d = (document){.tree = t, .root = (yyjson_val *)(uintptr_t)item, .file = r->source->file};
         if (!json_is_object(item)) {
             report(r, tree_line(t, item), "found something else in a list, allowed a document");
         } else if (i + 1 < count && item_bytes(item, next) > LIMIT_DOCUMENT_BYTES) {
@@ -388,7 +390,7 @@ static void add_tree(reading *r, tree *t)
         no_memory(r);
         return;
     }
-    *d = (document){.tree = t, .root = root, .file = r->file};
+    *d = (document){.tree = t, .root = root, .file = r->source->file};
     read_header(d);
     if (is_list(d))
         add_items(r, t, d);
@@ -597,25 +599,32 @@ static bool looks_like_json(str bytes)
     return second < bytes.len && (bytes.ptr[second] == '"' || bytes.ptr[second] == '}');
 }
 
-bool documents_read_as(document_set *set, str file, str bytes, document_format format,
-                       problems *found)
+bool documents_read_from(document_set *set, const document_source *source, problems *found)
 {
-    reading r = {.set = set, .file = file, .found = found, .good = true};
+    reading r = {.set = set, .source = source, .found = found, .good = true};
+    str bytes = source->bytes;
     if (bytes.len > LIMIT_FILE_BYTES) {
         report(&r, 0, "found a file of more than 1 GiB");
         return false;
     }
     if (str_starts(bytes, STR("\xEF\xBB\xBF")))
         bytes = str_part(bytes, 3, SIZE_MAX);
-    bool json = format == FORMAT_JSON || (format == FORMAT_ANY && looks_like_json(bytes));
-    if (json) {
+    bool json =
+        source->format == FORMAT_JSON || (source->format == FORMAT_ANY && looks_like_json(bytes));
+    if (json)
         read_json(&r, bytes);
-    } else if (!str_utf8(bytes)) {
+    else if (!str_utf8(bytes))
         report(&r, bad_utf8_line(bytes), "found bytes that are not UTF-8");
-    } else {
+    else
         read_yaml(&r, bytes);
-    }
     return r.good;
+}
+
+bool documents_read_as(document_set *set, str file, str bytes, document_format format,
+                       problems *found)
+{
+    const document_source source = {.file = file, .bytes = bytes, .format = format};
+    return documents_read_from(set, &source, found);
 }
 
 bool documents_read(document_set *set, str file, str bytes, problems *found)

@@ -52,6 +52,16 @@ bool documents_read(document_set *set, str file, str bytes, problems *found);
 bool documents_read_as(document_set *set, str file, str bytes, document_format format,
                        problems *found);
 
+/* The same, with each good document shown as soon as it is there. */
+typedef struct document_source {
+    str file;
+    str bytes;
+    document_format format;
+    void (*each)(void *context, const document *d); /* may be NULL */
+    void *context;
+} document_source;
+bool documents_read_from(document_set *set, const document_source *source, problems *found);
+
 size_t documents_count(const document_set *set);
 /* Stays valid as long as the set. */
 const document *documents_at(const document_set *set, size_t index);

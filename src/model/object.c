@@ -186,6 +186,31 @@ bool objects_read(object_list *list, const document_set *set, problems *found)
     return problems_errors(found) == before;
 }
 
+/* What objects_load carries through the reading of documents. */
+typedef struct loading {
+    object_list *list;
+    problems *found;
+} loading;
+
+static void load_document(void *context, const document *d)
+{
+    const loading *l = context;
+    object o;
+    if (problems_out_of_memory(l->found) || !object_read(l->list, d, l->found, &o))
+        return;
+    if (!objects_add(l->list, o))
+        problems_memory(l->found);
+}
+
+bool objects_load(object_list *list, document_set *set, str file, str bytes, problems *found)
+{
+    uint64_t before = problems_errors(found);
+    loading l = {list, found};
+    const document_source source = {
+        .file = file, .bytes = bytes, .each = load_document, .context = &l};
+    return documents_read_from(set, &source, found) && problems_errors(found) == before;
+}
+
 /* ---- writing ---- */
 
 void object_write(const object *o, buf *out)

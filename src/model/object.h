@@ -70,6 +70,9 @@ void objects_cleanup(object_list **list);
 /* Reads all documents of a set and appends those that are good. False without memory or when an
  * error was reported; what is good stays. */
 bool objects_read(object_list *list, const document_set *set, problems *found);
+/* Reads a file and its objects in one go, which is faster than one after the other: what was just
+ * checked is still at hand. The set gets the documents. False as above. */
+bool objects_load(object_list *list, document_set *set, str file, str bytes, problems *found);
 /* Appends an object, for programs that make targets up. False without memory. */
 bool objects_add(object_list *list, object o);
 /* Reads one document into the list's memory without appending it. False when it has errors, or is

@@ -172,8 +172,7 @@ static void read_typed(void *context, uint64_t count)
         object_list *objects = objects_new();
         problems *found = problems_new();
         assert(set && objects && found);
-        bool good =
-            documents_read(set, STR("bench"), in->text, found) && objects_read(objects, set, found);
+        bool good = objects_load(objects, set, STR("bench"), in->text, found);
         good = good && (!in->lint || lint_all(objects, found));
         assert(good && objects->len >= NODES);
         bench_keep(objects->at);

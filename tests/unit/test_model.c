@@ -574,6 +574,34 @@ static void test_problem_forms(void **state)
     problems_free(list);
 }
 
+/* One after the other gives what objects_load gives in one go; bad documents are left out of both.
+ */
+static void test_two_steps(void **state)
+{
+    (void)state;
+    const str text = STR("{apiVersion: v1, kind: Node, metadata: {name: a}}\n---\n"
+                         "{apiVersion: v1, kind: Node}\n---\na: [\n---\n"
+                         "{apiVersion: v1, kind: Node, metadata: {name: b}}\n");
+    loaded l = load_text("f", text);
+    assert_false(l.good);
+    document_set *set = document_set_new();
+    object_list *objects = objects_new();
+    problems *found = problems_new();
+    assert_false(documents_read(set, STR("f"), text, found));
+    assert_false(objects_read(objects, set, found));
+    assert_int_equal(problems_errors(found), 2);
+    assert_int_equal(problems_errors(l.found), 2);
+    assert_int_equal(objects->len, 2);
+    assert_int_equal(l.objects->len, 2);
+    for (size_t i = 0; i < 2; i++)
+        assert_true(object_equal(&objects->at[i], &l.objects->at[i]));
+    assert_false(object_equal(&objects->at[0], &objects->at[1]));
+    problems_free(found);
+    objects_free(objects);
+    document_set_free(set);
+    loaded_free(&l);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -596,6 +624,7 @@ int main(void)
         cmocka_unit_test(test_recurrence),
         cmocka_unit_test(test_tolerations),
         cmocka_unit_test(test_problem_forms),
+        cmocka_unit_test(test_two_steps),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
