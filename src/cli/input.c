@@ -26,9 +26,8 @@ exit_status input_read(input *in, const verb *c, const options *given)
         files_add(in->files, path);
     for (size_t i = 0; i < files_count(in->files); i++) {
         const file *f = files_at(in->files, i);
-        documents_read(in->documents, f->name, f->bytes, in->problems);
+        objects_load(in->objects, in->documents, f->name, f->bytes, in->problems);
     }
-    objects_read(in->objects, in->documents, in->problems);
     return STATUS_DONE;
 }
 

@@ -26,6 +26,7 @@ struct tree {
     uint32_t line;    /* in which text begins, from 1 */
     line_mark *marks; /* one for every LINE_STEP values */
     size_t mark_count;
+    bool no_memory; /* for marks: lines are right, but slow to find */
 };
 
 struct document_set {
@@ -37,7 +38,7 @@ struct document_set {
 /* What one call of documents_read works on. */
 typedef struct reading {
     document_set *set;
-    str file;
+    const document_source *source;
     problems *found;
     bool good;
 } reading;
@@ -124,6 +125,7 @@ static void mark_lines(tree *t)
 {
     size_t count = yyjson_doc_get_val_count(t->doc) / LINE_STEP + 1;
     line_mark *marks = mem_alloc(count * sizeof *marks);
+    t->no_memory = !marks;
     if (!marks)
         return;
     scan s = {0, t->line};
@@ -251,7 +253,7 @@ static void place_report(const place *at, problems *found, problem p, const char
         p.line = document_line(d, key_or_value(near));
     }
     write_path(&path, at);
-    if (name.failed || path.failed)
+    if (name.failed || path.failed || (d && d->tree->no_memory))
         problems_memory(found);
     p.document = buf_str(&name);
     p.path = buf_str(&path);
@@ -278,7 +280,8 @@ void place_warning(const place *at, problems *found, const char *format, ...)
 
 static void report(reading *r, uint32_t line, const char *text)
 {
-    problem p = {.severity = SEVERITY_ERROR, .file = r->file, .line = line, .message = str_of(text)};
+    problem p = {
+        .severity = SEVERITY_ERROR, .file = r->source->file, .line = line, .message = str_of(text)};
     problems_add(r->found, &p);
     r->good = false;
 }
@@ -317,8 +320,7 @@ static void add_document(reading *r, document *d)
     place at = place_root(d);
     place fault = {.up = &at, .key = STR_EMPTY, .document = d, .value = d->root};
     switch (json_check(d->root, &fault.value)) {
-    case JSON_NONE:
-        break;
+    case JSON_NONE: break;
     case JSON_DEPTH:
         at.value = fault.value;
         place_error(&at, r->found, "found values nested deeper than the %d levels that are allowed",
@@ -331,16 +333,17 @@ static void add_document(reading *r, document *d)
                     STR_ARG(json_str(fault.value)));
         r->good = false;
         return;
-    case JSON_MEMORY:
-        no_memory(r);
-        return;
+    case JSON_MEMORY: no_memory(r); return;
     }
     if (r->set->documents.len >= LIMIT_DOCUMENTS) {
-        report(r, document_line(d, d->root), "found more documents than the 2000000 that are allowed");
+        report(r, document_line(d, d->root),
+               "found more documents than the 2000000 that are allowed");
         return;
     }
     if (!vec_push(&r->set->documents, d))
         no_memory(r);
+    else if (r->source->each)
+        r->source->each(r->source->context, d);
 }
 
 static bool is_list(const document *d)
@@ -349,12 +352,12 @@ static bool is_list(const document *d)
     return str_ends(d->kind, STR("List")) && items;
 }
 
-/* The bytes an item takes in the text. yyjson's strings stand in a copy of it, so that the distance from
- * one item's first key to the next item's is the size. */
+/* The bytes an item takes in the text. yyjson's strings stand in a copy of it, so that the distance
+ * from one item's first key to the next item's is the size. */
 static size_t item_bytes(const yyjson_val *item, const yyjson_val *next)
 {
-    bool keys = json_is_object(item) && json_len(item) > 0 &&
-                json_is_object(next) && json_len(next) > 0;
+    bool keys =
+        json_is_object(item) && json_len(item) > 0 && json_is_object(next) && json_len(next) > 0;
     if (!keys)
         return 0;
     return (size_t)((next + 1)->uni.str - (item + 1)->uni.str);
@@ -383,7 +386,7 @@ static void add_items(reading *r, tree *t, const document *list)
     for (size_t i = 0; i < count; i++) {
         document *d = &documents[i];
         const yyjson_val *next = json_next(item);
-        *d = (document){.tree = t, .root = (yyjson_val *)(uintptr_t)item, .file = r->file};
+        *d = (document){.tree = t, .root = (yyjson_val *)(uintptr_t)item, .file = r->source->file};
         if (!json_is_object(item)) {
             report_type(r, t, item);
         } else if (i + 1 < count && item_bytes(item, next) > LIMIT_DOCUMENT_BYTES) {
@@ -414,7 +417,7 @@ static void add_tree(reading *r, tree *t)
         no_memory(r);
         return;
     }
-    *d = (document){.tree = t, .root = root, .file = r->file};
+    *d = (document){.tree = t, .root = root, .file = r->source->file};
     read_header(d);
     if (is_list(d))
         add_items(r, t, d);
@@ -474,6 +477,13 @@ static void report_json(reading *r, const yyjson_read_err *fault, uint32_t line)
     report(r, line, text);
 }
 
+static bool is_marker(str line)
+{
+    if (!str_starts(line, STR("---")))
+        return false;
+    return line.len == 3 || strchr(" \t\r\n", line.ptr[3]) != NULL;
+}
+
 static size_t skip_blanks(str text, size_t at)
 {
     while (at < text.len && (text.ptr[at] == ' ' || text.ptr[at] == '\t' || text.ptr[at] == '\r' ||
@@ -488,6 +498,11 @@ static void read_json(reading *r, str text)
     uint32_t line = 1;
     size_t counted = 0; /* lines are counted up to here: only when something follows */
     for (size_t at = skip_blanks(text, 0); at < text.len; at = skip_blanks(text, at)) {
+        /* JSON documents may be separated as YAML's are. */
+        if (is_marker(str_part(text, at, 4))) {
+            at += 3;
+            continue;
+        }
         line += count_lines(str_part(text, counted, at - counted));
         counted = at;
         str rest = str_part(text, at, SIZE_MAX);
@@ -554,13 +569,6 @@ static void read_yaml_part(reading *r, str text, uint32_t line)
     yaml_close(s);
 }
 
-static bool is_marker(str line)
-{
-    if (!str_starts(line, STR("---")))
-        return false;
-    return line.len == 3 || strchr(" \t\r\n", line.ptr[3]) != NULL;
-}
-
 /* Only blanks, comments and directives: belongs to the document that follows. */
 static bool is_preamble(str text)
 {
@@ -574,8 +582,8 @@ static bool is_preamble(str text)
     return true;
 }
 
-/* A line that starts with "---" always begins a document, whatever stands before it. So an error in one
- * document does not spoil the next. */
+/* A line that starts with "---" always begins a document, whatever stands before it. So an error in
+ * one document does not spoil the next. */
 static void read_yaml(reading *r, str text)
 {
     uint32_t line = 1;
@@ -608,31 +616,42 @@ static uint32_t bad_utf8_line(str text)
     return line;
 }
 
+/* "{" also begins a YAML mapping, but there keys are rarely quoted. */
 static bool looks_like_json(str bytes)
 {
-    str text = str_trim(bytes);
-    return text.len > 0 && (text.ptr[0] == '{' || text.ptr[0] == '[');
+    size_t first = skip_blanks(bytes, 0);
+    if (first >= bytes.len || bytes.ptr[first] != '{')
+        return first < bytes.len && bytes.ptr[first] == '[';
+    size_t second = skip_blanks(bytes, first + 1);
+    return second < bytes.len && (bytes.ptr[second] == '"' || bytes.ptr[second] == '}');
 }
 
-bool documents_read_as(document_set *set, str file, str bytes, document_format format,
-                       problems *found)
+bool documents_read_from(document_set *set, const document_source *source, problems *found)
 {
-    reading r = {.set = set, .file = file, .found = found, .good = true};
+    reading r = {.set = set, .source = source, .found = found, .good = true};
+    str bytes = source->bytes;
     if (bytes.len > LIMIT_FILE_BYTES) {
         report(&r, 0, "found a file of more than 1 GiB");
         return false;
     }
     if (str_starts(bytes, STR("\xEF\xBB\xBF")))
         bytes = str_part(bytes, 3, SIZE_MAX);
-    bool json = format == FORMAT_JSON || (format == FORMAT_ANY && looks_like_json(bytes));
-    if (json) {
+    bool json =
+        source->format == FORMAT_JSON || (source->format == FORMAT_ANY && looks_like_json(bytes));
+    if (json)
         read_json(&r, bytes);
-    } else if (!str_utf8(bytes)) {
+    else if (!str_utf8(bytes))
         report(&r, bad_utf8_line(bytes), "found bytes that are not UTF-8");
-    } else {
+    else
         read_yaml(&r, bytes);
-    }
     return r.good;
+}
+
+bool documents_read_as(document_set *set, str file, str bytes, document_format format,
+                       problems *found)
+{
+    const document_source source = {.file = file, .bytes = bytes, .format = format};
+    return documents_read_from(set, &source, found);
 }
 
 bool documents_read(document_set *set, str file, str bytes, problems *found)

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* document.h - text to trees.
  *
- * YAML and JSON become the same tree: yyjson's immutable values. YAML is first rewritten as JSON text
- * that keeps every token on its line, so both remember their lines the same way. Checked here, for
- * every byte that comes in: size, depth, valid UTF-8, keys that stand twice, aliases that grow.
+ * YAML and JSON become the same tree: yyjson's immutable values. YAML is first rewritten as JSON
+ * text that keeps every token on its line, so both remember their lines the same way. Checked here,
+ * for every byte that comes in: size, depth, valid UTF-8, keys that stand twice, aliases that grow.
  * Several documents in a file, several JSON values one after the other, and lists (kind List, or
- * NodeList and its like) become single documents. A bad one is reported and left out; the others stay.
+ * NodeList and its like) become single documents. A bad one is reported and left out; the others
+ * stay.
  *
- * Nothing is copied that need not be: file names and bytes belong to the caller and must live as long
- * as the set; trees, and all that is read from them, live as long as the set. */
+ * Nothing is copied that need not be: file names and bytes belong to the caller and must live as
+ * long as the set; trees, and all that is read from them, live as long as the set. */
 #ifndef DROVER_MODEL_DOCUMENT_H
 #define DROVER_MODEL_DOCUMENT_H
 
@@ -27,7 +28,7 @@ typedef struct document {
     str file;
     str api_version; /* empty when missing; items of a list inherit the list's */
     str kind;
-    str name;        /* metadata.name, for messages; may be empty */
+    str name; /* metadata.name, for messages; may be empty */
 } document;
 
 typedef struct document_set document_set;
@@ -44,11 +45,22 @@ typedef enum document_format {
 #undef X
 } document_format;
 
-/* Adds all documents of one file. FORMAT_ANY: JSON if the first byte that is not blank is "{" or "[",
- * else YAML. What is wrong goes to found. False when an error was reported; what is good stays. */
+/* Adds all documents of one file. FORMAT_ANY: JSON if it begins like JSON, with a brace and a
+ * quote, else YAML. What is wrong goes to found. False when an error was reported; what is good
+ * stays. */
 bool documents_read(document_set *set, str file, str bytes, problems *found);
 bool documents_read_as(document_set *set, str file, str bytes, document_format format,
                        problems *found);
+
+/* The same, with each good document shown as soon as it is there. */
+typedef struct document_source {
+    str file;
+    str bytes;
+    document_format format;
+    void (*each)(void *context, const document *d); /* may be NULL */
+    void *context;
+} document_source;
+bool documents_read_from(document_set *set, const document_source *source, problems *found);
 
 size_t documents_count(const document_set *set);
 /* Stays valid as long as the set. */
@@ -57,13 +69,13 @@ const document *documents_at(const document_set *set, size_t index);
 /* The line of a value or of a key in its file, from 1. Found by looking, so for messages only. */
 uint32_t document_line(const document *d, const yyjson_val *value);
 
-/* A small JSON text that lives on its own: annotations and the like. Same checks, no lines. Everything
- * is in a. NULL with an error. */
+/* A small JSON text that lives on its own: annotations and the like. Same checks, no lines.
+ * Everything is in a. NULL with an error. */
 yyjson_val *json_parse(arena *a, str text, err *error);
 /* Writes a value as compact JSON, keys in their order. */
 void json_write(buf *out, const yyjson_val *value);
 
-/* Where in a document a reader is: a stack of frames on the C stack, rendered only for a message. */
+/* Where in a document a reader is: frames on the C stack, rendered only for a message. */
 typedef struct place {
     const struct place *up; /* NULL at the root */
     str key;                /* in an object; ptr is NULL in an array */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* expression.h - CEL expressions in documents.
  *
- * The one place where documents meet the CEL compiler. An expression names the variables it may use by
- * its scope; whether it compiles is known when the document is read. */
+ * The one place where documents meet the CEL compiler. An expression names the variables it may use
+ * by its scope; whether it compiles is known when the document is read. */
 #ifndef DROVER_MODEL_EXPRESSION_H
 #define DROVER_MODEL_EXPRESSION_H
 
@@ -37,7 +37,7 @@ typedef struct expression {
     expression_scope scope;
 } expression;
 
-/* Compiled expressions hold memory outside their arena; whoever owns the arena owns one of these. */
+/* Compiled expressions hold memory outside their arena: whoever owns that owns one of these. */
 typedef struct expression_list {
     arena *arena;
     struct expression_entry *last;

@@ -211,7 +211,8 @@ static const shape bundle_spec_shape = {SHAPE_OF(bundle_spec, bundle_spec_fields
                                         KEPT_IN(bundle_spec), .check = check_bundle_spec};
 
 static const field bundle_fields[] = {
-    F_HEADERS,
+    F_IGNORED("apiVersion"),
+    F_IGNORED("kind"),
     F_STRUCT(bundle, "metadata", metadata, &metadata_shape, REQUIRED),
     F_STRUCT(bundle, "spec", spec, &bundle_spec_shape),
     F_STRUCT(bundle, "status", status, &bundle_status_shape),
@@ -267,7 +268,8 @@ static bool add_targets(arena *a, const fleet_yaml *f, bundle_spec *spec)
         for (size_t i = 0; i < parts[p].len; i++)
             all[used++] = parts[p].at[i];
     if (count == 0)
-        all[used++] = (bundle_target){.name = STR("default"), .match.cluster_group = STR("default")};
+        all[used++] =
+            (bundle_target){.name = STR("default"), .match.cluster_group = STR("default")};
     spec->targets = (bundle_target_list){all, used};
     return name_targets(a, spec->targets);
 }
@@ -341,7 +343,8 @@ static const shape deployment_status_shape = {
     KEPT_IN(bundle_deployment_status)};
 
 static const field bundle_deployment_fields[] = {
-    F_HEADERS,
+    F_IGNORED("apiVersion"),
+    F_IGNORED("kind"),
     F_STRUCT(bundle_deployment, "metadata", metadata, &metadata_shape, REQUIRED),
     F_STRUCT(bundle_deployment, "spec", spec, &deployment_spec_shape),
     F_STRUCT(bundle_deployment, "status", status, &deployment_status_shape),
@@ -377,7 +380,8 @@ static const shape cluster_status_shape = {SHAPE_OF(struct cluster_status, clust
                                            .open = SHAPE_VIEW};
 
 static const field cluster_fields[] = {
-    F_HEADERS,
+    F_IGNORED("apiVersion"),
+    F_IGNORED("kind"),
     F_STRUCT(cluster, "metadata", metadata, &metadata_shape, REQUIRED),
     F_STRUCT(cluster, "spec", spec, &cluster_spec_shape),
     F_STRUCT(cluster, "status", status, &cluster_status_shape),
@@ -391,7 +395,8 @@ static const shape group_spec_shape = {SHAPE_OF(struct cluster_group_spec, group
                                        KEPT_IN(struct cluster_group_spec)};
 
 static const field group_fields[] = {
-    F_HEADERS,
+    F_IGNORED("apiVersion"),
+    F_IGNORED("kind"),
     F_STRUCT(cluster_group, "metadata", metadata, &metadata_shape, REQUIRED),
     F_STRUCT(cluster_group, "spec", spec, &group_spec_shape),
     F_RAW(cluster_group, "status", status),
@@ -399,7 +404,8 @@ static const field group_fields[] = {
 const shape cluster_group_shape = {SHAPE_OF(cluster_group, group_fields), KEPT_IN(cluster_group)};
 
 static const field mapping_fields[] = {
-    F_HEADERS,
+    F_IGNORED("apiVersion"),
+    F_IGNORED("kind"),
     F_STRUCT(bundle_namespace_mapping, "metadata", metadata, &metadata_shape, REQUIRED),
     F_SELECTOR(bundle_namespace_mapping, "bundleSelector", bundle_selector),
     F_SELECTOR(bundle_namespace_mapping, "namespaceSelector", namespace_selector),

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fleet.h - the kinds of fleet.cattle.io/v1alpha1 that take part in a rollout, and fleet.yaml.
  *
- * Deployment options are carried, not understood: they matter only through their hash. Fields marked
- * "ours" are Drover's additions and optional. */
+ * Deployment options are carried, not understood: they matter only through their hash. Fields
+ * marked "ours" are Drover's additions and optional. */
 #ifndef DROVER_MODEL_FLEET_H
 #define DROVER_MODEL_FLEET_H
 
@@ -210,8 +210,8 @@ typedef struct fleet_yaml {
     kept_fields kept;
 } fleet_yaml;
 
-/* The Bundle that fleet.yaml stands for when no GitRepo adds to it (fleet.md 1.2). name is used when the
- * file has none. NULL without memory. */
+/* The Bundle that fleet.yaml stands for when no GitRepo adds to it (fleet.md 1.2). name is used
+ * when the file has none. NULL without memory. */
 bundle *fleet_yaml_bundle(arena *a, const fleet_yaml *f, str name);
 
 /* ---- BundleDeployment ---- */

@@ -54,15 +54,16 @@ static void arena_give(void *context, void *ptr)
 
 const yyjson_val json_empty_object = {.tag = YYJSON_TYPE_OBJ, .uni.ofs = sizeof(yyjson_val)};
 
-/* Objects up to FEW_MOST are compared pair by pair, where mostly lengths differ and no text is touched;
- * up to PAIRS_MOST by marks; up to TABLE_MOST in a table on the stack; beyond that in a map. */
+/* Objects up to FEW_MOST are compared pair by pair, where mostly lengths differ and no text is
+ * touched; up to PAIRS_MOST by marks; up to TABLE_MOST in a table on the stack; beyond that in a
+ * map. */
 #define FEW_MOST 8
 #define PAIRS_MOST 32
 #define TABLE_MOST 512
 #define TABLE_SLOTS 2048
 
-/* Equal keys have equal marks; unequal ones nearly always have not. Ends differ more than beginnings
- * in labels, so both count. */
+/* Equal keys have equal marks; unequal ones nearly always have not. Ends differ more than
+ * beginnings in labels, so both count. */
 static uint64_t key_mark(const yyjson_val *key)
 {
     const char *text = key->uni.str;
@@ -76,8 +77,8 @@ static uint64_t key_mark(const yyjson_val *key)
         memcpy(&head, text, 4);
         memcpy(&tail, text + len - 4, 4);
     } else if (len > 0) {
-        head = (uint64_t)(unsigned char)text[0] << 16 | (uint64_t)(unsigned char)text[len / 2] << 8 |
-               (unsigned char)text[len - 1];
+        head = (uint64_t)(unsigned char)text[0] << 16 |
+               (uint64_t)(unsigned char)text[len / 2] << 8 | (unsigned char)text[len - 1];
     }
     return (head * UINT64_C(0x9E3779B97F4A7C15)) ^ (tail * UINT64_C(0xC2B2AE3D27D4EB4F)) ^ len;
 }
@@ -87,7 +88,8 @@ static bool key_equal(const yyjson_val *a, const yyjson_val *b)
     return str_eq(json_str(a), json_str(b));
 }
 
-/* The text of a key has most likely left the caches since it was parsed: lengths stand in the values. */
+/* The text of a key has most likely left the caches since it was parsed: lengths stand in the
+ * values. */
 static const yyjson_val *twice_in_few(const yyjson_val *object, size_t count)
 {
     const yyjson_val *keys[FEW_MOST];
@@ -225,7 +227,8 @@ yyjson_val *json_parse(arena *a, str text, err *error)
     }
     yyjson_alc memory = {arena_take, arena_resize, arena_give, a};
     yyjson_read_err fault = {0};
-    char *copy = arena_alloc(a, text.len + 1); /* yyjson wants bytes it may write to, but writes none */
+    char *copy =
+        arena_alloc(a, text.len + 1); /* yyjson wants bytes it may write to, but writes none */
     if (!copy) {
         err_memory(error);
         return NULL;
@@ -242,17 +245,14 @@ yyjson_val *json_parse(arena *a, str text, err *error)
     yyjson_val *root = yyjson_doc_get_root(doc);
     const yyjson_val *at = root;
     switch (json_check(root, &at)) {
-    case JSON_NONE:
-        return root;
+    case JSON_NONE: return root;
     case JSON_DEPTH:
         err_set(error, "found values nested deeper than %d levels", LIMIT_DOCUMENT_DEPTH);
         return NULL;
     case JSON_DUPLICATE:
         err_set(error, "found the key \"%.*s\" twice, allowed once", STR_ARG(json_str(at)));
         return NULL;
-    case JSON_MEMORY:
-        err_memory(error);
-        return NULL;
+    case JSON_MEMORY: err_memory(error); return NULL;
     }
     return NULL;
 }
@@ -260,9 +260,7 @@ yyjson_val *json_parse(arena *a, str text, err *error)
 static void write_scalar(buf *out, const yyjson_val *v)
 {
     switch (json_type(v)) {
-    case YYJSON_TYPE_STR:
-        buf_add_json(out, json_str(v));
-        break;
+    case YYJSON_TYPE_STR: buf_add_json(out, json_str(v)); break;
     case YYJSON_TYPE_NUM:
         if (json_number(v) == YYJSON_SUBTYPE_UINT)
             buf_addf(out, "%llu", (unsigned long long)v->uni.u64);
@@ -271,12 +269,8 @@ static void write_scalar(buf *out, const yyjson_val *v)
         else
             buf_addf(out, "%.17g", v->uni.f64);
         break;
-    case YYJSON_TYPE_BOOL:
-        buf_addz(out, json_is_true(v) ? "true" : "false");
-        break;
-    default:
-        buf_addz(out, "null");
-        break;
+    case YYJSON_TYPE_BOOL: buf_addz(out, json_is_true(v) ? "true" : "false"); break;
+    default: buf_addz(out, "null"); break;
     }
 }
 

@@ -286,5 +286,5 @@ bool lint_all(const object_list *objects, problems *found)
         problems_memory(found);
     strmap_done(&taken);
     done(&l);
-    return problems_errors(found) == before;
+    return problems_errors(found) == before && !problems_out_of_memory(found);
 }

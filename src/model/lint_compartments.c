@@ -170,6 +170,22 @@ static bool check_policies(lint *l)
     return true;
 }
 
+/* A Skyhook that goes nowhere. */
+static void check_selectors(lint *l)
+{
+    for (size_t i = 0; i < lint_count(l, KIND_SKYHOOK); i++) {
+        const object *o = l->of[KIND_SKYHOOK].at[i];
+        bool any = lint_count(l, KIND_NODE) == 0 || lint_left_out(l, KIND_NODE);
+        for (size_t n = 0; n < lint_count(l, KIND_NODE) && !any; n++)
+            any = selector_match(o->skyhook->spec.node_selectors.compiled,
+                                 l->of[KIND_NODE].at[n]->metadata->labels);
+        place root = lint_root(o), spec = place_key(&root, STR("spec"));
+        place at = place_key(&spec, STR("nodeSelectors"));
+        if (!any)
+            place_warning(&at, l->found, "no node among the documents matches it");
+    }
+}
+
 static void check_budgets(lint *l)
 {
     for (size_t i = 0; i < lint_count(l, KIND_SKYHOOK); i++) {
@@ -214,6 +230,7 @@ static bool check_rules(lint *l)
 
 bool lint_compartments(lint *l)
 {
+    check_selectors(l);
     check_budgets(l);
     return check_policies(l) && check_rules(l);
 }

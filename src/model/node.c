@@ -36,7 +36,8 @@ static const field owner_fields[] = {
 static const shape owner_shape = {SHAPE_OF(owner_reference, owner_fields), .open = SHAPE_VIEW};
 
 static const field metadata_fields[] = {
-    F_TEXT(metadata, "name", name, .flags = FIELD_REQUIRED | FIELD_FILLED, .rule = &rule_object_name),
+    F_TEXT(metadata, "name", name, .flags = FIELD_REQUIRED | FIELD_FILLED,
+           .rule = &rule_object_name),
     F_TEXT(metadata, "namespace", namespace_),
     F_TEXT(metadata, "uid", uid),
     F_TEXT_MAP(metadata, "labels", labels),
@@ -97,13 +98,12 @@ bool toleration_covers(const toleration *t, const taint *of)
     if (t->key.len > 0 && !str_eq(t->key, of->key))
         return false;
     switch (t->op) {
-    case TOLERATION_EXISTS:
-        return true;
-    case TOLERATION_EQUAL:
-        return t->key.len > 0 && str_eq(t->value, of->value);
+    case TOLERATION_EXISTS: return true;
+    case TOLERATION_EQUAL: return t->key.len > 0 && str_eq(t->value, of->value);
     case TOLERATION_LT:
     case TOLERATION_GT:
-        return false; /* numeric taints: behind a feature gate, so nothing is tolerated by mistake */
+        return false; /* numeric taints: behind a feature gate, so nothing is tolerated by mistake
+                       */
     }
     return false;
 }
@@ -129,7 +129,8 @@ static const shape node_status_shape = {SHAPE_OF(struct node_status, node_status
                                         .open = SHAPE_VIEW};
 
 static const field node_fields[] = {
-    F_HEADERS,
+    F_IGNORED("apiVersion"),
+    F_IGNORED("kind"),
     F_STRUCT(node, "metadata", metadata, &metadata_shape, REQUIRED),
     F_STRUCT(node, "spec", spec, &node_spec_shape),
     F_STRUCT(node, "status", status, &node_status_shape),
@@ -187,7 +188,8 @@ static const field pod_spec_fields[] = {
     F_OPT_INT(struct pod_spec, "terminationGracePeriodSeconds", termination_grace_period_seconds),
     F_LIST(struct pod_spec, "volumes", volumes, &volume_shape),
 };
-static const shape pod_spec_shape = {SHAPE_OF(struct pod_spec, pod_spec_fields), .open = SHAPE_VIEW};
+static const shape pod_spec_shape = {SHAPE_OF(struct pod_spec, pod_spec_fields),
+                                     .open = SHAPE_VIEW};
 
 static const field pod_status_fields[] = {
     F_ENUM(struct pod_status, "phase", phase, &phase_words),
@@ -202,7 +204,8 @@ static const shape pod_status_shape = {SHAPE_OF(struct pod_status, pod_status_fi
                                        .open = SHAPE_VIEW};
 
 static const field pod_fields[] = {
-    F_HEADERS,
+    F_IGNORED("apiVersion"),
+    F_IGNORED("kind"),
     F_STRUCT(pod, "metadata", metadata, &metadata_shape, REQUIRED),
     F_STRUCT(pod, "spec", spec, &pod_spec_shape),
     F_STRUCT(pod, "status", status, &pod_status_shape),

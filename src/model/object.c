@@ -166,9 +166,10 @@ static bool refuse_ours(const document *d, problems *found)
         place_error(&api, found, "found \"%s\", allowed " API_DROVER,
                     str_shown(d->api_version).text);
     else
-        place_error(&kind, found,
-                    "found \"%s\", allowed Resource, Environment, Deployment, Version, RolloutPolicy",
-                    str_shown(d->kind).text);
+        place_error(
+            &kind, found,
+            "found \"%s\", allowed Resource, Environment, Deployment, Version, RolloutPolicy",
+            str_shown(d->kind).text);
     return false;
 }
 
@@ -220,6 +221,33 @@ bool objects_read(object_list *list, const document_set *set, problems *found)
             problems_memory(found);
     }
     return problems_errors(found) == before;
+}
+
+/* What objects_load carries through the reading of documents. */
+typedef struct loading {
+    object_list *list;
+    problems *found;
+} loading;
+
+static void load_document(void *context, const document *d)
+{
+    const loading *l = context;
+    object o;
+    if (problems_out_of_memory(l->found))
+        return;
+    bool kept = object_read(l->list, d, l->found, &o) ? objects_add(l->list, o)
+                                                      : vec_push(&l->list->left_out, d);
+    if (!kept)
+        problems_memory(l->found);
+}
+
+bool objects_load(object_list *list, document_set *set, str file, str bytes, problems *found)
+{
+    uint64_t before = problems_errors(found);
+    loading l = {list, found};
+    const document_source source = {
+        .file = file, .bytes = bytes, .each = load_document, .context = &l};
+    return documents_read_from(set, &source, found) && problems_errors(found) == before;
 }
 
 /* ---- writing ---- */

@@ -57,7 +57,7 @@ typedef struct object_list {
     object *at;
     size_t len;
     size_t cap;
-    arena *arena;               /* also for what the caller makes to go with them */
+    arena *arena; /* also for what the caller makes to go with them */
     struct {
         const document **at;
         size_t len;
@@ -75,11 +75,14 @@ void objects_cleanup(object_list **list);
 /* Reads all documents of a set and appends those that are good. False without memory or when an
  * error was reported; what is good stays. */
 bool objects_read(object_list *list, const document_set *set, problems *found);
+/* Reads a file and its objects in one go, which is faster than one after the other: what was just
+ * checked is still at hand. The set gets the documents. False as above. */
+bool objects_load(object_list *list, document_set *set, str file, str bytes, problems *found);
 /* Appends an object, for programs that make targets up. False without memory. */
 bool objects_add(object_list *list, object o);
-/* Reads one document into the list's memory without appending it. False when it has errors, or is of
- * a kind Drover does not read (which is a warning): *ret is untouched. A fleet.yaml is recognised by
- * its file name. */
+/* Reads one document into the list's memory without appending it. False when it has errors, or is
+ * of a kind Drover does not read (which is a warning): *ret is untouched. A fleet.yaml is
+ * recognised by its file name. */
 bool object_read(object_list *list, const document *d, problems *found, object *ret);
 /* The same for a text that is known to be a fleet.yaml, whatever its name. */
 bool object_read_fleet_yaml(object_list *list, const document *d, problems *found, object *ret);
@@ -87,8 +90,8 @@ bool object_read_fleet_yaml(object_list *list, const document *d, problems *foun
 /* Makes an object of a typed struct, for programs that make targets up. */
 object object_of(object_kind kind, void *typed);
 
-/* One line of compact JSON: apiVersion, kind, metadata, spec, status. Defaults are left out. Reading it
- * again gives an equal object. */
+/* One line of compact JSON: apiVersion, kind, metadata, spec, status. Defaults are left out.
+ * Reading it again gives an equal object. */
 void object_write(const object *o, buf *out);
 /* Equal in everything that is written. False also without memory. */
 bool object_equal(const object *a, const object *b);

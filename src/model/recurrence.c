@@ -38,7 +38,8 @@ static bool parse_start(str text, recurrence *ret, err *error)
         zone = str_cut(&rest, ':');
         text = rest.ptr ? rest : STR_EMPTY;
         if (!timezone_known(zone))
-            return err_set(error, "it starts in the unknown time zone \"%s\"", str_shown(zone).text);
+            return err_set(error, "it starts in the unknown time zone \"%s\"",
+                           str_shown(zone).text);
     } else {
         text = str_part(text, 1, SIZE_MAX);
     }
@@ -80,6 +81,9 @@ static bool check_rule(const char *rule, err *error)
     struct icalrecurrencetype parsed = icalrecurrencetype_from_string(rule);
     if (parsed.freq == ICAL_NO_RECURRENCE)
         return err_set(error, "RFC 5545 does not allow it");
+    /* Without memory libical leaves the days out and says nothing. */
+    if (strcasestr(rule, "BYDAY=") && parsed.by_day[0] == ICAL_RECURRENCE_ARRAY_MAX)
+        return err_set(error, "its days cannot be read");
     return true;
 }
 
@@ -110,7 +114,8 @@ bool recurrence_parse(str text, recurrence *ret, err *error)
 
 static bool is_zone_name(str name)
 {
-    if (name.len == 0 || name.len > 60 || name.ptr[0] == '/' || str_find(name, STR("..")) != SIZE_MAX)
+    if (name.len == 0 || name.len > 60 || name.ptr[0] == '/' ||
+        str_find(name, STR("..")) != SIZE_MAX)
         return false;
     for (size_t i = 0; i < name.len; i++) {
         char c = name.ptr[i];

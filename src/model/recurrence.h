@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* recurrence.h - the text of a deploymentWindow's rrule, taken apart.
  *
- * Accepted: "FREQ=WEEKLY;BYDAY=SA", the same with "RRULE:" in front, and a start, either in a line of its
- * own ("DTSTART:20260101T020000Z", "DTSTART;TZID=Europe/Berlin:20260101T020000") or as a part
+ * Accepted: "FREQ=WEEKLY;BYDAY=SA", the same with "RRULE:" in front, and a start, either in a line
+ * of its own ("DTSTART:20260101T020000Z", "DTSTART;TZID=Europe/Berlin:20260101T020000") or as a
+ * part
  * ("DTSTART=20260101T020000Z;FREQ=DAILY"). Nothing is computed here. */
 #ifndef DROVER_MODEL_RECURRENCE_H
 #define DROVER_MODEL_RECURRENCE_H

@@ -30,10 +30,12 @@ static const field resource_status_fields[] = {
            DOC("what runs there already")),
     F_BOOL(struct resource_status, "quarantined", quarantined),
 };
-static const shape resource_status_shape = {SHAPE_OF(struct resource_status, resource_status_fields)};
+static const shape resource_status_shape = {
+    SHAPE_OF(struct resource_status, resource_status_fields)};
 
 static const field resource_fields[] = {
-    F_HEADERS,
+    F_IGNORED("apiVersion"),
+    F_IGNORED("kind"),
     F_STRUCT(resource, "metadata", metadata, &metadata_shape, REQUIRED),
     F_STRUCT(resource, "spec", spec, &resource_spec_shape),
     F_STRUCT(resource, "status", status, &resource_status_shape),
@@ -51,7 +53,8 @@ static const shape environment_spec_shape = {
     SHAPE_OF(struct environment_spec, environment_spec_fields)};
 
 static const field environment_fields[] = {
-    F_HEADERS,
+    F_IGNORED("apiVersion"),
+    F_IGNORED("kind"),
     F_STRUCT(environment, "metadata", metadata, &metadata_shape, REQUIRED),
     F_STRUCT(environment, "spec", spec, &environment_spec_shape, REQUIRED),
     F_IGNORED("status"),
@@ -95,10 +98,12 @@ static const field deployment_spec_fields[] = {
     F_OBJECT(struct deployment_spec, "verify", verify, &command_shape,
              DOC("judges the job after it ended")),
 };
-static const shape deployment_spec_shape = {SHAPE_OF(struct deployment_spec, deployment_spec_fields)};
+static const shape deployment_spec_shape = {
+    SHAPE_OF(struct deployment_spec, deployment_spec_fields)};
 
 static const field deployment_fields[] = {
-    F_HEADERS,
+    F_IGNORED("apiVersion"),
+    F_IGNORED("kind"),
     F_STRUCT(deployment, "metadata", metadata, &metadata_shape, REQUIRED),
     F_STRUCT(deployment, "spec", spec, &deployment_spec_shape, REQUIRED),
     F_IGNORED("status"),
@@ -126,7 +131,8 @@ static const shape version_spec_shape = {SHAPE_OF(struct version_spec, version_s
                                          .check = check_version_spec};
 
 static const field version_fields[] = {
-    F_HEADERS,
+    F_IGNORED("apiVersion"),
+    F_IGNORED("kind"),
     F_STRUCT(version, "metadata", metadata, &metadata_shape, REQUIRED),
     F_STRUCT(version, "spec", spec, &version_spec_shape, REQUIRED),
     F_IGNORED("status"),
@@ -195,8 +201,7 @@ static const shape deployment_dependency_shape = {
 
 static const field window_fields[] = {
     F_TEXT(deployment_window, "rrule", rrule, REQUIRED_TEXT, .rule = &rule_rrule),
-    F_INT(deployment_window, "durationMinutes", duration_minutes, REQUIRED,
-          BETWEEN(1, INT32_MAX)),
+    F_INT(deployment_window, "durationMinutes", duration_minutes, REQUIRED, BETWEEN(1, INT32_MAX)),
     F_TEXT(deployment_window, "timezone", timezone, OTHERWISE("UTC"), .rule = &rule_timezone),
     F_BOOL(deployment_window, "allowWindow", allow_window, OTHERWISE("true")),
 };
@@ -216,8 +221,7 @@ static const field progression_fields[] = {
                OTHERWISE("successful")),
     F_INT(environment_progression, "minimumSoakTimeMinutes", minimum_soak_time_minutes,
           BETWEEN(0, INT32_MAX), OTHERWISE("0")),
-    F_OPT_INT(environment_progression, "maximumAgeHours", maximum_age_hours,
-              BETWEEN(0, INT32_MAX)),
+    F_OPT_INT(environment_progression, "maximumAgeHours", maximum_age_hours, BETWEEN(0, INT32_MAX)),
     F_BOOL(environment_progression, "requireVerificationPassed", require_verification_passed,
            OTHERWISE("false")),
 };
@@ -285,10 +289,9 @@ static const field verification_fields[] = {
 static const shape verification_shape = {SHAPE_OF(verification, verification_fields),
                                          .check = check_verification};
 
-static const field rule_fields[] = {
-    F_TEXT(rule, "id", id, DOC("none: POLICY/KIND/N")),
+static const field rule_fields[] = {F_TEXT(rule, "id", id, DOC("none: POLICY/KIND/N")),
 #define X(kind, json, type) F_OBJECT(rule, json, type, &type##_shape),
-    RULE_KINDS(X)
+                                    RULE_KINDS(X)
 #undef X
 };
 static const shape rule_shape = {SHAPE_OF(rule, rule_fields), .check = check_rule};
@@ -307,7 +310,8 @@ static const field policy_spec_fields[] = {
 static const shape policy_spec_shape = {SHAPE_OF(struct rollout_policy_spec, policy_spec_fields)};
 
 static const field policy_fields[] = {
-    F_HEADERS,
+    F_IGNORED("apiVersion"),
+    F_IGNORED("kind"),
     F_STRUCT(rollout_policy, "metadata", metadata, &metadata_shape, REQUIRED),
     F_STRUCT(rollout_policy, "spec", spec, &policy_spec_shape, REQUIRED),
     F_IGNORED("status"),

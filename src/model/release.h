@@ -2,8 +2,8 @@
 /* release.h - the kinds of drover.dev/v1alpha1: Resource, Environment, Deployment, Version and
  * RolloutPolicy with all its rules.
  *
- * These are Drover's own: an unknown field is an error. Every expression is compiled when the document
- * is read. Field names of rules are ctrlplane's; additions are marked "ours". */
+ * These are Drover's own: an unknown field is an error. Every expression is compiled when the
+ * document is read. Field names of rules are ctrlplane's; additions are marked "ours". */
 #ifndef DROVER_MODEL_RELEASE_H
 #define DROVER_MODEL_RELEASE_H
 
@@ -168,7 +168,9 @@ typedef uint32_t job_states;
 #define OVERLAP_STRATEGIES(X) X(QUEUE, "queue") X(MERGE, "merge")
 #define WINDOW_TRIGGERS(X) X(PUBLISHED, "published") X(ELIGIBLE, "eligible")
 #define ROLLBACK_STRATEGIES(X)                                                                     \
-    X(HALT_AND_NOTIFY, "halt_and_notify") X(INDIVIDUAL, "individual") X(ALL_MEMBERS, "all_members")
+    X(HALT_AND_NOTIFY, "halt_and_notify")                                                          \
+    X(INDIVIDUAL, "individual") X(ALL_MEMBERS, "all_"                                              \
+                                               "members")
 
 typedef enum readiness_mode {
 #define X(mode, text) READINESS_##mode,
@@ -206,9 +208,9 @@ typedef struct deployment_bracket {
     opt_int readiness_window_seconds; /* set and > 0 unless immediate */
     unchanged_strategy unchanged_member_strategy;
     overlap_strategy overlap_strategy;
-    expression pre_selector;         /* ours */
-    expression post_selector;        /* ours */
-    window_trigger window_trigger;   /* ours */
+    expression pre_selector;             /* ours */
+    expression post_selector;            /* ours */
+    window_trigger window_trigger;       /* ours */
     rollback_strategy rollback_strategy; /* ours */
 } deployment_bracket;
 

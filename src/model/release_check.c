@@ -33,8 +33,8 @@ const text_rule rule_timezone = {
 /* What may stand between {{ and }}. A name that ends in "." takes a key. */
 static const str template_names[] = {
 #define NAME(text) {text, sizeof(text) - 1}
-    NAME("resource.name"),    NAME("resource.config."), NAME("resource.metadata."),
-    NAME("version.tag"),      NAME("version.config."),  NAME("environment.name"),
+    NAME("resource.name"),   NAME("resource.config."), NAME("resource.metadata."),
+    NAME("version.tag"),     NAME("version.config."),  NAME("environment.name"),
     NAME("deployment.name"),
 #undef NAME
 };
@@ -99,14 +99,18 @@ void check_command(reader *r, const place *at, void *value)
 void check_job(reader *r, const place *at, void *value)
 {
     job_template *j = value;
-    int given = (j->command != NULL) + (j->pull != NULL) + (j->manual != NULL) +
-                (j->simulated != NULL);
+    int given =
+        (j->command != NULL) + (j->pull != NULL) + (j->manual != NULL) + (j->simulated != NULL);
     if (given != 1) {
-        reader_error(r, at, "found %d kinds, allowed exactly one of command, pull, manual, simulated",
+        reader_error(r, at,
+                     "found %d kinds, allowed exactly one of command, pull, manual, simulated",
                      given);
         return;
     }
-    j->kind = j->command ? JOB_COMMAND : j->pull ? JOB_PULL : j->manual ? JOB_MANUAL : JOB_SIMULATED;
+    j->kind = j->command  ? JOB_COMMAND
+              : j->pull   ? JOB_PULL
+              : j->manual ? JOB_MANUAL
+                          : JOB_SIMULATED;
 }
 
 void check_version_spec(reader *r, const place *at, void *value)
@@ -136,9 +140,10 @@ void check_bracket(reader *r, const place *at, void *value)
     else if (immediate && b->readiness_window_seconds.set && b->readiness_window_seconds.value > 0)
         reader_warning(r, &window, "found a window, which readinessMode immediate does not use");
     if (immediate && b->unchanged_member_strategy == UNCHANGED_REQUIRE_ALL)
-        reader_error(r, &unchanged,
-                     "found require_all, allowed skip_unchanged or redeploy_current when readinessMode "
-                     "is immediate");
+        reader_error(
+            r, &unchanged,
+            "found require_all, allowed skip_unchanged or redeploy_current when readinessMode "
+            "is immediate");
 }
 
 void check_concurrency(reader *r, const place *at, void *value)
@@ -151,7 +156,8 @@ void check_concurrency(reader *r, const place *at, void *value)
     if (c->limit_value == 0)
         reader_warning(r, &limit, "found 0: this is a pause, nothing starts");
     if (c->on_timeout != SLOT_TIMEOUT_HOLD && !c->slot_timeout_seconds.set)
-        reader_warning(r, &timeout, "found no slotTimeoutSeconds, without which this has no effect");
+        reader_warning(r, &timeout,
+                       "found no slotTimeoutSeconds, without which this has no effect");
 }
 
 void check_provider(reader *r, const place *at, void *value)
@@ -163,7 +169,8 @@ void check_provider(reader *r, const place *at, void *value)
     switch (p->type) {
     case PROVIDER_HTTP:
         if (!str_starts(p->url, STR("http://")) && !str_starts(p->url, STR("https://")))
-            reader_error(r, &url, "found \"%s\", allowed an address that begins with http:// or https://",
+            reader_error(r, &url,
+                         "found \"%s\", allowed an address that begins with http:// or https://",
                          str_shown(p->url).text);
         break;
     case PROVIDER_PROMETHEUS:
@@ -172,8 +179,7 @@ void check_provider(reader *r, const place *at, void *value)
         if (p->query.len == 0)
             reader_error(r, &query, "found nothing, but it is required");
         break;
-    case PROVIDER_SLEEP:
-        break;
+    case PROVIDER_SLEEP: break;
     }
 }
 
@@ -196,7 +202,8 @@ void check_retry(reader *r, const place *at, void *value)
     const retry *t = value;
     place statuses = place_key(at, STR("retryOnStatuses"));
     if (t->retry_on_statuses & (UINT32_C(1) << JOB_STATE_SUCCESSFUL))
-        reader_warning(r, &statuses, "found successful, which has no effect: what succeeded is done");
+        reader_warning(r, &statuses,
+                       "found successful, which has no effect: what succeeded is done");
 }
 
 void check_rollback(reader *r, const place *at, void *value)
@@ -241,7 +248,8 @@ static bool name_rules(arena *a, rollout_policy *p)
         size_t number = counts[u->kind]++;
         if (u->id.len > 0)
             continue;
-        u->id = arena_printf(a, "%.*s/%s/%zu", STR_ARG(p->metadata.name), rule_names[u->kind], number);
+        u->id =
+            arena_printf(a, "%.*s/%s/%zu", STR_ARG(p->metadata.name), rule_names[u->kind], number);
         if (!u->id.ptr)
             return false;
     }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* shape.h - the description of a kind's fields, written once.
  *
- * A shape is a table of fields of one C struct. Reading, defaults, validation, writing and the CRD schema
- * all come from it; only what concerns several fields together is code, named in the shape as "check".
- * Only src/model makes shapes; others may walk them. */
+ * A shape is a table of fields of one C struct. Reading, defaults, validation, writing and the CRD
+ * schema all come from it; only what concerns several fields together is code, named in the shape
+ * as "check". Only src/model makes shapes; others may walk them. */
 #ifndef DROVER_MODEL_SHAPE_H
 #define DROVER_MODEL_SHAPE_H
 
@@ -22,7 +22,7 @@
     X(TEXT, str, "text")                                                                           \
     X(ENUM, unsigned, "one of a few words")                                                        \
     X(ENUM_SET, uint32_t, "a list of words")                                                       \
-    X(DURATION, opt_duration, "a duration such as 90s, 5m, 1h30m or 7d")                                          \
+    X(DURATION, opt_duration, "a duration such as 90s, 5m, 1h30m or 7d")                           \
     X(TIME, opt_moment, "a time such as 2026-01-31T12:00:00Z")                                     \
     X(QUANTITY, quantity, "a quantity such as 500m or 1Gi")                                        \
     X(INT_OR_PERCENT, int_or_percent, "a whole number or a percentage such as \"25%\"")            \
@@ -32,12 +32,12 @@
     X(TEXT_MAP, label_set, "an object whose values are texts")                                     \
     X(LABELS, label_set, "an object whose values are texts")                                       \
     X(RAW, raw_json, "anything")                                                                   \
-    X(STRUCT, (its shape), "an object") /* in place; absent reads as {} */                         \
+    X(STRUCT, (its shape), "an object")     /* in place; absent reads as {} */                     \
     X(OBJECT, (pointer to it), "an object") /* NULL when absent */                                 \
     X(OBJECT_LIST, (LIST), "a list of objects")                                                    \
     X(OBJECT_MAP, (LIST), "an object whose values are objects") /* sorted by key */                \
-    X(INLINE, (its shape), "") /* the fields of another shape, in the same object */                \
-    X(HEADER, (none), "") /* known, and none of the struct's business: apiVersion, kind */
+    X(INLINE, (its shape), "") /* the fields of another shape, in the same object */               \
+    X(HEADER, (none), "")      /* known, and none of the struct's business: apiVersion, kind */
 
 typedef enum field_type {
 #define X(type, c, text) FIELD_##type,
@@ -99,12 +99,12 @@ typedef struct reader {
     arena *arena;
     expression_list *expressions; /* NULL where no shape has any */
     problems *found;
-    bool closed;     /* one of our kinds: unknown fields are errors also in shapes shared with others */
+    bool closed; /* one of our kinds: unknown fields are errors also in shapes shared with others */
     uint64_t errors; /* reported by this reader so far */
     bool no_memory;
 } reader;
 
-/* Looks at a struct that was read, with its place. Reports through reader_error and reader_warning. */
+/* Looks at a struct that was read, with its place. Reports by reader_error and reader_warning. */
 typedef void shape_check(reader *r, const place *at, void *value);
 
 struct shape {
@@ -113,14 +113,14 @@ struct shape {
     const field *fields;
     size_t field_count;
     openness open;
-    size_t kept_offset;  /* KEPT: of its kept_fields */
-    size_t key_offset;   /* elements of an OBJECT_MAP: of the str that takes the key */
-    const field *whole;  /* the value is not an object of fields but this one field */
+    size_t kept_offset; /* KEPT: of its kept_fields */
+    size_t key_offset;  /* elements of an OBJECT_MAP: of the str that takes the key */
+    const field *whole; /* the value is not an object of fields but this one field */
     shape_check *check;
 };
 
-/* Fills *out, which need not be zeroed, from the value at the place. False when an error was reported:
- * *out is then incomplete but harmless. */
+/* Fills *out, which need not be zeroed, from the value at the place. False when an error was
+ * reported: *out is then incomplete but harmless. */
 bool shape_read(reader *r, const shape *s, const place *at, void *out);
 void reader_error(reader *r, const place *at, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
@@ -129,7 +129,7 @@ void reader_warning(reader *r, const place *at, const char *format, ...)
 /* Notes a failed allocation. Returns false. */
 bool reader_memory(reader *r);
 
-/* Writes as compact JSON. Fields that equal their default are left out unless they say otherwise. */
+/* Writes compact JSON. Fields that equal their default are left out unless they say otherwise. */
 #define SHAPE_WRITE_GO_ESCAPES 1u /* "<", ">", "&" as Go's encoder writes them */
 void shape_write(const shape *s, const void *value, buf *out, unsigned flags);
 /* Whether two structs are written the same. False also without memory. */
@@ -148,11 +148,14 @@ bool shape_equal(const shape *s, const void *a, const void *b);
 #define F_OPT_BOOL(s, json, m, ...)                                                                \
     {BASE(json, OPT_BOOL), .offset = MEMBER(s, m, opt_bool), __VA_ARGS__}
 #define F_INT(s, json, m, ...) {BASE(json, INT), .offset = MEMBER(s, m, int64_t), __VA_ARGS__}
-#define F_OPT_INT(s, json, m, ...) {BASE(json, OPT_INT), .offset = MEMBER(s, m, opt_int), __VA_ARGS__}
+#define F_OPT_INT(s, json, m, ...)                                                                 \
+    {BASE(json, OPT_INT), .offset = MEMBER(s, m, opt_int), __VA_ARGS__}
 #define F_TEXT(s, json, m, ...) {BASE(json, TEXT), .offset = MEMBER(s, m, str), __VA_ARGS__}
 #define F_ENUM(s, json, m, w, ...)                                                                 \
-    {BASE(json, ENUM), .words = (w), .offset = offsetof(s, m) +                                    \
-     0 * sizeof(char[sizeof(((s *)0)->m) == sizeof(unsigned) ? 1 : -1]), __VA_ARGS__}
+    {BASE(json, ENUM), .words = (w),                                                               \
+     .offset =                                                                                     \
+         offsetof(s, m) + 0 * sizeof(char[sizeof(((s *)0)->m) == sizeof(unsigned) ? 1 : -1]),      \
+     __VA_ARGS__}
 #define F_ENUM_SET(s, json, m, w, ...)                                                             \
     {BASE(json, ENUM_SET), .words = (w), .offset = MEMBER(s, m, uint32_t), __VA_ARGS__}
 #define F_DURATION(s, json, m, ...)                                                                \
@@ -171,7 +174,8 @@ bool shape_equal(const shape *s, const void *a, const void *b);
     {BASE(json, TEXT_LIST), .offset = MEMBER(s, m, str_list), __VA_ARGS__}
 #define F_TEXT_MAP(s, json, m, ...)                                                                \
     {BASE(json, TEXT_MAP), .offset = MEMBER(s, m, label_set), __VA_ARGS__}
-#define F_LABELS(s, json, m, ...) {BASE(json, LABELS), .offset = MEMBER(s, m, label_set), __VA_ARGS__}
+#define F_LABELS(s, json, m, ...)                                                                  \
+    {BASE(json, LABELS), .offset = MEMBER(s, m, label_set), __VA_ARGS__}
 #define F_RAW(s, json, m, ...) {BASE(json, RAW), .offset = MEMBER(s, m, raw_json), __VA_ARGS__}
 #define F_STRUCT(s, json, m, of, ...)                                                              \
     {BASE(json, STRUCT), .shape = (of), .offset = offsetof(s, m), __VA_ARGS__}
@@ -183,7 +187,6 @@ bool shape_equal(const shape *s, const void *a, const void *b);
     {BASE(json, OBJECT_MAP), .shape = (of), .offset = offsetof(s, m), __VA_ARGS__}
 #define F_INLINE(s, m, of) {BASE("", INLINE), .shape = (of), .offset = offsetof(s, m)}
 #define F_IGNORED(json) {BASE(json, HEADER)}
-#define F_HEADERS {BASE("apiVersion", HEADER)}, {BASE("kind", HEADER)}
 #define BETWEEN(low, high) .limited = true, .min = (low), .max = (high)
 #define AT_LEAST(low) BETWEEN(low, INT64_MAX)
 #define REQUIRED .flags = FIELD_REQUIRED

@@ -53,7 +53,7 @@ bool reader_memory(reader *r)
 
 /* ---- finding fields ---- */
 
-/* A field of a shape or of one inlined in it: where it is in the struct and its number among all. */
+/* A field of a shape or of one inlined in it: where it is in the struct, and its number. */
 typedef struct spot {
     const field *field;
     size_t base;
@@ -246,18 +246,10 @@ static void read_map(reader *r, const field *f, const place *at, any_list *membe
 static void read_member(reader *r, const field *f, const place *at, void *member)
 {
     switch (f->type) {
-    case FIELD_STRUCT:
-        read_struct(r, f->shape, at, member, false);
-        break;
-    case FIELD_OBJECT:
-        read_object(r, f, at, member);
-        break;
-    case FIELD_OBJECT_LIST:
-        read_list(r, f, at, member);
-        break;
-    case FIELD_OBJECT_MAP:
-        read_map(r, f, at, member);
-        break;
+    case FIELD_STRUCT: read_struct(r, f->shape, at, member, false); break;
+    case FIELD_OBJECT: read_object(r, f, at, member); break;
+    case FIELD_OBJECT_LIST: read_list(r, f, at, member); break;
+    case FIELD_OBJECT_MAP: read_map(r, f, at, member); break;
     case FIELD_BOOL:
     case FIELD_OPT_BOOL:
     case FIELD_INT:
@@ -276,17 +268,11 @@ static void read_member(reader *r, const field *f, const place *at, void *member
     case FIELD_LABELS:
     case FIELD_RAW:
     case FIELD_INLINE:
-    case FIELD_HEADER:
-        value_read(r, f, at, member);
-        break;
+    case FIELD_HEADER: value_read(r, f, at, member); break;
     }
 }
 
 /* ---- objects ---- */
-
-/* Fields that the object does not have: required, default, or zero. */
-static void read_absent(reader *r, const shape *s, const place *at, uint64_t seen, spot *to,
-                        char *out);
 
 static void absent_field(reader *r, const field *f, const place *at, void *member)
 {
@@ -301,26 +287,32 @@ static void absent_field(reader *r, const field *f, const place *at, void *membe
     }
 }
 
-static void read_absent(reader *r, const shape *s, const place *at, uint64_t seen, spot *to,
-                        char *out)
+/* Which fields an object has, by their numbers; "next" is the number of the one to look at. */
+typedef struct presence {
+    uint64_t seen;
+    unsigned next;
+} presence;
+
+/* Fields that the object does not have: required, default, or zero. */
+static void read_absent(reader *r, const shape *s, const place *at, presence *there, char *out)
 {
     for (size_t i = 0; i < s->field_count; i++) {
         const field *f = &s->fields[i];
         if (f->type == FIELD_INLINE) {
-            read_absent(r, f->shape, at, seen, to, out + f->offset);
+            read_absent(r, f->shape, at, there, out + f->offset);
             continue;
         }
-        assert(to->number < FIELDS_MOST);
-        bool there = (seen >> to->number) & 1;
-        to->number++;
-        if (!there && (f->otherwise || f->flags & FIELD_REQUIRED || f->type == FIELD_STRUCT))
+        assert(there->next < FIELDS_MOST);
+        bool seen = (there->seen >> there->next) & 1;
+        there->next++;
+        if (!seen && (f->otherwise || f->flags & FIELD_REQUIRED || f->type == FIELD_STRUCT))
             absent_field(r, f, at, out + f->offset);
     }
 }
 
 static void read_fields(reader *r, const shape *s, const place *at, char *out)
 {
-    uint64_t seen = 0;
+    presence there = {0};
     size_t count = json_len(at->value);
     const yyjson_val *key = json_first(at->value);
     for (size_t i = 0; i < count && !r->no_memory; i++, key = json_next(key + 1)) {
@@ -337,12 +329,11 @@ static void read_fields(reader *r, const shape *s, const place *at, char *out)
         /* Kubernetes takes null for absent. */
         if (json_is(here.value, YYJSON_TYPE_NULL))
             continue;
-        seen |= UINT64_C(1) << to.number;
+        there.seen |= UINT64_C(1) << to.number;
         read_member(r, to.field, &here, out + to.base + to.field->offset);
     }
-    spot first = {0};
     if (!r->no_memory)
-        read_absent(r, s, at, seen, &first, out);
+        read_absent(r, s, at, &there, out);
 }
 
 static bool read_struct(reader *r, const shape *s, const place *at, void *out, bool keyed)

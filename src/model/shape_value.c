@@ -20,9 +20,7 @@ void value_describe(const yyjson_val *v, char out[VALUE_DESCRIBED_BYTES])
 {
     const size_t size = VALUE_DESCRIBED_BYTES;
     switch (json_type(v)) {
-    case YYJSON_TYPE_STR:
-        snprintf(out, size, "text \"%s\"", str_shown(json_str(v)).text);
-        break;
+    case YYJSON_TYPE_STR: snprintf(out, size, "text \"%s\"", str_shown(json_str(v)).text); break;
     case YYJSON_TYPE_NUM:
         if (json_number(v) == YYJSON_SUBTYPE_UINT)
             snprintf(out, size, "number %" PRIu64, v->uni.u64);
@@ -31,18 +29,10 @@ void value_describe(const yyjson_val *v, char out[VALUE_DESCRIBED_BYTES])
         else
             snprintf(out, size, "number %.15g", v->uni.f64);
         break;
-    case YYJSON_TYPE_BOOL:
-        snprintf(out, size, "%s", json_is_true(v) ? "true" : "false");
-        break;
-    case YYJSON_TYPE_ARR:
-        snprintf(out, size, "a list");
-        break;
-    case YYJSON_TYPE_OBJ:
-        snprintf(out, size, "an object");
-        break;
-    default:
-        snprintf(out, size, "null");
-        break;
+    case YYJSON_TYPE_BOOL: snprintf(out, size, "%s", json_is_true(v) ? "true" : "false"); break;
+    case YYJSON_TYPE_ARR: snprintf(out, size, "a list"); break;
+    case YYJSON_TYPE_OBJ: snprintf(out, size, "an object"); break;
+    default: snprintf(out, size, "null"); break;
     }
 }
 
@@ -77,8 +67,9 @@ void value_refuse(reader *r, const field *f, const place *at)
         return;
     }
     yyjson_type type = json_type(at->value);
-    bool unquoted = (f->type == FIELD_TEXT || f->type == FIELD_TEXT_LIST || f->type == FIELD_TEXT_MAP) &&
-                    (type == YYJSON_TYPE_NUM || type == YYJSON_TYPE_BOOL);
+    bool unquoted =
+        (f->type == FIELD_TEXT || f->type == FIELD_TEXT_LIST || f->type == FIELD_TEXT_MAP) &&
+        (type == YYJSON_TYPE_NUM || type == YYJSON_TYPE_BOOL);
     reader_error(r, at, "found %s, allowed %.*s%s", found, STR_ARG(buf_str(&allowed)),
                  unquoted ? " (put it in quotes)" : "");
 }
@@ -469,64 +460,35 @@ static void read_bool(reader *r, const field *f, const place *at, bool *ret)
 void value_read(reader *r, const field *f, const place *at, void *member)
 {
     switch (f->type) {
-    case FIELD_BOOL:
-        read_bool(r, f, at, member);
-        break;
+    case FIELD_BOOL: read_bool(r, f, at, member); break;
     case FIELD_OPT_BOOL:
         ((opt_bool *)member)->set = true;
         read_bool(r, f, at, &((opt_bool *)member)->value);
         break;
-    case FIELD_INT:
-        read_int(r, f, at, member);
-        break;
+    case FIELD_INT: read_int(r, f, at, member); break;
     case FIELD_OPT_INT:
         ((opt_int *)member)->set = true;
         read_int(r, f, at, &((opt_int *)member)->value);
         break;
-    case FIELD_TEXT:
-        read_text(r, f, at, member);
-        break;
-    case FIELD_ENUM:
-        read_enum(r, f, at, member);
-        break;
-    case FIELD_ENUM_SET:
-        read_enum_set(r, f, at, member);
-        break;
-    case FIELD_DURATION:
-        read_duration(r, f, at, member);
-        break;
-    case FIELD_TIME:
-        read_time(r, f, at, member);
-        break;
-    case FIELD_QUANTITY:
-        read_quantity(r, f, at, member);
-        break;
-    case FIELD_INT_OR_PERCENT:
-        read_amount(r, f, at, member);
-        break;
-    case FIELD_SELECTOR:
-        read_selector(r, f, at, member);
-        break;
-    case FIELD_EXPRESSION:
-        read_expression(r, f, at, member);
-        break;
-    case FIELD_TEXT_LIST:
-        read_text_list(r, f, at, member);
-        break;
+    case FIELD_TEXT: read_text(r, f, at, member); break;
+    case FIELD_ENUM: read_enum(r, f, at, member); break;
+    case FIELD_ENUM_SET: read_enum_set(r, f, at, member); break;
+    case FIELD_DURATION: read_duration(r, f, at, member); break;
+    case FIELD_TIME: read_time(r, f, at, member); break;
+    case FIELD_QUANTITY: read_quantity(r, f, at, member); break;
+    case FIELD_INT_OR_PERCENT: read_amount(r, f, at, member); break;
+    case FIELD_SELECTOR: read_selector(r, f, at, member); break;
+    case FIELD_EXPRESSION: read_expression(r, f, at, member); break;
+    case FIELD_TEXT_LIST: read_text_list(r, f, at, member); break;
     case FIELD_TEXT_MAP:
-    case FIELD_LABELS:
-        read_text_map(r, f, at, member);
-        break;
-    case FIELD_RAW:
-        *(raw_json *)member = at->value;
-        break;
+    case FIELD_LABELS: read_text_map(r, f, at, member); break;
+    case FIELD_RAW: *(raw_json *)member = at->value; break;
     case FIELD_STRUCT:
     case FIELD_OBJECT:
     case FIELD_OBJECT_LIST:
     case FIELD_OBJECT_MAP:
     case FIELD_INLINE:
-    case FIELD_HEADER:
-        break;
+    case FIELD_HEADER: break;
     }
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* shape_value.h - reading single values into the members of a struct.
  *
- * Internal to src/model: shape_read.c walks objects and calls this for everything that is no object of
- * fields itself. */
+ * Internal to src/model: shape_read.c walks objects and calls this for everything that is no object
+ * of fields itself. */
 #ifndef DROVER_MODEL_SHAPE_VALUE_H
 #define DROVER_MODEL_SHAPE_VALUE_H
 

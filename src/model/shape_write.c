@@ -147,7 +147,9 @@ static void add_selector(writer *w, const label_query *q)
     for (size_t i = 0; i < q->len; i++) {
         if (is_match_label(q, i))
             continue;
-        buf_addz(w->out, terms++ ? "," : labels ? ",\"matchExpressions\":[" : "\"matchExpressions\":[");
+        buf_addz(w->out, terms++  ? ","
+                         : labels ? ",\"matchExpressions\":["
+                                  : "\"matchExpressions\":[");
         add_term(w, &q->terms[i]);
     }
     buf_addz(w->out, terms ? "]}" : "}");
@@ -204,27 +206,20 @@ static bool is_default(const field *f, const void *member)
     bool always = (f->flags & (FIELD_REQUIRED | FIELD_ALWAYS)) != 0;
     switch (f->type) {
     case FIELD_BOOL:
-        return !always && *(const bool *)member == (f->otherwise && str_eq(str_of(f->otherwise), STR("true")));
-    case FIELD_OPT_BOOL:
-        return !((const opt_bool *)member)->set;
-    case FIELD_INT:
-        return !always && int_is_default(f, *(const int64_t *)member);
-    case FIELD_OPT_INT:
-        return !((const opt_int *)member)->set;
+        return !always &&
+               *(const bool *)member == (f->otherwise && str_eq(str_of(f->otherwise), STR("true")));
+    case FIELD_OPT_BOOL: return !((const opt_bool *)member)->set;
+    case FIELD_INT: return !always && int_is_default(f, *(const int64_t *)member);
+    case FIELD_OPT_INT: return !((const opt_int *)member)->set;
     case FIELD_TEXT:
-        return !always && (((const str *)member)->len == 0 || equals_default(f, *(const str *)member));
-    case FIELD_ENUM:
-        return word_is_default(f, *(const unsigned *)member);
-    case FIELD_ENUM_SET:
-        return words_are_default(f, *(const uint32_t *)member);
-    case FIELD_DURATION:
-        return !((const opt_duration *)member)->set;
-    case FIELD_TIME:
-        return !((const opt_moment *)member)->set;
-    case FIELD_QUANTITY:
-        return !((const quantity *)member)->text.ptr;
-    case FIELD_INT_OR_PERCENT:
-        return amount_is_default(f, member);
+        return !always &&
+               (((const str *)member)->len == 0 || equals_default(f, *(const str *)member));
+    case FIELD_ENUM: return word_is_default(f, *(const unsigned *)member);
+    case FIELD_ENUM_SET: return words_are_default(f, *(const uint32_t *)member);
+    case FIELD_DURATION: return !((const opt_duration *)member)->set;
+    case FIELD_TIME: return !((const opt_moment *)member)->set;
+    case FIELD_QUANTITY: return !((const quantity *)member)->text.ptr;
+    case FIELD_INT_OR_PERCENT: return amount_is_default(f, member);
     case FIELD_SELECTOR:
         return !((const label_query *)member)->compiled ||
                (f->otherwise && ((const label_query *)member)->len == 0);
@@ -235,16 +230,12 @@ static bool is_default(const field *f, const void *member)
     case FIELD_LABELS:
     case FIELD_TEXT_LIST:
     case FIELD_OBJECT_LIST:
-    case FIELD_OBJECT_MAP:
-        return !((const any_list *)member)->at;
+    case FIELD_OBJECT_MAP: return !((const any_list *)member)->at;
     case FIELD_RAW:
-    case FIELD_OBJECT:
-        return !*(void *const *)member;
+    case FIELD_OBJECT: return !*(void *const *)member;
     case FIELD_STRUCT:
-    case FIELD_INLINE:
-        return false;
-    case FIELD_HEADER:
-        return true;
+    case FIELD_INLINE: return false;
+    case FIELD_HEADER: return true;
     }
     return true;
 }
@@ -297,68 +288,33 @@ static void add_amount(writer *w, const int_or_percent *v)
 static void add_value(writer *w, const field *f, const void *member)
 {
     switch (f->type) {
-    case FIELD_BOOL:
-        buf_addz(w->out, *(const bool *)member ? "true" : "false");
-        break;
+    case FIELD_BOOL: buf_addz(w->out, *(const bool *)member ? "true" : "false"); break;
     case FIELD_OPT_BOOL:
         buf_addz(w->out, ((const opt_bool *)member)->value ? "true" : "false");
         break;
-    case FIELD_INT:
-        buf_addf(w->out, "%" PRId64, *(const int64_t *)member);
-        break;
-    case FIELD_OPT_INT:
-        buf_addf(w->out, "%" PRId64, ((const opt_int *)member)->value);
-        break;
-    case FIELD_TEXT:
-        add_text(w, *(const str *)member);
-        break;
-    case FIELD_ENUM:
-        add_text(w, f->words->at[*(const unsigned *)member]);
-        break;
-    case FIELD_ENUM_SET:
-        add_words(w, f->words, *(const uint32_t *)member);
-        break;
-    case FIELD_DURATION:
-        add_duration(w, ((const opt_duration *)member)->ns);
-        break;
-    case FIELD_TIME:
-        add_moment(w, ((const opt_moment *)member)->at);
-        break;
-    case FIELD_QUANTITY:
-        add_text(w, ((const quantity *)member)->text);
-        break;
-    case FIELD_INT_OR_PERCENT:
-        add_amount(w, member);
-        break;
-    case FIELD_SELECTOR:
-        add_selector(w, member);
-        break;
-    case FIELD_EXPRESSION:
-        add_text(w, ((const expression *)member)->source);
-        break;
+    case FIELD_INT: buf_addf(w->out, "%" PRId64, *(const int64_t *)member); break;
+    case FIELD_OPT_INT: buf_addf(w->out, "%" PRId64, ((const opt_int *)member)->value); break;
+    case FIELD_TEXT: add_text(w, *(const str *)member); break;
+    case FIELD_ENUM: add_text(w, f->words->at[*(const unsigned *)member]); break;
+    case FIELD_ENUM_SET: add_words(w, f->words, *(const uint32_t *)member); break;
+    case FIELD_DURATION: add_duration(w, ((const opt_duration *)member)->ns); break;
+    case FIELD_TIME: add_moment(w, ((const opt_moment *)member)->at); break;
+    case FIELD_QUANTITY: add_text(w, ((const quantity *)member)->text); break;
+    case FIELD_INT_OR_PERCENT: add_amount(w, member); break;
+    case FIELD_SELECTOR: add_selector(w, member); break;
+    case FIELD_EXPRESSION: add_text(w, ((const expression *)member)->source); break;
     case FIELD_TEXT_LIST:
         add_texts(w, ((const str_list *)member)->at, ((const str_list *)member)->len);
         break;
     case FIELD_TEXT_MAP:
-    case FIELD_LABELS:
-        add_text_map(w, *(const label_set *)member);
-        break;
-    case FIELD_RAW:
-        json_write(w->out, *(const raw_json *)member);
-        break;
-    case FIELD_STRUCT:
-        write_struct(w, f->shape, member);
-        break;
-    case FIELD_OBJECT:
-        write_struct(w, f->shape, *(void *const *)member);
-        break;
+    case FIELD_LABELS: add_text_map(w, *(const label_set *)member); break;
+    case FIELD_RAW: json_write(w->out, *(const raw_json *)member); break;
+    case FIELD_STRUCT: write_struct(w, f->shape, member); break;
+    case FIELD_OBJECT: write_struct(w, f->shape, *(void *const *)member); break;
     case FIELD_OBJECT_LIST:
-    case FIELD_OBJECT_MAP:
-        add_list(w, f, member);
-        break;
+    case FIELD_OBJECT_MAP: add_list(w, f, member); break;
     case FIELD_INLINE:
-    case FIELD_HEADER:
-        break;
+    case FIELD_HEADER: break;
     }
 }
 

@@ -85,12 +85,12 @@ static const shape budget_shape = {SHAPE_OF(budget, budget_fields), KEPT_IN(budg
 #define COMMON_PARAMETERS                                                                          \
     F_INT(strategy_parameters, "initialBatch", initial_batch, AT_LEAST(1), OTHERWISE("1"),         \
           DOC("nodes in the first batch")),                                                        \
-    F_INT(strategy_parameters, "batchThreshold", batch_threshold, BETWEEN(1, 100),                 \
-          OTHERWISE("100"), DOC("percent that must succeed for a good batch")),                    \
-    F_OPT_INT(strategy_parameters, "failureThreshold", failure_threshold, AT_LEAST(1),             \
-              DOC("failed batches in a row that stop the rollout")),                               \
-    F_INT(strategy_parameters, "safetyLimit", safety_limit, BETWEEN(1, 100), OTHERWISE("50"),      \
-          DOC("percent of progress after which failures no longer stop"))
+        F_INT(strategy_parameters, "batchThreshold", batch_threshold, BETWEEN(1, 100),             \
+              OTHERWISE("100"), DOC("percent that must succeed for a good batch")),                \
+        F_OPT_INT(strategy_parameters, "failureThreshold", failure_threshold, AT_LEAST(1),         \
+                  DOC("failed batches in a row that stop the rollout")),                           \
+        F_INT(strategy_parameters, "safetyLimit", safety_limit, BETWEEN(1, 100), OTHERWISE("50"),  \
+              DOC("percent of progress after which failures no longer stop"))
 
 static const field fixed_fields[] = {COMMON_PARAMETERS};
 static const field linear_fields[] = {
@@ -103,7 +103,8 @@ static const field exponential_fields[] = {
     F_INT(strategy_parameters, "growthFactor", growth_factor, AT_LEAST(2), OTHERWISE("2"),
           DOC("factor a batch grows by")),
 };
-static const shape fixed_shape = {SHAPE_OF(strategy_parameters, fixed_fields), KEPT_IN(strategy_parameters)};
+static const shape fixed_shape = {SHAPE_OF(strategy_parameters, fixed_fields),
+                                  KEPT_IN(strategy_parameters)};
 static const shape linear_shape = {SHAPE_OF(strategy_parameters, linear_fields),
                                    KEPT_IN(strategy_parameters)};
 static const shape exponential_shape = {SHAPE_OF(strategy_parameters, exponential_fields),
@@ -149,7 +150,8 @@ const shape deployment_policy_spec_shape = {
 };
 
 static const field policy_fields[] = {
-    F_HEADERS,
+    F_IGNORED("apiVersion"),
+    F_IGNORED("kind"),
     F_STRUCT(deployment_policy, "metadata", metadata, &metadata_shape, REQUIRED),
     F_STRUCT(deployment_policy, "spec", spec, &deployment_policy_spec_shape, REQUIRED),
 };
@@ -177,23 +179,26 @@ static const shape package_status_shape = {SHAPE_OF(package_status, package_stat
                                            .key_offset = offsetof(package_status, key)};
 
 static const field node_state_whole = F_MAP(node_state, "", packages, &package_status_shape);
-static const shape node_state_shape = {.name = "node_state", .size = sizeof(node_state),
+static const shape node_state_shape = {.name = "node_state",
+                                       .size = sizeof(node_state),
                                        .key_offset = offsetof(node_state, node),
                                        .whole = &node_state_whole};
 
-static const field node_status_whole =
-    F_ENUM(node_status_entry, "", state, &skyhook_state_words);
-static const shape node_status_entry_shape = {
-    .name = "node_status_entry", .size = sizeof(node_status_entry),
-    .key_offset = offsetof(node_status_entry, node), .whole = &node_status_whole};
+static const field node_status_whole = F_ENUM(node_status_entry, "", state, &skyhook_state_words);
+static const shape node_status_entry_shape = {.name = "node_status_entry",
+                                              .size = sizeof(node_status_entry),
+                                              .key_offset = offsetof(node_status_entry, node),
+                                              .whole = &node_status_whole};
 
 static const field priority_whole = F_TIME(node_priority, "", since);
-static const shape priority_shape = {.name = "node_priority", .size = sizeof(node_priority),
+static const shape priority_shape = {.name = "node_priority",
+                                     .size = sizeof(node_priority),
                                      .key_offset = offsetof(node_priority, node),
                                      .whole = &priority_whole};
 
 static const field update_whole = F_TEXT_LIST(config_update, "", keys);
-static const shape update_shape = {.name = "config_update", .size = sizeof(config_update),
+static const shape update_shape = {.name = "config_update",
+                                   .size = sizeof(config_update),
                                    .key_offset = offsetof(config_update, package),
                                    .whole = &update_whole};
 
@@ -237,7 +242,8 @@ static const field status_fields[] = {
     F_TEXT(skyhook_status, "completeNodes", complete_nodes, OTHERWISE("0/0")),
     F_TEXT(skyhook_status, "packageList", package_list),
 };
-static const shape status_shape = {SHAPE_OF(skyhook_status, status_fields), KEPT_IN(skyhook_status)};
+static const shape status_shape = {SHAPE_OF(skyhook_status, status_fields),
+                                   KEPT_IN(skyhook_status)};
 
 /* ---- Skyhook ---- */
 
@@ -254,8 +260,8 @@ static const field legacy_budget_fields[] = {
     F_OPT_INT(budget, "percent", percent, BETWEEN(0, 100)),
     F_OPT_INT(budget, "count", count, AT_LEAST(0)),
 };
-static const shape legacy_budget_shape = {SHAPE_OF(budget, legacy_budget_fields),
-                                          KEPT_IN(budget), .check = check_legacy_budget};
+static const shape legacy_budget_shape = {SHAPE_OF(budget, legacy_budget_fields), KEPT_IN(budget),
+                                          .check = check_legacy_budget};
 
 static const field spec_fields[] = {
     F_BOOL(skyhook_spec, "serial", serial, OTHERWISE("false"),
@@ -264,8 +270,7 @@ static const field spec_fields[] = {
                DOC("pods that must finish before a node is interrupted")),
     F_SELECTOR(skyhook_spec, "nodeSelectors", node_selectors, OTHERWISE("{}"),
                DOC("which nodes; none: every node")),
-    F_TEXT(skyhook_spec, "deploymentPolicy", deployment_policy,
-           DOC("name of a DeploymentPolicy")),
+    F_TEXT(skyhook_spec, "deploymentPolicy", deployment_policy, DOC("name of a DeploymentPolicy")),
     F_OBJECT(skyhook_spec, "deploymentPolicyOptions", deployment_policy_options, &options_shape),
     F_OBJECT(skyhook_spec, "interruptionBudget", interruption_budget, &legacy_budget_shape,
              DOC("limit without a policy")),
@@ -284,7 +289,8 @@ static const shape spec_shape = {SHAPE_OF(skyhook_spec, spec_fields), KEPT_IN(sk
                                  .check = check_skyhook_spec};
 
 static const field skyhook_fields[] = {
-    F_HEADERS,
+    F_IGNORED("apiVersion"),
+    F_IGNORED("kind"),
     F_STRUCT(skyhook, "metadata", metadata, &metadata_shape, REQUIRED),
     F_STRUCT(skyhook, "spec", spec, &spec_shape),
     F_STRUCT(skyhook, "status", status, &status_shape),

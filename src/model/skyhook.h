@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* skyhook.h - the kinds of skyhook.nvidia.com/v1alpha1: Skyhook and DeploymentPolicy.
  *
- * Defaults are filled in when a document is read, whether or not an admission webhook saw it. Maps are
- * arrays sorted by key. Fields marked "ours" are Drover's additions and optional. */
+ * Defaults are filled in when a document is read, whether or not an admission webhook saw it. Maps
+ * are arrays sorted by key. Fields marked "ours" are Drover's additions and optional. */
 #ifndef DROVER_MODEL_SKYHOOK_H
 #define DROVER_MODEL_SKYHOOK_H
 
@@ -185,7 +185,7 @@ typedef struct package_status {
     kept_fields kept;
 } package_status;
 
-/* What one node's annotation nodeState_SK holds, and one entry of status.nodeState. Sorted by key. */
+/* What a node's annotation nodeState_SK holds, or one entry of status.nodeState; sorted by key. */
 typedef struct node_state {
     str node; /* empty when read from the annotation */
     LIST(package_status) packages;

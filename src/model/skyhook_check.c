@@ -29,10 +29,11 @@ static bool package_name_valid(str name)
 static void check_name(reader *r, const place *at, package *p)
 {
     if (!package_name_valid(p->key))
-        reader_error(r, at,
-                     "found the package name \"%s\", allowed 2 to 43 lower case letters, digits and "
-                     "\"-\" that begin and end with a letter",
-                     str_shown(p->key).text);
+        reader_error(
+            r, at,
+            "found the package name \"%s\", allowed 2 to 43 lower case letters, digits and "
+            "\"-\" that begin and end with a letter",
+            str_shown(p->key).text);
     if (p->name.len == 0) {
         p->name = p->key;
     } else if (!str_eq(p->name, p->key)) {
@@ -109,8 +110,9 @@ static void check_config_interrupts(reader *r, const place *at, const package *p
         if (known)
             continue;
         place here = place_key(&all, key);
-        reader_error(r, &here, "found %s, allowed keys of configMap and patterns with * that match one",
-                     glob ? "a pattern that matches no key of configMap" : "no such key in configMap");
+        reader_error(
+            r, &here, "found %s, allowed keys of configMap and patterns with * that match one",
+            glob ? "a pattern that matches no key of configMap" : "no such key in configMap");
     }
 }
 
@@ -122,14 +124,16 @@ void check_package(reader *r, const place *at, void *value)
     check_config_interrupts(r, at, p);
     place version = place_key(at, STR("version"));
     if (str_find(p->version, STR("+")) != SIZE_MAX)
-        reader_warning(r, &version,
-                       "found build metadata; no image tag and no label can hold a \"+\", so no node "
-                       "can run it");
+        reader_warning(
+            r, &version,
+            "found build metadata; no image tag and no label can hold a \"+\", so no node "
+            "can run it");
     place depends = place_key(at, STR("dependsOn"));
     for (size_t i = 0; i < p->depends_on.len; i++) {
         place here = place_key(&depends, p->depends_on.at[i].key);
         if (p->depends_on.at[i].value.len == 0)
-            reader_error(r, &here, "found an empty version, allowed the exact version of that package");
+            reader_error(r, &here,
+                         "found an empty version, allowed the exact version of that package");
     }
 }
 
@@ -145,7 +149,8 @@ static void check_positive(reader *r, const place *at, const char *name, quantit
         reader_error(r, &here, "found %.*s, allowed values above 0", STR_ARG(q.text));
 }
 
-static void check_pair(reader *r, const place *at, const char *what, quantity limit, quantity request)
+static void check_pair(reader *r, const place *at, const char *what, quantity limit,
+                       quantity request)
 {
     char limit_name[32], request_name[32];
     snprintf(limit_name, sizeof limit_name, "%sLimit", what);
@@ -218,9 +223,11 @@ static bool check_dependencies(reader *r, const place *packages, const skyhook_s
             place here = place_key(&depends, wanted.key);
             good = false;
             if (!other)
-                reader_error(r, &here, "found a package that is not there, allowed those of this Skyhook");
+                reader_error(r, &here,
+                             "found a package that is not there, allowed those of this Skyhook");
             else
-                reader_error(r, &here, "found version \"%s\", allowed \"%s\", which this Skyhook has",
+                reader_error(r, &here,
+                             "found version \"%s\", allowed \"%s\", which this Skyhook has",
                              str_shown(wanted.value).text, str_shown(other->version).text);
         }
     }
@@ -315,7 +322,8 @@ void check_skyhook_spec(reader *r, const place *at, void *value)
     const budget *b = s->interruption_budget;
     place budget_at = place_key(at, STR("interruptionBudget"));
     if (s->deployment_policy.len > 0 && b && (b->percent.set || b->count.set))
-        reader_error(r, &budget_at, "found a budget beside deploymentPolicy, allowed one of the two");
+        reader_error(r, &budget_at,
+                     "found a budget beside deploymentPolicy, allowed one of the two");
     place pause_at = place_key(at, STR("pause"));
     if (s->pause)
         reader_warning(r, &pause_at,
@@ -348,8 +356,8 @@ void check_strategy(reader *r, const place *at, void *value)
     strategy *s = value;
     int given = (s->fixed != NULL) + (s->linear != NULL) + (s->exponential != NULL);
     if (given != 1) {
-        reader_error(r, at, "found %d strategies, allowed exactly one of fixed, linear, exponential",
-                     given);
+        reader_error(
+            r, at, "found %d strategies, allowed exactly one of fixed, linear, exponential", given);
         return;
     }
     s->kind = s->fixed ? STRATEGY_FIXED : s->linear ? STRATEGY_LINEAR : STRATEGY_EXPONENTIAL;
@@ -367,16 +375,18 @@ void check_deployment_policy_spec(reader *r, const place *at, void *value)
         place name = place_key(&own, STR("name"));
         place selector_at = place_key(&own, STR("selector"));
         if (str_eq(c->name, STR(COMPARTMENT_DEFAULT)))
-            reader_error(r, &name, "found the reserved name " COMPARTMENT_DEFAULT ", allowed any other");
+            reader_error(r, &name,
+                         "found the reserved name " COMPARTMENT_DEFAULT ", allowed any other");
         for (size_t k = 0; k < i; k++) {
             const compartment *other = &s->compartments.at[k];
             if (str_eq(c->name, other->name))
                 reader_error(r, &name, "found the name \"%s\" twice, allowed once",
                              str_shown(c->name).text);
             if (selector_equal(c->selector.compiled, other->selector.compiled))
-                reader_error(r, &selector_at,
-                             "found the same selector as that of compartment \"%s\", allowed another",
-                             str_shown(other->name).text);
+                reader_error(
+                    r, &selector_at,
+                    "found the same selector as that of compartment \"%s\", allowed another",
+                    str_shown(other->name).text);
         }
     }
 }

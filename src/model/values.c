@@ -140,7 +140,8 @@ static bool percent_parse(str text, int_or_percent *ret, err *error)
     decimal number;
     str rest = str_part(text, 0, text.len - 1);
     if (!cut_decimal(&rest, &number, error) || rest.len > 0)
-        return err_set(error, "before the percent sign must stand a number of at most nine decimals");
+        return err_set(error,
+                       "before the percent sign must stand a number of at most nine decimals");
     const unsigned __int128 most = (unsigned __int128)NUM_PERCENT_MAX * AMOUNT_PERCENT_SCALE;
     int64_t value = (int64_t)(number.nanos > most ? most : number.nanos);
     *ret = (int_or_percent){AMOUNT_PERCENT, number.negative ? -value : value, text};
@@ -175,14 +176,10 @@ int64_t int_or_percent_limit(int_or_percent v, int64_t count)
     if (count <= 0)
         return 1;
     switch (v.kind) {
-    case AMOUNT_NONE:
-        return count;
-    case AMOUNT_COUNT:
-        return v.value < 0 ? 0 : v.value > count ? count : v.value;
-    case AMOUNT_TEXT_COUNT:
-        return v.value;
-    case AMOUNT_PERCENT:
-        return percent_limit(v.value, count);
+    case AMOUNT_NONE: return count;
+    case AMOUNT_COUNT: return v.value < 0 ? 0 : v.value > count ? count : v.value;
+    case AMOUNT_TEXT_COUNT: return v.value;
+    case AMOUNT_PERCENT: return percent_limit(v.value, count);
     }
     return count;
 }

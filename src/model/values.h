@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* values.h - the small types that typed documents are made of.
  *
- * Everything here is a plain value. Text points into the document it was read from or into the arena
- * the object lives in. A zeroed value of each type means "not given". */
+ * Everything here is a plain value. Text points into the document it was read from or into the
+ * arena the object lives in. A zeroed value of each type means "not given". */
 #ifndef DROVER_MODEL_VALUES_H
 #define DROVER_MODEL_VALUES_H
 
@@ -74,8 +74,8 @@ typedef struct quantity {
     int32_t nanos;
 } quantity;
 
-/* False with an error for text that is no quantity, for more than nine decimals and for values beyond
- * 2^63. Text is not copied. */
+/* False with an error for text that is no quantity, for more than nine decimals and for values
+ * beyond 2^63. Text is not copied. */
 bool quantity_parse(str text, quantity *ret, err *error);
 int quantity_cmp(quantity a, quantity b);
 
@@ -92,7 +92,7 @@ typedef enum amount_kind {
 #undef X
 } amount_kind;
 
-/* value is the count, or the percentage times AMOUNT_PERCENT_SCALE: exact decimals, never floats. */
+/* value is the count, or the percentage times AMOUNT_PERCENT_SCALE: exact, never a float. */
 #define AMOUNT_PERCENT_SCALE INT64_C(1000000000)
 typedef struct int_or_percent {
     amount_kind kind;
@@ -103,7 +103,7 @@ typedef struct int_or_percent {
 /* Reads the text form: "7", "+7", "25%", "33.3%", "-10%". "0", "-4", "25 %" and anything else is an
  * error, as it is in Fleet; so are more than nine decimals. */
 bool int_or_percent_parse(str text, int_or_percent *ret, err *error);
-/* Fleet's limit(): what v allows in a group of count. A count <= 0 gives 1, not given means 100%. */
+/* Fleet's limit(): what v allows in a group of count. A count <= 0 gives 1; not given is 100%. */
 int64_t int_or_percent_limit(int_or_percent v, int64_t count);
 
 /* metadata, as far as rollouts need it. */

@@ -22,14 +22,14 @@ typedef struct anchor {
 /* One open sequence or mapping. */
 typedef struct level {
     bool mapping;
-    bool at_value;     /* mapping: a key was written */
-    bool merging;      /* mapping: the value that comes belongs to "<<" */
+    bool at_value; /* mapping: a key was written */
+    bool merging;  /* mapping: the value that comes belongs to "<<" */
     size_t entries;
-    size_t start;      /* of its text in out */
-    size_t cut;        /* merging: where "<<" would have been written */
-    size_t anchor;     /* index + 1; 0: none */
-    size_t values;     /* values written before it */
-    size_t merges;     /* of the stream, before this level */
+    size_t start;  /* of its text in out */
+    size_t cut;    /* merging: where "<<" would have been written */
+    size_t anchor; /* index + 1; 0: none */
+    size_t values; /* values written before it */
+    size_t merges; /* of the stream, before this level */
 } level;
 
 struct yaml_stream {
@@ -107,7 +107,8 @@ static void go_to_line(yaml_stream *s, size_t line)
         buf_addc(s->out, '\n');
 }
 
-/* A copy in the arena without newlines: outside of strings they are only layout, inside there are none. */
+/* A copy in the arena without newlines: outside of strings they are only layout, inside there are
+ * none. */
 static str flat_copy(yaml_stream *s, str text)
 {
     char *copy = arena_alloc(s->arena, text.len + 1);
@@ -177,8 +178,8 @@ static size_t skip_newlines(str text, size_t at)
     return at;
 }
 
-/* One member of an object in text that this file wrote; *at is behind "{" or behind the member before
- * it. False at the end. */
+/* One member of an object in text that this file wrote; *at is behind "{" or behind the member
+ * before it. False at the end. */
 static bool next_member(str text, size_t *at, str *ret_key, str *ret_value)
 {
     *at = skip_newlines(text, *at);
@@ -216,7 +217,7 @@ static bool merge_object(yaml_stream *s, str object, strmap *seen, size_t *entri
     return true;
 }
 
-/* What "<<" brought into the mapping that ends: keys of its own win, earlier merges win over later. */
+/* What "<<" brought into the mapping that ends: its own keys win, then earlier merges. */
 static bool merge_all(yaml_stream *s, level *l, size_t line)
 {
     scoped(strmap_done) strmap seen = {0};
@@ -245,7 +246,8 @@ static bool merge_all(yaml_stream *s, level *l, size_t line)
             item = text.ptr[end] == ',' ? end + 1 : end;
         }
         if (text.ptr[0] != '[')
-            return fail(s, line, "found something else under <<, allowed a mapping or a list of them");
+            return fail(s, line,
+                        "found something else under <<, allowed a mapping or a list of them");
     }
     s->merges.len = l->merges;
     return true;
@@ -272,7 +274,8 @@ static level *top(yaml_stream *s)
     return s->depth ? &s->levels[s->depth - 1] : NULL;
 }
 
-/* Before a node: the comma or colon it needs. Keys are handled by whoever writes scalars and aliases. */
+/* Before a node: the comma or colon it needs. Keys are handled by whoever writes scalars and
+ * aliases. */
 static void begin_node(yaml_stream *s)
 {
     level *l = top(s);
@@ -316,7 +319,8 @@ static bool on_scalar(yaml_stream *s, const yaml_event_t *e)
     size_t line = e->start_mark.line;
     str text = {(const char *)e->data.scalar.value, e->data.scalar.length};
     bool plain = e->data.scalar.plain_implicit;
-    const char *tag = plain || e->data.scalar.quoted_implicit ? NULL : (const char *)e->data.scalar.tag;
+    const char *tag =
+        plain || e->data.scalar.quoted_implicit ? NULL : (const char *)e->data.scalar.tag;
     bool key = is_key(s);
     if (key && is_merge_key(e)) {
         level *l = top(s);
@@ -334,7 +338,8 @@ static bool on_scalar(yaml_stream *s, const yaml_event_t *e)
     size_t start = s->out->len;
     s->values++;
     err *what = &s->error->what;
-    if (!(key ? yaml_key(s->out, text, plain, tag, what) : yaml_scalar(s->out, text, plain, tag, what))) {
+    if (!(key ? yaml_key(s->out, text, plain, tag, what)
+              : yaml_scalar(s->out, text, plain, tag, what))) {
         s->error->line = (uint32_t)line + 1;
         return false;
     }
@@ -380,7 +385,8 @@ static bool on_open(yaml_stream *s, const yaml_event_t *e, bool mapping)
         return fail(s, line, "found a mapping or list as a key, allowed text");
     if (s->depth == LIMIT_DOCUMENT_DEPTH)
         return fail(s, line, "found values nested deeper than the 64 levels that are allowed");
-    const yaml_char_t *name = mapping ? e->data.mapping_start.anchor : e->data.sequence_start.anchor;
+    const yaml_char_t *name =
+        mapping ? e->data.mapping_start.anchor : e->data.sequence_start.anchor;
     level l = {.mapping = mapping, .values = s->values, .merges = s->merges.len};
     if (!anchor_open(s, name, line, &l.anchor))
         return false;
@@ -408,28 +414,20 @@ static bool on_close(yaml_stream *s, const yaml_event_t *e)
 static bool on_event(yaml_stream *s, const yaml_event_t *e, bool *ret_done)
 {
     switch (e->type) {
-    case YAML_SCALAR_EVENT:
-        return on_scalar(s, e);
-    case YAML_ALIAS_EVENT:
-        return on_alias(s, e);
-    case YAML_SEQUENCE_START_EVENT:
-        return on_open(s, e, false);
-    case YAML_MAPPING_START_EVENT:
-        return on_open(s, e, true);
+    case YAML_SCALAR_EVENT: return on_scalar(s, e);
+    case YAML_ALIAS_EVENT: return on_alias(s, e);
+    case YAML_SEQUENCE_START_EVENT: return on_open(s, e, false);
+    case YAML_MAPPING_START_EVENT: return on_open(s, e, true);
     case YAML_SEQUENCE_END_EVENT:
-    case YAML_MAPPING_END_EVENT:
-        return on_close(s, e);
+    case YAML_MAPPING_END_EVENT: return on_close(s, e);
     case YAML_STREAM_END_EVENT:
         s->ended = true;
         *ret_done = true;
         return true;
-    case YAML_DOCUMENT_END_EVENT:
-        *ret_done = true;
-        return true;
+    case YAML_DOCUMENT_END_EVENT: *ret_done = true; return true;
     case YAML_NO_EVENT:
     case YAML_STREAM_START_EVENT:
-    case YAML_DOCUMENT_START_EVENT:
-        return true;
+    case YAML_DOCUMENT_START_EVENT: return true;
     }
     return true;
 }

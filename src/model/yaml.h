@@ -2,8 +2,8 @@
 /* yaml.h - YAML rewritten as JSON text, every token on its line.
  *
  * YAML 1.1 syntax, with the types that Kubernetes gives to plain scalars (go-yaml v2 through JSON).
- * Aliases and merge keys are expanded where they stand, within LIMIT_YAML_*. Keys that stand twice are
- * not noticed here: whoever reads the JSON does that. */
+ * Aliases and merge keys are expanded where they stand, within LIMIT_YAML_*. Keys that stand twice
+ * are not noticed here: whoever reads the JSON does that. */
 #ifndef DROVER_MODEL_YAML_H
 #define DROVER_MODEL_YAML_H
 
@@ -21,8 +21,8 @@ typedef struct yaml_stream yaml_stream;
 /* Text is valid UTF-8 and must outlive the stream. NULL without memory. */
 yaml_stream *yaml_open(str text);
 yaml_stream *yaml_close(yaml_stream *s);
-/* Writes the next document to out, which is empty and starts in line 1. *ret_found is false at the end.
- * After an error the stream can only be closed. */
+/* Writes the next document to out, which is empty and starts in line 1. *ret_found is false at the
+ * end. After an error the stream can only be closed. */
 bool yaml_next(yaml_stream *s, buf *out, bool *ret_found, yaml_error *error);
 
 /* Writes one scalar as JSON by the rules for its style. tag may be NULL. */

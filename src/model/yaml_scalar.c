@@ -7,7 +7,13 @@
 
 #define TAG(name) "tag:yaml.org,2002:" name
 
-typedef enum scalar_kind { SCALAR_TEXT, SCALAR_NULL, SCALAR_BOOL, SCALAR_INT, SCALAR_REAL } scalar_kind;
+typedef enum scalar_kind {
+    SCALAR_TEXT,
+    SCALAR_NULL,
+    SCALAR_BOOL,
+    SCALAR_INT,
+    SCALAR_REAL
+} scalar_kind;
 
 typedef struct scalar {
     scalar_kind kind;
@@ -17,28 +23,24 @@ typedef struct scalar {
     double real;
 } scalar;
 
-/* go-yaml v2's resolve table. */
-static const struct {
-    str word;
-    scalar value;
-} words[] = {
-    {{"", 0}, {.kind = SCALAR_NULL}},
-    {{"~", 1}, {.kind = SCALAR_NULL}},
-    {{"null", 4}, {.kind = SCALAR_NULL}},
-    {{"Null", 4}, {.kind = SCALAR_NULL}},
-    {{"NULL", 4}, {.kind = SCALAR_NULL}},
-#define YES(text) {{text, sizeof(text) - 1}, {.kind = SCALAR_BOOL, .truth = true}},
-#define NO(text) {{text, sizeof(text) - 1}, {.kind = SCALAR_BOOL}},
-    YES("y") YES("Y") YES("yes") YES("Yes") YES("YES")
-    YES("true") YES("True") YES("TRUE") YES("on") YES("On") YES("ON")
-    NO("n") NO("N") NO("no") NO("No") NO("NO")
-    NO("false") NO("False") NO("FALSE") NO("off") NO("Off") NO("OFF")
-};
+/* go-yaml v2's resolve table: all of YAML 1.1's words, in these spellings only. */
+static const char *const nulls[] = {"", "~", "null", "Null", "NULL"};
+static const char *const truths[] = {"y",    "Y",    "yes", "Yes", "YES", "true",
+                                     "True", "TRUE", "on",  "On",  "ON"};
+static const char *const untruths[] = {"n",     "N",     "no",  "No",  "NO", "false",
+                                       "False", "FALSE", "off", "Off", "OFF"};
+static const char *const infinities[] = {".inf",  ".Inf",  ".INF",  "+.inf", "+.Inf", "+.INF",
+                                         "-.inf", "-.Inf", "-.INF", ".nan",  ".NaN",  ".NAN"};
 
-static const str infinities[] = {
-    {".inf", 4},  {".Inf", 4},  {".INF", 4},  {"+.inf", 5}, {"+.Inf", 5}, {"+.INF", 5},
-    {"-.inf", 5}, {"-.Inf", 5}, {"-.INF", 5}, {".nan", 4},  {".NaN", 4},  {".NAN", 4},
-};
+#define IS_ONE_OF(text, list) is_one_of(text, list, sizeof(list) / sizeof((list)[0]))
+
+static bool is_one_of(str text, const char *const *words, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (str_eq(text, str_of(words[i])))
+            return true;
+    return false;
+}
 
 static int digit_value(char c)
 {
@@ -49,6 +51,16 @@ static int digit_value(char c)
     if (c >= 'A' && c <= 'F')
         return c - 'A' + 10;
     return 99;
+}
+
+/* What follows a leading zero chooses the base; 0: nothing that a number has. */
+static unsigned base_of(char mark)
+{
+    if (mark == 'x')
+        return 16;
+    if (mark == 'b')
+        return 2;
+    return mark == 'o' || (mark >= '0' && mark <= '9') ? 8 : 0;
 }
 
 /* As Go's ParseInt and ParseUint with base 0: 0x, 0o, 0b and a bare 0 choose the base. */
@@ -63,7 +75,7 @@ static bool parse_integer(str text, scalar *ret)
     unsigned base = 10;
     if (at + 1 < text.len && text.ptr[at] == '0') {
         char mark = (char)(text.ptr[at + 1] | 0x20);
-        base = mark == 'x' ? 16 : mark == 'o' || (mark >= '0' && mark <= '9') ? 8 : mark == 'b' ? 2 : 0;
+        base = base_of(mark);
         bool letter = mark == 'x' || mark == 'o' || mark == 'b';
         at += letter ? 2 : 1;
         if (base == 0)
@@ -150,20 +162,29 @@ static bool parse_number(str text, scalar *ret)
     return parse_integer(cleaned, ret) || parse_real(cleaned, ret);
 }
 
+/* Whether text is one of the words; *ret is then what it means. */
+static bool resolve_word(str text, scalar *ret)
+{
+    if (text.len > 5)
+        return false;
+    if (IS_ONE_OF(text, nulls))
+        *ret = (scalar){.kind = SCALAR_NULL};
+    else if (IS_ONE_OF(text, truths))
+        *ret = (scalar){.kind = SCALAR_BOOL, .truth = true};
+    else if (IS_ONE_OF(text, untruths))
+        *ret = (scalar){.kind = SCALAR_BOOL};
+    else
+        return false;
+    return true;
+}
+
 static bool resolve(str text, scalar *ret, err *error)
 {
     *ret = (scalar){.kind = SCALAR_TEXT};
-    if (text.len <= 5) {
-        for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
-            if (str_eq(words[i].word, text)) {
-                *ret = words[i].value;
-                return true;
-            }
-        }
-        for (size_t i = 0; i < sizeof infinities / sizeof infinities[0]; i++)
-            if (str_eq(infinities[i], text))
-                return err_set(error, "found %.*s, allowed a finite number", STR_ARG(text));
-    }
+    if (resolve_word(text, ret))
+        return true;
+    if (text.len <= 5 && IS_ONE_OF(text, infinities))
+        return err_set(error, "found %.*s, allowed a finite number", STR_ARG(text));
     parse_number(text, ret);
     return true;
 }
@@ -187,37 +208,24 @@ static void write_real(buf *out, double value)
 static void write_scalar(buf *out, const scalar *s, str text)
 {
     switch (s->kind) {
-    case SCALAR_TEXT:
-        buf_add_json(out, text);
-        break;
-    case SCALAR_NULL:
-        buf_addz(out, "null");
-        break;
-    case SCALAR_BOOL:
-        buf_addz(out, s->truth ? "true" : "false");
-        break;
+    case SCALAR_TEXT: buf_add_json(out, text); break;
+    case SCALAR_NULL: buf_addz(out, "null"); break;
+    case SCALAR_BOOL: buf_addz(out, s->truth ? "true" : "false"); break;
     case SCALAR_INT:
         buf_addf(out, "%s%llu", s->negative ? "-" : "", (unsigned long long)s->magnitude);
         break;
-    case SCALAR_REAL:
-        write_real(out, s->real);
-        break;
+    case SCALAR_REAL: write_real(out, s->real); break;
     }
 }
 
 static const char *kind_tag(scalar_kind kind)
 {
     switch (kind) {
-    case SCALAR_TEXT:
-        return TAG("str");
-    case SCALAR_NULL:
-        return TAG("null");
-    case SCALAR_BOOL:
-        return TAG("bool");
-    case SCALAR_INT:
-        return TAG("int");
-    case SCALAR_REAL:
-        return TAG("float");
+    case SCALAR_TEXT: return TAG("str");
+    case SCALAR_NULL: return TAG("null");
+    case SCALAR_BOOL: return TAG("bool");
+    case SCALAR_INT: return TAG("int");
+    case SCALAR_REAL: return TAG("float");
     }
     return "";
 }

@@ -23,7 +23,7 @@
 #include "base/err.h"
 #include "base/moment.h"
 
-/* DYN is a type only, never the kind of a value. */
+/* Those from DYN on are types only, never the kind of a value. */
 #define CEL_KINDS(X)                                                                               \
     X(NULL, "null_type")                                                                           \
     X(BOOL, "bool")                                                                                \
@@ -41,7 +41,9 @@
     X(IP, "net.IP")                                                                                \
     X(CIDR, "net.CIDR")                                                                            \
     X(ERROR, "error")                                                                              \
-    X(DYN, "dyn")
+    X(DYN, "dyn")                                                                                  \
+    X(ABSTRACT, "abstract")                                                                        \
+    X(PARAMETER, "parameter")
 
 typedef enum cel_kind {
 #define X(kind, text) CEL_##kind,
@@ -96,7 +98,8 @@ typedef struct cel_value {
 
 typedef struct cel_ops {
     size_t (*size)(const cel_object *self);
-    /* Maps: the value of a key, false when it is not there. NULL for lists. */
+    /* Maps: the value of a key, which may be a bool, int, uint or string; false when it is not
+     * there. NULL for lists. */
     bool (*get)(const cel_object *self, cel_value key, arena *scratch, cel_value *ret);
     /* The i-th element, or the i-th entry of a map; ret_key is NULL for lists. */
     void (*at)(const cel_object *self, size_t i, arena *scratch, cel_value *ret_key,
@@ -149,11 +152,13 @@ bool cel_equal(cel_value a, cel_value b, arena *scratch);
 /* ---- Programs ----------------------------------------------------------------------------- */
 
 /* A type as far as it is known: the key of maps, the element of lists, maps and optionals may be
- * NULL, which is dyn. */
+ * NULL, which is dyn. An abstract type has a name, its first argument as key, and as element, if
+ * there are more, another abstract type with the rest. A parameter has a name only. */
 typedef struct cel_type {
     cel_kind kind;
     const struct cel_type *key;
     const struct cel_type *element;
+    str name;
 } cel_type;
 
 typedef struct cel_variable {
@@ -161,9 +166,20 @@ typedef struct cel_variable {
     const cel_type *type; /* NULL is dyn */
 } cel_variable;
 
+/* A function of another host: checked here, but an error when it is evaluated. */
+typedef struct cel_declared {
+    str name;
+    bool member; /* called on its first parameter */
+    const cel_type *const *parameters;
+    size_t count;
+    const cel_type *result;
+} cel_declared;
+
 typedef struct cel_env {
     const cel_variable *variables;
     size_t variable_count;
+    const cel_declared *functions;
+    size_t function_count;
     str container;  /* names are looked for in it first: "a.b" */
     bool unchecked; /* unknown names and wrong types are found at run time only */
     bool no_macros;
@@ -200,8 +216,8 @@ typedef struct cel_limits {
 } cel_limits;
 
 /* bindings are in the order of env's variables; one of kind CEL_ERROR is an unbound variable. The
- * result may point into bindings, program and scratch. limits may be NULL. Programs may be
- * evaluated by one thread at a time. */
+ * result may point into bindings, program and scratch. limits may be NULL. One thread at a time:
+ * regular expressions and time zones keep caches. */
 cel_value cel_eval(const cel_program *p, const cel_value *bindings, arena *scratch,
                    const cel_limits *limits);
 

@@ -6,48 +6,108 @@
 
 /* ---- Types -------------------------------------------------------------------------------- */
 
-const cel_type cel_types[CEL_DYN + 1] = {
+const cel_type cel_types[CEL_PARAMETER + 1] = {
 #define X(k, text) [CEL_##k] = {.kind = CEL_##k},
     CEL_KINDS(X)
 #undef X
 };
 
+/* What the elements of [] are: dyn, until something else is known. */
+static const cel_type free_type = {.kind = CEL_DYN};
+
 const cel_type *cel_type_make(arena *a, cel_kind kind, const cel_type *key, const cel_type *element)
 {
-    if (type_kind(key) == CEL_DYN && type_kind(element) == CEL_DYN)
+    if (!key && !element)
         return &cel_types[kind];
     cel_type *t = ARENA_NEW(a, cel_type);
     if (t)
-        *t = (cel_type){kind, key, element};
+        *t = (cel_type){.kind = kind, .key = key, .element = element};
     return t ? t : &cel_types[kind];
+}
+
+const cel_type *cel_type_empty(arena *a, cel_kind kind)
+{
+    return cel_type_make(a, kind, kind == CEL_MAP ? &free_type : NULL, &free_type);
+}
+
+/* null stands for these as well. */
+static bool nullable(cel_kind kind)
+{
+    return kind == CEL_TIMESTAMP || kind == CEL_DURATION || kind == CEL_OPTIONAL ||
+           kind == CEL_IP || kind == CEL_CIDR || kind == CEL_ABSTRACT;
+}
+
+/* Deeper than this, types are dyn: names bound by macros can pile them up without end. */
+#define TYPE_DEPTH 50
+
+typedef struct unifier {
+    arena *arena;
+    unsigned depth;
+    bool failed; /* the two have nothing in common */
+} unifier;
+
+static const cel_type *unify(unifier *u, const cel_type *x, const cel_type *y)
+{
+    cel_kind kx = type_kind(x);
+    cel_kind ky = type_kind(y);
+    if (x == y || x == &free_type)
+        return y;
+    if (y == &free_type)
+        return x;
+    if (kx == CEL_DYN || ky == CEL_DYN || u->depth >= TYPE_DEPTH)
+        return NULL;
+    if (kx == CEL_NULL && nullable(ky))
+        return y;
+    if (ky == CEL_NULL && nullable(kx))
+        return x;
+    if (kx != ky || !str_eq(x->name, y->name)) {
+        u->failed = true;
+        return NULL;
+    }
+    u->depth++;
+    const cel_type *key = unify(u, x->key, y->key);
+    const cel_type *element = unify(u, x->element, y->element);
+    u->depth--;
+    if (key == x->key && element == x->element)
+        return x;
+    cel_type *t = ARENA_NEW(u->arena, cel_type);
+    if (t)
+        *t = (cel_type){kx, key, element, x->name};
+    return t;
 }
 
 const cel_type *cel_type_join(arena *a, const cel_type *x, const cel_type *y)
 {
-    if (x == y)
-        return x;
-    if (type_kind(x) != type_kind(y) || type_kind(x) == CEL_DYN)
-        return NULL;
-    if (!x->key && !x->element && !y->key && !y->element)
-        return x;
-    return cel_type_make(a, x->kind, cel_type_join(a, x->key, y->key),
-                         cel_type_join(a, x->element, y->element));
+    unifier u = {.arena = a};
+    const cel_type *t = unify(&u, x, y);
+    return u.failed ? NULL : t;
+}
+
+static void print_type(buf *out, const cel_type *t, unsigned depth)
+{
+    cel_kind kind = type_kind(t);
+    if (t && t->name.len > 0)
+        buf_add(out, t->name);
+    else
+        buf_addz(out, cel_kind_name(kind));
+    if (kind != CEL_MAP && kind != CEL_LIST && kind != CEL_OPTIONAL)
+        return;
+    if (depth >= TYPE_DEPTH) {
+        buf_addz(out, "(...)");
+        return;
+    }
+    buf_addc(out, '(');
+    if (kind == CEL_MAP) {
+        print_type(out, t->key, depth + 1);
+        buf_add(out, STR(", "));
+    }
+    print_type(out, t->element, depth + 1);
+    buf_addc(out, ')');
 }
 
 void cel_type_print(buf *out, const cel_type *t)
 {
-    buf_addz(out, cel_kind_name(type_kind(t)));
-    if (type_kind(t) == CEL_MAP) {
-        buf_addc(out, '(');
-        cel_type_print(out, t->key);
-        buf_add(out, STR(", "));
-        cel_type_print(out, t->element);
-        buf_addc(out, ')');
-    } else if (type_kind(t) == CEL_LIST || type_kind(t) == CEL_OPTIONAL) {
-        buf_addc(out, '(');
-        cel_type_print(out, t->element);
-        buf_addc(out, ')');
-    }
+    print_type(out, t, 0);
 }
 
 static bool is_number(cel_kind k)
@@ -113,23 +173,39 @@ static bool fold_literal(checker *c, node *n)
 
 /* ---- Operators ---------------------------------------------------------------------------- */
 
+enum { PLUS = 1, MINUS = 2, TIMES = 4, OVER = 8, MODULO = 16, ALL_OPS = 31 };
+
+static const struct {
+    unsigned ops;
+    cel_kind left, right, result;
+} arithmetic[] = {
+    {ALL_OPS, CEL_INT, CEL_INT, CEL_INT},
+    {ALL_OPS, CEL_UINT, CEL_UINT, CEL_UINT},
+    {ALL_OPS & ~MODULO, CEL_DOUBLE, CEL_DOUBLE, CEL_DOUBLE},
+    {PLUS, CEL_STRING, CEL_STRING, CEL_STRING},
+    {PLUS, CEL_BYTES, CEL_BYTES, CEL_BYTES},
+    {PLUS, CEL_LIST, CEL_LIST, CEL_LIST},
+    {PLUS | MINUS, CEL_DURATION, CEL_DURATION, CEL_DURATION},
+    {PLUS | MINUS, CEL_TIMESTAMP, CEL_DURATION, CEL_TIMESTAMP},
+    {PLUS, CEL_DURATION, CEL_TIMESTAMP, CEL_TIMESTAMP},
+    {MINUS, CEL_TIMESTAMP, CEL_TIMESTAMP, CEL_DURATION},
+};
+
+static unsigned op_bit(token_kind op)
+{
+    if (op == TOKEN_PLUS || op == TOKEN_MINUS)
+        return op == TOKEN_PLUS ? PLUS : MINUS;
+    if (op == TOKEN_STAR || op == TOKEN_SLASH)
+        return op == TOKEN_STAR ? TIMES : OVER;
+    return MODULO;
+}
+
 /* The kind of a op b; CEL_ERROR when there is none. */
 static cel_kind arithmetic_kind(token_kind op, cel_kind a, cel_kind b)
 {
-    bool plus = op == TOKEN_PLUS;
-    bool minus = op == TOKEN_MINUS;
-    if (a == b && (a == CEL_INT || a == CEL_UINT || (a == CEL_DOUBLE && op != TOKEN_PERCENT)))
-        return a;
-    if (plus && a == b && (a == CEL_STRING || a == CEL_BYTES || a == CEL_LIST))
-        return a;
-    if ((plus || minus) && a == CEL_DURATION && b == CEL_DURATION)
-        return CEL_DURATION;
-    if ((plus || minus) && a == CEL_TIMESTAMP && b == CEL_DURATION)
-        return CEL_TIMESTAMP;
-    if (plus && a == CEL_DURATION && b == CEL_TIMESTAMP)
-        return CEL_TIMESTAMP;
-    if (minus && a == CEL_TIMESTAMP && b == CEL_TIMESTAMP)
-        return CEL_DURATION;
+    for (size_t i = 0; i < sizeof arithmetic / sizeof arithmetic[0]; i++)
+        if (arithmetic[i].left == a && arithmetic[i].right == b && (arithmetic[i].ops & op_bit(op)))
+            return arithmetic[i].result;
     return CEL_ERROR;
 }
 
@@ -141,38 +217,42 @@ static bool comparable(cel_kind a, cel_kind b)
                       a == CEL_DURATION);
 }
 
+static bool relation_good(token_kind op, cel_kind a, cel_kind b)
+{
+    if (op == TOKEN_IN)
+        return b == CEL_DYN || b == CEL_LIST || b == CEL_MAP;
+    if (a == CEL_DYN || b == CEL_DYN || comparable(a, b))
+        return true;
+    bool equality = op == TOKEN_EQ || op == TOKEN_NE;
+    return equality && (a == b || a == CEL_NULL || b == CEL_NULL);
+}
+
+/* With one side unknown. "+" and "-" say little: a timestamp and x may be either. */
+static const cel_type *half_known(token_kind op, const cel_type *left, const cel_type *right)
+{
+    if (op == TOKEN_PLUS || op == TOKEN_MINUS)
+        return NULL;
+    return type_kind(left) != CEL_DYN ? left : right;
+}
+
 /* The type of a op b, with *ret_good false when there is none. */
 static const cel_type *operator_type(checker *c, token_kind op, const cel_type *left,
                                      const cel_type *right, bool *ret_good)
 {
     cel_kind a = type_kind(left);
     cel_kind b = type_kind(right);
-    bool known = a != CEL_DYN && b != CEL_DYN;
-    const cel_type *yes_no = &cel_types[CEL_BOOL];
-    if (op == TOKEN_EQ || op == TOKEN_NE) {
-        *ret_good =
-            !known || a == b || a == CEL_NULL || b == CEL_NULL || (is_number(a) && is_number(b));
-        return yes_no;
+    if (op == TOKEN_IN || (op >= TOKEN_EQ && op <= TOKEN_GE)) {
+        *ret_good = relation_good(op, a, b);
+        return &cel_types[CEL_BOOL];
     }
-    if (op == TOKEN_IN) {
-        *ret_good = b == CEL_DYN || b == CEL_LIST || b == CEL_MAP;
-        return yes_no;
-    }
-    if (op >= TOKEN_LT && op <= TOKEN_GE) {
-        *ret_good = !known || comparable(a, b);
-        return yes_no;
-    }
-    if (!known) {
-        *ret_good = true;
-        bool simple = op != TOKEN_PLUS && op != TOKEN_MINUS;
-        return simple && a != CEL_DYN ? left : simple && b != CEL_DYN ? right : NULL;
-    }
+    if (a == CEL_DYN || b == CEL_DYN)
+        return half_known(op, left, right);
     cel_kind kind = arithmetic_kind(op, a, b);
     *ret_good = kind != CEL_ERROR;
-    if (kind == CEL_LIST)
-        return cel_type_join(c->arena, left, right) ? cel_type_join(c->arena, left, right)
-                                                    : &cel_types[CEL_LIST];
-    return *ret_good ? &cel_types[kind] : NULL;
+    const cel_type *list = kind == CEL_LIST ? cel_type_join(c->arena, left, right) : NULL;
+    if (list || !*ret_good)
+        return list;
+    return &cel_types[kind];
 }
 
 static bool bad_operands(checker *c, chain_op op, const cel_type *left, const cel_type *right)
@@ -267,11 +347,10 @@ static bool check_list(checker *c, node *n)
 {
     if (!check_items(c, n))
         return false;
-    const cel_type *element = NULL;
-    for (uint32_t i = 0; i < n->count; i++) {
-        const cel_type *t = entry_type(n->items[i], n->optional && n->optional[i]);
-        element = i == 0 ? t : cel_type_join(c->arena, element, t);
-    }
+    const cel_type *element = &free_type;
+    for (uint32_t i = 0; i < n->count; i++)
+        element = cel_type_join(c->arena, element,
+                                entry_type(n->items[i], n->optional && n->optional[i]));
     n->type = cel_type_make(c->arena, CEL_LIST, NULL, element);
     return fold_literal(c, n);
 }
@@ -280,8 +359,8 @@ static bool check_map(checker *c, node *n)
 {
     if (!check_items(c, n))
         return false;
-    const cel_type *key = NULL;
-    const cel_type *element = NULL;
+    const cel_type *key = &free_type;
+    const cel_type *element = &free_type;
     for (uint32_t i = 0; i < n->count; i += 2) {
         const cel_type *t = entry_type(n->items[i + 1], n->optional && n->optional[i / 2]);
         cel_kind k = type_kind(n->items[i]->type);
@@ -290,8 +369,8 @@ static bool check_map(checker *c, node *n)
                                 "a key of type %s: expected bool, int, uint or string",
                                 cel_kind_name(k)))
             return false;
-        key = i == 0 ? n->items[i]->type : cel_type_join(c->arena, key, n->items[i]->type);
-        element = i == 0 ? t : cel_type_join(c->arena, element, t);
+        key = cel_type_join(c->arena, key, n->items[i]->type);
+        element = cel_type_join(c->arena, element, t);
     }
     n->type = cel_type_make(c->arena, CEL_MAP, key, element);
     return fold_literal(c, n);
@@ -374,27 +453,36 @@ static bool loop_needs_bool(checker *c, const node *n)
                               cel_kind_name(type_kind(condition->type)));
 }
 
+/* The types of a loop's variables: of its one, or of both. */
+static void loop_variables(const node *n, const cel_type *ret[2])
+{
+    const cel_type *range = n->items[0]->type;
+    const cel_type *key = NULL;
+    if (type_kind(range) == CEL_MAP)
+        key = range->key;
+    else if (type_kind(range) == CEL_LIST)
+        key = &cel_types[CEL_INT];
+    ret[1] = type_kind(range) == CEL_DYN ? NULL : range->element;
+    ret[0] = n->name2.len > 0 || type_kind(range) == CEL_MAP ? key : ret[1];
+}
+
 static bool check_loop(checker *c, node *n)
 {
     if (!cel_check(c, n->items[0]))
         return false;
-    const cel_type *range = n->items[0]->type;
-    cel_kind kind = type_kind(range);
+    cel_kind kind = type_kind(n->items[0]->type);
     if (kind != CEL_LIST && kind != CEL_MAP && kind != CEL_DYN &&
         !cel_check_mismatch(c, n->at, "expected a list or map to go through, found %s",
                             cel_kind_name(kind)))
         return false;
-    bool known = kind == CEL_LIST || kind == CEL_MAP;
-    const cel_type *element = known ? range->element : NULL;
-    const cel_type *key = kind == CEL_MAP    ? range->key
-                          : kind == CEL_LIST ? &cel_types[CEL_INT]
-                                             : NULL;
+    const cel_type *types[2];
+    loop_variables(n, types);
     local *outer = c->scope;
     n->slot = c->slots;
-    bool two = n->name2.len > 0;
-    bool good = bind(c, n, n->name, two || kind == CEL_MAP ? key : element) &&
-                (!two || bind(c, n, n->name2, element)) && cel_check(c, n->items[1]) &&
-                (n->count < 3 || cel_check(c, n->items[2])) && loop_needs_bool(c, n);
+    bool good = bind(c, n, n->name, types[0]) &&
+                (n->name2.len == 0 || bind(c, n, n->name2, types[1])) &&
+                cel_check(c, n->items[1]) && (n->count < 3 || cel_check(c, n->items[2])) &&
+                loop_needs_bool(c, n);
     c->scope = outer;
     c->slots = n->slot;
     if (good)

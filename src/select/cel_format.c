@@ -129,7 +129,9 @@ bool cel_render(run *r, buf *out, cel_value v)
     case CEL_ERROR:
         buf_addf(out, "%s: %s", cel_code_name((cel_code)v.code), v.text ? v.text : "");
         break;
-    case CEL_DYN: break;
+    case CEL_DYN:
+    case CEL_ABSTRACT:
+    case CEL_PARAMETER: break;
     }
     return !r->stopped;
 }
@@ -281,33 +283,44 @@ static void add_real(buf *out, clause c, cel_value v)
     buf_add(out, (str){text, (size_t)len});
 }
 
-static cel_value add_clause(run *r, buf *out, clause c, cel_value v)
+/* The letters for integers only. False when the value is none. */
+static bool add_integer(buf *out, clause c, cel_value v)
 {
     bool whole = v.kind == CEL_INT || v.kind == CEL_UINT;
-    bool real = whole || v.kind == CEL_DOUBLE;
-    bool text = v.kind == CEL_STRING || v.kind == CEL_BYTES;
-    bool upper = c.letter == 'X';
-    if (c.letter == 's' || (is_special(v) && strchr("dfe", c.letter)) || (c.letter == 'd' && whole))
-        cel_render(r, out, v);
-    else if ((c.letter == 'f' || c.letter == 'e') && real)
-        add_real(out, c, v);
-    else if (c.letter == 'b' && (whole || v.kind == CEL_BOOL))
+    if (c.letter == 'b' && (whole || v.kind == CEL_BOOL))
         add_radix(out, v, 2, false);
     else if (c.letter == 'o' && whole)
         add_radix(out, v, 8, false);
-    else if ((c.letter == 'x' || upper) && whole)
-        add_radix(out, v, 16, upper);
-    else if ((c.letter == 'x' || upper) && text && cel_charge_bytes(r, v.len))
-        add_hex_text(out, cel_text(v), upper);
-    else if (!r->stopped)
+    else if (c.letter == 'd' && whole)
+        add_radix(out, v, 10, false);
+    else if ((c.letter == 'x' || c.letter == 'X') && whole)
+        add_radix(out, v, 16, c.letter == 'X');
+    else
+        return false;
+    return true;
+}
+
+static cel_value add_clause(run *r, buf *out, clause c, cel_value v)
+{
+    bool number = v.kind >= CEL_INT && v.kind <= CEL_DOUBLE;
+    bool text = v.kind == CEL_STRING || v.kind == CEL_BYTES;
+    bool real = c.letter == 'f' || c.letter == 'e';
+    if (c.letter == 's' || (is_special(v) && (real || c.letter == 'd'))) {
+        cel_render(r, out, v);
+    } else if (real && number) {
+        add_real(out, c, v);
+    } else if ((c.letter == 'x' || c.letter == 'X') && text) {
+        if (cel_charge_bytes(r, v.len))
+            add_hex_text(out, cel_text(v), c.letter == 'X');
+    } else if (!add_integer(out, c, v)) {
         return cannot(r, c, v);
+    }
     return cel_null();
 }
 
 static cel_value format_into(run *r, buf *out, str format, cel_value list)
 {
-    size_t used = 0;
-    size_t given = cel_size(list);
+    cel_iter it = cel_iterate(r, list);
     for (size_t i = 0; i < format.len;) {
         const char *percent = memchr(format.ptr + i, '%', format.len - i);
         size_t to = percent ? (size_t)(percent - format.ptr) : format.len;
@@ -321,12 +334,12 @@ static cel_value format_into(run *r, buf *out, str format, cel_value list)
             continue;
         }
         clause c;
+        cel_value key;
         cel_value v;
         if (!read_clause(r, format, &i, &c, &v))
             return v;
-        if (used >= given)
-            return cel_failf(r, CEL_OUT_OF_RANGE, "format: the list has only %zu values", given);
-        cel_at(list, used++, r->arena, &v, &v);
+        if (!cel_next(&it, &key, &v))
+            return cel_failf(r, CEL_OUT_OF_RANGE, "format: the list has only %zu values", it.len);
         v = add_clause(r, out, c, v);
         if (is_error(v) || !cel_charge(r, 1))
             return is_error(v) ? v : r->fatal;

@@ -32,7 +32,8 @@ void cel_position(str source, size_t at, unsigned *ret_line, unsigned *ret_colum
     *ret_column = column;
 }
 
-static bool fail_with(lexer *lx, size_t at, const char *format, va_list args)
+__attribute__((format(printf, 3, 0))) static bool fail_with(lexer *lx, size_t at,
+                                                            const char *format, va_list args)
 {
     if (!lx->failed) {
         lx->failed = true;

@@ -43,7 +43,9 @@ static bool is_zero(cel_value v)
     case CEL_IP:
     case CEL_CIDR:
     case CEL_ERROR:
-    case CEL_DYN: break;
+    case CEL_DYN:
+    case CEL_ABSTRACT:
+    case CEL_PARAMETER: break;
     }
     return false;
 }

@@ -21,7 +21,7 @@ node *cel_node(parser *p, node_kind kind, uint32_t at, uint32_t count)
         cel_parse_fail(p, at, "out of memory");
         return NULL;
     }
-    n->kind = kind;
+    n->kind = (uint8_t)kind;
     n->at = at;
     n->count = count;
     n->height = 1;

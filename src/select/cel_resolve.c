@@ -294,9 +294,57 @@ static bool namespaced(checker *c, node *n)
     return true;
 }
 
-static const cel_type *result_type(checker *c, const node *n)
+/* What a function does to types that its kind of result does not say. */
+typedef enum type_rule {
+    RULE_SAME,
+    RULE_STRINGS,
+    RULE_INTS,
+    RULE_WRAP,
+    RULE_EMPTY,
+    RULE_INNER,
+    RULE_EITHER,
+    RULE_BOTH
+} type_rule;
+
+static const struct {
+    const char *name;
+    type_rule rule;
+} rules[] = {
+    {"reverse", RULE_SAME},
+    {"sort", RULE_SAME},
+    {"distinct", RULE_SAME},
+    {"slice", RULE_SAME},
+    {"or", RULE_BOTH},
+    {"split", RULE_STRINGS},
+    {"lists.range", RULE_INTS},
+    {"optional.of", RULE_WRAP},
+    {"optional.none", RULE_EMPTY},
+    {"optional.ofNonZeroValue", RULE_WRAP},
+    {"value", RULE_INNER},
+    {"orValue", RULE_EITHER},
+};
+
+/* NULL, dyn, when the first argument does not tell. */
+static const cel_type *ruled_type(checker *c, const node *n, type_rule rule, cel_kind result)
 {
     const cel_type *first = n->count > 0 ? n->items[0]->type : NULL;
+    bool optional = type_kind(first) == CEL_OPTIONAL;
+    switch (rule) {
+    case RULE_SAME: return type_kind(first) == result ? first : &cel_types[result];
+    case RULE_STRINGS: return cel_type_make(c->arena, CEL_LIST, NULL, &cel_types[CEL_STRING]);
+    case RULE_INTS: return cel_type_make(c->arena, CEL_LIST, NULL, &cel_types[CEL_INT]);
+    case RULE_WRAP: return cel_type_make(c->arena, CEL_OPTIONAL, NULL, first);
+    case RULE_EMPTY: return cel_type_empty(c->arena, CEL_OPTIONAL);
+    case RULE_INNER: return optional ? first->element : NULL;
+    case RULE_BOTH: first = cel_type_join(c->arena, first, n->items[1]->type); break;
+    case RULE_EITHER:
+        return optional ? cel_type_join(c->arena, first->element, n->items[1]->type) : NULL;
+    }
+    return first ? first : &cel_types[result];
+}
+
+static const cel_type *result_type(checker *c, const node *n)
+{
     const cel_function *found = NULL;
     for (const cel_function *f = n->function; cel_function_same(f, n->function); f++) {
         if (!fits(f, n))
@@ -307,20 +355,9 @@ static const cel_type *result_type(checker *c, const node *n)
     }
     if (!found)
         return NULL;
-    static const char *const keep[] = {"reverse", "sort", "distinct", "slice", "or"};
-    for (size_t i = 0; i < sizeof keep / sizeof keep[0]; i++)
-        if (first && found->result == first->kind && str_eq(n->name, str_of(keep[i])))
-            return first;
-    if (str_eq(n->name, STR("split")))
-        return cel_type_make(c->arena, CEL_LIST, NULL, &cel_types[CEL_STRING]);
-    if (str_eq(n->name, STR("lists.range")))
-        return cel_type_make(c->arena, CEL_LIST, NULL, &cel_types[CEL_INT]);
-    if (str_eq(n->name, STR("optional.of")) || str_eq(n->name, STR("optional.ofNonZeroValue")))
-        return cel_type_make(c->arena, CEL_OPTIONAL, NULL, first);
-    if (str_eq(n->name, STR("value")) && type_kind(first) == CEL_OPTIONAL)
-        return first->element;
-    if (str_eq(n->name, STR("orValue")) && type_kind(first) == CEL_OPTIONAL)
-        return cel_type_join(c->arena, first->element, n->items[1]->type);
+    for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++)
+        if (str_eq(n->name, str_of(rules[i].name)))
+            return ruled_type(c, n, rules[i].rule, found->result);
     return found->result == CEL_DYN ? NULL : &cel_types[found->result];
 }
 
@@ -332,7 +369,8 @@ bool cel_check_call(checker *c, node *n)
         member = false;
     n->function = cel_function_find(n->name, member);
     if (!n->function)
-        return c->env->unchecked || wrong_form(c, n, member);
+        return c->env->unchecked || cel_check_declared(c, n, member) ||
+               (!c->lx->failed && wrong_form(c, n, member));
     for (uint32_t i = 0; i < n->count; i++)
         if (!cel_check(c, n->items[i]))
             return false;

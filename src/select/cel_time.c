@@ -62,8 +62,8 @@ static bool named_zone(str zone, moment m, int64_t *ret_seconds)
     t.hour = c.hour;
     t.minute = c.minute;
     t.second = c.second;
-    int daylight = 0;
-    *ret_seconds = icaltimezone_get_utc_offset_of_utc_time(tz, &t, &daylight);
+    int summer = 0;
+    *ret_seconds = icaltimezone_get_utc_offset_of_utc_time(tz, &t, &summer);
     return true;
 }
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading 5,000 nodes as "kubectl get nodes -o json" prints them, against yyjson alone; and documents as
- * people write them, in YAML. */
+/* Reading 5,000 nodes as "kubectl get nodes -o json" prints them, against yyjson alone; and
+ * documents as people write them, in YAML. */
 #include <assert.h>
 #include <stdlib.h>
 
-#include "bench.h"
 #include "base/limits.h"
+#include "bench.h"
 #include "model/lint.h"
 #include "model/object.h"
 
@@ -17,7 +17,8 @@ typedef struct input {
     bool lint;
 } input;
 
-static const char *const managers[] = {"kubelet", "kube-controller-manager", "gpu-operator", "cilium"};
+static const char *const managers[] = {"kubelet", "kube-controller-manager", "gpu-operator",
+                                       "cilium"};
 
 static void add_map(buf *out, const char *name, const char *key, size_t count, size_t seed)
 {
@@ -33,16 +34,15 @@ static void add_managed_fields(buf *out)
 {
     buf_addz(out, "                \"managedFields\": [\n");
     for (size_t m = 0; m < 4; m++) {
-        buf_addf(out,
-                 "                    {\n                        \"apiVersion\": \"v1\",\n"
-                 "                        \"fieldsType\": \"FieldsV1\",\n"
-                 "                        \"fieldsV1\": {\n"
-                 "                            \"f:metadata\": {\n"
-                 "                                \"f:labels\": {\n"
-                 "                                    \".\": {},\n");
+        buf_addf(out, "                    {\n                        \"apiVersion\": \"v1\",\n"
+                      "                        \"fieldsType\": \"FieldsV1\",\n"
+                      "                        \"fieldsV1\": {\n"
+                      "                            \"f:metadata\": {\n"
+                      "                                \"f:labels\": {\n"
+                      "                                    \".\": {},\n");
         for (size_t i = 0; i < 10; i++)
-            buf_addf(out, "                                    \"f:example.com/label-%zu\": {}%s\n", i,
-                     i < 9 ? "," : "");
+            buf_addf(out, "                                    \"f:example.com/label-%zu\": {}%s\n",
+                     i, i < 9 ? "," : "");
         buf_addf(out,
                  "                                }\n                            }\n"
                  "                        },\n"
@@ -90,8 +90,9 @@ static void add_images(buf *out)
 
 static void add_node(buf *out, size_t n)
 {
-    buf_addf(out, "        {\n            \"apiVersion\": \"v1\",\n            \"kind\": \"Node\",\n"
-                  "            \"metadata\": {\n");
+    buf_addf(out,
+             "        {\n            \"apiVersion\": \"v1\",\n            \"kind\": \"Node\",\n"
+             "            \"metadata\": {\n");
     add_map(out, "annotations", "note", 10, n);
     buf_addz(out, "                \"creationTimestamp\": \"2026-01-31T11:00:00Z\",\n");
     add_map(out, "labels", "label", 25, n);
@@ -105,13 +106,14 @@ static void add_node(buf *out, size_t n)
              "                ],\n                \"providerID\": \"aws:///us-east-1a/i-%016zx\"\n"
              "            },\n            \"status\": {\n",
              n, 1000 + n, n, n);
-    buf_addz(out, "                \"addresses\": [\n                    {\n"
-                  "                        \"address\": \"10.0.0.1\",\n"
-                  "                        \"type\": \"InternalIP\"\n                    }\n"
-                  "                ],\n"
-                  "                \"allocatable\": {\n                    \"cpu\": \"63770m\",\n"
-                  "                    \"memory\": \"512Gi\",\n                    \"pods\": \"110\"\n"
-                  "                },\n");
+    buf_addz(out,
+             "                \"addresses\": [\n                    {\n"
+             "                        \"address\": \"10.0.0.1\",\n"
+             "                        \"type\": \"InternalIP\"\n                    }\n"
+             "                ],\n"
+             "                \"allocatable\": {\n                    \"cpu\": \"63770m\",\n"
+             "                    \"memory\": \"512Gi\",\n                    \"pods\": \"110\"\n"
+             "                },\n");
     add_conditions(out);
     add_images(out);
     buf_addf(out,
@@ -170,8 +172,7 @@ static void read_typed(void *context, uint64_t count)
         object_list *objects = objects_new();
         problems *found = problems_new();
         assert(set && objects && found);
-        bool good = documents_read(set, STR("bench"), in->text, found) &&
-                    objects_read(objects, set, found);
+        bool good = objects_load(objects, set, STR("bench"), in->text, found);
         good = good && (!in->lint || lint_all(objects, found));
         assert(good && objects->len >= NODES);
         bench_keep(objects->at);

@@ -194,6 +194,30 @@ static const cel_type *parametric(suite *s, cel_kind kind, text_field *key, text
     return cel_type_make(s->arena, kind, k, element ? read_static_type(s, element) : NULL);
 }
 
+/* name(a, b): the arguments one by one. */
+static const cel_type *abstract_type(suite *s, str name, text_field *arguments)
+{
+    cel_type *t = ARENA_NEW(s->arena, cel_type);
+    *t = (cel_type){.kind = CEL_ABSTRACT, .name = name};
+    text_field *first = text_find(arguments, "parameter_types");
+    if (first)
+        t->key = read_static_type(s, first->fields);
+    if (first && text_find(first->next, "parameter_types"))
+        t->element = abstract_type(s, STR_EMPTY, first->next);
+    return t;
+}
+
+static const cel_type *named_type(suite *s, text_field *fields)
+{
+    str name = text_scalar(fields, "name");
+    for (int k = CEL_IP; k <= CEL_CIDR; k++)
+        if (str_eq(name, str_of(cel_kind_name((cel_kind)k))))
+            return &cel_types[k];
+    if (name_ends(name, "optional_type"))
+        return parametric(s, CEL_OPTIONAL, NULL, text_inside(fields, "parameter_types"));
+    return abstract_type(s, name, fields);
+}
+
 static const cel_type *simple_type(str name)
 {
     static const struct {
@@ -226,13 +250,13 @@ static const cel_type *read_static_type(suite *s, text_field *f)
     if (str_eq(f->name, STR("map_type")))
         return parametric(s, CEL_MAP, text_inside(f->fields, "key_type"),
                           text_inside(f->fields, "value_type"));
-    if (str_eq(f->name, STR("abstract_type")) &&
-        name_ends(text_scalar(f->fields, "name"), "optional_type"))
-        return parametric(s, CEL_OPTIONAL, NULL, text_inside(f->fields, "parameter_types"));
     if (str_eq(f->name, STR("abstract_type")))
-        for (int k = CEL_IP; k <= CEL_CIDR; k++)
-            if (str_eq(text_scalar(f->fields, "name"), str_of(cel_kind_name((cel_kind)k))))
-                return &cel_types[k];
+        return named_type(s, f->fields);
+    if (str_eq(f->name, STR("type_param"))) {
+        cel_type *t = ARENA_NEW(s->arena, cel_type);
+        *t = (cel_type){.kind = CEL_PARAMETER, .name = f->scalar};
+        return t;
+    }
     return NULL;
 }
 
@@ -269,6 +293,8 @@ typedef struct setting {
     cel_variable *variables;
     cel_value *bindings;
     size_t count;
+    cel_declared *functions;
+    size_t function_count;
 } setting;
 
 static size_t variable(setting *in, str name)
@@ -281,6 +307,39 @@ static size_t variable(setting *in, str name)
     return in->count++;
 }
 
+/* The overloads of one declared function. */
+static void read_function(suite *s, text_field *declaration, setting *in)
+{
+    text_field *overloads = text_inside(declaration, "function");
+    for (text_field *f = overloads; f; f = f->next) {
+        if (!str_eq(f->name, STR("overloads")))
+            continue;
+        cel_declared *d = &in->functions[in->function_count++];
+        size_t count = 0;
+        for (text_field *p = f->fields; p; p = p->next)
+            count += str_eq(p->name, STR("params"));
+        const cel_type **types = ARENA_ARRAY(s->arena, count, const cel_type *);
+        *d = (cel_declared){.name = text_scalar(declaration, "name"),
+                            .member = text_true(f->fields, "is_instance_function"),
+                            .parameters = types,
+                            .count = count,
+                            .result = read_static_type(s, text_inside(f->fields, "result_type"))};
+        size_t i = 0;
+        for (text_field *p = f->fields; p; p = p->next)
+            if (str_eq(p->name, STR("params")))
+                types[i++] = read_static_type(s, p->fields);
+    }
+}
+
+static size_t count_overloads(text_field *test)
+{
+    size_t count = 0;
+    for (text_field *f = test; f; f = f->next)
+        for (text_field *o = text_inside(f->fields, "function"); o; o = o->next)
+            count++;
+    return count;
+}
+
 static void read_setting(suite *s, text_field *test, setting *in)
 {
     size_t most = 0;
@@ -288,11 +347,14 @@ static void read_setting(suite *s, text_field *test, setting *in)
         most++;
     in->variables = ARENA_ARRAY(s->arena, most, cel_variable);
     in->bindings = ARENA_ARRAY(s->arena, most, cel_value);
+    in->functions = ARENA_ARRAY(s->arena, count_overloads(test), cel_declared);
     for (text_field *f = test; f; f = f->next) {
         if (str_eq(f->name, STR("type_env")) && text_find(f->fields, "ident")) {
             size_t i = variable(in, text_scalar(f->fields, "name"));
             text_field *ident = text_inside(f->fields, "ident");
             in->variables[i].type = read_static_type(s, text_inside(ident, "type"));
+        } else if (str_eq(f->name, STR("type_env"))) {
+            read_function(s, f->fields, in);
         } else if (str_eq(f->name, STR("bindings"))) {
             size_t i = variable(in, text_scalar(f->fields, "key"));
             text_field *value = text_inside(f->fields, "value");
@@ -301,6 +363,8 @@ static void read_setting(suite *s, text_field *test, setting *in)
     }
     in->env = (cel_env){.variables = in->variables,
                         .variable_count = in->count,
+                        .functions = in->functions,
+                        .function_count = in->function_count,
                         .container = text_scalar(test, "container"),
                         .unchecked = text_true(test, "disable_check"),
                         .no_macros = text_true(test, "disable_macros")};
@@ -317,8 +381,8 @@ static bool same_type(const cel_type *a, const cel_type *b)
 {
     if (type_kind(a) != type_kind(b))
         return false;
-    return type_kind(a) == CEL_DYN ||
-           (same_type(a->key, b->key) && same_type(a->element, b->element));
+    return type_kind(a) == CEL_DYN || (str_eq(a->name, b->name) && same_type(a->key, b->key) &&
+                                       same_type(a->element, b->element));
 }
 
 /* Whether the deduced type, if the test states one, is ours. */
@@ -416,7 +480,7 @@ static bool run_file(suite *s, str text)
             if (!str_eq(test->name, STR("test")))
                 continue;
             arena_place place = arena_mark(s->arena);
-            report(s, test, run_test(s, test->fields));
+            report(s, test->fields, run_test(s, test->fields));
             arena_rewind(s->arena, place);
         }
     }
@@ -465,7 +529,8 @@ int main(int argc, char **argv)
     }
     for (size_t i = 0; i < count; i++) {
         buf text = BUF(FILE_BYTES_MOST);
-        s.file = files[i];
+        const char *slash = strrchr(files[i], '/');
+        s.file = s.tap && slash ? slash + 1 : files[i];
         s.arena = arena_new(0);
         if (!s.arena || !read_file(files[i], &text) || !run_file(&s, buf_str(&text)))
             status = 2;

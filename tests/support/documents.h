@@ -30,8 +30,7 @@ static inline loaded load_text(const char *file, str text)
     loaded l = {.set = document_set_new(), .objects = objects_new(), .found = problems_new()};
     if (!l.set || !l.objects || !l.found)
         return l;
-    l.good = documents_read(l.set, str_of(file), text, l.found);
-    l.good = objects_read(l.objects, l.set, l.found) && l.good;
+    l.good = objects_load(l.objects, l.set, str_of(file), text, l.found);
     l.good = l.good && !problems_out_of_memory(l.found);
     return l;
 }

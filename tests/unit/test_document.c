@@ -34,41 +34,95 @@ static void check_told(const char *text, const char *want)
 }
 
 /* As go-yaml v2 through JSON, which is how Kubernetes reads YAML. */
+static const struct {
+    const char *yaml;
+    const char *json;
+} scalar_rows[] = {
+    {"text", "\"text\""},
+    {"'yes'", "\"yes\""},
+    {"\"1\"", "\"1\""},
+    {"", "null"},
+    {"~", "null"},
+    {"null", "null"},
+    {"Null", "null"},
+    {"NULL", "null"},
+    {"nUll", "\"nUll\""},
+    {"y", "true"},
+    {"Y", "true"},
+    {"yes", "true"},
+    {"Yes", "true"},
+    {"YES", "true"},
+    {"true", "true"},
+    {"True", "true"},
+    {"TRUE", "true"},
+    {"on", "true"},
+    {"On", "true"},
+    {"n", "false"},
+    {"N", "false"},
+    {"no", "false"},
+    {"False", "false"},
+    {"off", "false"},
+    {"OFF", "false"},
+    {"yEs", "\"yEs\""},
+    {"tRUE", "\"tRUE\""},
+    {"0", "0"},
+    {"-0", "0"},
+    {"+7", "7"},
+    {"-12", "-12"},
+    {"1_000", "1000"},
+    {"0x1F", "31"},
+    {"0X1f", "31"},
+    {"-0x10", "-16"},
+    {"0o17", "15"},
+    {"017", "15"},
+    {"08", "8"},
+    {"0b101", "5"},
+    {"-0b11", "-3"},
+    {"0x", "\"0x\""},
+    {"0b2", "\"0b2\""},
+    {"_1", "\"_1\""},
+    {"9223372036854775807", "9223372036854775807"},
+    {"18446744073709551615", "18446744073709551615"},
+    {"-9223372036854775808", "-9223372036854775808"},
+    {"1.5", "1.5"},
+    {".5", "0.5"},
+    {"-.5", "-0.5"},
+    {"5.", "5"},
+    {"1e3", "1000"},
+    {"1E-2", "0.01"},
+    {"1.5e+3", "1500"},
+    {".", "\".\""},
+    {"e3", "\"e3\""},
+    {"1e", "\"1e\""},
+    {"1.2.3", "\"1.2.3\""},
+    {"1e400", "\"1e400\""},
+    {"-", "[null]"},
+    {"+", "\"+\""},
+    {"2001-12-14", "\"2001-12-14\""},
+    {"2026-01-31T12:00:00Z", "\"2026-01-31T12:00:00Z\""},
+    {"10:30", "\"10:30\""},
+    {"!!str 5", "\"5\""},
+    {"!!int 5", "5"},
+    {"!!float 5", "5"},
+    {"!!bool yes", "true"},
+    {"!!null ~", "null"},
+    {"!local 5", "\"5\""},
+    {"! 5", "5"},
+    {"\"\\u00e9\\n\"", "\"\xC3\xA9\\n\""},
+    {"'it''s'", "\"it's\""},
+};
+
 static void test_scalars(void **state)
 {
     (void)state;
-    static const struct {
-        const char *yaml;
-        const char *json;
-    } rows[] = {
-        {"text", "\"text\""}, {"'yes'", "\"yes\""}, {"\"1\"", "\"1\""}, {"", "null"},
-        {"~", "null"}, {"null", "null"}, {"Null", "null"}, {"NULL", "null"}, {"nUll", "\"nUll\""},
-        {"y", "true"}, {"Y", "true"}, {"yes", "true"}, {"Yes", "true"}, {"YES", "true"},
-        {"true", "true"}, {"True", "true"}, {"TRUE", "true"}, {"on", "true"}, {"On", "true"},
-        {"n", "false"}, {"N", "false"}, {"no", "false"}, {"False", "false"}, {"off", "false"},
-        {"OFF", "false"}, {"yEs", "\"yEs\""}, {"tRUE", "\"tRUE\""},
-        {"0", "0"}, {"-0", "0"}, {"+7", "7"}, {"-12", "-12"}, {"1_000", "1000"}, {"0x1F", "31"},
-        {"0X1f", "31"}, {"-0x10", "-16"}, {"0o17", "15"}, {"017", "15"}, {"08", "8"}, {"0b101", "5"},
-        {"-0b11", "-3"}, {"0x", "\"0x\""}, {"0b2", "\"0b2\""}, {"_1", "\"_1\""},
-        {"9223372036854775807", "9223372036854775807"},
-        {"18446744073709551615", "18446744073709551615"},
-        {"-9223372036854775808", "-9223372036854775808"},
-        {"1.5", "1.5"}, {".5", "0.5"}, {"-.5", "-0.5"}, {"5.", "5"}, {"1e3", "1000"},
-        {"1E-2", "0.01"}, {"1.5e+3", "1500"}, {".", "\".\""}, {"e3", "\"e3\""}, {"1e", "\"1e\""},
-        {"1.2.3", "\"1.2.3\""}, {"1e400", "\"1e400\""}, {"-", "[null]"}, {"+", "\"+\""},
-        {"2001-12-14", "\"2001-12-14\""}, {"2026-01-31T12:00:00Z", "\"2026-01-31T12:00:00Z\""},
-        {"10:30", "\"10:30\""}, {"!!str 5", "\"5\""}, {"!!int 5", "5"}, {"!!float 5", "5"},
-        {"!!bool yes", "true"}, {"!!null ~", "null"}, {"!local 5", "\"5\""}, {"! 5", "5"},
-        {"\"\\u00e9\\n\"", "\"\xC3\xA9\\n\""}, {"'it''s'", "\"it's\""},
-    };
-    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+    for (size_t i = 0; i < COUNT_OF(scalar_rows); i++) {
         buf yaml = BUF(1000);
         buf json = BUF(1000);
-        buf_addf(&yaml, "v: %s\n", rows[i].yaml);
-        buf_addf(&json, "{\"v\":%s}\n", rows[i].json);
+        buf_addf(&yaml, "v: %s\n", scalar_rows[i].yaml);
+        buf_addf(&json, "{\"v\":%s}\n", scalar_rows[i].json);
         buf_addc(&yaml, '\0');
         buf_addc(&json, '\0');
-        if (strcmp(rows[i].yaml, "-") != 0)
+        if (strcmp(scalar_rows[i].yaml, "-") != 0)
             check_told(yaml.ptr, json.ptr);
         buf_done(&yaml);
         buf_done(&json);
@@ -78,9 +132,10 @@ static void test_scalars(void **state)
 static void test_keys(void **state)
 {
     (void)state;
-    check_told("1: a\ntrue: b\nno: c\n0x10: d\n1.5: e\n1e6: f\n'x': g\n",
-               "{\"1\":\"a\",\"true\":\"b\",\"false\":\"c\",\"16\":\"d\",\"1.5\":\"e\",\"1e+06\":\"f\","
-               "\"x\":\"g\"}\n");
+    check_told(
+        "1: a\ntrue: b\nno: c\n0x10: d\n1.5: e\n1e6: f\n'x': g\n",
+        "{\"1\":\"a\",\"true\":\"b\",\"false\":\"c\",\"16\":\"d\",\"1.5\":\"e\",\"1e+06\":\"f\","
+        "\"x\":\"g\"}\n");
     check_told("~: a\n", "f:1: found null as a key, allowed text\n");
     check_told("? [a]\n: b\n", "f:1: found a mapping or list as a key, allowed text\n");
 }
@@ -110,8 +165,9 @@ static void test_anchors(void **state)
 static void test_merge_keys(void **state)
 {
     (void)state;
-    check_told("a: &a {x: 1, w: 2}\nb: &b {w: 3, z: 4}\nc:\n  <<: [*a, *b]\n  x: 9\n",
-               "{\"a\":{\"x\":1,\"w\":2},\"b\":{\"w\":3,\"z\":4},\"c\":{\"x\":9,\"w\":2,\"z\":4}}\n");
+    check_told(
+        "a: &a {x: 1, w: 2}\nb: &b {w: 3, z: 4}\nc:\n  <<: [*a, *b]\n  x: 9\n",
+        "{\"a\":{\"x\":1,\"w\":2},\"b\":{\"w\":3,\"z\":4},\"c\":{\"x\":9,\"w\":2,\"z\":4}}\n");
     check_told("a: &a {x: 1}\nb: {<<: *a}\nc: {<<: *a, x: 2, w: 3}\n",
                "{\"a\":{\"x\":1},\"b\":{\"x\":1},\"c\":{\"x\":2,\"w\":3}}\n");
     check_told("b:\n  <<: {x: 1}\n  <<: {x: 2, w: 3}\n", "{\"b\":{\"x\":1,\"w\":3}}\n");
@@ -142,7 +198,8 @@ static void test_alias_bomb(void **state)
     for (int i = 0; i < 1001; i++)
         buf_addf(&many, "- &a%d 1\n", i);
     buf_addc(&many, '\0');
-    check_told(many.ptr, "f:1001: found more anchors than the 1000 that are allowed in a document\n");
+    check_told(many.ptr,
+               "f:1001: found more anchors than the 1000 that are allowed in a document\n");
     buf_done(&many);
 }
 
@@ -151,8 +208,10 @@ static void test_duplicates(void **state)
     (void)state;
     check_told("kind: K\nmetadata: {name: m}\na: 1\nb: 2\na: 3\n",
                "f:5: K/m: found the key \"a\" twice in one object, allowed once\n");
-    check_told("{\"a\":{\"b\":1,\n\"b\":2}}", "f:2: found the key \"b\" twice in one object, allowed once\n");
-    check_told("{\"a\":1,\"\\u0061\":2}", "f:1: found the key \"a\" twice in one object, allowed once\n");
+    check_told("{\"a\":{\"b\":1,\n\"b\":2}}",
+               "f:2: found the key \"b\" twice in one object, allowed once\n");
+    check_told("{\"a\":1,\"\\u0061\":2}",
+               "f:1: found the key \"a\" twice in one object, allowed once\n");
     check_told("1: a\n'1': b\n", "f:2: found the key \"1\" twice in one object, allowed once\n");
     static const size_t sizes[] = {2, 8, 9, 32, 33, 512, 513, 3000};
     for (size_t i = 0; i < COUNT_OF(sizes); i++) {
@@ -202,7 +261,8 @@ static void test_depth(void **state)
     buf labelled = BUF(1000);
     buf_addf(&labelled, "a: %s", yaml.ptr);
     buf_addc(&labelled, '\0');
-    check_told(labelled.ptr, "f:1: found values nested deeper than the 64 levels that are allowed\n");
+    check_told(labelled.ptr,
+               "f:1: found values nested deeper than the 64 levels that are allowed\n");
     buf_done(&labelled);
     buf_done(&yaml);
     buf_done(&deepest);
@@ -219,12 +279,17 @@ static void test_many_documents(void **state)
     check_told("a: 1\n---\nb: 2\n--- {c: 3}\n...\n", "{\"a\":1}\n{\"b\":2}\n{\"c\":3}\n");
     check_told("a: 1\n...\n---\nb: 2\n", "{\"a\":1}\n{\"b\":2}\n");
     check_told("%YAML 1.1\n# x\n---\na: 1\n", "{\"a\":1}\n");
-    check_told("\xEF\xBB\xBF" "a: 1\n", "{\"a\":1}\n");
+    check_told("\xEF\xBB\xBF"
+               "a: 1\n",
+               "{\"a\":1}\n");
     check_told("a: |\n  x\n  --- not a marker\n---x: 1\n",
                "{\"a\":\"x\\n--- not a marker\\n\",\"---x\":1}\n");
     check_told("{\"a\":1}\n{\"b\":2} {\"c\":3}", "{\"a\":1}\n{\"b\":2}\n{\"c\":3}\n");
+    check_told("{\"a\":1}\n---\n{\"b\":2}\n---\n", "{\"a\":1}\n{\"b\":2}\n");
+    check_told("{a: 1}\n---\n{b: 2}\n", "{\"a\":1}\n{\"b\":2}\n");
     check_told("- 1\n", "f:1: found a list, allowed a document: an object with fields\n");
-    check_told("just text\n", "f:1: found text \"just text\", allowed a document: an object with fields\n");
+    check_told("just text\n",
+               "f:1: found text \"just text\", allowed a document: an object with fields\n");
 }
 
 /* One bad document never stops the others. */
@@ -232,10 +297,12 @@ static void test_resynchronise(void **state)
 {
     (void)state;
     buf got = told("a: 1\n---\nb: [1\nc: 2\n---\nd: 3\n");
-    check_has_at(buf_str(&got), STR("{\"a\":1}\n{\"d\":3}\nf:4: this is not YAML: "), __FILE__, __LINE__);
+    check_has_at(buf_str(&got), STR("{\"a\":1}\n{\"d\":3}\nf:4: this is not YAML: "), __FILE__,
+                 __LINE__);
     buf_done(&got);
     got = told("{\"a\":1}\n{\"b\":oops}\n{\"c\":3}\n{\"d\":");
-    check_has_at(buf_str(&got), STR("{\"a\":1}\n{\"c\":3}\nf:2: this is not JSON: "), __FILE__, __LINE__);
+    check_has_at(buf_str(&got), STR("{\"a\":1}\n{\"c\":3}\nf:2: this is not JSON: "), __FILE__,
+                 __LINE__);
     check_has_at(buf_str(&got), STR("f:4: this is not JSON: "), __FILE__, __LINE__);
     buf_done(&got);
     check_told("{\"kind\":\"List\",\"items\":[{\"a\":1},2,{\"b\":1,\"b\":2},{\"c\":3}]}",
@@ -277,10 +344,12 @@ static void check_lines(const char *text)
 static void test_lines(void **state)
 {
     (void)state;
-    check_lines("line1: a\nline2: |\n  x\n  y\n\nline6: {x: 1,\n  y: 2}\n# c\nline9: &a\n  - 1\n  - 2\n"
-                "line12: *a\nline13:\n  <<: {q:\n     1}\n  z: 2\nline17: 'a\n  b'\nline19: 1\n");
+    check_lines(
+        "line1: a\nline2: |\n  x\n  y\n\nline6: {x: 1,\n  y: 2}\n# c\nline9: &a\n  - 1\n  - 2\n"
+        "line12: *a\nline13:\n  <<: {q:\n     1}\n  z: 2\nline17: 'a\n  b'\nline19: 1\n");
     check_lines("x: 1\n---\nline3: 1\nline4: 2\n---\n# c\nline7: a\n\nline9: b\n");
-    check_lines("{\"line1\":1,\n\"line2\":{\"x\":\"a\\\"b\\n\",\n\"y\":[1,\n2]},\n\"line5\":null,\"line5b\":-1.5e3\n}");
+    check_lines("{\"line1\":1,\n\"line2\":{\"x\":\"a\\\"b\\n\",\n\"y\":[1,\n2]},\n\"line5\":null,"
+                "\"line5b\":-1.5e3\n}");
     buf text = BUF(1000000);
     buf_addz(&text, "{\"x\":[");
     for (int i = 2; i < 6000; i++)
@@ -294,8 +363,9 @@ static void test_lines(void **state)
 static void test_lists(void **state)
 {
     (void)state;
-    const char *text = "{\"apiVersion\":\"v1\",\"kind\":\"NodeList\",\"items\":[\n"
-                       "{\"metadata\":{\"name\":\"a\"}},\n{\"kind\":\"Pod\",\"metadata\":{\"name\":\"b\"}}]}";
+    const char *text =
+        "{\"apiVersion\":\"v1\",\"kind\":\"NodeList\",\"items\":[\n"
+        "{\"metadata\":{\"name\":\"a\"}},\n{\"kind\":\"Pod\",\"metadata\":{\"name\":\"b\"}}]}";
     document_set *set = document_set_new();
     problems *found = problems_new();
     assert_true(documents_read(set, STR("f"), str_of(text), found));
@@ -330,13 +400,20 @@ static void test_sizes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_scalars),        cmocka_unit_test(test_keys),
-        cmocka_unit_test(test_refused_scalars), cmocka_unit_test(test_anchors),
-        cmocka_unit_test(test_merge_keys),     cmocka_unit_test(test_alias_bomb),
-        cmocka_unit_test(test_duplicates),     cmocka_unit_test(test_depth),
-        cmocka_unit_test(test_many_documents), cmocka_unit_test(test_resynchronise),
-        cmocka_unit_test(test_utf8),           cmocka_unit_test(test_lines),
-        cmocka_unit_test(test_lists),          cmocka_unit_test(test_sizes),
+        cmocka_unit_test(test_scalars),
+        cmocka_unit_test(test_keys),
+        cmocka_unit_test(test_refused_scalars),
+        cmocka_unit_test(test_anchors),
+        cmocka_unit_test(test_merge_keys),
+        cmocka_unit_test(test_alias_bomb),
+        cmocka_unit_test(test_duplicates),
+        cmocka_unit_test(test_depth),
+        cmocka_unit_test(test_many_documents),
+        cmocka_unit_test(test_resynchronise),
+        cmocka_unit_test(test_utf8),
+        cmocka_unit_test(test_lines),
+        cmocka_unit_test(test_lists),
+        cmocka_unit_test(test_sizes),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -36,7 +36,8 @@ static void check_sample(const char *path, str text)
     for (size_t i = 0; i < l.objects->len; i++) {
         const object *o = &l.objects->at[i];
         kinds_seen[o->kind] = true;
-        for (size_t k = 0; o->kind == KIND_ROLLOUT_POLICY && k < o->rollout_policy->spec.rules.len; k++)
+        for (size_t k = 0; o->kind == KIND_ROLLOUT_POLICY && k < o->rollout_policy->spec.rules.len;
+             k++)
             rules_seen[o->rollout_policy->spec.rules.at[k].kind] = true;
         check_round_trip(path, o);
     }
@@ -93,7 +94,8 @@ static void test_metadata_is_first(void **state)
         const shape *s = object_kind_shape((object_kind)i);
         bool found = false;
         for (size_t k = 0; k < s->field_count; k++)
-            found = found || (str_eq(s->fields[k].name, STR("metadata")) && s->fields[k].offset == 0);
+            found =
+                found || (str_eq(s->fields[k].name, STR("metadata")) && s->fields[k].offset == 0);
         check_msg(found, "%s", s->name);
     }
 }
