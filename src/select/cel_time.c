@@ -74,7 +74,7 @@ static bool calendar(run *r, const cel_value *args, uint32_t count, civil *ret, 
     int64_t offset = 0;
     if (count > 1) {
         str zone = cel_text(args[1]);
-        if (!cel_charge(r, 20)) {
+        if (!cel_charge(r, 50)) {
             *problem = r->fatal;
             return false;
         }
