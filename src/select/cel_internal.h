@@ -89,8 +89,7 @@ typedef struct cel_function cel_function;
     X(INDEX)                                                                                       \
     X(CALL)                                                                                        \
     X(LIST)                                                                                        \
-    X(MAP) X(MESSAGE) X(NOT) X(NEGATE) X(CHAIN) X(AND) X(OR) X(CONDITION) X(LOOP) X(BIND) X(BLOCK) \
-        X(OPT_MAP)
+    X(MAP) X(NOT) X(NEGATE) X(CHAIN) X(AND) X(OR) X(CONDITION) X(LOOP) X(BIND) X(BLOCK) X(OPT_MAP)
 
 typedef enum node_kind {
 #define X(kind) NODE_##kind,
