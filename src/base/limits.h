@@ -35,8 +35,8 @@
 /* Names bound by macros, and what may be spent on computing constants while compiling. */
 #define LIMIT_CEL_LOCALS 1024u
 #define LIMIT_CEL_FOLD_COST 100000u
-/* Constant patterns of one expression; from the eighth on they share less memory. */
-#define LIMIT_CEL_REGEXES 128u
+/* Constant patterns of one expression. */
+#define LIMIT_CEL_REGEXES 64u
 #define LIMIT_CEL_COST 10000000u
 #define LIMIT_CEL_EVAL_BYTES (64u * 1024u * 1024u)
 #define LIMIT_REGEX_BYTES (64u * 1024u)

@@ -561,7 +561,6 @@ static bool check_kind(checker *c, node *n)
     case NODE_BIND:
     case NODE_OPT_MAP: return check_bind(c, n);
     case NODE_BLOCK: return check_block(c, n);
-    case NODE_MESSAGE: break;
     }
     return false;
 }

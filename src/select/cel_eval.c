@@ -559,6 +559,5 @@ void cel_bind_run(node *n)
     case NODE_BIND: n->run = cel_run_bind; return;
     case NODE_BLOCK: n->run = cel_run_block; return;
     case NODE_OPT_MAP: n->run = cel_run_opt_map; return;
-    case NODE_MESSAGE: n->run = run_unknown; return;
     }
 }

@@ -88,8 +88,8 @@ typedef struct cel_function cel_function;
     X(SELECT)                                                                                      \
     X(INDEX)                                                                                       \
     X(CALL)                                                                                        \
-    X(LIST) X(MAP) X(MESSAGE) X(NOT) X(NEGATE) X(CHAIN) X(AND) X(OR) X(CONDITION) X(LOOP) X(BIND)  \
-        X(BLOCK) X(OPT_MAP)
+    X(LIST)                                                                                        \
+    X(MAP) X(NOT) X(NEGATE) X(CHAIN) X(AND) X(OR) X(CONDITION) X(LOOP) X(BIND) X(BLOCK) X(OPT_MAP)
 
 typedef enum node_kind {
 #define X(kind) NODE_##kind,
@@ -153,6 +153,7 @@ struct cel_program {
     uint64_t *used; /* bit set of variables */
     uint32_t locals;
     uint32_t regex_count;
+    uint64_t regex_size; /* of all of them, in instructions */
     regex_link *regexes;
 };
 
@@ -292,7 +293,6 @@ cel_value cel_operate(run *r, token_kind op, cel_value a, cel_value b);
 cel_value cel_arithmetic(run *r, token_kind op, cel_value a, cel_value b);
 /* container[index], and field selection when field is set. */
 cel_value cel_index(run *r, cel_value container, cel_value index);
-cel_value cel_negate(run *r, cel_value v);
 /* Results of functions that build text. */
 cel_value cel_text_value(run *r, const char *ptr, size_t len);
 

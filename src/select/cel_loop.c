@@ -2,12 +2,18 @@
 /* Comprehensions and the other nodes that bind names. */
 #include "select/cel_functions.h"
 
-static cel_value not_bool(run *r, const node *n, cel_value v)
+/* A value of the wrong kind: the place is known here. */
+static cel_value not_a(run *r, const node *n, const char *wanted, cel_value v)
 {
     cel_value error =
-        cel_failf(r, CEL_NO_SUCH_OVERLOAD, "expected a bool, found %s", cel_kind_name(v.kind));
+        cel_failf(r, CEL_NO_SUCH_OVERLOAD, "expected %s, found %s", wanted, cel_kind_name(v.kind));
     error.len = n->at;
     return error;
+}
+
+static cel_value not_bool(run *r, const node *n, cel_value v)
+{
+    return not_a(r, n, "a bool", v);
 }
 
 /* Sets the loop's variables: (element) or (key) with one, (index, element) or (key, value) with
@@ -122,7 +128,7 @@ static cel_value loop_entries(run *r, const node *n, cel_iter *it)
             continue;
         v = eval(r, n->items[1]);
         if (v.kind != CEL_MAP)
-            return is_error(v) ? v : not_bool(r, n->items[1], v);
+            return is_error(v) ? v : not_a(r, n->items[1], "a map", v);
         cel_iter inner = cel_iterate(r, v);
         if (inner.len == 0)
             continue;
@@ -163,12 +169,8 @@ cel_value cel_run_loop(run *r, const node *n)
     cel_value range = eval(r, n->items[0]);
     if (is_error(range))
         return range;
-    if (range.kind != CEL_LIST && range.kind != CEL_MAP) {
-        cel_value error = cel_failf(r, CEL_NO_SUCH_OVERLOAD, "expected a list or map, found %s",
-                                    cel_kind_name(range.kind));
-        error.len = n->at;
-        return error;
-    }
+    if (range.kind != CEL_LIST && range.kind != CEL_MAP)
+        return not_a(r, n, "a list or map", range);
     cel_iter it = cel_iterate(r, range);
     cel_value v = cel_null();
     switch ((loop_kind)n->op) {
@@ -205,12 +207,8 @@ cel_value cel_run_opt_map(run *r, const node *n)
     cel_value v = eval(r, n->items[0]);
     if (is_error(v))
         return v;
-    if (v.kind != CEL_OPTIONAL) {
-        cel_value error = cel_failf(r, CEL_NO_SUCH_OVERLOAD, "expected an optional value, found %s",
-                                    cel_kind_name(v.kind));
-        error.len = n->at;
-        return error;
-    }
+    if (v.kind != CEL_OPTIONAL)
+        return not_a(r, n, "an optional value", v);
     if (!v.inner)
         return v;
     r->locals[n->slot] = *v.inner;
@@ -218,11 +216,7 @@ cel_value cel_run_opt_map(run *r, const node *n)
     bool flat = n->op != 0;
     if (is_error(result) || (flat && result.kind == CEL_OPTIONAL))
         return result;
-    if (flat) {
-        cel_value error = cel_failf(r, CEL_NO_SUCH_OVERLOAD, "expected an optional value, found %s",
-                                    cel_kind_name(result.kind));
-        error.len = n->at;
-        return error;
-    }
+    if (flat)
+        return not_a(r, n->items[1], "an optional value", result);
     return cel_make_optional(r, result);
 }

@@ -243,6 +243,8 @@ static bool bad_arguments(checker *c, const node *n, bool member)
     return good;
 }
 
+#define REGEX_SIZE_FREE 20000
+
 /* Patterns that are written out are compiled here, once. */
 static bool constant_pattern(checker *c, node *n)
 {
@@ -262,13 +264,16 @@ static bool constant_pattern(checker *c, node *n)
     if (!link)
         return cel_check_fail(c, pattern->at, "out of memory");
     char problem[200];
-    size_t memory = p->regex_count < 8 ? LIMIT_REGEX_MEMORY_BYTES : LIMIT_REGEX_MEMORY_BYTES / 8;
+    /* Compiling takes time and memory by the instruction: a few large ones, or many small ones. */
+    size_t memory =
+        p->regex_size < REGEX_SIZE_FREE ? LIMIT_REGEX_MEMORY_BYTES : LIMIT_REGEX_MEMORY_BYTES / 16;
     link->regex = cel_regex_new(text.ptr, text.len, memory, problem, sizeof problem);
     if (!link->regex)
         return cel_check_mismatch(c, pattern->at, "not a regular expression: %s", problem);
     link->next = p->regexes;
     p->regexes = link;
     p->regex_count++;
+    p->regex_size += cel_regex_size(link->regex);
     n->regex = link->regex;
     return true;
 }

@@ -106,7 +106,7 @@ cel_value cel_fn_matches(run *r, const cel_value *args, uint32_t count)
         r->regex = r->regex ? cel_regex_free(r->regex) : NULL;
         if (!cel_charge(r, 1000 + pattern.len * 16))
             return r->fatal;
-        r->regex = cel_regex_new(pattern.ptr, pattern.len, LIMIT_REGEX_MEMORY_BYTES, problem,
+        r->regex = cel_regex_new(pattern.ptr, pattern.len, LIMIT_REGEX_MEMORY_BYTES / 16, problem,
                                  sizeof problem);
         /* A pattern that is refused for its size has cost as much as the largest that is not. */
         if (!r->regex && !cel_charge(r, REGEX_FAILURE_COST))
@@ -115,7 +115,7 @@ cel_value cel_fn_matches(run *r, const cel_value *args, uint32_t count)
             return cel_failf(r, CEL_INVALID_ARGUMENT, "not a regular expression: %s", problem);
         r->regex_text = pattern;
         /* A short pattern may still be a large program. */
-        if (!cel_charge(r, cel_regex_size(r->regex)))
+        if (!cel_charge(r, cel_regex_size(r->regex) * 8))
             return r->fatal;
     }
     return cel_matches(r, r->regex, cel_text(args[0]));

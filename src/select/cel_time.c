@@ -2,10 +2,9 @@
 /* Parts of timestamps, in a time zone if one is named, and of durations. */
 #include <ctype.h>
 
-#include <libical/ical.h>
-
 #include "base/duration.h"
 #include "select/cel_functions.h"
+#include "select/cel_zone.h"
 
 /* "+hh:mm", "-hh:mm" and "hh:mm". */
 static bool numeric_zone(str zone, int64_t *ret_seconds)
@@ -26,47 +25,6 @@ static bool numeric_zone(str zone, int64_t *ret_seconds)
     return true;
 }
 
-/* Zone names become paths of files: only names of zones get that far. */
-static bool zone_name(str zone, char out[64])
-{
-    if (zone.len == 0 || zone.len >= 64 || !isalpha((unsigned char)zone.ptr[0]))
-        return false;
-    for (size_t i = 0; i < zone.len; i++)
-        if (!isalnum((unsigned char)zone.ptr[i]) && !strchr("_+-/", zone.ptr[i]))
-            return false;
-    memcpy(out, zone.ptr, zone.len);
-    out[zone.len] = '\0';
-    return true;
-}
-
-/* 400 years: the calendar repeats with weekdays and all. */
-#define CYCLE_SECONDS (INT64_C(146097) * 86400)
-
-/* How far a named zone is east of UTC at a moment. */
-static bool named_zone(str zone, moment m, int64_t *ret_seconds)
-{
-    char name[64];
-    if (!zone_name(zone, name))
-        return false;
-    icaltimezone *tz = icaltimezone_get_builtin_timezone(name);
-    if (!tz)
-        return false;
-    /* The rules of today go on for ever; libical would list every change up to the year 9999. */
-    while (m.seconds > INT64_C(7258118400)) /* 2200 */
-        m.seconds -= CYCLE_SECONDS;
-    civil c = moment_civil(m, 0);
-    struct icaltimetype t = icaltime_null_time();
-    t.year = (int)c.year;
-    t.month = c.month;
-    t.day = c.day;
-    t.hour = c.hour;
-    t.minute = c.minute;
-    t.second = c.second;
-    int summer = 0;
-    *ret_seconds = icaltimezone_get_utc_offset_of_utc_time(tz, &t, &summer);
-    return true;
-}
-
 /* The calendar of args[0], in the zone args[1] if there is one. */
 static bool calendar(run *r, const cel_value *args, uint32_t count, civil *ret, cel_value *problem)
 {
@@ -74,11 +32,11 @@ static bool calendar(run *r, const cel_value *args, uint32_t count, civil *ret, 
     int64_t offset = 0;
     if (count > 1) {
         str zone = cel_text(args[1]);
-        if (!cel_charge(r, 20)) {
+        if (!cel_charge(r, 50)) {
             *problem = r->fatal;
             return false;
         }
-        if (!numeric_zone(zone, &offset) && !named_zone(zone, m, &offset)) {
+        if (!numeric_zone(zone, &offset) && !cel_zone_offset(zone, m.seconds, &offset)) {
             *problem = cel_failf(r, CEL_INVALID_ARGUMENT, "unknown time zone \"%.*s\"",
                                  zone.len > 60 ? 60 : (int)zone.len, zone.ptr);
             return false;

@@ -225,6 +225,13 @@ static void macros(void **state)
          "[1, 4]"},
         {"cel.block([[1, 2]], cel.index(0).map(cel.iterVar(0, 0), cel.iterVar(0, 0) + 1))",
          "[2, 3]"},
+        {"{'a': 1, 'b': 2}.transformMapEntry(k, v, v == 2, {k: v})", "{\"b\": 2}"},
+        {"{'a': 1}.transformMapEntry(k, v, dyn(v))", "no_such_overload: expected a map, found int"},
+        {"[1, 2, 3].transformMapEntry(i, v, i == 1 ? {} : {v: i, -v: i})",
+         "{1: 0, -1: 0, 3: 2, -3: 2}"},
+        {"[1, 0].sortBy(v, 1 / v)", "divide_by_zero: division by zero"},
+        {"cel.block(n, 1)", "1:11: expected a list literal as the first argument of cel.block"},
+        {"cel.index(n)", "1:11: expected a literal number from 0 on"},
         {"[1, dyn('a')].exists(v, v > 0)", "true"},
         {"[dyn('a'), 1].all(v, v > 1)", "false"},
         {"['a', dyn(1)].filter(v, v > 0)", "no_such_overload: no such overload: >(string, int)"},
@@ -253,6 +260,12 @@ static void functions(void **state)
          "\"a|1|1.50|ff|617A|101|10|1.000000e+00\""},
         {"'%s'.format([{'b': [1, null], 'a': true}])", "\"{a: true, b: [1, null]}\""},
         {"'%d'.format([-5]) + '%x'.format([-255]) + '%b'.format([false])", "\"-5-ff0\""},
+        {"'abc'.contains('bc') && 'abc'.endsWith('bc') && !'abc'.endsWith('zabc')", "true"},
+        {"'%.5000f'.format([1.0])",
+         "invalid_argument: format: expected a precision from 0 to 1000"},
+        {"[[1]].flatten(-1)", "invalid_argument: flatten: the depth is negative"},
+        {"matches(dyn(1), 'a')", "no_such_overload: no such overload: matches(int)"},
+        {"dyn(1)['a']", "no_such_overload: no such overload: _[_](int, string)"},
         {"'%'.format([])", "invalid_argument: format: expected one of s d f e b x X o behind %, "
                            "found \"?\""},
         {"'%s'.format([])", "out_of_range: format: the list has only 0 values"},
@@ -307,6 +320,15 @@ static void time_zones(void **state)
         {"timestamp('2026-11-01T06:00:00Z').getHours('America/New_York')", "1"},
         {"timestamp('2026-11-01T07:00:00Z').getHours('America/New_York')", "2"},
         {"timestamp('9999-07-01T12:00:00Z').getHours('Europe/Berlin')", "14"},
+        {"timestamp('2050-07-01T12:00:00Z').getHours('America/St_Johns')", "9"},
+        {"timestamp('2050-01-01T12:00:00Z').getMinutes('America/St_Johns')", "30"},
+        {"timestamp('2050-01-01T12:00:00Z').getHours('Europe/Dublin')", "12"},
+        {"timestamp('2050-07-01T12:00:00Z').getHours('Europe/Dublin')", "13"},
+        {"timestamp('2050-01-01T12:00:00Z').getHours('Australia/Sydney')", "23"},
+        {"timestamp('1990-07-15T12:00:00Z').getHours('Africa/Cairo')", "15"},
+        {"timestamp('1800-01-01T12:00:00Z').getMinutes('Europe/Berlin')", "53"},
+        {"timestamp('2026-01-01T00:00:00Z').getHours('Europe')",
+         "invalid_argument: unknown time zone \"Europe\""},
         {"timestamp('2026-01-01T00:00:00Z').getFullYear('-00:01')", "2025"},
         {"timestamp('2026-01-01T00:00:00Z').getMinutes('05:45')", "45"},
         {"timestamp('2026-01-01T00:00:00.25Z').getMilliseconds()", "250"},
@@ -348,6 +370,17 @@ static void optionals(void **state)
         {"type(optional.none()) == optional_type", "true"},
         {"[?dyn(1)]", "no_such_overload: \"?\" needs an optional value, found int"},
         {"[optional.of(1), optional.none()].unwrapOpt()", "[1]"},
+        {"[1].unwrapOpt()", "no_such_overload: no such overload: unwrap: element(int)"},
+        {"[null, false, 0.0, 0u, '', b'', [], {}, optional.none(), duration('0s'), timestamp(0)]"
+         ".exists(v, optional.ofNonZeroValue(v).hasValue())",
+         "false"},
+        {"[true, 0.5, int, ip('::')].all(v, optional.ofNonZeroValue(v).hasValue())", "true"},
+        {"dyn(1).optMap(v, v)", "no_such_overload: expected an optional value, found int"},
+        {"optional.of(1).optFlatMap(v, dyn(v))",
+         "no_such_overload: expected an optional value, found int"},
+        {"optional.of([7])[0]", "optional.of(7)"},
+        {"optional.none()[0].hasValue()", "false"},
+        {"'%s %s'.format([optional.of(1), optional.none()])", "\"1 none\""},
     };
     EXPECT(table);
 }
@@ -630,6 +663,27 @@ static void foreign(void **state)
     end(&f);
 }
 
+/* Documents through the functions for containers. */
+static void containers(void **state)
+{
+    (void)state;
+    fixture f;
+    begin(&f);
+    cel_value key;
+    cel_value v;
+    assert_int_equal(cel_size(f.bindings[0]), 8);
+    cel_at(f.bindings[0], 1, f.scratch, &key, &v);
+    assert_true(str_eq(cel_text(key), STR("kind")) && str_eq(cel_text(v), STR("cluster")));
+    assert_true(cel_get(f.bindings[0], cel_string(STR("tags")), f.scratch, &v));
+    cel_at(v, 2, f.scratch, &key, &v);
+    assert_true(cel_equal(v, cel_uint(3), f.scratch));
+    assert_false(cel_get(f.bindings[0], cel_null(), f.scratch, &v));
+    assert_int_equal(cel_from_json(NULL).kind, CEL_NULL);
+    const cel_entry twice[] = {{cel_int(1), cel_null()}, {cel_uint(1), cel_null()}};
+    assert_int_equal(cel_map_of(f.a, twice, 2).code, CEL_DUPLICATE_KEY);
+    end(&f);
+}
+
 /* The order of the table is what finds a function. */
 static void table_is_sorted(void **state)
 {
@@ -669,7 +723,7 @@ int main(void)
         cmocka_unit_test(compile_errors), cmocka_unit_test(unchecked),
         cmocka_unit_test(matching),       cmocka_unit_test(knowledge),
         cmocka_unit_test(foreign),        cmocka_unit_test(table_is_sorted),
-        cmocka_unit_test(large_literals),
+        cmocka_unit_test(large_literals), cmocka_unit_test(containers),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
