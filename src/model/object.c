@@ -191,7 +191,7 @@ static bool refuse_header(const document *d, problems *found)
         place_warning(&api, found, "found \"%s\", Drover reads this kind as %s; it is left out",
                       str_shown(d->api_version).text, row->api.ptr);
     else
-        place_warning(&kind, found, "kind %s is not one Drover reads; it is left out",
+        place_warning(&kind, found, "found \"%s\", which Drover does not read; it is left out",
                       str_shown(d->kind).text);
     return false;
 }

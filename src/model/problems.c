@@ -63,7 +63,9 @@ void problems_add(problems *list, const problem *p)
         list->errors++;
     else
         list->warnings++;
-    if (list->shown.len >= LIMIT_PROBLEMS)
+    /* Half of the room is for errors alone: warnings never keep one from being seen. */
+    size_t most = p->severity == SEVERITY_ERROR ? LIMIT_PROBLEMS : LIMIT_PROBLEMS / 2;
+    if (list->shown.len >= most)
         return;
     problem copy = {
         .severity = p->severity,

@@ -2,8 +2,8 @@
 /* problems.h - what is wrong with the documents, all of it, in one bounded list.
  *
  * A problem names file, line, document and path, and says what was found and what is allowed. Past
- * LIMIT_PROBLEMS further ones are only counted. Running out of memory is itself an error that is
- * counted, so "no errors" always means that everything was looked at. */
+ * LIMIT_PROBLEMS (for warnings: half of it) further ones are only counted. Running out of memory is
+ * itself an error that is counted, so "no errors" always means that everything was looked at. */
 #ifndef DROVER_MODEL_PROBLEMS_H
 #define DROVER_MODEL_PROBLEMS_H
 

@@ -188,6 +188,13 @@ def validate(tap, program):
              None if "10050 errors" in result.out
              and result.err.splitlines()[-1] == "drover: 50 more problems are not shown"
              else repr(result)[-2000:])
+    many = "".join(f"---\napiVersion: x/v1\nkind: Other\nmetadata: {{name: a{number}}}\n"
+                   for number in range(10050)) + "---\n" + bad
+    result = drover.run(program, "validate", "-f", "-", stdin=many.encode())
+    tap.test("warnings never hide an error",
+             None if "1 error, 10050 warnings" in result.out
+             and result.err.startswith("drover: <stdin>:40204: Node: metadata.name: ")
+             else result.out + result.err[:500])
 
 
 def on_terminal(program, environment, document):

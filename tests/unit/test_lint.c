@@ -5,65 +5,27 @@
 #include "model/lint.h"
 #include "support/documents.h"
 
-#define OURS(kind, name)                                                                           \
-    "---\napiVersion: drover.dev/v1alpha1\nkind: " kind "\nmetadata: {name: " name "}\n"
-#define FLEET(kind, name)                                                                          \
-    "---\napiVersion: fleet.cattle.io/v1alpha1\nkind: " kind "\n"                                  \
-    "metadata: {name: " name ", namespace: fleet, labels: {env: dev}}\n"
-#define SKYHOOK(kind, name)                                                                        \
-    "---\napiVersion: skyhook.nvidia.com/v1alpha1\nkind: " kind "\nmetadata: {name: " name "}\n"
-#define DEPLOYMENT(name)                                                                           \
-    OURS("Deployment", name)                                                                       \
-    "spec: {resourceSelector: 'true', job: {pull: {}}}\n"
-
 /* Something for every check to say. */
-static const char
-    everything
-        [] =
-            SKYHOOK("Skyhook", "s") "spec: {deploymentPolicy: p}\n" SKYHOOK("Skyhook", "s") "spec: {deploymentPolicy: missing}\n" SKYHOOK("Skyhook", "t") "spec: {interruptionBudget: {percent: 10}}\n" SKYHOOK(
-                "DeploymentPolicy", "p") "spec:\n"
-                                         "  default: {budget: {percent: 20}, strategy: {fixed: {}}}\n"
-                                         "  compartments:\n"
-                                         "    - {name: a, selector: {matchLabels: {gpu: big}}, budget: {count: 1}}\n"
-                                         "    - {name: b, selector: {matchLabels: {gpu: none}}, budget: {count: 1}}\n"
-                                         "---\napiVersion: v1\nkind: NodeList\n"
-                                         "items: [{metadata: {name: n1}}, {metadata: {name: n2, labels: {gpu: big}}},\n"
-                                         "        {metadata: {name: n3}}]\n" FLEET(
-                                             "Bundle",
-                                             "b") "spec:\n"
-                                                  "  targets: [{clusterGroup: g}]\n"
-                                                  "  rolloutStrategy:\n"
-                                                  "    offlineAfterSeconds: 5\n"
-                                                  "    partitions:\n"
-                                                  "      - {name: x, clusterName: one, maxUnavailable: 30%}\n"
-                                                  "      - {name: x, clusterSelector: {}}\n" FLEET("ClusterGroup", "g") "spec: {selector: {matchLabels: {env: dev}}}\n" FLEET(
-                                                      "Cluster",
-                                                      "one") "status: {namespace: c1}\n" FLEET("Cluster",
-                                                                                               "two") "status: {namespace: c2}\n" DEPLOYMENT("drain")
-                                                      DEPLOYMENT("kubelet") DEPLOYMENT("patch") OURS("Version", "v1") "spec: {deployment: kubelet, tag: '1'}\n" OURS("Version", "v2") "spec: {deployment: kubelet, tag: '1'}\n" OURS("Version", "v3") "spec: {deployment: none, tag: '1'}\n" OURS("Resource", "r1") "spec: {kind: host, config: {a: 1}}\n" OURS(
-                                                          "Resource", "r2") "spec: {kind: host}\n" OURS("Environment",
-                                                                                                        "prod") "spec: {resourceSelector: 'true'}\n" OURS("RolloutPolicy", "q") "spec:\n"
-                                                                                                                                                                                "  rules:\n"
-                                                                                                                                                                                "    - deploymentBracket: {deploymentSelector: 'true', readinessWindowSeconds: 5}\n"
-                                                                                                                                                                                "    - deploymentDependency:\n"
-                                                                                                                                                                                "        dependsOn: deployment.name == \"drain\"\n"
-                                                                                                                                                                                "        appliesTo: deployment.name != \"drain\"\n"
-                                                                                                                                                                                "    - deploymentDependency: {dependsOn: deployment.name == \"nobody\"}\n"
-                                                                                                                                                                                "    - resourceConcurrency: {groupSelector: 'true', limitType: percentage, limitValue: 20}\n"
-                                                                                                                                                                                "    - gradualRollout: {rolloutType: linear, timeScaleInterval: 3600}\n"
-                                                                                                                                                                                "    - deploymentWindow: {rrule: FREQ=DAILY, durationMinutes: 10}\n"
-                                                                                                                                                                                "    - rolloutStrategy: {maxNew: 1}\n" OURS(
-                                                                                                                                                                                    "RolloutPolicy",
-                                                                                                                                                                                    "w") "spec:\n"
-                                                                                                                                                                                         "  rules:\n"
-                                                                                                                                                                                         "    - deploymentDependency:\n"
-                                                                                                                                                                                         "        dependsOn: deployment.name == \"patch\"\n"
-                                                                                                                                                                                         "        appliesTo: deployment.name == \"drain\"\n";
+static buf everything;
+
+static int read_everything(void **state)
+{
+    (void)state;
+    everything = file_content(TEST_DATA "/together.yaml");
+    return everything.len > 0 ? 0 : -1;
+}
+
+static int forget_everything(void **state)
+{
+    (void)state;
+    buf_done(&everything);
+    return 0;
+}
 
 static void test_everything(void **state)
 {
     (void)state;
-    loaded l = load_text("f", str_of(everything));
+    loaded l = load_text("f", buf_str(&everything));
     buf wrong = problems_as_text(l.found);
     check_msg(l.good, "%.*s", STR_ARG(buf_str(&wrong)));
     buf_done(&wrong);
@@ -80,7 +42,7 @@ static void test_everything(void **state)
 static void test_objects_without_documents(void **state)
 {
     (void)state;
-    loaded l = load_text("f", str_of(everything));
+    loaded l = load_text("f", buf_str(&everything));
     problems *found = problems_new();
     for (size_t i = 0; i < l.objects->len; i++)
         l.objects->at[i].document = NULL;
@@ -102,7 +64,7 @@ static void test_each_allocation_fails(void **state)
     bool again = true;
     for (uint64_t n = 1; again; n++) {
         mem_fail_at(n);
-        loaded l = load_text("f", str_of(everything));
+        loaded l = load_text("f", buf_str(&everything));
         if (l.good)
             lint_all(l.objects, l.found);
         again = mem_failed();
@@ -124,5 +86,5 @@ int main(void)
         cmocka_unit_test(test_each_allocation_fails),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, read_everything, forget_everything);
 }

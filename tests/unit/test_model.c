@@ -40,7 +40,7 @@ static void test_headers(void **state)
                    "f:3: Node: metadata.name: found nothing, but it is required\n");
     check_problems(
         "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\n",
-        "warning: f:2: Secret/s: kind: kind Secret is not one Drover reads; it is left out\n");
+        "warning: f:2: Secret/s: kind: found \"Secret\", which Drover does not read; it is left out\n");
     check_problems(
         "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: s}\n",
         "warning: f:1: Deployment/s: apiVersion: found \"apps/v1\", Drover reads this kind as "
@@ -259,8 +259,8 @@ static void test_fleet(void **state)
         "number or a percentage such as \"25%\": before the percent sign must stand a number of at "
         "most nine decimals\n"
         "f:7: Bundle/b: spec.rolloutStrategy.autoPartitionSize: found text \"0\", allowed a whole "
-        "number or a percentage such as \"25%\": a number in quotes must be whole, above 0 and below "
-        "2^63\n"
+        "number or a percentage such as \"25%\": a number in quotes must be whole, above 0 and "
+        "below 2^63\n"
         "warning: f:8: Bundle/b: spec.rolloutStrategy.maxUnavailablePartitions: found number -3, "
         "which "
         "counts as 0\n"
@@ -552,12 +552,12 @@ static void test_tolerations(void **state)
 static void test_problem_forms(void **state)
 {
     (void)state;
-    const problem p = {.severity = SEVERITY_WARNING,
-                       .file = STR("a.yaml"),
-                       .line = 3,
-                       .document = STR("Node/x\ny"),
-                       .path = STR("spec.a"),
-                       .message = STR("found \"1\"")};
+    problem p = {.severity = SEVERITY_WARNING,
+                 .file = STR("a.yaml"),
+                 .line = 3,
+                 .document = STR("Node/x\ny"),
+                 .path = STR("spec.a"),
+                 .message = STR("found \"1\"")};
     buf out = BUF(1000);
     problem_text(&p, &out);
     check_text(buf_str(&out), "a.yaml:3: Node/x?y: spec.a: found \"1\"");
@@ -571,8 +571,13 @@ static void test_problem_forms(void **state)
     problems *list = problems_new();
     for (size_t i = 0; i < LIMIT_PROBLEMS + 10; i++)
         problems_add(list, &p);
-    assert_int_equal(problems_count(list), LIMIT_PROBLEMS);
+    assert_int_equal(problems_count(list), LIMIT_PROBLEMS / 2);
     assert_int_equal(problems_warnings(list), LIMIT_PROBLEMS + 10);
+    p.severity = SEVERITY_ERROR;
+    for (size_t i = 0; i < LIMIT_PROBLEMS; i++)
+        problems_add(list, &p);
+    assert_int_equal(problems_count(list), LIMIT_PROBLEMS);
+    assert_int_equal(problems_errors(list), LIMIT_PROBLEMS);
     problems_free(list);
 }
 
