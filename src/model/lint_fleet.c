@@ -45,21 +45,28 @@ static bool is_member(const lint *l, const cluster_match *m, const object *c)
     return !grouped && accepts(m, c, NULL);
 }
 
-/* A cluster that is in two partitions is counted in both. */
-static void lint_overlap(lint *l, const place *list, const rollout_strategy *s, size_t index)
+/* A cluster that is in two partitions is counted in both. One example a partition is enough. */
+static void lint_overlaps(lint *l, const place *list, const rollout_strategy *s)
 {
-    place here = place_at(list, index);
-    const partition *p = &s->partitions.at[index];
-    for (size_t k = 0; k < index; k++) {
-        const partition *other = &s->partitions.at[k];
-        size_t i = 0;
-        for (const object *c = lint_next(l, KIND_CLUSTER, &i); c;
-             c = lint_next(l, KIND_CLUSTER, &i)) {
-            if (!is_member(l, &p->match, c) || !is_member(l, &other->match, c))
+    size_t count = s->partitions.len;
+    bool *told = ARENA_ARRAY(l->arena, count, bool);
+    if (!told) {
+        l->no_memory = true;
+        return;
+    }
+    size_t i = 0;
+    for (const object *c = lint_next(l, KIND_CLUSTER, &i); c; c = lint_next(l, KIND_CLUSTER, &i)) {
+        const partition *first = NULL;
+        for (size_t k = 0; k < count; k++) {
+            if (!is_member(l, &s->partitions.at[k].match, c))
                 continue;
-            lint_warning(l, &here, "found cluster \"%s\" in this partition and in \"%s\"",
-                         str_shown(c->metadata->name).text, str_shown(other->name).text);
-            break;
+            if (first && !told[k]) {
+                place here = place_at(list, k);
+                lint_warning(l, &here, "found cluster \"%s\" in this partition and in \"%s\"",
+                             str_shown(c->metadata->name).text, str_shown(first->name).text);
+                told[k] = true;
+            }
+            first = first ? first : &s->partitions.at[k];
         }
     }
 }
@@ -78,8 +85,7 @@ void lint_rollout_strategy(lint *l, const place *at, const rollout_strategy *s)
                      " seconds, less than twice the 15 minutes between two check-ins",
                      s->offline_after_seconds.value);
     place list = place_key(at, STR("partitions"));
-    for (size_t i = 0; i < s->partitions.len; i++)
-        lint_overlap(l, &list, s, i);
+    lint_overlaps(l, &list, s);
 }
 
 void lint_fleets(lint *l)
