@@ -222,8 +222,8 @@ static void write_path(buf *out, const place *at)
     }
 }
 
-static void place_report(const place *at, problems *found, problem p, const char *format,
-                         va_list args)
+__attribute__((format(printf, 4, 0))) static void
+place_report(const place *at, problems *found, problem p, const char *format, va_list args)
 {
     scoped(buf_done) buf name = BUF(LIMIT_TEXT_BYTES);
     scoped(buf_done) buf path = BUF(LIMIT_TEXT_BYTES);
