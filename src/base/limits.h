@@ -14,6 +14,10 @@
 /* What YAML aliases may expand to, per document. */
 #define LIMIT_YAML_ALIAS_VALUES 100000u
 #define LIMIT_YAML_ANCHORS 1000u
+/* What stands in one document and is compared with each other. */
+#define LIMIT_PACKAGES 1000u
+#define LIMIT_COMPARTMENTS 1000u
+#define LIMIT_RULES 1000u
 /* Problems shown for one run; the rest is counted. */
 #define LIMIT_PROBLEMS 10000u
 

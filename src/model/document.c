@@ -234,8 +234,8 @@ static const yyjson_val *key_or_value(const place *at)
     return member ? at->value - 1 : at->value;
 }
 
-static void place_report(const place *at, problems *found, problem p, const char *format,
-                         va_list args)
+__attribute__((format(printf, 4, 0))) static void
+place_report(const place *at, problems *found, problem p, const char *format, va_list args)
 {
     scoped(buf_done) buf name = BUF(LIMIT_TEXT_BYTES);
     scoped(buf_done) buf path = BUF(LIMIT_TEXT_BYTES);
@@ -314,25 +314,54 @@ static void read_header(document *d)
     d->name = text_member(json_member(d->root, STR("metadata")), STR("name"));
 }
 
+/* One step down towards a value that lies somewhere in the container at up. */
+static place step_towards(const place *up, const yyjson_val *value)
+{
+    bool object = json_is_object(up->value);
+    const yyjson_val *item = json_first(up->value);
+    for (size_t i = 0;; i++) {
+        place here = {.up = up, .index = i, .document = up->document};
+        if (object) {
+            here.key = json_str(item);
+            here.value = item;
+            if (item == value)
+                return here;
+            item++;
+        }
+        here.value = item;
+        if (value < json_next(item))
+            return here;
+        item = json_next(item);
+    }
+}
+
+/* Reports a fault with the path to where it is. */
+static void report_fault(reading *r, const document *d, json_fault fault, const yyjson_val *at)
+{
+    place path[LIMIT_DOCUMENT_DEPTH + 2] = {place_root(d)};
+    size_t depth = 0;
+    while (path[depth].value != at && depth <= LIMIT_DOCUMENT_DEPTH) {
+        path[depth + 1] = step_towards(&path[depth], at);
+        depth++;
+    }
+    if (fault == JSON_DUPLICATE)
+        place_error(&path[depth], r->found, "found the key twice in one object, allowed once");
+    else
+        place_error(&path[0], r->found,
+                    "found values nested deeper than the %d levels that are allowed",
+                    LIMIT_DOCUMENT_DEPTH);
+    r->good = false;
+}
+
 /* Checks one document and adds it. */
 static void add_document(reading *r, document *d)
 {
-    place at = place_root(d);
-    place fault = {.up = &at, .key = STR_EMPTY, .document = d, .value = d->root};
-    switch (json_check(d->root, &fault.value)) {
+    const yyjson_val *at = d->root;
+    json_fault fault = json_check(d->root, &at);
+    switch (fault) {
     case JSON_NONE: break;
     case JSON_DEPTH:
-        at.value = fault.value;
-        place_error(&at, r->found, "found values nested deeper than the %d levels that are allowed",
-                    LIMIT_DOCUMENT_DEPTH);
-        r->good = false;
-        return;
-    case JSON_DUPLICATE:
-        at.value = fault.value;
-        place_error(&at, r->found, "found the key \"%.*s\" twice in one object, allowed once",
-                    STR_ARG(json_str(fault.value)));
-        r->good = false;
-        return;
+    case JSON_DUPLICATE: report_fault(r, d, fault, at); return;
     case JSON_MEMORY: no_memory(r); return;
     }
     if (r->set->documents.len >= LIMIT_DOCUMENTS) {

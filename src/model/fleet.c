@@ -354,12 +354,22 @@ const shape bundle_deployment_shape = {SHAPE_OF(bundle_deployment, bundle_deploy
 
 /* ---- Cluster, ClusterGroup, BundleNamespaceMapping ---- */
 
-/* Settings of Fleet's agent are not named one by one: nothing of them matters to a rollout. */
 static const field cluster_spec_fields[] = {
     F_BOOL(struct cluster_spec, "paused", paused),
     F_RAW(struct cluster_spec, "templateValues", template_values),
     F_TEXT(struct cluster_spec, "clientID", client_id),
     F_TEXT(struct cluster_spec, "kubeConfigSecret", kube_config_secret),
+    /* Settings of Fleet's agent: nothing of them matters to a rollout. */
+    F_IGNORED("kubeConfigSecretNamespace"),
+    F_IGNORED("redeployAgentGeneration"),
+    F_IGNORED("agentNamespace"),
+    F_IGNORED("agentEnvVars"),
+    F_IGNORED("agentTolerations"),
+    F_IGNORED("agentAffinity"),
+    F_IGNORED("agentResources"),
+    F_IGNORED("agentSchedulingCustomization"),
+    F_IGNORED("privateRepoURL"),
+    F_IGNORED("hostNetwork"),
 };
 static const shape cluster_spec_shape = {SHAPE_OF(struct cluster_spec, cluster_spec_fields),
                                          KEPT_IN(struct cluster_spec)};

@@ -265,6 +265,10 @@ void check_rollout_policy(reader *r, const place *at, void *value)
     }
     place spec = place_key(at, STR("spec"));
     place list = place_key(&spec, STR("rules"));
+    if (p->spec.rules.len > LIMIT_RULES) {
+        reader_error(r, &list, "found %zu rules, allowed %u", p->spec.rules.len, LIMIT_RULES);
+        return;
+    }
     for (size_t i = 0; i < p->spec.rules.len; i++) {
         place own = place_at(&list, i);
         place id = place_key(&own, STR("id"));

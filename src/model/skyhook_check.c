@@ -194,7 +194,8 @@ void check_package_uninstall(reader *r, const place *at, void *value)
 /* Packages are sorted by key. */
 static const package *find_package(const skyhook_spec *s, str name)
 {
-    size_t low = 0, high = s->packages.len;
+    size_t low = 0;
+    size_t high = s->packages.len;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
         int order = str_cmp(s->packages.at[middle].key, name);
@@ -330,7 +331,10 @@ void check_skyhook_spec(reader *r, const place *at, void *value)
                        "found true, which has no effect: pause with the annotation "
                        "skyhook.nvidia.com/pause: \"true\"");
     place packages = place_key(at, STR("packages"));
-    if (check_dependencies(r, &packages, s))
+    if (s->packages.len > LIMIT_PACKAGES)
+        reader_error(r, &packages, "found %zu packages, allowed %u", s->packages.len,
+                     LIMIT_PACKAGES);
+    else if (check_dependencies(r, &packages, s))
         check_cycles(r, &packages, s);
 }
 
@@ -369,6 +373,11 @@ void check_deployment_policy_spec(reader *r, const place *at, void *value)
     deployment_policy_spec *s = value;
     s->default_.name = STR(COMPARTMENT_DEFAULT);
     place list = place_key(at, STR("compartments"));
+    if (s->compartments.len > LIMIT_COMPARTMENTS) {
+        reader_error(r, &list, "found %zu compartments, allowed %u", s->compartments.len,
+                     LIMIT_COMPARTMENTS);
+        return;
+    }
     for (size_t i = 0; i < s->compartments.len; i++) {
         const compartment *c = &s->compartments.at[i];
         place own = place_at(&list, i);

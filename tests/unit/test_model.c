@@ -609,6 +609,72 @@ static void test_two_steps(void **state)
     loaded_free(&l);
 }
 
+static bool parse_texts(void *context)
+{
+    (void)context;
+    arena *a = arena_new(0);
+    rollout_strategy pace;
+    node_state found;
+    err error;
+    bool good = a &&
+                rollout_strategy_parse(a,
+                                       STR("{\"maxUnavailable\":\"5%\",\"soakSeconds\":60,"
+                                           "\"partitions\":[{\"clusterName\":\"a\"}]}"),
+                                       &pace, &error) &&
+                node_state_parse(a, STR("{\"b|1\":{\"name\":\"b\"},\"a|1\":{\"name\":\"a\"}}"),
+                                 &found, &error);
+    if (good) {
+        assert_int_equal(int_or_percent_limit(pace.max_unavailable, 100), 5);
+        assert_int_equal(pace.soak_seconds.value, 60);
+        assert_int_equal(pace.max_new, 50);
+        check_text(found.packages.at[0].key, "a|1");
+    }
+    arena_free(a);
+    return good;
+}
+
+static void test_annotations(void **state)
+{
+    (void)state;
+    arena *a = arena_new(0);
+    rollout_strategy pace;
+    err error;
+    assert_false(rollout_strategy_parse(a, STR("{\"maxUnavailable\":\"x\"}"), &pace, &error));
+    check_err_has(error, "maxUnavailable: found text \"x\"");
+    assert_false(rollout_strategy_parse(a, STR("[]"), &pace, &error));
+    assert_false(rollout_strategy_parse(a, STR("{"), &pace, &error));
+    assert_false(rollout_strategy_parse(a, STR(""), &pace, &error));
+    arena_free(a);
+    check_each_allocation_fails(parse_texts, NULL);
+}
+
+/* Documents that are wrong in many ways: without memory there is still an error, and nothing is
+ * left. */
+static void test_allocations_fail_while_reporting(void **state)
+{
+    (void)state;
+    const str text =
+        STR(SKYHOOK
+            "  priority: x\n  odd: 1\n  packages: {a: {}, bb: {version: 1, dependsOn: {q: 1}}}\n"
+            "---\na: [\n---\nb: *x\n---\n{a: 1, a: 2}\n---\n" POLICY
+            "  default: {budget: {percent: 0}}\n  compartments: [{selector: {matchLabels: 1}}]\n"
+            "---\n" RULES "    - versionSelector: {selector: 'a ++'}\n    - retry: {}\n"
+            "    - deploymentWindow: {rrule: x, durationMinutes: 0}\n    - {wrong: 1}\n"
+            "---\n{kind: Odd}\n---\n{apiVersion: v1, kind: Odd}\n");
+    for (uint64_t nth = 1;; nth++) {
+        int64_t live = mem_live();
+        mem_fail_at(nth);
+        loaded l = load_text("f", text);
+        bool failed = mem_failed();
+        mem_fail_at(0);
+        bool error = !l.found || !l.set || !l.objects || problems_errors(l.found) > 0;
+        loaded_free(&l);
+        check_msg(error && mem_live() == live, "allocation %llu", (unsigned long long)nth);
+        if (!failed)
+            return;
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -632,6 +698,8 @@ int main(void)
         cmocka_unit_test(test_tolerations),
         cmocka_unit_test(test_problem_forms),
         cmocka_unit_test(test_two_steps),
+        cmocka_unit_test(test_annotations),
+        cmocka_unit_test(test_allocations_fail_while_reporting),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
