@@ -101,7 +101,7 @@ typedef struct cel_ops {
     /* Maps: the value of a key, which may be a bool, int, uint or string; false when it is not
      * there. NULL for lists. */
     bool (*get)(const cel_object *self, cel_value key, arena *scratch, cel_value *ret);
-    /* The i-th element, or the i-th entry of a map; ret_key is NULL for lists. */
+    /* The i-th element, or the i-th entry of a map; a list leaves ret_key alone. */
     void (*at)(const cel_object *self, size_t i, arena *scratch, cel_value *ret_key,
                cel_value *ret);
 } cel_ops;
@@ -116,11 +116,26 @@ typedef struct cel_entry {
     cel_value value;
 } cel_entry;
 
-cel_value cel_null(void);
-cel_value cel_bool(bool value);
-cel_value cel_int(int64_t value);
-cel_value cel_uint(uint64_t value);
-cel_value cel_double(double value);
+static inline cel_value cel_null(void)
+{
+    return (cel_value){.kind = CEL_NULL};
+}
+static inline cel_value cel_bool(bool value)
+{
+    return (cel_value){.kind = CEL_BOOL, .u = value};
+}
+static inline cel_value cel_int(int64_t value)
+{
+    return (cel_value){.kind = CEL_INT, .i = value};
+}
+static inline cel_value cel_uint(uint64_t value)
+{
+    return (cel_value){.kind = CEL_UINT, .u = value};
+}
+static inline cel_value cel_double(double value)
+{
+    return (cel_value){.kind = CEL_DOUBLE, .d = value};
+}
 /* Views: the bytes must outlive the value. Text is UTF-8. Longer than 4 GiB is an error value. */
 cel_value cel_string(str text);
 cel_value cel_bytes(str bytes);
@@ -140,7 +155,12 @@ struct yyjson_val;
 cel_value cel_from_json(struct yyjson_val *json);
 
 /* Text of a string, of bytes, or the sentence of an error. */
-str cel_text(cel_value v);
+static inline str cel_text(cel_value v)
+{
+    if (v.kind == CEL_ERROR)
+        return str_of(v.text ? v.text : "");
+    return (str){v.text ? v.text : "", v.len};
+}
 moment cel_moment(cel_value v);
 /* Lists and maps, whatever their form. */
 size_t cel_size(cel_value container);

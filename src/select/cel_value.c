@@ -30,31 +30,6 @@ const char *cel_code_name(cel_code code)
 
 /* ---- Making values ------------------------------------------------------------------------ */
 
-cel_value cel_null(void)
-{
-    return (cel_value){.kind = CEL_NULL};
-}
-
-cel_value cel_bool(bool value)
-{
-    return (cel_value){.kind = CEL_BOOL, .u = value};
-}
-
-cel_value cel_int(int64_t value)
-{
-    return (cel_value){.kind = CEL_INT, .i = value};
-}
-
-cel_value cel_uint(uint64_t value)
-{
-    return (cel_value){.kind = CEL_UINT, .u = value};
-}
-
-cel_value cel_double(double value)
-{
-    return (cel_value){.kind = CEL_DOUBLE, .d = value};
-}
-
 static cel_value text_value(cel_kind kind, str text)
 {
     if (text.len > UINT32_MAX)
@@ -113,13 +88,6 @@ cel_value cel_from_json(struct yyjson_val *json)
     case YYJSON_TYPE_OBJ: return (cel_value){.kind = CEL_MAP, .form = FORM_JSON, .ptr = json};
     }
     return cel_null();
-}
-
-str cel_text(cel_value v)
-{
-    if (v.kind == CEL_ERROR)
-        return str_of(v.text ? v.text : "");
-    return (str){v.text ? v.text : "", v.len};
 }
 
 moment cel_moment(cel_value v)
@@ -545,6 +513,16 @@ bool cel_equal(cel_value a, cel_value b, arena *scratch)
     return cel_same(&r, a, b);
 }
 
+/* The everyday case: a short name in a list that is written out. */
+static bool contains_text(run *r, const cel_list *list, str text)
+{
+    for (size_t i = 0; i < list->len; i++)
+        if (list->items[i].kind == CEL_STRING && str_eq(cel_text(list->items[i]), text))
+            return true;
+    cel_charge(r, list->len);
+    return false;
+}
+
 bool cel_contains(run *r, cel_value list, cel_value item)
 {
     const cel_list *native = list.form == FORM_NATIVE ? list.ptr : NULL;
@@ -554,6 +532,8 @@ bool cel_contains(run *r, cel_value list, cel_value item)
                cel_charge_bytes(r, item.kind == CEL_STRING ? item.len : 0) &&
                index_has(native->index, native->items, sizeof(cel_value), item, &at);
     }
+    if (native && item.kind == CEL_STRING && item.len < 32)
+        return contains_text(r, native, cel_text(item));
     cel_iter it = cel_iterate(r, list);
     cel_value key;
     cel_value element;
