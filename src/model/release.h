@@ -169,8 +169,8 @@ typedef uint32_t job_states;
 #define WINDOW_TRIGGERS(X) X(PUBLISHED, "published") X(ELIGIBLE, "eligible")
 #define ROLLBACK_STRATEGIES(X)                                                                     \
     X(HALT_AND_NOTIFY, "halt_and_notify")                                                          \
-    X(INDIVIDUAL, "individual") X(ALL_MEMBERS, "all_"                                              \
-                                               "members")
+    X(INDIVIDUAL, "individual")                                                                    \
+    X(ALL_MEMBERS, "all_members")
 
 typedef enum readiness_mode {
 #define X(mode, text) READINESS_##mode,

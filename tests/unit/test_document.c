@@ -306,7 +306,8 @@ static void test_resynchronise(void **state)
     check_has_at(buf_str(&got), STR("f:4: this is not JSON: "), __FILE__, __LINE__);
     buf_done(&got);
     check_told("{\"kind\":\"List\",\"items\":[{\"a\":1},2,{\"b\":1,\"b\":2},{\"c\":3}]}",
-               "{\"a\":1}\n{\"c\":3}\nf:1: found number 2, allowed a document: an object with fields\n"
+               "{\"a\":1}\n{\"c\":3}\n"
+               "f:1: found number 2, allowed a document: an object with fields\n"
                "f:1: b: found the key twice in one object, allowed once\n");
 }
 

@@ -40,7 +40,8 @@ static void test_headers(void **state)
                    "f:3: Node: metadata.name: found nothing, but it is required\n");
     check_problems(
         "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\n",
-        "warning: f:2: Secret/s: kind: found \"Secret\", which Drover does not read; it is left out\n");
+        "warning: f:2: Secret/s: kind: found \"Secret\", which Drover does not read; it is left "
+        "out\n");
     check_problems(
         "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: s}\n",
         "warning: f:1: Deployment/s: apiVersion: found \"apps/v1\", Drover reads this kind as "
