@@ -64,7 +64,8 @@ static str time_text(arena *a, int64_t ms)
         return STR("an event");
     char text[MOMENT_TEXT_BYTES];
     int64_t seconds = ms / 1000 - (ms % 1000 < 0);
-    size_t length = moment_format((moment){seconds, (int32_t)((ms - seconds * 1000) * 1000000)}, text);
+    size_t length =
+        moment_format((moment){seconds, (int32_t)((ms - seconds * 1000) * 1000000)}, text);
     return arena_str(a, (str){text, length});
 }
 
@@ -75,25 +76,29 @@ static str text_of_limits(arena *a, const reason *r, str holders)
     case REASON_BUDGET:
         return arena_printf(a, "%" PRId64 " of %" PRId64 " places are taken", r->have, r->limit);
     case REASON_BATCH:
-        return arena_printf(a, "the next batch begins when the present one has ended (%.*s)", STR_ARG(holders));
+        return arena_printf(a, "the next batch begins when the present one has ended (%.*s)",
+                            STR_ARG(holders));
     case REASON_STOPPED:
         return arena_printf(a, "stopped after %" PRId64 " failed batches in a row", r->have);
     case REASON_CONCURRENCY:
         if (r->limit == 0)
             return STR("the limit is 0: starts are paused");
-        return arena_printf(a, "%" PRId64 " of %" PRId64 " slots are taken (%.*s)", r->have, r->limit,
-                            STR_ARG(holders));
+        return arena_printf(a, "%" PRId64 " of %" PRId64 " slots are taken (%.*s)", r->have,
+                            r->limit, STR_ARG(holders));
     case REASON_UNAVAILABLE:
-        return arena_printf(a, "%" PRId64 " clusters are unavailable, %" PRId64 " may be", r->have, r->limit);
+        return arena_printf(a, "%" PRId64 " clusters are unavailable, %" PRId64 " may be", r->have,
+                            r->limit);
     case REASON_PARTITION:
         return arena_printf(a, "an earlier partition is not ready (%.*s)", STR_ARG(r->detail));
     case REASON_MAX_NEW:
-        return arena_printf(a, "%" PRId64 " were released in this pass, the most there may be", r->limit);
+        return arena_printf(a, "%" PRId64 " were released in this pass, the most there may be",
+                            r->limit);
     case REASON_PROGRESSION:
-        return arena_printf(a, "%" PRId64 " percent succeeded in %.*s, %" PRId64 " are needed", r->have,
-                            STR_ARG(r->detail), r->limit);
+        return arena_printf(a, "%" PRId64 " percent succeeded in %.*s, %" PRId64 " are needed",
+                            r->have, STR_ARG(r->detail), r->limit);
     case REASON_APPROVAL:
-        return arena_printf(a, "%" PRId64 " of %" PRId64 " approvals were given", r->have, r->limit);
+        return arena_printf(a, "%" PRId64 " of %" PRId64 " approvals were given", r->have,
+                            r->limit);
     default: return (str){NULL, 0};
     }
 }
@@ -103,18 +108,22 @@ static str text_of_times(arena *a, const reason *r)
 {
     str when = time_text(a, r->next_ms);
     switch (r->rule) {
-    case REASON_WINDOW: return arena_printf(a, "the deployment window opens at %.*s", STR_ARG(when));
+    case REASON_WINDOW:
+        return arena_printf(a, "the deployment window opens at %.*s", STR_ARG(when));
     case REASON_COOLDOWN: return arena_printf(a, "cooling down until %.*s", STR_ARG(when));
     case REASON_ROLLOUT:
         if (r->next_ms == REASON_NEVER)
             return STR("the rollout has not started: another rule comes first");
         return arena_printf(a, "its turn is at %.*s", STR_ARG(when));
-    case REASON_SOAK: return arena_printf(a, "the earlier partition must stay ready until %.*s", STR_ARG(when));
+    case REASON_SOAK:
+        return arena_printf(a, "the earlier partition must stay ready until %.*s", STR_ARG(when));
     case REASON_RETRY:
         if (r->next_ms == REASON_NEVER)
-            return arena_printf(a, "failed %" PRId64 " times and is not tried again by itself (%.*s)", r->have,
-                                STR_ARG(r->detail));
-        return arena_printf(a, "failed (%.*s); tried again at %.*s", STR_ARG(r->detail), STR_ARG(when));
+            return arena_printf(a,
+                                "failed %" PRId64 " times and is not tried again by itself (%.*s)",
+                                r->have, STR_ARG(r->detail));
+        return arena_printf(a, "failed (%.*s); tried again at %.*s", STR_ARG(r->detail),
+                            STR_ARG(when));
     default: return (str){NULL, 0};
     }
 }
@@ -134,10 +143,12 @@ static str text_of_states(arena *a, const reason *r, str holders)
     case REASON_TAINT: return arena_printf(a, "the taint %.*s is not tolerated", STR_ARG(d));
     case REASON_IGNORED: return STR("it carries the ignore label");
     case REASON_OFFLINE: return arena_printf(a, "offline: %.*s", STR_ARG(d));
-    case REASON_POLICY_NOT_FOUND: return arena_printf(a, "the policy \"%.*s\" does not exist", STR_ARG(d));
+    case REASON_POLICY_NOT_FOUND:
+        return arena_printf(a, "the policy \"%.*s\" does not exist", STR_ARG(d));
     case REASON_NOT_READY: return STR("it is not ready");
     case REASON_BUSY: return arena_printf(a, "%.*s is at work on it", STR_ARG(d));
-    case REASON_VERSION_SELECTOR: return arena_printf(a, "the version is not selected: %.*s", STR_ARG(d));
+    case REASON_VERSION_SELECTOR:
+        return arena_printf(a, "the version is not selected: %.*s", STR_ARG(d));
     case REASON_NO_VERSION: return STR("there is no version to deploy");
     case REASON_RUNNING: return arena_printf(a, "%.*s runs", STR_ARG(d));
     case REASON_FAILED: return arena_printf(a, "failed: %.*s", STR_ARG(d));
@@ -151,8 +162,10 @@ static str text_of_states(arena *a, const reason *r, str holders)
     case REASON_QUARANTINED: return STR("it is quarantined");
     case REASON_VERIFICATION: return arena_printf(a, "the verification failed: %.*s", STR_ARG(d));
     case REASON_REBOOT: return STR("it reboots");
-    case REASON_WAITING_PODS: return arena_printf(a, "pods that may not be interrupted run there: %.*s", STR_ARG(d));
-    case REASON_MALFORMED: return arena_printf(a, "its recorded state cannot be read: %.*s", STR_ARG(d));
+    case REASON_WAITING_PODS:
+        return arena_printf(a, "pods that may not be interrupted run there: %.*s", STR_ARG(d));
+    case REASON_MALFORMED:
+        return arena_printf(a, "its recorded state cannot be read: %.*s", STR_ARG(d));
     default: return holders;
     }
 }
