@@ -25,8 +25,8 @@ typedef struct due {
     member_id member;
 } due;
 
-/* Both queues are heaps that hold an entry for every member that qualifies and stale ones beside: what
- * is taken out is checked, and a queue that is mostly stale is compacted. */
+/* Both queues are heaps that hold an entry for every member that qualifies and stale ones beside:
+ * what is taken out is checked, and a queue that is mostly stale is compacted. */
 typedef struct compartment {
     compartment_rule rule;
     bool removed;
@@ -61,7 +61,8 @@ int64_t compartment_ceiling(const compartment *p, int64_t members);
 /* How many the next batch would start now, or after a reset; may be less than 1. */
 int64_t compartment_next_size(const compartment *p, bool after_reset);
 bool cohort_may_start(const cohort *c, const compartment *p);
-/* The compartment of that name; one that no policy has. Both SIZE_MAX: there is none, or no memory. */
+/* The compartment of that name; one that no policy has. Both SIZE_MAX: there is none, or no memory.
+ */
 size_t cohort_find(const cohort *c, str name);
 size_t cohort_add(cohort *c, str name);
 /* Gives every member that may move the compartment it belongs to now. */

@@ -19,9 +19,9 @@ typedef uint32_t placement_id; /* given out once, never reused */
     X(HALT, "halt")       /* a group starts nothing more */                                        \
     X(RESET, "reset")     /* a group is at batch 1 again */                                        \
     X(CORDON, "cordon")                                                                            \
-    X(UNCORDON, "uncordon") X(DRAIN, "drain")                                                      \
-        X(RUN, "run")       /* run one stage of a package on a node */                             \
-        X(RECORD, "record") /* a package's entry in the node's state changed */                    \
+    X(UNCORDON, "uncordon")                                                                        \
+    X(DRAIN, "drain") X(RUN, "run") /* run one stage of a package on a node */                     \
+        X(RECORD, "record")         /* a package's entry in the node's state changed */            \
         X(TAINT, "taint") X(UNTAINT, "untaint")                                                    \
             X(DEPLOY, "deploy") /* make this version the live one on a cluster */                  \
         X(JOB, "job")           /* run a job for a release target */                               \

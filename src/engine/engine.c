@@ -90,7 +90,7 @@ str core_text(engine_core *core, str text)
     return STR_EMPTY;
 }
 
-bool engine_take(engine *e, const fact *facts, size_t count, int64_t now_ms, err *error)
+bool engine_take(engine *e, const fact *facts, size_t count, int64_t now_ms)
 {
     engine_core *core = &e->core;
     assert(!core->no_memory);
@@ -102,22 +102,21 @@ bool engine_take(engine *e, const fact *facts, size_t count, int64_t now_ms, err
         for (size_t v = 0; v < VOCABULARY_COUNT; v++)
             if (vocabularies[v]->take(e->self[v], &facts[i]))
                 break;
-    return !core->no_memory || err_memory(error);
+    return !core->no_memory;
 }
 
-bool engine_step(engine *e, const fact *facts, size_t count, int64_t now_ms, decision_list *out,
-                 err *error)
+bool engine_step(engine *e, const fact *facts, size_t count, int64_t now_ms, decision_list *out)
 {
     engine_core *core = &e->core;
     arena_rewind(core->step, (arena_place){0});
     core->out = out;
     e->stepped = true;
-    if (!engine_take(e, facts, count, now_ms, error))
+    if (!engine_take(e, facts, count, now_ms))
         return false;
     for (size_t v = 0; v < VOCABULARY_COUNT; v++)
         vocabularies[v]->step(e->self[v]);
     core->out = NULL;
-    return !core->no_memory || err_memory(error);
+    return !core->no_memory;
 }
 
 int64_t engine_next_ms(const engine *e)

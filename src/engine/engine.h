@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* engine.h - which targets may change now, and why not the others?
  *
- * The one place that decides. Pure: no I/O, no clock, no randomness, no threads, no global state. The
- * same facts in the same order give the same decisions on every machine.
+ * The one place that decides. Pure: no I/O, no clock, no randomness, no threads, no global state.
+ * The same facts in the same order give the same decisions on every machine.
  *
  *     facts -> engine_step -> decisions          a shell makes them durable, then carries them out
  *                 |
  *                 +-> engine_reasons             for every placement that is not done: why
  *
- * One step, five moves: take the facts in and mark the groups they touch; judge what has ended; let each
- * touched group propose its next placements in its order and pace; pass each through the gates; claim
- * all limits it needs, together or not at all. A step looks only at what its facts touch; engine_full
- * looks at everything and must come to the same.
+ * One step, five moves: take the facts in and mark the groups they touch; judge what has ended; let
+ * each touched group propose its next placements in its order and pace; pass each through the
+ * gates; claim all limits it needs, together or not at all. A step looks only at what its facts
+ * touch; engine_full looks at everything and must come to the same.
  *
  * Three vocabularies, one step: nodes.c (Skyhooks on nodes), clusters.c (Bundles on clusters) and
  * releases.c (deployments on resources) say what a target, a change and a group are; cohort.c
@@ -31,29 +31,31 @@ typedef struct engine_settings {
     int64_t stage_retries;      /* automatic retries a stage and version; 0: 10, negative: none */
     int64_t reboot_grace_ms; /* Ready with the old boot for so long is a failed reboot; 0: 120 s */
     bool reapply_on_reboot;
-    str runtime_required_taint; /* key=value:effect; empty: skyhook.nvidia.com=runtime-required:NoSchedule */
+    str runtime_required_taint; /* key=value:effect; empty:
+                                   skyhook.nvidia.com=runtime-required:NoSchedule */
     int64_t start_ms; /* publication time of documents that have none; 0: the first step's time */
 } engine_settings;
 
 engine *engine_new(const engine_settings *settings, err *error);
 engine *engine_free(engine *e);
 
-/* Takes the facts in, in order, at the time now_ms (which never goes back; an earlier time counts as the
- * latest one seen) and appends decisions to out. Call again with no facts until a step appends no START,
- * DEPLOY or JOB. A fact about something the engine does not know is ignored. False only without memory: the engine must then be thrown away and rebuilt. */
-bool engine_step(engine *e, const fact *facts, size_t count, int64_t now_ms, decision_list *out,
-                 err *error);
+/* Takes the facts in, in order, at the time now_ms (which never goes back; an earlier time counts
+ * as the latest one seen) and appends decisions to out. Call again with no facts until a step
+ * appends no START, DEPLOY or JOB. A fact about something the engine does not know is ignored.
+ * False only without memory: the engine must then be thrown away and rebuilt. */
+bool engine_step(engine *e, const fact *facts, size_t count, int64_t now_ms, decision_list *out);
 
-/* Takes facts in without deciding anything: how a shell feeds what it knows before engine_restore. */
-bool engine_take(engine *e, const fact *facts, size_t count, int64_t now_ms, err *error);
+/* Takes facts in without deciding anything: how a shell feeds what it knows before engine_restore.
+ */
+bool engine_take(engine *e, const fact *facts, size_t count, int64_t now_ms);
 
 /* When the next step is due by time alone; REASON_NEVER if never. */
 int64_t engine_next_ms(const engine *e);
 
 #define PLACEMENT_STATES(X)                                                                        \
     X(WAITING, "waiting")                                                                          \
-    X(IN_FLIGHT, "inFlight") X(FAILED, "failed") X(BLOCKED, "blocked") X(EXCLUDED, "excluded")     \
-        X(DONE, "done")
+    X(IN_FLIGHT, "inFlight")                                                                       \
+    X(FAILED, "failed") X(BLOCKED, "blocked") X(EXCLUDED, "excluded") X(DONE, "done")
 typedef enum placement_state {
 #define X(state, text) PLACEMENT_##state,
     PLACEMENT_STATES(X)
@@ -108,17 +110,18 @@ typedef struct group_view {
 typedef bool (*group_visitor)(void *context, const group_view *view);
 void engine_groups(const engine *e, group_visitor visit, void *context);
 
-/* Everything that must survive a restart and is not in documents and targets: claims, batches, version
- * groups, outcomes, approvals, freezes. Canonical text: equal state, equal bytes. */
+/* Everything that must survive a restart and is not in documents and targets: claims, batches,
+ * version groups, outcomes, approvals, freezes. Canonical text: equal state, equal bytes. */
 bool engine_save(const engine *e, buf *out);
-/* Into an engine that has taken in (engine_take) the same documents and targets and has made no step
- * of its own. */
+/* Into an engine that has taken in (engine_take) the same documents and targets and has made no
+ * step of its own. */
 bool engine_restore(engine *e, str saved, err *error);
 
-/* Evaluates everything from scratch and compares with what the steps arrived at. False, with the first
- * difference, if they are not equal. For tests. */
+/* Evaluates everything from scratch and compares with what the steps arrived at. False, with the
+ * first difference, if they are not equal. For tests. */
 bool engine_full(engine *e, err *error);
-/* Checks the invariants of docs/ARCHITECTURE.md that concern decisions; false names the broken one. */
+/* Checks the invariants of docs/ARCHITECTURE.md that concern decisions; false names the broken one.
+ */
 bool engine_check(const engine *e, err *error);
 /* Placements looked at since the engine was made: what "incremental" is measured by. */
 uint64_t engine_looked_at(const engine *e);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fact.h - what the engine is told.
  *
- * A fact is something that is so or that happened, as the outside reports it: a document, a target, an
- * outcome, a person's act. Facts may come late, twice or in another order than they happened; each is
- * taken for what it says and for which version it says it. Views in a fact need to live only until
- * engine_step returns, except documents: see FACT_DOCUMENT. */
+ * A fact is something that is so or that happened, as the outside reports it: a document, a target,
+ * an outcome, a person's act. Facts may come late, twice or in another order than they happened;
+ * each is taken for what it says and for which version it says it. Views in a fact need to live
+ * only until engine_step returns, except documents: see FACT_DOCUMENT. */
 #ifndef DROVER_ENGINE_FACT_H
 #define DROVER_ENGINE_FACT_H
 
@@ -73,7 +73,8 @@ typedef enum outcome {
 #undef X
 } outcome;
 
-/* FACT_STAGE: answers one DECISION_RUN. An answer to another attempt than the present one is ignored. */
+/* FACT_STAGE: answers one DECISION_RUN. An answer to another attempt than the present one is
+ * ignored. */
 typedef struct fact_stage {
     str change;
     str target;
@@ -120,8 +121,9 @@ typedef struct fact_job {
 
 #define ACTS(X)                                                                                    \
     X(PAUSE, "pause")                                                                              \
-    X(RESUME, "resume") X(APPROVE, "approve") X(REJECT, "reject") X(RETRY, "retry")                \
-        X(SKIP, "skip") X(BYPASS, "bypass") X(ROLLBACK, "rollback") X(RESET, "reset")              \
+    X(RESUME, "resume")                                                                            \
+    X(APPROVE, "approve") X(REJECT, "reject") X(RETRY, "retry") X(SKIP, "skip")                    \
+        X(BYPASS, "bypass") X(ROLLBACK, "rollback") X(RESET, "reset")                              \
             X(RESET_BATCHES, "resetBatches") X(FREEZE, "freeze") X(THAW, "thaw") X(HALT, "halt")   \
                 X(CLAIM_SLOT, "claimSlot") X(FREE_SLOT, "freeSlot")
 typedef enum act_kind {
@@ -150,10 +152,9 @@ typedef struct fact_act {
 typedef struct fact {
     fact_kind kind;
     union {
-        const object
-            *document; /* DOCUMENT: kept by pointer until it is replaced or gone. DOCUMENT_GONE:
-                                   any object of the same kind, namespace and name */
-        fact_target target; /* TARGET; TARGET_GONE reads kind and name */
+        const object *document; /* DOCUMENT: kept by pointer until it is replaced or gone.
+                                   DOCUMENT_GONE: any object of the same kind, namespace and name */
+        fact_target target;     /* TARGET; TARGET_GONE reads kind and name */
         fact_stage stage;
         fact_drain drain;
         fact_report report;

@@ -69,8 +69,8 @@ static str time_text(arena *a, int64_t ms)
     return arena_str(a, (str){text, length});
 }
 
-/* One sentence a rule. {have}, {limit}, {detail}, {holders} and {when} stand for the reason's values;
- * "never" is said instead when no time will release it. */
+/* One sentence a rule. {have}, {limit}, {detail}, {holders} and {when} stand for the reason's
+ * values; "never" is said instead when no time will release it. */
 static const struct sentence {
     const char *text;
     const char *never;

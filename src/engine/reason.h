@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* reason.h - why a placement is not moving, as values.
  *
- * A reason says which rule says no, over which scope, who holds what it waits for, what would release
- * it and when it is asked again. Doing what all reasons of a placement ask for starts it in that step;
- * leaving one out does not. Text is made from these values by reason_text, nowhere else. */
+ * A reason says which rule says no, over which scope, who holds what it waits for, what would
+ * release it and when it is asked again. Doing what all reasons of a placement ask for starts it in
+ * that step; leaving one out does not. Text is made from these values by reason_text, nowhere else.
+ */
 #ifndef DROVER_ENGINE_REASON_H
 #define DROVER_ENGINE_REASON_H
 
@@ -11,25 +12,23 @@
 
 #define REASON_RULES(X)                                                                            \
     X(BUDGET, "budget")                                                                            \
-    X(BATCH, "batch") X(STOPPED, "stopped") X(PAUSED, "paused") X(DISABLED, "disabled")            \
-        X(PRIORITY, "priority") X(DEPENDENCY, "dependency") X(BRACKET, "bracket")                  \
-            X(CONCURRENCY, "concurrency") X(WINDOW, "window") X(APPROVAL, "approval") X(           \
-                PROGRESSION, "progression") X(COOLDOWN, "cooldown") X(ROLLOUT, "rollout")          \
-                X(FREEZE, "freeze") X(DRAIN, "drain") X(TAINT, "taint") X(IGNORED, "ignored") X(   \
-                    PARTITION, "partition") X(OFFLINE, "offline") X(RETRY, "retry")                \
-                    X(POLICY_NOT_FOUND, "policyNotFound") X(NOT_READY, "notReady") X(BUSY, "busy") \
-                        X(VERSION_SELECTOR, "versionSelector") X(NO_VERSION, "noVersion")          \
-                            X(RUNNING, "running") X(FAILED, "failed") X(SKIPPED, "skipped")        \
-                                X(ROLLED_BACK, "rolledBack") X(HALTED, "halted")                   \
-                                    X(NO_NAMESPACE, "noNamespace") X(NO_PARTITION, "noPartition")  \
-                                        X(SOAK, "soak") X(MAX_NEW, "maxNew")                       \
-                                            X(UNAVAILABLE, "unavailable") X(NODE_LOST, "nodeLost") \
-                                                X(EXPRESSION, "expression")                        \
-                                                    X(QUARANTINED, "quarantined")                  \
-                                                        X(VERIFICATION, "verification")            \
-                                                            X(REBOOT, "reboot")                    \
-                                                                X(WAITING_PODS, "waitingPods")     \
-                                                                    X(MALFORMED, "malformed")
+    X(BATCH, "batch")                                                                              \
+    X(STOPPED, "stopped") X(PAUSED, "paused") X(DISABLED, "disabled") X(PRIORITY, "priority")      \
+        X(DEPENDENCY, "dependency") X(BRACKET, "bracket") X(CONCURRENCY, "concurrency") X(         \
+            WINDOW, "window") X(APPROVAL, "approval") X(PROGRESSION, "progression")                \
+            X(COOLDOWN, "cooldown") X(ROLLOUT, "rollout") X(FREEZE, "freeze") X(DRAIN, "drain") X( \
+                TAINT, "taint") X(IGNORED, "ignored") X(PARTITION, "partition")                    \
+                X(OFFLINE, "offline") X(RETRY, "retry") X(POLICY_NOT_FOUND, "policyNotFound") X(   \
+                    NOT_READY, "notReady") X(BUSY, "busy") X(VERSION_SELECTOR, "versionSelector")  \
+                    X(NO_VERSION, "noVersion") X(RUNNING, "running") X(FAILED, "failed")           \
+                        X(SKIPPED, "skipped") X(ROLLED_BACK, "rolledBack") X(HALTED, "halted")     \
+                            X(NO_NAMESPACE, "noNamespace") X(NO_PARTITION, "noPartition")          \
+                                X(SOAK, "soak") X(MAX_NEW, "maxNew") X(UNAVAILABLE, "unavailable") \
+                                    X(NODE_LOST, "nodeLost") X(EXPRESSION, "expression")           \
+                                        X(QUARANTINED, "quarantined")                              \
+                                            X(VERIFICATION, "verification") X(REBOOT, "reboot")    \
+                                                X(WAITING_PODS, "waitingPods")                     \
+                                                    X(MALFORMED, "malformed")
 
 typedef enum reason_rule {
 #define X(rule, text) REASON_##rule,
@@ -39,9 +38,10 @@ typedef enum reason_rule {
 
 #define RELEASE_ACTS(X)                                                                            \
     X(COMPLETE, "complete")                                                                        \
-    X(TIME, "time") X(RESUME, "resume") X(APPROVE, "approve") X(RETRY, "retry") X(RESET, "reset")  \
-        X(EDIT, "edit") X(LABEL, "label") X(UNTAINT, "untaint") X(UNCORDON, "uncordon")            \
-            X(THAW, "thaw") X(PUBLISH, "publish") X(ONLINE, "online")
+    X(TIME, "time")                                                                                \
+    X(RESUME, "resume") X(APPROVE, "approve") X(RETRY, "retry") X(RESET, "reset") X(EDIT, "edit")  \
+        X(LABEL, "label") X(UNTAINT, "untaint") X(UNCORDON, "uncordon") X(THAW, "thaw")            \
+            X(PUBLISH, "publish") X(ONLINE, "online")
 typedef enum release_act {
 #define X(act, text) RELEASE_##act,
     RELEASE_ACTS(X)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* vocabulary.h - what engine.c asks of nodes.c, clusters.c and releases.c. Internal to src/engine. */
+/* vocabulary.h - what engine.c asks of nodes.c, clusters.c and releases.c. Internal to src/engine.
+ */
 #ifndef DROVER_ENGINE_VOCABULARY_H
 #define DROVER_ENGINE_VOCABULARY_H
 
@@ -22,7 +23,8 @@ typedef struct vocabulary {
     const char *name;
     void *(*create)(engine_core *core);
     void (*destroy)(void *self);
-    /* Move 1, without deciding (out may be NULL). True if the fact belongs to this vocabulary alone. */
+    /* Move 1, without deciding (out may be NULL). True if the fact belongs to this vocabulary
+     * alone. */
     bool (*take)(void *self, const fact *f);
     /* Moves 2 to 5. */
     void (*step)(void *self);
@@ -31,7 +33,8 @@ typedef struct vocabulary {
     bool (*placement)(const void *self, placement_id id, placement_view *ret);
     bool (*reasons)(const void *self, placement_id id, arena *a, reasons *out);
     void (*groups)(const void *self, group_visitor visit, void *context);
-    /* One line "VOCABULARY KEY JSON" a record, sorted; restore gets the lines of this vocabulary one by one. */
+    /* One line "VOCABULARY KEY JSON" a record, sorted; restore gets the lines of this vocabulary
+     * one by one. */
     void (*save)(const void *self, buf *out);
     bool (*restore)(void *self, str key, str json, err *error);
     bool (*full)(void *self, err *error);
