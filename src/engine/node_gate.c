@@ -53,17 +53,22 @@ static bool of_life_cycle(const fact_taint *t)
            str_starts(t->key, STR("node.cloudprovider.kubernetes.io/"));
 }
 
-const fact_taint *node_untolerated(const nodes *self, const node_placement *p, bool in_flight)
+const fact_taint *node_untolerated_of(const nodes *self, const change *c, const node_target *t,
+                                      bool in_flight)
 {
-    const node_target *t = &self->targets.at[p->target];
     for (size_t i = 0; i < t->taint_count; i++) {
         const fact_taint *one = &t->taints[i];
         if (in_flight && of_life_cycle(one))
             continue;
-        if (!tolerated(self, p->change->spec, one))
+        if (!tolerated(self, c->spec, one))
             return one;
     }
     return NULL;
+}
+
+const fact_taint *node_untolerated(const nodes *self, const node_placement *p, bool in_flight)
+{
+    return node_untolerated_of(self, p->change, &self->targets.at[p->target], in_flight);
 }
 
 bool node_blocked_in_flight(const nodes *self, const node_placement *p)
