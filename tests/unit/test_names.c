@@ -31,7 +31,7 @@ static void test_text_is_a_terminated_copy(void **state)
     (void)state;
     names *table = names_new();
     char text[] = "node-1-and-more";
-    name n = names_add(table, (str){text, 6});
+    name_id n = names_add(table, (str){text, 6});
     memset(text, 'x', sizeof text - 1);
     check_text(names_text(table, n), "node-1");
     assert_int_equal(names_text(table, n).ptr[6], 0);
