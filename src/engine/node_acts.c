@@ -77,7 +77,7 @@ static void each_placement(nodes *self, change *c, str target,
             work(self, &self->placements.at[i]);
 }
 
-static void retry(nodes *self, node_placement *p)
+static void try_again(nodes *self, node_placement *p)
 {
     if (!p->failed || p->phase != PHASE_IDLE)
         return;
@@ -90,7 +90,7 @@ static void act_on(nodes *self, change *c, const fact_act *act)
     switch (act->act) {
     case ACT_PAUSE: change_set_paused(self, c, true); break;
     case ACT_RESUME: change_set_paused(self, c, false); break;
-    case ACT_RETRY: each_placement(self, c, act->target, retry); break;
+    case ACT_RETRY: each_placement(self, c, act->target, try_again); break;
     case ACT_RESET:
         if (!act->keep_batches && act->target.len == 0)
             reset_batches(self, c);

@@ -22,7 +22,7 @@ static str compartment_name(nodes *self, const node_placement *p)
     return core_text(self->core, v.rule->name);
 }
 
-void flight_start(nodes *self, node_placement *p, bool retry, const cohort_event *e, int64_t order)
+void flight_start(nodes *self, node_placement *p, bool again, const cohort_event *e, int64_t order)
 {
     change *c = p->change;
     node_target *t = &self->targets.at[p->target];
@@ -42,7 +42,7 @@ void flight_start(nodes *self, node_placement *p, bool retry, const cohort_event
     d->group = core_text(self->core, e->compartment);
     d->number = p->order;
     d->first = p->entries.len == 0;
-    d->retry = retry;
+    d->retry = again;
     placement_count(self, p);
     target_touch(self, p->target);
 }
@@ -77,14 +77,14 @@ static int64_t retry_time(const nodes *self, const node_placement *p)
     return self->core->now_ms + (delay < BACKOFF_MOST_MS ? delay : BACKOFF_MOST_MS);
 }
 
-static str outcome_text(member_state outcome)
+static str outcome_text(member_state end)
 {
-    return outcome == MEMBER_DONE ? STR("complete")
-           : outcome == MEMBER_FAILED ? STR("erroring")
+    return end == MEMBER_DONE ? STR("complete")
+           : end == MEMBER_FAILED ? STR("erroring")
                                       : STR("blocked");
 }
 
-void flight_release(nodes *self, node_placement *p, member_state outcome)
+void flight_release(nodes *self, node_placement *p, member_state end)
 {
     change *c = p->change;
     assert(p->phase != PHASE_IDLE && p->running == 0);
@@ -94,8 +94,8 @@ void flight_release(nodes *self, node_placement *p, member_state outcome)
     p->drain_told = false;
     c->in_flight--;
     c->cohort_dirty = true;
-    p->failed = outcome == MEMBER_FAILED;
-    if (outcome == MEMBER_DONE) {
+    p->failed = end == MEMBER_FAILED;
+    if (end == MEMBER_DONE) {
         p->failures = 0;
         p->why = 0;
         cordon_lift(self, p);
@@ -106,12 +106,12 @@ void flight_release(nodes *self, node_placement *p, member_state outcome)
         p->cordoned = p->cordon_seen = p->cordon_lost = p->drained = false;
     }
     cohort_set_held(c->cohort, p->member, p->failed && p->cordoned);
-    if (!cohort_outcome(c->cohort, p->member, outcome) ||
+    if (!cohort_outcome(c->cohort, p->member, end) ||
         !cohort_set_retry(c->cohort, p->member, p->retry_ms))
         nodes_memory(self);
     decision *d = node_decide(self, DECISION_RELEASE, p);
     d->group = group;
-    d->state = outcome_text(outcome);
+    d->state = outcome_text(end);
     d->failed = p->failed;
     if (p->failed)
         d->detail = names_text(self->core->names, p->why);
@@ -130,13 +130,10 @@ void flight_gone(nodes *self, node_placement *p)
     d->state = STR("gone");
     for (uint16_t i = 0; i < p->entries.len; i++) {
         package_entry *e = &p->entries.at[i];
-        bool interrupts = e->stage == STAGE_INTERRUPT || e->stage == STAGE_UNINSTALL_INTERRUPT;
-        if (e->flags & ENTRY_RUNNING && interrupts)
-            t->interrupts_running--;
+        if (e->flags & ENTRY_RUNNING)
+            running_count(t, p, e, false);
         e->flags &= (uint8_t)~(ENTRY_RUNNING | ENTRY_REBOOTS);
     }
-    t->running = (uint16_t)(t->running - p->running);
-    p->running = 0;
     p->phase = PHASE_IDLE;
     p->change->in_flight--;
     target_touch(self, p->target);
@@ -152,17 +149,14 @@ void flight_fail(nodes *self, node_placement *p, str why)
         bool waits = p->phase == PHASE_REBOOTING && (e->flags & ENTRY_REBOOTS);
         if (!(e->flags & ENTRY_RUNNING) && !waits)
             continue;
-        if (e->flags & ENTRY_RUNNING) {
-            p->running--;
-            t->running--;
-            t->interrupts_running -=
-                e->stage == STAGE_INTERRUPT || e->stage == STAGE_UNINSTALL_INTERRUPT;
-        }
+        if (e->flags & ENTRY_RUNNING)
+            running_count(t, p, e, false);
         stage_failed(self, p, e, why);
         stage = true;
     }
     if (!stage) {
-        p->failures += p->failures < UINT16_MAX;
+        if (p->failures < UINT16_MAX)
+            p->failures++;
         p->why = names_add(self->core->names, why);
     }
     p->failed = true;
@@ -194,11 +188,8 @@ void flight_stage(nodes *self, const fact_stage *f)
     package_entry *e = entry_answered(self, f, &p);
     if (!e)
         return;
-    node_target *t = &self->targets.at[p->target];
     e->flags &= (uint8_t)~ENTRY_RUNNING;
-    p->running--;
-    t->running--;
-    t->interrupts_running -= e->stage == STAGE_INTERRUPT || e->stage == STAGE_UNINSTALL_INTERRUPT;
+    running_count(&self->targets.at[p->target], p, e, false);
     if (f->never_retry)
         e->flags |= ENTRY_NEVER_RETRY;
     if (f->outcome == OUTCOME_SUCCEEDED)

@@ -24,9 +24,9 @@ static const str *one_name(teller *t, str name)
 }
 
 /* Adds a reason that is released by doing something to one thing. */
-static reason *add(teller *t, reason_rule rule, release_act act, str of)
+static reason *add(teller *t, reason_rule kind, release_act act, str of)
 {
-    reason r = {.rule = rule, .act = act, .next_ms = REASON_NEVER, .detail = of};
+    reason r = {.rule = kind, .act = act, .next_ms = REASON_NEVER, .detail = of};
     r.scope = STR_EMPTY;
     r.of = one_name(t, of);
     r.of_count = 1;
@@ -238,10 +238,10 @@ static void tell_idle(teller *t)
 static void tell_drain(teller *t)
 {
     const node_placement *p = t->p;
-    names *names = t->self->core->names;
-    str pod = p->pod ? names_text(names, p->pod) : STR("the evicted pods");
+    names *table = t->self->core->names;
+    str what = p->pod ? names_text(table, p->pod) : STR("the evicted pods");
     bool waits = p->pod && !p->pdb && p->change->spec->spec.pod_non_interrupt_labels.len > 0;
-    reason *r = add(t, waits ? REASON_WAITING_PODS : REASON_DRAIN, RELEASE_COMPLETE, pod);
+    reason *r = add(t, waits ? REASON_WAITING_PODS : REASON_DRAIN, RELEASE_COMPLETE, what);
     r->scope = scoped_to(t, "node", target_name(t->self, p->target));
     r->next_ms = flight_deadline(t->self, p);
     if (p->pod) {
@@ -250,24 +250,24 @@ static void tell_drain(teller *t)
     }
     if (!p->pdb)
         return;
-    str text = arena_printf(t->a, "%.*s, which the budget %.*s protects", STR_ARG(pod),
-                            STR_ARG(names_text(names, p->pdb)));
+    str text = arena_printf(t->a, "%.*s, which the budget %.*s protects", STR_ARG(what),
+                            STR_ARG(names_text(table, p->pdb)));
     t->failed |= !text.ptr;
-    r->detail = text.ptr ? text : pod;
+    r->detail = text.ptr ? text : what;
 }
 
 static void tell_running(teller *t)
 {
-    names *names = t->self->core->names;
+    names *table = t->self->core->names;
     for (uint16_t i = 0; i < t->p->entries.len; i++) {
         const package_entry *e = &t->p->entries.at[i];
         if (!(e->flags & ENTRY_RUNNING))
             continue;
         str text = arena_printf(t->a, "%.*s of %.*s %.*s", STR_ARG(stage_text(e->stage)),
-                                STR_ARG(names_text(names, e->name)),
-                                STR_ARG(names_text(names, e->version)));
+                                STR_ARG(names_text(table, e->name)),
+                                STR_ARG(names_text(table, e->version)));
         t->failed |= !text.ptr;
-        reason *r = add(t, REASON_RUNNING, RELEASE_COMPLETE, names_text(names, e->name));
+        reason *r = add(t, REASON_RUNNING, RELEASE_COMPLETE, names_text(table, e->name));
         r->scope = scoped_to(t, "node", target_name(t->self, t->p->target));
         r->detail = text.ptr ? text : STR_EMPTY;
     }

@@ -20,27 +20,22 @@ void stage_record(nodes *self, const node_placement *p, const package_entry *e)
         d->detail = names_text(self->core->names, p->why);
 }
 
-static bool is_interrupt(package_stage stage)
-{
-    return stage == STAGE_INTERRUPT || stage == STAGE_UNINSTALL_INTERRUPT;
-}
-
 /* ---- starting ---- */
 
 static void stage_start(nodes *self, node_placement *p, uint16_t index, package_stage stage,
                         const merged_interrupt *m)
 {
     const package_rules *r = &p->change->rules;
-    const package_rule *rule = &r->at[index];
+    const package_rule *wanted = &r->at[index];
     node_target *t = &self->targets.at[p->target];
-    package_entry *e = entry_add(&p->entries, rule->name, rule->version);
+    package_entry *e = entry_add(&p->entries, wanted->name, wanted->version);
     if (!e) {
         nodes_memory(self);
         return;
     }
     if (stage == STAGE_CONFIG) {
-        e->pending = package_pending(r, rule, e);
-        e->config = rule->config;
+        e->pending = package_pending(r, wanted, e);
+        e->config = wanted->config;
     } else if (stage == STAGE_APPLY || stage == STAGE_UPGRADE) {
         e->pending = 0;
     }
@@ -51,13 +46,11 @@ static void stage_start(nodes *self, node_placement *p, uint16_t index, package_
     e->attempt = ++p->attempt;
     e->flags = ENTRY_RUNNING | (m && m->type == INTERRUPT_REBOOT ? ENTRY_REBOOTS : 0);
     p->boot = t->boot;
-    p->running++;
-    t->running++;
-    t->interrupts_running += m != NULL;
+    running_count(t, p, e, true);
     stage_record(self, p, e);
     decision *d = node_decide(self, DECISION_RUN, p);
-    d->package = rule->spec->name;
-    d->version = rule->spec->version;
+    d->package = wanted->spec->name;
+    d->version = wanted->spec->version;
     d->stage = stage_text(stage);
     d->number = e->attempt;
     d->detail = m ? interrupt_json(m, self->core->step) : STR_EMPTY;
@@ -75,7 +68,7 @@ static bool start_ordinary(nodes *self, node_placement *p, const uint16_t *packa
     bool runs = false;
     for (uint16_t k = 0; k < count; k++) {
         package_stage stage = package_next(r, &p->entries, packages[k]);
-        if (is_interrupt(stage))
+        if (stage_interrupts(stage))
             continue;
         runs = true;
         const package_entry *e = entry_of(&p->entries, &r->at[packages[k]]);
@@ -109,7 +102,7 @@ static void start_interrupts(nodes *self, node_placement *p, const uint16_t *pac
     }
     for (uint16_t k = 0; k < count; k++) {
         package_stage stage = package_next(r, &p->entries, packages[k]);
-        if (!is_interrupt(stage))
+        if (!stage_interrupts(stage))
             continue;
         if (packages[k] != m.owner)
             skip(self, p, packages[k], stage);
@@ -174,7 +167,7 @@ static void finish_skipped(nodes *self, node_placement *p)
 {
     for (uint16_t i = p->entries.len; i-- > 0;) {
         package_entry *e = &p->entries.at[i];
-        if (e->state != PACKAGE_SKIPPED || !is_interrupt(e->stage))
+        if (e->state != PACKAGE_SKIPPED || !stage_interrupts(e->stage))
             continue;
         e->state = PACKAGE_COMPLETE;
         if (e->stage == STAGE_UNINSTALL_INTERRUPT)
@@ -190,16 +183,16 @@ void stage_succeeded(nodes *self, node_placement *p, package_entry *e)
     e->restarts = e->losses = 0;
     e->flags = 0;
     package_entry was = *e;
-    const package_rule *rule = rule_of(p, e);
+    const package_rule *wanted = rule_of(p, e);
     uint16_t index = (uint16_t)(e - p->entries.at);
-    bool interrupts = rule && rule->uninstall && package_has_interrupt(&p->change->rules, rule, NULL);
+    bool interrupts = wanted && wanted->uninstall && package_has_interrupt(&p->change->rules, wanted, NULL);
     if (was.stage == STAGE_UNINSTALL_INTERRUPT || (was.stage == STAGE_UNINSTALL && !interrupts))
         remove_at(self, p, index);
     else
         stage_record(self, p, e);
     if (was.stage == STAGE_UPGRADE)
         drop_other_versions(self, p, was);
-    if (is_interrupt(was.stage))
+    if (stage_interrupts(was.stage))
         finish_skipped(self, p);
 }
 
@@ -207,7 +200,8 @@ void stage_failed(nodes *self, node_placement *p, package_entry *e, str why)
 {
     e->state = PACKAGE_ERRORING;
     e->flags &= ENTRY_NEVER_RETRY;
-    e->restarts += e->restarts < UINT16_MAX;
+    if (e->restarts < UINT16_MAX)
+        e->restarts++;
     p->failed = true;
     p->why = names_add(self->core->names, why.len > 0 ? why : STR("Failed"));
     if (p->why == 0)

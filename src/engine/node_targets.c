@@ -155,8 +155,8 @@ static void read_state(nodes *self, node_placement *p)
         for (size_t i = 0; !p->malformed && i < state.packages.len; i++) {
             const package_status *s = &state.packages.at[i];
             name_id id = names_add(self->core->names, s->name);
-            name_id version = names_add(self->core->names, s->version);
-            package_entry *e = id && version ? entry_add(&p->entries, id, version) : NULL;
+            name_id of = names_add(self->core->names, s->version);
+            package_entry *e = id && of ? entry_add(&p->entries, id, of) : NULL;
             if (!e) {
                 nodes_memory(self);
                 return;
@@ -184,7 +184,7 @@ static void adopt_entries(node_placement *p)
     }
 }
 
-static node_placement *placement_new(nodes *self, uint32_t target, change *c)
+node_placement *placement_keep(nodes *self, uint32_t target, change *c)
 {
     bool reused = self->free_placements.len > 0;
     uint32_t index = reused ? self->free_placements.at[--self->free_placements.len]
@@ -232,7 +232,7 @@ void placement_drop(nodes *self, uint32_t index)
         nodes_memory(self);
 }
 
-static void placement_join(nodes *self, node_placement *p)
+void placement_join(nodes *self, node_placement *p)
 {
     change *c = p->change;
     const node_target *t = &self->targets.at[p->target];
@@ -285,7 +285,7 @@ void target_select(nodes *self, uint32_t target, change *c)
     bool selects = selector_match(c->spec->spec.node_selectors.compiled, target_labels(t));
     node_placement *p = placement_on(self, target, c);
     if (!p && selects)
-        p = placement_new(self, target, c);
+        p = placement_keep(self, target, c);
     if (!p) {
         if (selects)
             nodes_memory(self);

@@ -22,7 +22,7 @@ static placement_state state_of(const nodes *self, const node_placement *p)
 /* "a:1.0,b:2" of what is installed: interned, since many nodes have the same. */
 static str current_text(const nodes *self, const node_placement *p)
 {
-    names *names = self->core->names;
+    names *table = self->core->names;
     if (p->entries.len == 0)
         return STR_EMPTY;
     buf text = BUF(CURRENT_TEXT_BYTES);
@@ -32,20 +32,20 @@ static str current_text(const nodes *self, const node_placement *p)
                          e->stage == STAGE_INTERRUPT;
         if (installed)
             buf_addf(&text, "%s%.*s:%.*s", text.len > 0 ? "," : "",
-                     STR_ARG(names_text(names, e->name)), STR_ARG(names_text(names, e->version)));
+                     STR_ARG(names_text(table, e->name)), STR_ARG(names_text(table, e->version)));
     }
-    name_id id = text.len > 0 && !text.failed ? names_add(names, buf_str(&text)) : 0;
+    name_id id = text.len > 0 && !text.failed ? names_add(table, buf_str(&text)) : 0;
     buf_done(&text);
-    return names_text(names, id);
+    return names_text(table, id);
 }
 
 static void view_of(const nodes *self, const node_placement *p, placement_view *ret)
 {
     const change *c = p->change;
-    size_t compartment = cohort_compartment_of(c->cohort, p->member);
+    size_t index = cohort_compartment_of(c->cohort, p->member);
     compartment_view v = {0};
-    if (compartment != SIZE_MAX)
-        cohort_view(c->cohort, compartment, &v);
+    if (index != SIZE_MAX)
+        cohort_view(c->cohort, index, &v);
     *ret = (placement_view){
         .id = p->id,
         .kind = TARGET_NODE,

@@ -171,9 +171,9 @@ static int64_t nodes_next_ms(const void *context)
     /* Every step leaves a timer that stands on top. */
     int64_t next = self->timers.len > 0 ? self->timers.at[0].ms : REASON_NEVER;
     for (size_t i = 0; i < self->changes.len; i++) {
-        int64_t retry = cohort_next_ms(self->changes.at[i]->cohort);
-        if (retry != REASON_NEVER && (next == REASON_NEVER || retry < next))
-            next = retry;
+        int64_t due = cohort_next_ms(self->changes.at[i]->cohort);
+        if (due != REASON_NEVER && (next == REASON_NEVER || due < next))
+            next = due;
     }
     return next;
 }
@@ -252,8 +252,8 @@ void placement_evaluate(nodes *self, node_placement *p)
     bool good = known == state || cohort_set_state(c->cohort, p->member, state);
     c->cohort_dirty |= known != state;
     if (state == MEMBER_FAILED) {
-        int64_t retry = gates ? REASON_NEVER : p->retry_ms;
-        good = good && cohort_set_retry(c->cohort, p->member, retry);
+        int64_t due = gates ? REASON_NEVER : p->retry_ms;
+        good = good && cohort_set_retry(c->cohort, p->member, due);
         c->cohort_dirty = true;
     }
     if (!good)

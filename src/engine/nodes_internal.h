@@ -181,6 +181,19 @@ static inline uint32_t placement_index(const nodes *self, const node_placement *
 {
     return (uint32_t)(p - self->placements.at);
 }
+static inline bool stage_interrupts(unsigned stage)
+{
+    return stage == STAGE_INTERRUPT || stage == STAGE_UNINSTALL_INTERRUPT;
+}
+/* A stage of the placement began or ended. */
+static inline void running_count(node_target *t, node_placement *p, const package_entry *e, bool began)
+{
+    uint16_t one = began ? 1 : UINT16_MAX;
+    p->running = (uint16_t)(p->running + one);
+    t->running = (uint16_t)(t->running + one);
+    if (stage_interrupts(e->stage))
+        t->interrupts_running = (uint16_t)(t->interrupts_running + one);
+}
 static inline bool change_halted(const change *c)
 {
     return c->paused || c->disabled;
@@ -203,6 +216,10 @@ void target_select(nodes *self, uint32_t target, change *c);
 void placement_drop(nodes *self, uint32_t placement);
 /* Leaves the cohort; what it knows of the node stays, should it be selected again. */
 void placement_leave(nodes *self, node_placement *p);
+/* Makes a placement that is not selected; NULL without memory. */
+node_placement *placement_keep(nodes *self, uint32_t target, change *c);
+/* Joins the cohort. */
+void placement_join(nodes *self, node_placement *p);
 label_set target_labels(const node_target *t);
 str target_annotation(const node_target *t, str prefix, str name);
 
@@ -222,12 +239,12 @@ void placement_reset(nodes *self, node_placement *p);
 void placement_forgive(nodes *self, node_placement *p);
 
 /* ---- node_flight.c: a placement from its claim to its outcome ---- */
-void flight_start(nodes *self, node_placement *p, bool retry, const cohort_event *e, int64_t order);
+void flight_start(nodes *self, node_placement *p, bool again, const cohort_event *e, int64_t order);
 void flight_advance(nodes *self, node_placement *p);
 void flight_stage(nodes *self, const fact_stage *f);
 /* The claim ends because target or change is gone, or it is not selected any more. */
 void flight_gone(nodes *self, node_placement *p);
-void flight_release(nodes *self, node_placement *p, member_state outcome);
+void flight_release(nodes *self, node_placement *p, member_state end);
 void flight_fail(nodes *self, node_placement *p, str why);
 void priority_leave(node_placement *p, bool counts);
 

@@ -58,13 +58,13 @@ bool state_parse(str text, package_state *ret)
 
 /* ---- rules ---- */
 
-name_id config_text(names *names, label_set config_map, bool *ret_failed)
+name_id config_text(names *table, label_set config_map, bool *ret_failed)
 {
     buf text = BUF(CONFIG_TEXT_BYTES);
     for (size_t i = 0; i < config_map.len; i++)
         buf_addf(&text, "%s%.*s=%016" PRIx64, i > 0 ? "," : "", STR_ARG(config_map.at[i].key),
                  str_hash(config_map.at[i].value));
-    name_id id = text.failed || text.len == 0 ? 0 : names_add(names, buf_str(&text));
+    name_id id = text.failed || text.len == 0 ? 0 : names_add(table, buf_str(&text));
     if (text.failed || (text.len > 0 && id == 0))
         *ret_failed = true;
     buf_done(&text);
@@ -143,12 +143,12 @@ static bool link_needs(package_rules *r, package_rule *rule, arena *a)
     return true;
 }
 
-bool package_rules_build(const skyhook *s, names *names, arena *a, package_rules *ret)
+bool package_rules_build(const skyhook *s, names *table, arena *a, package_rules *ret)
 {
     bool deleting = s->metadata.deletion_timestamp.set;
     package_rules r = {.at = ARENA_ARRAY(a, s->spec.packages.len + 1, package_rule),
                        .serial = s->spec.serial,
-                       .names = names};
+                       .names = table};
     bool failed = !r.at;
     for (size_t i = 0; !failed && i < s->spec.packages.len; i++) {
         const package *p = &s->spec.packages.at[i];
@@ -156,9 +156,9 @@ bool package_rules_build(const skyhook *s, names *names, arena *a, package_rules
         package_rule *rule = &r.at[r.len++];
         *rule = (package_rule){
             .spec = p,
-            .name = names_add(names, p->name),
-            .version = names_add(names, p->version),
-            .config = config_text(names, p->config_map, &failed),
+            .name = names_add(table, p->name),
+            .version = names_add(table, p->version),
+            .config = config_text(table, p->config_map, &failed),
             .digest = digest(p, &failed),
             .uninstall = enabled && (p->uninstall->apply || deleting),
             .unwanted = deleting && !enabled,
@@ -235,7 +235,7 @@ static bool config_has_key(str text, str key)
 }
 
 /* Keys of "now" that are new or differ from "before", together with those of "also": "a,b". */
-static name_id changed_keys(names *names, str now, str before, str also)
+static name_id changed_keys(names *table, str now, str before, str also)
 {
     buf text = BUF(CONFIG_TEXT_BYTES);
     str rest = now;
@@ -252,7 +252,7 @@ static name_id changed_keys(names *names, str now, str before, str also)
         if (!config_has_key(now, key))
             buf_addf(&text, "%s%.*s", text.len > 0 ? "," : "", STR_ARG(key));
     }
-    name_id id = text.len > 0 && !text.failed ? names_add(names, buf_str(&text)) : 0;
+    name_id id = text.len > 0 && !text.failed ? names_add(table, buf_str(&text)) : 0;
     buf_done(&text);
     return id;
 }

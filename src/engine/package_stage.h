@@ -61,11 +61,11 @@ typedef struct package_rules {
 } package_rules;
 
 /* Builds the rules of a Skyhook in a. False without memory. */
-bool package_rules_build(const skyhook *s, names *names, arena *a, package_rules *ret);
+bool package_rules_build(const skyhook *s, names *table, arena *a, package_rules *ret);
 
 /* "key=hash,key=hash", sorted: what is remembered of a configMap, as an interned text. 0 without keys
  * and, with *ret_failed, without memory. */
-name_id config_text(names *names, label_set config_map, bool *ret_failed);
+name_id config_text(names *table, label_set config_map, bool *ret_failed);
 
 /* The entry of that package and version, or NULL. */
 package_entry *entry_find(const package_entries *entries, name_id name, name_id version);
@@ -77,9 +77,9 @@ void entry_remove(package_entries *entries, size_t index);
 
 /* The keys of the configMap that a config stage started now would carry as changed ("a,b"), 0 for an
  * install or upgrade, and for no change. */
-name_id package_pending(const package_rules *r, const package_rule *rule, const package_entry *e);
+name_id package_pending(const package_rules *r, const package_rule *of, const package_entry *e);
 /* Whether the work that is under way or to come on this package has an interrupt (skyhook.md 2.6). */
-bool package_has_interrupt(const package_rules *r, const package_rule *rule, const package_entry *e);
+bool package_has_interrupt(const package_rules *r, const package_rule *of, const package_entry *e);
 /* Whether its interrupt is still to come. */
 bool package_interrupt_ahead(const package_rules *r, const package_entries *entries, uint16_t index);
 
