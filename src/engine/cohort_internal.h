@@ -49,6 +49,10 @@ struct cohort {
     bool has_policy;
     bool failed_hold_budget;
     bool paused;
+    VEC(uint32_t) by_name; /* compartments */
+    bool renamed;          /* and one was added since they were sorted */
+    bool no_memory; /* where no call could say so; the next step does */
+    bool left; /* members left since the last step: the queues still name them */
     bool unsettled; /* members may belong to another compartment than at the last step */
     bool everybody; /* all of them: the policy or the order of compartments changed */
     VEC(entry) members;
@@ -76,6 +80,8 @@ bool entry_holds(const cohort *c, const entry *e);
 
 /* Puts a startable or failed member into the queue it belongs to. */
 bool entry_enqueue(cohort *c, member_id m);
+/* Sweeps out and sorts anew: what a member that left was sorted by is gone. */
+void queues_sweep(cohort *c);
 /* Takes the first startable member out of the queue; there is one. */
 member_id queue_pop(cohort *c, uint32_t compartment);
 /* The earliest retry that still stands; false if there is none. */

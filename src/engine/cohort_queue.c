@@ -142,6 +142,15 @@ static void retries_compact(cohort *c, uint32_t index)
         retries_down(c, p->retries.at, kept, i);
 }
 
+void queues_sweep(cohort *c)
+{
+    for (uint32_t i = 0; i < c->compartments.len; i++) {
+        queue_compact(c, &c->compartments.at[i], i);
+        retries_compact(c, i);
+    }
+    c->left = false;
+}
+
 static bool retries_push(cohort *c, uint32_t index, due d)
 {
     compartment *p = &c->compartments.at[index];

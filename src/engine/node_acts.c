@@ -56,7 +56,7 @@ static void forget_order(nodes *self, change *c)
 
 static void reset_batches(nodes *self, change *c)
 {
-    change_reset_batches(c);
+    change_reset_batches(self, c);
     c->tell_reset = true;
     forget_order(self, c);
 }

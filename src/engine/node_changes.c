@@ -71,9 +71,7 @@ static void apply_halt(nodes *self, change *c)
     c->cohort_dirty = true;
     change_touch_targets(self, c);
     /* A Skyhook that is disabled, or so no longer, stands differently before those that come after it. */
-    for (size_t i = 0; i < self->changes.len; i++)
-        if (c->spec->spec.sequencing == SEQUENCING_ALL && change_before(c, self->changes.at[i]))
-            change_touch_targets(self, self->changes.at[i]);
+    change_touch_later(self, c);
 }
 
 void change_set_paused(nodes *self, change *c, bool paused)
@@ -84,9 +82,10 @@ void change_set_paused(nodes *self, change *c, bool paused)
     apply_halt(self, c);
 }
 
-void change_reset_batches(change *c)
+void change_reset_batches(nodes *self, change *c)
 {
     cohort_reset(c->cohort);
+    change_undefer(self, c);
     c->cohort_dirty = true;
 }
 
@@ -157,7 +156,7 @@ static void apply_edit(nodes *self, change *c, edit e)
     c->cohort_dirty = true;
     if (!e.versions || !c->reset_on_completion)
         return;
-    change_reset_batches(c);
+    change_reset_batches(self, c);
     c->tell_reset = true;
 }
 

@@ -33,13 +33,14 @@ bool cordon_held_by_another(const nodes *self, const node_placement *p)
 static void cordon(nodes *self, node_placement *p, str detail)
 {
     node_target *t = &self->targets.at[p->target];
-    if (t->unschedulable && !p->cordon_again && !placement_holds(self, t, NULL) &&
+    if (t->unschedulable && !t->uncordon_decided && !p->cordon_again && !placement_holds(self, t, NULL) &&
         !annotation_holds(self, t, true)) {
         t->cordoned_before = true;
         detail = STR("cordonedBefore");
     }
     p->cordoned = true;
     p->cordon_seen = false;
+    t->uncordon_decided = false;
     node_decide(self, DECISION_CORDON, p)->detail = detail;
 }
 
@@ -101,7 +102,7 @@ void cordon_lift(nodes *self, node_placement *p)
     p->cordoned = p->cordon_seen = p->cordon_lost = p->drained = false;
     if (t->cordoned_before || cordon_held_by_another(self, p))
         return;
-    t->unschedulable = false;
+    t->uncordon_decided = true;
     node_decide(self, DECISION_UNCORDON, p);
 }
 

@@ -203,13 +203,18 @@ node_placement *placement_keep(nodes *self, uint32_t target, change *c)
                           .id = id,
                           .target = target,
                           .member = NOBODY,
-                          .next = t->first,
                           .retry_ms = REASON_NEVER,
                           .wake_ms = REASON_NEVER};
-    t->first = index;
+    uint32_t *link = &t->first; /* by the Skyhook's name */
+    str name = names_text(self->core->names, c->name);
+    while (*link != NOBODY &&
+           str_cmp(names_text(self->core->names, self->placements.at[*link].change->name), name) < 0)
+        link = &self->placements.at[*link].next;
+    p->next = *link;
+    *link = index;
     read_state(self, p);
     adopt_entries(p);
-    str memory = target_annotation(t, STR(NODE_MEMORY), names_text(self->core->names, c->name));
+    str memory = target_annotation(t, STR(NODE_MEMORY), name);
     if (memory.ptr && !placement_memory_read(self, p, memory, NULL))
         p->malformed = true;
     if (p->failed)
@@ -253,7 +258,10 @@ void placement_join(nodes *self, node_placement *p)
     p->done = false;
     c->selected++;
     c->not_done++;
+    c->rolling = true;
     c->cohort_dirty = true;
+    if (c->not_done == 1)
+        change_touch_later(self, c);
 }
 
 void placement_leave(nodes *self, node_placement *p)
@@ -266,10 +274,8 @@ void placement_leave(nodes *self, node_placement *p)
         runtime_required_leave(self, p);
     c->selected--;
     c->not_done -= !p->done;
-    if (c->not_done == 0 && !p->done && c->spec->spec.sequencing == SEQUENCING_ALL)
-        for (size_t i = 0; i < self->changes.len; i++)
-            if (change_before(c, self->changes.at[i]))
-                change_touch_targets(self, self->changes.at[i]);
+    if (c->not_done == 0 && !p->done)
+        change_touch_later(self, c);
     p->done = false;
     cohort_leave(c->cohort, p->member);
     c->members.at[p->member] = NOBODY;
@@ -418,6 +424,7 @@ void target_take(nodes *self, const fact_target *f)
         target_touch(self, target);
     }
     t->unschedulable = f->unschedulable;
+    t->uncordon_decided = t->uncordon_decided && f->unschedulable;
     if (is_new || !same_labels(target_labels(t), f->labels))
         take_labels(self, target, f->labels);
     if (cordon) {

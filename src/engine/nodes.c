@@ -180,10 +180,9 @@ static int64_t nodes_next_ms(const void *context)
 
 /* ---- evaluating ---- */
 
-/* A Skyhook that orders all nodes became complete, or is so no longer: whoever comes after it looks. */
-static void sequencing_changed(nodes *self, const change *c)
+void change_touch_later(nodes *self, const change *c)
 {
-    for (size_t i = 0; i < self->changes.len; i++)
+    for (size_t i = 0; c->sequencing == SEQUENCING_ALL && i < self->changes.len; i++)
         if (change_before(c, self->changes.at[i]))
             change_touch_targets(self, self->changes.at[i]);
 }
@@ -202,8 +201,8 @@ void placement_count(nodes *self, node_placement *p)
         c->not_done += done ? -1 : 1;
     c->rolling |= c->not_done > 0;
     c->cohort_dirty = true;
-    if (c->spec->spec.sequencing == SEQUENCING_ALL && was_complete != (c->not_done == 0))
-        sequencing_changed(self, c);
+    if (was_complete != (c->not_done == 0))
+        change_touch_later(self, c);
 }
 
 static member_state state_of(const node_placement *p, unsigned gates)
@@ -217,11 +216,15 @@ static member_state state_of(const node_placement *p, unsigned gates)
     return gates ? MEMBER_WAITING : MEMBER_STARTABLE;
 }
 
-static void defer(nodes *self, node_placement *p)
+/* The first outcome is final until the batch is judged; what came after it is looked at then. */
+void placement_defer(nodes *self, node_placement *p)
 {
-    if (p->deferred)
+    cohort *c = p->change->cohort;
+    bool good = cohort_state(c, p->member) != MEMBER_FAILED ||
+                cohort_set_retry(c, p->member, REASON_NEVER);
+    if (p->deferred && good)
         return;
-    if (!vec_push(&p->change->deferred, placement_index(self, p))) {
+    if (!good || !vec_push(&p->change->deferred, placement_index(self, p))) {
         nodes_memory(self);
         return;
     }
@@ -246,7 +249,7 @@ void placement_evaluate(nodes *self, node_placement *p)
     bool held = p->failed && p->cordoned;
     cohort_set_held(c->cohort, p->member, held);
     if (known != state && cohort_in_batch(c->cohort, p->member)) {
-        defer(self, p); /* the first outcome is final until the batch is judged */
+        placement_defer(self, p);
         return;
     }
     bool good = known == state || cohort_set_state(c->cohort, p->member, state);
@@ -309,7 +312,7 @@ static void settle(nodes *self)
 
 /* ---- the step ---- */
 
-static void after_judging(nodes *self, change *c)
+void change_undefer(nodes *self, change *c)
 {
     for (size_t i = 0; i < c->deferred.len; i++) {
         node_placement *p = &self->placements.at[c->deferred.at[i]];
@@ -356,7 +359,7 @@ static void handle_events(nodes *self, change *c)
             break;
         case COHORT_EVENT_JUDGE:
             tell_batch(self, c, DECISION_JUDGE, e);
-            after_judging(self, c);
+            change_undefer(self, c);
             break;
         case COHORT_EVENT_HALT: tell_batch(self, c, DECISION_HALT, e); break;
         }
@@ -374,16 +377,27 @@ static bool batch_is_open(const change *c)
     return false;
 }
 
-static void tell_reset(nodes *self, change *c)
+/* The policy's compartment that comes next by name. ptr is NULL behind the last. */
+static str compartment_after(const change *c, str name)
 {
+    str next = {NULL, 0};
     compartment_view v;
     for (size_t i = 0; i < cohort_compartments(c->cohort); i++) {
         cohort_view(c->cohort, i, &v);
-        if (v.removed)
-            continue;
+        if (!v.removed && (!name.ptr || str_cmp(v.rule->name, name) > 0) &&
+            (!next.ptr || str_cmp(v.rule->name, next) < 0))
+            next = v.rule->name;
+    }
+    return next;
+}
+
+static void tell_reset(nodes *self, change *c)
+{
+    str told = {NULL, 0};
+    for (str next; (next = compartment_after(c, told)).ptr; told = next) {
         decision *d = node_decide(self, DECISION_RESET, NULL);
         d->change = names_text(self->core->names, c->name);
-        d->group = core_text(self->core, v.rule->name);
+        d->group = core_text(self->core, next);
     }
     c->tell_reset = false;
 }
@@ -398,7 +412,7 @@ static void end_rollout(nodes *self, change *c)
     c->rolling = false;
     if (!c->reset_on_completion || c->policy_missing)
         return;
-    change_reset_batches(c);
+    change_reset_batches(self, c);
     tell_reset(self, c);
 }
 

@@ -55,6 +55,7 @@ typedef struct node_target {
     bool taint_decided : 1;   /* we put it, and no fact has shown it yet */
     bool untaint_decided : 1; /* we took it, and no fact has shown that yet */
     bool auto_tainted : 1;    /* Drover put it */
+    bool uncordon_decided : 1; /* and no fact has shown it yet */
     bool cordoned_before : 1; /* was unschedulable when Drover came: never uncordoned */
     bool before_seen : 1;     /* and a fact has shown the annotation that says so */
 } node_target;
@@ -169,6 +170,10 @@ typedef struct nodes {
 /* ---- nodes.c ---- */
 void nodes_memory(nodes *self);
 void target_touch(nodes *self, uint32_t target);
+/* Members whose batch has ended are evaluated again. */
+void change_undefer(nodes *self, change *c);
+/* A Skyhook that orders all nodes became complete, or is so no longer: whoever comes after it looks. */
+void change_touch_later(nodes *self, const change *c);
 void change_touch_targets(nodes *self, const change *c);
 change *change_find(const nodes *self, str name);
 uint32_t target_find(const nodes *self, str name);
@@ -206,6 +211,7 @@ void timer_set(nodes *self, node_placement *p, int64_t ms);
 void placement_count(nodes *self, node_placement *p);
 /* Gives the cohort what it should know of a placement that is not in flight. */
 void placement_evaluate(nodes *self, node_placement *p);
+void placement_defer(nodes *self, node_placement *p);
 
 /* ---- node_targets.c ---- */
 void target_take(nodes *self, const fact_target *f);
@@ -229,7 +235,7 @@ void skyhook_gone(nodes *self, str name);
 void policy_take(nodes *self, const object *o, bool gone);
 void change_set_paused(nodes *self, change *c, bool paused);
 /* Every compartment is at batch 1 again. */
-void change_reset_batches(change *c);
+void change_reset_batches(nodes *self, change *c);
 void change_free(change *c);
 
 /* ---- node_acts.c ---- */
