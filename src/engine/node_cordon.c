@@ -33,8 +33,8 @@ bool cordon_held_by_another(const nodes *self, const node_placement *p)
 static void cordon(nodes *self, node_placement *p, str detail)
 {
     node_target *t = &self->targets.at[p->target];
-    if (t->unschedulable && !t->uncordon_decided && !p->cordon_again && !placement_holds(self, t, NULL) &&
-        !annotation_holds(self, t, true)) {
+    if (t->unschedulable && !t->uncordon_decided && !p->cordon_again &&
+        !placement_holds(self, t, NULL) && !annotation_holds(self, t, true)) {
         t->cordoned_before = true;
         detail = STR("cordonedBefore");
     }
@@ -44,7 +44,8 @@ static void cordon(nodes *self, node_placement *p, str detail)
     node_decide(self, DECISION_CORDON, p)->detail = detail;
 }
 
-/* A person gave the node back in the middle: it is taken again once, and then left to the person. */
+/* A person gave the node back in the middle: it is taken again once, and then left to the person.
+ */
 static void cordon_restore(nodes *self, node_placement *p, bool needed)
 {
     p->cordon_lost = false;
@@ -111,13 +112,14 @@ void cordon_take(nodes *self, const fact_drain *f)
     uint32_t target = target_find(self, f->target);
     if (target == NOBODY)
         return;
-    for (uint32_t i = self->targets.at[target].first; i != NOBODY; i = self->placements.at[i].next) {
+    for (uint32_t i = self->targets.at[target].first; i != NOBODY;
+         i = self->placements.at[i].next) {
         node_placement *p = &self->placements.at[i];
         if (p->phase != PHASE_DRAINING)
             continue;
         p->drained = f->done;
-        p->pod = f->done || f->blocking_pod.len == 0 ? 0
-                                                     : names_add(self->core->names, f->blocking_pod);
+        p->pod =
+            f->done || f->blocking_pod.len == 0 ? 0 : names_add(self->core->names, f->blocking_pod);
         p->pdb = f->done || f->blocking_budget.len == 0
                      ? 0
                      : names_add(self->core->names, f->blocking_budget);

@@ -18,11 +18,13 @@
 #define COHORT_TEXT_BYTES (256u * 1024u * 1024u)
 
 #define PLACEMENT_FLAGS(X)                                                                         \
-    X(failed) X(cordoned) X(cordon_seen) X(cordon_lost) X(cordon_again) X(no_cordon) X(drained)    \
-    X(in_priority) X(leave_priority) X(reset_pending) X(malformed) X(drain_told) X(leaving)
+    X(failed)                                                                                      \
+    X(cordoned) X(cordon_seen) X(cordon_lost) X(cordon_again) X(no_cordon) X(drained)              \
+        X(in_priority) X(leave_priority) X(reset_pending) X(malformed) X(drain_told) X(leaving)
 #define TARGET_FLAGS(X)                                                                            \
-    X(touched) X(taint_decided) X(untaint_decided) X(auto_tainted) X(uncordon_decided)        \
-    X(cordoned_before) X(before_seen)
+    X(touched)                                                                                     \
+    X(taint_decided) X(untaint_decided) X(auto_tainted) X(uncordon_decided) X(cordoned_before)     \
+        X(before_seen)
 
 static const char *const phase_texts[] = {
 #define X(phase, text) [PHASE_##phase] = text,
@@ -162,8 +164,8 @@ static void save_placements(const nodes *self, sorted_list *list, buf *out)
         const node_placement *p = &self->placements.at[i];
         if (!p->change)
             continue;
-        sorted one = {names_text(self->core->names, p->change->name),
-                      target_name(self, p->target), i};
+        sorted one = {names_text(self->core->names, p->change->name), target_name(self, p->target),
+                      i};
         if (!vec_push(list, one))
             out->failed = true;
     }

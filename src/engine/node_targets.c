@@ -170,7 +170,8 @@ static void read_state(nodes *self, node_placement *p)
     p->cordon_seen = p->cordoned && t->unschedulable;
 }
 
-/* A configMap that nothing is remembered of counts as applied; an entry that errs makes it failed. */
+/* A configMap that nothing is remembered of counts as applied; an entry that errs makes it failed.
+ */
 static void adopt_entries(node_placement *p)
 {
     const package_rules *r = &p->change->rules;
@@ -208,7 +209,8 @@ node_placement *placement_keep(nodes *self, uint32_t target, change *c)
     uint32_t *link = &t->first; /* by the Skyhook's name */
     str name = names_text(self->core->names, c->name);
     while (*link != NOBODY &&
-           str_cmp(names_text(self->core->names, self->placements.at[*link].change->name), name) < 0)
+           str_cmp(names_text(self->core->names, self->placements.at[*link].change->name), name) <
+               0)
         link = &self->placements.at[*link].next;
     p->next = *link;
     *link = index;
@@ -317,9 +319,8 @@ static uint64_t hash_or_zero(str text)
 static uint32_t target_new(nodes *self, const fact_target *f)
 {
     name_id name = names_add(self->core->names, f->name);
-    uint32_t index = self->free_targets.len > 0
-                         ? self->free_targets.at[self->free_targets.len - 1]
-                         : (uint32_t)self->targets.len;
+    uint32_t index = self->free_targets.len > 0 ? self->free_targets.at[self->free_targets.len - 1]
+                                                : (uint32_t)self->targets.len;
     if (name == 0 || (index == self->targets.len && !vec_push(&self->targets, (node_target){0})) ||
         !strmap_put(&self->by_name, names_text(self->core->names, name), index))
         return NOBODY;

@@ -62,6 +62,44 @@ decision *node_decide(nodes *self, decision_kind kind, const node_placement *p)
     return d;
 }
 
+/* ---- orders by name: what is decided for many targets is decided in the order of their names ----
+ */
+
+typedef struct name_order {
+    const nodes *self;
+    bool placements;
+} name_order;
+
+static int by_target_name(const void *a, const void *b, void *context)
+{
+    const name_order *o = context;
+    uint32_t x = *(const uint32_t *)a;
+    uint32_t y = *(const uint32_t *)b;
+    if (o->placements) {
+        x = o->self->placements.at[x].target;
+        y = o->self->placements.at[y].target;
+    }
+    return str_cmp(target_name(o->self, x), target_name(o->self, y));
+}
+
+void targets_sort(const nodes *self, uint32_t *at, size_t count)
+{
+    name_order order = {self, false};
+    if (count > 1)
+        qsort_r(at, count, sizeof *at, by_target_name, &order);
+}
+
+void change_choose_placements(nodes *self, const change *c)
+{
+    name_order order = {self, true};
+    self->chosen.len = 0;
+    for (uint32_t i = 0; i < self->placements.len; i++)
+        if (self->placements.at[i].change == c && !vec_push(&self->chosen, i))
+            nodes_memory(self);
+    if (self->chosen.len > 1)
+        qsort_r(self->chosen.at, self->chosen.len, sizeof *self->chosen.at, by_target_name, &order);
+}
+
 /* ---- marking ---- */
 
 void target_touch(nodes *self, uint32_t target)
@@ -220,8 +258,8 @@ static member_state state_of(const node_placement *p, unsigned gates)
 void placement_defer(nodes *self, node_placement *p)
 {
     cohort *c = p->change->cohort;
-    bool good = cohort_state(c, p->member) != MEMBER_FAILED ||
-                cohort_set_retry(c, p->member, REASON_NEVER);
+    bool good =
+        cohort_state(c, p->member) != MEMBER_FAILED || cohort_set_retry(c, p->member, REASON_NEVER);
     if (p->deferred && good)
         return;
     if (!good || !vec_push(&p->change->deferred, placement_index(self, p))) {
@@ -284,14 +322,8 @@ static void target_evaluate(nodes *self, uint32_t target)
     runtime_required_untaint(self, target);
 }
 
-static int by_target_name(const void *a, const void *b, void *context)
-{
-    const nodes *self = context;
-    return str_cmp(target_name(self, *(const uint32_t *)a), target_name(self, *(const uint32_t *)b));
-}
-
-/* Round by round, each in the order of names, until nothing is marked any more. Ends: a target is marked
- * again only when one of its placements became done or undone, started or ended. */
+/* Round by round, each in the order of names, until nothing is marked any more. Ends: a target is
+ * marked again only when one of its placements became done or undone, started or ended. */
 static void settle(nodes *self)
 {
     while (self->dirty.len > 0 && !self->core->no_memory) {
@@ -303,8 +335,7 @@ static void settle(nodes *self)
         memcpy(self->round.at, self->dirty.at, self->dirty.len * sizeof *self->round.at);
         self->round.len = self->dirty.len;
         self->dirty.len = 0;
-        if (self->round.len > 1)
-            qsort_r(self->round.at, self->round.len, sizeof *self->round.at, by_target_name, self);
+        targets_sort(self, self->round.at, self->round.len);
         for (size_t i = 0; i < self->round.len && !self->core->no_memory; i++)
             target_evaluate(self, self->round.at[i]);
     }
@@ -524,6 +555,7 @@ static void nodes_destroy(void *context)
     vec_done(&self->changes);
     vec_done(&self->dirty);
     vec_done(&self->round);
+    vec_done(&self->chosen);
     vec_done(&self->timers);
     vec_done(&self->events);
     vec_done(&self->runnable);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* node_fleet.h - a small fleet of nodes around the engine, for tests.
  *
- * Virtual time. A stage takes a minute unless told; a drain is done at once unless it is blocked. Every
- * step is followed by engine_check and engine_full. What was decided is kept as a trace of lines. */
+ * Virtual time. A stage takes a minute unless told; a drain is done at once unless it is blocked.
+ * Every step is followed by engine_check and engine_full. What was decided is kept as a trace of
+ * lines. */
 #ifndef DROVER_TESTS_SUPPORT_NODE_FLEET_H
 #define DROVER_TESTS_SUPPORT_NODE_FLEET_H
 
@@ -33,12 +34,12 @@ typedef struct fleet_node {
     size_t taint_count;
     int64_t created_ms;
     bool exists, not_ready, unschedulable;
-    bool fails;         /* every stage fails */
-    bool fails_once;    /* the next one does */
+    bool fails;      /* every stage fails */
+    bool fails_once; /* the next one does */
     bool never_retry;
-    bool silent;        /* stages never end */
+    bool silent; /* stages never end */
     bool drain_blocked;
-    bool blocks;        /* gets the ignore label when it is started */
+    bool blocks; /* gets the ignore label when it is started */
 } fleet_node;
 
 typedef struct fleet_event {
@@ -63,14 +64,14 @@ typedef struct fleet {
     VEC(char *) texts;
     VEC(fact) pending;
     decision_list out;
-    buf trace;   /* every decision */
-    buf batches; /* sizes, as A4 writes them */
+    buf trace;           /* every decision */
+    buf batches;         /* sizes, as A4 writes them */
     const int *failures; /* of each batch */
     const int *blocked;
     size_t failure_count, blocked_count;
-    int64_t batch;       /* the last that was opened */
+    int64_t batch; /* the last that was opened */
     int64_t in_batch;
-    bool feedback;       /* nodes show what is decided about them */
+    bool feedback; /* nodes show what is decided about them */
     bool steps_unchecked;
     /* What the engine was told last, so that another one can be told the same. */
     fleet_node shown[FLEET_NODES], staged[FLEET_NODES];
@@ -270,8 +271,8 @@ static inline void fleet_trace(fleet *f, const decision *d)
 {
     buf *t = &f->trace;
     buf_addf(t, "%" PRId64 " %s", (f->now_ms - 1000 * HOUR) / SECOND, decision_name(d->kind));
-    const str parts[] = {d->change, d->target, d->group, d->package, d->version,
-                         d->stage,  d->state,  d->detail};
+    const str parts[] = {d->change,  d->target, d->group, d->package,
+                         d->version, d->stage,  d->state, d->detail};
     for (size_t i = 0; i < COUNT_OF(parts); i++)
         if (parts[i].len > 0 && !(d->kind == DECISION_START && i == 4))
             buf_addf(t, " %.*s", STR_ARG(parts[i]));
@@ -383,8 +384,9 @@ static inline void fleet_delivered(fleet *f)
     for (size_t i = 0; i < f->staged_documents.len; i++) {
         const object *o = f->staged_documents.at[i];
         size_t at = 0;
-        while (at < f->current.len && (f->current.at[at]->kind != o->kind ||
-                                       !str_eq(f->current.at[at]->metadata->name, o->metadata->name)))
+        while (at < f->current.len &&
+               (f->current.at[at]->kind != o->kind ||
+                !str_eq(f->current.at[at]->metadata->name, o->metadata->name)))
             at++;
         if (at < f->current.len)
             f->current.at[at] = o;
@@ -404,7 +406,8 @@ static inline bool fleet_step(fleet *f)
         f->out.len = 0;
         if (f->before_step)
             f->before_step(f);
-        assert_true(engine_step(f->engine, f->pending.at, f->pending.len, f->now_ms, &f->out, &error));
+        assert_true(
+            engine_step(f->engine, f->pending.at, f->pending.len, f->now_ms, &f->out, &error));
         if (f->after_step)
             f->after_step(f);
         f->pending.len = 0;
@@ -426,8 +429,8 @@ static inline void fleet_answer(fleet *f, fleet_event *e)
     e->used = true;
     fleet_node *n = fleet_find(f, e->target);
     if (e->drain) {
-        fleet_tell(f, (fact){.kind = FACT_DRAIN,
-                             .drain = {.target = str_of(n->name), .done = true}});
+        fleet_tell(f,
+                   (fact){.kind = FACT_DRAIN, .drain = {.target = str_of(n->name), .done = true}});
         return;
     }
     bool fails = n->fails || n->fails_once;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Random rollouts on nodes: joins, deletions, labels, taints, edits, pauses, failures, reboots. After every
- * step the invariants hold and the incremental state equals a full evaluation; an engine that is saved and
- * restored goes on exactly as the one that was not; when the faults stop, everything ends. */
+/* Random rollouts on nodes: joins, deletions, labels, taints, edits, pauses, failures, reboots.
+ * After every step the invariants hold and the incremental state equals a full evaluation; an
+ * engine that is saved and restored goes on exactly as the one that was not; when the faults stop,
+ * everything ends. */
 #include "support/node_fleet.h"
 
 #define API "apiVersion: skyhook.nvidia.com/v1alpha1\n"
@@ -42,20 +43,20 @@ static void write_skyhook(fleet *f, story *s, int i)
     char policy[64] = "";
     if (w->policy > 0)
         snprintf(policy, sizeof policy, "  deploymentPolicy: pace%d\n", w->policy);
-    fleet_document(f,
-                   API "kind: Skyhook\nmetadata: {name: sk%d, annotations:"
-                       " {skyhook.nvidia.com/pause: '%s'}}\nspec:\n%s  priority: %d\n"
-                       "  sequencing: %s\n  serial: %s\n  runtimeRequired: %s\n"
-                       "  autoTaintNewNodes: %s\n"
-                       "  nodeSelectors: {matchExpressions: [{key: out%d, operator: DoesNotExist}]}\n"
-                       "  packages:\n"
-                       "    aa: {version: '1.%d.0', image: r/aa%s, configMap: {k: 'v%d'},"
-                       " configInterrupts: {k: {type: noop}}}\n"
-                       "    bb: {version: '1.0.%d', image: r/bb, dependsOn: {aa: '1.%d.0'}}\n",
-                   i, w->paused ? "true" : "false", policy, w->priority, w->all ? "all" : "node",
-                   w->serial ? "true" : "false", w->runtime ? "true" : "false",
-                   w->runtime ? "true" : "false", i, w->version, interrupts[w->interrupts], w->config,
-                   w->version / 2, w->version);
+    fleet_document(
+        f,
+        API "kind: Skyhook\nmetadata: {name: sk%d, annotations:"
+            " {skyhook.nvidia.com/pause: '%s'}}\nspec:\n%s  priority: %d\n"
+            "  sequencing: %s\n  serial: %s\n  runtimeRequired: %s\n"
+            "  autoTaintNewNodes: %s\n"
+            "  nodeSelectors: {matchExpressions: [{key: out%d, operator: DoesNotExist}]}\n"
+            "  packages:\n"
+            "    aa: {version: '1.%d.0', image: r/aa%s, configMap: {k: 'v%d'},"
+            " configInterrupts: {k: {type: noop}}}\n"
+            "    bb: {version: '1.0.%d', image: r/bb, dependsOn: {aa: '1.%d.0'}}\n",
+        i, w->paused ? "true" : "false", policy, w->priority, w->all ? "all" : "node",
+        w->serial ? "true" : "false", w->runtime ? "true" : "false", w->runtime ? "true" : "false",
+        i, w->version, interrupts[w->interrupts], w->config, w->version / 2, w->version);
 }
 
 static void write_policy(fleet *f, story *s, int number)
@@ -155,7 +156,8 @@ static void compare_twin(fleet *f)
         same = same_decision(&out.at[i], &f->out.at[i]);
     if (!same || engine_next_ms(s->twin) != engine_next_ms(f->engine)) {
         print_error("seed %" PRIu64 ": %zu and %zu decisions, next %" PRId64 " and %" PRId64 "\n",
-                    s->seed, f->out.len, out.len, engine_next_ms(f->engine), engine_next_ms(s->twin));
+                    s->seed, f->out.len, out.len, engine_next_ms(f->engine),
+                    engine_next_ms(s->twin));
         buf_addz(&f->trace, "--- first\n");
         for (size_t i = 0; i < f->out.len; i++)
             fleet_trace(f, &f->out.at[i]);
@@ -333,6 +335,10 @@ static void one_run(uint64_t seed, bool twins)
         engine_placements(f->engine, has_reason, f);
     }
     heal(f, &s);
+    fleet_run(f, 100 * HOUR);
+    /* A failure from before may have stopped a compartment since: a person lifts that. */
+    for (int i = 0; i < s.skyhooks; i++)
+        fleet_act(f, ACT_RESET_BATCHES, skyhook_names[i], "");
     fleet_run(f, 100 * HOUR);
     engine_placements(f->engine, is_done, f);
     fleet_free(f);
