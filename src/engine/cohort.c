@@ -569,24 +569,24 @@ static bool batch_open(cohort *c, uint32_t index, cohort_events *out)
 static bool retries_start(cohort *c, uint32_t index, int64_t now_ms, cohort_events *out)
 {
     compartment *p = &c->compartments.at[index];
-    int64_t ceiling = compartment_ceiling(p, p->matched);
     due first;
-    while (p->startable == 0 && retries_first(c, index, &first) && first.ms <= now_ms) {
+    while (compartment_retries(p) && retries_next(c, index, &first) && first.ms <= now_ms) {
         entry *e = &c->members.at[first.member];
-        int64_t after = p->holders + !entry_holds(c, e);
-        if (after > ceiling)
-            return true;
         if (!vec_push(out, (cohort_event){.kind = COHORT_EVENT_RETRY,
                                           .member = first.member,
                                           .compartment = p->rule.name}))
             return false;
-        retries_drop_first(c, index);
         entry_count(c, e, -1);
         e->state = MEMBER_IN_FLIGHT;
         e->retrying = true;
         entry_count(c, e, 1);
     }
     return true;
+}
+
+bool compartment_retries(const compartment *p)
+{
+    return p->startable == 0 || (!p->batch_open && compartment_next_size(p, false) < 1);
 }
 
 bool cohort_may_start(const cohort *c, const compartment *p)

@@ -86,6 +86,11 @@ void queues_sweep(cohort *c);
 member_id queue_pop(cohort *c, uint32_t compartment);
 /* The earliest retry that still stands; false if there is none. */
 bool retries_first(cohort *c, uint32_t compartment, due *ret);
+/* The earliest retry for which there is a place. */
+bool retries_next(cohort *c, uint32_t compartment, due *ret);
+/* Whether failed members may be tried again: nobody fresh is left that could start. Else a failed member
+ * that keeps its place, and a fresh one that waits for it, would wait for each other for ever. */
+bool compartment_retries(const compartment *p);
 void retries_drop_first(cohort *c, uint32_t compartment);
 
 #endif

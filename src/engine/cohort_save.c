@@ -179,6 +179,13 @@ bool cohort_restore(cohort *c, str json, err *error)
     for (yyjson_val *key; good && (key = yyjson_obj_iter_next(&walk));)
         good = restore_compartment(c, (str){yyjson_get_str(key), yyjson_get_len(key)},
                                    yyjson_obj_iter_get_val(key), &by_names);
+    /* Members that were on their way to their compartments must not count as the most there were. */
+    walk = yyjson_obj_iter_with(root);
+    for (yyjson_val *key; good && (key = yyjson_obj_iter_next(&walk));) {
+        size_t index = cohort_find(c, (str){yyjson_get_str(key), yyjson_get_len(key)});
+        yyjson_val *peak = yyjson_obj_get(yyjson_obj_iter_get_val(key), "peak");
+        c->compartments.at[index].peak = yyjson_get_sint(peak);
+    }
     strmap_done(&by_names);
     c->unsettled = true;
     return good || err_memory(error);

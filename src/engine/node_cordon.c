@@ -69,10 +69,19 @@ static void drain(nodes *self, node_placement *p)
     node_decide(self, DECISION_DRAIN, p);
 }
 
-static bool timed_out(const nodes *self, const node_placement *p)
+void cordon_time_out(nodes *self, node_placement *p)
 {
     opt_duration limit = p->change->spec->spec.drain_timeout;
-    return limit.set && self->core->now_ms >= p->since_ms + limit.ns / DURATION_MILLISECOND;
+    bool over = limit.set && self->core->now_ms >= p->since_ms + limit.ns / DURATION_MILLISECOND;
+    if (!over || p->phase != PHASE_DRAINING || !p->drain_told || p->drained ||
+        change_halted(p->change))
+        return;
+    p->failed = true;
+    p->phase = PHASE_WORKING;
+    p->drain_told = false;
+    p->why = names_add(self->core->names, STR("DrainTimeout"));
+    if (p->failures < UINT16_MAX)
+        p->failures++;
 }
 
 bool cordon_ready(nodes *self, node_placement *p)
@@ -84,11 +93,8 @@ bool cordon_ready(nodes *self, node_placement *p)
         p->phase = PHASE_WORKING;
         return true;
     }
-    if (p->phase == PHASE_DRAINING && p->drain_told) {
-        if (timed_out(self, p))
-            flight_fail(self, p, STR("DrainTimeout"));
+    if (p->phase == PHASE_DRAINING && p->drain_told)
         return false;
-    }
     if (!p->cordoned)
         cordon(self, p, STR_EMPTY);
     drain(self, p);

@@ -233,6 +233,7 @@ static bool flight_ends(nodes *self, node_placement *p)
         flight_fail(self, p, STR("NodeLost"));
         return true;
     }
+    cordon_time_out(self, p);
     if (p->reset_pending)
         return true; /* a reset waits for the running stage */
     if (p->phase == PHASE_REBOOTING)

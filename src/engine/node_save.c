@@ -19,12 +19,13 @@
 
 #define PLACEMENT_FLAGS(X)                                                                         \
     X(failed)                                                                                      \
-    X(cordoned) X(cordon_seen) X(cordon_lost) X(cordon_again) X(no_cordon) X(drained)              \
-        X(in_priority) X(leave_priority) X(reset_pending) X(malformed) X(drain_told) X(leaving)
+    X(cordoned)                                                                                    \
+    X(cordon_seen) X(cordon_lost) X(cordon_again) X(no_cordon) X(drained) X(in_priority)           \
+        X(leave_priority) X(reset_pending) X(malformed) X(drain_told) X(leaving)
 #define TARGET_FLAGS(X)                                                                            \
     X(touched)                                                                                     \
-    X(taint_decided) X(untaint_decided) X(auto_tainted) X(uncordon_decided) X(cordoned_before)     \
-        X(before_seen)
+    X(taint_decided)                                                                               \
+    X(untaint_decided) X(auto_tainted) X(uncordon_decided) X(cordoned_before) X(before_seen)
 
 static const char *const phase_texts[] = {
 #define X(phase, text) [PHASE_##phase] = text,

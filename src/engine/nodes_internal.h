@@ -276,6 +276,8 @@ bool stages_need_drain(const node_placement *p);
 /* Whether the node may be worked on: it needs no drain or is drained. Else decides what is missing.
  */
 bool cordon_ready(nodes *self, node_placement *p);
+/* A drain that takes too long makes the flight fail; the cordon stays. */
+void cordon_time_out(nodes *self, node_placement *p);
 void cordon_lift(nodes *self, node_placement *p);
 void cordon_take(nodes *self, const fact_drain *f);
 /* The target's unschedulable or its annotations changed. */

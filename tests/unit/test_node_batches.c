@@ -427,6 +427,30 @@ static void a5_fresh_first(void **state)
     fleet_free(f);
 }
 
+/* A2: a failed node that is held cordoned keeps its place; it is tried again although fresh ones
+ * are left, since none of them could start before it is whole. */
+static void a5_held_node_is_retried(void **state)
+{
+    (void)state;
+    fleet *f = fleet_new();
+    add_policy(f, "count: 1", STRATEGY("fixed", ""), KEEP);
+    fleet_document(f, API "kind: Skyhook\nmetadata: {name: sk}\nspec:\n  deploymentPolicy: pace\n"
+                          "  packages: {tool: {version: '1', image: r/tool,"
+                          " interrupt: {type: noop}}}\n");
+    fleet_nodes_add(f, 3);
+    fleet_find(f, "node-001")->fails_once = true;
+    fleet_run(f, 65 * SECOND);
+    check_state(f, "sk", "node-001", FAILED);
+    assert_int_equal(fleet_group(f, "sk", "__default__").holders, 1);
+    check_state(f, "sk", "node-002", WAITING);
+    assert_non_null(strstr(fleet_reasons(f, "sk", "node-002"), "budget:complete:node-001"));
+    fleet_run(f, -1);
+    check_state(f, "sk", "node-001", DONE);
+    check_state(f, "sk", "node-003", DONE);
+    assert_int_equal(fleet_group(f, "sk", "__default__").peak, 1);
+    fleet_free(f);
+}
+
 /* A6: a rollout that becomes complete, and a version that changes, begin at batch 1 again. */
 static void a6_reset(void **state)
 {
@@ -646,6 +670,7 @@ int main(void)
         cmocka_unit_test(a5_retries),
         cmocka_unit_test(a5_never_and_reboot),
         cmocka_unit_test(a5_fresh_first),
+        cmocka_unit_test(a5_held_node_is_retried),
         cmocka_unit_test(a6_reset),
         cmocka_unit_test(a6_edit),
         cmocka_unit_test(a6_node_order),

@@ -17,7 +17,8 @@ typedef struct wish {
     int version;
     int config;
     int priority;
-    bool all, interrupts, serial, paused, runtime;
+    bool all, serial, paused, runtime;
+    size_t interrupts;
     int policy; /* 0: none */
 } wish;
 
@@ -38,7 +39,9 @@ static bool chance(story *s, size_t in)
 
 static void write_skyhook(fleet *f, story *s, int i)
 {
-    static const char *const interrupts[] = {"", ", interrupt: {type: noop}"};
+    static const char *const interrupts[] = {"", ", interrupt: {type: noop}",
+                                             ", interrupt: {type: reboot}",
+                                             ", interrupt: {type: service, services: [x]}"};
     const wish *w = &s->wishes[i];
     char policy[64] = "";
     if (w->policy > 0)
@@ -47,7 +50,7 @@ static void write_skyhook(fleet *f, story *s, int i)
         f,
         API "kind: Skyhook\nmetadata: {name: sk%d, annotations:"
             " {skyhook.nvidia.com/pause: '%s'}}\nspec:\n%s  priority: %d\n"
-            "  sequencing: %s\n  serial: %s\n  runtimeRequired: %s\n"
+            "  drainTimeout: 3m\n  sequencing: %s\n  serial: %s\n  runtimeRequired: %s\n"
             "  autoTaintNewNodes: %s\n"
             "  nodeSelectors: {matchExpressions: [{key: out%d, operator: DoesNotExist}]}\n"
             "  packages:\n"
@@ -86,7 +89,7 @@ static void print_difference(str a, str b)
         str x = str_cut(&a, '\n');
         str y = str_cut(&b, '\n');
         if (!str_eq(x, y)) {
-            print_error("%.*s\n%.*s\n", STR_ARG(x), STR_ARG(y));
+            fprintf(stderr, "%.*s\n%.*s\n", STR_ARG(x), STR_ARG(y));
             return;
         }
     }
@@ -191,7 +194,7 @@ static void join(fleet *f, story *s)
 static void disturb_node(fleet *f, story *s, fleet_node *n)
 {
     static const char *const values[] = {"red", "blue", NULL};
-    switch (rng_below(&s->random, 10)) {
+    switch (rng_below(&s->random, 11)) {
     case 0: fleet_label(n, "colour", values[rng_below(&s->random, 3)]); break;
     case 1: fleet_label(n, "skyhook.nvidia.com/ignore", chance(s, 2) ? "true" : NULL); break;
     case 2:
@@ -205,6 +208,7 @@ static void disturb_node(fleet *f, story *s, fleet_node *n)
     case 7: fleet_label(n, chance(s, 2) ? "out0" : "out1", chance(s, 2) ? "yes" : NULL); break;
     case 8: n->unschedulable = !n->unschedulable; break;
     case 9: snprintf(n->uid, FLEET_TEXT, "uid-%d", (int)rng_below(&s->random, 1000)); break;
+    case 10: n->drain_blocked = !n->drain_blocked; break;
     default: break;
     }
     fleet_show(f, n);
@@ -218,7 +222,7 @@ static void edit_wish(fleet *f, story *s)
     case 0: w->version++; break;
     case 1: w->config++; break;
     case 2: w->paused = !w->paused; break;
-    case 3: w->interrupts = !w->interrupts; break;
+    case 3: w->interrupts = rng_below(&s->random, 4); break;
     case 4: w->priority = 100 + (int)rng_below(&s->random, 3); break;
     case 5: w->policy = (int)rng_below(&s->random, 3); break;
     default: break;
@@ -274,11 +278,14 @@ static void heal(fleet *f, story *s)
 {
     for (size_t i = 0; i < f->node_count; i++) {
         fleet_node *n = &f->nodes[i];
-        n->fails = n->fails_once = n->not_ready = false;
+        n->fails = n->fails_once = n->not_ready = n->drain_blocked = false;
         n->taint_count = 0;
         fleet_label(n, "skyhook.nvidia.com/ignore", NULL);
-        if (n->exists)
-            fleet_show(f, n);
+        if (!n->exists)
+            continue;
+        fleet_show(f, n);
+        fleet_tell(f,
+                   (fact){.kind = FACT_DRAIN, .drain = {.target = str_of(n->name), .done = true}});
     }
     for (int i = 0; i < s->skyhooks; i++) {
         s->wishes[i].paused = false;
@@ -301,6 +308,8 @@ static bool is_done(void *context, const placement_view *v)
     story *s = f->context;
     print_error("seed %" PRIu64 ": %s on %s is not done: %s\n", s->seed, change, target,
                 fleet_reasons(f, change, target));
+    for (int i = 0; i < s->skyhooks; i++)
+        print_error("%s: %s\n", skyhook_names[i], fleet_reasons(f, skyhook_names[i], target));
     print_tail(f);
     fail();
     return false;
@@ -318,7 +327,7 @@ static void one_run(uint64_t seed, bool twins)
     for (int i = 0; i < s.skyhooks; i++) {
         s.wishes[i] = (wish){.priority = 100 + (int)rng_below(&s.random, 3),
                              .all = chance(&s, 4),
-                             .interrupts = chance(&s, 2),
+                             .interrupts = rng_below(&s.random, 4),
                              .serial = chance(&s, 3),
                              .runtime = chance(&s, 3),
                              .policy = (int)rng_below(&s.random, 3)};
@@ -336,9 +345,10 @@ static void one_run(uint64_t seed, bool twins)
     }
     heal(f, &s);
     fleet_run(f, 100 * HOUR);
-    /* A failure from before may have stopped a compartment since: a person lifts that. */
+    /* A failure from before may have stopped a compartment since, or failed nodes hold more places
+     * than there are left: a person lifts that. */
     for (int i = 0; i < s.skyhooks; i++)
-        fleet_act(f, ACT_RESET_BATCHES, skyhook_names[i], "");
+        fleet_act(f, ACT_RESET, skyhook_names[i], "");
     fleet_run(f, 100 * HOUR);
     engine_placements(f->engine, is_done, f);
     fleet_free(f);
