@@ -135,8 +135,8 @@ size_t cohort_add(cohort *c, str name)
     return c->compartments.len - 1;
 }
 
-/* A compartment without members and state that is not in the policy any more can go; one with either
- * stays as "removed" until it has drained. */
+/* A compartment without members and state that is not in the policy any more can go; one with
+ * either stays as "removed" until it has drained. */
 static bool merge_policy(cohort *c, const cohort_policy *policy)
 {
     for (size_t i = 0; i < c->compartments.len; i++) {
@@ -322,7 +322,8 @@ bool cohort_set_state(cohort *c, member_id m, member_state state)
     if (e->state == state)
         return true;
     entry_count(c, e, -1);
-    /* What fails by itself was not in this rollout's count; what recovers or is new work again is. */
+    /* What fails by itself was not in this rollout's count; what recovers or is new work again is.
+     */
     e->state = (uint8_t)state;
     if (state != MEMBER_FAILED)
         e->retry_ms = REASON_NEVER;

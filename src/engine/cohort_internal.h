@@ -25,8 +25,8 @@ typedef struct due {
     member_id member;
 } due;
 
-/* Both queues are heaps that hold an entry for every member that qualifies and stale ones beside: what
- * is taken out is checked, and a queue that is mostly stale is compacted. */
+/* Both queues are heaps that hold an entry for every member that qualifies and stale ones beside:
+ * what is taken out is checked, and a queue that is mostly stale is compacted. */
 typedef struct compartment {
     compartment_rule rule;
     bool removed;
@@ -51,10 +51,10 @@ struct cohort {
     bool paused;
     VEC(uint32_t) by_name; /* compartments */
     bool renamed;          /* and one was added since they were sorted */
-    bool no_memory; /* where no call could say so; the next step does */
-    bool left; /* members left since the last step: the queues still name them */
-    bool unsettled; /* members may belong to another compartment than at the last step */
-    bool everybody; /* all of them: the policy or the order of compartments changed */
+    bool no_memory;        /* where no call could say so; the next step does */
+    bool left;             /* members left since the last step: the queues still name them */
+    bool unsettled;        /* members may belong to another compartment than at the last step */
+    bool everybody;        /* all of them: the policy or the order of compartments changed */
     VEC(entry) members;
     VEC(compartment) compartments; /* those of the policy in its order, then removed ones */
     VEC(uint32_t) order;           /* compartments with a selector, safest first */
@@ -65,7 +65,8 @@ int64_t compartment_ceiling(const compartment *p, int64_t members);
 /* How many the next batch would start now, or after a reset; may be less than 1. */
 int64_t compartment_next_size(const compartment *p, bool after_reset);
 bool cohort_may_start(const cohort *c, const compartment *p);
-/* The compartment of that name; one that no policy has. Both SIZE_MAX: there is none, or no memory. */
+/* The compartment of that name; one that no policy has. Both SIZE_MAX: there is none, or no memory.
+ */
 size_t cohort_find(const cohort *c, str name);
 size_t cohort_add(cohort *c, str name);
 /* Gives every member that may move the compartment it belongs to now. */
@@ -88,8 +89,9 @@ member_id queue_pop(cohort *c, uint32_t compartment);
 bool retries_first(cohort *c, uint32_t compartment, due *ret);
 /* The earliest retry for which there is a place. */
 bool retries_next(cohort *c, uint32_t compartment, due *ret);
-/* Whether failed members may be tried again: nobody fresh is left that could start. Else a failed member
- * that keeps its place, and a fresh one that waits for it, would wait for each other for ever. */
+/* Whether failed members may be tried again: nobody fresh is left that could start. Else a failed
+ * member that keeps its place, and a fresh one that waits for it, would wait for each other for
+ * ever. */
 bool compartment_retries(const compartment *p);
 void retries_drop_first(cohort *c, uint32_t compartment);
 

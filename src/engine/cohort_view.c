@@ -110,8 +110,8 @@ static bool holds_place(const cohort *c, const entry *e, const entry *of)
     return e != of && e->compartment == of->compartment && entry_holds(c, e);
 }
 
-/* Who starts before a fresh member: older ones. Before a failed one: everybody fresh, and failed ones
- * that are due earlier. */
+/* Who starts before a fresh member: older ones. Before a failed one: everybody fresh, and failed
+ * ones that are due earlier. */
 static bool is_ahead(const cohort *c, const entry *e, const entry *of)
 {
     if (e == of || e->compartment != of->compartment || e->in_batch)
@@ -147,7 +147,8 @@ static bool add_queue_reason(const cohort *c, const entry *of, reason r, arena *
     return reasons_add(out, a, r);
 }
 
-/* A fresh member waits for the open batch, or for those before it if the next batch is too small. */
+/* A fresh member waits for the open batch, or for those before it if the next batch is too small.
+ */
 static bool fresh_reasons(const cohort *c, const entry *e, reason base, arena *a, reasons *out)
 {
     const compartment *p = &c->compartments.at[e->compartment];

@@ -172,13 +172,13 @@ static bool take_package(const package_rules *r, const package_entries *entries,
 }
 
 bool interrupts_merge(const package_rules *r, const package_entries *entries,
-                      const uint16_t *packages, uint16_t count, arena *a, merged_interrupt *ret)
+                      package_choice packages, arena *a, merged_interrupt *ret)
 {
     merged_interrupt m = {.owner = PACKAGE_NO_RULE};
     /* By name, whatever order the packages would run in: rules are sorted. */
     for (uint16_t i = 0; i < r->len; i++)
-        for (uint16_t k = 0; k < count; k++)
-            if (packages[k] == i && package_interrupt_ahead(r, entries, i) &&
+        for (uint16_t k = 0; k < packages.len; k++)
+            if (packages.at[k] == i && package_interrupt_ahead(r, entries, i) &&
                 !take_package(r, entries, i, a, &m))
                 return false;
     *ret = m;

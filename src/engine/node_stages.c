@@ -97,7 +97,8 @@ static void start_interrupts(nodes *self, node_placement *p, const uint16_t *pac
 {
     const package_rules *r = &p->change->rules;
     merged_interrupt m;
-    if (!interrupts_merge(r, &p->entries, packages, count, self->core->step, &m)) {
+    if (!interrupts_merge(r, &p->entries, (package_choice){packages, count}, self->core->step,
+                          &m)) {
         nodes_memory(self);
         return;
     }

@@ -43,7 +43,7 @@ static void ignored_and_tainted(void **state)
         {STR("skyhook.nvidia.com"), STR("runtime-required"), STR("NoSchedule")},
         {STR("node.kubernetes.io/unschedulable"), STR(""), STR("NoSchedule")}};
     for (int i = 0; i < 4; i++) {
-        char name[8];
+        char name[FLEET_TEXT];
         snprintf(name, sizeof name, "t%d", i);
         fleet_node *n = fleet_node_add(f, name);
         n->taints[n->taint_count++] = taints[i];
@@ -499,6 +499,52 @@ static void deleted_in_flight(void **state)
     fleet_free(f);
 }
 
+/* product.md 4: doing all acts of all reasons at once starts the node in that step; leaving one out
+ * does not. */
+static fleet *stalled(void)
+{
+    fleet *f = nodes_with(2, "  interruptionBudget: {count: 1}\n", "");
+    f->nodes[0].silent = true;
+    fleet_node *n = &f->nodes[1];
+    fleet_label(n, "skyhook.nvidia.com/ignore", "true");
+    n->taints[n->taint_count++] = (fact_taint){STR("foreign"), STR(""), STR("NoSchedule")};
+    n->not_ready = true;
+    fleet_show(f, n);
+    fleet_step(f);
+    stage_ends(f, "apply", 1, OUTCOME_SUCCEEDED);
+    fleet_act(f, ACT_PAUSE, "sk", "");
+    fleet_step(f);
+    check_text(
+        str_of(fleet_reasons(f, "sk", "node-002")),
+        "ignored:label:node-002, taint:untaint:foreign:NoSchedule, notReady:online:node-002, "
+        "paused:resume:sk, batch:complete:node-001");
+    return f;
+}
+
+static void acts_of_reasons(void **state)
+{
+    (void)state;
+    for (int without = -1; without < 5; without++) {
+        fleet *f = stalled();
+        fleet_node *n = &f->nodes[1];
+        if (without != 0)
+            fleet_label(n, "skyhook.nvidia.com/ignore", NULL);
+        if (without != 1)
+            n->taint_count = 0;
+        if (without != 2)
+            n->not_ready = false;
+        fleet_show(f, n);
+        if (without != 3)
+            fleet_act(f, ACT_RESUME, "sk", "");
+        if (without != 4)
+            stage_ends(f, "config", 2, OUTCOME_SUCCEEDED);
+        fleet_step(f);
+        bool started = fleet_placement(f, "sk", "node-002").state == PLACEMENT_IN_FLIGHT;
+        check_msg(started == (without < 0), "without %d", without);
+        fleet_free(f);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -520,6 +566,7 @@ int main(void)
         cmocka_unit_test(auto_taint),
         cmocka_unit_test(taint_of_deleted),
         cmocka_unit_test(deleted_in_flight),
+        cmocka_unit_test(acts_of_reasons),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -47,17 +47,17 @@ static void install_with_interrupt(void **state)
     (void)state;
     fleet *f = one_node("", PI("tool", "1.0.0", "interrupt: {type: service, services: [b, a]}"));
     fleet_run(f, -1);
-    check_lines(
-        f, "start run release cordon drain uncordon",
-        "start sk node-001 __default__ #0\n"
-        "cordon sk node-001\n"
-        "drain sk node-001\n"
-        "run sk node-001 tool 1.0.0 apply #1\n"
-        "run sk node-001 tool 1.0.0 config #2\n"
-        "run sk node-001 tool 1.0.0 interrupt {\"type\":\"service\",\"services\":[\"a\",\"b\"]} #3\n"
-        "run sk node-001 tool 1.0.0 post-interrupt #4\n"
-        "uncordon sk node-001\n"
-        "release sk node-001 __default__ complete\n");
+    check_lines(f, "start run release cordon drain uncordon",
+                "start sk node-001 __default__ #0\n"
+                "cordon sk node-001\n"
+                "drain sk node-001\n"
+                "run sk node-001 tool 1.0.0 apply #1\n"
+                "run sk node-001 tool 1.0.0 config #2\n"
+                "run sk node-001 tool 1.0.0 interrupt "
+                "{\"type\":\"service\",\"services\":[\"a\",\"b\"]} #3\n"
+                "run sk node-001 tool 1.0.0 post-interrupt #4\n"
+                "uncordon sk node-001\n"
+                "release sk node-001 __default__ complete\n");
     fleet_free(f);
 }
 
