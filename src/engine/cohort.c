@@ -31,6 +31,7 @@ cohort *cohort_free(cohort *c)
     vec_done(&c->compartments);
     vec_done(&c->members);
     vec_done(&c->order);
+    vec_done(&c->by_name);
     vec_done(&c->unassigned);
     arena_free(c->names);
     return mem_free(c);
@@ -112,6 +113,7 @@ static size_t recyclable(const cohort *c)
 size_t cohort_add(cohort *c, str name)
 {
     str own = arena_str(c->names, name);
+    c->renamed = true;
     size_t old = recyclable(c);
     if (own.ptr && old != SIZE_MAX) {
         compartment *p = &c->compartments.at[old];
@@ -217,6 +219,7 @@ void cohort_leave(cohort *c, member_id m)
     if (e->in_batch)
         batch_forget(&c->compartments.at[e->compartment], m);
     *e = (entry){.compartment = COMPARTMENT_NONE};
+    c->left = true;
     c->unsettled = true;
 }
 
@@ -289,6 +292,10 @@ static bool assign(cohort *c, member_id m)
 
 bool cohort_settle(cohort *c)
 {
+    if (c->no_memory)
+        return false;
+    if (c->left)
+        queues_sweep(c);
     if (!c->unsettled)
         return true;
     if (!sort_order(c))
@@ -395,6 +402,8 @@ static void carry_batch(cohort *c, uint32_t index)
         entry_count(c, e, -1);
         e->in_batch = false;
         entry_count(c, e, 1);
+        if (!entry_enqueue(c, p->batch.at[i]) || !vec_push(&c->unassigned, p->batch.at[i]))
+            c->no_memory = true;
     }
     p->batch.len = kept;
     p->batch_open = kept > 0;
@@ -561,18 +570,13 @@ static bool batch_open(cohort *c, uint32_t index, cohort_events *out)
 static bool retries_start(cohort *c, uint32_t index, int64_t now_ms, cohort_events *out)
 {
     compartment *p = &c->compartments.at[index];
-    int64_t ceiling = compartment_ceiling(p, p->matched);
     due first;
-    while (p->startable == 0 && retries_first(c, index, &first) && first.ms <= now_ms) {
+    while (compartment_retries(p) && retries_next(c, index, &first) && first.ms <= now_ms) {
         entry *e = &c->members.at[first.member];
-        int64_t after = p->holders + !entry_holds(c, e);
-        if (after > ceiling)
-            return true;
         if (!vec_push(out, (cohort_event){.kind = COHORT_EVENT_RETRY,
                                           .member = first.member,
                                           .compartment = p->rule.name}))
             return false;
-        retries_drop_first(c, index);
         entry_count(c, e, -1);
         e->state = MEMBER_IN_FLIGHT;
         e->retrying = true;
@@ -581,29 +585,56 @@ static bool retries_start(cohort *c, uint32_t index, int64_t now_ms, cohort_even
     return true;
 }
 
+bool compartment_retries(const compartment *p)
+{
+    return p->startable == 0 || (!p->batch_open && compartment_next_size(p, false) < 1);
+}
+
 bool cohort_may_start(const cohort *c, const compartment *p)
 {
     return c->has_policy && !c->paused && !p->stopped && !p->removed;
 }
 
+/* Compartments take their turns by name, whatever policies brought them in which order. */
+static bool sort_names(cohort *c)
+{
+    if (c->by_name.len > 0 && !c->renamed)
+        return true;
+    if (!vec_reserve(&c->by_name, c->compartments.len + 1))
+        return false;
+    c->by_name.len = 0;
+    for (uint32_t i = 0; i < c->compartments.len; i++) {
+        size_t at = c->by_name.len++;
+        while (at > 0 && str_cmp(c->compartments.at[i].rule.name,
+                                 c->compartments.at[c->by_name.at[at - 1]].rule.name) < 0) {
+            c->by_name.at[at] = c->by_name.at[at - 1];
+            at--;
+        }
+        c->by_name.at[at] = i;
+    }
+    c->renamed = false;
+    return true;
+}
+
 bool cohort_step(cohort *c, int64_t now_ms, cohort_events *out)
 {
-    if (!cohort_settle(c))
+    if (!sort_names(c) || !cohort_settle(c))
         return false;
-    for (uint32_t i = 0; i < c->compartments.len; i++) {
-        compartment *p = &c->compartments.at[i];
+    for (size_t i = 0; i < c->by_name.len; i++) {
+        compartment *p = &c->compartments.at[c->by_name.at[i]];
         if (p->batch_open && p->unresolved == 0 && !batch_judge(c, p, out))
             return false;
     }
     if (!cohort_settle(c)) /* members of judged batches may move to another compartment */
         return false;
-    for (uint32_t i = 0; i < c->compartments.len; i++) {
-        compartment *p = &c->compartments.at[i];
+    for (size_t i = 0; i < c->by_name.len; i++) {
+        uint32_t index = c->by_name.at[i];
+        compartment *p = &c->compartments.at[index];
         if (!cohort_may_start(c, p))
             continue;
-        if (!p->batch_open && !batch_open(c, i, out))
+        if (!p->batch_open && !batch_open(c, index, out))
             return false;
-        if (!retries_start(c, i, now_ms, out))
+        if (!retries_start(c, index, now_ms, out))
             return false;
     }
     return true;
