@@ -92,8 +92,12 @@ int64_t offline_at(const bundle_record *b, const placed *at)
 
 static bool clock_before(const bundle_record *b, member_id x, member_id y)
 {
-    int64_t left = offline_at(b, &b->members.at[x]), right = offline_at(b, &b->members.at[y]);
-    return left != right ? left < right : x < y;
+    const placed *left = &b->members.at[x], *right = &b->members.at[y];
+    int64_t first = offline_at(b, left), second = offline_at(b, right);
+    if (first != second)
+        return first < second;
+    const names *texts = b->self->core->names;
+    return str_cmp(names_text(texts, left->label), names_text(texts, right->label)) < 0;
 }
 
 static void clock_put(bundle_record *b, size_t index, member_id m)

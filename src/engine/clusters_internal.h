@@ -14,10 +14,10 @@
 /* How a claim ends, in the words of DECISION_RELEASE. */
 #define CLAIM_ENDS(X)                                                                              \
     X(SUCCEEDED, "succeeded")                                                                      \
-    X(FAILED, "failed") X(SUPERSEDED, "superseded")                                                \
-        X(LOST, "lost")       /* the deployment was taken away */                                  \
-        X(OFFLINE, "offline") /* the cluster was not seen for too long */                          \
-        X(GONE, "gone")       /* it is no target any more */
+    X(FAILED, "failed")                                                                            \
+    X(SUPERSEDED, "superseded") X(LOST, "lost") /* the deployment was taken away */                \
+        X(OFFLINE, "offline")                   /* the cluster was not seen for too long */        \
+        X(GONE, "gone")                         /* it is no target any more */
 typedef enum claim_end {
 #define X(kind, text) CLAIM_##kind,
     CLAIM_ENDS(X)

@@ -40,6 +40,7 @@ static void save_placed(buf *out, const clusters *c, const placed *at)
     save_name(out, c, "claim", at->claimed ? at->live : 0, &any);
     save_name(out, c, "flight", at->flight, &any);
     save_name(out, c, "given", at->given, &any);
+    save_flag(out, "failed", at->failed && at->live == at->given, &any);
     save_flag(out, "again", at->again, &any);
     save_flag(out, "offline", at->offline, &any);
     buf_addc(out, '}');
@@ -147,6 +148,16 @@ static void restore_placed(bundle_record *b, member_id m, yyjson_val *saved)
     clock_update(b, m);
 }
 
+/* A failure that was reported since counts like one that is reported now. */
+static void restore_failure(bundle_record *b, member_id m, yyjson_val *saved)
+{
+    const placed *at = &b->members.at[m];
+    bool counts =
+        at->failed && !flag_in(saved, "failed") && at->live == at->wanted && at->live == at->given;
+    if (counts && partitions_failed(b->pacing, m))
+        b->halted_now = true;
+}
+
 static bool same_hash(yyjson_val *from, const char *key, uint64_t hash)
 {
     char text[17];
@@ -180,6 +191,19 @@ static void restore_bundle(bundle_record *b, yyjson_val *saved)
     b->dirty = true;
 }
 
+static void restore_members(bundle_record *b, yyjson_val *saved,
+                            void (*restore)(bundle_record *b, member_id m, yyjson_val *saved))
+{
+    size_t i, max;
+    yyjson_val *called, *value;
+    yyjson_obj_foreach(yyjson_obj_get(saved, "placed"), i, max, called, value)
+    {
+        member_id m;
+        if (find_member(b, (str){yyjson_get_str(called), yyjson_get_len(called)}, &m))
+            restore(b, m, value);
+    }
+}
+
 bool clusters_restore(void *self, str key, str json, err *error)
 {
     clusters *c = self;
@@ -191,19 +215,13 @@ bool clusters_restore(void *self, str key, str json, err *error)
     if (!saved)
         return scratch ? false : err_memory(error);
     restore_bundle(b, saved);
-    size_t i, max;
-    yyjson_val *called, *value;
-    yyjson_obj_foreach(yyjson_obj_get(saved, "placed"), i, max, called, value)
-    {
-        member_id m;
-        if (find_member(b, (str){yyjson_get_str(called), yyjson_get_len(called)}, &m))
-            restore_placed(b, m, value);
-    }
+    restore_members(b, saved, restore_placed);
     str rollout = part_of(scratch, yyjson_obj_get(saved, "rollout"));
     if (!rollout.ptr)
         return err_memory(error);
     if (!partitions_restore(b->pacing, rollout, find_member, error))
         return false;
+    restore_members(b, saved, restore_failure);
     for (member_id m = 0; m < b->members.len; m++) {
         if (!b->members.at[m].present)
             continue;

@@ -79,8 +79,8 @@ typedef VEC(partition_pick) partition_picks;
 /* What one pass came to. */
 typedef struct pass_figures {
     int64_t created, updated, fixed;
-    int64_t visited, partitions, not_ready; /* not_ready counts soaking ones too */
-    int64_t looked_at;                      /* members the pass looked at */
+    int64_t visited, partitions, not_ready;
+    int64_t looked_at; /* members the pass looked at */
 } pass_figures;
 
 /* One pass: appends what is released; those members are current and unavailable from now on. */

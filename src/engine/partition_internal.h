@@ -114,8 +114,9 @@ bool part_soaks(const partitions *p, const part *at, const tally *t, int64_t now
 /* One walk over the partitions, on a copy of the counts. */
 #define WALK_ENDS(X)                                                                               \
     X(RELEASED, "released")                                                                        \
-    X(UNREACHED, "partition") X(NO_CREATE, "mayCreate") X(PARTITION_FULL, "partition limit")       \
-        X(WHOLE_FULL, "whole limit") X(MAX_NEW, "maxNew")
+    X(UNREACHED, "partition")                                                                      \
+    X(NO_CREATE, "mayCreate") X(PARTITION_FULL, "partition limit") X(WHOLE_FULL, "whole limit")    \
+        X(MAX_NEW, "maxNew")
 typedef enum walk_end {
 #define X(kind, text) WALK_##kind,
     WALK_ENDS(X)

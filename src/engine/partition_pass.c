@@ -159,6 +159,7 @@ void walk_partitions(walk *w)
     const partitions *p = w->p;
     w->end = WALK_UNREACHED;
     w->figures.partitions = (int64_t)p->parts.len;
+    int64_t holding = 0; /* partitions that later ones wait for */
     for (uint32_t i = 0; i < p->parts.len; i++) {
         const part *at = &p->parts.at[i];
         if (at->approval && !at->approved && !w->suppose_open && w->at[i].candidates > 0)
@@ -166,10 +167,11 @@ void walk_partitions(walk *w)
         w->figures.visited++;
         if (visit(w, i))
             return;
-        bool holds = !part_is_ready(at, &w->at[i]) ||
-                     (!w->suppose_open && part_soaks(p, at, &w->at[i], w->now_ms));
-        w->figures.not_ready += holds;
-        if (w->figures.not_ready > p->budget)
+        bool ready = part_is_ready(at, &w->at[i]);
+        bool soaks = !w->suppose_open && part_soaks(p, at, &w->at[i], w->now_ms);
+        w->figures.not_ready += !ready;
+        holding += !ready || soaks;
+        if (holding > p->budget)
             return;
     }
 }

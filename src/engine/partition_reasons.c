@@ -20,6 +20,7 @@ typedef struct inquiry {
     uint32_t supposed;
     tally *base; /* counts with what is supposed */
     tally *work;
+    bool *required; /* partitions that must become ready, or ready for long enough */
     int64_t unavailable;
     bool no_memory;
 } inquiry;
@@ -110,12 +111,6 @@ static bool test_whole(const inquiry *in, const paced *member, uint32_t index)
     return member != in->me && member->seats && !member->own && paced_unavailable(member->flags);
 }
 
-static bool test_supposed(const inquiry *in, const paced *member, uint32_t index)
-{
-    (void)index;
-    return is_supposed(in, member);
-}
-
 static const str *names_where(inquiry *in, member_test test, uint32_t index, size_t *ret_count)
 {
     const partitions *p = in->p;
@@ -161,47 +156,22 @@ static void add_soak(inquiry *in, uint32_t index, int64_t from_ms)
                      .next_ms = from_ms + in->p->soak_ms});
 }
 
-/* Supposes the first "need" members that the test lets through; returns who they are. */
-static const str *suppose_first(inquiry *in, member_test test, uint32_t index, int64_t need,
-                                size_t *ret_count)
+/* Supposes the first "need" members that the test lets through; returns how many there were. */
+static int64_t suppose_first(inquiry *in, member_test test, uint32_t index, int64_t need)
 {
     const partitions *p = in->p;
-    str *names = ARENA_ARRAY(in->arena, (need > 0 ? (size_t)need : 0) + 1, str);
-    *ret_count = 0;
-    in->no_memory |= !names;
-    for (size_t i = 0; names && (int64_t)*ret_count < need && i < p->order.len; i++) {
+    int64_t count = 0;
+    for (size_t i = 0; count < need && i < p->order.len; i++) {
         paced *member = &p->members.at[p->order.at[i]];
         if (is_supposed(in, member) || !test(in, member, index))
             continue;
         suppose(in, member, 1);
-        names[(*ret_count)++] = member->label;
+        count++;
     }
-    return names;
+    return count;
 }
 
-static void require_ready(inquiry *in, uint32_t index)
-{
-    const part *at = &in->p->parts.at[index];
-    int64_t have = in->base[index].bad;
-    if (part_is_ready(at, &in->base[index])) {
-        add_soak(in, index,
-                 at->ready_since_ms == REASON_NEVER ? in->q->now_ms : at->ready_since_ms);
-        return;
-    }
-    reason r = {.rule = REASON_PARTITION,
-                .scope = partition_scope(in, index),
-                .act = RELEASE_COMPLETE,
-                .next_ms = REASON_NEVER,
-                .have = have,
-                .limit = at->cap,
-                .detail = at->name};
-    r.holders = names_where(in, test_bad, index, &r.holder_count);
-    r.of = suppose_first(in, test_bad, index, have - at->cap, &r.of_count);
-    add(in, r);
-    if (in->p->soak_ms > 0 && at->counted > 0)
-        add_soak(in, index, in->q->now_ms);
-}
-
+/* Chooses the partitions that must become ready, and whose members must be complete for that. */
 static void reach(inquiry *in)
 {
     const partitions *p = in->p;
@@ -213,11 +183,49 @@ static void reach(inquiry *in)
     }
     for (uint32_t i = 0; i < in->home && holding > p->budget; i++) {
         const part *at = &p->parts.at[i];
-        if (part_is_ready(at, &in->base[i]) && !part_soaks(p, at, &in->base[i], in->q->now_ms))
-            continue;
-        require_ready(in, i);
-        holding--;
+        in->required[i] =
+            !part_is_ready(at, &in->base[i]) || part_soaks(p, at, &in->base[i], in->q->now_ms);
+        holding -= in->required[i];
+        if (in->required[i])
+            suppose_first(in, test_bad, i, in->base[i].bad - at->cap);
     }
+}
+
+/* ---- what is said of it ---- */
+
+/* Whether a member that is supposed complete is named by that partition's reason: by the first one's. */
+static bool test_named(const inquiry *in, const paced *member, uint32_t index)
+{
+    if (!is_supposed(in, member))
+        return false;
+    for (uint32_t s = member->seats; s; s = in->p->seats.at[s].next)
+        if (in->required[in->p->seats.at[s].partition])
+            return in->p->seats.at[s].partition == index;
+    return index == PARTITION_NONE;
+}
+
+static void add_required(inquiry *in, uint32_t index)
+{
+    const part *at = &in->p->parts.at[index];
+    if (part_is_ready(at, &at->now)) {
+        add_soak(in, index,
+                 at->ready_since_ms == REASON_NEVER ? in->q->now_ms : at->ready_since_ms);
+        return;
+    }
+    reason r = {.rule = REASON_PARTITION,
+                .scope = partition_scope(in, index),
+                .act = RELEASE_COMPLETE,
+                .next_ms = REASON_NEVER,
+                .have = at->now.bad,
+                .limit = at->cap,
+                .detail = at->name};
+    r.holders = names_where(in, test_bad, index, &r.holder_count);
+    r.of = names_where(in, test_named, index, &r.of_count);
+    if (r.of_count == 0) /* another reason implies it */
+        return;
+    add(in, r);
+    if (in->p->soak_ms > 0 && at->counted > 0)
+        add_soak(in, index, in->q->now_ms);
 }
 
 static void open_partitions(inquiry *in)
@@ -267,27 +275,31 @@ static void partition_limit(inquiry *in, walk_end end)
     int64_t have = in->base[in->home].unavailable;
     int64_t limit = at_least_one(in->p->parts.at[in->home].cap);
     int64_t need = have + 1 - limit + (end == WALK_PARTITION_FULL ? count_ahead(in) : 0);
-    size_t count = 0;
-    suppose_first(in, test_unavailable, in->home, need, &count);
+    int64_t holders = suppose_first(in, test_unavailable, in->home, need);
     if (end == WALK_PARTITION_FULL)
-        suppose_first(in, test_ahead, in->home, need - (int64_t)count, &count);
+        suppose_first(in, test_ahead, in->home, need - holders);
 }
 
 typedef VEC(member_id) blamed;
 
-/* Leaves out everybody who need not be complete, those first who are least to blame. Everybody who stays
- * is needed. */
+/* Leaves out everybody who need not be complete, those first who are least to blame, until everybody who
+ * stays is needed: a holder who stays may free a place for another one who then must be complete too. */
 static void leave_out(inquiry *in, const blamed *list)
 {
-    for (int holders = 0; holders < 2; holders++)
-        for (size_t i = list->len; i > 0; i--) {
-            paced *member = &in->p->members.at[list->at[i - 1]];
-            if (paced_unavailable(member->flags) != (holders == 1))
+    bool changed = true;
+    while (changed) {
+        changed = false;
+        for (size_t n = 2 * list->len; n > 0; n--) { /* first the candidates, then the holders */
+            paced *member = &in->p->members.at[list->at[(n - 1) % list->len]];
+            if (!is_supposed(in, member) || paced_unavailable(member->flags) != (n <= list->len))
                 continue;
             suppose(in, member, -1);
-            if (ask(in) != WALK_RELEASED)
+            if (ask(in) == WALK_RELEASED)
+                changed = true;
+            else
                 suppose(in, member, 1);
         }
+    }
 }
 
 /* Supposes all complete who could matter; false if even that does not help. */
@@ -308,11 +320,9 @@ static bool suppose_all(inquiry *in, blamed *list)
     return ask(in) == WALK_RELEASED;
 }
 
-/* The members that are supposed complete now and were not when the partition was reached. */
-static void add_limits(inquiry *in, const blamed *reached, walk_end end)
+/* The limit that stood in the way once the partition was reached. */
+static void add_limit(inquiry *in, walk_end end, bool helps)
 {
-    for (size_t i = 0; i < reached->len; i++)
-        in->p->members.at[reached->at[i]].supposed = 0;
     reason r = {.rule = REASON_UNAVAILABLE, .act = RELEASE_COMPLETE, .next_ms = REASON_NEVER};
     switch (end) {
     case WALK_MAX_NEW:
@@ -335,46 +345,59 @@ static void add_limits(inquiry *in, const blamed *reached, walk_end end)
         break;
     }
     r.have = (int64_t)r.holder_count;
-    r.of = names_where(in, test_supposed, 0, &r.of_count);
-    if (r.of_count == 0) { /* nobody's becoming complete would help */
+    r.of = names_where(in, test_named, PARTITION_NONE, &r.of_count);
+    if (!helps) { /* nobody's becoming complete would */
         r.act = RELEASE_EDIT;
         r.of = one_name(in, in->q->editable);
         r.of_count = 1;
     }
-    add(in, r);
+    if (r.of_count > 0)
+        add(in, r);
 }
 
-static void limits(inquiry *in)
+static void collect_supposed(inquiry *in, blamed *list)
 {
     const partitions *p = in->p;
-    walk_end first = ask(in);
-    if (first == WALK_RELEASED)
-        return;
-    blamed reached = {0}, list = {0};
+    list->len = 0;
     for (size_t i = 0; i < p->order.len; i++)
         if (is_supposed(in, &p->members.at[p->order.at[i]]))
-            in->no_memory |= !vec_push(&reached, p->order.at[i]);
+            in->no_memory |= !vec_push(list, p->order.at[i]);
+}
+
+/* What was found piece by piece is looked at as a whole where the pieces may overlap. */
+static bool may_overlap(const partitions *p)
+{
+    size_t seats = p->seats.len - 1;
+    for (uint32_t s = p->free_seat; s; s = p->seats.at[s].next)
+        seats--;
+    return (int64_t)seats > p->assigned;
+}
+
+/* Supposes as few members complete as must be for the limits to let me through; says which limit it was
+ * and whether that helps. */
+static walk_end limits(inquiry *in, bool *ret_helps)
+{
+    walk_end first = ask(in);
+    bool whole = may_overlap(in->p);
+    blamed list = {0};
+    *ret_helps = true;
     if (first == WALK_NO_CREATE || first == WALK_PARTITION_FULL)
         partition_limit(in, first);
-    if (ask(in) != WALK_RELEASED) {
-        size_t kept = 0; /* begin again: all limits are looked at together */
-        for (size_t i = 0; i < p->order.len; i++) {
-            paced *member = &p->members.at[p->order.at[i]];
-            if (kept < reached.len && reached.at[kept] == p->order.at[i])
-                kept++;
-            else if (is_supposed(in, member))
-                suppose(in, member, -1);
-        }
-        bool helps = suppose_all(in, &list);
-        if (!helps)
-            for (size_t i = 0; i < list.len; i++)
-                suppose(in, &p->members.at[list.at[i]], -1);
-        else if (list.len <= PARTITION_BLAMED_MAX)
+    if (first != WALK_RELEASED && ask(in) != WALK_RELEASED) {
+        collect_supposed(in, &list);
+        size_t before = list.len;
+        *ret_helps = suppose_all(in, &list);
+        while (!*ret_helps && list.len > before)
+            suppose(in, &in->p->members.at[list.at[--list.len]], -1);
+        whole = true;
+    }
+    if (whole && *ret_helps) {
+        collect_supposed(in, &list);
+        if (list.len <= PARTITION_BLAMED_MAX)
             leave_out(in, &list);
     }
-    add_limits(in, &reached, first);
-    vec_done(&reached);
     vec_done(&list);
+    return first;
 }
 
 bool partitions_reasons(const partitions *p, const partition_question *q, arena *a, reasons *out)
@@ -389,7 +412,8 @@ bool partitions_reasons(const partitions *p, const partition_question *q, arena 
     in.unavailable = p->unavailable;
     in.base = ARENA_ARRAY(a, p->parts.len, tally);
     in.work = ARENA_ARRAY(a, p->parts.len, tally);
-    if (!in.base || !in.work || !order_make(p))
+    in.required = ARENA_ARRAY(a, p->parts.len, bool);
+    if (!in.base || !in.work || !in.required || !order_make(p))
         return false;
     for (size_t i = 0; i < p->parts.len; i++)
         in.base[i] = p->parts.at[i].now;
@@ -398,8 +422,14 @@ bool partitions_reasons(const partitions *p, const partition_question *q, arena 
         for (uint32_t s = me->seats; s; s = p->seats.at[s].next)
             in.base[p->seats.at[s].partition].unavailable++;
     }
+    bool helps;
     reach(&in);
+    walk_end end = limits(&in, &helps);
+    for (uint32_t i = 0; i < in.home; i++)
+        if (in.required[i])
+            add_required(&in, i);
     open_partitions(&in);
-    limits(&in);
+    if (end != WALK_RELEASED)
+        add_limit(&in, end, helps);
     return !in.no_memory;
 }

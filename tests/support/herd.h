@@ -27,6 +27,8 @@ typedef struct herd_cluster {
     bool exists, ready, failed;
     str live, applied;
     bool released; /* by the last step */
+    bool was_told; /* the engine got a report of it, the last of them this one */
+    fact_report told;
 } herd_cluster;
 
 typedef struct herd {
@@ -139,6 +141,8 @@ static inline void herd_report(herd *h, size_t i)
                      .ready = c->ready,
                      .failed = c->failed,
                      .message = STR("it said no")};
+    c->was_told = true;
+    c->told = r;
     herd_fact(h, (fact){.kind = FACT_REPORT, .report = r});
 }
 
