@@ -115,8 +115,8 @@ bool part_soaks(const partitions *p, const part *at, const tally *t, int64_t now
 #define WALK_ENDS(X)                                                                               \
     X(RELEASED, "released")                                                                        \
     X(UNREACHED, "partition")                                                                      \
-    X(NO_CREATE, "mayCreate") X(PARTITION_FULL, "partition limit") X(WHOLE_FULL, "whole limit")    \
-        X(MAX_NEW, "maxNew")
+    X(NO_CREATE, "mayCreate")                                                                      \
+    X(PARTITION_FULL, "partition limit") X(WHOLE_FULL, "whole limit") X(MAX_NEW, "maxNew")
 typedef enum walk_end {
 #define X(kind, text) WALK_##kind,
     WALK_ENDS(X)
@@ -126,12 +126,12 @@ typedef enum walk_end {
 typedef struct walk {
     const partitions *p;
     int64_t now_ms;
-    uint32_t mark;             /* members with this mark were picked already */
-    uint32_t supposed;         /* and those with this one are supposed complete; 0: none are */
-    tally *at;                 /* one for each partition, to be changed */
-    int64_t unavailable;       /* of the whole, likewise */
-    partition_picks *picks;    /* NULL: only watching */
-    bool suppose_open;         /* approvals are given, soaks are over */
+    uint32_t mark;          /* members with this mark were picked already */
+    uint32_t supposed;      /* and those with this one are supposed complete; 0: none are */
+    tally *at;              /* one for each partition, to be changed */
+    int64_t unavailable;    /* of the whole, likewise */
+    partition_picks *picks; /* NULL: only watching */
+    const bool *open; /* what if these partitions were approved and soaks over; NULL: as it is */
     const paced *watched;      /* stop when it is decided; NULL: none */
     candidate_kind watched_as; /* a watched member that is in no tree is looked at as this */
     walk_end end;              /* what became of it */

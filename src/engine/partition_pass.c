@@ -117,6 +117,14 @@ static bool sits_in(const partitions *p, const paced *member, uint32_t index)
     return false;
 }
 
+static bool has_later_seat(const partitions *p, const paced *member, uint32_t index)
+{
+    bool later = false;
+    for (uint32_t s = member->seats; s; s = p->seats.at[s].next)
+        later |= p->seats.at[s].partition > index;
+    return later;
+}
+
 /* Releases what the partition may release. True when the watched member was decided. */
 static bool visit(walk *w, uint32_t index)
 {
@@ -132,8 +140,12 @@ static bool visit(walk *w, uint32_t index)
         paced *member =
             kind == CANDIDATE_NONE ? NULL : &p->members.at[p->seats.at[c.seat[kind]].member];
         if (watched && (!member || paced_order(member, watched) >= 0)) {
-            w->end = verdict(w, index, watched, w->watched_as, may_create);
-            return true;
+            walk_end end = verdict(w, index, watched, w->watched_as, may_create);
+            if (w->end == WALK_UNREACHED || end == WALK_RELEASED)
+                w->end = end;
+            if (end == WALK_RELEASED || !has_later_seat(p, watched, index))
+                return true;
+            watched = NULL;
         }
         if (!member)
             return false;
@@ -162,13 +174,14 @@ void walk_partitions(walk *w)
     int64_t holding = 0; /* partitions that later ones wait for */
     for (uint32_t i = 0; i < p->parts.len; i++) {
         const part *at = &p->parts.at[i];
-        if (at->approval && !at->approved && !w->suppose_open && w->at[i].candidates > 0)
+        bool open = !at->approval || (w->open ? w->open[i] : at->approved);
+        if (!open && w->at[i].candidates > 0)
             return;
         w->figures.visited++;
         if (visit(w, i))
             return;
         bool ready = part_is_ready(at, &w->at[i]);
-        bool soaks = !w->suppose_open && part_soaks(p, at, &w->at[i], w->now_ms);
+        bool soaks = !w->open && part_soaks(p, at, &w->at[i], w->now_ms);
         w->figures.not_ready += !ready;
         holding += !ready || soaks;
         if (holding > p->budget)

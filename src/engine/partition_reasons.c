@@ -20,6 +20,9 @@ typedef struct inquiry {
     uint32_t supposed;
     tally *base; /* counts with what is supposed */
     tally *work;
+    bool *open; /* partitions that are approved, or supposed to be */
+    bool
+        overlap; /* somebody sits in several partitions: there is more than one way to be released */
     bool *required; /* partitions that must become ready, or ready for long enough */
     int64_t unavailable;
     bool no_memory;
@@ -84,7 +87,7 @@ static walk_end ask(inquiry *in)
               .supposed = in->supposed,
               .at = in->work,
               .unavailable = in->unavailable,
-              .suppose_open = true,
+              .open = in->open,
               .watched = in->me,
               .watched_as = in->kind};
     walk_partitions(&w);
@@ -230,9 +233,10 @@ static void add_required(inquiry *in, uint32_t index)
 
 static void open_partitions(inquiry *in)
 {
-    for (uint32_t i = 0; i <= in->home; i++) {
+    for (uint32_t i = 0; i < in->p->parts.len; i++) {
         const part *at = &in->p->parts.at[i];
-        bool needed = i == in->home || in->base[i].candidates > 0;
+        bool needed = in->overlap ? in->open[i]
+                                  : i == in->home || (i < in->home && in->base[i].candidates > 0);
         if (!at->approval || at->approved || !needed)
             continue;
         add(in, (reason){.rule = REASON_APPROVAL,
@@ -282,6 +286,12 @@ static void partition_limit(inquiry *in, walk_end end)
 
 typedef VEC(member_id) blamed;
 
+static walk_end ask_closed(inquiry *in, uint32_t index)
+{
+    in->open[index] = false;
+    return ask(in);
+}
+
 /* Leaves out everybody who need not be complete, those first who are least to blame, until everybody who
  * stays is needed: a holder who stays may free a place for another one who then must be complete too. */
 static void leave_out(inquiry *in, const blamed *list)
@@ -298,6 +308,12 @@ static void leave_out(inquiry *in, const blamed *list)
                 changed = true;
             else
                 suppose(in, member, 1);
+        }
+        for (uint32_t i = 0; in->overlap && i < in->p->parts.len; i++) {
+            if (!in->open[i] || !in->p->parts.at[i].approval || in->p->parts.at[i].approved)
+                continue;
+            in->open[i] = ask_closed(in, i) != WALK_RELEASED;
+            changed |= !in->open[i];
         }
     }
 }
@@ -378,7 +394,7 @@ static bool may_overlap(const partitions *p)
 static walk_end limits(inquiry *in, bool *ret_helps)
 {
     walk_end first = ask(in);
-    bool whole = may_overlap(in->p);
+    bool whole = in->overlap;
     blamed list = {0};
     *ret_helps = true;
     if (first == WALK_NO_CREATE || first == WALK_PARTITION_FULL)
@@ -413,14 +429,22 @@ bool partitions_reasons(const partitions *p, const partition_question *q, arena 
     in.base = ARENA_ARRAY(a, p->parts.len, tally);
     in.work = ARENA_ARRAY(a, p->parts.len, tally);
     in.required = ARENA_ARRAY(a, p->parts.len, bool);
-    if (!in.base || !in.work || !in.required || !order_make(p))
+    in.open = ARENA_ARRAY(a, p->parts.len, bool);
+    in.overlap = may_overlap(p);
+    if (!in.base || !in.work || !in.required || !in.open || !order_make(p))
         return false;
-    for (size_t i = 0; i < p->parts.len; i++)
+    for (size_t i = 0; i < p->parts.len; i++) {
         in.base[i] = p->parts.at[i].now;
-    if ((me->flags & PACED_OUT) && paced_unavailable(flags)) { /* it will count once it is let in */
-        in.unavailable += !me->own;
-        for (uint32_t s = me->seats; s; s = p->seats.at[s].next)
-            in.base[p->seats.at[s].partition].unavailable++;
+        in.open[i] = true;
+    }
+    if (me->flags & PACED_OUT) { /* it will count once it is let in */
+        in.unavailable += paced_unavailable(flags) && !me->own;
+        for (uint32_t s = me->seats; s; s = p->seats.at[s].next) {
+            tally *t = &in.base[p->seats.at[s].partition];
+            t->unavailable += paced_unavailable(flags);
+            t->bad += paced_bad(flags);
+            t->candidates++;
+        }
     }
     bool helps;
     reach(&in);
