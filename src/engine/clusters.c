@@ -279,6 +279,8 @@ static bool take_document(clusters *c, const object *o, bool gone)
 static bool clusters_take(void *self, const fact *f)
 {
     clusters *c = self;
+    if (c->core->no_memory) /* what is half done is thrown away: look no further */
+        return false;
     arena_rewind(c->scratch, (arena_place){0});
     switch (f->kind) {
     case FACT_DOCUMENT: return take_document(c, f->document, false);
