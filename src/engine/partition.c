@@ -105,6 +105,25 @@ uint32_t tree_after(const partitions *p, uint32_t root, const paced *behind)
     return found;
 }
 
+/* The members of a tree are also a list, so that a walk goes from one to the next at once. */
+static void list_insert(partitions *p, part *at, candidate_kind kind, uint32_t added)
+{
+    uint32_t after = tree_after(p, at->root[kind], seat_member(p, added));
+    uint32_t before = after ? p->seats.at[after].before : at->last[kind];
+    p->seats.at[added].before = before;
+    p->seats.at[added].after = after;
+    *(before ? &p->seats.at[before].after : &at->first[kind]) = added;
+    *(after ? &p->seats.at[after].before : &at->last[kind]) = added;
+}
+
+static void list_remove(partitions *p, part *at, candidate_kind kind, uint32_t removed)
+{
+    uint32_t before = p->seats.at[removed].before, after = p->seats.at[removed].after;
+    *(before ? &p->seats.at[before].after : &at->first[kind]) = after;
+    *(after ? &p->seats.at[after].before : &at->last[kind]) = before;
+    p->seats.at[removed].before = p->seats.at[removed].after = 0;
+}
+
 /* ---- counting ---- */
 
 candidate_kind paced_candidate(unsigned flags)
@@ -163,10 +182,14 @@ static void seat_count(partitions *p, uint32_t number, int64_t sign)
     at->now.candidates += kind != CANDIDATE_NONE ? sign : 0;
     if (at->now.unavailable > at->peak)
         at->peak = at->now.unavailable;
-    if (sign > 0 && kind != CANDIDATE_NONE)
+    if (sign > 0 && kind != CANDIDATE_NONE) {
+        list_insert(p, at, kind, number);
         tree_insert(p, &at->root[kind], number);
-    if (sign < 0 && s->tree != CANDIDATE_NONE)
+    }
+    if (sign < 0 && s->tree != CANDIDATE_NONE) {
         tree_remove(p, &at->root[s->tree], number);
+        list_remove(p, at, (candidate_kind)s->tree, number);
+    }
     s->tree = sign > 0 ? (uint8_t)kind : (uint8_t)CANDIDATE_NONE;
 }
 

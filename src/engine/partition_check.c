@@ -15,16 +15,21 @@ static bool differ(err *error, str what, str name, int64_t kept, int64_t counted
     return true;
 }
 
-static size_t tree_size(const partitions *p, uint32_t root, candidate_kind kind, bool *sound)
+static size_t tree_size(const partitions *p, const part *at, candidate_kind kind, bool *sound)
 {
     size_t size = 0;
+    uint32_t root = at->root[kind], listed = at->first[kind], before = 0;
     const paced *last = NULL;
     for (uint32_t s = tree_after(p, root, NULL); s; s = tree_after(p, root, last)) {
         const paced *member = &p->members.at[p->seats.at[s].member];
         *sound &= paced_candidate(member->flags) == kind && p->seats.at[s].tree == kind;
+        *sound &= listed == s && p->seats.at[s].before == before;
+        before = s;
+        listed = p->seats.at[s].after;
         last = member;
         size++;
     }
+    *sound &= listed == 0 && at->last[kind] == before;
     return size;
 }
 
@@ -57,8 +62,7 @@ static bool recount_part(const partitions *p, uint32_t index, err *error)
     bool sound = true;
     for (unsigned kind = 0; kind < CANDIDATE_KINDS; kind++)
         if (differ(error, STR("candidates"), at->name,
-                   (int64_t)tree_size(p, at->root[kind], (candidate_kind)kind, &sound),
-                   kinds[kind]))
+                   (int64_t)tree_size(p, at, (candidate_kind)kind, &sound), kinds[kind]))
             return false;
     int_or_percent own =
         at->max_unavailable.kind == AMOUNT_NONE ? p->max_unavailable : at->max_unavailable;

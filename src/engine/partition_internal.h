@@ -22,7 +22,8 @@ typedef struct seat {
     uint32_t partition;
     uint32_t next; /* of the same member, in the order of the partitions */
     uint32_t left, right;
-    uint8_t tree; /* candidate_kind */
+    uint32_t before, after; /* in the order of the tree */
+    uint8_t tree;           /* candidate_kind */
 } seat;
 
 typedef struct paced {
@@ -54,6 +55,7 @@ typedef struct part {
     int64_t ready_since_ms; /* REASON_NEVER: not ready, or not visited since */
     tally now;
     uint32_t root[CANDIDATE_KINDS];
+    uint32_t first[CANDIDATE_KINDS], last[CANDIDATE_KINDS];
 } part;
 
 struct partitions {

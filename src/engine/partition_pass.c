@@ -23,18 +23,18 @@ typedef struct cursor {
     bool closed[CANDIDATE_KINDS];
 } cursor;
 
-static void cursor_advance(walk *w, const part *at, cursor *c, candidate_kind kind,
-                           const paced *behind)
+/* The first seat from there on whose member is neither picked nor supposed complete. */
+static uint32_t cursor_from(const walk *w, uint32_t number)
 {
     const partitions *p = w->p;
-    c->seat[kind] = tree_after(p, at->root[kind], behind);
-    while (c->seat[kind]) {
-        const paced *member = &p->members.at[p->seats.at[c->seat[kind]].member];
+    while (number) {
+        const paced *member = &p->members.at[p->seats.at[number].member];
         bool complete = w->supposed && member->supposed == w->supposed;
         if (member->mark != w->mark && !complete)
-            return;
-        c->seat[kind] = tree_after(p, at->root[kind], member);
+            break;
+        number = p->seats.at[number].after;
     }
+    return number;
 }
 
 /* The kind whose candidate comes next; CANDIDATE_NONE when none is left. */
@@ -134,7 +134,7 @@ static bool visit(walk *w, uint32_t index)
     bool may_create = w->at[index].unavailable < at_least_one(at->cap);
     cursor c = {.closed = {[CANDIDATE_NEW] = !may_create}};
     for (unsigned kind = 0; kind < CANDIDATE_KINDS; kind++)
-        cursor_advance(w, at, &c, (candidate_kind)kind, NULL);
+        c.seat[kind] = cursor_from(w, at->first[kind]);
     while (true) {
         candidate_kind kind = cursor_next(w, &c);
         paced *member =
@@ -162,7 +162,7 @@ static bool visit(walk *w, uint32_t index)
         if (end == WALK_MAX_NEW)
             c = (cursor){0};
         else
-            cursor_advance(w, at, &c, kind, member);
+            c.seat[kind] = cursor_from(w, p->seats.at[c.seat[kind]].after);
     }
 }
 
