@@ -406,8 +406,8 @@ static void tell_halt(bundle_record *b)
     d->number = partitions_failures(b->pacing);
 }
 
-/* A rollout starts when the wish changes while none runs; then, and when the settings change, the cut is
- * made anew. */
+/* A rollout starts when the wish changes while none runs; then, and when the settings change,
+ * the cut is made anew. */
 static void begin(bundle_record *b)
 {
     bool starts = b->cut_due || !partitions_are_cut(b->pacing) || (b->work_changed && !b->running);

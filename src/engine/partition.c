@@ -7,7 +7,8 @@
 
 #define MS_PER_SECOND 1000
 
-/* ---- trees: treaps whose priorities come from the seats' numbers, so they are the same everywhere ---- */
+/* ---- trees: treaps whose priorities come from the seats' numbers, so they are the same
+ * everywhere ---- */
 
 int paced_order(const paced *a, const paced *b)
 {

@@ -5,8 +5,8 @@
 
 #include "engine/partition.h"
 
-/* Candidates of a partition: members whose version is not the wanted one. Each kind is let through by
- * another rule, so each has its own tree. */
+/* Candidates of a partition: members whose version is not the wanted one. Each kind is let
+ * through by another rule, so each has its own tree. */
 #define CANDIDATES(X) X(NEW, "new") X(BROKEN, "broken") X(HEALTHY, "healthy")
 typedef enum candidate_kind {
 #define X(kind, text) CANDIDATE_##kind,

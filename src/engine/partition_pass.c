@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The pass of semantics.md part B. It is walked on a copy of the counts, so that the same code decides and
- * answers "what if" for reasons; partitions_pass then makes it so. */
+/* The pass of semantics.md part B. It is walked on a copy of the counts, so that the same code
+ * decides and answers "what if" for reasons; partitions_pass then makes it so. */
 #include "engine/partition_internal.h"
 
 #include <assert.h>
@@ -55,7 +55,8 @@ static candidate_kind cursor_next(const walk *w, const cursor *c)
     return best;
 }
 
-/* Whether a healthy member may become unavailable now: no limit of any of its partitions is exceeded. */
+/* Whether a healthy member may become unavailable now: no limit of any of its partitions is
+ * exceeded. */
 static walk_end update_verdict(const walk *w, uint32_t index, const paced *member)
 {
     const partitions *p = w->p;
@@ -156,8 +157,8 @@ static bool visit(walk *w, uint32_t index)
         if (end == WALK_MAX_NEW && !watched)
             return false;
         if (end != WALK_RELEASED && kind == CANDIDATE_HEALTHY)
-            /* A limit that is full stays so; only a member that sits in several partitions may be held by
-             * one that the next member has nothing to do with. */
+            /* A limit that is full stays so; only a member that sits in several partitions may
+             * be held by one that the next member has nothing to do with. */
             c.closed[kind] = !p->seats.at[member->seats].next;
         if (end == WALK_MAX_NEW)
             c = (cursor){0};
@@ -208,6 +209,20 @@ static void settle(partitions *p, int64_t now_ms, int64_t visited)
     }
 }
 
+/* I1: an update never makes more unavailable than any of its limits allows. */
+static void assert_limits(const partitions *p, const partition_pick *pick)
+{
+    if (pick->first || pick->fix)
+        return;
+    const paced *member = &p->members.at[pick->member];
+    for (uint32_t s = member->seats; s; s = p->seats.at[s].next) {
+        const part *at = &p->parts.at[p->seats.at[s].partition];
+        assert(at->now.unavailable <= at_least_one(at->cap));
+    }
+    bool own = p->parts.at[pick->partition].max_unavailable.kind != AMOUNT_NONE;
+    assert(own || p->unavailable <= at_least_one(p->cap));
+}
+
 bool partitions_pass(partitions *p, int64_t now_ms, partition_picks *out, pass_figures *ret)
 {
     assert(p->cut && !p->halted);
@@ -226,8 +241,10 @@ bool partitions_pass(partitions *p, int64_t now_ms, partition_picks *out, pass_f
     if (w.no_memory)
         return false;
     assert((int64_t)(out->len - before) <= (p->max_new > 0 ? p->max_new : 0));
-    for (size_t i = before; i < out->len; i++)
+    for (size_t i = before; i < out->len; i++) {
         partitions_set(p, out->at[i].member, PACED_HAS | PACED_CURRENT);
+        assert_limits(p, &out->at[i]);
+    }
     settle(p, now_ms, w.figures.visited);
     *ret = w.figures;
     return true;

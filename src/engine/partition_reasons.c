@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Why a member is held, found by asking the pass itself "what if these were complete?".
  *
- * First what keeps the walk from reaching the member's partition: from each partition that must become ready
- * as many members as it has too many that are not. Then the partition's own limit, counted with those ahead
- * in the queue. What is left (the limit of the whole, maxNew) is found by leaving out, one after the other,
- * everybody who need not be complete. */
+ * First what keeps the walk from reaching the member's partition: from each partition that must
+ * become ready as many members as it has too many that are not. Then the partition's own limit,
+ * counted with those ahead in the queue. What is left (the limit of the whole, maxNew) is found
+ * by leaving out, one after the other, everybody who need not be complete. */
 #include "engine/partition_internal.h"
 
 #include <assert.h>
@@ -20,9 +20,8 @@ typedef struct inquiry {
     uint32_t supposed;
     tally *base; /* counts with what is supposed */
     tally *work;
-    bool *open; /* partitions that are approved, or supposed to be */
-    bool
-        overlap; /* somebody sits in several partitions: there is more than one way to be released */
+    bool *open;     /* partitions that are approved, or supposed to be */
+    bool overlap;   /* somebody sits in several partitions: there are several ways to start */
     bool *required; /* partitions that must become ready, or ready for long enough */
     int64_t unavailable;
     bool no_memory;
@@ -196,7 +195,8 @@ static void reach(inquiry *in)
 
 /* ---- what is said of it ---- */
 
-/* Whether a member that is supposed complete is named by that partition's reason: by the first one's. */
+/* Whether a member that is supposed complete is named by that partition's reason: by the first
+ * one's. */
 static bool test_named(const inquiry *in, const paced *member, uint32_t index)
 {
     if (!is_supposed(in, member))
@@ -292,8 +292,9 @@ static walk_end ask_closed(inquiry *in, uint32_t index)
     return ask(in);
 }
 
-/* Leaves out everybody who need not be complete, those first who are least to blame, until everybody who
- * stays is needed: a holder who stays may free a place for another one who then must be complete too. */
+/* Leaves out everybody who need not be complete, those first who are least to blame, until
+ * everybody who stays is needed: a holder who stays may free a place for another one who then
+ * must be complete too. */
 static void leave_out(inquiry *in, const blamed *list)
 {
     bool changed = true;
@@ -389,8 +390,8 @@ static bool may_overlap(const partitions *p)
     return (int64_t)seats > p->assigned;
 }
 
-/* Supposes as few members complete as must be for the limits to let me through; says which limit it was
- * and whether that helps. */
+/* Supposes as few members complete as must be for the limits to let me through; says which limit
+ * it was and whether that helps. */
 static walk_end limits(inquiry *in, bool *ret_helps)
 {
     walk_end first = ask(in);

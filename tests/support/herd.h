@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* herd.h - clusters and their agents around an engine, for tests.
  *
- * A herd has one Bundle, "fleet-default/app", wanted on every cluster. Nothing happens unless the test
- * says so: facts are collected, herd_step hands them over and keeps what was decided. */
+ * A herd has one Bundle, "fleet-default/app", wanted on every cluster. Nothing happens unless
+ * the test says so: facts are collected, herd_step hands them over and keeps what was decided. */
 #ifndef DROVER_TESTS_SUPPORT_HERD_H
 #define DROVER_TESTS_SUPPORT_HERD_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bundles on clusters through engine_step: the table of semantics.md part B, the scenarios of the document on
- * rollout strategies, and what people, agents and restarts do in between. */
+/* Bundles on clusters through engine_step: the table of semantics.md part B, the scenarios of
+ * the document on rollout strategies, and what people, agents and restarts do in between. */
 #include "support/herd.h"
 
 /* ---- semantics.md part B, row by row ---- */
@@ -146,8 +146,8 @@ static void notation_add(notation *n, const herd *h)
     buf_done(&one);
 }
 
-/* Passes until one releases nothing; agents that answer do so between two passes. A shell that tells what
- * it has written changes nothing. */
+/* Passes until one releases nothing; agents that answer do so between two passes. A shell that
+ * tells what it has written changes nothing. */
 static void run_passes(herd *h, bool prompt, bool written, notation *n)
 {
     for (size_t passes = 0;; passes++) {
