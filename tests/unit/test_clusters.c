@@ -673,6 +673,49 @@ static void test_groups_and_namespaces(void **state)
     herd_free(h);
 }
 
+/* "Manual Partitioning", the example as a document. */
+static const char manual_example[] = "apiVersion: fleet.cattle.io/v1alpha1\n"
+                                     "kind: Bundle\n"
+                                     "metadata: {name: app, namespace: fleet-default}\n"
+                                     "spec:\n"
+                                     "  targets: [{clusterSelector: {}}]\n"
+                                     "  rolloutStrategy:\n"
+                                     "    partitions:\n"
+                                     "    - name: demoRollout\n"
+                                     "      maxUnavailable: 10%\n"
+                                     "      clusterSelector: {matchLabels: {env: staging}}\n"
+                                     "    - name: stable\n"
+                                     "      maxUnavailable: 5%\n"
+                                     "      clusterSelector: {matchLabels: {env: prod}}\n";
+
+static void test_seed_003_manual_partitioning_example(void **state)
+{
+    (void)state;
+    herd *h = herd_new(120);
+    document_set *set = document_set_new();
+    problems *found = problems_new();
+    object_list *objects = objects_new();
+    assert_true(documents_read(set, STR("bundle.yaml"), str_of(manual_example), found));
+    assert_true(objects_read(objects, set, found));
+    assert_int_equal(objects->len, 1);
+    for (size_t i = 0; i < h->count; i++) {
+        herd_label(h, i, "env", i < 20 ? "staging" : "prod");
+        herd_runs_old(h, i, true);
+    }
+    h->object = objects->at[0];
+    herd_load(h);
+    assert_int_equal(herd_step(h), 2); /* 10% of 20 */
+    check_groups(h, "demoRollout 20/2 visited; stable 100/5; ");
+    finish(h);
+    assert_int_equal(herd_done(h), 120);
+    check_groups(h, "demoRollout 20/2 ready visited; stable 100/5 ready visited; ");
+    assert_int_equal(h->pass.not_ready, 0);
+    objects_free(objects);
+    problems_free(found);
+    document_set_free(set);
+    herd_free(h);
+}
+
 /* ---- what it costs ---- */
 
 static void test_one_report_among_many_looks_at_few(void **state)
@@ -748,6 +791,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_semantics_b_rows),
         cmocka_unit_test(test_seed_003_scenarios),
+        cmocka_unit_test(test_seed_003_manual_partitioning_example),
         cmocka_unit_test(test_the_cut_is_kept_until_the_next_rollout),
         cmocka_unit_test(test_a_late_report_of_another_version_is_no_evidence),
         cmocka_unit_test(test_an_edit_and_back_again),

@@ -4,7 +4,7 @@
  * does not. */
 #include "support/herd.h"
 
-#define FLEETS 3000
+#define FLEETS 2000
 #define STEPS 14
 #define CLUSTERS_MAX 12
 
