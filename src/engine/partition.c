@@ -238,6 +238,8 @@ partitions *partitions_free(partitions *p)
     vec_done(&p->seats);
     vec_done(&p->scratch);
     vec_done(&p->order);
+    vec_done(&p->grouped);
+    vec_done(&p->group_ends);
     return mem_free(p);
 }
 
@@ -314,6 +316,7 @@ bool partitions_join(partitions *p, member_id m, str called, str name, str tie)
 void partitions_unassign(partitions *p, member_id m)
 {
     paced *member = member_at(p, m);
+    p->order.len = 0;
     member_count(p, member, -1);
     uint32_t s = member->seats;
     member->seats = 0;
@@ -382,6 +385,7 @@ bool seat_add(partitions *p, member_id m, uint32_t index)
     }
     paced *member = member_at(p, m);
     part *at = &p->parts.at[index];
+    p->order.len = 0;
     member_count(p, member, -1);
     p->seats.at[number] = (seat){.member = m, .partition = index, .tree = CANDIDATE_NONE};
     uint32_t *link = &member->seats;

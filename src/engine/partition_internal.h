@@ -80,7 +80,11 @@ struct partitions {
     int64_t next_ms;
     uint32_t walks; /* marks in use */
     VEC(tally) scratch;
-    VEC(member_id) order; /* all members in order, for reasons; empty: to be made */
+    /* For reasons: all members in order, and those of each partition one after the other. Made when
+     * first asked for; an empty order says that it is to be made. */
+    VEC(member_id) order;
+    VEC(member_id) grouped;
+    VEC(size_t) group_ends;
 };
 
 candidate_kind paced_candidate(unsigned flags);

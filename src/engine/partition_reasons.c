@@ -34,6 +34,26 @@ static int inquiry_order(const void *a, const void *b, void *context)
                        &p->members.at[*(const member_id *)b]);
 }
 
+/* Fills the lists of the partitions from the order of all. */
+static bool group_make(partitions *p)
+{
+    size_t seats = 0;
+    if (!vec_reserve(&p->group_ends, p->parts.len + 1))
+        return false;
+    for (size_t i = 0; i < p->parts.len; i++) {
+        p->group_ends.at[i] = seats; /* where it begins; each member moves it on to where it ends */
+        seats += (size_t)p->parts.at[i].count;
+    }
+    if (!vec_reserve(&p->grouped, seats + 1))
+        return false;
+    for (size_t i = 0; i < p->order.len; i++) {
+        const paced *member = &p->members.at[p->order.at[i]];
+        for (uint32_t s = member->seats; s; s = p->seats.at[s].next)
+            p->grouped.at[p->group_ends.at[p->seats.at[s].partition]++] = p->order.at[i];
+    }
+    return true;
+}
+
 /* The members in order are made when first asked for: scratch, not state. */
 static bool order_make(const partitions *p)
 {
@@ -45,7 +65,24 @@ static bool order_make(const partitions *p)
             return false;
     if (p->order.len > 1)
         qsort_r(scratch->order.at, p->order.len, sizeof *p->order.at, inquiry_order, scratch);
-    return true;
+    if (group_make(scratch))
+        return true;
+    scratch->order.len = 0;
+    return false;
+}
+
+typedef struct roll {
+    const member_id *at;
+    size_t len;
+} roll;
+
+/* The members of a partition, or with PARTITION_NONE all there are, in order. */
+static roll roll_of(const partitions *p, uint32_t index)
+{
+    if (index == PARTITION_NONE)
+        return (roll){p->order.at, p->order.len};
+    size_t count = (size_t)p->parts.at[index].count;
+    return (roll){&p->grouped.at[p->group_ends.at[index] - count], count};
 }
 
 static bool sits(const partitions *p, const paced *member, uint32_t index)
@@ -115,12 +152,12 @@ static bool test_whole(const inquiry *in, const paced *member, uint32_t index)
 
 static const str *names_where(inquiry *in, member_test test, uint32_t index, size_t *ret_count)
 {
-    const partitions *p = in->p;
-    str *names = ARENA_ARRAY(in->arena, p->order.len + 1, str);
+    roll members = roll_of(in->p, index);
+    str *names = ARENA_ARRAY(in->arena, members.len + 1, str);
     *ret_count = 0;
     in->no_memory |= !names;
-    for (size_t i = 0; names && i < p->order.len; i++) {
-        const paced *member = &p->members.at[p->order.at[i]];
+    for (size_t i = 0; names && i < members.len; i++) {
+        const paced *member = &in->p->members.at[members.at[i]];
         if (test(in, member, index))
             names[(*ret_count)++] = member->label;
     }
@@ -161,10 +198,10 @@ static void add_soak(inquiry *in, uint32_t index, int64_t from_ms)
 /* Supposes the first "need" members that the test lets through; returns how many there were. */
 static int64_t suppose_first(inquiry *in, member_test test, uint32_t index, int64_t need)
 {
-    const partitions *p = in->p;
+    roll members = roll_of(in->p, index);
     int64_t count = 0;
-    for (size_t i = 0; count < need && i < p->order.len; i++) {
-        paced *member = &p->members.at[p->order.at[i]];
+    for (size_t i = 0; count < need && i < members.len; i++) {
+        paced *member = &in->p->members.at[members.at[i]];
         if (is_supposed(in, member) || !test(in, member, index))
             continue;
         suppose(in, member, 1);
@@ -262,10 +299,10 @@ static bool test_ahead(const inquiry *in, const paced *member, uint32_t index)
 
 static int64_t count_ahead(const inquiry *in)
 {
-    const partitions *p = in->p;
+    roll members = roll_of(in->p, in->home);
     int64_t ahead = 0;
-    for (size_t i = 0; i < p->order.len; i++) {
-        const paced *member = &p->members.at[p->order.at[i]];
+    for (size_t i = 0; i < members.len; i++) {
+        const paced *member = &in->p->members.at[members.at[i]];
         if (member == in->me)
             break;
         ahead += !is_supposed(in, member) && test_ahead(in, member, in->home);
@@ -350,7 +387,7 @@ static void add_limit(inquiry *in, walk_end end, bool helps)
     case WALK_WHOLE_FULL:
         r.scope = in->q->scope;
         r.limit = at_least_one(in->p->cap);
-        r.holders = names_where(in, test_whole, 0, &r.holder_count);
+        r.holders = names_where(in, test_whole, PARTITION_NONE, &r.holder_count);
         break;
     case WALK_NO_CREATE:
     case WALK_PARTITION_FULL:
