@@ -7,7 +7,7 @@
 #include "base/mem.h"
 #include "engine/engine.h"
 
-#define NAME_BYTES 24
+#define NAME_BYTES 32
 #define REPORTS 500u
 
 typedef struct fleet {
