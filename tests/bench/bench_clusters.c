@@ -158,6 +158,19 @@ static void measure_reasons(size_t count, const char *name)
     end(&f);
 }
 
+/* Everything counted again, and the pass made the slow way. */
+static void measure_full(size_t count, const char *name)
+{
+    fleet f =
+        fleet_of(count, (int_or_percent){AMOUNT_PERCENT, 10 * AMOUNT_PERCENT_SCALE, STR_EMPTY});
+    err error;
+    begin(&f);
+    double start = bench_seconds();
+    insist(engine_full(f.e, &error));
+    bench_row(name, (bench_seconds() - start) * 1e3, "ms", "-");
+    end(&f);
+}
+
 int main(void)
 {
     measure_reports(1000, "clusters: one report among 1,000");
@@ -166,5 +179,6 @@ int main(void)
     measure_rollout(10000, "clusters: a rollout over 10,000");
     measure_rollout(100000, "clusters: a rollout over 100,000");
     measure_reasons(10000, "clusters: reasons of one among 10,000");
+    measure_full(100000, "clusters: full evaluation of 100,000");
     return 0;
 }
