@@ -317,4 +317,37 @@ static inline size_t herd_done(herd *h)
     return done;
 }
 
+/* Steps until one releases nothing. */
+static inline void herd_settle(herd *h)
+{
+    for (size_t i = 0; i < 1000; i++) {
+        size_t released = herd_step(h);
+        herd_verify(h);
+        if (released == 0)
+            return;
+    }
+    fail();
+}
+
+/* All agents answer until nothing moves any more. */
+static inline void herd_finish(herd *h)
+{
+    for (size_t round = 0; round < 1000; round++) {
+        herd_settle(h);
+        bool any = false;
+        for (size_t i = 0; i < h->count; i++) {
+            herd_cluster *c = &h->at[i];
+            bool due = c->exists && !c->gone && !c->offline && !c->broken &&
+                       !(c->ready && str_eq(c->applied, c->live));
+            if (!due)
+                continue;
+            any = true;
+            herd_answers(h, i);
+        }
+        if (!any)
+            return;
+    }
+    fail();
+}
+
 #endif

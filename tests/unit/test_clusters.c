@@ -231,38 +231,6 @@ static void test_seed_003_scenarios(void **state)
 
 /* ---- between the passes ---- */
 
-static void settle(herd *h)
-{
-    for (size_t i = 0; i < 1000; i++) {
-        size_t released = herd_step(h);
-        herd_verify(h);
-        if (released == 0)
-            return;
-    }
-    fail();
-}
-
-/* All agents answer until nothing moves any more. */
-static void finish(herd *h)
-{
-    for (size_t round = 0; round < 1000; round++) {
-        settle(h);
-        bool any = false;
-        for (size_t i = 0; i < h->count; i++) {
-            herd_cluster *c = &h->at[i];
-            bool due = c->exists && !c->gone && !c->offline && !c->broken &&
-                       !(c->ready && str_eq(c->applied, c->live));
-            if (!due)
-                continue;
-            any = true;
-            herd_answers(h, i);
-        }
-        if (!any)
-            return;
-    }
-    fail();
-}
-
 static bool see_group(void *context, const group_view *view)
 {
     buf *out = context;
@@ -302,12 +270,12 @@ static void test_the_cut_is_kept_until_the_next_rollout(void **state)
     herd_step(h);
     herd_verify(h);
     check_groups(h, "Partition 0 - 2 1/0 visited; Partition 2 - 4 3/0; ");
-    finish(h);
+    herd_finish(h);
     assert_int_equal(herd_done(h), 4);
     check_groups(h, "Partition 0 - 2 1/0 ready visited; Partition 2 - 4 3/0 ready visited; ");
     h->at[5].gone = false; /* so does a cluster that joins when all is done */
     herd_target(h, 5);
-    finish(h);
+    herd_finish(h);
     check_groups(h, "Partition 0 - 2 1/0 ready visited; Partition 2 - 4 4/0 ready visited; ");
     herd_edit(h, "v3"); /* a rollout starts */
     herd_step(h);
@@ -316,7 +284,7 @@ static void test_the_cut_is_kept_until_the_next_rollout(void **state)
     herd_document(h);
     herd_step(h);
     check_groups(h, "Partition 0 - 3 3/0 visited; Partition 3 - 5 2/0; ");
-    finish(h);
+    herd_finish(h);
     assert_int_equal(herd_done(h), 5);
     herd_free(h);
 }
@@ -372,7 +340,7 @@ static void test_an_edit_and_back_again(void **state)
     assert_int_equal(herd_step(h), 1);
     assert_int_equal(h->fixed, 1);
     assert_int_equal(h->pass.fixed, 1);
-    finish(h);
+    herd_finish(h);
     assert_int_equal(herd_done(h), 4);
     for (size_t i = 0; i < 4; i++)
         assert_true(str_starts(h->at[i].live, STR("v1:")));
@@ -407,7 +375,7 @@ static void test_a_partition_soaks_before_the_next_begins(void **state)
     herd *h = two_partitions("#0");
     h->document.spec.rollout_strategy.soak_seconds = (opt_int){true, 60};
     herd_load(h);
-    finish(h);
+    herd_finish(h);
     assert_int_equal(herd_done(h), 2);
     reason r = only_reason(h, "c00003", "soak");
     assert_int_equal(r.act, RELEASE_TIME);
@@ -417,7 +385,7 @@ static void test_a_partition_soaks_before_the_next_begins(void **state)
     h->now_ms += 30000; /* it breaks and comes back: the time begins again */
     h->at[1].ready = false;
     herd_report(h, 1);
-    settle(h);
+    herd_settle(h);
     reasons both = {0}; /* ready again, and then for long enough */
     assert_true(engine_reasons(h->e, herd_view(h, "c00003").id, h->a, &both));
     assert_int_equal(both.len, 2);
@@ -426,14 +394,14 @@ static void test_a_partition_soaks_before_the_next_begins(void **state)
     assert_int_equal(both.at[1].rule, REASON_SOAK);
     h->now_ms += 10000;
     herd_answers(h, 1);
-    settle(h);
+    herd_settle(h);
     h->now_ms = begun + 60000;
     assert_int_equal(herd_step(h), 0);
     h->now_ms = begun + 100000 - 1;
     assert_int_equal(herd_step(h), 0);
     h->now_ms++;
     assert_int_equal(herd_step(h), 2);
-    finish(h);
+    herd_finish(h);
     assert_int_equal(herd_done(h), 4);
     assert_int_equal(engine_next_ms(h->e), REASON_NEVER);
     herd_free(h);
@@ -445,17 +413,17 @@ static void test_a_person_opens_a_partition(void **state)
     herd *h = two_partitions("#0");
     h->document.spec.rollout_strategy.partitions.at[1].approval = true;
     herd_load(h);
-    finish(h);
+    herd_finish(h);
     assert_int_equal(herd_done(h), 2);
     reason r = only_reason(h, "c00004", "approval");
     assert_int_equal(r.act, RELEASE_APPROVE);
     check_text(r.of[0], "rest");
     herd_act(h, ACT_APPROVE, "rest");
     assert_int_equal(herd_step(h), 2);
-    finish(h);
+    herd_finish(h);
     assert_int_equal(herd_done(h), 4);
     herd_edit(h, "v2"); /* what was approved was something else */
-    finish(h);
+    herd_finish(h);
     assert_int_equal(herd_done(h), 2);
     only_reason(h, "c00003", "approval");
     herd_free(h);
@@ -490,7 +458,7 @@ static void test_failures_halt_until_an_edit_or_resume(void **state)
             herd_act(h, ACT_RESUME, "");
         herd_report(h, 0); /* still so: no news */
         assert_int_equal(herd_step(h), 3);
-        finish(h);
+        herd_finish(h);
         assert_int_equal(herd_done(h), 10);
         herd_free(h);
     }
@@ -509,7 +477,7 @@ static void test_an_offline_cluster_is_excluded_and_retried(void **state)
     }
     herd_load(h);
     assert_int_equal(herd_step(h), 1); /* the first one, and it never answers */
-    settle(h);
+    herd_settle(h);
     assert_int_equal(engine_next_ms(h->e), h->now_ms + 100000);
     h->now_ms += 100000;
     assert_int_equal(herd_step(h), 1); /* the others no longer wait for it */
@@ -518,14 +486,14 @@ static void test_an_offline_cluster_is_excluded_and_retried(void **state)
     assert_int_equal(herd_state(h, "c00001"), PLACEMENT_EXCLUDED);
     only_reason(h, "c00001", "offline");
     h->at[0].offline = true;
-    finish(h);
+    herd_finish(h);
     assert_int_equal(herd_done(h), 2);
     h->at[0].last_seen_ms = h->now_ms;
     h->at[0].offline = false;
     herd_target(h, 0);
     assert_int_equal(herd_step(h), 1);
     assert_int_equal(h->fixed, 1);
-    finish(h);
+    herd_finish(h);
     assert_int_equal(herd_done(h), 3);
     herd_free(h);
 }
@@ -538,7 +506,7 @@ static void test_clusters_that_are_not_paced(void **state)
     h->at[1].no_namespace = true;
     herd_label(h, 3, "part", "elsewhere");
     herd_load(h);
-    settle(h);
+    herd_settle(h);
     assert_int_equal(only_reason(h, "c00001", "paused").act, RELEASE_RESUME);
     assert_int_equal(only_reason(h, "c00002", "noNamespace").act, RELEASE_ONLINE);
     assert_int_equal(herd_state(h, "c00003"), PLACEMENT_IN_FLIGHT); /* nobody waits for the two */
@@ -551,14 +519,14 @@ static void test_clusters_that_are_not_paced(void **state)
     h->at[0].paused = h->at[1].no_namespace = false;
     herd_target(h, 0);
     herd_target(h, 1);
-    finish(h);
+    herd_finish(h);
     assert_int_equal(herd_done(h), 4);
     herd_act(h, ACT_PAUSE, "");
     herd_edit(h, "v2");
     assert_int_equal(herd_step(h), 0);
     check_text(only_reason(h, "c00001", "paused").detail, HERD_CHANGE);
     herd_act(h, ACT_RESUME, "");
-    finish(h);
+    herd_finish(h);
     assert_int_equal(herd_done(h), 4);
     herd_free(h);
 }
@@ -608,12 +576,12 @@ static void test_targets_restrictions_and_customizations(void **state)
     herd_label(h, 1, "env", "edge");
     herd_label(h, 2, "env", "lab");
     herd_load(h);
-    finish(h);
+    herd_finish(h);
     assert_int_equal(herd_done(h), 2); /* the third is kept out, the fourth matches nothing */
     assert_false(str_eq(herd_view(h, "c00001").wanted, herd_view(h, "c00002").wanted));
     herd_label(h, 3, "fleet", "yes"); /* a label makes a target */
     herd_target(h, 3);
-    finish(h);
+    herd_finish(h);
     assert_int_equal(herd_done(h), 3);
     check_str(herd_view(h, "c00004").wanted, herd_view(h, "c00001").wanted);
     yyjson_doc_free(other);
@@ -706,7 +674,7 @@ static void test_seed_003_manual_partitioning_example(void **state)
     herd_load(h);
     assert_int_equal(herd_step(h), 2); /* 10% of 20 */
     check_groups(h, "demoRollout 20/2 visited; stable 100/5; ");
-    finish(h);
+    herd_finish(h);
     assert_int_equal(herd_done(h), 120);
     check_groups(h, "demoRollout 20/2 ready visited; stable 100/5 ready visited; ");
     assert_int_equal(h->pass.not_ready, 0);
