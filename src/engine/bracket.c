@@ -249,12 +249,12 @@ static chain_context context_of(releases *r, uint32_t g, const rel_member *m)
                            .group = g};
 }
 
-static void member_start(releases *r, uint32_t g, rel_member *m, uint32_t version, job_role role)
+static void member_start(releases *r, uint32_t g, rel_member *m, uint32_t version_, job_role role)
 {
     m->state = MEMBER_IS_RUNNING;
     m->ran = true;
     m->started = ++r->groups.at[g].starts;
-    job_start(r, m->target, version, g, role);
+    job_start(r, m->target, version_, g, role);
 }
 
 /* Rolling back: at once for one member; all of them in the reverse order of their starts. */
@@ -365,13 +365,13 @@ static void roll_all_back(rel_group *g)
 static void member_failed(releases *r, uint32_t g, rel_member *m)
 {
     rel_group *group = &r->groups.at[g];
-    rollback_strategy strategy = r->rules.at[r->sites.at[group->site].rule].strategy;
+    rollback_strategy strategy_ = r->rules.at[r->sites.at[group->site].rule].strategy;
     m->state = MEMBER_IS_FAILED;
     /* Hooks are never rolled back, and what never ran has nothing to go back to. */
     bool possible = m->role == ROLE_MEMBER && group->state == GROUP_STATE_EXECUTING;
-    if (possible && strategy == ROLLBACK_INDIVIDUAL && m->good != NO)
+    if (possible && strategy_ == ROLLBACK_INDIVIDUAL && m->good != NO)
         m->state = MEMBER_IS_TO_ROLL_BACK;
-    else if (possible && strategy == ROLLBACK_ALL_MEMBERS && all_can_go_back(group))
+    else if (possible && strategy_ == ROLLBACK_ALL_MEMBERS && all_can_go_back(group))
         roll_all_back(group);
     else
         group_fail(r, g, m->target);
@@ -526,12 +526,12 @@ void group_merge(releases *r, uint32_t s)
 
 /* ---- the rule as the chain asks it ---- */
 
-static void bracket_verdict(const chain_context *c, uint32_t rule, verdict *v)
+static void bracket_verdict(const chain_context *c, uint32_t rule_, verdict *v)
 {
     releases *r = c->r;
     const rel_target *t = &r->targets.at[c->target];
     uint32_t active = r->resources.at[t->resource].active;
-    (void)rule;
+    (void)rule_;
     if (c->group != NO) {
         if (active == NO || active == c->group)
             return;

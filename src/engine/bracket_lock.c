@@ -9,19 +9,19 @@
 
 /* ---- sites ---- */
 
-uint32_t site_at(releases *r, uint32_t rule, uint32_t environment, uint32_t resource)
+uint32_t site_at(releases *r, uint32_t rule_, uint32_t environment_, uint32_t resource_)
 {
-    const index_list *sites = &r->resources.at[resource].sites;
+    const index_list *sites = &r->resources.at[resource_].sites;
     for (size_t i = 0; i < sites->len; i++) {
         const rel_site *s = &r->sites.at[sites->at[i]];
-        if (s->rule == rule && s->environment == environment)
+        if (s->rule == rule_ && s->environment == environment_)
             return sites->at[i];
     }
     uint32_t s = (uint32_t)r->sites.len;
     rel_site fresh = {.used = true,
-                      .rule = rule,
-                      .environment = environment,
-                      .resource = resource,
+                      .rule = rule_,
+                      .environment = environment_,
+                      .resource = resource_,
                       .opened_ms = NEVER,
                       .ready = NO,
                       .active = NO,
@@ -30,7 +30,7 @@ uint32_t site_at(releases *r, uint32_t rule, uint32_t environment, uint32_t reso
         rel_no_memory(r);
         return NO;
     }
-    index_add(r, &r->resources.at[resource].sites, s);
+    index_add(r, &r->resources.at[resource_].sites, s);
     return s;
 }
 
@@ -43,13 +43,13 @@ void site_leave(releases *r, uint32_t s, uint32_t target)
 name_id group_name(releases *r, uint32_t s, uint32_t number)
 {
     const rel_site *site = &r->sites.at[s];
-    arena_place place = arena_mark(r->scratch);
+    arena_place place_ = arena_mark(r->scratch);
     str text = arena_printf(r->scratch, "%.*s/%.*s/%.*s/%u",
                             STR_ARG(rel_text(r, r->rules.at[site->rule].id)),
                             STR_ARG(rel_text(r, r->environments.at[site->environment].name)),
                             STR_ARG(rel_text(r, r->resources.at[site->resource].name)), number);
     name_id n = rel_name(r, text);
-    arena_rewind(r->scratch, place);
+    arena_rewind(r->scratch, place_);
     return n;
 }
 
@@ -139,9 +139,9 @@ static bool forced(const releases *r, const rel_site *site, uint32_t t)
 void site_collect(releases *r, uint32_t s, site_collection *ret)
 {
     const rel_site *site = &r->sites.at[s];
-    const rel_rule *rule = &r->rules.at[site->rule];
+    const rel_rule *rule_ = &r->rules.at[site->rule];
     *ret = (site_collection){.opened_ms = NEVER, .locks_ms = NEVER, .missing = NO};
-    bool at_once = rule->readiness == READINESS_IMMEDIATE;
+    bool at_once = rule_->readiness == READINESS_IMMEDIATE;
     for (size_t i = 0; i < site->targets.len; i++) {
         uint32_t t = site->targets.at[i];
         const rel_target *target = &r->targets.at[t];
@@ -158,13 +158,13 @@ void site_collect(releases *r, uint32_t s, site_collection *ret)
         ret->eligible++;
         at_once = at_once || forced(r, site, t);
     }
-    if (!rule->doc || ret->opened_ms == NEVER) {
+    if (!rule_->doc || ret->opened_ms == NEVER) {
         ret->opened_ms = NEVER;
         return;
     }
-    int64_t closes = ret->opened_ms + rule->window_ms;
+    int64_t closes = ret->opened_ms + rule_->window_ms;
     bool all =
-        (rule->readiness == READINESS_WAIT_FOR_ALL || rule->unchanged == UNCHANGED_REQUIRE_ALL) &&
+        (rule_->readiness == READINESS_WAIT_FOR_ALL || rule_->unchanged == UNCHANGED_REQUIRE_ALL) &&
         ret->eligible == ret->ordinary;
     bool closed = at_once || all || r->core->now_ms >= closes;
     ret->due = closed && ret->eligible > 0 && ret->missing == NO;
@@ -196,8 +196,8 @@ static void lock_member(releases *r, uint32_t g, uint32_t t, bool fresh)
 
 static void site_lock(releases *r, uint32_t s, int64_t opened_ms)
 {
-    rel_rule *rule = &r->rules.at[r->sites.at[s].rule];
-    if (rule->unfinished == 0)
+    rel_rule *rule_ = &r->rules.at[r->sites.at[s].rule];
+    if (rule_->unfinished == 0)
         bracket_order_start(r, r->sites.at[s].rule);
     uint32_t g = group_new(r, s);
     if (g == NO)
@@ -209,7 +209,7 @@ static void site_lock(releases *r, uint32_t s, int64_t opened_ms)
     for (size_t i = 0; i < site->targets.len; i++)
         lock_member(r, g, site->targets.at[i], fresh_for_lock(r, site, site->targets.at[i]));
     group->counted = true;
-    rule->unfinished++;
+    rule_->unfinished++;
     uint32_t older = site->ready;
     if (older != NO) {
         group->turn_ms = r->groups.at[older].turn_ms;

@@ -274,19 +274,19 @@ bool scope_release_matches(releases *r, const expression *e, scope_release of, b
         *ret = false;
         return true;
     }
-    const str *names;
-    size_t count = expression_scope_variables(e->scope, &names);
+    const str *variables;
+    size_t count = expression_scope_variables(e->scope, &variables);
     entity_map maps[VARIABLES_MAX];
     cel_value bindings[VARIABLES_MAX];
     for (size_t i = 0; i < count && i < VARIABLES_MAX; i++) {
-        entity_kind kind = kind_of(names[i]);
+        entity_kind kind = kind_of(variables[i]);
         maps[i] = (entity_map){{&entity_ops}, r, kind, with_document(r, kind, index_of(of, kind))};
         bindings[i] = cel_foreign_map(&maps[i].base);
     }
-    arena_place place = arena_mark(r->scratch);
+    arena_place place_ = arena_mark(r->scratch);
     err unused;
     bool good = cel_match(e->program, bindings, r->scratch, ret, error ? error : &unused);
-    arena_rewind(r->scratch, place);
+    arena_rewind(r->scratch, place_);
     return good;
 }
 
@@ -314,10 +314,10 @@ bool scope_version_matches(releases *r, const expression *e, uint32_t d, uint32_
 
 bool expression_sees(const expression *e, str variable)
 {
-    const str *names;
-    size_t count = e->program ? expression_scope_variables(e->scope, &names) : 0;
+    const str *variables;
+    size_t count = e->program ? expression_scope_variables(e->scope, &variables) : 0;
     for (size_t i = 0; i < count; i++)
-        if (str_eq(names[i], variable))
+        if (str_eq(variables[i], variable))
             return cel_uses(e->program, i);
     return false;
 }

@@ -26,10 +26,10 @@ const rule_ops *rule_ops_of(rule_kind kind)
     return &elsewhere_ops;
 }
 
-void verdict_no(verdict *v, verdict_kind kind, reason_rule rule, int64_t next_ms)
+void verdict_no(verdict *v, verdict_kind kind, reason_rule rule_, int64_t next_ms)
 {
     v->kind = kind;
-    v->reason.rule = rule;
+    v->reason.rule = rule_;
     v->reason.next_ms = next_ms;
     v->reason.act = next_ms == NEVER ? RELEASE_EDIT : RELEASE_TIME;
     v->satisfied_ms = LONG_AGO;
@@ -41,10 +41,10 @@ static verdict verdict_yes(void)
         .kind = VERDICT_ALLOWED, .satisfied_ms = LONG_AGO, .reason = {.next_ms = NEVER}};
 }
 
-void chain_rule(const chain_context *c, uint32_t rule, verdict *v)
+void chain_rule(const chain_context *c, uint32_t rule_, verdict *v)
 {
     releases *r = c->r;
-    const rel_rule *the = &r->rules.at[rule];
+    const rel_rule *the = &r->rules.at[rule_];
     const rule_ops *ops = rule_ops_of(the->kind);
     *v = verdict_yes();
     v->reason.scope = the->scope;
@@ -53,14 +53,14 @@ void chain_rule(const chain_context *c, uint32_t rule, verdict *v)
     if (the->bypassed && !ops->job_level) {
         const rel_cell *cell = &r->cells.at[r->lanes.at[c->lane].cell];
         uint32_t res = c->target == NO ? NO : r->targets.at[c->target].resource;
-        const rel_bypass *b = bypass_find(r, rule, c->version, cell->environment, res);
+        const rel_bypass *b = bypass_find(r, rule_, c->version, cell->environment, res);
         if (b) {
             v->satisfied_ms = b->at_ms;
             v->reason.next_ms = b->until_ms == 0 ? NEVER : b->until_ms;
             return;
         }
     }
-    ops->verdict(c, rule, v);
+    ops->verdict(c, rule_, v);
 }
 
 void chain_version(const chain_context *c, verdict *ret, bool *ret_selected)
@@ -69,14 +69,14 @@ void chain_version(const chain_context *c, verdict *ret, bool *ret_selected)
     verdict all = verdict_yes();
     *ret_selected = true;
     for (size_t i = 0; i < lane->rules.len; i++) {
-        const rel_rule *rule = &c->r->rules.at[lane->rules.at[i]];
-        if (rule_ops_of(rule->kind)->level != LEVEL_VERSION)
+        const rel_rule *rule_ = &c->r->rules.at[lane->rules.at[i]];
+        if (rule_ops_of(rule_->kind)->level != LEVEL_VERSION)
             continue;
         verdict v;
         chain_rule(c, lane->rules.at[i], &v);
         int64_t next = earlier(all.reason.next_ms, v.reason.next_ms);
         if (v.kind != VERDICT_ALLOWED) {
-            *ret_selected = rule->kind != RULE_VERSION_SELECTOR;
+            *ret_selected = rule_->kind != RULE_VERSION_SELECTOR;
             *ret = v;
             ret->reason.next_ms = next;
             return;
@@ -107,9 +107,9 @@ static bool allows(const chain_context *c, bool dependencies, int64_t *next_ms)
     if (v.kind != VERDICT_ALLOWED)
         return false;
     for (size_t i = 0; i < lane->rules.len; i++) {
-        const rel_rule *rule = &r->rules.at[lane->rules.at[i]];
-        if (!asked(c, rule_ops_of(rule->kind)->level) ||
-            (!dependencies && rule->kind == RULE_DEPLOYMENT_DEPENDENCY))
+        const rel_rule *rule_ = &r->rules.at[lane->rules.at[i]];
+        if (!asked(c, rule_ops_of(rule_->kind)->level) ||
+            (!dependencies && rule_->kind == RULE_DEPLOYMENT_DEPENDENCY))
             continue;
         chain_rule(c, lane->rules.at[i], &v);
         *next_ms = earlier(*next_ms, v.reason.next_ms);

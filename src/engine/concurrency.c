@@ -11,32 +11,32 @@
 #include "base/num.h"
 #include "engine/chain.h"
 
-int64_t rule_limit(const rel_rule *rule)
+int64_t rule_limit(const rel_rule *rule_)
 {
-    if (!rule->doc)
+    if (!rule_->doc)
         return 0;
-    const resource_concurrency *c = rule->doc->resource_concurrency;
+    const resource_concurrency *c = rule_->doc->resource_concurrency;
     if (c->limit_value <= 0)
         return 0;
     return c->limit_type == LIMIT_TYPE_COUNT ? c->limit_value
-                                             : num_percent(rule->matched, c->limit_value);
+                                             : num_percent(rule_->matched, c->limit_value);
 }
 
-bool slot_applies(const releases *r, uint32_t rule, uint32_t res)
+bool slot_applies(const releases *r, uint32_t rule_, uint32_t res)
 {
-    return r->rules.at[rule].doc && bitset_has(&r->rules.at[rule].group, res);
+    return r->rules.at[rule_].doc && bitset_has(&r->rules.at[rule_].group, res);
 }
 
-rel_hold *hold_find(const releases *r, uint32_t res, uint32_t rule)
+rel_hold *hold_find(const releases *r, uint32_t res, uint32_t rule_)
 {
-    const rel_resource *resource = &r->resources.at[res];
-    for (size_t i = 0; i < resource->holds.len; i++)
-        if (resource->holds.at[i].rule == rule)
-            return &resource->holds.at[i];
+    const rel_resource *resource_ = &r->resources.at[res];
+    for (size_t i = 0; i < resource_->holds.len; i++)
+        if (resource_->holds.at[i].rule == rule_)
+            return &resource_->holds.at[i];
     return NULL;
 }
 
-static void tell_slot(releases *r, uint32_t res, uint32_t rule, bool taken, str why)
+static void tell_slot(releases *r, uint32_t res, uint32_t rule_, bool taken, str why)
 {
     if (!r->core->out)
         return;
@@ -44,15 +44,15 @@ static void tell_slot(releases *r, uint32_t res, uint32_t rule, bool taken, str 
     if (!d)
         return;
     d->target = rel_text(r, r->resources.at[res].name);
-    d->group = rel_text(r, r->rules.at[rule].id);
-    d->size = r->rules.at[rule].held;
+    d->group = rel_text(r, r->rules.at[rule_].id);
+    d->size = r->rules.at[rule_].held;
     d->taken = taken;
     d->detail = why;
 }
 
-static void slot_take(releases *r, uint32_t res, uint32_t rule, bool host)
+static void slot_take(releases *r, uint32_t res, uint32_t rule_, bool host)
 {
-    rel_hold *hold = hold_find(r, res, rule);
+    rel_hold *hold = hold_find(r, res, rule_);
     if (hold) {
         hold->host = hold->host || host;
         hold->job = hold->job || !host;
@@ -60,39 +60,39 @@ static void slot_take(releases *r, uint32_t res, uint32_t rule, bool host)
         hold->late = false;
         return;
     }
-    rel_hold fresh = {.rule = rule, .progress_ms = r->core->now_ms, .host = host, .job = !host};
+    rel_hold fresh = {.rule = rule_, .progress_ms = r->core->now_ms, .host = host, .job = !host};
     if (!vec_push(&r->resources.at[res].holds, fresh)) {
         rel_no_memory(r);
         return;
     }
-    rel_rule *the = &r->rules.at[rule];
+    rel_rule *the = &r->rules.at[rule_];
     the->held++;
     assert(the->held <= rule_limit(the));
     the->peak = the->held > the->peak ? the->held : the->peak;
-    tell_slot(r, res, rule, true, STR_EMPTY);
+    tell_slot(r, res, rule_, true, STR_EMPTY);
 }
 
-void slot_release(releases *r, uint32_t res, uint32_t rule, str why)
+void slot_release(releases *r, uint32_t res, uint32_t rule_, str why)
 {
-    rel_resource *resource = &r->resources.at[res];
-    for (size_t i = 0; i < resource->holds.len; i++) {
-        if (resource->holds.at[i].rule != rule)
+    rel_resource *resource_ = &r->resources.at[res];
+    for (size_t i = 0; i < resource_->holds.len; i++) {
+        if (resource_->holds.at[i].rule != rule_)
             continue;
-        memmove(&resource->holds.at[i], &resource->holds.at[i + 1],
-                (resource->holds.len - i - 1) * sizeof *resource->holds.at);
-        resource->holds.len--;
-        r->rules.at[rule].held--;
-        tell_slot(r, res, rule, false, why);
+        memmove(&resource_->holds.at[i], &resource_->holds.at[i + 1],
+                (resource_->holds.len - i - 1) * sizeof *resource_->holds.at);
+        resource_->holds.len--;
+        r->rules.at[rule_].held--;
+        tell_slot(r, res, rule_, false, why);
         return;
     }
 }
 
 void slots_progress(releases *r, uint32_t res)
 {
-    rel_resource *resource = &r->resources.at[res];
-    for (size_t i = 0; i < resource->holds.len; i++) {
-        resource->holds.at[i].progress_ms = r->core->now_ms;
-        resource->holds.at[i].late = false;
+    rel_resource *resource_ = &r->resources.at[res];
+    for (size_t i = 0; i < resource_->holds.len; i++) {
+        resource_->holds.at[i].progress_ms = r->core->now_ms;
+        resource_->holds.at[i].late = false;
     }
     mark_resource(r, res);
 }
@@ -110,10 +110,10 @@ static void rules_of_target(releases *r, uint32_t t, index_list *ret)
 {
     const rel_lane *lane = &r->lanes.at[r->targets.at[t].lane];
     for (size_t i = 0; i < lane->rules.len; i++) {
-        uint32_t rule = lane->rules.at[i];
-        if (r->rules.at[rule].kind == RULE_RESOURCE_CONCURRENCY &&
-            slot_applies(r, rule, r->targets.at[t].resource) && !index_has(ret, rule))
-            index_add(r, ret, rule);
+        uint32_t rule_ = lane->rules.at[i];
+        if (r->rules.at[rule_].kind == RULE_RESOURCE_CONCURRENCY &&
+            slot_applies(r, rule_, r->targets.at[t].resource) && !index_has(ret, rule_))
+            index_add(r, ret, rule_);
     }
 }
 
@@ -135,8 +135,8 @@ bool slots_take(releases *r, uint32_t claim, uint32_t *ret_full)
     index_list *needed = &r->needed;
     claim_rules(r, claim, needed);
     for (size_t i = 0; i < needed->len; i++) {
-        const rel_rule *rule = &r->rules.at[needed->at[i]];
-        if (!hold_find(r, res, needed->at[i]) && rule->held >= rule_limit(rule)) {
+        const rel_rule *rule_ = &r->rules.at[needed->at[i]];
+        if (!hold_find(r, res, needed->at[i]) && rule_->held >= rule_limit(rule_)) {
             *ret_full = needed->at[i];
             return false;
         }
@@ -148,9 +148,9 @@ bool slots_take(releases *r, uint32_t claim, uint32_t *ret_full)
 
 /* ---- when a slot is given back ---- */
 
-static bool lane_has(const releases *r, uint32_t lane, uint32_t rule)
+static bool lane_has(const releases *r, uint32_t lane, uint32_t rule_)
 {
-    return lane != NO && index_has(&r->lanes.at[lane].rules, rule);
+    return lane != NO && index_has(&r->lanes.at[lane].rules, rule_);
 }
 
 static bool target_needs(releases *r, uint32_t t)
@@ -167,42 +167,42 @@ static bool target_needs(releases *r, uint32_t t)
     return chain_allows_but_dependencies(&c);
 }
 
-static bool group_needs(const releases *r, uint32_t g, uint32_t rule)
+static bool group_needs(const releases *r, uint32_t g, uint32_t rule_)
 {
     for (size_t i = 0; g != NO && i < r->groups.at[g].members.len; i++)
-        if (lane_has(r, r->targets.at[r->groups.at[g].members.at[i].target].lane, rule))
+        if (lane_has(r, r->targets.at[r->groups.at[g].members.at[i].target].lane, rule_))
             return true;
     return false;
 }
 
-bool slot_needed(releases *r, uint32_t res, uint32_t rule)
+bool slot_needed(releases *r, uint32_t res, uint32_t rule_)
 {
-    const rel_resource *resource = &r->resources.at[res];
-    const rel_hold *hold = hold_find(r, res, rule);
-    if (!slot_applies(r, rule, res))
+    const rel_resource *resource_ = &r->resources.at[res];
+    const rel_hold *hold = hold_find(r, res, rule_);
+    if (!slot_applies(r, rule_, res))
         return false;
     if (hold && hold->host)
         return true;
-    if (group_needs(r, resource->active, rule))
+    if (group_needs(r, resource_->active, rule_))
         return true;
-    for (size_t i = 0; i < resource->sites.len; i++) {
-        uint32_t ready = r->sites.at[resource->sites.at[i]].ready;
-        if (ready != NO && r->groups.at[ready].took_over && group_needs(r, ready, rule))
+    for (size_t i = 0; i < resource_->sites.len; i++) {
+        uint32_t ready = r->sites.at[resource_->sites.at[i]].ready;
+        if (ready != NO && r->groups.at[ready].took_over && group_needs(r, ready, rule_))
             return true;
     }
-    for (size_t i = 0; i < resource->targets.len; i++)
-        if (lane_has(r, r->targets.at[resource->targets.at[i]].lane, rule) &&
-            target_needs(r, resource->targets.at[i]))
+    for (size_t i = 0; i < resource_->targets.len; i++)
+        if (lane_has(r, r->targets.at[resource_->targets.at[i]].lane, rule_) &&
+            target_needs(r, resource_->targets.at[i]))
             return true;
     return false;
 }
 
-static bool job_runs_under(const releases *r, uint32_t res, uint32_t rule)
+static bool job_runs_under(const releases *r, uint32_t res, uint32_t rule_)
 {
-    const rel_resource *resource = &r->resources.at[res];
-    for (size_t i = 0; i < resource->targets.len; i++) {
-        const rel_target *t = &r->targets.at[resource->targets.at[i]];
-        if (t->job != 0 && lane_has(r, t->lane, rule))
+    const rel_resource *resource_ = &r->resources.at[res];
+    for (size_t i = 0; i < resource_->targets.len; i++) {
+        const rel_target *t = &r->targets.at[resource_->targets.at[i]];
+        if (t->job != 0 && lane_has(r, t->lane, rule_))
             return true;
     }
     return false;
@@ -234,12 +234,12 @@ static bool slot_overdue(releases *r, uint32_t res, size_t i, int64_t *next_ms)
 
 void slots_settle(releases *r, uint32_t res)
 {
-    rel_resource *resource = &r->resources.at[res];
+    rel_resource *resource_ = &r->resources.at[res];
     int64_t next_ms = NEVER;
-    for (size_t i = 0; i < resource->holds.len;) {
-        uint32_t rule = resource->holds.at[i].rule;
-        if (!slot_needed(r, res, rule)) {
-            slot_release(r, res, rule, STR_EMPTY);
+    for (size_t i = 0; i < resource_->holds.len;) {
+        uint32_t rule_ = resource_->holds.at[i].rule;
+        if (!slot_needed(r, res, rule_)) {
+            slot_release(r, res, rule_, STR_EMPTY);
             continue;
         }
         if (!slot_overdue(r, res, i, &next_ms))
@@ -335,14 +335,14 @@ static rel_waiter heap_pop(const releases *r, waiter_heap *h)
     return top;
 }
 
-static int64_t position_in(releases *r, uint32_t t, uint32_t version)
+static int64_t position_in(releases *r, uint32_t t, uint32_t version_)
 {
     const rel_lane *lane = &r->lanes.at[r->targets.at[t].lane];
     int64_t smallest = INT64_MAX;
-    for (size_t i = 0; version != NO && i < lane->rules.len; i++) {
+    for (size_t i = 0; version_ != NO && i < lane->rules.len; i++) {
         if (r->rules.at[lane->rules.at[i]].kind != RULE_GRADUAL_ROLLOUT)
             continue;
-        int64_t p = rollout_position(r, lane->rules.at[i], r->targets.at[t].lane, t, version);
+        int64_t p = rollout_position(r, lane->rules.at[i], r->targets.at[t].lane, t, version_);
         smallest = p < smallest ? p : smallest;
     }
     return smallest;
@@ -392,11 +392,11 @@ static waiter_heap *next_heap(releases *r)
 {
     waiter_heap *best = heap_top(r, &r->candidates) ? &r->candidates : NULL;
     for (size_t i = 0; i < r->concurrency.len; i++) {
-        rel_rule *rule = &r->rules.at[r->concurrency.at[i]];
-        if (rule->held >= rule_limit(rule) || !heap_top(r, &rule->waiters))
+        rel_rule *rule_ = &r->rules.at[r->concurrency.at[i]];
+        if (rule_->held >= rule_limit(rule_) || !heap_top(r, &rule_->waiters))
             continue;
-        if (!best || waiter_cmp(r, &rule->waiters.at[0], &best->at[0]) < 0)
-            best = &rule->waiters;
+        if (!best || waiter_cmp(r, &rule_->waiters.at[0], &best->at[0]) < 0)
+            best = &rule_->waiters;
     }
     return best;
 }
@@ -444,13 +444,13 @@ void claims_serve(releases *r)
 
 /* ---- hosts that speak FleetLock ---- */
 
-bool slot_claim_host(releases *r, uint32_t res, str rule)
+bool slot_claim_host(releases *r, uint32_t res, str rule_)
 {
     for (int pass = 0; pass < 2; pass++)
         for (size_t i = 0; i < r->concurrency.len; i++) {
             uint32_t at = r->concurrency.at[i];
             const rel_rule *the = &r->rules.at[at];
-            if (!slot_applies(r, at, res) || (rule.len > 0 && !str_eq(rule, rel_text(r, the->id))))
+            if (!slot_applies(r, at, res) || (rule_.len > 0 && !str_eq(rule_, rel_text(r, the->id))))
                 continue;
             if (pass == 0 && !hold_find(r, res, at) && the->held >= rule_limit(the))
                 return false;
@@ -460,11 +460,11 @@ bool slot_claim_host(releases *r, uint32_t res, str rule)
     return true;
 }
 
-void slot_free_host(releases *r, uint32_t res, str rule)
+void slot_free_host(releases *r, uint32_t res, str rule_)
 {
-    rel_resource *resource = &r->resources.at[res];
-    for (size_t i = 0; i < resource->holds.len; i++)
-        if (rule.len == 0 || str_eq(rule, rel_text(r, r->rules.at[resource->holds.at[i].rule].id)))
-            resource->holds.at[i].host = false;
+    rel_resource *resource_ = &r->resources.at[res];
+    for (size_t i = 0; i < resource_->holds.len; i++)
+        if (rule_.len == 0 || str_eq(rule_, rel_text(r, r->rules.at[resource_->holds.at[i].rule].id)))
+            resource_->holds.at[i].host = false;
     mark_resource_all(r, res);
 }

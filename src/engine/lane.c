@@ -42,25 +42,25 @@ static bool applies(releases *r, const expression *e, uint32_t d)
     return yes;
 }
 
-static bool rule_applies(releases *r, const rel_rule *rule, uint32_t d)
+static bool rule_applies(releases *r, const rel_rule *rule_, uint32_t d)
 {
-    if (rule->kind == RULE_DEPLOYMENT_BRACKET)
-        return applies(r, &rule->doc->deployment_bracket->deployment_selector, d);
-    if (rule->kind == RULE_DEPLOYMENT_DEPENDENCY)
-        return applies(r, &rule->doc->deployment_dependency->applies_to, d);
+    if (rule_->kind == RULE_DEPLOYMENT_BRACKET)
+        return applies(r, &rule_->doc->deployment_bracket->deployment_selector, d);
+    if (rule_->kind == RULE_DEPLOYMENT_DEPENDENCY)
+        return applies(r, &rule_->doc->deployment_dependency->applies_to, d);
     return true;
 }
 
-static bool version_level_each(const rel_rule *rule)
+static bool version_level_each(const rel_rule *rule_)
 {
-    return rule->kind == RULE_VERSION_SELECTOR &&
-           expression_sees(&rule->doc->version_selector->selector, STR("resource"));
+    return rule_->kind == RULE_VERSION_SELECTOR &&
+           expression_sees(&rule_->doc->version_selector->selector, STR("resource"));
 }
 
-static bool bypassed_for_resource(const releases *r, const rel_rule *rule)
+static bool bypassed_for_resource(const releases *r, const rel_rule *rule_)
 {
-    for (size_t i = 0; rule->bypassed && i < r->bypasses.len; i++)
-        if (r->bypasses.at[i].rule == rule->id && r->bypasses.at[i].resource != 0)
+    for (size_t i = 0; rule_->bypassed && i < r->bypasses.len; i++)
+        if (r->bypasses.at[i].rule == rule_->id && r->bypasses.at[i].resource != 0)
             return true;
     return false;
 }
@@ -89,18 +89,18 @@ static void lane_fill(releases *r, uint32_t l)
         const rel_policy *policy = &r->policies.at[lane->policies.at[p]];
         for (size_t i = 0; i < policy->rules.len; i++) {
             uint32_t index = policy->rules.at[i];
-            const rel_rule *rule = &r->rules.at[index];
-            if (!rule_applies(r, rule, d))
+            const rel_rule *rule_ = &r->rules.at[index];
+            if (!rule_applies(r, rule_, d))
                 continue;
-            if (rule->kind == RULE_DEPLOYMENT_BRACKET) {
+            if (rule_->kind == RULE_DEPLOYMENT_BRACKET) {
                 if (lane->bracket != NO)
                     continue;
                 lane->bracket = index;
-                lane->role = role_in(r, rule, d);
+                lane->role = role_in(r, rule_, d);
             }
-            const rule_ops *ops = rule_ops_of(rule->kind);
-            if (version_level_each(rule) ||
-                (ops->level == LEVEL_VERSION && bypassed_for_resource(r, rule)))
+            const rule_ops *ops = rule_ops_of(rule_->kind);
+            if (version_level_each(rule_) ||
+                (ops->level == LEVEL_VERSION && bypassed_for_resource(r, rule_)))
                 lane->each = true;
             index_add(r, &lane->rules, index);
             if (r->core->no_memory)
@@ -366,9 +366,9 @@ uint32_t target_goal(const releases *r, uint32_t t)
 
 /* ---- versions that are refused on a target ---- */
 
-bool target_refused(const releases *r, uint32_t t, uint32_t version, rel_refusal *ret)
+bool target_refused(const releases *r, uint32_t t, uint32_t version_, rel_refusal *ret)
 {
-    uint32_t why = keymap_get(&r->refused, KEY_PAIR(t, version));
+    uint32_t why = keymap_get(&r->refused, KEY_PAIR(t, version_));
     if (why == NO)
         return false;
     if (ret)
@@ -376,23 +376,23 @@ bool target_refused(const releases *r, uint32_t t, uint32_t version, rel_refusal
     return true;
 }
 
-void target_refuse(releases *r, uint32_t t, uint32_t version, rel_refusal why)
+void target_refuse(releases *r, uint32_t t, uint32_t version_, rel_refusal why)
 {
-    if (version == NO)
+    if (version_ == NO)
         return;
-    if (!target_refused(r, t, version, NULL))
+    if (!target_refused(r, t, version_, NULL))
         r->targets.at[t].refusals++;
-    if (!keymap_put(&r->refused, KEY_PAIR(t, version), (uint32_t)why))
+    if (!keymap_put(&r->refused, KEY_PAIR(t, version_), (uint32_t)why))
         rel_no_memory(r);
     mark_target(r, t);
 }
 
-void target_pardon(releases *r, uint32_t t, uint32_t version)
+void target_pardon(releases *r, uint32_t t, uint32_t version_)
 {
     const index_list *versions = &r->deployments.at[r->targets.at[t].deployment].versions;
     for (size_t i = 0; i < versions->len; i++) {
         uint32_t v = versions->at[i];
-        if ((version != NO && version != v) || !target_refused(r, t, v, NULL))
+        if ((version_ != NO && version_ != v) || !target_refused(r, t, v, NULL))
             continue;
         keymap_remove(&r->refused, KEY_PAIR(t, v));
         r->targets.at[t].refusals--;

@@ -69,16 +69,16 @@ static void people_wake(releases *r)
 void people_freeze(releases *r, rel_freeze f)
 {
     thaw(r, f.name);
-    str selector = rel_text(r, f.selector);
-    if (selector.len > 0)
+    str text = rel_text(r, f.selector);
+    if (text.len > 0)
         f.failed =
-            !expression_compile(&r->expressions, selector, SCOPE_POLICY, &f.expression, NULL);
+            !expression_compile(&r->expressions, text, SCOPE_POLICY, &f.expression, NULL);
     if (!vec_push(&r->freezes, f)) {
         rel_no_memory(r);
         return;
     }
     rel_freeze *last = &r->freezes.at[r->freezes.len - 1];
-    for (uint32_t t = 0; selector.len > 0 && !f.failed && t < r->targets.len; t++)
+    for (uint32_t t = 0; text.len > 0 && !f.failed && t < r->targets.len; t++)
         if (r->targets.at[t].id != 0)
             freeze_match(r, last, t);
     people_wake(r);
@@ -87,17 +87,17 @@ void people_freeze(releases *r, rel_freeze f)
 
 /* ---- bypasses ---- */
 
-const rel_bypass *bypass_find(const releases *r, uint32_t rule, uint32_t version,
-                              uint32_t environment, uint32_t resource)
+const rel_bypass *bypass_find(const releases *r, uint32_t rule_, uint32_t version_,
+                              uint32_t environment_, uint32_t resource_)
 {
-    if (version == NO)
+    if (version_ == NO)
         return NULL;
     for (size_t i = 0; i < r->bypasses.len; i++) {
         const rel_bypass *b = &r->bypasses.at[i];
-        if (b->rule == r->rules.at[rule].id && b->version == r->versions.at[version].id &&
-            (b->environment == 0 || b->environment == r->environments.at[environment].name) &&
+        if (b->rule == r->rules.at[rule_].id && b->version == r->versions.at[version_].id &&
+            (b->environment == 0 || b->environment == r->environments.at[environment_].name) &&
             (b->resource == 0 ||
-             (resource != NO && b->resource == r->resources.at[resource].name)) &&
+             (resource_ != NO && b->resource == r->resources.at[resource_].name)) &&
             (b->until_ms == 0 || r->core->now_ms < b->until_ms))
             return b;
     }
@@ -191,11 +191,11 @@ static rel_member *unfinished_member(releases *r, uint32_t t, uint32_t *ret_grou
     return NULL;
 }
 
-static void retry_target(releases *r, uint32_t t, uint32_t version)
+static void retry_target(releases *r, uint32_t t, uint32_t version_)
 {
     rel_target *target = &r->targets.at[t];
     uint32_t g;
-    target_pardon(r, t, version);
+    target_pardon(r, t, version_);
     r->resources.at[target->resource].quarantined = false;
     if (target->job == 0) {
         if (target->failed_rollback && target->current != NO && target->failed_version != NO &&
@@ -211,16 +211,16 @@ static void retry_target(releases *r, uint32_t t, uint32_t version)
     mark_resource_all(r, target->resource);
 }
 
-static void skip_target(releases *r, uint32_t t, uint32_t version)
+static void skip_target(releases *r, uint32_t t, uint32_t version_)
 {
     rel_target *target = &r->targets.at[t];
     uint32_t g;
     rel_member *m = unfinished_member(r, t, &g);
     r->resources.at[target->resource].quarantined = false;
-    if (m && (version == NO || version == m->version)) {
+    if (m && (version_ == NO || version_ == m->version)) {
         member_skip(r, g, m);
     } else if (target->job == 0) {
-        uint32_t v = version != NO ? version : target->wanted;
+        uint32_t v = version_ != NO ? version_ : target->wanted;
         if (v != NO && v != target->current)
             target_refuse(r, t, v, REFUSAL_SKIPPED);
         target->failed_version = NO;
@@ -229,7 +229,7 @@ static void skip_target(releases *r, uint32_t t, uint32_t version)
     mark_resource_all(r, target->resource);
 }
 
-static void rollback_target(releases *r, uint32_t t, uint32_t version)
+static void rollback_target(releases *r, uint32_t t, uint32_t version_)
 {
     rel_target *target = &r->targets.at[t];
     uint32_t g;
@@ -246,7 +246,7 @@ static void rollback_target(releases *r, uint32_t t, uint32_t version)
     bool failed = target->failed_version != NO && target->failed_version == target->wanted;
     uint32_t bad = failed ? target->failed_version : target->current;
     uint32_t to = failed ? target->current : target->previous;
-    if (to == NO || (version != NO && version != bad))
+    if (to == NO || (version_ != NO && version_ != bad))
         return;
     target_refuse(r, t, bad, REFUSAL_ROLLED_BACK);
     target->rollback_to = to;
@@ -267,8 +267,8 @@ static void on_targets(releases *r, const fact_act *act,
         if (res == NO)
             return;
     }
-    uint32_t version = act->version.len > 0 ? version_by_id(r, act->version, act->change) : NO;
-    if (act->version.len > 0 && version == NO)
+    uint32_t version_ = act->version.len > 0 ? version_by_id(r, act->version, act->change) : NO;
+    if (act->version.len > 0 && version_ == NO)
         return;
     size_t count = res == NO ? r->targets.len : r->resources.at[res].targets.len;
     for (size_t i = 0; i < count; i++) {
@@ -276,8 +276,8 @@ static void on_targets(releases *r, const fact_act *act,
         const rel_target *target = &r->targets.at[t];
         if (target->id != 0 && named(r, r->deployments.at[target->deployment].name, act->change) &&
             named(r, r->environments.at[target->environment].name, act->environment) &&
-            (version == NO || r->versions.at[version].deployment == target->deployment))
-            what(r, t, version);
+            (version_ == NO || r->versions.at[version_].deployment == target->deployment))
+            what(r, t, version_);
     }
 }
 

@@ -100,15 +100,15 @@ static void version_place(releases *r, uint32_t v)
     list->at[at] = v;
 }
 
-uint32_t version_by_tag(releases *r, uint32_t deployment, name_id tag)
+uint32_t version_by_tag(releases *r, uint32_t deployment_, name_id tag)
 {
-    uint32_t v = keymap_get(&r->version_of, KEY_PAIR(deployment, tag));
+    uint32_t v = keymap_get(&r->version_of, KEY_PAIR(deployment_, tag));
     if (v != NO)
         return v;
     v = (uint32_t)r->versions.len;
-    rel_version fresh = {.tag = tag, .id = tag, .deployment = deployment, .published_ms = LONG_AGO};
+    rel_version fresh = {.tag = tag, .id = tag, .deployment = deployment_, .published_ms = LONG_AGO};
     if (!vec_push(&r->versions, fresh) ||
-        !keymap_put(&r->version_of, KEY_PAIR(deployment, tag), v)) {
+        !keymap_put(&r->version_of, KEY_PAIR(deployment_, tag), v)) {
         rel_no_memory(r);
         return NO;
     }
@@ -116,12 +116,12 @@ uint32_t version_by_tag(releases *r, uint32_t deployment, name_id tag)
     return v;
 }
 
-uint32_t version_by_id(const releases *r, str id, str deployment)
+uint32_t version_by_id(const releases *r, str id, str deployment_)
 {
     name_id n = names_find(r->core->names, id);
     uint32_t d = NO;
-    if (deployment.len > 0)
-        d = keymap_get(&r->deployment_of, names_find(r->core->names, deployment));
+    if (deployment_.len > 0)
+        d = keymap_get(&r->deployment_of, names_find(r->core->names, deployment_));
     if (n == 0)
         return NO;
     for (uint32_t v = 0; v < r->versions.len; v++)
@@ -132,9 +132,9 @@ uint32_t version_by_id(const releases *r, str id, str deployment)
 
 static void mark_deployment(releases *r, uint32_t d)
 {
-    const rel_deployment *deployment = &r->deployments.at[d];
-    for (size_t c = 0; c < deployment->cells.len; c++) {
-        const rel_cell *cell = &r->cells.at[deployment->cells.at[c]];
+    const rel_deployment *deployment_ = &r->deployments.at[d];
+    for (size_t c = 0; c < deployment_->cells.len; c++) {
+        const rel_cell *cell = &r->cells.at[deployment_->cells.at[c]];
         for (size_t l = 0; l < cell->lanes.len; l++)
             mark_lane(r, cell->lanes.at[l]);
     }
@@ -145,21 +145,21 @@ static void forget_matches(releases *r, uint32_t v)
 {
     uint32_t d = r->versions.at[v].deployment;
     for (size_t i = 0; i < r->rules.len; i++) {
-        rel_rule *rule = &r->rules.at[i];
-        if (v < rule->matches.len)
-            rule->matches.at[v] = 0;
-        if (rule->kind == RULE_DEPLOYMENT_DEPENDENCY && d < rule->upstream.len)
-            rule->upstream.at[d] = 0;
-        keymap_clear(&rule->selected);
+        rel_rule *rule_ = &r->rules.at[i];
+        if (v < rule_->matches.len)
+            rule_->matches.at[v] = 0;
+        if (rule_->kind == RULE_DEPLOYMENT_DEPENDENCY && d < rule_->upstream.len)
+            rule_->upstream.at[d] = 0;
+        keymap_clear(&rule_->selected);
     }
 }
 
 /* Targets whose current version's answer may matter to a dependency. */
 static void mark_runners(releases *r, uint32_t d)
 {
-    const rel_deployment *deployment = &r->deployments.at[d];
-    for (size_t c = 0; c < deployment->cells.len; c++) {
-        const rel_cell *cell = &r->cells.at[deployment->cells.at[c]];
+    const rel_deployment *deployment_ = &r->deployments.at[d];
+    for (size_t c = 0; c < deployment_->cells.len; c++) {
+        const rel_cell *cell = &r->cells.at[deployment_->cells.at[c]];
         for (size_t i = 0; i < cell->targets.len; i++)
             mark_target(r, cell->targets.at[i]);
     }
@@ -189,11 +189,11 @@ static void version_take(releases *r, const version *doc)
         return;
     if (old != NO && old != v)
         version_gone(r, name);
-    rel_version *version = &r->versions.at[v];
-    version->doc = doc;
-    version->name = name;
-    version->id = rel_name(r, identity(&doc->metadata));
-    version->published_ms = published(r, &doc->metadata);
+    rel_version *version_ = &r->versions.at[v];
+    version_->doc = doc;
+    version_->name = name;
+    version_->id = rel_name(r, identity(&doc->metadata));
+    version_->published_ms = published(r, &doc->metadata);
     if (!keymap_put(&r->version_named, name, v))
         rel_no_memory(r);
     version_place(r, v);
@@ -204,14 +204,14 @@ static void version_take(releases *r, const version *doc)
 
 /* ---- policies ---- */
 
-static void bracket_settings(rel_rule *rule, const deployment_bracket *b)
+static void bracket_settings(rel_rule *rule_, const deployment_bracket *b)
 {
-    rule->readiness = b->readiness_mode;
-    rule->unchanged = b->unchanged_member_strategy;
-    rule->overlap = b->overlap_strategy;
-    rule->trigger = b->window_trigger;
-    rule->strategy = b->rollback_strategy;
-    rule->window_ms = b->readiness_mode == READINESS_IMMEDIATE || !b->readiness_window_seconds.set
+    rule_->readiness = b->readiness_mode;
+    rule_->unchanged = b->unchanged_member_strategy;
+    rule_->overlap = b->overlap_strategy;
+    rule_->trigger = b->window_trigger;
+    rule_->strategy = b->rollback_strategy;
+    rule_->window_ms = b->readiness_mode == READINESS_IMMEDIATE || !b->readiness_window_seconds.set
                           ? 0
                           : b->readiness_window_seconds.value * SECOND_MS;
 }
@@ -237,37 +237,37 @@ static void rule_take(releases *r, uint32_t p, const rule *doc)
     uint32_t i = rule_at(r, p, doc);
     if (r->core->no_memory)
         return;
-    rel_rule *rule = &r->rules.at[i];
-    rule->doc = doc;
-    rule->bracket = NO;
-    rule->matches.len = 0;
-    rule->upstream.len = 0;
-    keymap_clear(&rule->selected);
-    rule->windows = window_free(rule->windows);
+    rel_rule *rule_ = &r->rules.at[i];
+    rule_->doc = doc;
+    rule_->bracket = NO;
+    rule_->matches.len = 0;
+    rule_->upstream.len = 0;
+    keymap_clear(&rule_->selected);
+    rule_->windows = window_free(rule_->windows);
     index_add(r, &r->policies.at[p].rules, i);
     if (doc->kind == RULE_DEPLOYMENT_BRACKET)
-        bracket_settings(rule, doc->deployment_bracket);
+        bracket_settings(rule_, doc->deployment_bracket);
     if (doc->kind == RULE_RESOURCE_CONCURRENCY && !index_has(&r->concurrency, i))
         index_add(r, &r->concurrency, i);
     for (size_t k = 0; k < r->bypasses.len; k++)
-        if (r->bypasses.at[k].rule == rule->id)
-            rule->bypassed = true;
+        if (r->bypasses.at[k].rule == rule_->id)
+            rule_->bypassed = true;
 }
 
 static void concurrency_members(releases *r, uint32_t i)
 {
-    rel_rule *rule = &r->rules.at[i];
-    rule->matched = 0;
+    rel_rule *rule_ = &r->rules.at[i];
+    rule_->matched = 0;
     for (uint32_t res = 0; res < r->resources.len; res++) {
         bool in = false;
         if (r->resources.at[res].object)
             /* An expression that fails puts the resource into the group: the limit then counts it. */
-            if (!scope_resource_matches(r, &rule->doc->resource_concurrency->group_selector, res,
+            if (!scope_resource_matches(r, &rule_->doc->resource_concurrency->group_selector, res,
                                         &in, NULL))
                 in = true;
-        if (!bitset_put(&rule->group, res, in))
+        if (!bitset_put(&rule_->group, res, in))
             rel_no_memory(r);
-        rule->matched += in;
+        rule_->matched += in;
         if (!in && hold_find(r, res, i))
             mark_resource(r, res);
     }
@@ -285,8 +285,8 @@ static void policy_leave(releases *r, uint32_t p)
 static void policy_bury(releases *r, uint32_t p)
 {
     for (uint32_t i = 0; i < r->rules.len; i++) {
-        rel_rule *rule = &r->rules.at[i];
-        if (rule->policy != p || rule->doc || rule->kind != RULE_RESOURCE_CONCURRENCY)
+        rel_rule *rule_ = &r->rules.at[i];
+        if (rule_->policy != p || rule_->doc || rule_->kind != RULE_RESOURCE_CONCURRENCY)
             continue;
         index_drop(&r->concurrency, i);
         for (uint32_t res = 0; res < r->resources.len; res++)
@@ -310,9 +310,9 @@ static void policy_take(releases *r, const rollout_policy *doc)
         if (r->rules.at[policy->rules.at[k]].kind == RULE_DEPLOYMENT_BRACKET)
             bracket = policy->rules.at[k];
     for (size_t k = 0; k < policy->rules.len; k++) {
-        rel_rule *rule = &r->rules.at[policy->rules.at[k]];
-        rule->bracket = bracket;
-        if (rule->kind == RULE_RESOURCE_CONCURRENCY)
+        rel_rule *rule_ = &r->rules.at[policy->rules.at[k]];
+        rule_->bracket = bracket;
+        if (rule_->kind == RULE_RESOURCE_CONCURRENCY)
             concurrency_members(r, policy->rules.at[k]);
     }
     policy_bury(r, p);
@@ -414,15 +414,15 @@ void document_gone(releases *r, const object *o)
 static void concurrency_resource(releases *r, uint32_t res)
 {
     for (size_t k = 0; k < r->concurrency.len; k++) {
-        rel_rule *rule = &r->rules.at[r->concurrency.at[k]];
-        bool was = bitset_has(&rule->group, res), in = false;
+        rel_rule *rule_ = &r->rules.at[r->concurrency.at[k]];
+        bool was = bitset_has(&rule_->group, res), in = false;
         if (r->resources.at[res].object &&
-            !scope_resource_matches(r, &rule->doc->resource_concurrency->group_selector, res, &in,
+            !scope_resource_matches(r, &rule_->doc->resource_concurrency->group_selector, res, &in,
                                     NULL))
             in = true;
-        if (!bitset_put(&rule->group, res, in))
+        if (!bitset_put(&rule_->group, res, in))
             rel_no_memory(r);
-        rule->matched += (int64_t)in - (int64_t)was;
+        rule_->matched += (int64_t)in - (int64_t)was;
     }
 }
 
@@ -431,14 +431,14 @@ static void selected_forget(releases *r, uint32_t res)
 {
     const index_list *targets = &r->resources.at[res].targets;
     for (size_t i = 0; i < r->rules.len; i++) {
-        rel_rule *rule = &r->rules.at[i];
-        if (rule->kind != RULE_VERSION_SELECTOR || rule->selected.len == 0)
+        rel_rule *rule_ = &r->rules.at[i];
+        if (rule_->kind != RULE_VERSION_SELECTOR || rule_->selected.len == 0)
             continue;
         for (size_t k = 0; k < targets->len; k++) {
             const rel_target *t = &r->targets.at[targets->at[k]];
             const index_list *versions = &r->deployments.at[t->deployment].versions;
             for (size_t v = 0; v < versions->len; v++)
-                keymap_remove(&rule->selected,
+                keymap_remove(&rule_->selected,
                               KEY_PAIR(versions->at[v], SELECTED_BY_TARGET | targets->at[k]));
         }
     }
@@ -454,11 +454,11 @@ void resource_take(releases *r, const fact_target *f)
     name_id id = rel_name(r, f->uid.len > 0 ? f->uid : identity(f->document->metadata));
     if (r->resources.at[res].object && r->resources.at[res].id != id)
         resource_gone(r, f->name);
-    rel_resource *resource = &r->resources.at[res];
-    resource->object = f->document;
-    resource->id = id;
+    rel_resource *resource_ = &r->resources.at[res];
+    resource_->object = f->document;
+    resource_->id = id;
     if (f->document->resource->status.quarantined)
-        resource->quarantined = true;
+        resource_->quarantined = true;
     concurrency_resource(r, res);
     targets_of_resource(r, res);
     selected_forget(r, res);

@@ -101,16 +101,16 @@ void target_evaluate(releases *r, uint32_t t)
 
 /* ---- a job starts ---- */
 
-void job_start(releases *r, uint32_t t, uint32_t version, uint32_t group, job_role role)
+void job_start(releases *r, uint32_t t, uint32_t version_, uint32_t group, job_role role)
 {
     rel_target *target = &r->targets.at[t];
     assert(target->job == 0);
-    assert(version != NO);
-    bool again = target->attempts > 0 && target->failed_version == version;
+    assert(version_ != NO);
+    bool again = target->attempts > 0 && target->failed_version == version_;
     bool first = target->current == NO;
     target->job = ++r->last_job;
     target->job_epoch = r->epoch;
-    target->job_version = version;
+    target->job_version = version_;
     target->job_group = group;
     target->job_role = role;
     target->rollback_to = NO;
@@ -122,7 +122,7 @@ void job_start(releases *r, uint32_t t, uint32_t version, uint32_t group, job_ro
         decision *d = decide(r, kinds[i], t);
         if (!d)
             continue;
-        d->version = rel_text(r, r->versions.at[version].tag);
+        d->version = rel_text(r, r->versions.at[version_].tag);
         d->group = group == NO ? STR_EMPTY : rel_text(r, r->groups.at[group].name);
         d->role = role;
         d->retry = again;
@@ -133,23 +133,23 @@ void job_start(releases *r, uint32_t t, uint32_t version, uint32_t group, job_ro
 
 /* ---- a job has ended ---- */
 
-static void succeeded(releases *r, uint32_t t, uint32_t version)
+static void succeeded(releases *r, uint32_t t, uint32_t version_)
 {
     rel_target *target = &r->targets.at[t];
-    if (target->current != version) {
+    if (target->current != version_) {
         target->previous = target->current;
-        target->current = version;
+        target->current = version_;
     }
     target->current_ms = r->core->now_ms;
     target->failed_version = NO;
     target->attempts = 0;
     target->failed_rollback = false;
     target->failure = 0;
-    if (keymap_get(&r->succeeded, KEY_PAIR(t, version)) != NO)
+    if (keymap_get(&r->succeeded, KEY_PAIR(t, version_)) != NO)
         return;
-    if (!keymap_put(&r->succeeded, KEY_PAIR(t, version), 1))
+    if (!keymap_put(&r->succeeded, KEY_PAIR(t, version_), 1))
         rel_no_memory(r);
-    tally_add(r, t, version, r->core->now_ms, true);
+    tally_add(r, t, version_, r->core->now_ms, true);
 }
 
 static job_states states_of(const fact_job *f)
@@ -164,10 +164,10 @@ static job_states states_of(const fact_job *f)
 static void failed(releases *r, uint32_t t, const fact_job *f)
 {
     rel_target *target = &r->targets.at[t];
-    uint32_t version = target->job_version;
+    uint32_t version_ = target->job_version;
     target->failed_rollback = target->job_role == ROLE_ROLLBACK;
-    target->attempts = target->failed_version == version ? target->attempts + 1 : 1;
-    target->failed_version = version;
+    target->attempts = target->failed_version == version_ ? target->attempts + 1 : 1;
+    target->failed_version = version_;
     target->failed_ms = r->core->now_ms;
     target->failed_as = states_of(f);
     str why = f->reason.len > 0                 ? f->reason
@@ -176,7 +176,7 @@ static void failed(releases *r, uint32_t t, const fact_job *f)
                                                 : STR("failed");
     target->failure = rel_name(r, why);
     if (!target->failed_rollback)
-        tally_add(r, t, version, r->core->now_ms, false);
+        tally_add(r, t, version_, r->core->now_ms, false);
 }
 
 /* What failed for good, in no group: a rollback rule sends it back. */

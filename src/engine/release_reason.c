@@ -84,9 +84,9 @@ static bool add_name(arena *a, str *list, size_t *len, str name)
 }
 
 /* The holders of a rule's slots, and who stands ahead of the claim in its queue. */
-static bool slot_reason(releases *r, uint32_t claim, uint32_t rule, arena *a, reasons *out)
+static bool slot_reason(releases *r, uint32_t claim, uint32_t rule_, arena *a, reasons *out)
 {
-    rel_rule *the = &r->rules.at[rule];
+    rel_rule *the = &r->rules.at[rule_];
     size_t most = (size_t)the->held + the->waiters.len;
     str *holders = ARENA_ARRAY(a, most + 1, str), *of = ARENA_ARRAY(a, most + 1, str);
     size_t held = 0, ahead = 0;
@@ -94,7 +94,7 @@ static bool slot_reason(releases *r, uint32_t claim, uint32_t rule, arena *a, re
     if (!holders || !of)
         return false;
     for (uint32_t res = 0; the->held > 0 && res < r->resources.len; res++) {
-        const rel_hold *hold = hold_find(r, res, rule);
+        const rel_hold *hold = hold_find(r, res, rule_);
         if (!hold)
             continue;
         late = late || hold->late;
@@ -130,8 +130,8 @@ static bool slot_reasons(releases *r, uint32_t claim, arena *a, reasons *out)
     claim_rules(r, claim, &needed);
     bool good = true;
     for (size_t i = 0; good && i < needed.len; i++) {
-        const rel_rule *rule = &r->rules.at[needed.at[i]];
-        if (!hold_find(r, claim_resource(r, claim), needed.at[i]) && rule->held >= rule_limit(rule))
+        const rel_rule *rule_ = &r->rules.at[needed.at[i]];
+        if (!hold_find(r, claim_resource(r, claim), needed.at[i]) && rule_->held >= rule_limit(rule_))
             good = slot_reason(r, claim, needed.at[i], a, out);
     }
     vec_done(&needed);

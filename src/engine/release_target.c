@@ -24,10 +24,10 @@ static uint32_t cell_at(releases *r, uint32_t d, uint32_t e)
     return c;
 }
 
-const rel_tally *tally_find(const rel_cell *c, uint32_t version)
+const rel_tally *tally_find(const rel_cell *c, uint32_t version_)
 {
     for (size_t i = 0; i < c->tallies.len; i++)
-        if (c->tallies.at[i].version == version)
+        if (c->tallies.at[i].version == version_)
             return &c->tallies.at[i];
     return NULL;
 }
@@ -49,13 +49,13 @@ static void mark_followers(releases *r, uint32_t cell)
     }
 }
 
-void tally_add(releases *r, uint32_t target, uint32_t version, int64_t at_ms, bool success)
+void tally_add(releases *r, uint32_t target, uint32_t version_, int64_t at_ms, bool success)
 {
     uint32_t c = r->targets.at[target].cell;
     rel_cell *cell = &r->cells.at[c];
-    rel_tally *tally = (rel_tally *)(uintptr_t)tally_find(cell, version);
+    rel_tally *tally = (rel_tally *)(uintptr_t)tally_find(cell, version_);
     if (!tally) {
-        if (!vec_push(&cell->tallies, (rel_tally){.version = version})) {
+        if (!vec_push(&cell->tallies, (rel_tally){.version = version_})) {
             rel_no_memory(r);
             return;
         }
@@ -261,9 +261,9 @@ static bool selects(releases *r, const expression *e, uint32_t res)
 
 static void deployment_selects(releases *r, uint32_t d, uint32_t res)
 {
-    rel_deployment *deployment = &r->deployments.at[d];
-    bool in = deployment->doc && selects(r, &deployment->doc->spec.resource_selector, res);
-    if (!bitset_put(&deployment->resources, res, in))
+    rel_deployment *deployment_ = &r->deployments.at[d];
+    bool in = deployment_->doc && selects(r, &deployment_->doc->spec.resource_selector, res);
+    if (!bitset_put(&deployment_->resources, res, in))
         rel_no_memory(r);
 }
 
@@ -316,11 +316,11 @@ void targets_of_resource(releases *r, uint32_t res)
     }
 }
 
-uint32_t target_find(const releases *r, str deployment, str environment, str resource)
+uint32_t target_find(const releases *r, str deployment_, str environment_, str resource_)
 {
-    uint32_t d = keymap_get(&r->deployment_of, names_find(r->core->names, deployment));
-    uint32_t e = keymap_get(&r->environment_of, names_find(r->core->names, environment));
-    uint32_t res = keymap_get(&r->resource_of, names_find(r->core->names, resource));
+    uint32_t d = keymap_get(&r->deployment_of, names_find(r->core->names, deployment_));
+    uint32_t e = keymap_get(&r->environment_of, names_find(r->core->names, environment_));
+    uint32_t res = keymap_get(&r->resource_of, names_find(r->core->names, resource_));
     if (d == NO || e == NO || res == NO)
         return NO;
     uint32_t c = keymap_get(&r->cell_of, KEY_PAIR(d, e));

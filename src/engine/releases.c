@@ -84,11 +84,11 @@ void mark_resource(releases *r, uint32_t res)
 
 void mark_resource_all(releases *r, uint32_t res)
 {
-    const rel_resource *resource = &r->resources.at[res];
-    for (size_t i = 0; i < resource->targets.len; i++)
-        mark_target(r, resource->targets.at[i]);
-    for (size_t i = 0; i < resource->sites.len; i++)
-        mark_site(r, resource->sites.at[i]);
+    const rel_resource *resource_ = &r->resources.at[res];
+    for (size_t i = 0; i < resource_->targets.len; i++)
+        mark_target(r, resource_->targets.at[i]);
+    for (size_t i = 0; i < resource_->sites.len; i++)
+        mark_site(r, resource_->sites.at[i]);
     mark_resource(r, res);
 }
 
@@ -274,14 +274,14 @@ static void entities_done(releases *r)
         vec_done(&r->policies.at[i].broken);
     }
     for (size_t i = 0; i < r->rules.len; i++) {
-        rel_rule *rule = &r->rules.at[i];
-        bitset_done(&rule->group);
-        vec_done(&rule->waiters);
-        vec_done(&rule->matches);
-        vec_done(&rule->upstream);
-        keymap_done(&rule->selected);
-        window_free(rule->windows);
-        order_done(&rule->order);
+        rel_rule *rule_ = &r->rules.at[i];
+        bitset_done(&rule_->group);
+        vec_done(&rule_->waiters);
+        vec_done(&rule_->matches);
+        vec_done(&rule_->upstream);
+        keymap_done(&rule_->selected);
+        window_free(rule_->windows);
+        order_done(&rule_->order);
     }
     for (size_t i = 0; i < r->freezes.len; i++)
         bitset_done(&r->freezes.at[i].targets);
@@ -493,16 +493,16 @@ static void releases_groups(const void *self, group_visitor visit, void *context
 {
     const releases *r = self;
     for (size_t i = 0; i < r->concurrency.len; i++) {
-        const rel_rule *rule = &r->rules.at[r->concurrency.at[i]];
+        const rel_rule *rule_ = &r->rules.at[r->concurrency.at[i]];
         group_view view = {
             .kind = GROUP_CONCURRENCY,
-            .change = rel_text(r, rule->id),
-            .name = rel_text(r, rule->id),
+            .change = rel_text(r, rule_->id),
+            .name = rel_text(r, rule_->id),
             .strategy = STR_EMPTY,
-            .matched = rule->matched,
-            .limit = rule_limit(rule),
-            .holders = rule->held,
-            .peak = rule->peak,
+            .matched = rule_->matched,
+            .limit = rule_limit(rule_),
+            .holders = rule_->held,
+            .peak = rule_->peak,
         };
         if (!visit(context, &view))
             return;

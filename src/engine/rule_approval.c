@@ -3,18 +3,18 @@
  * approval back. */
 #include "engine/chain.h"
 
-static void approval_verdict(const chain_context *c, uint32_t rule, verdict *v)
+static void approval_verdict(const chain_context *c, uint32_t rule_, verdict *v)
 {
     releases *r = c->r;
-    int64_t need = r->rules.at[rule].doc->any_approval->min_approvals;
-    const rel_version *version = &r->versions.at[c->version];
+    int64_t need = r->rules.at[rule_].doc->any_approval->min_approvals;
+    const rel_version *version_ = &r->versions.at[c->version];
     name_id env = r->environments.at[r->cells.at[r->lanes.at[c->lane].cell].environment].name;
-    v->satisfied_ms = version->published_ms;
+    v->satisfied_ms = version_->published_ms;
     int64_t have = 0;
     /* In the order of time: records are only ever added or refreshed. */
     for (size_t i = 0; i < r->approvals.len && have < need; i++) {
         const rel_approval *a = &r->approvals.at[i];
-        if (!a->approved || a->version != version->id ||
+        if (!a->approved || a->version != version_->id ||
             (a->environment != 0 && a->environment != env))
             continue;
         bool twice = false;
@@ -38,7 +38,7 @@ static void approval_verdict(const chain_context *c, uint32_t rule, verdict *v)
         return;
     str *of = ARENA_NEW(c->a, str);
     if (of) {
-        *of = rel_text(r, version->id);
+        *of = rel_text(r, version_->id);
         v->reason.of = of;
         v->reason.of_count = 1;
     }

@@ -3,7 +3,7 @@
  * publication of that version, not from its deployment. */
 #include "engine/chain.h"
 
-static void cooldown_verdict(const chain_context *c, uint32_t rule, verdict *v)
+static void cooldown_verdict(const chain_context *c, uint32_t rule_, verdict *v)
 {
     releases *r = c->r;
     const rel_target *t = &r->targets.at[c->target];
@@ -12,7 +12,7 @@ static void cooldown_verdict(const chain_context *c, uint32_t rule, verdict *v)
         r->versions.at[reference].published_ms == LONG_AGO)
         return;
     int64_t until = r->versions.at[reference].published_ms +
-                    r->rules.at[rule].doc->version_cooldown->interval_seconds * SECOND_MS;
+                    r->rules.at[rule_].doc->version_cooldown->interval_seconds * SECOND_MS;
     if (r->core->now_ms < until)
         verdict_no(v, VERDICT_WAITING, REASON_COOLDOWN, until);
 }

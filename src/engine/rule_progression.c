@@ -21,10 +21,10 @@ typedef struct progress {
 } progress;
 
 /* Failed jobs count only where successStatuses says so; the first event of each target is the one. */
-static progress measure(const environment_progression *p, const rel_cell *cell, uint32_t version)
+static progress measure(const environment_progression *p, const rel_cell *cell, uint32_t version_)
 {
     progress m = {.targets = (int64_t)cell->targets.len, .kth_ms = NEVER, .latest_ms = LONG_AGO};
-    const rel_tally *tally = tally_find(cell, version);
+    const rel_tally *tally = tally_find(cell, version_);
     if (!tally)
         return m;
     int64_t k = needed(m.targets, p->minimum_success_percentage);
@@ -80,9 +80,9 @@ static void one_environment(const chain_context *c, const environment_progressio
                             verdict *v)
 {
     releases *r = c->r;
-    const rel_version *version = &r->versions.at[c->version];
-    uint32_t cell = keymap_get(&r->cell_of, KEY_PAIR(version->deployment, env));
-    int64_t satisfied = version->published_ms;
+    const rel_version *version_ = &r->versions.at[c->version];
+    uint32_t cell = keymap_get(&r->cell_of, KEY_PAIR(version_->deployment, env));
+    int64_t satisfied = version_->published_ms;
     if (cell != NO && r->cells.at[cell].targets.len > 0) {
         progress m = measure(p, &r->cells.at[cell], c->version);
         int64_t soaked = m.latest_ms == LONG_AGO
@@ -116,15 +116,15 @@ static void one_environment(const chain_context *c, const environment_progressio
 }
 
 /* Whether the selector matches an environment; asked once. */
-static bool environment_matches(releases *r, uint32_t rule, uint32_t env, bool *ret, err *error)
+static bool environment_matches(releases *r, uint32_t rule_, uint32_t env, bool *ret, err *error)
 {
-    byte_list *known = &r->rules.at[rule].upstream;
+    byte_list *known = &r->rules.at[rule_].upstream;
     while (known->len <= env)
         if (!vec_push(known, (uint8_t)0))
             return rel_no_memory(r);
     if (known->at[env] == 0) {
         const expression *e =
-            &r->rules.at[rule].doc->environment_progression->depends_on_environment_selector;
+            &r->rules.at[rule_].doc->environment_progression->depends_on_environment_selector;
         if (!scope_environment_matches(r, e, env, ret, error))
             return false;
         known->at[env] = (uint8_t)(1 + *ret);
@@ -133,10 +133,10 @@ static bool environment_matches(releases *r, uint32_t rule, uint32_t env, bool *
     return true;
 }
 
-static void progression_verdict(const chain_context *c, uint32_t rule, verdict *v)
+static void progression_verdict(const chain_context *c, uint32_t rule_, verdict *v)
 {
     releases *r = c->r;
-    const environment_progression *p = r->rules.at[rule].doc->environment_progression;
+    const environment_progression *p = r->rules.at[rule_].doc->environment_progression;
     uint32_t own = r->cells.at[r->lanes.at[c->lane].cell].environment;
     size_t found = 0;
     for (uint32_t e = 0; e < r->environments.len; e++) {
@@ -144,7 +144,7 @@ static void progression_verdict(const chain_context *c, uint32_t rule, verdict *
         err error;
         if (e == own || !r->environments.at[e].doc)
             continue;
-        if (!environment_matches(r, rule, e, &matches, &error)) {
+        if (!environment_matches(r, rule_, e, &matches, &error)) {
             verdict_no(v, VERDICT_REFUSED, REASON_EXPRESSION, NEVER);
             v->reason.detail = c->a ? arena_str(c->a, str_of(error.text)) : STR_EMPTY;
             return;

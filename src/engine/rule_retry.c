@@ -7,12 +7,12 @@
     ((1u << JOB_STATE_FAILURE) | (1u << JOB_STATE_INVALID_INTEGRATION) |                           \
      (1u << JOB_STATE_INVALID_JOB_AGENT))
 
-int64_t retry_backoff_seconds(const retry *rule, int64_t failed_attempts)
+int64_t retry_backoff_seconds(const retry *rule_, int64_t failed_attempts)
 {
-    int64_t seconds = rule->backoff_seconds;
+    int64_t seconds = rule_->backoff_seconds;
     int64_t most =
-        rule->max_backoff_seconds.set ? rule->max_backoff_seconds.value : INT64_MAX / 4 / SECOND_MS;
-    if (rule->backoff_strategy == BACKOFF_LINEAR)
+        rule_->max_backoff_seconds.set ? rule_->max_backoff_seconds.value : INT64_MAX / 4 / SECOND_MS;
+    if (rule_->backoff_strategy == BACKOFF_LINEAR)
         return seconds;
     for (int64_t i = 1; i < failed_attempts && seconds < most; i++)
         seconds *= 2;
@@ -27,10 +27,10 @@ retry_answer retry_ask(const releases *r, uint32_t t)
     retry_answer a = {.again = false, .at_ms = target->failed_ms, .allowed = 0};
     bool any = false, again = true;
     for (size_t i = 0; i < lane->rules.len; i++) {
-        const rel_rule *rule = &r->rules.at[lane->rules.at[i]];
-        if (rule->kind != RULE_RETRY)
+        const rel_rule *rule_ = &r->rules.at[lane->rules.at[i]];
+        if (rule_->kind != RULE_RETRY)
             continue;
-        const retry *doc = rule->doc->retry;
+        const retry *doc = rule_->doc->retry;
         job_states on = doc->retry_on_statuses ? doc->retry_on_statuses : RETRY_ON_DEFAULT;
         a.allowed = any && a.allowed < doc->max_retries ? a.allowed : doc->max_retries;
         any = true;
@@ -43,10 +43,10 @@ retry_answer retry_ask(const releases *r, uint32_t t)
     return a;
 }
 
-static void retry_verdict(const chain_context *c, uint32_t rule, verdict *v)
+static void retry_verdict(const chain_context *c, uint32_t rule_, verdict *v)
 {
     releases *r = c->r;
-    (void)rule;
+    (void)rule_;
     const rel_target *t = &r->targets.at[c->target];
     if (t->failed_version != c->version || t->attempts == 0)
         return;

@@ -9,14 +9,14 @@ bool rollback_wanted(const releases *r, uint32_t t)
     const rel_lane *lane = &r->lanes.at[target->lane];
     /* A job that succeeded and was found bad by its verification carries both bits. */
     const job_states successful = 1u << JOB_STATE_SUCCESSFUL;
-    bool verification = (target->failed_as & successful) != 0;
+    bool verification_ = (target->failed_as & successful) != 0;
     for (size_t i = 0; i < lane->rules.len; i++) {
-        const rel_rule *rule = &r->rules.at[lane->rules.at[i]];
-        if (rule->kind != RULE_ROLLBACK)
+        const rel_rule *rule_ = &r->rules.at[lane->rules.at[i]];
+        if (rule_->kind != RULE_ROLLBACK)
             continue;
-        const rollback *doc = rule->doc->rollback;
+        const rollback *doc = rule_->doc->rollback;
         if ((doc->on_job_statuses & target->failed_as & ~successful) != 0 ||
-            (verification && doc->on_verification_failure))
+            (verification_ && doc->on_verification_failure))
             return true;
     }
     return false;

@@ -49,7 +49,7 @@ static void order_fill(releases *r, rel_order *o, ranked *at, size_t count)
     o->frozen = o->next = (uint32_t)count;
 }
 
-static uint64_t hash_of_target(const releases *r, uint32_t t, uint32_t version)
+static uint64_t hash_of_target(const releases *r, uint32_t t, uint32_t version_)
 {
     const rel_target *target = &r->targets.at[t];
     uint64_t h = fnv1a_64(rel_text(r, r->resources.at[target->resource].id), FNV1A_64_OFFSET);
@@ -57,14 +57,14 @@ static uint64_t hash_of_target(const releases *r, uint32_t t, uint32_t version)
     h = fnv1a_64(rel_text(r, r->environments.at[target->environment].id), h);
     h = fnv1a_64(STR("-"), h);
     h = fnv1a_64(rel_text(r, r->deployments.at[target->deployment].id), h);
-    return fnv1a_64(rel_text(r, r->versions.at[version].id), h);
+    return fnv1a_64(rel_text(r, r->versions.at[version_].id), h);
 }
 
-static rel_order *cell_order(releases *r, uint32_t c, uint32_t version)
+static rel_order *cell_order(releases *r, uint32_t c, uint32_t version_)
 {
     rel_cell *cell = &r->cells.at[c];
     for (size_t i = 0; i < cell->orders.len; i++)
-        if (cell->orders.at[i].version == version)
+        if (cell->orders.at[i].version == version_)
             return &cell->orders.at[i];
     if (cell->orders.len == ORDERS_MAX) {
         order_done(&cell->orders.at[0]);
@@ -73,14 +73,14 @@ static rel_order *cell_order(releases *r, uint32_t c, uint32_t version)
         cell->orders.len--;
     }
     ranked *at = mem_alloc((cell->targets.len + 1) * sizeof *at);
-    if (!at || !vec_push(&cell->orders, (rel_order){.version = version})) {
+    if (!at || !vec_push(&cell->orders, (rel_order){.version = version_})) {
         rel_no_memory(r);
         mem_free(at);
         return NULL;
     }
     for (size_t i = 0; i < cell->targets.len; i++) {
         uint32_t t = cell->targets.at[i];
-        at[i] = (ranked){hash_of_target(r, t, version),
+        at[i] = (ranked){hash_of_target(r, t, version_),
                          rel_text(r, r->resources.at[r->targets.at[t].resource].name), t};
     }
     rel_order *o = &cell->orders.at[cell->orders.len - 1];
@@ -90,9 +90,9 @@ static rel_order *cell_order(releases *r, uint32_t c, uint32_t version)
 }
 
 /* Ranks all resources of the bracket anew: a rollout begins. */
-void bracket_order_start(releases *r, uint32_t rule)
+void bracket_order_start(releases *r, uint32_t rule_)
 {
-    rel_rule *the = &r->rules.at[rule];
+    rel_rule *the = &r->rules.at[rule_];
     ranked *at = mem_alloc((r->sites.len + 1) * sizeof *at);
     size_t count = 0;
     if (!at) {
@@ -102,7 +102,7 @@ void bracket_order_start(releases *r, uint32_t rule)
     keymap_clear(&the->order.positions);
     for (size_t s = 0; s < r->sites.len; s++) {
         const rel_site *site = &r->sites.at[s];
-        if (!site->used || site->rule != rule || site->targets.len == 0 ||
+        if (!site->used || site->rule != rule_ || site->targets.len == 0 ||
             keymap_get(&the->order.positions, site->resource) != NO)
             continue;
         if (!keymap_put(&the->order.positions, site->resource, 0))
@@ -116,28 +116,28 @@ void bracket_order_start(releases *r, uint32_t rule)
     mem_free(at);
 }
 
-static bool by_bracket(const releases *r, uint32_t rule, uint32_t lane)
+static bool by_bracket(const releases *r, uint32_t rule_, uint32_t lane)
 {
-    return r->rules.at[rule].bracket != NO &&
-           r->lanes.at[lane].bracket == r->rules.at[rule].bracket;
+    return r->rules.at[rule_].bracket != NO &&
+           r->lanes.at[lane].bracket == r->rules.at[rule_].bracket;
 }
 
-static rel_order *order_of(releases *r, uint32_t rule, uint32_t lane, uint32_t t, uint32_t version)
+static rel_order *order_of(releases *r, uint32_t rule_, uint32_t lane, uint32_t t, uint32_t version_)
 {
-    if (!by_bracket(r, rule, lane))
-        return cell_order(r, r->targets.at[t].cell, version);
-    rel_rule *bracket = &r->rules.at[r->rules.at[rule].bracket];
+    if (!by_bracket(r, rule_, lane))
+        return cell_order(r, r->targets.at[t].cell, version_);
+    rel_rule *bracket = &r->rules.at[r->rules.at[rule_].bracket];
     if (bracket->order.positions.len == 0)
-        bracket_order_start(r, r->rules.at[rule].bracket);
+        bracket_order_start(r, r->rules.at[rule_].bracket);
     return &bracket->order;
 }
 
-int64_t rollout_position(releases *r, uint32_t rule, uint32_t lane, uint32_t t, uint32_t version)
+int64_t rollout_position(releases *r, uint32_t rule_, uint32_t lane, uint32_t t, uint32_t version_)
 {
-    rel_order *o = order_of(r, rule, lane, t, version);
+    rel_order *o = order_of(r, rule_, lane, t, version_);
     if (!o)
         return 0;
-    uint64_t key = by_bracket(r, rule, lane) ? r->targets.at[t].resource : t;
+    uint64_t key = by_bracket(r, rule_, lane) ? r->targets.at[t].resource : t;
     uint32_t at = keymap_get(&o->positions, key);
     if (at != NO)
         return at;
@@ -175,28 +175,28 @@ static int64_t start_of(const chain_context *c)
     return start;
 }
 
-int64_t rollout_turn(const chain_context *c, uint32_t rule)
+int64_t rollout_turn(const chain_context *c, uint32_t rule_)
 {
     releases *r = c->r;
-    const gradual_rollout *doc = r->rules.at[rule].doc->gradual_rollout;
+    const gradual_rollout *doc = r->rules.at[rule_].doc->gradual_rollout;
     int64_t start = start_of(c);
     if (start == NEVER)
         return NEVER;
-    int64_t position = rollout_position(r, rule, c->lane, c->target, c->version);
+    int64_t position = rollout_position(r, rule_, c->lane, c->target, c->version);
     int64_t interval = doc->time_scale_interval;
     if (doc->rollout_type == ROLLOUT_LINEAR)
         return start + position * interval * SECOND_MS;
-    const rel_order *o = order_of(r, rule, c->lane, c->target, c->version);
+    const rel_order *o = order_of(r, rule_, c->lane, c->target, c->version);
     int64_t n = o && o->frozen > 0 ? o->frozen : 1;
     return start + position * interval / n * SECOND_MS;
 }
 
-static void rollout_verdict(const chain_context *c, uint32_t rule, verdict *v)
+static void rollout_verdict(const chain_context *c, uint32_t rule_, verdict *v)
 {
     releases *r = c->r;
     if (c->group == NO && r->targets.at[c->target].current == c->version)
         return;
-    int64_t turn = rollout_turn(c, rule);
+    int64_t turn = rollout_turn(c, rule_);
     if (turn != NEVER && turn <= r->core->now_ms)
         return;
     verdict_no(v, VERDICT_WAITING, REASON_ROLLOUT, turn);

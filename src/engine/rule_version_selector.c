@@ -3,10 +3,10 @@
 #include "engine/chain.h"
 
 /* Asked once; true and false are remembered, errors are not. */
-static bool selected(const chain_context *c, uint32_t rule, bool *ret, err *error)
+static bool selected(const chain_context *c, uint32_t rule_, bool *ret, err *error)
 {
     releases *r = c->r;
-    rel_rule *the = &r->rules.at[rule];
+    rel_rule *the = &r->rules.at[rule_];
     const expression *e = &the->doc->version_selector->selector;
     const rel_cell *cell = &r->cells.at[r->lanes.at[c->lane].cell];
     uint32_t res = c->target == NO ? NO : r->targets.at[c->target].resource;
@@ -21,18 +21,18 @@ static bool selected(const chain_context *c, uint32_t rule, bool *ret, err *erro
             r, e, (scope_release){cell->deployment, cell->environment, res, c->version}, ret,
             error))
         return false;
-    if (!keymap_put(&r->rules.at[rule].selected, key, *ret))
+    if (!keymap_put(&r->rules.at[rule_].selected, key, *ret))
         rel_no_memory(r);
     return true;
 }
 
-static void selector_verdict(const chain_context *c, uint32_t rule, verdict *v)
+static void selector_verdict(const chain_context *c, uint32_t rule_, verdict *v)
 {
     releases *r = c->r;
-    const version_selector *s = r->rules.at[rule].doc->version_selector;
+    const version_selector *s = r->rules.at[rule_].doc->version_selector;
     bool yes = false;
     err error;
-    if (!selected(c, rule, &yes, &error)) {
+    if (!selected(c, rule_, &yes, &error)) {
         verdict_no(v, VERDICT_REFUSED, REASON_EXPRESSION, NEVER);
         v->reason.detail = c->a ? arena_str(c->a, str_of(error.text)) : STR_EMPTY;
         return;

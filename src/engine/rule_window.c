@@ -9,6 +9,7 @@
 
 #include "base/mem.h"
 #include "engine/chain.h"
+#include "model/recurrence.h"
 
 #define OCCURRENCES_MAX 1024u
 #define MINUTE_MS (60 * SECOND_MS)
@@ -37,48 +38,41 @@ struct window_cache *window_free(struct window_cache *w)
 
 /* ---- reading the rule ---- */
 
-static void read_anchor(struct window_cache *w, str line)
+static icaltimezone *zone_named(const char *name)
 {
-    size_t colon = str_find(line, STR(":"));
-    char text[64];
-    str value = colon == SIZE_MAX ? STR_EMPTY : str_trim(str_part(line, colon + 1, SIZE_MAX));
-    if (value.len == 0 || value.len >= sizeof text)
-        return;
-    memcpy(text, value.ptr, value.len);
-    text[value.len] = 0;
-    struct icaltimetype at = icaltime_from_string(text);
-    if (icaltime_is_null_time(at))
-        return;
+    return strcmp(name, "UTC") == 0 ? icaltimezone_get_utc_timezone() : icaltimezone_get_builtin_timezone(name);
+}
+
+/* As the clocks of the window's zone show it: libical counts in local time. */
+static struct icaltimetype local_time(struct icaltimetype at, icaltimezone *zone)
+{
     if (icaltime_is_utc(at))
-        at = icaltime_convert_to_zone(at, w->zone);
+        at = icaltime_convert_to_zone(at, zone);
     at.zone = NULL;
     at.is_date = 0;
-    w->anchor = at;
+    return at;
 }
 
 static bool read_rule(struct window_cache *w, str text)
 {
-    char rule[1024];
-    str body = STR_EMPTY;
-    while (text.len > 0) {
-        str line = str_trim(str_cut(&text, '\n'));
-        if (str_starts(line, STR("DTSTART")))
-            read_anchor(w, line);
-        else if (line.len > 0)
-            body = str_starts(line, STR("RRULE:")) ? str_part(line, 6, SIZE_MAX) : line;
-    }
-    if (body.len == 0 || body.len >= sizeof rule)
+    recurrence parts;
+    if (!recurrence_parse(text, &parts, NULL))
         return false;
-    memcpy(rule, body.ptr, body.len);
-    rule[body.len] = 0;
-    w->recurrence = icalrecurrencetype_from_string(rule);
+    w->recurrence = icalrecurrencetype_from_string(parts.rule);
     if (w->recurrence.freq == ICAL_NO_RECURRENCE)
         return false;
-    if (!icaltime_is_null_time(w->recurrence.until) && icaltime_is_utc(w->recurrence.until)) {
-        w->recurrence.until = icaltime_convert_to_zone(w->recurrence.until, w->zone);
-        w->recurrence.until.zone = NULL;
+    if (!icaltime_is_null_time(w->recurrence.until) && !w->recurrence.until.is_date)
+        w->recurrence.until = local_time(w->recurrence.until, w->zone);
+    if (!parts.start[0])
+        return true;
+    struct icaltimetype start = icaltime_from_string(parts.start);
+    icaltimezone *other = parts.zone[0] ? zone_named(parts.zone) : NULL;
+    if (other && !icaltime_is_utc(start)) {
+        icaltimezone_convert_time(&start, other, w->zone);
+        start.zone = NULL;
     }
-    return true;
+    w->anchor = local_time(start, w->zone);
+    return !icaltime_is_null_time(w->anchor);
 }
 
 static struct window_cache *cache_new(const deployment_window *doc)
@@ -93,8 +87,7 @@ static struct window_cache *cache_new(const deployment_window *doc)
     if (name.len < sizeof zone) {
         memcpy(zone, name.ptr, name.len);
         zone[name.len] = 0;
-        bool utc = str_eq(name, STR("UTC"));
-        w->zone = utc ? icaltimezone_get_utc_timezone() : icaltimezone_get_builtin_timezone(zone);
+        w->zone = zone_named(zone);
     }
     w->good = w->zone && read_rule(w, doc->rrule);
     return w;
@@ -160,9 +153,9 @@ static bool fill(struct window_cache *w, int64_t at_ms)
     return true;
 }
 
-static struct window_cache *cache_for(releases *r, uint32_t rule, int64_t at_ms)
+static struct window_cache *cache_for(releases *r, uint32_t rule_, int64_t at_ms)
 {
-    rel_rule *the = &r->rules.at[rule];
+    rel_rule *the = &r->rules.at[rule_];
     if (!the->windows) {
         the->windows = cache_new(the->doc->deployment_window);
         if (!the->windows) {
@@ -190,11 +183,11 @@ static size_t span_before(const struct window_cache *w, int64_t at_ms)
     return low == 0 ? w->spans.len : low - 1;
 }
 
-bool window_inside(releases *r, uint32_t rule, int64_t at_ms, int64_t *ret_start_ms,
+bool window_inside(releases *r, uint32_t rule_, int64_t at_ms, int64_t *ret_start_ms,
                    int64_t *ret_change_ms)
 {
     /* Half-open to the second: a window opens with its second, not earlier. */
-    const struct window_cache *w = cache_for(r, rule, at_ms);
+    const struct window_cache *w = cache_for(r, rule_, at_ms);
     *ret_start_ms = LONG_AGO;
     *ret_change_ms = NEVER;
     if (!w || !w->good)
@@ -211,11 +204,11 @@ bool window_inside(releases *r, uint32_t rule, int64_t at_ms, int64_t *ret_start
     return false;
 }
 
-int64_t window_opens(releases *r, uint32_t rule, int64_t at_ms)
+int64_t window_opens(releases *r, uint32_t rule_, int64_t at_ms)
 {
     int64_t start, change;
-    bool inside = window_inside(r, rule, at_ms, &start, &change);
-    bool allow = r->rules.at[rule].doc->deployment_window->allow_window;
+    bool inside = window_inside(r, rule_, at_ms, &start, &change);
+    bool allow = r->rules.at[rule_].doc->deployment_window->allow_window;
     return inside == allow ? at_ms : change;
 }
 
@@ -238,14 +231,14 @@ static bool disturbs_nothing(const chain_context *c)
     return true;
 }
 
-static void window_verdict(const chain_context *c, uint32_t rule, verdict *v)
+static void window_verdict(const chain_context *c, uint32_t rule_, verdict *v)
 {
     releases *r = c->r;
     if (disturbs_nothing(c))
         return;
     int64_t start, change;
-    bool inside = window_inside(r, rule, r->core->now_ms, &start, &change);
-    bool allow = r->rules.at[rule].doc->deployment_window->allow_window;
+    bool inside = window_inside(r, rule_, r->core->now_ms, &start, &change);
+    bool allow = r->rules.at[rule_].doc->deployment_window->allow_window;
     v->reason.next_ms = change;
     if (inside == allow) {
         v->satisfied_ms = allow ? start : r->core->now_ms;
