@@ -177,14 +177,15 @@ static inline void world_step(world *w, const fact *facts, size_t count)
 static inline void world_apply(world *w, const char *format, ...) __attribute__((format(printf, 2, 3)));
 static inline void world_apply(world *w, const char *format, ...)
 {
+    char *text = NULL, *copy;
     va_list args;
     va_start(args, format);
-    int length = vsnprintf(NULL, 0, format, args);
+    int length = vasprintf(&copy, format, args);
     va_end(args);
-    char *text = mem_alloc((size_t)length + 1);
-    va_start(args, format);
-    vsnprintf(text, (size_t)length + 1, format, args);
-    va_end(args);
+    assert_true(length >= 0);
+    text = mem_alloc((size_t)length + 1);
+    memcpy(text, copy, (size_t)length + 1);
+    free(copy);
     assert_true(vec_push(&w->copies, text));
     loaded l = load_text("world.yaml", str_of(text));
     if (!l.good) {
@@ -265,7 +266,7 @@ static inline void world_until(world *w, int64_t until)
 {
     for (uint64_t guard = 0; guard < 10000000; guard++) {
         int64_t next = world_next(w);
-        if (next > until)
+        if (next > until || next == INT64_MAX)
             break;
         w->now = next > w->now ? next : w->now;
         VEC(fact) facts = {0};
