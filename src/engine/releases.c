@@ -401,6 +401,9 @@ static bool anything_marked(const releases *r)
 static void releases_step(void *self)
 {
     releases *r = self;
+    if (r->restored)
+        mark_all(r);
+    r->restored = false;
     wake_due(r);
     do {
         while (anything_marked(r) && !r->core->no_memory)
@@ -414,6 +417,8 @@ static int64_t releases_next_ms(const void *self)
     const releases *r = self;
     /* Entries whose owner has another time by now are only waste, but must not wake anybody. */
     int64_t next = NEVER;
+    if (r->restored)
+        return r->core->now_ms;
     if (r->wakes.len > 0 && wake_stands(r, &r->wakes.at[0]))
         return r->wakes.at[0].at_ms;
     for (size_t i = 0; i < r->wakes.len; i++)
