@@ -257,6 +257,7 @@ bool releases_compare(releases *r, err *error)
         return true; /* facts were taken in that no step has looked at */
     uint64_t looked_at = r->core->looked_at;
     forget_answers(r);
+    r->asking = true;
     bool good = compare_matrix(r, error);
     for (uint32_t t = 0; good && t < r->targets.len; t++)
         if (r->targets.at[t].id != 0)
@@ -265,6 +266,7 @@ bool releases_compare(releases *r, err *error)
         if (r->sites.at[s].used)
             good = compare_site(r, s, error);
     good = good && compare_slots(r, error);
+    r->asking = false;
     r->core->looked_at = looked_at;
     return good;
 }

@@ -17,7 +17,8 @@ bool target_failed(releases *r, uint32_t t)
 {
     const rel_target *target = &r->targets.at[t];
     return target->job == 0 && target->attempts > 0 && target->failed_version != NO &&
-           (target->failed_rollback || target->failed_version == target_goal(r, t)) &&
+           (target->failed_rollback ||
+            (target->failed_version != target->current && target->failed_version == target_goal(r, t))) &&
            !retry_ask(r, t).again;
 }
 

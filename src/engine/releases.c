@@ -533,7 +533,10 @@ static bool releases_reasons(const void *self, placement_id id, arena *a, reason
 {
     releases *r = (releases *)(uintptr_t)self;
     uint32_t t = keymap_get(&r->placement_of, id);
-    return t == NO || target_reasons(r, t, a, out);
+    r->asking = true;
+    bool good = t == NO || target_reasons(r, t, a, out);
+    r->asking = false;
+    return good;
 }
 
 static void releases_groups(const void *self, group_visitor visit, void *context)

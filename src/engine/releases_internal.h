@@ -369,6 +369,7 @@ typedef struct releases {
     int64_t last_job;
     uint64_t epoch; /* rises when documents or resources change */
     bool halted;
+    bool asking;   /* somebody only wants to know: no position is given out */
     bool restored; /* no step has looked at what was read yet */
     bool refill;    /* rules changed: lanes are to be filled in again */
     arena *texts;   /* scopes, compiled selectors of freezes */

@@ -73,10 +73,12 @@ static void put_policy(random_world *x, int p)
 {
     static const char *const selectors[] = {"true", "environment.name == \"prod\"", "deployment.name != \"base\"",
                                             "resource.metadata[\"zone\"] == \"a\""};
-    char rules[8192] = "";
+    char rules[8192] = ""; /* printed with SHOW */
     size_t count = 1 + rng_below(&x->r, 5), length = 0;
     for (size_t i = 0; i < count; i++)
         length += (size_t)snprintf(rules + length, sizeof rules - length, "%s", some_rule(x));
+    if (getenv("SHOW"))
+        print_error("policy p%d at %s\n%s", p, time_at(x->w.now), rules);
     world_apply(&x->w, API "kind: RolloutPolicy\nmetadata: {name: p%d}\nspec:\n  selector: '%s'\n  priority: %d\n  rules:\n%s", p,
                 selectors[rng_below(&x->r, COUNT_OF(selectors))], (int)rng_below(&x->r, 3), rules);
 }
