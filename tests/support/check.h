@@ -27,7 +27,8 @@
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 
-/* A condition with a sentence that says which case broke it: check_msg(got == row->want, "row %zu", i). */
+/* A condition with a sentence that says which case broke it:
+ *     check_msg(got == rows[i].want, "row %zu", i); */
 #define check_msg(condition, ...)                                                                  \
     do {                                                                                           \
         if (!(condition)) {                                                                        \
@@ -85,7 +86,7 @@ static inline size_t rng_below(rng *r, size_t below)
     return (size_t)(rng_next(r) % below);
 }
 
-/* A seed that is printed, so that a failure can be repeated with SEED=number; another one each run. */
+/* Another seed each run, printed, so that a failure can be repeated with SEED=number. */
 static inline rng rng_seeded(void)
 {
     const char *fixed = getenv("SEED");
@@ -97,8 +98,8 @@ static inline rng rng_seeded(void)
     return (rng){seed};
 }
 
-/* Runs "work" with the first, second, third ... allocation failing until it gets by without one, and
- * checks each time that it said false, and that nothing is left on the heap.
+/* Runs "work" with the first, second, third ... allocation failing until it gets by without one,
+ * and checks each time that it said false, and that nothing is left on the heap.
  *
  * work returns whether it succeeded, and frees what it made either way. */
 static inline void check_each_allocation_fails(bool (*work)(void *context), void *context)

@@ -22,76 +22,77 @@ static label_set labels_of(const char *text, label *room)
     return set;
 }
 
+static const struct {
+    const char *selector;
+    const char *labels;
+    bool want;
+} match_rows[] = {
+    {"", "", true},
+    {"", "a=1", true},
+    {" \t\r\n", "a=1", true},
+    {"a=1", "a=1", true},
+    {"a==1", "a=1", true},
+    {"a=1", "a=2", false},
+    {"a=1", "b=1", false},
+    {"a=1", "", false},
+    {"a=", "a=", true},
+    {"a=", "a=1", false},
+    {"a=", "", false},
+    {"a!=1", "a=1", false},
+    {"a!=1", "a=2", true},
+    {"a!=1", "", true}, /* absent is not equal */
+    {"a!=", "a=", false},
+    {"a!=", "a=1", true},
+    {"a", "a=", true},
+    {"a", "a=1", true},
+    {"a", "b=1", false},
+    {"!a", "a=1", false},
+    {"!a", "a=", false},
+    {"!a", "b=1", true},
+    {"! a", "", true},
+    {"a in (1,2)", "a=1", true},
+    {"a in (1,2)", "a=2", true},
+    {"a in (1,2)", "a=3", false},
+    {"a in (1,2)", "", false},
+    {"a notin (1,2)", "a=1", false},
+    {"a notin (1,2)", "a=3", true},
+    {"a notin (1,2)", "", true}, /* absent is not in */
+    {"a in (,)", "a=", true},
+    {"a in (1,)", "a=", true},
+    {"a in (,1)", "a=", true},
+    {"a in (1,,2)", "a=", true},
+    {"a in (1,,2)", "a=2", true},
+    {"a in (1,2)", "a=", false},
+    {"a in(1)", "a=1", true},
+    {"a\tin\n( 1 , 2 )", "a=2", true},
+    {"in in (in,notin)", "in=notin", true},
+    {"notin notin (notin)", "notin=in", true},
+    {"in", "in=1", true},
+    {"!notin", "in=1", true},
+    {"in=in,notin=notin", "in=in notin=notin", true},
+    {"a=1,b=2", "a=1 b=2", true},
+    {"a=1,b=2", "a=1 b=3", false},
+    {"a=1,b=2", "b=2", false},
+    {"a=1 , b , !c", "a=1 b=x", true},
+    {"a=1,a=2", "a=1", false}, /* never both */
+    {"a!=1,a!=2", "a=3", true},
+    {"example.com/a.b_c-d=X", "example.com/a.b_c-d=X", true},
+    {"env=prod,tier in (a,b),!old", "env=prod tier=b", true},
+    {"env=prod,tier in (a,b),!old", "env=prod old= tier=b", false},
+    {"ab=1", "a=1 abc=1", false},
+};
+
 static void test_match(void **state)
 {
     (void)state;
-    static const struct {
-        const char *selector;
-        const char *labels;
-        bool want;
-    } rows[] = {
-        {"", "", true},
-        {"", "a=1", true},
-        {" \t\r\n", "a=1", true},
-        {"a=1", "a=1", true},
-        {"a==1", "a=1", true},
-        {"a=1", "a=2", false},
-        {"a=1", "b=1", false},
-        {"a=1", "", false},
-        {"a=", "a=", true},
-        {"a=", "a=1", false},
-        {"a=", "", false},
-        {"a!=1", "a=1", false},
-        {"a!=1", "a=2", true},
-        {"a!=1", "", true}, /* absent is not equal */
-        {"a!=", "a=", false},
-        {"a!=", "a=1", true},
-        {"a", "a=", true},
-        {"a", "a=1", true},
-        {"a", "b=1", false},
-        {"!a", "a=1", false},
-        {"!a", "a=", false},
-        {"!a", "b=1", true},
-        {"! a", "", true},
-        {"a in (1,2)", "a=1", true},
-        {"a in (1,2)", "a=2", true},
-        {"a in (1,2)", "a=3", false},
-        {"a in (1,2)", "", false},
-        {"a notin (1,2)", "a=1", false},
-        {"a notin (1,2)", "a=3", true},
-        {"a notin (1,2)", "", true}, /* absent is not in */
-        {"a in (,)", "a=", true},
-        {"a in (1,)", "a=", true},
-        {"a in (,1)", "a=", true},
-        {"a in (1,,2)", "a=", true},
-        {"a in (1,,2)", "a=2", true},
-        {"a in (1,2)", "a=", false},
-        {"a in(1)", "a=1", true},
-        {"a\tin\n( 1 , 2 )", "a=2", true},
-        {"in in (in,notin)", "in=notin", true},
-        {"notin notin (notin)", "notin=in", true},
-        {"in", "in=1", true},
-        {"!notin", "in=1", true},
-        {"in=in,notin=notin", "in=in notin=notin", true},
-        {"a=1,b=2", "a=1 b=2", true},
-        {"a=1,b=2", "a=1 b=3", false},
-        {"a=1,b=2", "b=2", false},
-        {"a=1 , b , !c", "a=1 b=x", true},
-        {"a=1,a=2", "a=1", false}, /* never both */
-        {"a!=1,a!=2", "a=3", true},
-        {"example.com/a.b_c-d=X", "example.com/a.b_c-d=X", true},
-        {"env=prod,tier in (a,b),!old", "env=prod tier=b", true},
-        {"env=prod,tier in (a,b),!old", "env=prod old= tier=b", false},
-        {"ab=1", "a=1 abc=1", false},
-    };
-    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+    for (size_t i = 0; i < COUNT_OF(match_rows); i++) {
         scoped(arena_cleanup) arena *a = arena_new(0);
         label room[LABELS_MOST];
         err error;
-        selector *s = selector_parse(a, str_of(rows[i].selector), &error);
-        check_msg(s, "%s: %s", rows[i].selector, error.text);
-        check_msg(selector_match(s, labels_of(rows[i].labels, room)) == rows[i].want,
-                  "%s against %s", rows[i].selector, rows[i].labels);
+        selector *s = selector_parse(a, str_of(match_rows[i].selector), &error);
+        check_msg(s, "%s: %s", match_rows[i].selector, error.text);
+        check_msg(selector_match(s, labels_of(match_rows[i].labels, room)) == match_rows[i].want,
+                  "%s against %s", match_rows[i].selector, match_rows[i].labels);
     }
 }
 
@@ -187,76 +188,78 @@ static char *filled(char *room, char c, size_t count, const char *tail)
     return room;
 }
 
+static const struct {
+    const char *key;
+    bool good;
+} key_rows[] = {
+    {"a", true},
+    {"A9", true},
+    {"0", true},
+    {"a.b", true},
+    {"a-b", true},
+    {"a_b", true},
+    {"simple", true},
+    {"now-with-dashes", true},
+    {"1-starts-with-num", true},
+    {"1234", true},
+    {"simple/simple", true},
+    {"now-with-dashes/simple", true},
+    {"example.com/Name_1", true},
+    {"a.b.c.d/e", true},
+    {"1.2.3.4/5678", true},
+    {"Uppercase_Is_OK_123", true},
+    {"example.com/Uppercase_Is_OK_123", true},
+    {"", false},
+    {"/", false},
+    {"/a", false},
+    {"a/", false},
+    {"a/b/c", false},
+    {"a//b", false},
+    {"-a", false},
+    {"a-", false},
+    {".a", false},
+    {"a.", false},
+    {"_a", false},
+    {"a_", false},
+    {"a b", false},
+    {"a+b", false},
+    {"nospecialchars%^=@", false},
+    {"cantendwithadash-", false},
+    {"-cantstartwithadash-", false},
+    {"Example.com/a", false},
+    {"example_com/a", false},
+    {".com/a", false},
+    {"com./a", false},
+    {"a..b/c", false},
+    {"-a/b", false},
+    {"a-/b", false},
+    {"a-.b/c", false},
+    {"a.-b/c", false},
+    {"\xC3\xA4", false},
+};
+
+static void check_key(str key, bool want)
+{
+    err error = {""};
+    bool good = label_key_check(key, &error);
+    check_msg(good == want, "%.*s: %s", STR_ARG(key), error.text);
+    check_msg(good || str_find(str_of(error.text), STR(", allowed ")) != SIZE_MAX, "%s",
+              error.text);
+    assert_int_equal(label_key_check(key, NULL), good);
+}
+
 static void test_key_rules(void **state)
 {
     (void)state;
-    char a63[400];
-    char a64[400];
-    char p253[400];
-    char p254[400];
-    const struct {
-        const char *key;
-        bool good;
-    } rows[] = {
-        {"a", true},
-        {"A9", true},
-        {"0", true},
-        {"a.b", true},
-        {"a-b", true},
-        {"a_b", true},
-        {"simple", true},
-        {"now-with-dashes", true},
-        {"1-starts-with-num", true},
-        {"1234", true},
-        {"simple/simple", true},
-        {"now-with-dashes/simple", true},
-        {"example.com/Name_1", true},
-        {"a.b.c.d/e", true},
-        {"1.2.3.4/5678", true},
-        {"Uppercase_Is_OK_123", true},
-        {"example.com/Uppercase_Is_OK_123", true},
-        {"", false},
-        {"/", false},
-        {"/a", false},
-        {"a/", false},
-        {"a/b/c", false},
-        {"a//b", false},
-        {"-a", false},
-        {"a-", false},
-        {".a", false},
-        {"a.", false},
-        {"_a", false},
-        {"a_", false},
-        {"a b", false},
-        {"a+b", false},
-        {"nospecialchars%^=@", false},
-        {"cantendwithadash-", false},
-        {"-cantstartwithadash-", false},
-        {"Example.com/a", false},
-        {"example_com/a", false},
-        {".com/a", false},
-        {"com./a", false},
-        {"a..b/c", false},
-        {"-a/b", false},
-        {"a-/b", false},
-        {"a-.b/c", false},
-        {"a.-b/c", false},
-        {"\xC3\xA4", false},
-        {filled(a63, 'a', 63, ""), true},
-        {filled(a64, 'a', 64, ""), false},
-        {filled(p253, 'p', 253, "/x"), true},
-        {filled(p254, 'p', 254, "/x"), false},
-    };
-    for (size_t i = 0; i < COUNT_OF(rows); i++) {
-        err error = {""};
-        bool good = label_key_check(str_of(rows[i].key), &error);
-        check_msg(good == rows[i].good, "%s: %s", rows[i].key, error.text);
-        check_msg(good || str_find(str_of(error.text), STR(", allowed ")) != SIZE_MAX, "%s",
-                  error.text);
-        assert_int_equal(label_key_check(str_of(rows[i].key), NULL), good);
-    }
-    assert_false(label_key_check((str){"a\0b", 3}, NULL));
-    assert_false(label_key_check((str){NULL, 0}, NULL));
+    for (size_t i = 0; i < COUNT_OF(key_rows); i++)
+        check_key(str_of(key_rows[i].key), key_rows[i].good);
+    char room[400];
+    check_key(str_of(filled(room, 'a', 63, "")), true);
+    check_key(str_of(filled(room, 'a', 64, "")), false);
+    check_key(str_of(filled(room, 'p', 253, "/x")), true);
+    check_key(str_of(filled(room, 'p', 254, "/x")), false);
+    check_key((str){"a\0b", 3}, false);
+    check_key((str){NULL, 0}, false);
 }
 
 static void test_value_rules(void **state)
