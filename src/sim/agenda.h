@@ -14,8 +14,7 @@
 #define AGENDA_NEVER INT64_MAX
 
 #define AGENDA_KINDS(X)                                                                            \
-    X(STAGE, "stage ends") X(DRAIN, "drain ends") X(REPORT, "agent reports")                       \
-    X(JOB, "job ends")
+    X(STAGE, "stage ends") X(DRAIN, "drain ends") X(REPORT, "agent reports") X(JOB, "job ends")
 typedef enum agenda_kind {
 #define X(kind, text) AGENDA_##kind,
     AGENDA_KINDS(X)
@@ -30,13 +29,13 @@ typedef struct agenda_entry {
     name_id part;    /* package or environment */
     name_id version;
     name_id stage;
-    int64_t number;  /* attempt or job */
+    int64_t number; /* attempt or job */
 } agenda_entry;
 
 enum {
-    AGENDA_REBOOTS = 1,   /* STAGE: the node has another boot id when it ends */
-    AGENDA_REPEATED = 2,  /* it was told before and is told again */
-    AGENDA_FAILED = 4,    /* REPEATED: how it ended */
+    AGENDA_REBOOTS = 1,  /* STAGE: the node has another boot id when it ends */
+    AGENDA_REPEATED = 2, /* it was told before and is told again */
+    AGENDA_FAILED = 4,   /* REPEATED: how it ended */
 };
 
 typedef VEC(agenda_entry) agenda_entries;
@@ -56,7 +55,8 @@ typedef struct agenda {
 bool agenda_put(agenda *a, int64_t ms, agenda_entry entry);
 /* When the earliest entries fall due; AGENDA_NEVER if there are none. */
 int64_t agenda_next_ms(const agenda *a);
-/* Moves the entries of the earliest second into *ret, which is emptied first. False without memory. */
+/* Moves the entries of the earliest second into *ret, which is emptied first. False without memory.
+ */
 bool agenda_take(agenda *a, agenda_entries *ret);
 void agenda_done(agenda *a);
 

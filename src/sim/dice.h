@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dice.h - chance, from one seed.
  *
- * xoshiro256** seeded by splitmix64: the same numbers from the same seed on every machine. Nothing in a
- * simulation is random but by these dice. */
+ * xoshiro256** seeded by splitmix64: the same numbers from the same seed on every machine. Nothing
+ * in a simulation is random but by these dice. */
 #ifndef DROVER_SIM_DICE_H
 #define DROVER_SIM_DICE_H
 

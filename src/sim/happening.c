@@ -21,18 +21,19 @@ static bool kind_of(str word, happening_kind *ret, err *error)
             *ret = (happening_kind)i;
             return true;
         }
-    return err_set(error,
-                   "do: found \"%s\", allowed publish, pause, resume, approve, cordon, uncordon, join, "
-                   "delete, label, fail, heal, offline, online, apply, retry, skip, reset, reboot",
-                   str_shown(word).text);
+    return err_set(
+        error,
+        "do: found \"%s\", allowed publish, pause, resume, approve, cordon, uncordon, join, "
+        "delete, label, fail, heal, offline, online, apply, retry, skip, reset, reboot",
+        str_shown(word).text);
 }
 
-static str text_of(const yyjson_val *value)
+static str text_of(yyjson_val *value)
 {
     return (str){yyjson_get_str(value), yyjson_get_len(value)};
 }
 
-static bool read_labels(happening_reader *r, const yyjson_val *value, happening *ret, err *error)
+static bool read_labels(happening_reader *r, yyjson_val *value, happening *ret, err *error)
 {
     if (!yyjson_is_obj(value))
         return err_set(error, "labels: allowed an object of texts; null takes a label away");
@@ -41,7 +42,8 @@ static bool read_labels(happening_reader *r, const yyjson_val *value, happening 
         return err_memory(error);
     size_t at, max;
     yyjson_val *key, *one;
-    yyjson_obj_foreach ((yyjson_val *)(uintptr_t)value, at, max, key, one) {
+    yyjson_obj_foreach(value, at, max, key, one)
+    {
         if (!yyjson_is_str(one) && !yyjson_is_null(one))
             return err_set(error, "labels.%s: allowed a text or null", yyjson_get_str(key));
         str name = text_of(key);
@@ -54,7 +56,7 @@ static bool read_labels(happening_reader *r, const yyjson_val *value, happening 
     return true;
 }
 
-static bool read_document(happening_reader *r, const yyjson_val *value, happening *ret, err *error)
+static bool read_document(happening_reader *r, yyjson_val *value, happening *ret, err *error)
 {
     buf *text = ARENA_NEW(r->arena, buf);
     if (!text)
@@ -95,10 +97,11 @@ static bool read_as(str word, happening *ret, err *error)
             ret->as_given = true;
             return true;
         }
-    return err_set(error, "kind: found \"%s\", allowed node, cluster, resource", str_shown(word).text);
+    return err_set(error, "kind: found \"%s\", allowed node, cluster, resource",
+                   str_shown(word).text);
 }
 
-static bool read_after(const yyjson_val *value, happening *ret, err *error)
+static bool read_after(yyjson_val *value, happening *ret, err *error)
 {
     int64_t ns = 0;
     if (yyjson_is_int(value))
@@ -113,7 +116,7 @@ static bool read_after(const yyjson_val *value, happening *ret, err *error)
     return true;
 }
 
-static bool read_text(str key, const yyjson_val *value, happening *ret, err *error)
+static bool read_text(str key, yyjson_val *value, happening *ret, err *error)
 {
     const struct {
         const char *key;
@@ -130,13 +133,15 @@ static bool read_text(str key, const yyjson_val *value, happening *ret, err *err
             *texts[i].to = text_of(value);
             return true;
         }
-    return err_set(error,
-                   "found the key \"%s\", allowed after, do, target, name, version, labels, document, "
-                   "environment, kind, who, reason, rule",
-                   str_shown(key).text);
+    return err_set(
+        error,
+        "found the key \"%s\", allowed after, do, target, name, version, labels, document, "
+        "environment, kind, who, reason, rule",
+        str_shown(key).text);
 }
 
-static bool read_member(happening_reader *r, str key, const yyjson_val *value, happening *ret, err *error)
+static bool read_member(happening_reader *r, str key, yyjson_val *value, happening *ret,
+                        err *error)
 {
     if (str_eq(key, STR("after")))
         return read_after(value, ret, error);
@@ -199,8 +204,7 @@ static bool complete(const happening *h, err *error)
     case HAPPEN_BYPASS:
     case HAPPEN_FREEZE:
     case HAPPEN_THAW:
-    case HAPPEN_HALT:
-        return true;
+    case HAPPEN_HALT: return true;
     }
     return true;
 }
@@ -216,7 +220,8 @@ bool happening_read(happening_reader *r, str line, happening *ret, err *error)
     bool has_do = false;
     size_t at, max;
     yyjson_val *key, *value;
-    yyjson_obj_foreach (root, at, max, key, value) {
+    yyjson_obj_foreach(root, at, max, key, value)
+    {
         if (!read_member(r, text_of(key), value, &h, error))
             return false;
         has_do = has_do || str_eq(text_of(key), STR("do"));

@@ -37,7 +37,8 @@ uint32_t herd_add(herd *h, target_kind kind, str name, herd_traits *traits, int6
     }
     str copy = arena_str(h->arena, name);
     uint32_t number = (uint32_t)h->targets.len;
-    herd_target t = {.name = copy, .traits = traits, .created_ms = created_ms, .kind = (uint8_t)kind};
+    herd_target t = {
+        .name = copy, .traits = traits, .created_ms = created_ms, .kind = (uint8_t)kind};
     if (!copy.ptr || number == HERD_NONE || !vec_push(&h->targets, t))
         return HERD_NONE;
     if (!strmap_put(&h->by_name[kind], copy, number)) {
@@ -66,7 +67,8 @@ bool herd_make_up(herd *h, target_kind kind, uint64_t count, herd_traits *traits
         char text[40];
         int len = snprintf(text, sizeof text, "%s-%0*llu", made_up_names[kind], HERD_DIGITS,
                            (unsigned long long)number);
-        /* Names sort bytewise; those with more digits are younger, so that numbers keep their order. */
+        /* Names sort bytewise; those with more digits are younger, so that numbers keep their
+         * order. */
         int64_t created_ms = start_ms - 100 + digits_of(number);
         if (herd_add(h, kind, (str){text, (size_t)len}, traits, created_ms) == HERD_NONE)
             return false;
@@ -155,8 +157,7 @@ static bool taint_eq(const fact_taint *a, const fact_taint *b)
 static bool taints_set(herd *h, uint32_t target, const fact_taint *without, const fact_taint *with)
 {
     herd_traits *traits = herd_own(h, target);
-    fact_taint *copy =
-        traits ? ARENA_ARRAY(h->arena, traits->taint_count + 1, fact_taint) : NULL;
+    fact_taint *copy = traits ? ARENA_ARRAY(h->arena, traits->taint_count + 1, fact_taint) : NULL;
     if (!copy)
         return false;
     size_t len = 0;
@@ -175,14 +176,14 @@ static bool taints_set(herd *h, uint32_t target, const fact_taint *without, cons
     return true;
 }
 
-bool herd_taint(herd *h, uint32_t target, fact_taint taint)
+bool herd_taint(herd *h, uint32_t target, fact_taint with)
 {
-    return taints_set(h, target, &taint, &taint);
+    return taints_set(h, target, &with, &with);
 }
 
-bool herd_untaint(herd *h, uint32_t target, fact_taint taint)
+bool herd_untaint(herd *h, uint32_t target, fact_taint with)
 {
-    return taints_set(h, target, &taint, NULL);
+    return taints_set(h, target, &with, NULL);
 }
 
 void herd_fact(const herd *h, uint32_t target, char boot_id_text[HERD_BOOT_BYTES], fact *ret)

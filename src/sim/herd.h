@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* herd.h - the virtual targets of a simulation.
  *
- * A target is small: what many share (labels, namespaces, annotations) is kept once and copied only when
- * one of them changes. The herd knows what each target is like now and turns it into a fact; it decides
- * nothing and knows no time. */
+ * A target is small: what many share (labels, namespaces, annotations) is kept once and copied only
+ * when one of them changes. The herd knows what each target is like now and turns it into a fact;
+ * it decides nothing and knows no time. */
 #ifndef DROVER_SIM_HERD_H
 #define DROVER_SIM_HERD_H
 
@@ -32,7 +32,7 @@ enum {
     HERD_NOT_READY = 1 << 2,
     HERD_PAUSED = 1 << 3,
     HERD_OFFLINE = 1 << 4,
-    HERD_MAY_FAIL = 1 << 5, /* a failure was arranged for it */
+    HERD_MAY_FAIL = 1 << 5,   /* a failure was arranged for it */
     HERD_OWN_TRAITS = 1 << 6, /* its traits are not shared */
     HERD_DISTURBED = 1 << 7,  /* clusters: released and not ready since */
     HERD_DRAINED = 1 << 8,    /* nodes: drained in its present claim */
@@ -61,7 +61,8 @@ void herd_done(herd *h);
 
 /* A new target, or the one of that name again, no longer gone. HERD_NONE without memory. */
 uint32_t herd_add(herd *h, target_kind kind, str name, herd_traits *traits, int64_t created_ms);
-/* count made-up ones, "node-0001" and so on, numbers go on. In the order of their numbers by age. */
+/* count made-up ones, "node-0001" and so on, numbers go on. In the order of their numbers by age.
+ */
 bool herd_make_up(herd *h, target_kind kind, uint64_t count, herd_traits *traits, int64_t start_ms);
 /* HERD_NONE if there is none, or it is gone. */
 uint32_t herd_find(const herd *h, target_kind kind, str name);

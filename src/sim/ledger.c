@@ -61,7 +61,8 @@ static ledger_group *group_of(ledger *l, const decision *d)
     const uint64_t *known = strmap_get(&l->group_at, key);
     if (known)
         return &l->groups.at[*known];
-    ledger_group g = {.change = name_of(l, d->change), .name = name_of(l, d->group), .current_batch = 1};
+    ledger_group g = {
+        .change = name_of(l, d->change), .name = name_of(l, d->group), .current_batch = 1};
     name_id kept = name_of(l, key);
     if (!kept || !vec_push(&l->groups, g)) {
         l->no_memory = true;
@@ -154,13 +155,13 @@ static ledger_bracket *bracket_of(ledger *l, str group)
     return &l->brackets.at[l->brackets.len - 1];
 }
 
-uint32_t ledger_job_starts(ledger *l, const decision *d, uint32_t resource, int64_t ms)
+uint32_t ledger_job_starts(ledger *l, const decision *d, uint32_t target, int64_t ms)
 {
     ledger_job j = {.deployment = name_of(l, d->change),
                     .environment = name_of(l, d->environment),
                     .version = name_of(l, d->version),
                     .group = name_of(l, d->group),
-                    .resource = resource,
+                    .resource = target,
                     .role = d->role,
                     .start_ms = ms,
                     .end_ms = LEDGER_OPEN};

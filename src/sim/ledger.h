@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ledger.h - the figures of a run: batches, passes, jobs, and how many targets were disturbed when.
  *
- * Written from decisions as they are made; decides nothing. Times are milliseconds from the start of
- * the run; LEDGER_OPEN is "not yet". Texts are numbers of the run's name table, targets of its herd. */
+ * Written from decisions as they are made; decides nothing. Times are milliseconds from the start
+ * of the run; LEDGER_OPEN is "not yet". Texts are numbers of the run's name table, targets of its
+ * herd. */
 #ifndef DROVER_SIM_LEDGER_H
 #define DROVER_SIM_LEDGER_H
 
@@ -78,7 +79,7 @@ void ledger_resets(ledger *l, const decision *d);
 void ledger_recovers(ledger *l, const decision *d);
 
 /* Returns the job's number in the ledger. */
-uint32_t ledger_job_starts(ledger *l, const decision *d, uint32_t resource, int64_t ms);
+uint32_t ledger_job_starts(ledger *l, const decision *d, uint32_t target, int64_t ms);
 void ledger_job_ends(ledger *l, uint32_t job, bool failed, int64_t ms);
 /* Drains that version groups cost and saved, added to the nodes' own. */
 void ledger_sums(const ledger *l, int64_t *ret_drains, int64_t *ret_saved);

@@ -17,9 +17,9 @@ static const char *const outcomes[] = {
 #undef X
 };
 
-const char *sim_outcome_text(sim_outcome outcome)
+const char *sim_outcome_text(sim_outcome ended)
 {
-    return outcomes[outcome];
+    return outcomes[ended];
 }
 
 static bool sim_init(sim *s)
@@ -169,9 +169,9 @@ bool sim_set_offline(sim *s, str target, err *error)
     return true;
 }
 
-bool sim_add_from(sim *s, str name, str version, err *error)
+bool sim_add_from(sim *s, str name, str tag, err *error)
 {
-    sim_from from = {sim_name(s, name), sim_name(s, version)};
+    sim_from from = {sim_name(s, name), sim_name(s, tag)};
     return (vec_push(&s->from, from) && !s->no_memory) || err_memory(error);
 }
 
@@ -205,7 +205,8 @@ sim_release *sim_release_of(sim *s, name_id change, uint32_t target)
     }
     kept[0] = key[0];
     kept[1] = key[1];
-    sim_memory(s, strmap_put(&s->release_at, (str){(const char *)kept, sizeof key}, s->releases.len - 1));
+    sim_memory(
+        s, strmap_put(&s->release_at, (str){(const char *)kept, sizeof key}, s->releases.len - 1));
     return &s->releases.at[s->releases.len - 1];
 }
 

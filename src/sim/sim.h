@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sim.h - a virtual fleet around the engine.
  *
- * Virtual time, targets that take time, fail, go away and come back, people who pause and approve. The
- * engine is the real one: the simulation tells it facts and carries its decisions out, and knows no
- * rule. What happens in the same virtual second is taken in together; then the engine steps until a
- * step starts nothing.
+ * Virtual time, targets that take time, fail, go away and come back, people who pause and approve.
+ * The engine is the real one: the simulation tells it facts and carries its decisions out, and
+ * knows no rule. What happens in the same virtual second is taken in together; then the engine
+ * steps until a step starts nothing.
  *
- * Everything random comes from one seed; without a seed nothing is random. The same world and the same
- * seed give the same story, to the byte. */
+ * Everything random comes from one seed; without a seed nothing is random. The same world and the
+ * same seed give the same story, to the byte. */
 #ifndef DROVER_SIM_SIM_H
 #define DROVER_SIM_SIM_H
 
@@ -33,17 +33,17 @@ typedef struct sim_faults {
 
 typedef struct sim_settings {
     uint64_t seed;
-    bool random;          /* a seed was given */
-    int64_t start_ms;     /* since 1970 */
-    int64_t horizon_ms;   /* from the start; 0: SIM_HORIZON_MS */
-    int64_t duration_ms;  /* of a stage, deployment or job; negative: SIM_DURATION_MS */
+    bool random;             /* a seed was given */
+    int64_t start_ms;        /* since 1970 */
+    int64_t horizon_ms;      /* from the start; 0: SIM_HORIZON_MS */
+    int64_t duration_ms;     /* of a stage, deployment or job; negative: SIM_DURATION_MS */
     uint32_t jitter_percent; /* durations vary by so much, if random */
     uint32_t fail_percent;   /* of all outcomes, if random */
-    bool silent;          /* no cluster ever answers */
-    bool tell;            /* keep the story */
-    bool hash;            /* and its hash */
-    bool check;           /* engine_check after every step */
-    bool full;            /* engine_full after every step */
+    bool silent;             /* no cluster ever answers */
+    bool tell;               /* keep the story */
+    bool hash;               /* and its hash */
+    bool check;              /* engine_check after every step */
+    bool full;               /* engine_full after every step */
     sim_faults faults;
     engine_settings engine;
 } sim_settings;
@@ -71,26 +71,27 @@ bool sim_add_failure(sim *s, const sim_failure *failure, err *error);
 /* "TARGET" or "PACKAGE@TARGET". */
 sim_failure sim_failure_of(str text, bool once);
 bool sim_set_offline(sim *s, str target, err *error);
-/* Targets run this version already and are ready. An empty name is every package, deployment, bundle. */
-bool sim_add_from(sim *s, str name, str version, err *error);
+/* Targets run this version already and are ready. An empty name is every package, deployment,
+ * bundle. */
+bool sim_add_from(sim *s, str name, str tag, err *error);
 bool sim_add_happening(sim *s, const happening *h, err *error);
 
 /* ---- the run ---- */
 
-/* Lets time pass until after_ms from the start, or until the end. False with an error: an invariant is
- * broken, or memory ran out. */
+/* Lets time pass until after_ms from the start, or until the end. False with an error: an invariant
+ * is broken, or memory ran out. */
 bool sim_run(sim *s, int64_t after_ms, err *error);
 #define SIM_TO_THE_END INT64_MAX
 
 #define SIM_OUTCOMES(X)                                                                            \
-    X(RUNNING, "running") X(COMPLETE, "complete") X(STOPPED, "stopped") X(STALLED, "stalled")      \
-    X(HORIZON, "horizon")
+    X(RUNNING, "running")                                                                          \
+    X(COMPLETE, "complete") X(STOPPED, "stopped") X(STALLED, "stalled") X(HORIZON, "horizon")
 typedef enum sim_outcome {
 #define X(outcome, text) SIM_##outcome,
     SIM_OUTCOMES(X)
 #undef X
 } sim_outcome;
-const char *sim_outcome_text(sim_outcome outcome);
+const char *sim_outcome_text(sim_outcome ended);
 
 /* Counts of distinct targets: done for every change, failed for any, taken out with a reason. */
 typedef struct sim_counts {

@@ -55,7 +55,8 @@ static sim_placement *place_of(sim *s, const decision *d)
         }
     sim_placement *p = &s->placements.at[d->placement];
     placement_view view;
-    if (p->target == HERD_NONE && d->placement != 0 && engine_placement(s->engine, d->placement, &view))
+    if (p->target == HERD_NONE && d->placement != 0 &&
+        engine_placement(s->engine, d->placement, &view))
         p->target = herd_find(&s->herd, view.kind, d->target);
     return p;
 }
@@ -209,7 +210,8 @@ static bool answer_cordon(sim *s, const decision *d, uint32_t target, err *error
 /* The taint stands in "detail" as key=value:effect. */
 static bool answer_taint(sim *s, const decision *d, uint32_t target, err *error)
 {
-    str rest = d->detail.len > 0 ? d->detail : STR("skyhook.nvidia.com=runtime-required:NoSchedule");
+    str rest =
+        d->detail.len > 0 ? d->detail : STR("skyhook.nvidia.com=runtime-required:NoSchedule");
     str pair = str_cut(&rest, ':');
     str key = str_cut(&pair, '=');
     fact_taint t = {key, pair.ptr ? pair : STR_EMPTY, rest.ptr ? rest : STR_EMPTY};
@@ -240,16 +242,13 @@ static bool answer_deploy(sim *s, const decision *d, sim_placement *p, err *erro
         return false;
     if (s->settings.silent)
         return true;
-    str bundle = d->change;
-    size_t slash = str_find(bundle, STR("/"));
-    if (slash != SIZE_MAX)
-        bundle = str_part(bundle, slash + 1, SIZE_MAX);
+    str part = sim_part_name(d->change);
     agenda_entry e = {.kind = AGENDA_REPORT,
                       .target = p->target,
                       .change = change,
-                      .part = sim_name(s, bundle),
+                      .part = sim_name(s, part),
                       .version = r->live};
-    return sim_schedule(s, sim_duration(s, bundle), e) || err_memory(error);
+    return sim_schedule(s, sim_duration(s, part), e) || err_memory(error);
 }
 
 static bool answer_job(sim *s, const decision *d, sim_placement *p, err *error)
@@ -257,13 +256,13 @@ static bool answer_job(sim *s, const decision *d, sim_placement *p, err *error)
     if (!p->in_flight)
         count_start(s, p);
     sim_hold(s, p->target);
-    agenda_entry e = {.kind = AGENDA_JOB,
-                      .target = p->target,
-                      .change = sim_name(s, d->change),
-                      .part = sim_name(s, d->environment),
-                      .stage = ledger_job_starts(&s->ledger, d, p->target,
-                                                 s->now_ms - s->settings.start_ms),
-                      .number = d->number};
+    agenda_entry e = {
+        .kind = AGENDA_JOB,
+        .target = p->target,
+        .change = sim_name(s, d->change),
+        .part = sim_name(s, d->environment),
+        .stage = ledger_job_starts(&s->ledger, d, p->target, s->now_ms - s->settings.start_ms),
+        .number = d->number};
     return sim_schedule(s, sim_duration(s, d->change), e) || err_memory(error);
 }
 
@@ -299,8 +298,10 @@ static void tell_decision(sim *s, const decision *d)
     decision relative = *d;
     if (d->kind == DECISION_WAKE)
         relative.at_ms -= s->settings.start_ms;
-    const ledger_group *g = d->kind == DECISION_START ? ledger_find(&s->ledger, d->change, d->group) : NULL;
-    story_decision(&s->story, s->now_ms - s->settings.start_ms, &relative, g ? g->current_batch : 0);
+    const ledger_group *g =
+        d->kind == DECISION_START ? ledger_find(&s->ledger, d->change, d->group) : NULL;
+    story_decision(&s->story, s->now_ms - s->settings.start_ms, &relative,
+                   g ? g->current_batch : 0);
 }
 
 static bool answer_placed(sim *s, const decision *d, sim_placement *p, err *error)
@@ -414,7 +415,8 @@ static bool due_report(sim *s, const agenda_entry *e, err *error)
     sim_release *r = sim_release_of(s, e->change, e->target);
     if (!r)
         return err_memory(error);
-    if (r->live != e->version) /* it was told another version meanwhile, which has an entry of its own */
+    if (r->live !=
+        e->version) /* it was told another version meanwhile, which has an entry of its own */
         return true;
     bool repeated = (e->flags & AGENDA_REPEATED) != 0;
     if (!repeated) {

@@ -56,21 +56,21 @@ static bool publish_version(sim *s, const happening *h, err *error)
     return tell_document(s, o, error);
 }
 
-static bool publish_bundle(sim *s, const object *old, str version, err *error)
+static bool publish_bundle(sim *s, const object *old, str tag, err *error)
 {
     bundle *b = ARENA_NEW(s->arena, bundle);
     object *o = ARENA_NEW(s->arena, object);
     if (!b || !o)
         return err_memory(error);
     *b = *old->bundle;
-    b->spec.contents_id = version;
+    b->spec.contents_id = tag;
     b->metadata.generation++;
     *o = object_of(KIND_BUNDLE, b);
     return tell_document(s, o, error);
 }
 
 /* The Skyhook with the package at another version; *ret is NULL if it has no such package. */
-static bool with_package(sim *s, const object *old, str name, str version, const object **ret)
+static bool with_package(sim *s, const object *old, str name, str tag, const object **ret)
 {
     *ret = NULL;
     if (old->kind != KIND_SKYHOOK || !skyhook_package(old->skyhook, name))
@@ -85,7 +85,7 @@ static bool with_package(sim *s, const object *old, str name, str version, const
     memcpy(packages, sk->spec.packages.at, count * sizeof *packages);
     for (size_t i = 0; i < count; i++)
         if (str_eq(packages[i].name, name))
-            packages[i].version = version;
+            packages[i].version = tag;
     sk->spec.packages.at = packages;
     sk->metadata.generation++;
     *o = object_of(KIND_SKYHOOK, sk);
@@ -97,9 +97,9 @@ static bool publish(sim *s, const happening *h, err *error)
 {
     if (document_named(s, KIND_DEPLOYMENT, h->name))
         return publish_version(s, h, error);
-    const object *bundle = document_named(s, KIND_BUNDLE, h->name);
-    if (bundle)
-        return publish_bundle(s, bundle, h->version, error);
+    const object *named = document_named(s, KIND_BUNDLE, h->name);
+    if (named)
+        return publish_bundle(s, named, h->version, error);
     bool found = false;
     for (size_t i = 0; i < s->documents.len; i++) {
         const object *changed;
@@ -226,16 +226,13 @@ static bool try_again(sim *s, uint32_t target, err *error)
             return err_memory(error);
         if (!r->exists || !r->failed)
             continue;
-        str bundle = names_text(s->names, s->bundles.at[i]);
-        size_t slash = str_find(bundle, STR("/"));
-        if (slash != SIZE_MAX)
-            bundle = str_part(bundle, slash + 1, SIZE_MAX);
+        str part = sim_part_name(names_text(s->names, s->bundles.at[i]));
         agenda_entry e = {.kind = AGENDA_REPORT,
                           .target = target,
                           .change = s->bundles.at[i],
-                          .part = sim_name(s, bundle),
+                          .part = sim_name(s, part),
                           .version = r->live};
-        if (!sim_schedule(s, sim_duration(s, bundle), e))
+        if (!sim_schedule(s, sim_duration(s, part), e))
             return err_memory(error);
     }
     return true;
@@ -343,12 +340,12 @@ static str change_named(sim *s, str name)
 }
 
 /* The id of a deployment's version: its uid, else its name. */
-static str version_id(const sim *s, str deployment, str tag)
+static str version_id(const sim *s, str name, str tag)
 {
     for (size_t i = 0; i < s->documents.len; i++) {
         const object *o = s->documents.at[i];
         if (o->kind != KIND_VERSION || !str_eq(o->version->spec.tag, tag) ||
-            (deployment.len > 0 && !str_eq(o->version->spec.deployment, deployment)))
+            (name.len > 0 && !str_eq(o->version->spec.deployment, name)))
             continue;
         return o->metadata->uid.len > 0 ? o->metadata->uid : o->metadata->name;
     }
@@ -382,8 +379,8 @@ static void tell_happening(sim *s, const happening *h)
 {
     str what = h->document ? h->document->metadata->name : h->name;
     sim_tell(s, "%s%s%.*s%s%.*s%s%.*s", happening_text(h->kind), h->target.len > 0 ? " " : "",
-             STR_ARG(h->target), what.len > 0 ? " " : "", STR_ARG(what), h->version.len > 0 ? " " : "",
-             STR_ARG(h->version));
+             STR_ARG(h->target), what.len > 0 ? " " : "", STR_ARG(what),
+             h->version.len > 0 ? " " : "", STR_ARG(h->version));
 }
 
 static bool happen_to_target(sim *s, const happening *h, err *error)
@@ -407,7 +404,8 @@ bool sim_happen(sim *s, const happening *h, err *error)
     case HAPPEN_APPLY: return apply(s, h->document, error);
     case HAPPEN_JOIN: return join(s, h, error);
     case HAPPEN_DELETE:
-        return h->target.len > 0 ? happen_to_target(s, h, error) : delete_documents(s, h->name, error);
+        return h->target.len > 0 ? happen_to_target(s, h, error)
+                                 : delete_documents(s, h->name, error);
     case HAPPEN_PAUSE:
         return h->target.len > 0 ? happen_to_target(s, h, error) : act(s, h, ACT_PAUSE, error);
     case HAPPEN_RESUME:

@@ -58,14 +58,14 @@ struct sim {
     size_t happened;
     VEC(sim_failing) failing;
     VEC(sim_from) from;
-    VEC(agenda_entry) held;    /* fell due while the target was offline */
+    VEC(agenda_entry) held; /* fell due while the target was offline */
     VEC(sim_placement) placements;
     VEC(sim_release) releases;
-    strmap release_at;         /* the bytes of (change, target) -> number in releases */
-    strmap durations;          /* name -> ms */
-    VEC(name_id) bundles;      /* as the engine names them */
-    strmap interrupting;       /* package -> its bit, for drains saved */
-    uint32_t published;        /* Version documents made so far */
+    strmap release_at;    /* the bytes of (change, target) -> number in releases */
+    strmap durations;     /* name -> ms */
+    VEC(name_id) bundles; /* as the engine names them */
+    strmap interrupting;  /* package -> its bit, for drains saved */
+    uint32_t published;   /* Version documents made so far */
 
     fact *facts; /* SIM_PORTION */
     char (*boots)[HERD_BOOT_BYTES];
@@ -74,8 +74,8 @@ struct sim {
     agenda_entries due;
     int64_t heartbeat_ms; /* 0: nobody asks whether clusters were seen */
     int64_t next_heartbeat_ms;
-    bool pass_pending;    /* clusters: the next step is a pass */
-    int64_t pass_at;      /* the last pass that released nothing */
+    bool pass_pending; /* clusters: the next step is a pass */
+    int64_t pass_at;   /* the last pass that released nothing */
     bool pass_seen;
 
     buf story;
@@ -90,6 +90,8 @@ void sim_tell(sim *s, const char *format, ...) __attribute__((format(printf, 2, 
 /* What is told so far goes into the hash, and is forgotten unless it is kept. */
 void sim_told(sim *s);
 int64_t sim_duration(const sim *s, str name);
+/* A Bundle's name without its namespace. */
+str sim_part_name(str change);
 sim_release *sim_release_of(sim *s, name_id change, uint32_t target);
 /* The change's name as the engine says it. */
 str sim_change_name(sim *s, const object *o);
@@ -98,13 +100,15 @@ str sim_change_name(sim *s, const object *o);
 bool sim_prepare(sim *s, err *error);
 bool sim_object_joins(sim *s, const object *o, err *error);
 bool sim_object_target(const object *o);
-/* Puts a document in force; returns it as it is kept, NULL without memory or if it plays no part. */
+/* Puts a document in force; returns it as it is kept, NULL without memory or if it plays no part.
+ */
 const object *sim_keep_document(sim *s, const object *o);
 /* Notes what the simulation itself must know of a document. */
 bool sim_note_document(sim *s, const object *o);
 /* Tells the engine everything that stands in documents and targets, without deciding. */
 bool sim_take_world(sim *s, engine *e, err *error);
-void sim_report_fact(const sim *s, name_id change, uint32_t target, const sim_release *r, fact *ret);
+void sim_report_fact(const sim *s, name_id change, uint32_t target, const sim_release *r,
+                     fact *ret);
 
 /* sim_run.c */
 bool sim_fact(sim *s, const fact *f, err *error);

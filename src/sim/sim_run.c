@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sim_run.c - virtual time: what falls due is told to the engine, until nothing can happen any more. */
+/* sim_run.c - virtual time: what falls due is told to the engine, until nothing can happen any
+ * more. */
 #include <assert.h>
 
 #include "sim/sim_internal.h"
@@ -82,7 +83,8 @@ static bool heartbeat(sim *s, err *error)
     s->next_heartbeat_ms = s->now_ms + s->heartbeat_ms;
     for (uint32_t i = 0; i < s->herd.targets.len; i++) {
         herd_target *t = &s->herd.targets.at[i];
-        if (t->kind != TARGET_CLUSTER || (t->flags & (HERD_GONE | HERD_OFFLINE)) || s->settings.silent)
+        if (t->kind != TARGET_CLUSTER || (t->flags & (HERD_GONE | HERD_OFFLINE)) ||
+            s->settings.silent)
             continue;
         t->traits->last_seen_ms = s->now_ms;
         if (!sim_fact_target(s, i, error))
@@ -149,7 +151,8 @@ static bool step(sim *s, bool *ret_started, err *error)
         bool deploys = d->kind == DECISION_DEPLOY;
         released = released || deploys;
         *(d->first ? &pass.created : d->fix ? &pass.fixed : &pass.updated) += deploys;
-        *ret_started = *ret_started || deploys || d->kind == DECISION_START || d->kind == DECISION_JOB;
+        *ret_started =
+            *ret_started || deploys || d->kind == DECISION_START || d->kind == DECISION_JOB;
         if (!sim_answer(s, d, error))
             return false;
     }
@@ -167,7 +170,8 @@ static bool second(sim *s, int64_t ms, err *error)
     if (s->heartbeat_ms > 0 && ms >= s->next_heartbeat_ms && !heartbeat(s, error))
         return false;
     bool started = true;
-    for (uint64_t steps = 0; started || s->fact_count > 0 || agenda_next_ms(&s->agenda) <= ms; steps++) {
+    for (uint64_t steps = 0; started || s->fact_count > 0 || agenda_next_ms(&s->agenda) <= ms;
+         steps++) {
         if (steps > STEPS_PER_SECOND_MAX)
             return err_set(error, "the engine does not come to rest");
         while (agenda_next_ms(&s->agenda) <= ms)
@@ -194,7 +198,8 @@ enum { SEEN = 1, UNDONE = 2, FAILED = 4, EXCLUDED = 8 };
 /* It is arranged to fail, nothing will change that, and it does not run now. */
 static bool hopeless(const sim *s, const placement_view *v, uint32_t target)
 {
-    return (v->state == PLACEMENT_FAILED || v->state == PLACEMENT_BLOCKED) && sim_doomed(s, target, 0);
+    return (v->state == PLACEMENT_FAILED || v->state == PLACEMENT_BLOCKED) &&
+           sim_doomed(s, target, 0);
 }
 
 static bool count_placement(void *context, const placement_view *v)
@@ -317,7 +322,7 @@ static bool run_until(sim *s, int64_t after_ms, err *error)
             return false;
     }
     while (s->outcome == SIM_RUNNING) {
-        int64_t ms;
+        int64_t ms = AGENDA_NEVER;
         if (!next_second(s, &ms, error))
             return false;
         bool late = ms != AGENDA_NEVER && ms - start_ms > s->settings.horizon_ms;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sim_world.c - documents and targets before and while the run goes on, and a restart in its midst. */
+/* sim_world.c - documents and targets before and while the run goes on, and a restart in its midst.
+ */
 #include <assert.h>
 
 #include "base/mem.h"
@@ -27,9 +28,16 @@ str sim_change_name(sim *s, const object *o)
     return name.ptr ? name : STR_EMPTY;
 }
 
+str sim_part_name(str change)
+{
+    size_t slash = str_find(change, STR("/"));
+    return slash == SIZE_MAX ? change : str_part(change, slash + 1, SIZE_MAX);
+}
+
 static int64_t created_ms_of(const sim *s, const metadata *m)
 {
-    return m->creation_timestamp.set ? m->creation_timestamp.at.seconds * 1000 : s->settings.start_ms;
+    return m->creation_timestamp.set ? m->creation_timestamp.at.seconds * 1000
+                                     : s->settings.start_ms;
 }
 
 /* ---- targets that documents describe ---- */
@@ -92,8 +100,9 @@ static bool object_traits(sim *s, const object *o, herd_traits *traits, uint16_t
 
 bool sim_object_joins(sim *s, const object *o, err *error)
 {
-    static const target_kind kinds[] = {
-        [KIND_NODE] = TARGET_NODE, [KIND_CLUSTER] = TARGET_CLUSTER, [KIND_RESOURCE] = TARGET_RESOURCE};
+    static const target_kind kinds[] = {[KIND_NODE] = TARGET_NODE,
+                                        [KIND_CLUSTER] = TARGET_CLUSTER,
+                                        [KIND_RESOURCE] = TARGET_RESOURCE};
     herd_traits traits;
     uint16_t flags;
     if (!object_traits(s, o, &traits, &flags))
@@ -132,13 +141,13 @@ static bool add_document(sim *s, const object *o)
 /* What a BundleDeployment says of a bundle on the cluster in whose namespace it lives. */
 static bool add_bundle_deployment(sim *s, const bundle_deployment *d)
 {
-    str bundle = label_get(d->metadata.labels, STR(LABEL_BUNDLE_NAME));
+    str name = label_get(d->metadata.labels, STR(LABEL_BUNDLE_NAME));
     str space = label_get(d->metadata.labels, STR(LABEL_BUNDLE_NAMESPACE));
-    str change = bundle.ptr ? arena_printf(s->arena, "%.*s/%.*s", STR_ARG(space), STR_ARG(bundle))
+    str change = name.ptr ? arena_printf(s->arena, "%.*s/%.*s", STR_ARG(space), STR_ARG(name))
                             : STR_EMPTY;
     if (!change.ptr)
         return false;
-    for (uint32_t t = 0; bundle.ptr && t < s->herd.targets.len; t++) {
+    for (uint32_t t = 0; name.ptr && t < s->herd.targets.len; t++) {
         const herd_target *c = &s->herd.targets.at[t];
         if (c->kind != TARGET_CLUSTER || d->metadata.namespace_.len == 0 ||
             !str_eq(c->traits->deploy_namespace, d->metadata.namespace_))
@@ -225,7 +234,8 @@ bool sim_add_targets(sim *s, target_kind kind, uint64_t count, label_set labels,
 
 /* ---- what runs already (--from) ---- */
 
-/* The version that "from" gives to a name; 0 if none. The last one given counts, a named one first. */
+/* The version that "from" gives to a name; 0 if none. The last one given counts, a named one first.
+ */
 static name_id from_version(const sim *s, str name)
 {
     name_id any = 0, named = 0;
@@ -246,10 +256,10 @@ static bool from_node_state(sim *s, const skyhook *sk, str *ret)
     node_state state = {.packages = {entries, 0}};
     for (size_t i = 0; i < sk->spec.packages.len; i++) {
         const package *p = &sk->spec.packages.at[i];
-        name_id version = from_version(s, p->name);
-        if (!version)
+        name_id tag = from_version(s, p->name);
+        if (!tag)
             continue;
-        str text = names_text(s->names, version);
+        str text = names_text(s->names, tag);
         entries[state.packages.len++] = (package_status){
             .key = arena_printf(s->arena, "%.*s|%.*s", STR_ARG(p->name), STR_ARG(text)),
             .name = p->name,
@@ -288,28 +298,28 @@ static bool from_nodes(sim *s, const object *o)
 
 static bool from_clusters(sim *s, const object *o)
 {
-    name_id version = from_version(s, o->metadata->name);
+    name_id tag = from_version(s, o->metadata->name);
     name_id change = sim_name(s, sim_change_name(s, o));
-    for (uint32_t i = 0; version && i < s->herd.targets.len; i++) {
+    for (uint32_t i = 0; tag && i < s->herd.targets.len; i++) {
         if (s->herd.targets.at[i].kind != TARGET_CLUSTER)
             continue;
         sim_release *r = sim_release_of(s, change, i);
         if (!r)
             return false;
         if (!r->exists)
-            *r = (sim_release){.live = version, .applied = version, .exists = true, .ready = true};
+            *r = (sim_release){.live = tag, .applied = tag, .exists = true, .ready = true};
     }
     return !s->no_memory;
 }
 
-static bool from_resource(sim *s, uint32_t target, str deployment, str version)
+static bool from_resource(sim *s, uint32_t target, str name, str tag)
 {
     herd_traits *own = herd_own(&s->herd, target);
     if (!own || !own->document)
         return false;
     const resource *old = own->document->resource;
     for (size_t i = 0; i < old->status.releases.len; i++)
-        if (str_eq(old->status.releases.at[i].deployment, deployment))
+        if (str_eq(old->status.releases.at[i].deployment, name))
             return true;
     resource *r = ARENA_NEW(s->arena, resource);
     object *o = ARENA_NEW(s->arena, object);
@@ -319,7 +329,8 @@ static bool from_resource(sim *s, uint32_t target, str deployment, str version)
     *r = *old;
     if (old->status.releases.len > 0)
         memcpy(list, old->status.releases.at, old->status.releases.len * sizeof *list);
-    list[r->status.releases.len++] = (resource_release){.deployment = deployment, .version = version};
+    list[r->status.releases.len++] =
+        (resource_release){.deployment = name, .version = tag};
     r->status.releases.at = list;
     *o = object_of(KIND_RESOURCE, r);
     o->document = own->document->document;
@@ -329,10 +340,10 @@ static bool from_resource(sim *s, uint32_t target, str deployment, str version)
 
 static bool from_resources(sim *s, const object *o)
 {
-    name_id version = from_version(s, o->metadata->name);
-    for (uint32_t i = 0; version && i < s->herd.targets.len; i++)
+    name_id tag = from_version(s, o->metadata->name);
+    for (uint32_t i = 0; tag && i < s->herd.targets.len; i++)
         if (s->herd.targets.at[i].kind == TARGET_RESOURCE &&
-            !from_resource(s, i, o->metadata->name, names_text(s->names, version)))
+            !from_resource(s, i, o->metadata->name, names_text(s->names, tag)))
             return false;
     return true;
 }
@@ -540,8 +551,8 @@ bool sim_restart(sim *s, err *error)
     bool good = engine_save(s->engine, &saved) || err_memory(error);
     if (good) {
         fresh = engine_new(&s->settings.engine, error);
-        good = fresh && restart_with(s, fresh, buf_str(&saved), error) &&
-               swap_engine(s, fresh, error);
+        good =
+            fresh && restart_with(s, fresh, buf_str(&saved), error) && swap_engine(s, fresh, error);
     }
     buf_done(&saved);
     if (good)

@@ -61,7 +61,8 @@ static void story_batch(buf *out, const decision *d)
 
 static void story_job(buf *out, const decision *d)
 {
-    buf_addf(out, "run %.*s %.*s on %.*s", STR_ARG(d->change), STR_ARG(d->version), STR_ARG(d->target));
+    buf_addf(out, "run %.*s %.*s on %.*s", STR_ARG(d->change), STR_ARG(d->version),
+             STR_ARG(d->target));
     story_where(out, d);
     buf_addf(out, " (%s%s%s%.*s)", roles[d->role], d->retry ? ", retry" : "",
              d->group.len > 0 ? " of " : "", STR_ARG(d->group));
@@ -69,8 +70,11 @@ static void story_job(buf *out, const decision *d)
 
 static void story_deploy(buf *out, const decision *d)
 {
-    buf_addf(out, "%s %.*s on %.*s", d->first ? "create" : d->fix ? "fix" : "update", STR_ARG(d->change),
-             STR_ARG(d->target));
+    buf_addf(out, "%s %.*s on %.*s",
+             d->first ? "create"
+             : d->fix ? "fix"
+                      : "update",
+             STR_ARG(d->change), STR_ARG(d->target));
     if (d->group.len > 0)
         buf_addf(out, " (%.*s)", STR_ARG(d->group));
 }

@@ -3,7 +3,8 @@
  *
  *     0s  start node-0001 for gpu-init (batch 1 of production)
  *
- * One line a decision, one a happening. Text only: nothing is decided here and nothing reads it back. */
+ * One line a decision, one a happening. Text only: nothing is decided here and nothing reads it
+ * back. */
 #ifndef DROVER_SIM_STORY_H
 #define DROVER_SIM_STORY_H
 
