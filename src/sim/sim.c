@@ -139,6 +139,11 @@ bool sim_set_duration(sim *s, str name, int64_t ms)
     return id && strmap_put(&s->durations, names_text(s->names, id), (uint64_t)ms);
 }
 
+void sim_set_default_duration(sim *s, int64_t ms)
+{
+    s->settings.duration_ms = ms;
+}
+
 sim_failure sim_failure_of(str text, bool once)
 {
     size_t at = str_find(text, STR("@"));

@@ -60,6 +60,7 @@ bool sim_add_object(sim *s, const object *o, err *error);
 bool sim_add_targets(sim *s, target_kind kind, uint64_t count, label_set labels, err *error);
 /* How long something takes: a package, deployment or bundle, or "drain". */
 bool sim_set_duration(sim *s, str name, int64_t ms);
+void sim_set_default_duration(sim *s, int64_t ms);
 
 /* Something will fail: always, or the first time. An empty part is every package or deployment. */
 typedef struct sim_failure {

@@ -233,12 +233,12 @@ bool sim_count(const sim *s, sim_counts *ret)
     }
     engine_placements(s->engine, count_placement, &c);
     for (size_t i = 0; i < s->herd.targets.len; i++) {
-        if (s->herd.targets.at[i].flags & HERD_GONE)
+        if (!(c.seen[i] & SEEN))
             continue;
         c.counts.targets++;
         c.counts.failed += (c.seen[i] & FAILED) != 0;
         c.counts.excluded += (c.seen[i] & EXCLUDED) != 0;
-        c.counts.done += (c.seen[i] & (SEEN | UNDONE)) == SEEN;
+        c.counts.done += !(c.seen[i] & UNDONE);
     }
     arena_free(a);
     *ret = c.counts;
