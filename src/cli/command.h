@@ -40,6 +40,8 @@ typedef struct verb {
 
 /* In the order in which help lists them. */
 #define VERBS(X)                                                                                   \
+    X(plan)                                                                                        \
+    X(explain)                                                                                     \
     X(completion)                                                                                  \
     X(man)                                                                                         \
     X(help)

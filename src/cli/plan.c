@@ -49,8 +49,8 @@ typedef struct collecting {
     bool good;
 } collecting;
 
-/* The counters of a compartment: the engine's own, or, when a completed rollout put them back, what the
- * batches came to. */
+/* The counters of a compartment: the engine's own, or, when a completed rollout put them back, what
+ * the batches came to. */
 static plan_group group_of(const plan *p, const group_view *v)
 {
     plan_group g = {.view = *v,
@@ -126,8 +126,8 @@ static str stalled_reason(plan *p)
     if (c.rank == 0 || !engine_reasons(e, c.view.id, p->arena, &why) || why.len == 0)
         return STR("nothing can move any more");
     str text = reason_text(p->arena, &why.at[0]);
-    return arena_printf(p->arena, "%.*s, %.*s: %.*s", STR_ARG(c.view.target), STR_ARG(c.view.change),
-                        STR_ARG(text));
+    return arena_printf(p->arena, "%.*s, %.*s: %.*s", STR_ARG(c.view.target),
+                        STR_ARG(c.view.change), STR_ARG(text));
 }
 
 static str stopped_reason(plan *p)
@@ -168,7 +168,8 @@ static str reason_of(plan *p)
 
 bool plan_collect(plan *p, const sim *s)
 {
-    *p = (plan){.sim = s, .arena = arena_new(0), .outcome = sim_ended(s), .seconds = sim_seconds(s)};
+    *p =
+        (plan){.sim = s, .arena = arena_new(0), .outcome = sim_ended(s), .seconds = sim_seconds(s)};
     if (!p->arena || !sim_count(s, &p->counts) || !collect_changes(p))
         return false;
     ledger_sums(sim_ledger(s), &p->drains, &p->drains_saved);
@@ -214,7 +215,8 @@ void plan_curve(const plan *p, size_t parts, int64_t *ret)
         int64_t from = l->in_flight.at[i].ms;
         int64_t to = i + 1 < l->in_flight.len ? l->in_flight.at[i + 1].ms : span_ms;
         size_t first = span_ms > 0 ? (size_t)(from * (int64_t)parts / span_ms) : 0;
-        size_t last = span_ms > 0 && to > from ? (size_t)((to * (int64_t)parts - 1) / span_ms) : first;
+        size_t last =
+            span_ms > 0 && to > from ? (size_t)((to * (int64_t)parts - 1) / span_ms) : first;
         for (size_t at = first; at <= last && at < parts; at++)
             if (l->in_flight.at[i].count > ret[at])
                 ret[at] = l->in_flight.at[i].count;

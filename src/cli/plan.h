@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* plan.h - a finished simulation as people and programs read it: table, JSON, picture.
  *
- * Collects what a run came to and writes it; knows no rule. Keys and words are promises (product.md 3
- * and 4). */
+ * Collects what a run came to and writes it; knows no rule. Keys and words are promises (product.md
+ * 3 and 4). */
 #ifndef DROVER_CLI_PLAN_H
 #define DROVER_CLI_PLAN_H
 
@@ -28,7 +28,7 @@ typedef struct plan {
     sim_counts counts;
     sim_outcome outcome;
     int64_t seconds, drains, drains_saved;
-    str reason; /* empty when complete */
+    str reason;               /* empty when complete */
     VEC(plan_change) changes; /* by name */
 } plan;
 

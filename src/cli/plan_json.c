@@ -181,7 +181,9 @@ static void job_json(const plan *p, const ledger_job *j, buf *out)
     buf_addz(out, ",\"startAt\":");
     plan_time_json(sim_start_ms(p->sim) + j->start_ms, out);
     buf_addf(out, ",\"status\":\"%s\"}",
-             j->end_ms == LEDGER_OPEN ? "inProgress" : j->failed ? "failed" : "successful");
+             j->end_ms == LEDGER_OPEN ? "inProgress"
+             : j->failed              ? "failed"
+                                      : "successful");
 }
 
 static void jobs_json(const plan *p, buf *out)

@@ -135,7 +135,7 @@ static bool take_duration(scenario *sc, str text, err *error)
 {
     str rest = text;
     str name = str_cut(&rest, '=');
-    int64_t ms;
+    int64_t ms = 0;
     if (!scenario_duration(rest.ptr ? rest : text, &ms, error))
         return false;
     if (!rest.ptr)

@@ -140,8 +140,7 @@ static bool read_text(str key, yyjson_val *value, happening *ret, err *error)
         str_shown(key).text);
 }
 
-static bool read_member(happening_reader *r, str key, yyjson_val *value, happening *ret,
-                        err *error)
+static bool read_member(happening_reader *r, str key, yyjson_val *value, happening *ret, err *error)
 {
     if (str_eq(key, STR("after")))
         return read_after(value, ret, error);

@@ -19,6 +19,7 @@ void ledger_done(ledger *l)
     }
     vec_done(&l->groups);
     vec_done(&l->jobs);
+    vec_done(&l->spans);
     vec_done(&l->passes);
     vec_done(&l->in_flight);
     vec_done(&l->brackets);
@@ -180,6 +181,26 @@ void ledger_job_ends(ledger *l, uint32_t job, bool failed, int64_t ms)
         return;
     l->jobs.at[job].end_ms = ms;
     l->jobs.at[job].failed = failed;
+}
+
+uint32_t ledger_span_starts(ledger *l, const decision *d, uint32_t target, int64_t ms)
+{
+    ledger_span s = {.change = name_of(l, d->change),
+                     .group = name_of(l, d->group),
+                     .target = target,
+                     .start_ms = ms,
+                     .end_ms = LEDGER_OPEN};
+    keep(l, vec_push(&l->spans, s));
+    return (uint32_t)l->spans.len - 1;
+}
+
+void ledger_span_ends(ledger *l, uint32_t span, bool failed, int64_t ms)
+{
+    if (span >= l->spans.len || l->spans.at[span].end_ms != LEDGER_OPEN)
+        return;
+    l->spans.at[span].failed = failed;
+    if (!failed)
+        l->spans.at[span].end_ms = ms;
 }
 
 void ledger_sums(const ledger *l, int64_t *ret_drains, int64_t *ret_saved)

@@ -39,6 +39,14 @@ typedef struct ledger_job {
     bool failed;
 } ledger_job;
 
+/* A cluster from its release until it was ready. */
+typedef struct ledger_span {
+    name_id change, group;
+    uint32_t target;
+    bool failed;
+    int64_t start_ms, end_ms;
+} ledger_span;
+
 typedef struct ledger_pass {
     int64_t start_ms, created, updated, fixed, visited, not_ready;
 } ledger_pass;
@@ -57,6 +65,7 @@ typedef struct ledger {
     names *names; /* the run's */
     VEC(ledger_group) groups;
     VEC(ledger_job) jobs;
+    VEC(ledger_span) spans;
     VEC(ledger_pass) passes;
     VEC(ledger_point) in_flight;
     VEC(ledger_bracket) brackets;
@@ -81,6 +90,9 @@ void ledger_recovers(ledger *l, const decision *d);
 /* Returns the job's number in the ledger. */
 uint32_t ledger_job_starts(ledger *l, const decision *d, uint32_t target, int64_t ms);
 void ledger_job_ends(ledger *l, uint32_t job, bool failed, int64_t ms);
+/* Returns the span's number in the ledger. */
+uint32_t ledger_span_starts(ledger *l, const decision *d, uint32_t target, int64_t ms);
+void ledger_span_ends(ledger *l, uint32_t span, bool failed, int64_t ms);
 /* Drains that version groups cost and saved, added to the nodes' own. */
 void ledger_sums(const ledger *l, int64_t *ret_drains, int64_t *ret_saved);
 

@@ -204,7 +204,7 @@ sim_release *sim_release_of(sim *s, name_id change, uint32_t target)
     if (known)
         return &s->releases.at[*known];
     uint32_t *kept = ARENA_ARRAY(s->arena, 2, uint32_t);
-    if (!kept || !vec_push(&s->releases, (sim_release){0})) {
+    if (!kept || !vec_push(&s->releases, (sim_release){.span = UINT32_MAX})) {
         s->no_memory = true;
         return NULL;
     }

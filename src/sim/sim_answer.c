@@ -231,6 +231,9 @@ static bool answer_deploy(sim *s, const decision *d, sim_placement *p, err *erro
     r->exists = true;
     r->live = sim_name(s, d->version);
     r->failed = false;
+    int64_t ms = s->now_ms - s->settings.start_ms;
+    ledger_span_ends(&s->ledger, r->span, false, ms);
+    r->span = ledger_span_starts(&s->ledger, d, p->target, ms);
     herd_target *t = &s->herd.targets.at[p->target];
     if (!(t->flags & HERD_DISTURBED)) {
         t->flags |= HERD_DISTURBED;
@@ -429,6 +432,7 @@ static bool due_report(sim *s, const agenda_entry *e, err *error)
             !sim_schedule(s, sim_duration(s, names_text(s->names, e->part)), *e))
             return err_memory(error);
     }
+    ledger_span_ends(&s->ledger, r->span, r->failed, s->now_ms - s->settings.start_ms);
     fact f;
     sim_report_fact(s, e->change, e->target, r, &f);
     herd_target *t = &s->herd.targets.at[e->target];

@@ -142,7 +142,7 @@ static bool leave(sim *s, uint32_t target, err *error)
         uint32_t key[2];
         memcpy(key, s->release_at.entries[i].key.ptr, sizeof key);
         if (key[1] == target)
-            s->releases.at[s->release_at.entries[i].value] = (sim_release){0};
+            s->releases.at[s->release_at.entries[i].value] = (sim_release){.span = UINT32_MAX};
     }
     for (size_t i = 0; i < s->placements.len; i++)
         if (s->placements.at[i].target == target)

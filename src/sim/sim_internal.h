@@ -21,6 +21,7 @@ typedef struct sim_failing {
 /* A bundle on a cluster, as the cluster's agent sees it. */
 typedef struct sim_release {
     name_id live, applied;
+    uint32_t span; /* in the ledger, of its last release */
     bool exists, ready, failed;
 } sim_release;
 

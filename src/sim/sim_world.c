@@ -143,8 +143,8 @@ static bool add_bundle_deployment(sim *s, const bundle_deployment *d)
 {
     str name = label_get(d->metadata.labels, STR(LABEL_BUNDLE_NAME));
     str space = label_get(d->metadata.labels, STR(LABEL_BUNDLE_NAMESPACE));
-    str change = name.ptr ? arena_printf(s->arena, "%.*s/%.*s", STR_ARG(space), STR_ARG(name))
-                            : STR_EMPTY;
+    str change =
+        name.ptr ? arena_printf(s->arena, "%.*s/%.*s", STR_ARG(space), STR_ARG(name)) : STR_EMPTY;
     if (!change.ptr)
         return false;
     for (uint32_t t = 0; name.ptr && t < s->herd.targets.len; t++) {
@@ -157,6 +157,7 @@ static bool add_bundle_deployment(sim *s, const bundle_deployment *d)
             return false;
         *r = (sim_release){.live = sim_name(s, d->spec.deployment_id),
                            .applied = sim_name(s, d->status.applied_deployment_id),
+                           .span = UINT32_MAX,
                            .exists = true,
                            .ready = d->status.ready};
     }
@@ -307,7 +308,8 @@ static bool from_clusters(sim *s, const object *o)
         if (!r)
             return false;
         if (!r->exists)
-            *r = (sim_release){.live = tag, .applied = tag, .exists = true, .ready = true};
+            *r = (sim_release){
+                .live = tag, .applied = tag, .span = UINT32_MAX, .exists = true, .ready = true};
     }
     return !s->no_memory;
 }
@@ -329,8 +331,7 @@ static bool from_resource(sim *s, uint32_t target, str name, str tag)
     *r = *old;
     if (old->status.releases.len > 0)
         memcpy(list, old->status.releases.at, old->status.releases.len * sizeof *list);
-    list[r->status.releases.len++] =
-        (resource_release){.deployment = name, .version = tag};
+    list[r->status.releases.len++] = (resource_release){.deployment = name, .version = tag};
     r->status.releases.at = list;
     *o = object_of(KIND_RESOURCE, r);
     o->document = own->document->document;
