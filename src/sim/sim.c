@@ -36,6 +36,7 @@ static bool sim_init(sim *s)
     }
     ledger_init(&s->ledger, s->names);
     s->dice = dice_of(s->settings.seed);
+    s->restarts = dice_of(~s->settings.seed);
     return good;
 }
 

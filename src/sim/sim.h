@@ -44,6 +44,7 @@ typedef struct sim_settings {
     bool hash;               /* and its hash */
     bool check;              /* engine_check after every step */
     bool full;               /* engine_full after every step */
+    bool lenient;            /* a happening to something that is not there is no error */
     sim_faults faults;
     engine_settings engine;
 } sim_settings;

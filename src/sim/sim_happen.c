@@ -4,9 +4,10 @@
 
 #include "sim/sim_internal.h"
 
-static bool unknown(const char *what, str found, err *error)
+static bool unknown(const sim *s, const char *what, str found, err *error)
 {
-    return err_set(error, "%s: found \"%s\", which is not there", what, str_shown(found).text);
+    return s->settings.lenient ||
+           err_set(error, "%s: found \"%s\", which is not there", what, str_shown(found).text);
 }
 
 /* ---- documents ---- */
@@ -109,7 +110,7 @@ static bool publish(sim *s, const happening *h, err *error)
         if (changed && !tell_document(s, changed, error))
             return false;
     }
-    return found || unknown("publish", h->name, error);
+    return found || unknown(s, "publish", h->name, error);
 }
 
 static bool delete_documents(sim *s, str name, err *error)
@@ -126,7 +127,7 @@ static bool delete_documents(sim *s, str name, err *error)
             return false;
     }
     s->documents.len = kept;
-    return kept < before || unknown("delete", name, error);
+    return kept < before || unknown(s, "delete", name, error);
 }
 
 /* ---- targets ---- */
@@ -388,7 +389,7 @@ static bool happen_to_target(sim *s, const happening *h, err *error)
     sim_failure at = sim_failure_of(h->target, false);
     uint32_t target = herd_find_any(&s->herd, at.target);
     if (target == HERD_NONE)
-        return unknown(happening_text(h->kind), h->target, error);
+        return unknown(s, happening_text(h->kind), h->target, error);
     if (h->kind == HAPPEN_FAIL)
         return sim_add_failure(s, &at, error);
     if (h->kind == HAPPEN_HEAL)

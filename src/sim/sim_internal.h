@@ -45,6 +45,7 @@ struct sim {
     agenda agenda;
     ledger ledger;
     dice dice;
+    dice restarts; /* of its own, so that a restart changes nothing else */
 
     int64_t now_ms;   /* absolute */
     int64_t moved_ms; /* when something last happened */

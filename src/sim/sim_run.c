@@ -120,7 +120,7 @@ static bool note_pass(sim *s, ledger_pass pass)
 static bool step(sim *s, bool *ret_started, err *error)
 {
     if (s->settings.faults.restart_percent > 0 && sim_faulty(s) &&
-        dice_percent(&s->dice, s->settings.faults.restart_percent)) {
+        dice_percent(&s->restarts, s->settings.faults.restart_percent)) {
         size_t count = s->fact_count;
         fact kept[SIM_PORTION];
         memcpy(kept, s->facts, count * sizeof *kept);
