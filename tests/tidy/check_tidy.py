@@ -141,6 +141,10 @@ def check_lines(files):
             yield f"{path}: does not end in one newline"
 
 
+def is_signature(line):
+    return line.strip() and not line.startswith(("}", "#")) and not line.rstrip().endswith(";")
+
+
 def functions_of(text):
     """(line, length, signature) of each function; relies on the layout that make format gives."""
     lines = without_comments(text).split("\n")
@@ -150,8 +154,7 @@ def functions_of(text):
             start = at
         elif line == "}" and start is not None:
             first = start
-            while first > 0 and lines[first - 1].strip() and not lines[first - 1].startswith(
-                    ("}", "#")):
+            while first > 0 and is_signature(lines[first - 1]):
                 first -= 1
             yield first + 1, at - first + 1, " ".join(lines[first:start])
             start = None

@@ -326,7 +326,12 @@ static void test_limits(void **state)
     assert_true(selector_match(s, (label_set){&one, 1}));
     one.value = STR("x9876");
     assert_false(selector_match(s, (label_set){&one, 1}));
-    buf_addz(&text, ",j=1");
+    text.len--; /* over it inside of a list, and behind one */
+    buf_addz(&text, ",one-more)");
+    assert_null(selector_parse(a, buf_str(&text), &error));
+    check_err(error, "found a selector with over 10000 values, allowed at most 10000");
+    text.len -= strlen(",one-more)");
+    buf_addz(&text, "),j=1");
     assert_null(selector_parse(a, buf_str(&text), &error));
     check_err(error, "found a selector with over 10000 values, allowed at most 10000");
 
@@ -438,6 +443,33 @@ static void test_sort(void **state)
     label bare = {STR("a"), {NULL, 0}};
     assert_true(label_set_sort(&bare, 1, &set, NULL));
     assert_non_null(label_get(set, STR("a")).ptr); /* there, and empty */
+}
+
+/* Keys of every length that differ in one byte, wherever it stands, are different keys. */
+static void test_one_byte_differs(void **state)
+{
+    (void)state;
+    char key[LIMIT_LABEL_NAME_BYTES];
+    char other[LIMIT_LABEL_NAME_BYTES];
+    for (size_t len = 1; len <= sizeof key; len++) {
+        memset(key, 'k', len);
+        label one = {{key, len}, {key, len}};
+        label_set set = {&one, 1};
+        for (size_t at = 0; at < len; at++) {
+            memcpy(other, key, len);
+            check_str(label_get(set, (str){other, len}), one.value);
+            other[at] = 'x';
+            assert_null(label_get(set, (str){other, len}).ptr);
+            scoped(arena_cleanup) arena *a = arena_new(0);
+            str value = {other, len};
+            label_term term = {one.key, LABEL_IN, &value, 1};
+            selector *s = selector_compile(a, &term, 1, NULL);
+            assert_non_null(s);
+            assert_false(selector_match(s, set));
+            label same = {one.key, value};
+            assert_true(selector_match(s, (label_set){&same, 1}));
+        }
+    }
 }
 
 static void test_copies_its_input(void **state)
@@ -636,6 +668,7 @@ int main(void)
         cmocka_unit_test(test_equal),
         cmocka_unit_test(test_null_selector_matches_nothing),
         cmocka_unit_test(test_sort),
+        cmocka_unit_test(test_one_byte_differs),
         cmocka_unit_test(test_copies_its_input),
         cmocka_unit_test(test_random_against_model),
         cmocka_unit_test(test_random_text_is_survived),

@@ -157,6 +157,10 @@ static void test_sum_and_difference(void **state)
     check_sub((moment){9223372036, 854775807}, (moment){0, 0});
     check_sub((moment){9223372036, 854775808}, (moment){0, 0});
 
+    int64_t got = 77; /* no times of this calendar, but no reason to overflow, either */
+    assert_false(moment_sub((moment){INT64_MAX, 0}, (moment){-1, 0}, &got));
+    assert_false(moment_add((moment){INT64_MAX, 0}, INT64_MAX, &(moment){0, 0}));
+
     rng r = rng_seeded();
     int64_t range = MOMENT_SECONDS_MAX - MOMENT_SECONDS_MIN + 1;
     for (int i = 0; i < 200000; i++) {

@@ -324,6 +324,14 @@ static void test_buf_maximum(void **state)
     assert_true(b.failed);
     buf_done(&b);
 
+    buf large = BUF(10000);
+    char text[5000];
+    memset(text, 'x', sizeof text);
+    buf_addc(&large, 'a');
+    buf_add(&large, (str){text, sizeof text}); /* more than twice of what is there */
+    assert_int_equal(large.len, 5001);
+    buf_done(&large);
+
     buf none = BUF(0);
     buf_addz(&none, "");
     assert_false(none.failed);

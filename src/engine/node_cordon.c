@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Cordon, drain and uncordon: who holds a node out of service. */
+#include "engine/nodes_internal.h"
+
+/* An annotation cordon_X = "true" of a Skyhook that is not known here. */
+static bool annotation_holds(const nodes *self, const node_target *t, bool known_too)
+{
+    for (size_t i = 0; t->annotations && i < t->annotations->set.len; i++) {
+        label one = t->annotations->set.at[i];
+        if (!str_starts(one.key, STR(NODE_CORDON)) || !str_eq(one.value, STR("true")))
+            continue;
+        str name = str_part(one.key, sizeof NODE_CORDON - 1, SIZE_MAX);
+        if (known_too || !change_find(self, name))
+            return true;
+    }
+    return false;
+}
+
+static bool placement_holds(const nodes *self, const node_target *t, const node_placement *but)
+{
+    for (uint32_t i = t->first; i != NOBODY; i = self->placements.at[i].next)
+        if (&self->placements.at[i] != but && self->placements.at[i].cordoned)
+            return true;
+    return false;
+}
+
+bool cordon_held_by_another(const nodes *self, const node_placement *p)
+{
+    const node_target *t = &self->targets.at[p->target];
+    return placement_holds(self, t, p) || annotation_holds(self, t, false);
+}
+
+static void cordon(nodes *self, node_placement *p, str detail)
+{
+    node_target *t = &self->targets.at[p->target];
+    if (t->unschedulable && !p->cordon_again && !placement_holds(self, t, NULL) &&
+        !annotation_holds(self, t, true)) {
+        t->cordoned_before = true;
+        detail = STR("cordonedBefore");
+    }
+    p->cordoned = true;
+    p->cordon_seen = false;
+    node_decide(self, DECISION_CORDON, p)->detail = detail;
+}
+
+/* A person gave the node back in the middle: it is taken again once, and then left to the person. */
+static void cordon_restore(nodes *self, node_placement *p, bool needed)
+{
+    p->cordon_lost = false;
+    p->drained = false;
+    if (needed && !p->cordon_again) {
+        p->cordon_again = true;
+        cordon(self, p, STR("again"));
+        p->drain_told = false;
+        return;
+    }
+    p->cordoned = p->cordon_seen = false;
+    p->no_cordon = needed;
+}
+
+static void drain(nodes *self, node_placement *p)
+{
+    p->phase = PHASE_DRAINING;
+    p->since_ms = self->core->now_ms;
+    p->drain_told = true;
+    p->pod = p->pdb = 0;
+    node_decide(self, DECISION_DRAIN, p);
+}
+
+static bool timed_out(const nodes *self, const node_placement *p)
+{
+    opt_duration limit = p->change->spec->spec.drain_timeout;
+    return limit.set && self->core->now_ms >= p->since_ms + limit.ns / DURATION_MILLISECOND;
+}
+
+bool cordon_ready(nodes *self, node_placement *p)
+{
+    bool needed = stages_need_drain(p);
+    if (p->cordon_lost)
+        cordon_restore(self, p, needed);
+    if (!needed || p->drained || p->no_cordon) {
+        p->phase = PHASE_WORKING;
+        return true;
+    }
+    if (p->phase == PHASE_DRAINING && p->drain_told) {
+        if (timed_out(self, p))
+            flight_fail(self, p, STR("DrainTimeout"));
+        return false;
+    }
+    if (!p->cordoned)
+        cordon(self, p, STR_EMPTY);
+    drain(self, p);
+    return false;
+}
+
+void cordon_lift(nodes *self, node_placement *p)
+{
+    node_target *t = &self->targets.at[p->target];
+    if (!p->cordoned)
+        return;
+    p->cordoned = p->cordon_seen = p->cordon_lost = p->drained = false;
+    if (t->cordoned_before || cordon_held_by_another(self, p))
+        return;
+    t->unschedulable = false;
+    node_decide(self, DECISION_UNCORDON, p);
+}
+
+void cordon_take(nodes *self, const fact_drain *f)
+{
+    uint32_t target = target_find(self, f->target);
+    if (target == NOBODY)
+        return;
+    for (uint32_t i = self->targets.at[target].first; i != NOBODY; i = self->placements.at[i].next) {
+        node_placement *p = &self->placements.at[i];
+        if (p->phase != PHASE_DRAINING)
+            continue;
+        p->drained = f->done;
+        p->pod = f->done || f->blocking_pod.len == 0 ? 0
+                                                     : names_add(self->core->names, f->blocking_pod);
+        p->pdb = f->done || f->blocking_budget.len == 0
+                     ? 0
+                     : names_add(self->core->names, f->blocking_budget);
+        if (f->done)
+            target_touch(self, target);
+    }
+}
+
+void cordon_see(nodes *self, node_target *t)
+{
+    bool given_back = false;
+    for (uint32_t i = t->first; i != NOBODY; i = self->placements.at[i].next) {
+        node_placement *p = &self->placements.at[i];
+        if (!p->cordoned)
+            continue;
+        if (t->unschedulable) {
+            p->cordon_seen = true;
+        } else if (p->cordon_seen) {
+            given_back = true;
+            p->cordon_lost = p->phase != PHASE_IDLE;
+            p->cordoned = p->phase != PHASE_IDLE;
+            p->drained = false;
+        }
+    }
+    str before = target_annotation(t, STR(NODE_CORDONED_BEFORE), STR_EMPTY);
+    bool free_now = !t->unschedulable && (given_back || !placement_holds(self, t, NULL));
+    if (str_eq(before, STR("true")))
+        t->cordoned_before = t->before_seen = true;
+    else if (t->before_seen || free_now)
+        t->cordoned_before = t->before_seen = false;
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Nodes that go away and come back: reboots of ours, reboots of others, and deadlines.
+ *
+ * The job of a reboot dies with the node, so its end without success says nothing yet. Another bootID
+ * and a ready node: the next attempt follows in the same claim. Ready with the old one for a while: it
+ * failed. Neither: the node is lost. */
+#include "engine/nodes_internal.h"
+
+static package_entry *rebooting_entry(const node_placement *p)
+{
+    for (uint16_t i = 0; i < p->entries.len; i++)
+        if (p->entries.at[i].flags & ENTRY_REBOOTS)
+            return &p->entries.at[i];
+    return NULL;
+}
+
+void reboot_wait(nodes *self, node_placement *p, str why)
+{
+    p->phase = PHASE_REBOOTING;
+    p->since_ms = self->core->now_ms;
+    p->why = why.len > 0 ? names_add(self->core->names, why) : 0;
+}
+
+static int64_t later(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+void reboot_advance(nodes *self, node_placement *p)
+{
+    const node_target *t = &self->targets.at[p->target];
+    const engine_settings *s = &self->core->settings;
+    int64_t now = self->core->now_ms;
+    package_entry *e = rebooting_entry(p);
+    if (!e || (t->boot != p->boot && !t->not_ready)) {
+        if (e)
+            e->flags &= (uint8_t)~ENTRY_REBOOTS;
+        p->phase = PHASE_WORKING;
+        return;
+    }
+    if (!t->not_ready && now >= later(p->since_ms, t->ready_ms) + s->reboot_grace_ms) {
+        str why = p->why ? names_text(self->core->names, p->why) : STR("NotRebooted");
+        stage_failed(self, p, e, why);
+        p->phase = PHASE_WORKING;
+        return;
+    }
+    if (now >= p->since_ms + s->node_lost_after_ms)
+        flight_fail(self, p, STR("NodeLost"));
+}
+
+void reboot_seen(nodes *self, uint32_t target)
+{
+    target_touch(self, target);
+    for (uint32_t i = self->targets.at[target].first; i != NOBODY; i = self->placements.at[i].next) {
+        node_placement *p = &self->placements.at[i];
+        if (p->phase != PHASE_IDLE)
+            continue;
+        if (self->core->settings.reapply_on_reboot)
+            placement_reset(self, p);
+        else if (p->failed)
+            placement_forgive(self, p);
+    }
+}
+
+static int64_t earlier(int64_t a, int64_t b)
+{
+    return a == REASON_NEVER || (b != REASON_NEVER && b < a) ? b : a;
+}
+
+int64_t flight_deadline(const nodes *self, const node_placement *p)
+{
+    const node_target *t = &self->targets.at[p->target];
+    const engine_settings *s = &self->core->settings;
+    opt_duration limit = p->change->spec->spec.drain_timeout;
+    int64_t at = REASON_NEVER;
+    switch ((node_phase)p->phase) {
+    case PHASE_IDLE: return REASON_NEVER;
+    case PHASE_REBOOTING:
+        at = p->since_ms + s->node_lost_after_ms;
+        if (!t->not_ready)
+            at = earlier(at, later(p->since_ms, t->ready_ms) + s->reboot_grace_ms);
+        return at;
+    case PHASE_DRAINING:
+        if (limit.set && p->drain_told)
+            at = p->since_ms + limit.ns / DURATION_MILLISECOND;
+        break;
+    case PHASE_WORKING: break;
+    }
+    return t->not_ready ? earlier(at, t->ready_ms + s->node_lost_after_ms) : at;
+}

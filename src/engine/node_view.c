@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Placements and compartments as the engine shows them. */
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "engine/node_gate.h"
+#include "engine/nodes_internal.h"
+
+#define CURRENT_TEXT_BYTES (1024u * 1024u)
+
+static placement_state state_of(const nodes *self, const node_placement *p)
+{
+    if (p->phase != PHASE_IDLE)
+        return PLACEMENT_IN_FLIGHT;
+    if (p->complete)
+        return PLACEMENT_DONE;
+    if (self->targets.at[p->target].ignored || node_untolerated(self, p, false))
+        return PLACEMENT_BLOCKED;
+    return p->failed ? PLACEMENT_FAILED : PLACEMENT_WAITING;
+}
+
+/* "a:1.0,b:2" of what is installed: interned, since many nodes have the same. */
+static str current_text(const nodes *self, const node_placement *p)
+{
+    names *table = self->core->names;
+    if (p->entries.len == 0)
+        return STR_EMPTY;
+    buf text = BUF(CURRENT_TEXT_BYTES);
+    for (uint16_t i = 0; i < p->entries.len; i++) {
+        const package_entry *e = &p->entries.at[i];
+        bool installed = e->stage == STAGE_POST_INTERRUPT || e->stage == STAGE_CONFIG ||
+                         e->stage == STAGE_INTERRUPT;
+        if (installed)
+            buf_addf(&text, "%s%.*s:%.*s", text.len > 0 ? "," : "",
+                     STR_ARG(names_text(table, e->name)), STR_ARG(names_text(table, e->version)));
+    }
+    name_id id = text.len > 0 && !text.failed ? names_add(table, buf_str(&text)) : 0;
+    buf_done(&text);
+    return names_text(table, id);
+}
+
+static void view_of(const nodes *self, const node_placement *p, placement_view *ret)
+{
+    const change *c = p->change;
+    size_t index = cohort_compartment_of(c->cohort, p->member);
+    compartment_view v = {0};
+    if (index != SIZE_MAX)
+        cohort_view(c->cohort, index, &v);
+    *ret = (placement_view){
+        .id = p->id,
+        .kind = TARGET_NODE,
+        .state = state_of(self, p),
+        .change = names_text(self->core->names, c->name),
+        .target = target_name(self, p->target),
+        .environment = STR_EMPTY,
+        .wanted = names_text(self->core->names, c->packages),
+        .current = current_text(self, p),
+        .group = v.rule ? v.rule->name : STR_EMPTY,
+    };
+}
+
+bool nodes_placement(const void *context, placement_id id, placement_view *ret)
+{
+    const nodes *self = context;
+    const node_placement *p = placement_by_id(self, id);
+    if (!p || !p->selected)
+        return false;
+    view_of(self, p, ret);
+    return true;
+}
+
+typedef struct sorted {
+    str change;
+    str target;
+    uint32_t placement;
+} sorted;
+
+static int by_names(const void *a, const void *b)
+{
+    const sorted *x = a;
+    const sorted *y = b;
+    int order = str_cmp(x->change, y->change);
+    return order != 0 ? order : str_cmp(x->target, y->target);
+}
+
+void nodes_placements(const void *context, placement_visitor visit, void *visit_context)
+{
+    const nodes *self = context;
+    VEC(sorted) all = {0};
+    for (uint32_t i = 0; i < self->placements.len; i++) {
+        const node_placement *p = &self->placements.at[i];
+        if (!p->change || !p->selected)
+            continue;
+        sorted one = {names_text(self->core->names, p->change->name),
+                      target_name(self, p->target), i};
+        if (!vec_push(&all, one))
+            self->core->no_memory = true;
+    }
+    if (all.len > 1)
+        qsort(all.at, all.len, sizeof *all.at, by_names);
+    for (size_t i = 0; i < all.len; i++) {
+        placement_view view;
+        view_of(self, &self->placements.at[all.at[i].placement], &view);
+        if (!visit(visit_context, &view))
+            break;
+    }
+    vec_done(&all);
+}
+
+static str pace_text(cohort_pace pace)
+{
+    static const str texts[] = {
+#define X(kind, text) [COHORT_##kind] = STR(text),
+        COHORT_PACES(X)
+#undef X
+    };
+    return texts[pace];
+}
+
+static bool visit_change(const nodes *self, const change *c, group_visitor visit, void *context)
+{
+    for (size_t i = 0; i < cohort_compartments(c->cohort); i++) {
+        compartment_view v;
+        cohort_view(c->cohort, i, &v);
+        if (v.removed && v.matched == 0)
+            continue;
+        group_view g = {
+            .kind = GROUP_COMPARTMENT,
+            .change = names_text(self->core->names, c->name),
+            .name = v.rule->name,
+            .strategy = pace_text(v.rule->pace),
+            .matched = v.matched,
+            .limit = v.ceiling,
+            .holders = v.holders,
+            .peak = v.peak,
+            .current_batch = v.current_batch,
+            .completed = v.completed,
+            .failed = v.failed,
+            .consecutive_failures = v.consecutive_failures,
+            .last_batch_size = v.last_batch_size,
+            .last_batch_failed = v.last_batch_failed,
+            .stopped = v.stopped,
+        };
+        if (!visit(context, &g))
+            return false;
+    }
+    return true;
+}
+
+void nodes_groups(const void *context, group_visitor visit, void *visit_context)
+{
+    const nodes *self = context;
+    for (size_t i = 0; i < self->changes.len; i++)
+        if (!visit_change(self, self->changes.at[i], visit, visit_context))
+            return;
+}

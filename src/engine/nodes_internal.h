@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* nodes_internal.h - the inside of the nodes vocabulary, for node*.c and the rules beside it.
+ *
+ * A target is a node, a change is a Skyhook, a placement is one Skyhook on one node it selects. What is
+ * known of them is changed by facts (node_targets.c, node_changes.c, node_facts.c); nodes.c then
+ * evaluates the targets that something happened to and lets each change's cohort start what it may. */
+#ifndef DROVER_ENGINE_NODES_INTERNAL_H
+#define DROVER_ENGINE_NODES_INTERNAL_H
+
+#include "base/strmap.h"
+#include "base/vec.h"
+#include "engine/cohort.h"
+#include "engine/package_stage.h"
+#include "engine/vocabulary.h"
+
+#define NOBODY UINT32_MAX
+
+#define NODE_PREFIX "skyhook.nvidia.com/"
+#define NODE_IGNORE NODE_PREFIX "ignore"
+#define NODE_SEEN NODE_PREFIX "seen"
+#define NODE_CORDONED_BEFORE NODE_PREFIX "cordonedBefore"
+#define NODE_STATE NODE_PREFIX "nodeState_"
+#define NODE_CORDON NODE_PREFIX "cordon_"
+#define NODE_MEMORY NODE_PREFIX "drover_"
+#define NODE_AUTO_TAINT NODE_PREFIX "autoTaint_"
+
+/* Labels or annotations in one block of memory. Many nodes have equal labels and share theirs. */
+typedef struct label_block {
+    label_set set;
+    uint64_t users;
+    str key; /* what equal sets are found by */
+} label_block;
+
+/* One node. */
+typedef struct node_target {
+    name_id name;
+    uint32_t first; /* placement, NOBODY: none */
+    uint64_t uid;   /* hash; 0: not known */
+    uint64_t boot;  /* hash of its bootID; 0: not known */
+    int64_t created_ms;
+    int64_t ready_ms; /* when it became ready, or not ready */
+    label_block *labels;
+    label_block *annotations; /* NULL: none */
+    fact_taint *taints;
+    uint16_t taint_count;
+    uint16_t running;            /* stages that run there, for any Skyhook */
+    uint16_t interrupts_running; /* those of them that are interrupts */
+    bool present : 1;
+    bool dirty : 1;
+    bool not_ready : 1;
+    bool unschedulable : 1;
+    bool ignored : 1;
+    bool touched : 1;         /* it carries or was given an annotation of ours: never auto-tainted */
+    bool tainted : 1;         /* has the runtime-required taint */
+    bool taint_decided : 1;   /* we put it, and no fact has shown it yet */
+    bool untaint_decided : 1; /* we took it, and no fact has shown that yet */
+    bool auto_tainted : 1;    /* Drover put it */
+    bool cordoned_before : 1; /* was unschedulable when Drover came: never uncordoned */
+    bool before_seen : 1;     /* and a fact has shown the annotation that says so */
+} node_target;
+
+/* In flight: every phase but IDLE. */
+#define NODE_PHASES(X) X(IDLE, "idle") X(DRAINING, "draining") X(WORKING, "working") X(REBOOTING, "rebooting")
+typedef enum node_phase {
+#define X(phase, text) PHASE_##phase,
+    NODE_PHASES(X)
+#undef X
+} node_phase;
+
+typedef struct change change;
+
+/* One Skyhook on one node. */
+typedef struct node_placement {
+    change *change; /* NULL: a free place */
+    placement_id id;
+    uint32_t target;
+    uint32_t member;  /* in the cohort; NOBODY: not selected */
+    uint32_t next;    /* placement of the same target */
+    package_entries entries;
+    uint32_t attempt; /* only grows */
+    uint32_t order;   /* SKYHOOK_NODE_ORDER of its claim */
+    uint64_t boot;    /* of the node when the last stage began */
+    int64_t since_ms; /* DRAINING: when it began; REBOOTING: when the attempt ended */
+    int64_t retry_ms; /* failed: when it is tried again */
+    int64_t wake_ms;  /* its timer */
+    name_id why;      /* failed: the word */
+    name_id pod;      /* DRAINING: what blocks it */
+    name_id pdb;
+    uint16_t failures; /* of what is no stage: drains and lost nodes */
+    uint16_t running;  /* stages */
+    uint8_t phase;
+    bool selected : 1;
+    bool complete : 1;        /* all packages are as wanted */
+    bool done : 1;            /* complete, and holds no claim */
+    bool failed : 1;          /* its last attempt failed */
+    bool cordoned : 1;        /* it holds the node's cordon */
+    bool cordon_seen : 1;     /* and a fact has shown it */
+    bool cordon_lost : 1;     /* a person uncordoned it in flight */
+    bool cordon_again : 1;    /* and we have put it back once */
+    bool no_cordon : 1;       /* and a second time: it is left so */
+    bool drained : 1;
+    bool in_priority : 1;     /* in nodePriority */
+    bool leave_priority : 1;  /* a reset takes it out when its stage ends */
+    bool reset_pending : 1;   /* and its entries too */
+    bool malformed : 1;       /* its nodeState could not be read */
+    bool deferred : 1;        /* evaluated again when its batch is judged */
+    bool leaving : 1;         /* no longer selected, but a stage still runs */
+    bool drain_told : 1;      /* DRAIN was decided and not interrupted by a pause */
+} node_placement;
+
+/* One Skyhook. */
+struct change {
+    name_id name;
+    const object *object;
+    const skyhook *spec;
+    arena *memory;       /* of the rules */
+    package_rules rules;
+    name_id packages;    /* "a:1.0,b:2" */
+    bool written_paused; /* as the document says */
+    bool paused;
+    bool disabled;
+    bool policy_missing;
+    bool reset_on_completion;
+    bool rolling;        /* a rollout runs: something was not done */
+    bool tell_reset;     /* RESET is to be decided */
+    bool cohort_dirty;
+    bool held_taint;     /* runtimeRequired, as the document said last */
+    int64_t priority;
+    sequencing sequencing;
+    cohort *cohort;
+    VEC(uint32_t) members; /* placement of a member; NOBODY: free */
+    VEC(uint32_t) free_members;
+    VEC(uint32_t) deferred;
+    int64_t selected;
+    int64_t not_done;
+    int64_t in_flight;
+    int64_t priority_entries; /* nodePriority */
+    int64_t order_offset;     /* nodeOrderOffset */
+    /* What the last document wanted, to see what an edit changes. */
+    VEC(package_rule) before;
+};
+
+typedef struct node_timer {
+    int64_t ms;
+    uint32_t placement;
+} node_timer;
+
+typedef struct nodes {
+    engine_core *core;
+    VEC(node_target) targets;
+    VEC(uint32_t) free_targets;
+    strmap by_name; /* target */
+    strmap label_sets;
+    VEC(node_placement) placements;
+    VEC(uint32_t) free_placements;
+    VEC(uint32_t) by_id;    /* placement_id -> placement */
+    VEC(change *) changes;  /* by priority, then name */
+    strmap policies;        /* name -> const object * */
+    VEC(uint32_t) dirty;    /* targets */
+    VEC(uint32_t) round;    /* those that are being evaluated */
+    VEC(node_timer) timers; /* heap with stale entries */
+    size_t all_count;       /* changes with sequencing "all" */
+    fact_taint runtime_required;
+    cohort_events events; /* scratch */
+    VEC(uint16_t) runnable; /* scratch */
+    decision unheard;       /* what is decided while nobody listens */
+} nodes;
+
+/* ---- nodes.c ---- */
+void nodes_memory(nodes *self);
+void target_touch(nodes *self, uint32_t target);
+void change_touch_targets(nodes *self, const change *c);
+change *change_find(const nodes *self, str name);
+uint32_t target_find(const nodes *self, str name);
+str target_name(const nodes *self, uint32_t target);
+/* The placement of a change on a target, or NULL. */
+node_placement *placement_on(const nodes *self, uint32_t target, const change *c);
+/* Never NULL; lost when nobody listens. */
+decision *node_decide(nodes *self, decision_kind kind, const node_placement *p);
+static inline uint32_t placement_index(const nodes *self, const node_placement *p)
+{
+    return (uint32_t)(p - self->placements.at);
+}
+static inline bool stage_interrupts(unsigned stage)
+{
+    return stage == STAGE_INTERRUPT || stage == STAGE_UNINSTALL_INTERRUPT;
+}
+/* A stage of the placement began or ended. */
+static inline void running_count(node_target *t, node_placement *p, const package_entry *e, bool began)
+{
+    uint16_t one = began ? 1 : UINT16_MAX;
+    p->running = (uint16_t)(p->running + one);
+    t->running = (uint16_t)(t->running + one);
+    if (stage_interrupts(e->stage))
+        t->interrupts_running = (uint16_t)(t->interrupts_running + one);
+}
+static inline bool change_halted(const change *c)
+{
+    return c->paused || c->disabled;
+}
+/* Drops timers that no longer stand from the top. */
+void timers_purge(nodes *self);
+/* Sets or forgets (REASON_NEVER) the placement's timer. */
+void timer_set(nodes *self, node_placement *p, int64_t ms);
+/* Brings the placement's "complete" and "done" up to date with its entries and phase. */
+void placement_count(nodes *self, node_placement *p);
+/* Gives the cohort what it should know of a placement that is not in flight. */
+void placement_evaluate(nodes *self, node_placement *p);
+
+/* ---- node_targets.c ---- */
+void target_take(nodes *self, const fact_target *f);
+void target_gone(nodes *self, str name);
+void targets_done(nodes *self);
+/* Makes, selects or deselects the placements of a target. */
+void target_select(nodes *self, uint32_t target, change *c);
+void placement_drop(nodes *self, uint32_t placement);
+/* Leaves the cohort; what it knows of the node stays, should it be selected again. */
+void placement_leave(nodes *self, node_placement *p);
+/* Makes a placement that is not selected; NULL without memory. */
+node_placement *placement_keep(nodes *self, uint32_t target, change *c);
+/* Joins the cohort. */
+void placement_join(nodes *self, node_placement *p);
+label_set target_labels(const node_target *t);
+str target_annotation(const node_target *t, str prefix, str name);
+
+/* ---- node_changes.c ---- */
+void skyhook_take(nodes *self, const object *o);
+void skyhook_gone(nodes *self, str name);
+void policy_take(nodes *self, const object *o, bool gone);
+void change_set_paused(nodes *self, change *c, bool paused);
+/* Every compartment is at batch 1 again. */
+void change_reset_batches(change *c);
+void change_free(change *c);
+
+/* ---- node_acts.c ---- */
+void node_act(nodes *self, const fact_act *act);
+void placement_reset(nodes *self, node_placement *p);
+/* What a person's retry, an edit or a reboot does for a failed placement. */
+void placement_forgive(nodes *self, node_placement *p);
+
+/* ---- node_flight.c: a placement from its claim to its outcome ---- */
+void flight_start(nodes *self, node_placement *p, bool again, const cohort_event *e, int64_t order);
+void flight_advance(nodes *self, node_placement *p);
+void flight_stage(nodes *self, const fact_stage *f);
+/* The claim ends because target or change is gone, or it is not selected any more. */
+void flight_gone(nodes *self, node_placement *p);
+void flight_release(nodes *self, node_placement *p, member_state end);
+void flight_fail(nodes *self, node_placement *p, str why);
+void priority_leave(node_placement *p, bool counts);
+
+/* ---- node_stages.c: what runs in a flight ---- */
+/* Starts what may run. False when nothing runs and nothing can. */
+bool stages_run(nodes *self, node_placement *p);
+void stage_succeeded(nodes *self, node_placement *p, package_entry *e);
+void stage_failed(nodes *self, node_placement *p, package_entry *e, str why);
+void stage_lost(nodes *self, node_placement *p, package_entry *e);
+void stage_record(nodes *self, const node_placement *p, const package_entry *e);
+bool stages_need_drain(const node_placement *p);
+
+/* ---- node_cordon.c ---- */
+/* Whether the node may be worked on: it needs no drain or is drained. Else decides what is missing. */
+bool cordon_ready(nodes *self, node_placement *p);
+void cordon_lift(nodes *self, node_placement *p);
+void cordon_take(nodes *self, const fact_drain *f);
+/* The target's unschedulable or its annotations changed. */
+void cordon_see(nodes *self, node_target *t);
+bool cordon_held_by_another(const nodes *self, const node_placement *p);
+
+/* ---- node_reboot.c ---- */
+/* The attempt that reboots ended without success: it is not judged yet. */
+void reboot_wait(nodes *self, node_placement *p, str why);
+void reboot_advance(nodes *self, node_placement *p);
+void reboot_seen(nodes *self, uint32_t target);
+int64_t flight_deadline(const nodes *self, const node_placement *p);
+
+/* ---- node_view.c, node_reasons.c, node_save.c, node_check.c: parts of the vocabulary ---- */
+void nodes_placements(const void *self, placement_visitor visit, void *context);
+bool nodes_placement(const void *self, placement_id id, placement_view *ret);
+void nodes_groups(const void *self, group_visitor visit, void *context);
+bool nodes_reasons(const void *self, placement_id id, arena *a, reasons *out);
+void nodes_save(const void *self, buf *out);
+bool nodes_restore(void *self, str key, str json, err *error);
+bool nodes_full(void *self, err *error);
+bool nodes_check(const void *self, err *error);
+node_placement *placement_by_id(const nodes *self, placement_id id);
+
+/* Reads what the annotation drover_SK, or a saved record, holds of a placement. */
+bool placement_memory_read(nodes *self, node_placement *p, str json, err *error);
+
+#endif
