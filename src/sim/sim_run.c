@@ -119,17 +119,6 @@ static bool note_pass(sim *s, ledger_pass pass)
 /* One step of the engine, and its decisions carried out. */
 static bool step(sim *s, bool *ret_started, err *error)
 {
-    if (s->settings.faults.restart_percent > 0 && sim_faulty(s) &&
-        dice_percent(&s->restarts, s->settings.faults.restart_percent)) {
-        size_t count = s->fact_count;
-        fact kept[SIM_PORTION];
-        memcpy(kept, s->facts, count * sizeof *kept);
-        s->fact_count = 0;
-        if (!sim_restart(s, error))
-            return false;
-        memcpy(s->facts, kept, count * sizeof *kept);
-        s->fact_count = count;
-    }
     size_t count = s->fact_count;
     s->fact_count = 0;
     s->decisions.len = 0;
@@ -162,6 +151,15 @@ static bool step(sim *s, bool *ret_started, err *error)
     return !released || note_pass(s, pass) || err_memory(error);
 }
 
+/* The engine dies between two steps, when it knows all that the fleet knows. */
+static bool maybe_restart(sim *s, err *error)
+{
+    if (s->settings.faults.restart_percent == 0 || s->steps == 0 ||
+        !dice_percent(&s->restarts, s->settings.faults.restart_percent))
+        return true;
+    return portion(s, error) && sim_restart(s, error);
+}
+
 static bool second(sim *s, int64_t ms, err *error)
 {
     assert(ms >= s->now_ms);
@@ -174,6 +172,8 @@ static bool second(sim *s, int64_t ms, err *error)
          steps++) {
         if (steps > STEPS_PER_SECOND_MAX)
             return err_set(error, "the engine does not come to rest");
+        if (!maybe_restart(s, error))
+            return false;
         while (agenda_next_ms(&s->agenda) <= ms)
             if (!due_now(s, error))
                 return false;

@@ -120,8 +120,7 @@ void story_decision(buf *out, int64_t ms, const decision *d, int64_t batch)
     case DECISION_RUN:
         buf_addf(out, "run %.*s %.*s %.*s on %.*s", STR_ARG(d->package), STR_ARG(d->version),
                  STR_ARG(d->stage), STR_ARG(d->target));
-        if (d->number > 1)
-            buf_addf(out, " (attempt %lld)", (long long)d->number);
+        buf_addf(out, " (job %lld)", (long long)d->number);
         break;
     case DECISION_RECORD:
         buf_addf(out, "record %.*s %.*s %.*s on %.*s", STR_ARG(d->package), STR_ARG(d->stage),

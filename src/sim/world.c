@@ -88,8 +88,6 @@ static sim_settings settings_of(const world *w)
     s.faults.until_ms = WORLD_TROUBLE_MS;
     if (w->wishes.restart)
         s.faults.restart_percent = 100;
-    if (w->wishes.restart)
-        s.faults.until_ms = WORLD_HORIZON_MS;
     if (w->wishes.faults)
         s.faults = (sim_faults){.late_percent = 20,
                                 .duplicate_percent = 20,

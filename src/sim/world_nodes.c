@@ -52,17 +52,17 @@ static void node_document(node_world *n, int64_t number)
             not_ready ? "False" : "True"));
 }
 
-static str budget(world *w, dice *d)
+static str budget_text(world *w, dice *d)
 {
     if (dice_percent(d, 50))
         return world_textf(w, "{\"percent\":%lld}", (long long)dice_between(d, 1, 100));
     return world_textf(w, "{\"count\":%lld}", (long long)dice_between(d, 1, 6));
 }
 
-static str strategy(world *w, dice *d)
+static str strategy_text(world *w, dice *d, bool needed)
 {
     static const char *const kinds[] = {"fixed", "linear", "exponential"};
-    uint64_t kind = dice_below(d, 4);
+    uint64_t kind = dice_below(d, needed ? 3 : 4);
     if (kind == 3)
         return STR_EMPTY;
     str more = STR_EMPTY;
@@ -86,11 +86,12 @@ static str policy_text(node_world *n, int64_t number, int64_t edition)
     world *w = n->w;
     dice d = dice_of(n->policy_seed[number] + (uint64_t)edition * 7919u);
     str compartments = STR_EMPTY;
-    int64_t count = dice_between(&d, 0, 3);
+    int64_t count = dice_between(&d, 0, 3), first = dice_between(&d, 0, 4);
     for (int64_t i = 0; i < count; i++) {
-        str limit = budget(w, &d), pace = strategy(w, &d);
-        bool by_tier = dice_percent(&d, 60);
-        const char *value = by_tier ? tiers[dice_below(&d, 3)] : zones[dice_below(&d, 2)];
+        str limit = budget_text(w, &d), pace = strategy_text(w, &d, false);
+        int64_t chosen = (first + i) % 5; /* no two compartments may select the same */
+        bool by_tier = chosen < 3;
+        const char *value = by_tier ? tiers[chosen] : zones[chosen - 3];
         compartments =
             world_textf(w,
                         "%.*s%s{\"name\":\"c%lld\",\"selector\":{\"matchLabels\":{\"%s\":"
@@ -98,7 +99,7 @@ static str policy_text(node_world *n, int64_t number, int64_t edition)
                         STR_ARG(compartments), i > 0 ? "," : " ", (long long)i,
                         by_tier ? "tier" : "zone", value, STR_ARG(limit), STR_ARG(pace));
     }
-    str limit = budget(w, &d), pace = strategy(w, &d);
+    str limit = budget_text(w, &d), pace = strategy_text(w, &d, true);
     return world_textf(
         w,
         "{\"apiVersion\":\"skyhook.nvidia.com/v1alpha1\",\"kind\":\"DeploymentPolicy\","
@@ -113,10 +114,10 @@ static str package_text(node_world *n, dice *d, int64_t skyhook_number, int64_t 
                         int64_t edition)
 {
     world *w = n->w;
-    long long version = edition + 1;
+    long long major = edition + 1;
     str needs = number > 0 && dice_percent(d, 60)
-                    ? world_textf(w, ",\"dependsOn\":{\"s%lldp%lld\":\"%lld.0.0\"}",
-                                  (long long)skyhook_number, (long long)(number - 1), version)
+                    ? world_textf(w, ",\"dependsOn\":{\"pack-%c-%c\":\"%lld.0.0\"}",
+                                  (int)('a' + skyhook_number), (int)('a' + number - 1), major)
                     : STR_EMPTY;
     str stop = dice_percent(d, 35)
                    ? world_textf(w, ",\"interrupt\":%s", interrupts[dice_below(d, 4)])
@@ -128,8 +129,8 @@ static str package_text(node_world *n, dice *d, int64_t skyhook_number, int64_t 
                           "\"k\":%s}",
                           (long long)edition, interrupts[dice_below(d, 4)])
             : STR_EMPTY;
-    return world_textf(w, "\"s%lldp%lld\":{\"version\":\"%lld.0.0\",\"image\":\"r/p\"%.*s%.*s%.*s}",
-                       (long long)skyhook_number, (long long)number, version, STR_ARG(needs),
+    return world_textf(w, "\"pack-%c-%c\":{\"version\":\"%lld.0.0\",\"image\":\"r/p\"%.*s%.*s%.*s}",
+                       (int)('a' + skyhook_number), (int)('a' + number), major, STR_ARG(needs),
                        STR_ARG(stop), STR_ARG(config));
 }
 

@@ -35,7 +35,7 @@ static bool broken(const world *w, uint64_t seed, const char *what)
 {
     print_error("SEED=%llu: %s\n", (unsigned long long)seed, what);
     if (getenv("WORLDS") && w)
-        print_error("%.*s\n%.*s\n", STR_ARG(buf_str(&w->text)), STR_ARG(sim_story(w->sim)));
+        fprintf(stderr, "%.*s\n%.*s\n", STR_ARG(buf_str(&w->text)), STR_ARG(sim_story(w->sim)));
     return false;
 }
 
@@ -44,9 +44,9 @@ static bool broken(const world *w, uint64_t seed, const char *what)
 static const uint32_t any_cause = UINT32_MAX;
 
 /* Which injected causes a rule may name; rules that only pass on what others hold back: any. */
-static uint32_t causes_of(reason_rule rule)
+static uint32_t causes_of(reason_rule kind)
 {
-    switch (rule) {
+    switch (kind) {
     case REASON_PAUSED: return 1u << CAUSE_PAUSE | 1u << CAUSE_CLUSTER_PAUSE;
     case REASON_DISABLED: return 1u << CAUSE_DISABLE;
     case REASON_TAINT: return 1u << CAUSE_TAINT;
@@ -158,6 +158,9 @@ static bool run_world(uint64_t seed, world_wishes wishes, uint64_t *ret_hash)
     bool good = sim_run(w->sim, SIM_TO_THE_END, &error) || broken(w, seed, error.text);
     good = good && judge_end(w, seed);
     *ret_hash = sim_hash(w->sim);
+    if (getenv("STORY"))
+        printf("==== restarts: %d\n%.*s\n%.*s\n", wishes.restart, STR_ARG(buf_str(&w->text)),
+               STR_ARG(sim_story(w->sim)));
     world_free(w);
     return good;
 }
