@@ -31,6 +31,7 @@ cohort *cohort_free(cohort *c)
     vec_done(&c->compartments);
     vec_done(&c->members);
     vec_done(&c->order);
+    vec_done(&c->sequence);
     vec_done(&c->unassigned);
     arena_free(c->names);
     return mem_free(c);
@@ -118,6 +119,7 @@ size_t cohort_add(cohort *c, str name)
         *p = (compartment){.rule.name = own,
                            .rule.batch_threshold = 100,
                            .removed = true,
+                           .rank = RANK_REMOVED,
                            .current_batch = 1,
                            .batch = p->batch,
                            .queue = p->queue,
@@ -128,17 +130,43 @@ size_t cohort_add(cohort *c, str name)
     if (!own.ptr || !vec_push(&c->compartments, (compartment){.rule.name = own,
                                                               .rule.batch_threshold = 100,
                                                               .removed = true,
+                                                              .rank = RANK_REMOVED,
                                                               .current_batch = 1}))
         return SIZE_MAX;
     return c->compartments.len - 1;
 }
 
-/* A compartment without members and state that is not in the policy any more can go; one with either
- * stays as "removed" until it has drained. */
+static bool comes_before(const compartment *a, const compartment *b)
+{
+    if (a->rank != b->rank)
+        return a->rank < b->rank;
+    return str_cmp(a->rule.name, b->rule.name) < 0;
+}
+
+bool cohort_arrange(cohort *c)
+{
+    if (!vec_reserve(&c->sequence, c->compartments.len))
+        return false;
+    c->sequence.len = 0;
+    for (uint32_t i = 0; i < c->compartments.len; i++) {
+        size_t at = c->sequence.len++;
+        const compartment *p = &c->compartments.at[i];
+        for (; at > 0 && comes_before(p, &c->compartments.at[c->sequence.at[at - 1]]); at--)
+            c->sequence.at[at] = c->sequence.at[at - 1];
+        c->sequence.at[at] = i;
+    }
+    for (uint32_t i = 0; i < c->sequence.len; i++)
+        c->compartments.at[c->sequence.at[i]].place = i;
+    return true;
+}
+
+/* A compartment without members and state that is not in the policy any more can go; one with
+ * either stays as "removed" until it has drained. */
 static bool merge_policy(cohort *c, const cohort_policy *policy)
 {
     for (size_t i = 0; i < c->compartments.len; i++) {
         c->compartments.at[i].removed = true;
+        c->compartments.at[i].rank = RANK_REMOVED;
         c->compartments.at[i].rule.selector = NULL;
     }
     for (size_t i = 0; policy && i < policy->rule_count; i++) {
@@ -149,8 +177,9 @@ static bool merge_policy(cohort *c, const cohort_policy *policy)
         c->compartments.at[at].rule = policy->rules[i];
         c->compartments.at[at].rule.name = own;
         c->compartments.at[at].removed = false;
+        c->compartments.at[at].rank = (uint32_t)i;
     }
-    return true;
+    return cohort_arrange(c);
 }
 
 bool cohort_set_policy(cohort *c, const cohort_policy *policy)
@@ -315,7 +344,8 @@ bool cohort_set_state(cohort *c, member_id m, member_state state)
     if (e->state == state)
         return true;
     entry_count(c, e, -1);
-    /* What fails by itself was not in this rollout's count; what recovers or is new work again is. */
+    /* What fails by itself was not in this rollout's count; what recovers or is new work again is.
+     */
     e->state = (uint8_t)state;
     if (state != MEMBER_FAILED)
         e->retry_ms = REASON_NEVER;
@@ -589,20 +619,21 @@ bool cohort_step(cohort *c, int64_t now_ms, cohort_events *out)
 {
     if (!cohort_settle(c))
         return false;
-    for (uint32_t i = 0; i < c->compartments.len; i++) {
-        compartment *p = &c->compartments.at[i];
+    for (uint32_t i = 0; i < c->sequence.len; i++) {
+        compartment *p = &c->compartments.at[c->sequence.at[i]];
         if (p->batch_open && p->unresolved == 0 && !batch_judge(c, p, out))
             return false;
     }
     if (!cohort_settle(c)) /* members of judged batches may move to another compartment */
         return false;
-    for (uint32_t i = 0; i < c->compartments.len; i++) {
-        compartment *p = &c->compartments.at[i];
+    for (size_t i = 0; i < c->sequence.len; i++) {
+        uint32_t index = c->sequence.at[i];
+        compartment *p = &c->compartments.at[index];
         if (!cohort_may_start(c, p))
             continue;
-        if (!p->batch_open && !batch_open(c, i, out))
+        if (!p->batch_open && !batch_open(c, index, out))
             return false;
-        if (!retries_start(c, i, now_ms, out))
+        if (!retries_start(c, index, now_ms, out))
             return false;
     }
     return true;

@@ -6,6 +6,7 @@
 #include "engine/cohort.h"
 
 #define COMPARTMENT_NONE UINT32_MAX
+#define RANK_REMOVED UINT32_MAX
 
 typedef struct entry {
     str name;
@@ -25,11 +26,13 @@ typedef struct due {
     member_id member;
 } due;
 
-/* Both queues are heaps that hold an entry for every member that qualifies and stale ones beside: what
- * is taken out is checked, and a queue that is mostly stale is compacted. */
+/* Both queues are heaps that hold an entry for every member that qualifies and stale ones beside:
+ * what is taken out is checked, and a queue that is mostly stale is compacted. */
 typedef struct compartment {
     compartment_rule rule;
     bool removed;
+    uint32_t rank;  /* in the policy; RANK_REMOVED: no longer in it */
+    uint32_t place; /* in the cohort's sequence */
     /* counted from the members */
     int64_t selected; /* members that match the selector, wherever they are */
     int64_t matched, done, startable, in_flight, holders;
@@ -52,8 +55,11 @@ struct cohort {
     bool unsettled; /* members may belong to another compartment than at the last step */
     bool everybody; /* all of them: the policy or the order of compartments changed */
     VEC(entry) members;
-    VEC(compartment) compartments; /* those of the policy in its order, then removed ones */
-    VEC(uint32_t) order;           /* compartments with a selector, safest first */
+    VEC(compartment) compartments; /* in the order they were first met */
+    VEC(uint32_t)
+    sequence;            /* those of the policy in its order, then removed ones by name: what
+                            a step goes by, so that history does not show */
+    VEC(uint32_t) order; /* compartments with a selector, safest first */
     VEC(member_id) unassigned;
 };
 
@@ -61,9 +67,12 @@ int64_t compartment_ceiling(const compartment *p, int64_t members);
 /* How many the next batch would start now, or after a reset; may be less than 1. */
 int64_t compartment_next_size(const compartment *p, bool after_reset);
 bool cohort_may_start(const cohort *c, const compartment *p);
-/* The compartment of that name; one that no policy has. Both SIZE_MAX: there is none, or no memory. */
+/* The compartment of that name; one that no policy has. Both SIZE_MAX: there is none, or no memory.
+ */
 size_t cohort_find(const cohort *c, str name);
 size_t cohort_add(cohort *c, str name);
+/* Brings the sequence up to date with the ranks. */
+bool cohort_arrange(cohort *c);
 /* Gives every member that may move the compartment it belongs to now. */
 bool cohort_settle(cohort *c);
 

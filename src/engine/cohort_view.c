@@ -7,12 +7,12 @@
 
 size_t cohort_compartments(const cohort *c)
 {
-    return c->compartments.len;
+    return c->sequence.len;
 }
 
 void cohort_view(const cohort *c, size_t index, compartment_view *ret)
 {
-    const compartment *p = &c->compartments.at[index];
+    const compartment *p = &c->compartments.at[c->sequence.at[index]];
     *ret = (compartment_view){
         .rule = &p->rule,
         .removed = p->removed,
@@ -37,7 +37,7 @@ size_t cohort_compartment_of(const cohort *c, member_id m)
 {
     if (m >= c->members.len || c->members.at[m].compartment == COMPARTMENT_NONE)
         return SIZE_MAX;
-    return c->members.at[m].compartment;
+    return c->compartments.at[c->members.at[m].compartment].place;
 }
 
 member_state cohort_state(const cohort *c, member_id m)
@@ -113,8 +113,8 @@ static bool holds_place(const cohort *c, const entry *e, const entry *of)
     return e != of && e->compartment == of->compartment && entry_holds(c, e);
 }
 
-/* Who starts before a fresh member: older ones. Before a failed one: everybody fresh, and failed ones
- * that are due earlier. */
+/* Who starts before a fresh member: older ones. Before a failed one: everybody fresh, and failed
+ * ones that are due earlier. */
 static bool is_ahead(const cohort *c, const entry *e, const entry *of)
 {
     if (e == of || e->compartment != of->compartment || e->in_batch)
@@ -150,7 +150,8 @@ static bool add_queue_reason(const cohort *c, const entry *of, reason r, arena *
     return reasons_add(out, a, r);
 }
 
-/* A fresh member waits for the open batch, or for those before it if the next batch is too small. */
+/* A fresh member waits for the open batch, or for those before it if the next batch is too small.
+ */
 static bool fresh_reasons(const cohort *c, const entry *e, reason base, arena *a, reasons *out)
 {
     const compartment *p = &c->compartments.at[e->compartment];
