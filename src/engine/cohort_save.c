@@ -173,6 +173,14 @@ static bool restore_compartment(cohort *c, str key, yyjson_val *json, const strm
     return restore_members(c, (uint32_t)index, json, by_names);
 }
 
+/* Giving claims back one by one passes through states that never were. */
+static void restore_peak(cohort *c, str key, yyjson_val *json)
+{
+    size_t index = cohort_find(c, key);
+    if (index != SIZE_MAX)
+        c->compartments.at[index].peak = yyjson_get_sint(yyjson_obj_get(json, "peak"));
+}
+
 bool cohort_restore(cohort *c, str json, err *error)
 {
     scoped(arena_cleanup) arena *a = arena_new(0);
@@ -190,6 +198,10 @@ bool cohort_restore(cohort *c, str json, err *error)
     for (yyjson_val *key; good && (key = yyjson_obj_iter_next(&walk));)
         good = restore_compartment(c, (str){yyjson_get_str(key), yyjson_get_len(key)},
                                    yyjson_obj_iter_get_val(key), &by_names);
+    walk = yyjson_obj_iter_with(root);
+    for (yyjson_val *key; good && (key = yyjson_obj_iter_next(&walk));)
+        restore_peak(c, (str){yyjson_get_str(key), yyjson_get_len(key)},
+                     yyjson_obj_iter_get_val(key));
     strmap_done(&by_names);
     c->unsettled = true;
     return (good && cohort_arrange(c)) || err_memory(error);

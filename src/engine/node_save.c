@@ -307,8 +307,14 @@ static bool restore_placement(nodes *self, str key, yyjson_val *json, err *error
     if (!c || target == NOBODY)
         return true; /* gone since */
     node_placement *p = placement_on(self, target, c);
-    if (!p && !(p = placement_keep(self, target, c)))
-        return err_memory(error);
+    placement_id next = self->core->next_placement;
+    if (!p) {
+        if (!(p = placement_keep(self, target, c)))
+            return err_memory(error);
+        /* It has a number already: the one it was given now is free again. */
+        self->by_id.at[p->id] = NOBODY;
+        self->core->next_placement = next;
+    }
     get_placement(self, p, json);
     while (self->by_id.len <= p->id)
         if (!vec_push(&self->by_id, NOBODY))
