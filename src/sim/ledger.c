@@ -57,11 +57,17 @@ const ledger_group *ledger_find(const ledger *l, str change, str name)
 
 static ledger_group *group_of(ledger *l, const decision *d)
 {
+    ledger_group *last = l->last_group < l->groups.len ? &l->groups.at[l->last_group] : NULL;
+    if (last && str_eq(names_text(l->names, last->name), d->group) &&
+        str_eq(names_text(l->names, last->change), d->change))
+        return last;
     char text[LEDGER_KEY_BYTES];
     str key = group_key(d->change, d->group, text);
     const uint64_t *known = strmap_get(&l->group_at, key);
-    if (known)
+    if (known) {
+        l->last_group = *known;
         return &l->groups.at[*known];
+    }
     ledger_group g = {
         .change = name_of(l, d->change), .name = name_of(l, d->group), .current_batch = 1};
     name_id kept = name_of(l, key);

@@ -69,6 +69,7 @@ typedef struct ledger {
     VEC(ledger_pass) passes;
     VEC(ledger_point) in_flight;
     VEC(ledger_bracket) brackets;
+    size_t last_group; /* asked for: a batch starts thousands in a row */
     strmap group_at;   /* "change\nname" -> number in groups */
     strmap bracket_at; /* group text -> number in brackets */
     int64_t now_in_flight, peak_in_flight;

@@ -52,6 +52,7 @@ struct sim {
     bool prepared;    /* the world was told to the engine */
     bool begun;
     sim_outcome outcome;
+    sim_counts counts; /* when it has ended */
     uint64_t steps;
     uint64_t idle_wakes; /* seconds in a row in which nothing happened */
 

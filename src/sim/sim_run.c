@@ -225,6 +225,10 @@ static bool count_placement(void *context, const placement_view *v)
 
 bool sim_count(const sim *s, sim_counts *ret)
 {
+    if (s->outcome != SIM_RUNNING) {
+        *ret = s->counts;
+        return true;
+    }
     arena *a = arena_new(0);
     counting c = {.s = s, .seen = a ? ARENA_ARRAY(a, s->herd.targets.len + 1, uint8_t) : NULL};
     if (!c.seen) {
@@ -259,6 +263,7 @@ static bool end_with(sim *s, bool at_horizon, err *error)
         return err_memory(error);
     bool stopped = false;
     engine_groups(s->engine, any_stopped, &stopped);
+    s->counts = counts;
     if (counts.unfinished == 0)
         s->outcome = SIM_COMPLETE;
     else if (stopped)

@@ -55,9 +55,10 @@ static uint32_t causes_of(reason_rule kind)
     case REASON_NOT_READY:
     case REASON_NODE_LOST: return 1u << CAUSE_NOT_READY | 1u << CAUSE_OFFLINE;
     case REASON_OFFLINE: return 1u << CAUSE_OFFLINE;
+    case REASON_STOPPED:
+        return 1u << CAUSE_FAIL | 1u << CAUSE_OFFLINE | 1u << CAUSE_TAINT | 1u << CAUSE_IGNORE;
     case REASON_RETRY:
     case REASON_FAILED:
-    case REASON_STOPPED:
     case REASON_ROLLED_BACK:
     case REASON_VERIFICATION:
     case REASON_QUARANTINED: return 1u << CAUSE_FAIL | 1u << CAUSE_OFFLINE;
