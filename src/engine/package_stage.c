@@ -427,13 +427,24 @@ static bool begun(const package_rules *r, const package_entries *entries, uint16
            ((e->flags & ENTRY_RUNNING) || !ends(r, &r->at[index], e));
 }
 
+/* A stage of the version that an edit replaced ends before the new version begins. */
+static bool old_version_runs(const package_entries *entries, const package_rule *rule)
+{
+    for (uint16_t i = 0; i < entries->len; i++) {
+        const package_entry *e = &entries->at[i];
+        if (e->name == rule->name && e->version != rule->version && (e->flags & ENTRY_RUNNING))
+            return true;
+    }
+    return false;
+}
+
 static uint16_t runnable_of(const package_rules *r, const package_entries *entries, bool uninstall,
                             uint16_t *out)
 {
     uint16_t count = 0;
     for (uint16_t i = 0; i < r->len; i++)
         if (r->at[i].uninstall == uninstall && package_next(r, entries, i) != STAGE_NONE &&
-            package_free(r, entries, i))
+            package_free(r, entries, i) && !old_version_runs(entries, &r->at[i]))
             out[count++] = i;
     return count;
 }

@@ -1,0 +1,486 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* semantics.md part A through the engine: compartments, ceilings, batches, judging, retries, resets. */
+#include "support/node_fleet.h"
+
+#define API "apiVersion: skyhook.nvidia.com/v1alpha1\n"
+
+static void add_skyhook(fleet *f, const char *name, const char *more, const char *number)
+{
+    fleet_document(f,
+                   API "kind: Skyhook\nmetadata: {name: %s}\nspec:\n%s"
+                       "  packages:\n    tool: {version: '%s', image: repo/tool}\n",
+                   name, more, number);
+}
+
+static void add_policy(fleet *f, const char *limit, const char *pace, const char *more)
+{
+    fleet_document(f,
+                   API "kind: DeploymentPolicy\nmetadata: {name: pace}\nspec:\n%s"
+                       "  default:\n    budget: {%s}\n%s",
+                   more, limit, pace);
+}
+
+#define KEEP "  resetBatchStateOnCompletion: false\n"
+#define NO_STRATEGY ""
+#define STRATEGY(kind, parameters) "    strategy: {" kind ": {" parameters "}}\n"
+
+typedef struct row {
+    const char *strategy;
+    int nodes;
+    int64_t ceiling;
+    const char *budget;
+    const char *batches;
+    int64_t current, completed, failed, consecutive;
+    bool stopped;
+    int failures[8];
+    int blocked[8];
+} row;
+
+/* The table of A4, in its order. */
+static const row table[] = {
+    {STRATEGY("linear", "initialBatch: 1, delta: 1"), 8, 8, "percent: 100", "1,2,3,2", 5, 8, 0, 0,
+     false, {0}, {0}},
+    {STRATEGY("linear", "initialBatch: 2, delta: 2, failureThreshold: 3"), 10, 10, "percent: 100",
+     "2,4(1),4", 4, 9, 1, 0, false, {0, 1}, {0}},
+    {STRATEGY("linear", "initialBatch: 3, delta: 2, failureThreshold: 2"), 20, 20, "percent: 100",
+     "3,5(1),3(1)", 4, 9, 2, 2, true, {0, 1, 1}, {0}},
+    {STRATEGY("linear", "initialBatch: 3, delta: 2, failureThreshold: 3"), 20, 20, "percent: 100",
+     "3,5(1),3(1),1,3,5", 7, 18, 2, 0, false, {0, 1, 1}, {0}},
+    {STRATEGY("exponential", "growthFactor: 2"), 15, 15, "percent: 100", "1,2,4,8", 5, 15, 0, 0,
+     false, {0}, {0}},
+    {STRATEGY("exponential", "growthFactor: 2"), 40, 10, "percent: 25", "1,2,4,8,10,10,5", 8, 40, 0,
+     0, false, {0}, {0}},
+    {STRATEGY("exponential", "growthFactor: 4"), 100, 100, "percent: 100", "1,4,16,64,15", 6, 100, 0,
+     0, false, {0}, {0}},
+    {STRATEGY("exponential", "initialBatch: 4, batchThreshold: 75, failureThreshold: 2"), 40, 40,
+     "percent: 100", "4,8(4),4(1),8,16", 6, 35, 5, 0, false, {0, 4, 1}, {0}},
+    {STRATEGY("exponential", "initialBatch: 4, batchThreshold: 75, failureThreshold: 2"), 40, 6,
+     "count: 6", "4,6(3),3(3)", 4, 7, 6, 2, true, {0, 3, 3}, {0}},
+    {STRATEGY("fixed", "initialBatch: 3, failureThreshold: 1"), 10, 10, "percent: 100", "3(1)", 2, 2,
+     1, 1, true, {1}, {0}},
+    {STRATEGY("fixed", "initialBatch: 3, failureThreshold: 1"), 10, 10, "percent: 100",
+     "3,3(1),3,1", 5, 9, 1, 0, false, {0, 1}, {0}},
+    {STRATEGY("fixed", "initialBatch: 3, batchThreshold: 60, failureThreshold: 1"), 9, 9,
+     "percent: 100", "3(1),3(1),3(2)", 4, 5, 4, 1, false, {1, 1, 2}, {0}},
+    {STRATEGY("fixed", "initialBatch: 5"), 10, 3, "percent: 30", "3,3,3,1", 5, 10, 0, 0, false, {0},
+     {0}},
+    {STRATEGY("fixed", "initialBatch: 5, failureThreshold: 1"), 10, 10, "percent: 100", "5(5)", 2, 0,
+     5, 1, true, {5}, {0}},
+    {STRATEGY("fixed", "initialBatch: 2"), 6, 2, "count: 2", "2(2),2(2),2(2)", 4, 0, 6, 3, false,
+     {2, 2, 2}, {0}},
+    {STRATEGY("fixed", "initialBatch: 4, batchThreshold: 75, failureThreshold: 2"), 12, 12,
+     "percent: 100", "4[1],4[1],4", 4, 10, 0, 0, false, {0}, {1, 1}},
+    {NO_STRATEGY, 10, 2, "percent: 25", "2,2,2,2,2", 6, 10, 0, 0, false, {0}, {0}},
+};
+
+/* What is retried by itself would go on changing the counters the table ends with. */
+static fleet *without_retries(void)
+{
+    return fleet_with((engine_settings){.stage_retries = -1});
+}
+
+static void check_row(const row *r, size_t number)
+{
+    fleet *f = without_retries();
+    f->failures = r->failures;
+    f->failure_count = COUNT_OF(r->failures);
+    f->blocked = r->blocked;
+    f->blocked_count = COUNT_OF(r->blocked);
+    /* The schema wants a strategy in the default: one without is a compartment of its own. */
+    if (r->strategy[0])
+        add_policy(f, r->budget, r->strategy, KEEP);
+    else
+        add_policy(f, "count: 1", STRATEGY("fixed", ""),
+                   KEEP "  compartments: [{name: rest, selector: {}, budget: {percent: 25}}]\n");
+    const char *group = r->strategy[0] ? "__default__" : "rest";
+    add_skyhook(f, "sk", "  deploymentPolicy: pace\n", "1.0.0");
+    fleet_nodes_add(f, r->nodes);
+    fleet_run(f, -1);
+    group_view g = fleet_group(f, "sk", group);
+    check_msg(str_eq(buf_str(&f->batches), str_of(r->batches)), "row %zu: %.*s, expected %s", number,
+              STR_ARG(buf_str(&f->batches)), r->batches);
+    check_msg(g.limit == r->ceiling, "row %zu: ceiling %" PRId64, number, g.limit);
+    check_msg(g.peak <= r->ceiling, "row %zu: peak %" PRId64, number, g.peak);
+    check_msg(g.current_batch == r->current, "row %zu: currentBatch %" PRId64, number, g.current_batch);
+    check_msg(g.completed == r->completed, "row %zu: completed %" PRId64, number, g.completed);
+    check_msg(g.failed == r->failed, "row %zu: failed %" PRId64, number, g.failed);
+    check_msg(g.consecutive_failures == r->consecutive, "row %zu: consecutive %" PRId64, number,
+              g.consecutive_failures);
+    check_msg(g.stopped == r->stopped, "row %zu: stopped", number);
+    fleet_free(f);
+}
+
+static void a4_table(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(table); i++)
+        check_row(&table[i], i + 1);
+}
+
+static void a4_ceilings(void **state)
+{
+    (void)state;
+    static const struct {
+        int nodes;
+        const char *budget;
+        int64_t ceiling;
+    } rows[] = {{10, "percent: 25", 2}, {10, "percent: 30", 3}, {5, "percent: 10", 1},
+                {100, "percent: 1", 1}, {100, "percent: 29", 29}, {0, "percent: 50", 0},
+                {10, "count: 3", 3},    {2, "count: 5", 5}};
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        fleet *f = fleet_new();
+        add_policy(f, rows[i].budget, STRATEGY("fixed", ""), "");
+        add_skyhook(f, "sk", "  deploymentPolicy: pace\n", "1.0.0");
+        fleet_nodes_add(f, rows[i].nodes);
+        fleet_step(f);
+        assert_int_equal(fleet_group(f, "sk", "__default__").limit, rows[i].ceiling);
+        fleet_free(f);
+    }
+}
+
+/* A1 and seeds/000, "overlapping selectors". */
+static void a1_overlap(void **state)
+{
+    (void)state;
+    fleet *f = fleet_new();
+    fleet_document(f, API "kind: DeploymentPolicy\nmetadata: {name: pace}\nspec:\n"
+                          "  default: {budget: {percent: 100}, strategy: {fixed: {}}}\n"
+                          "  compartments:\n"
+                          "  - {name: us-west, selector: {matchLabels: {region: us-west}},"
+                          " budget: {count: 20}, strategy: {exponential: {}}}\n"
+                          "  - {name: production, selector: {matchLabels: {env: production}},"
+                          " budget: {count: 10}, strategy: {linear: {}}}\n"
+                          "  - {name: critical, selector: {matchLabels: {priority: critical}},"
+                          " budget: {count: 3}, strategy: {fixed: {}}}\n"
+                          "  - {name: small, selector: {matchExpressions: [{key: env, operator: Exists}]},"
+                          " budget: {count: 4}, strategy: {exponential: {}}}\n"
+                          "  - {name: any, selector: {matchExpressions: [{key: region, operator: Exists}]},"
+                          " budget: {count: 1}}\n");
+    add_skyhook(f, "sk", "  deploymentPolicy: pace\n", "1.0.0");
+    static const struct {
+        const char *name, *region, *env, *priority, *group;
+    } rows[] = {{"a", "us-west", "production", "critical", "critical"},
+                {"b", "us-west", "production", NULL, "production"},
+                {"c", "us-west", NULL, NULL, "us-west"},
+                {"d", NULL, NULL, NULL, "__default__"}};
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        fleet_node *n = fleet_node_add(f, rows[i].name);
+        if (rows[i].region)
+            fleet_label(n, "region", rows[i].region);
+        if (rows[i].env)
+            fleet_label(n, "env", rows[i].env);
+        if (rows[i].priority)
+            fleet_label(n, "priority", rows[i].priority);
+        fleet_show(f, n);
+    }
+    fleet_step(f);
+    for (size_t i = 0; i < COUNT_OF(rows); i++)
+        check_text(fleet_placement(f, "sk", rows[i].name).group, rows[i].group);
+    /* In flight it keeps its compartment until its batch has ended. */
+    fleet_node *d = fleet_find(f, "d");
+    fleet_label(d, "region", "us-west");
+    fleet_show(f, d);
+    fleet_step(f);
+    check_text(fleet_placement(f, "sk", "d").group, "__default__");
+    fleet_run(f, -1);
+    check_state(f, "sk", "d", DONE);
+    check_text(fleet_placement(f, "sk", "d").group, "us-west");
+    fleet_free(f);
+}
+
+/* A5: back-off, counters, the limit, and what lifts it. */
+static void a5_retries(void **state)
+{
+    (void)state;
+    fleet *f = fleet_with((engine_settings){.stage_retries = 3});
+    f->stage_ms = 0;
+    add_policy(f, "count: 1", STRATEGY("fixed", ""), KEEP);
+    add_skyhook(f, "sk", "  deploymentPolicy: pace\n", "1.0.0");
+    fleet_nodes_add(f, 2);
+    fleet_find(f, "node-001")->fails = true;
+    fleet_run(f, 9 * SECOND);
+    check_state(f, "sk", "node-001", FAILED);
+    check_state(f, "sk", "node-002", DONE);
+    check_text(str_of(fleet_reasons(f, "sk", "node-001")), "retry:time:node-001");
+    fleet_lines(f, "");
+    fleet_run(f, 10 * MINUTE);
+    /* 10 s, 20 s, 40 s and no more. */
+    assert_int_equal(fleet_count(f, " start sk node-001"), 3);
+    assert_int_equal(fleet_count(f, "10 start sk node-001 __default__ #0 retry"), 1);
+    assert_int_equal(fleet_count(f, "30 start sk node-001 __default__ #0 retry"), 1);
+    assert_int_equal(fleet_count(f, "70 start sk node-001 __default__ #0 retry"), 1);
+    check_text(str_of(fleet_reasons(f, "sk", "node-001")), "retry:retry:node-001");
+    group_view g = fleet_group(f, "sk", "__default__");
+    assert_int_equal(g.failed, 1);
+    assert_int_equal(g.completed, 1);
+    /* A person's retry. When it succeeds failed falls and completed rises. */
+    fleet_find(f, "node-001")->fails = false;
+    fleet_act(f, ACT_RETRY, "sk", "node-001");
+    fleet_run(f, -1);
+    check_state(f, "sk", "node-001", DONE);
+    g = fleet_group(f, "sk", "__default__");
+    assert_int_equal(g.failed, 0);
+    assert_int_equal(g.completed, 2);
+    fleet_free(f);
+}
+
+/* A5: never retried, until the node reboots. */
+static void a5_never_and_reboot(void **state)
+{
+    (void)state;
+    fleet *f = fleet_new();
+    add_skyhook(f, "sk", "", "1.0.0");
+    fleet_nodes_add(f, 1);
+    fleet_node *n = fleet_find(f, "node-001");
+    n->fails = n->never_retry = true;
+    fleet_run(f, 2 * HOUR);
+    assert_int_equal(fleet_count(f, " start "), 1);
+    check_text(str_of(fleet_reasons(f, "sk", "node-001")), "retry:retry:node-001");
+    n->fails = false;
+    snprintf(n->boot, sizeof n->boot, "boot-2");
+    fleet_show(f, n);
+    fleet_run(f, -1);
+    check_state(f, "sk", "node-001", DONE);
+    fleet_free(f);
+}
+
+/* A5: no retry before the batch is judged, none while fresh ones are left, none without a place. */
+static void a5_fresh_first(void **state)
+{
+    (void)state;
+    fleet *f = fleet_new();
+    add_policy(f, "count: 2", STRATEGY("fixed", "initialBatch: 2"), KEEP);
+    add_skyhook(f, "sk", "  deploymentPolicy: pace\n", "1.0.0");
+    fleet_nodes_add(f, 6);
+    fleet_find(f, "node-001")->fails_once = true;
+    fleet_run(f, -1);
+    str trace = buf_str(&f->trace);
+    size_t again = str_find(trace, STR("start sk node-001 __default__ #0 retry"));
+    size_t last = str_find(trace, STR("start sk node-006"));
+    assert_true(again != SIZE_MAX && last != SIZE_MAX && last < again);
+    assert_int_equal(fleet_group(f, "sk", "__default__").completed, 6);
+    assert_int_equal(fleet_group(f, "sk", "__default__").failed, 0);
+    assert_true(fleet_group(f, "sk", "__default__").peak <= 2);
+    fleet_free(f);
+}
+
+/* A6: a rollout that becomes complete, and a version that changes, begin at batch 1 again. */
+static void a6_reset(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *policy, *option;
+        bool resets;
+    } rows[] = {{"", "", true},
+                {KEEP, "", false},
+                {"", "  deploymentPolicyOptions: {resetBatchStateOnCompletion: false}\n", false},
+                {KEEP, "  deploymentPolicyOptions: {resetBatchStateOnCompletion: true}\n", true}};
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        fleet *f = fleet_new();
+        char more[256];
+        snprintf(more, sizeof more, "  deploymentPolicy: pace\n%s", rows[i].option);
+        add_policy(f, "percent: 100", STRATEGY("linear", ""), rows[i].policy);
+        add_skyhook(f, "sk", more, "1.0.0");
+        fleet_nodes_add(f, 3);
+        fleet_run(f, -1);
+        check_text(buf_str(&f->batches), "1,2");
+        assert_int_equal(fleet_group(f, "sk", "__default__").current_batch, rows[i].resets ? 1 : 3);
+        assert_int_equal(fleet_count(f, " reset sk __default__"), rows[i].resets ? 1 : 0);
+        add_skyhook(f, "sk", more, "1.1.0");
+        fleet_run(f, -1);
+        check_text(buf_str(&f->batches), rows[i].resets ? "1,2,1,2" : "1,2,3");
+        fleet_free(f);
+    }
+}
+
+/* A6: an edit in the middle. Failed ones are fresh, claims are kept, the running stage ends first. */
+static void a6_edit(void **state)
+{
+    (void)state;
+    fleet *f = without_retries();
+    add_policy(f, "percent: 100",
+               STRATEGY("fixed", "initialBatch: 2, failureThreshold: 1"), "");
+    add_skyhook(f, "sk", "  deploymentPolicy: pace\n", "1.0.0");
+    fleet_nodes_add(f, 6);
+    fleet_find(f, "node-001")->fails = true;
+    fleet_run(f, -1);
+    assert_true(fleet_group(f, "sk", "__default__").stopped);
+    assert_non_null(strstr(fleet_reasons(f, "sk", "node-003"), "stopped:reset"));
+    fleet_find(f, "node-001")->fails = false;
+    add_skyhook(f, "sk", "  deploymentPolicy: pace\n", "1.0.1");
+    fleet_step(f);
+    assert_false(fleet_group(f, "sk", "__default__").stopped);
+    check_state(f, "sk", "node-001", IN_FLIGHT);
+    check_state(f, "sk", "node-002", IN_FLIGHT);
+    /* In flight: the running stage of 1.0.1 ends, then 1.0.2 follows in the same claim. */
+    fleet_run(f, 30 * SECOND);
+    fleet_lines(f, "");
+    add_skyhook(f, "sk", "  deploymentPolicy: pace\n", "1.0.2");
+    fleet_step(f);
+    check_lines(f, "run start reset", "reset sk __default__\n");
+    fleet_run(f, MINUTE);
+    check_lines(f, "run start release",
+                "run sk node-001 tool 1.0.2 upgrade #3\nrun sk node-002 tool 1.0.2 upgrade #4\n");
+    fleet_run(f, -1);
+    for (int i = 1; i <= 6; i++) {
+        char name[FLEET_TEXT];
+        snprintf(name, sizeof name, "node-%03d", i);
+        check_state(f, "sk", name, DONE);
+    }
+    fleet_free(f);
+}
+
+/* A6: SKYHOOK_NODE_ORDER is the place in the whole rollout; a reset begins at 0. */
+static void a6_node_order(void **state)
+{
+    (void)state;
+    fleet *f = without_retries();
+    add_policy(f, "percent: 100", STRATEGY("fixed", "initialBatch: 2"), "");
+    add_skyhook(f, "sk", "  deploymentPolicy: pace\n", "1.0.0");
+    fleet_nodes_add(f, 5);
+    fleet_find(f, "node-002")->fails = true;
+    fleet_run(f, -1);
+    check_lines(f, "start", "start sk node-001 __default__ #0\nstart sk node-002 __default__ #1\n"
+                            "start sk node-003 __default__ #2\nstart sk node-004 __default__ #3\n"
+                            "start sk node-005 __default__ #4\n");
+    fleet_find(f, "node-002")->fails = false;
+    fleet_act(f, ACT_RETRY, "sk", "node-002");
+    fleet_run(f, -1);
+    check_lines(f, "start", "start sk node-002 __default__ #1 retry\n");
+    fleet_act(f, ACT_RESET, "sk", "");
+    fleet_run(f, 0);
+    check_lines(f, "start reset", "reset sk __default__\n"
+                                  "start sk node-001 __default__ #0\n"
+                                  "start sk node-002 __default__ #1\n");
+    fleet_free(f);
+}
+
+/* reset --skip-batch-reset keeps batches and order. */
+static void a6_reset_keeping_batches(void **state)
+{
+    (void)state;
+    fleet *f = fleet_new();
+    add_policy(f, "percent: 100", STRATEGY("linear", ""), KEEP);
+    add_skyhook(f, "sk", "  deploymentPolicy: pace\n", "1.0.0");
+    fleet_nodes_add(f, 3);
+    fleet_run(f, -1);
+    fleet_lines(f, "");
+    fleet_tell(f, (fact){.kind = FACT_ACT,
+                         .act = {.act = ACT_RESET, .change = STR("sk"), .keep_batches = true}});
+    fleet_run(f, 0);
+    check_lines(f, "start reset", "start sk node-001 __default__ #3\n"
+                                  "start sk node-002 __default__ #4\n"
+                                  "start sk node-003 __default__ #5\n");
+    assert_int_equal(fleet_group(f, "sk", "__default__").current_batch, 3);
+    fleet_act(f, ACT_RESET_BATCHES, "sk", "");
+    fleet_run(f, 0);
+    assert_int_equal(fleet_group(f, "sk", "__default__").current_batch, 1);
+    fleet_free(f);
+}
+
+static void a7_legacy(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *budget, *batches;
+    } rows[] = {{"  interruptionBudget: {percent: 40}\n", "2,2,1"},
+                {"  interruptionBudget: {count: 3}\n", "3,2"},
+                {"  interruptionBudget: {percent: 0}\n", "1,1,1,1,1"},
+                {"  interruptionBudget: {count: 0}\n", "1,1,1,1,1"},
+                {"  interruptionBudget: {}\n", "5"},
+                {"", "5"}};
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        fleet *f = fleet_new();
+        add_skyhook(f, "sk", rows[i].budget, "1.0.0");
+        fleet_nodes_add(f, 5);
+        fleet_run(f, -1);
+        check_msg(str_eq(buf_str(&f->batches), str_of(rows[i].batches)), "%s: %.*s", rows[i].budget,
+                  STR_ARG(buf_str(&f->batches)));
+        fleet_free(f);
+    }
+}
+
+/* A1: a policy that does not exist holds everything back; what is in flight goes on. */
+static void policy_missing(void **state)
+{
+    (void)state;
+    fleet *f = fleet_new();
+    add_skyhook(f, "sk", "  deploymentPolicy: pace\n", "1.0.0");
+    fleet_nodes_add(f, 4);
+    fleet_run(f, HOUR);
+    check_lines(f, "start", "");
+    check_text(str_of(fleet_reasons(f, "sk", "node-001")), "policyNotFound:edit:pace");
+    add_policy(f, "count: 1", STRATEGY("fixed", ""), KEEP);
+    const object *policy = &f->documents.at[f->documents.len - 1].objects->at[0];
+    fleet_run(f, 30 * SECOND);
+    check_state(f, "sk", "node-001", IN_FLIGHT);
+    fleet_tell(f, (fact){.kind = FACT_DOCUMENT_GONE, .document = policy});
+    fleet_run(f, HOUR);
+    check_state(f, "sk", "node-001", DONE);
+    check_state(f, "sk", "node-002", WAITING);
+    add_policy(f, "count: 1", STRATEGY("fixed", ""), KEEP);
+    fleet_run(f, -1);
+    check_state(f, "sk", "node-004", DONE);
+    assert_int_equal(fleet_group(f, "sk", "__default__").current_batch, 5);
+    fleet_free(f);
+}
+
+/* A member that is deleted leaves the batch; one that is left without members ends unjudged. */
+static void deleted_members(void **state)
+{
+    (void)state;
+    fleet *f = fleet_new();
+    add_policy(f, "percent: 100", STRATEGY("fixed", "initialBatch: 2"), KEEP);
+    add_skyhook(f, "sk", "  deploymentPolicy: pace\n", "1.0.0");
+    fleet_nodes_add(f, 5);
+    fleet_run(f, 30 * SECOND);
+    fleet_gone(f, fleet_find(f, "node-001"));
+    fleet_step(f);
+    assert_int_equal(fleet_count(f, "release sk node-001 __default__ gone"), 1);
+    fleet_run(f, 2 * MINUTE);
+    check_text(buf_str(&f->batches), "1");
+    check_state(f, "sk", "node-003", IN_FLIGHT);
+    fleet_gone(f, fleet_find(f, "node-003"));
+    fleet_gone(f, fleet_find(f, "node-004"));
+    fleet_run(f, -1);
+    check_text(buf_str(&f->batches), "1,1");
+    check_state(f, "sk", "node-005", DONE);
+    fleet_free(f);
+}
+
+/* One fact of one node looks at that node's placements alone. */
+static void incremental(void **state)
+{
+    (void)state;
+    fleet *f = fleet_new();
+    add_policy(f, "count: 1", STRATEGY("fixed", ""), "");
+    add_skyhook(f, "sk", "  deploymentPolicy: pace\n", "1.0.0");
+    fleet_nodes_add(f, 200);
+    fleet_step(f);
+    uint64_t before = engine_looked_at(f->engine);
+    fleet_show(f, fleet_find(f, "node-100")); /* a heartbeat */
+    fleet_step(f);
+    assert_int_equal(engine_looked_at(f->engine) - before, 0);
+    fleet_find(f, "node-100")->not_ready = true;
+    fleet_show(f, fleet_find(f, "node-100"));
+    fleet_step(f);
+    assert_true(engine_looked_at(f->engine) - before <= 2);
+    before = engine_looked_at(f->engine);
+    fleet_run(f, MINUTE);
+    assert_true(engine_looked_at(f->engine) - before <= 4);
+    fleet_free(f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a4_table),         cmocka_unit_test(a4_ceilings),
+        cmocka_unit_test(a1_overlap),       cmocka_unit_test(a5_retries),
+        cmocka_unit_test(a5_never_and_reboot), cmocka_unit_test(a5_fresh_first),
+        cmocka_unit_test(a6_reset),         cmocka_unit_test(a6_edit),
+        cmocka_unit_test(a6_node_order),    cmocka_unit_test(a6_reset_keeping_batches),
+        cmocka_unit_test(a7_legacy),        cmocka_unit_test(policy_missing),
+        cmocka_unit_test(deleted_members),  cmocka_unit_test(incremental),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

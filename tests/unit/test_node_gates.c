@@ -1,0 +1,515 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What holds a Skyhook back on a node, before and in flight: labels, taints, readiness, priority, pause,
+ * drains, reboots; and the runtime-required taint (semantics.md D, E, F; seeds/004). */
+#include "support/node_fleet.h"
+
+#define API "apiVersion: skyhook.nvidia.com/v1alpha1\n"
+#define REBOOT ", interrupt: {type: reboot}"
+#define NOOP ", interrupt: {type: noop}"
+
+static const object *add(fleet *f, const char *name, const char *notes, const char *spec,
+                         const char *package_more)
+{
+    return fleet_document(f,
+                          API "kind: Skyhook\nmetadata: {name: %s, annotations: {%s}}\nspec:\n%s"
+                              "  packages: {tool: {version: '1', image: r/tool%s}}\n",
+                          name, notes, spec, package_more);
+}
+
+static fleet *nodes_with(int count, const char *spec, const char *package_more)
+{
+    fleet *f = fleet_new();
+    add(f, "sk", "", spec, package_more);
+    fleet_nodes_add(f, count);
+    return f;
+}
+
+static void stage_ends(fleet *f, const char *stage, int64_t attempt, outcome end)
+{
+    fleet_tell(f, (fact){.kind = FACT_STAGE,
+                         .stage = {STR("sk"), STR("node-001"), STR("tool"), STR("1"), str_of(stage),
+                                   attempt, end, STR_EMPTY, false}});
+    fleet_step(f);
+}
+
+static void ignored_and_tainted(void **state)
+{
+    (void)state;
+    fleet *f = fleet_new();
+    add(f, "sk", "", "  additionalTolerations: [{key: ours, operator: Exists}]\n", "");
+    static fact_taint taints[] = {{STR("foreign"), STR("x"), STR("NoSchedule")},
+                                  {STR("ours"), STR(""), STR("NoExecute")},
+                                  {STR("skyhook.nvidia.com"), STR("runtime-required"), STR("NoSchedule")},
+                                  {STR("node.kubernetes.io/unschedulable"), STR(""), STR("NoSchedule")}};
+    for (int i = 0; i < 4; i++) {
+        char name[8];
+        snprintf(name, sizeof name, "t%d", i);
+        fleet_node *n = fleet_node_add(f, name);
+        n->taints[n->taint_count++] = taints[i];
+        fleet_show(f, n);
+    }
+    fleet_node *ignored = fleet_node_add(f, "ignored");
+    fleet_label(ignored, "skyhook.nvidia.com/ignore", "true");
+    fleet_show(f, ignored);
+    fleet_run(f, -1);
+    check_state(f, "sk", "t0", BLOCKED);
+    check_text(str_of(fleet_reasons(f, "sk", "t0")), "taint:untaint:foreign=x:NoSchedule");
+    check_state(f, "sk", "t1", DONE);
+    check_state(f, "sk", "t2", DONE);
+    check_state(f, "sk", "t3", DONE);
+    check_state(f, "sk", "ignored", BLOCKED);
+    check_text(str_of(fleet_reasons(f, "sk", "ignored")), "ignored:label:ignored");
+    fleet_label(ignored, "skyhook.nvidia.com/ignore", NULL);
+    fleet_find(f, "t0")->taint_count = 0;
+    fleet_show(f, ignored);
+    fleet_show(f, fleet_find(f, "t0"));
+    fleet_run(f, -1);
+    check_state(f, "sk", "ignored", DONE);
+    check_state(f, "sk", "t0", DONE);
+    fleet_free(f);
+}
+
+/* A3: in flight the running stage ends and is recorded, the cordon stays, the claim ends as blocked. */
+static void blocked_in_flight(void **state)
+{
+    (void)state;
+    static const fact_taint taints[] = {{STR("foreign"), STR(""), STR("NoSchedule")},
+                                        {STR("node.kubernetes.io/not-ready"), STR(""), STR("NoExecute")},
+                                        {STR("node.cloudprovider.kubernetes.io/shutdown"), STR(""),
+                                         STR("NoSchedule")}};
+    for (size_t i = 0; i < COUNT_OF(taints); i++) {
+        fleet *f = nodes_with(1, "", NOOP);
+        fleet_run(f, 30 * SECOND);
+        f->nodes[0].taints[f->nodes[0].taint_count++] = taints[i];
+        fleet_show(f, &f->nodes[0]);
+        fleet_step(f);
+        check_state(f, "sk", "node-001", IN_FLIGHT);
+        fleet_lines(f, "");
+        fleet_run(f, MINUTE);
+        if (i == 0) {
+            check_lines(f, "run record release uncordon",
+                        "record sk node-001 tool 1 apply complete\n"
+                        "release sk node-001 __default__ blocked\n");
+            check_state(f, "sk", "node-001", BLOCKED);
+        } else {
+            check_state(f, "sk", "node-001", IN_FLIGHT);
+        }
+        f->nodes[0].taint_count = 0;
+        fleet_show(f, &f->nodes[0]);
+        fleet_run(f, -1);
+        check_state(f, "sk", "node-001", DONE);
+        assert_false(f->nodes[0].unschedulable);
+        fleet_free(f);
+    }
+}
+
+static void priority(void **state)
+{
+    (void)state;
+    fleet *f = fleet_new();
+    add(f, "first", "", "  priority: 10\n  nodeSelectors: {matchLabels: {gpu: 'yes'}}\n", "");
+    add(f, "second", "", "", "");
+    fleet_nodes_add(f, 2);
+    fleet_label(&f->nodes[0], "gpu", "yes");
+    fleet_show(f, &f->nodes[0]);
+    fleet_step(f);
+    /* Only where the first one selects. */
+    check_state(f, "first", "node-001", IN_FLIGHT);
+    check_state(f, "second", "node-001", WAITING);
+    check_state(f, "second", "node-002", IN_FLIGHT);
+    assert_non_null(strstr(fleet_reasons(f, "second", "node-001"), "priority:complete:first"));
+    fleet_act(f, ACT_PAUSE, "first", "");
+    fleet_run(f, HOUR);
+    check_state(f, "second", "node-001", WAITING); /* paused ones block */
+    fleet_act(f, ACT_RESUME, "first", "");
+    fleet_run(f, -1);
+    check_state(f, "second", "node-001", DONE);
+    size_t first = str_find(buf_str(&f->trace), STR("release first node-001"));
+    size_t second = str_find(buf_str(&f->trace), STR("start second node-001"));
+    assert_true(first < second);
+    fleet_free(f);
+}
+
+static void sequencing_all(void **state)
+{
+    (void)state;
+    fleet *f = fleet_new();
+    add(f, "first", "", "  priority: 10\n  sequencing: all\n"
+                        "  nodeSelectors: {matchLabels: {gpu: 'yes'}}\n", "");
+    add(f, "second", "", "", "");
+    fleet_nodes_add(f, 3);
+    fleet_label(&f->nodes[0], "gpu", "yes");
+    fleet_show(f, &f->nodes[0]);
+    f->nodes[0].fails = true;
+    fleet_run(f, 5 * SECOND + MINUTE);
+    check_state(f, "first", "node-001", FAILED); /* failed ones block, everywhere */
+    check_state(f, "second", "node-002", WAITING);
+    check_text(str_of(fleet_reasons(f, "second", "node-002")), "priority:complete:first");
+    add(f, "first", "skyhook.nvidia.com/disable: 'true'",
+        "  priority: 10\n  sequencing: all\n  nodeSelectors: {matchLabels: {gpu: 'yes'}}\n", "");
+    fleet_step(f);
+    check_state(f, "second", "node-002", IN_FLIGHT); /* disabled ones do not */
+    check_state(f, "second", "node-001", IN_FLIGHT);
+    fleet_free(f);
+}
+
+/* A node in flight for one Skyhook is busy for another, unless its holder is paused and runs nothing. */
+static void busy(void **state)
+{
+    (void)state;
+    fleet *f = fleet_new();
+    add(f, "later", "", "  priority: 300\n", NOOP);
+    fleet_nodes_add(f, 1);
+    fleet_run(f, 30 * SECOND);
+    add(f, "early", "", "  priority: 10\n", "");
+    fleet_step(f);
+    check_state(f, "early", "node-001", WAITING);
+    check_text(str_of(fleet_reasons(f, "early", "node-001")), "busy:complete:later");
+    fleet_act(f, ACT_PAUSE, "later", "");
+    fleet_step(f);
+    check_state(f, "early", "node-001", WAITING); /* its stage still runs */
+    fleet_run(f, 30 * SECOND);
+    check_state(f, "early", "node-001", IN_FLIGHT);
+    check_state(f, "later", "node-001", IN_FLIGHT);
+    fleet_act(f, ACT_RESUME, "later", "");
+    fleet_run(f, -1);
+    check_state(f, "later", "node-001", DONE);
+    check_state(f, "early", "node-001", DONE);
+    assert_int_equal(fleet_count(f, " uncordon "), 1);
+    fleet_free(f);
+}
+
+/* Pause and disable stop new stages in every stage; what runs ends and is recorded. */
+static void halts_in_every_stage(void **state)
+{
+    (void)state;
+    for (int stage = 0; stage < 10; stage++) {
+        fleet *f = nodes_with(1, "", NOOP);
+        bool disable = stage % 2 == 1;
+        fleet_run(f, (stage / 2) * MINUTE + (stage > 0 ? 30 * SECOND : 0));
+        if (disable)
+            add(f, "sk", "skyhook.nvidia.com/disable: 'true'", "", NOOP);
+        else
+            fleet_act(f, ACT_PAUSE, "sk", "");
+        fleet_lines(f, "");
+        fleet_run(f, HOUR);
+        assert_int_equal(fleet_count(f, " run "), 0);
+        if (disable)
+            add(f, "sk", "", "", NOOP);
+        else
+            fleet_act(f, ACT_RESUME, "sk", "");
+        fleet_run(f, -1);
+        check_state(f, "sk", "node-001", DONE);
+        fleet_free(f);
+    }
+    fleet *f = fleet_new();
+    add(f, "sk", "skyhook.nvidia.com/pause: 'true'", "", "");
+    fleet_nodes_add(f, 1);
+    fleet_run(f, HOUR);
+    check_text(str_of(fleet_reasons(f, "sk", "node-001")), "paused:resume:sk");
+    add(f, "sk", "", "", "");
+    fleet_run(f, -1);
+    check_state(f, "sk", "node-001", DONE);
+    fleet_free(f);
+}
+
+/* ---- drains and cordons ---- */
+
+static void drain_blocked(void **state)
+{
+    (void)state;
+    fleet *f = nodes_with(1, "  drainTimeout: 10m\n", NOOP);
+    f->nodes[0].drain_blocked = true;
+    fleet_step(f);
+    fleet_tell(f, (fact){.kind = FACT_DRAIN,
+                         .drain = {.target = STR("node-001"),
+                                   .blocking_pod = STR("db/pg-0"),
+                                   .blocking_budget = STR("db/pg")}});
+    fleet_run(f, 9 * MINUTE);
+    check_state(f, "sk", "node-001", IN_FLIGHT);
+    check_text(str_of(fleet_reasons(f, "sk", "node-001")), "drain:complete:db/pg-0");
+    fleet_run(f, MINUTE);
+    check_state(f, "sk", "node-001", FAILED);
+    assert_int_equal(fleet_count(f, "release sk node-001 __default__ erroring DrainTimeout"), 1);
+    assert_int_equal(fleet_count(f, " uncordon "), 0);
+    assert_int_equal(fleet_group(f, "sk", "__default__").holders, 1); /* held cordoned */
+    f->nodes[0].drain_blocked = false;
+    fleet_run(f, -1);
+    check_state(f, "sk", "node-001", DONE);
+    assert_int_equal(fleet_count(f, " cordon sk"), 1);
+    assert_int_equal(fleet_count(f, " uncordon "), 1);
+    fleet_free(f);
+}
+
+/* A person's uncordon in mid-drain is put back once, then left. */
+static void persons_uncordon(void **state)
+{
+    (void)state;
+    fleet *f = nodes_with(1, "", NOOP);
+    f->feedback = true;
+    f->nodes[0].drain_blocked = true;
+    fleet_step(f);
+    assert_int_equal(fleet_count(f, " cordon sk node-001"), 1);
+    for (int i = 0; i < 2; i++) {
+        f->nodes[0].unschedulable = false;
+        fleet_show(f, &f->nodes[0]);
+        fleet_step(f);
+        assert_int_equal(fleet_count(f, " cordon sk node-001 again"), 1);
+    }
+    fleet_run(f, -1);
+    check_state(f, "sk", "node-001", DONE);
+    assert_int_equal(fleet_count(f, " uncordon "), 0); /* nothing of ours is left */
+    fleet_free(f);
+}
+
+/* A node that was unschedulable before is never uncordoned. */
+static void cordoned_before(void **state)
+{
+    (void)state;
+    fleet *f = nodes_with(1, "", NOOP);
+    f->nodes[0].unschedulable = true;
+    fleet_show(f, &f->nodes[0]);
+    fleet_run(f, -1);
+    check_state(f, "sk", "node-001", DONE);
+    assert_int_equal(fleet_count(f, " cordon sk node-001 cordonedBefore"), 1);
+    assert_int_equal(fleet_count(f, " uncordon "), 0);
+    fleet_free(f);
+}
+
+/* ---- nodes that go away ---- */
+
+static fleet *at_reboot(void)
+{
+    fleet *f = nodes_with(1, "", REBOOT);
+    f->nodes[0].silent = true;
+    fleet_run(f, 0);
+    stage_ends(f, "apply", 1, OUTCOME_SUCCEEDED);
+    stage_ends(f, "config", 2, OUTCOME_SUCCEEDED);
+    fleet_lines(f, "");
+    stage_ends(f, "interrupt", 3, OUTCOME_LOST);
+    check_lines(f, "run record release", "");
+    return f;
+}
+
+static void reboot_succeeds(void **state)
+{
+    (void)state;
+    fleet *f = at_reboot();
+    check_text(str_of(fleet_reasons(f, "sk", "node-001")), "reboot:online:node-001");
+    f->nodes[0].not_ready = true;
+    fleet_show(f, &f->nodes[0]);
+    fleet_run(f, 30 * MINUTE);
+    check_state(f, "sk", "node-001", IN_FLIGHT);
+    snprintf(f->nodes[0].boot, FLEET_TEXT, "boot-2");
+    fleet_show(f, &f->nodes[0]);
+    fleet_step(f);
+    check_lines(f, "run", ""); /* not ready yet */
+    f->nodes[0].not_ready = f->nodes[0].silent = false;
+    fleet_show(f, &f->nodes[0]);
+    fleet_run(f, -1);
+    check_lines(f, "run start", "run sk node-001 tool 1 interrupt {\"type\":\"reboot\"} #4\n"
+                                "run sk node-001 tool 1 post-interrupt #5\n");
+    check_state(f, "sk", "node-001", DONE);
+    fleet_free(f);
+}
+
+static void reboot_does_not_happen(void **state)
+{
+    (void)state;
+    fleet *f = at_reboot();
+    fleet_run(f, 119 * SECOND);
+    check_state(f, "sk", "node-001", IN_FLIGHT);
+    fleet_run(f, SECOND);
+    check_state(f, "sk", "node-001", FAILED);
+    assert_int_equal(fleet_count(f, "interrupt erroring NotRebooted"), 1);
+    fleet_free(f);
+}
+
+static void reboot_never_returns(void **state)
+{
+    (void)state;
+    fleet *f = at_reboot();
+    f->nodes[0].not_ready = true;
+    fleet_show(f, &f->nodes[0]);
+    fleet_run(f, 59 * MINUTE);
+    check_state(f, "sk", "node-001", IN_FLIGHT);
+    fleet_run(f, MINUTE);
+    check_state(f, "sk", "node-001", FAILED);
+    assert_int_equal(fleet_count(f, "release sk node-001 __default__ erroring NodeLost"), 1);
+    fleet_free(f);
+}
+
+static void node_lost(void **state)
+{
+    (void)state;
+    fleet *f = nodes_with(1, "", "");
+    f->nodes[0].silent = true;
+    fleet_run(f, 30 * SECOND);
+    f->nodes[0].not_ready = true;
+    fleet_show(f, &f->nodes[0]);
+    fleet_run(f, 59 * MINUTE);
+    check_state(f, "sk", "node-001", IN_FLIGHT);
+    assert_non_null(strstr(fleet_reasons(f, "sk", "node-001"), "notReady:online:node-001"));
+    fleet_run(f, MINUTE);
+    assert_int_equal(fleet_count(f, "release sk node-001 __default__ erroring NodeLost"), 1);
+    /* Not tried again before it is back. */
+    fleet_lines(f, "");
+    fleet_run(f, HOUR);
+    check_lines(f, "start", "");
+    f->nodes[0].not_ready = f->nodes[0].silent = false;
+    fleet_show(f, &f->nodes[0]);
+    fleet_run(f, -1);
+    check_state(f, "sk", "node-001", DONE);
+    fleet_free(f);
+}
+
+/* Deletion, replacement and a label that takes the node away, in every stage. */
+static void leaves_in_every_stage(void **state)
+{
+    (void)state;
+    for (int stage = 0; stage < 15; stage++) {
+        fleet *f = nodes_with(2, "  nodeSelectors: {matchExpressions: [{key: out, operator:"
+                                 " DoesNotExist}]}\n", NOOP);
+        fleet_node *n = &f->nodes[0];
+        fleet_run(f, (stage / 3) * MINUTE);
+        if (stage % 3 == 0) {
+            fleet_gone(f, n);
+        } else if (stage % 3 == 1) {
+            snprintf(n->uid, FLEET_TEXT, "another");
+            n->unschedulable = false;
+            fleet_show(f, n);
+        } else {
+            fleet_label(n, "out", "yes");
+            fleet_show(f, n);
+        }
+        fleet_run(f, -1);
+        check_state(f, "sk", "node-002", DONE);
+        if (stage % 3 == 2) {
+            assert_false(n->unschedulable);
+            fleet_label(n, "out", NULL);
+            fleet_show(f, n);
+            fleet_run(f, -1);
+        }
+        if (stage % 3 != 0)
+            check_state(f, "sk", "node-001", DONE);
+        fleet_free(f);
+    }
+}
+
+/* ---- D: runtime required ---- */
+
+#define RUNTIME "  runtimeRequired: true\n"
+#define AUTO RUNTIME "  autoTaintNewNodes: true\n"
+
+static void put_taint(fleet *f, fleet_node *n)
+{
+    n->taints[n->taint_count++] =
+        (fact_taint){STR("skyhook.nvidia.com"), STR("runtime-required"), STR("NoSchedule")};
+    fleet_show(f, n);
+}
+
+static void taint_goes_per_node(void **state)
+{
+    (void)state;
+    fleet *f = fleet_new();
+    add(f, "aa", "", RUNTIME, "");
+    add(f, "bb", "", RUNTIME "  nodeSelectors: {matchLabels: {gpu: 'yes'}}\n", "");
+    fleet_nodes_add(f, 2);
+    fleet_label(&f->nodes[1], "gpu", "yes");
+    f->nodes[0].fails = true;
+    put_taint(f, &f->nodes[0]);
+    put_taint(f, &f->nodes[1]);
+    fleet_run(f, 3 * MINUTE);
+    assert_int_equal(fleet_count(f, " untaint "), 0); /* bb is not done on it */
+    fleet_run(f, 2 * MINUTE);
+    assert_int_equal(fleet_count(f, " untaint node-002"), 1); /* it does not wait for node-001 */
+    assert_int_equal(fleet_count(f, " untaint node-001"), 0);
+    assert_int_equal(fleet_count(f, " taint "), 0);
+    fleet_free(f);
+}
+
+static void auto_taint(void **state)
+{
+    (void)state;
+    fleet *f = fleet_new();
+    add(f, "sk", "", AUTO, "");
+    fleet_nodes_add(f, 1);
+    fleet_node *seen = fleet_node_add(f, "seen");
+    seen->annotations[seen->annotation_count++] = (label){STR("skyhook.nvidia.com/seen"), STR("true")};
+    fleet_show(f, seen);
+    fleet_node *had = fleet_node_add(f, "had");
+    put_taint(f, had);
+    fleet_step(f);
+    str trace = buf_str(&f->trace);
+    /* Before anything else is done to it; not on one that was seen or has it. */
+    assert_true(str_find(trace, STR("taint node-001")) < str_find(trace, STR("start sk node-001")));
+    assert_int_equal(fleet_count(f, " taint "), 1);
+    fleet_run(f, -1);
+    assert_int_equal(fleet_count(f, " untaint node-001"), 1);
+    assert_int_equal(fleet_count(f, " untaint had"), 1);
+    assert_int_equal(fleet_count(f, " untaint seen"), 0);
+    /* Once processed, never tainted again: not even after a reset. */
+    fleet_lines(f, "");
+    fleet_act(f, ACT_RESET, "sk", "");
+    fleet_run(f, -1);
+    check_lines(f, "taint", "");
+    fleet_free(f);
+}
+
+/* A Skyhook that is deleted holds the taint no longer, but removes only what it may. */
+static void taint_of_deleted(void **state)
+{
+    (void)state;
+    fleet *f = fleet_new();
+    const object *o = add(f, "sk", "skyhook.nvidia.com/pause: 'true'", AUTO, "");
+    fleet_nodes_add(f, 1);
+    fleet_node *foreign = fleet_node_add(f, "foreign");
+    put_taint(f, foreign);
+    fleet_step(f);
+    fleet_tell(f, (fact){.kind = FACT_DOCUMENT_GONE, .document = o});
+    fleet_step(f);
+    assert_int_equal(fleet_count(f, " untaint node-001"), 1);
+    assert_int_equal(fleet_count(f, " untaint foreign"), 0);
+    fleet_free(f);
+}
+
+/* Deleting a Skyhook ends its claims and gives back its cordons. */
+static void deleted_in_flight(void **state)
+{
+    (void)state;
+    fleet *f = fleet_new();
+    const object *o = add(f, "sk", "", "", NOOP);
+    fleet_nodes_add(f, 1);
+    fleet_run(f, 90 * SECOND);
+    fleet_lines(f, "");
+    fleet_tell(f, (fact){.kind = FACT_DOCUMENT_GONE, .document = o});
+    fleet_step(f);
+    check_lines(f, "release uncordon", "release sk node-001 __default__ gone\nuncordon sk node-001\n");
+    fleet_run(f, -1);
+    fleet_free(f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(ignored_and_tainted),
+        cmocka_unit_test(blocked_in_flight),
+        cmocka_unit_test(priority),
+        cmocka_unit_test(sequencing_all),
+        cmocka_unit_test(busy),
+        cmocka_unit_test(halts_in_every_stage),
+        cmocka_unit_test(drain_blocked),
+        cmocka_unit_test(persons_uncordon),
+        cmocka_unit_test(cordoned_before),
+        cmocka_unit_test(reboot_succeeds),
+        cmocka_unit_test(reboot_does_not_happen),
+        cmocka_unit_test(reboot_never_returns),
+        cmocka_unit_test(node_lost),
+        cmocka_unit_test(leaves_in_every_stage),
+        cmocka_unit_test(taint_goes_per_node),
+        cmocka_unit_test(auto_taint),
+        cmocka_unit_test(taint_of_deleted),
+        cmocka_unit_test(deleted_in_flight),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
