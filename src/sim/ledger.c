@@ -148,6 +148,23 @@ void ledger_recovers(ledger *l, const decision *d)
     g->completed++;
 }
 
+void ledger_passes(ledger *l, const decision *d, int64_t ms)
+{
+    name_id change = name_of(l, d->change);
+    for (size_t i = l->passes.len; i-- > 0;) {
+        const ledger_pass *one = &l->passes.at[i];
+        if (one->change != change)
+            continue;
+        if (one->created + one->updated + one->fixed > 0)
+            break;
+        memmove(&l->passes.at[i], &l->passes.at[i + 1], (l->passes.len - i - 1) * sizeof *one);
+        l->passes.len--;
+        break;
+    }
+    ledger_pass p = {change, ms, d->created, d->updated, d->fixed, d->visited, d->not_ready};
+    keep(l, vec_push(&l->passes, p));
+}
+
 static ledger_bracket *bracket_of(ledger *l, str group)
 {
     const uint64_t *known = strmap_get(&l->bracket_at, group);

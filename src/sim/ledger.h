@@ -48,6 +48,7 @@ typedef struct ledger_span {
 } ledger_span;
 
 typedef struct ledger_pass {
+    name_id change;
     int64_t start_ms, created, updated, fixed, visited, not_ready;
 } ledger_pass;
 
@@ -88,6 +89,8 @@ void ledger_resets(ledger *l, const decision *d);
 /* A retry, in no batch, came to a good end. */
 void ledger_recovers(ledger *l, const decision *d);
 
+/* A pass of a bundle. Of those that released nothing only the last of each bundle stays. */
+void ledger_passes(ledger *l, const decision *d, int64_t ms);
 /* Returns the job's number in the ledger. */
 uint32_t ledger_job_starts(ledger *l, const decision *d, uint32_t target, int64_t ms);
 void ledger_job_ends(ledger *l, uint32_t job, bool failed, int64_t ms);

@@ -292,6 +292,8 @@ static void answer_group(sim *s, const decision *d)
         ledger_halts(&s->ledger, d);
     else if (d->kind == DECISION_RESET)
         ledger_resets(&s->ledger, d);
+    else if (d->kind == DECISION_PASS)
+        ledger_passes(&s->ledger, d, ms);
 }
 
 static void tell_decision(sim *s, const decision *d)
@@ -327,6 +329,7 @@ static bool answer_placed(sim *s, const decision *d, sim_placement *p, err *erro
     case DECISION_RESET:
     case DECISION_GROUP:
     case DECISION_SLOT:
+    case DECISION_PASS:
     case DECISION_WAKE: return true;
     }
     return true;

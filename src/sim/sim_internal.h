@@ -77,9 +77,6 @@ struct sim {
     agenda_entries due;
     int64_t heartbeat_ms; /* 0: nobody asks whether clusters were seen */
     int64_t next_heartbeat_ms;
-    bool pass_pending; /* clusters: the next step is a pass */
-    int64_t pass_at;   /* the last pass that released nothing */
-    bool pass_seen;
 
     buf story;
     XXH3_state_t *hash;

@@ -24,7 +24,6 @@ bool sim_fact(sim *s, const fact *f, err *error)
     if (s->fact_count == SIM_PORTION && !portion(s, error))
         return false;
     s->facts[s->fact_count++] = *f;
-    s->pass_pending = true;
     return true;
 }
 
@@ -34,7 +33,6 @@ bool sim_fact_target(sim *s, uint32_t target, err *error)
         return false;
     herd_fact(&s->herd, target, s->boots[s->fact_count], &s->facts[s->fact_count]);
     s->fact_count++;
-    s->pass_pending = true;
     return true;
 }
 
@@ -93,29 +91,6 @@ static bool heartbeat(sim *s, err *error)
     return true;
 }
 
-typedef struct partitions {
-    int64_t visited, not_ready;
-} partitions;
-
-static bool count_partition(void *context, const group_view *v)
-{
-    partitions *p = context;
-    if (v->kind == GROUP_PARTITION && v->visited) {
-        p->visited++;
-        p->not_ready += !v->ready;
-    }
-    return true;
-}
-
-static bool note_pass(sim *s, ledger_pass pass)
-{
-    partitions p = {0};
-    engine_groups(s->engine, count_partition, &p);
-    pass.visited = p.visited;
-    pass.not_ready = p.not_ready;
-    return vec_push(&s->ledger.passes, pass);
-}
-
 /* One step of the engine, and its decisions carried out. */
 static bool step(sim *s, bool *ret_started, err *error)
 {
@@ -129,26 +104,18 @@ static bool step(sim *s, bool *ret_started, err *error)
         return err_wrap(error, "engine_check");
     if (s->settings.full && !engine_full(s->engine, error))
         return err_wrap(error, "engine_full");
-    ledger_pass pass = {.start_ms = s->now_ms - s->settings.start_ms};
-    bool released = false;
-    if (s->pass_pending)
-        s->pass_at = pass.start_ms;
-    s->pass_pending = false;
     *ret_started = false;
     for (size_t i = 0; i < s->decisions.len; i++) {
         const decision *d = &s->decisions.at[i];
-        bool deploys = d->kind == DECISION_DEPLOY;
-        released = released || deploys;
-        *(d->first ? &pass.created : d->fix ? &pass.fixed : &pass.updated) += deploys;
-        *ret_started =
-            *ret_started || deploys || d->kind == DECISION_START || d->kind == DECISION_JOB;
+        *ret_started = *ret_started || d->kind == DECISION_START || d->kind == DECISION_DEPLOY ||
+                       d->kind == DECISION_JOB;
         if (!sim_answer(s, d, error))
             return false;
     }
     if (s->ledger.now_in_flight > s->ledger.peak_in_flight)
         s->ledger.peak_in_flight = s->ledger.now_in_flight;
     sim_told(s);
-    return !released || note_pass(s, pass) || err_memory(error);
+    return true;
 }
 
 /* The engine dies between two steps, when it knows all that the fleet knows. */
@@ -272,8 +239,7 @@ static bool end_with(sim *s, bool at_horizon, err *error)
         s->outcome = at_horizon ? SIM_HORIZON : SIM_STALLED;
     if (s->outcome == SIM_HORIZON)
         s->moved_ms = s->settings.start_ms + s->settings.horizon_ms;
-    ledger_pass last = {.start_ms = s->pass_at};
-    return note_pass(s, last) || err_memory(error);
+    return true;
 }
 
 /* When the engine wants to be asked, in whole seconds; AGENDA_NEVER if it does not. */

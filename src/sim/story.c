@@ -138,6 +138,14 @@ void story_decision(buf *out, int64_t ms, const decision *d, int64_t batch)
         buf_addf(out, "%.*s %s a slot of %.*s (%lld taken)", STR_ARG(d->target),
                  d->taken ? "takes" : "gives back", STR_ARG(d->group), (long long)d->size);
         break;
+    case DECISION_PASS:
+        buf_addf(
+            out,
+            "pass %lld of %.*s: %lld created, %lld updated, %lld fixed; %lld of %lld partitions visited, %lld not ready",
+            (long long)d->number, STR_ARG(d->change), (long long)d->created, (long long)d->updated,
+            (long long)d->fixed, (long long)d->visited, (long long)d->partitions,
+            (long long)d->not_ready);
+        break;
     case DECISION_WAKE: buf_addf(out, "wake at %llds", (long long)(d->at_ms / 1000)); break;
     }
     buf_addc(out, '\n');
