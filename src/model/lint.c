@@ -120,8 +120,8 @@ static void check_duplicates(lint *l, const object_list *objects, strmap *taken)
         const object *first = claim(l, taken, key, o);
         if (!first)
             continue;
-        place root = lint_root(o), metadata = place_key(&root, STR("metadata"));
-        place name = place_key(&metadata, STR("name"));
+        place root = lint_root(o), meta = place_key(&root, STR("metadata"));
+        place name = place_key(&meta, STR("name"));
         place_error(&name, l->found,
                     "found a second %s of this name, allowed one; the first is %.*s",
                     object_kind_text(o->kind), STR_ARG(where(l, first)));
@@ -183,10 +183,10 @@ static void check_version(lint *l, const object *o, const strmap *deployments)
 {
     const struct version_spec *v = &o->version->spec;
     place root = lint_root(o), spec = place_key(&root, STR("spec"));
-    place deployment = place_key(&spec, STR("deployment"));
+    place at_deployment = place_key(&spec, STR("deployment"));
     place edges = place_key(&spec, STR("dependsOn"));
     if (!strmap_get(deployments, v->deployment))
-        missing(l, &deployment, v->deployment, "Deployment");
+        missing(l, &at_deployment, v->deployment, "Deployment");
     for (size_t i = 0; i < v->depends_on.len; i++) {
         place edge = place_at(&edges, i), at = place_key(&edge, STR("deployment"));
         if (!strmap_get(deployments, v->depends_on.at[i].deployment))

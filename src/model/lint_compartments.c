@@ -85,15 +85,15 @@ static int64_t assign(const subject *s, tally *tallies)
 
 static void check_one(const subject *s, const compartment *c, const place *at, int64_t assigned)
 {
-    place strategy = place_key(at, STR("strategy")), budget = place_key(at, STR("budget"));
-    place percent = place_key(&budget, STR("percent"));
+    place at_strategy = place_key(at, STR("strategy")), at_budget = place_key(at, STR("budget"));
+    place percent = place_key(&at_budget, STR("percent"));
     if (c->strategy && c->strategy->with && !c->strategy->with->failure_threshold.set) {
         static const char *const names[] = {
 #define X(kind, text) [STRATEGY_##kind] = (text),
             STRATEGY_KINDS(X)
 #undef X
         };
-        place kind = place_key(&strategy, str_of(names[c->strategy->kind]));
+        place kind = place_key(&at_strategy, str_of(names[c->strategy->kind]));
         place_warning(&kind, s->l->found,
                       "there is no failureThreshold: failed batches never stop the rollout");
     }
@@ -108,11 +108,11 @@ static void check_one(const subject *s, const compartment *c, const place *at, i
 
 static void check_reach(const subject *s, const tally *tallies, size_t c, const place *item)
 {
-    place selector = place_key(item, STR("selector"));
+    place at_selector = place_key(item, STR("selector"));
     if (tallies[c].matches == 0)
-        place_warning(&selector, s->l->found, "no %s among the documents matches it", s->thing);
+        place_warning(&at_selector, s->l->found, "no %s among the documents matches it", s->thing);
     else if (tallies[c].assigned == 0)
-        place_warning(&selector, s->l->found,
+        place_warning(&at_selector, s->l->found,
                       "no %s can reach this compartment: what matches it goes to a safer one, such "
                       "as \"%s\"",
                       s->thing, str_shown(s->spec->compartments.at[tallies[c].taken_by].name).text);
@@ -187,8 +187,8 @@ static void check_budgets(lint *l)
             count += selector_match(spec->node_selectors.compiled,
                                     l->of[KIND_NODE].at[n]->metadata->labels);
         place root = lint_root(o), at = place_key(&root, STR("spec"));
-        place budget = place_key(&at, STR("interruptionBudget"));
-        place percent = place_key(&budget, STR("percent"));
+        place at_budget = place_key(&at, STR("interruptionBudget"));
+        place percent = place_key(&at_budget, STR("percent"));
         lint_warn_percent(l, &percent, spec->interruption_budget->percent.value, count, "node");
     }
 }

@@ -214,8 +214,8 @@ static void check_annotation(lint *l, const object *o, subject *s, const place *
     err error;
     rollout_strategy read;
     str text = label_get(o->metadata->annotations, STR(STRATEGY_ANNOTATION));
-    place metadata = place_key(root, STR("metadata"));
-    place annotations = place_key(&metadata, STR("annotations"));
+    place meta = place_key(root, STR("metadata"));
+    place annotations = place_key(&meta, STR("annotations"));
     place at = place_key(&annotations, STR(STRATEGY_ANNOTATION));
     if (!text.ptr)
         return;
