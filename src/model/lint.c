@@ -71,6 +71,10 @@ void lint_warn_share(lint *l, const place *at, const lint_share *share)
 void lint_warn_percent(lint *l, const place *at, int64_t percent, int64_t count, const char *thing)
 {
     char text[32];
+    if (percent == 100)
+        place_warning(at, l->found, "100%% is all %ss at once", thing);
+    if (percent == 100)
+        return;
     snprintf(text, sizeof text, "%lld%%", (long long)percent);
     int64_t hundredths = count * percent; /* both are far below 2^31 */
     lint_share share = {

@@ -97,12 +97,7 @@ static void check_one(const subject *s, const compartment *c, const place *at, i
         place_warning(&kind, s->l->found,
                       "there is no failureThreshold: failed batches never stop the rollout");
     }
-    if (!c->budget.percent.set)
-        return;
-    if (c->budget.percent.value == 100)
-        place_warning(&percent, s->l->found, "100%% is all %ss of the compartment at once",
-                      s->thing);
-    else
+    if (c->budget.percent.set)
         lint_warn_percent(s->l, &percent, c->budget.percent.value, assigned, s->thing);
 }
 
@@ -182,14 +177,14 @@ static void check_budgets(lint *l)
         const skyhook_spec *spec = &o->skyhook->spec;
         if (!spec->interruption_budget || !spec->interruption_budget->percent.set)
             continue;
-        int64_t count = 0;
-        for (size_t n = 0; n < lint_count(l, KIND_NODE); n++)
+        int64_t count = 0, share = spec->interruption_budget->percent.value;
+        for (size_t n = 0; n < lint_count(l, KIND_NODE) && !lint_counted(share, count); n++)
             count += selector_match(spec->node_selectors.compiled,
                                     l->of[KIND_NODE].at[n]->metadata->labels);
         place root = lint_root(o), at = place_key(&root, STR("spec"));
         place at_budget = place_key(&at, STR("interruptionBudget"));
         place percent = place_key(&at_budget, STR("percent"));
-        lint_warn_percent(l, &percent, spec->interruption_budget->percent.value, count, "node");
+        lint_warn_percent(l, &percent, share, count, "node");
     }
 }
 

@@ -73,7 +73,7 @@ bool lint_partitions(lint *l);
 /* lint_rules.c: the rest of what rules say. */
 bool lint_rules(lint *l);
 
-/* Warns when a percentage of count things is not what it seems: all of them, or less than one that
+/* Warns when a percentage of count things is not what it seems: all of them, or less than two that
  * is taken as one. hundredths is the exact share times 100; taken is what it is taken as. */
 typedef struct lint_share {
     const char *percent; /* "20%" */
@@ -85,5 +85,10 @@ typedef struct lint_share {
 void lint_warn_share(lint *l, const place *at, const lint_share *share);
 /* The same for a whole percentage, at least one: "max(1, floor)". */
 void lint_warn_percent(lint *l, const place *at, int64_t percent, int64_t count, const char *thing);
+/* Whether further things to count cannot change what lint_warn_percent says. */
+static inline bool lint_counted(int64_t percent, int64_t count)
+{
+    return count * percent >= 200;
+}
 
 #endif

@@ -9,7 +9,8 @@ static void check_concurrency(lint *l, const object *policy, size_t index)
     int64_t count = 0;
     if (r->limit_type != LIMIT_TYPE_PERCENTAGE || r->limit_value == 0)
         return; /* 0 is a pause, and meant */
-    for (size_t i = 0; i < lint_count(l, KIND_RESOURCE); i++)
+    for (size_t i = 0; i < lint_count(l, KIND_RESOURCE) && !lint_counted(r->limit_value, count);
+         i++)
         count += lint_ask(l, &r->group_selector, (lint_bindings){.resource = &l->resources[i]}) ==
                  LINT_YES;
     lint_rule_place p;

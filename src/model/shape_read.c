@@ -134,7 +134,7 @@ static void list_fields(const shape *s, buf *out)
 
 static openness effective_openness(const reader *r, const shape *s)
 {
-    return r->closed && s->open == SHAPE_KEPT ? SHAPE_CLOSED : s->open;
+    return r->closed ? SHAPE_CLOSED : s->open;
 }
 
 static void report_unknown(reader *r, const shape *s, const place *at)
@@ -154,6 +154,8 @@ static void report_unknown(reader *r, const shape *s, const place *at)
         list_fields(s, &fields);
     if (best.len > 0)
         reader_error(r, at, "found an unknown field%s", hint);
+    else if (fields.len == 0)
+        reader_error(r, at, "found an unknown field, allowed none");
     else
         reader_error(r, at, "found an unknown field, allowed %.*s", STR_ARG(buf_str(&fields)));
 }
