@@ -9,8 +9,11 @@
 
 #include "model/lint_internal.h"
 
-/* Members of a bracket beyond this many are not looked at for hooks. */
+/* Beyond this many members a bracket is not looked at for hooks. */
 #define BRACKET_MEMBERS_MOST 200
+/* Beyond this many pairs of a rule and a deployment dependencies are not looked at, and that is
+ * said. */
+#define PAIRS_MOST 2000000
 
 /* One deploymentDependency rule. */
 typedef struct edge_rule {
@@ -310,9 +313,27 @@ static void check_hooks(lint *l, const edge_rules *rules)
     }
 }
 
+/* Whether there are too many to ask; says so. */
+static bool too_many(lint *l)
+{
+    size_t rules = 0;
+    for (size_t p = 0; p < lint_count(l, KIND_ROLLOUT_POLICY); p++)
+        rules += l->of[KIND_ROLLOUT_POLICY].at[p]->rollout_policy->spec.rules.len;
+    if (rules == 0 || lint_count(l, KIND_DEPLOYMENT) <= PAIRS_MOST / rules)
+        return false;
+    problem p = {.severity = SEVERITY_WARNING};
+    problems_addf(l->found, &p,
+                  "found %zu rules and %zu deployments: too many to look for those that wait for "
+                  "each other",
+                  rules, lint_count(l, KIND_DEPLOYMENT));
+    return true;
+}
+
 bool lint_dependencies(lint *l)
 {
     edge_rules rules = {0};
+    if (too_many(l))
+        return true;
     bool good = collect(l, &rules);
     if (good) {
         check_upstreams(l, &rules);

@@ -324,7 +324,7 @@ static void read_fields(reader *r, const shape *s, const place *at, char *out)
         place here = {at, json_str(key), 0, at->document, key + 1};
         spot to = {0};
         if (!find_field(s, here.key, &to)) {
-            if (s->open == SHAPE_VIEW)
+            if (effective_openness(r, s) == SHAPE_VIEW)
                 continue;
             if (effective_openness(r, s) == SHAPE_KEPT)
                 keep_field(r, s, &here, out);

@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 
+#include "base/mem.h"
 #include "model/json.h"
 #include "model/skyhook.h"
 
