@@ -25,6 +25,20 @@ void lint_rule_at(lint_rule_place *p, const object *policy, size_t index)
     p->kind = place_key(&p->item, str_of(rule_kind_text(r->kind)));
 }
 
+static bool is_of_kind(const document *d, object_kind kind)
+{
+    object_kind found;
+    return object_kind_find(d->api_version, d->kind, &found) && found == kind;
+}
+
+bool lint_left_out(const lint *l, object_kind kind)
+{
+    for (size_t i = 0; i < l->objects->left_out.len; i++)
+        if (is_of_kind(l->objects->left_out.at[i], kind))
+            return true;
+    return false;
+}
+
 static cel_value value_of(str variable, lint_bindings with)
 {
     const cel_value *known = str_eq(variable, STR("deployment"))    ? with.deployment
@@ -153,10 +167,15 @@ static void check_tags(lint *l, strmap *taken)
     }
 }
 
+/* Names of a kind, of documents that have errors too. */
 static bool index_names(lint *l, object_kind kind, strmap *names)
 {
+    const document **broken = l->objects->left_out.at;
     for (size_t i = 0; i < lint_count(l, kind); i++)
         if (!strmap_put(names, l->of[kind].at[i]->metadata->name, i))
+            return problems_memory(l->found);
+    for (size_t i = 0; i < l->objects->left_out.len; i++)
+        if (is_of_kind(broken[i], kind) && !strmap_put(names, broken[i]->name, i))
             return problems_memory(l->found);
     return true;
 }
@@ -243,7 +262,7 @@ static void done(lint *l)
 
 bool lint_all(const object_list *objects, problems *found)
 {
-    lint l = {.found = found};
+    lint l = {.found = found, .objects = objects};
     strmap taken = {0};
     uint64_t before = problems_errors(found);
     bool good = prepare(&l, objects);

@@ -83,6 +83,8 @@ static bool collect(lint *l, edge_rules *rules)
 static void check_upstreams(lint *l, const edge_rules *rules)
 {
     size_t count = lint_count(l, KIND_DEPLOYMENT);
+    if (lint_left_out(l, KIND_DEPLOYMENT))
+        return;
     for (size_t i = 0; i < rules->len; i++) {
         const edge_rule *r = &rules->at[i];
         if (r->upstream_count > 0)
@@ -91,9 +93,9 @@ static void check_upstreams(lint *l, const edge_rules *rules)
         lint_rule_at(&p, r->policy, r->index);
         place at = place_key(&p.kind, STR("dependsOn"));
         place_error(&at, l->found,
-                    "found an expression that matches none of the %zu deployments among the "
-                    "documents, allowed one that matches a deployment",
-                    count);
+                    "found an expression that matches no deployment among the documents (there "
+                    "%s %zu), allowed one that matches some",
+                    count == 1 ? "is" : "are", count);
     }
 }
 

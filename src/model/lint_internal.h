@@ -18,6 +18,7 @@ typedef VEC(const object *) lint_objects;
 
 typedef struct lint {
     problems *found;
+    const object_list *objects;
     arena *arena;                /* until the end */
     arena *scratch;              /* until the next question */
     lint_objects of[LINT_KINDS]; /* in the order of the documents */
@@ -57,6 +58,9 @@ typedef struct lint_rule_place {
     place kind;
 } lint_rule_place;
 void lint_rule_at(lint_rule_place *p, const object *policy, size_t index);
+
+/* Whether there are documents of this kind that have errors, so that not all of them are known. */
+bool lint_left_out(const lint *l, object_kind kind);
 
 static inline size_t lint_count(const lint *l, object_kind kind)
 {

@@ -73,6 +73,7 @@ object_list *objects_free(object_list *list)
         return NULL;
     expression_list_done(&list->expressions);
     arena_free(list->arena);
+    vec_done(&list->left_out);
     vec_done(list);
     return mem_free(list);
 }
@@ -212,8 +213,11 @@ bool objects_read(object_list *list, const document_set *set, problems *found)
         return problems_memory(found);
     for (size_t i = 0; i < count && !problems_out_of_memory(found); i++) {
         object o;
-        if (object_read(list, documents_at(set, i), found, &o))
+        const document *d = documents_at(set, i);
+        if (object_read(list, d, found, &o))
             list->at[list->len++] = o;
+        else if (!vec_push(&list->left_out, d))
+            problems_memory(found);
     }
     return problems_errors(found) == before;
 }

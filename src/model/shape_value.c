@@ -168,9 +168,12 @@ static void read_enum_set(reader *r, const field *f, const place *at, uint32_t *
 
 static void read_duration(reader *r, const field *f, const place *at, opt_duration *ret)
 {
+    err why;
     int64_t ns;
-    if (!json_is_text(at->value) || !duration_parse_days(json_str(at->value), &ns, NULL))
+    if (!json_is_text(at->value))
         value_refuse(r, f, at);
+    else if (!duration_parse_days(json_str(at->value), &ns, &why))
+        reader_error(r, at, "%s", why.text);
     else if (ns < 0)
         reader_error(r, at, "found a negative duration, allowed one of at least 0s");
     else
@@ -179,9 +182,12 @@ static void read_duration(reader *r, const field *f, const place *at, opt_durati
 
 static void read_time(reader *r, const field *f, const place *at, opt_moment *ret)
 {
+    err why;
     moment m;
-    if (!json_is_text(at->value) || !moment_parse(json_str(at->value), &m, NULL))
+    if (!json_is_text(at->value))
         value_refuse(r, f, at);
+    else if (!moment_parse(json_str(at->value), &m, &why))
+        reader_error(r, at, "%s", why.text);
     else
         *ret = (opt_moment){true, m};
 }
