@@ -221,9 +221,12 @@ static void write_path(buf *out, const place *at)
     }
 }
 
-/* A member is found where its key stands, which may be lines above its value. */
+/* A member is found where its key stands, which may be lines above its value; one that is absent,
+ * where the nearest thing around it is found. */
 static const yyjson_val *key_or_value(const place *at)
 {
+    while (at->up && at->value == at->up->value)
+        at = at->up;
     bool member = at->up && at->key.ptr && json_is_object(at->up->value) &&
                   json_member(at->up->value, at->key) == at->value;
     return member ? at->value - 1 : at->value;
