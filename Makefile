@@ -63,8 +63,19 @@ format:
 	scripts/setup format
 	clang-format-19 -i $$(git ls-files 'src/*.[ch]' 'tests/*.[ch]')
 
+# The program, its manual page and what shells complete; the last two are printed by the first.
 install: all
 	install -D -m 0755 build/drover $(DESTDIR)$(PREFIX)/bin/drover
+	build/drover man > build/drover.1
+	install -D -m 0644 build/drover.1 $(DESTDIR)$(PREFIX)/share/man/man1/drover.1
+	build/drover completion bash > build/drover.bash
+	install -D -m 0644 build/drover.bash \
+		$(DESTDIR)$(PREFIX)/share/bash-completion/completions/drover
+	build/drover completion zsh > build/_drover
+	install -D -m 0644 build/_drover $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_drover
+	build/drover completion fish > build/drover.fish
+	install -D -m 0644 build/drover.fish \
+		$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/drover.fish
 
 clean:
 	rm -rf build build-debug build-asan build-coverage build-fuzz

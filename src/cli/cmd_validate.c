@@ -10,17 +10,26 @@ static const char *plural(uint64_t count)
     return count == 1 ? "" : "s";
 }
 
+static void add_all(const input *in, severity s, buf *out, size_t *done)
+{
+    for (size_t i = 0; i < problems_count(in->problems); i++) {
+        if (problems_at(in->problems, i)->severity != s)
+            continue;
+        buf_addz(out, (*done)++ > 0 ? ",\n" : "\n");
+        problem_json(problems_at(in->problems, i), out);
+    }
+}
+
 static bool print_json(const input *in)
 {
+    size_t done = 0;
     buf out = BUF(LIMIT_TEXT_BYTES);
     buf_addf(&out, "{\"documents\":%zu,\"errors\":%llu,\"warnings\":%llu,\"problems\":[",
              documents_count(in->documents), (unsigned long long)problems_errors(in->problems),
              (unsigned long long)problems_warnings(in->problems));
-    for (size_t i = 0; i < problems_count(in->problems); i++) {
-        buf_addz(&out, i > 0 ? ",\n" : "\n");
-        problem_json(problems_at(in->problems, i), &out);
-    }
-    buf_addz(&out, problems_count(in->problems) > 0 ? "\n]}\n" : "]}\n");
+    add_all(in, SEVERITY_ERROR, &out, &done);
+    add_all(in, SEVERITY_WARNING, &out, &done);
+    buf_addz(&out, done > 0 ? "\n]}\n" : "]}\n");
     return output_buf(stdout, &out);
 }
 

@@ -45,29 +45,33 @@ bool input_bad(const input *in)
     return problems_errors(in->problems) > 0;
 }
 
+static void add_line(buf *out, const problem *p, bool colour)
+{
+    bool error = p->severity == SEVERITY_ERROR;
+    if (colour)
+        output_ink_add(out, error ? INK_RED : INK_YELLOW, STR("drover:"));
+    else
+        buf_addz(out, "drover:");
+    buf_addz(out, error ? " " : " warning: ");
+    problem_text(p, out);
+    buf_addc(out, '\n');
+}
+
 void input_report(const input *in)
 {
     bool colour = output_colour(stderr);
-    buf line = BUF(LIMIT_TEXT_BYTES);
-    for (size_t i = 0; i < problems_count(in->problems); i++) {
-        const problem *p = problems_at(in->problems, i);
-        bool error = p->severity == SEVERITY_ERROR;
-        if (colour)
-            output_ink(stderr, error ? INK_RED : INK_YELLOW, STR("drover: "));
-        else
-            buf_addz(&line, "drover: ");
-        if (!error)
-            buf_addz(&line, "warning: ");
-        problem_text(p, &line);
-        buf_addc(&line, '\n');
-        if (!colour && line.len < LIMIT_LOG_LINE_BYTES)
-            continue;
-        output_text(stderr, buf_str(&line));
-        buf_clear(&line);
-    }
-    output_buf(stderr, &line);
+    buf lines = BUF(LIMIT_TEXT_BYTES);
+    size_t count = problems_count(in->problems);
+    for (size_t i = 0; i < count; i++)
+        if (problems_at(in->problems, i)->severity == SEVERITY_ERROR)
+            add_line(&lines, problems_at(in->problems, i), colour);
+    for (size_t i = 0; i < count; i++)
+        if (problems_at(in->problems, i)->severity == SEVERITY_WARNING)
+            add_line(&lines, problems_at(in->problems, i), colour);
+    output_buf(stderr, &lines);
     uint64_t all = problems_errors(in->problems) + problems_warnings(in->problems);
-    if (all > problems_count(in->problems))
-        fail("%llu more problems are not shown",
-             (unsigned long long)(all - problems_count(in->problems)));
+    if (problems_out_of_memory(in->problems))
+        fail("out of memory: not everything was looked at");
+    else if (all > count)
+        fail("%llu more problems are not shown", (unsigned long long)(all - count));
 }

@@ -26,7 +26,7 @@ void input_done(input *in);
 
 /* Whether there is an error among the problems. */
 bool input_bad(const input *in);
-/* All problems to standard error, one line each. */
+/* All problems to standard error, one line each, errors before warnings. */
 void input_report(const input *in);
 
 #endif

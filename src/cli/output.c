@@ -33,19 +33,23 @@ bool output_colour(FILE *to)
     return isatty(fileno(to));
 }
 
+static const char *const ink_codes[] = {
+#define X(name, code) code,
+    INKS(X)
+#undef X
+};
+
+void output_ink_add(buf *out, ink i, str text)
+{
+    buf_addf(out, "\033[%sm%.*s\033[0m", ink_codes[i], STR_ARG(text));
+}
+
 void output_ink(FILE *to, ink i, str text)
 {
-    static const char *const codes[] = {
-#define X(name, code) code,
-        INKS(X)
-#undef X
-    };
-    bool colour = output_colour(to);
-    if (colour)
-        fprintf(to, "\033[%sm", codes[i]);
-    output_text(to, text);
-    if (colour)
-        fputs("\033[0m", to);
+    if (output_colour(to))
+        fprintf(to, "\033[%sm%.*s\033[0m", ink_codes[i], STR_ARG(text));
+    else
+        output_text(to, text);
 }
 
 void output_text(FILE *to, str text)

@@ -27,6 +27,8 @@ bool output_colour(FILE *to);
 /* Writes text in that ink where colour is wanted, else plainly. */
 void output_ink(FILE *to, ink i, str text);
 void output_text(FILE *to, str text);
+/* The same into a buffer, where colour is known to be wanted. */
+void output_ink_add(buf *out, ink i, str text);
 /* Writes what was collected, or says that memory ran out. Frees the buffer. False when it ran
  * out. */
 bool output_buf(FILE *to, buf *b);

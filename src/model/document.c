@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "base/vec.h"
 #include "model/json.h"
+#include "model/shape_value.h"
 #include "model/yaml.h"
 
 /* A line is remembered for every so many values, once the first one was asked for. */
@@ -220,6 +221,17 @@ static void write_path(buf *out, const place *at)
     }
 }
 
+/* A member is found where its key stands, which may be lines above its value; one that is absent,
+ * where the nearest thing around it is found. */
+static const yyjson_val *key_or_value(const place *at)
+{
+    while (at->up && at->value == at->up->value)
+        at = at->up;
+    bool member = at->up && at->key.ptr && json_is_object(at->up->value) &&
+                  json_member(at->up->value, at->key) == at->value;
+    return member ? at->value - 1 : at->value;
+}
+
 static void place_report(const place *at, problems *found, problem p, const char *format,
                          va_list args)
 {
@@ -228,16 +240,15 @@ static void place_report(const place *at, problems *found, problem p, const char
     const document *d = at->document;
     if (d) {
         buf_add(&name, d->kind);
-        if (d->name.len > 0) {
+        if (d->kind.len > 0 && d->name.len > 0)
             buf_addc(&name, '/');
-            buf_add(&name, d->name);
-        }
+        buf_add(&name, d->name);
         /* What is absent has the line of the nearest thing around it. */
         const place *near = at;
         while (near->up && !tree_holds(d->tree, near->value))
             near = near->up;
         p.file = d->file;
-        p.line = document_line(d, near->value);
+        p.line = document_line(d, key_or_value(near));
     }
     write_path(&path, at);
     if (name.failed || path.failed)
@@ -270,6 +281,15 @@ static void report(reading *r, uint32_t line, const char *text)
     problem p = {.severity = SEVERITY_ERROR, .file = r->file, .line = line, .message = str_of(text)};
     problems_add(r->found, &p);
     r->good = false;
+}
+
+/* Something stands where a document should. */
+static void report_type(reading *r, tree *t, const yyjson_val *value)
+{
+    char found[VALUE_DESCRIBED_BYTES], text[VALUE_DESCRIBED_BYTES + 64];
+    value_describe(value, found);
+    snprintf(text, sizeof text, "found %s, allowed a document: an object with fields", found);
+    report(r, tree_line(t, value), text);
 }
 
 static void no_memory(reading *r)
@@ -326,7 +346,7 @@ static void add_document(reading *r, document *d)
 static bool is_list(const document *d)
 {
     const yyjson_val *items = json_member(d->root, STR("items"));
-    return str_ends(d->kind, STR("List")) && items && json_is_array(items);
+    return str_ends(d->kind, STR("List")) && items;
 }
 
 /* The bytes an item takes in the text. yyjson's strings stand in a copy of it, so that the distance from
@@ -343,6 +363,14 @@ static size_t item_bytes(const yyjson_val *item, const yyjson_val *next)
 static void add_items(reading *r, tree *t, const document *list)
 {
     const yyjson_val *items = json_member(list->root, STR("items"));
+    place root = place_root(list), at = place_key(&root, STR("items"));
+    if (json_is(items, YYJSON_TYPE_NULL))
+        return; /* what an empty list in Go becomes */
+    if (!json_is_array(items)) {
+        place_error(&at, r->found, "found something that is no list, allowed a list of documents");
+        r->good = false;
+        return;
+    }
     size_t count = json_len(items);
     document *documents = ARENA_ARRAY(r->set->arena, count, document);
     if (!documents) {
@@ -357,7 +385,7 @@ static void add_items(reading *r, tree *t, const document *list)
         const yyjson_val *next = json_next(item);
         *d = (document){.tree = t, .root = (yyjson_val *)(uintptr_t)item, .file = r->file};
         if (!json_is_object(item)) {
-            report(r, tree_line(t, item), "found something else in a list, allowed a document");
+            report_type(r, t, item);
         } else if (i + 1 < count && item_bytes(item, next) > LIMIT_DOCUMENT_BYTES) {
             report(r, tree_line(t, item), "found a document of more than 1.5 MiB");
         } else {
@@ -378,7 +406,7 @@ static void add_tree(reading *r, tree *t)
     if (json_is(root, YYJSON_TYPE_NULL))
         return;
     if (!json_is_object(root)) {
-        report(r, tree_line(t, root), "found something else, allowed a document: an object with fields");
+        report_type(r, t, root);
         return;
     }
     document *d = ARENA_NEW(r->set->arena, document);

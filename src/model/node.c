@@ -47,6 +47,10 @@ static const field metadata_fields[] = {
     F_TEXT(metadata, "resourceVersion", resource_version),
     F_TEXT_LIST(metadata, "finalizers", finalizers),
     F_LIST(metadata, "ownerReferences", owner_references, &owner_shape),
+    F_IGNORED("managedFields"),
+    F_IGNORED("generateName"),
+    F_IGNORED("selfLink"),
+    F_IGNORED("deletionGracePeriodSeconds"),
 };
 const shape metadata_shape = {SHAPE_OF(metadata, metadata_fields), .open = SHAPE_VIEW};
 

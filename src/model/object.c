@@ -8,6 +8,7 @@
 #include "base/vec.h"
 #include "model/json.h"
 #include "model/shape.h"
+#include "model/shape_value.h"
 
 static const struct kind_row {
     str api;
@@ -72,6 +73,7 @@ object_list *objects_free(object_list *list)
         return NULL;
     expression_list_done(&list->expressions);
     arena_free(list->arena);
+    vec_done(&list->left_out);
     vec_done(list);
     return mem_free(list);
 }
@@ -141,17 +143,48 @@ static const struct kind_row *same_kind(str kind)
     return NULL;
 }
 
+/* A member of the header that has no text. */
+static bool refuse_empty(const document *d, const char *name, problems *found)
+{
+    place root = place_root(d), at = place_key(&root, str_of(name));
+    char text[VALUE_DESCRIBED_BYTES];
+    if (at.value == root.value) {
+        place_error(&at, found, "found nothing, but it is required");
+        return false;
+    }
+    value_describe(at.value, text);
+    place_error(&at, found, "found %s, allowed text", text);
+    return false;
+}
+
+/* Under our own name everything is known: what is not is an error. */
+static bool refuse_ours(const document *d, problems *found)
+{
+    place root = place_root(d), api = place_key(&root, STR("apiVersion"));
+    place kind = place_key(&root, STR("kind"));
+    if (!str_eq(d->api_version, STR(API_DROVER)))
+        place_error(&api, found, "found \"%s\", allowed " API_DROVER,
+                    str_shown(d->api_version).text);
+    else
+        place_error(&kind, found,
+                    "found \"%s\", allowed Resource, Environment, Deployment, Version, RolloutPolicy",
+                    str_shown(d->kind).text);
+    return false;
+}
+
 static bool refuse_header(const document *d, problems *found)
 {
+    if (d->api_version.len == 0)
+        refuse_empty(d, "apiVersion", found);
+    if (d->kind.len == 0)
+        refuse_empty(d, "kind", found);
+    if (d->api_version.len == 0 || d->kind.len == 0)
+        return false;
+    if (str_starts(d->api_version, STR("drover.dev/")))
+        return refuse_ours(d, found);
     place root = place_root(d);
     place api = place_key(&root, STR("apiVersion"));
     place kind = place_key(&root, STR("kind"));
-    if (d->api_version.len == 0)
-        place_error(&api, found, "found nothing, but it is required");
-    if (d->kind.len == 0)
-        place_error(&kind, found, "found nothing, but it is required");
-    if (d->api_version.len == 0 || d->kind.len == 0)
-        return false;
     const struct kind_row *row = same_kind(d->kind);
     if (row)
         place_warning(&api, found, "found \"%s\", Drover reads this kind as %s; it is left out",
@@ -180,8 +213,11 @@ bool objects_read(object_list *list, const document_set *set, problems *found)
         return problems_memory(found);
     for (size_t i = 0; i < count && !problems_out_of_memory(found); i++) {
         object o;
-        if (object_read(list, documents_at(set, i), found, &o))
+        const document *d = documents_at(set, i);
+        if (object_read(list, d, found, &o))
             list->at[list->len++] = o;
+        else if (!vec_push(&list->left_out, d))
+            problems_memory(found);
     }
     return problems_errors(found) == before;
 }

@@ -58,6 +58,11 @@ typedef struct object_list {
     size_t len;
     size_t cap;
     arena *arena;               /* also for what the caller makes to go with them */
+    struct {
+        const document **at;
+        size_t len;
+        size_t cap;
+    } left_out; /* documents of known kinds that have errors: they are not missing */
     expression_list expressions; /* compiled CEL owns more than the arena: freed with the list */
 } object_list;
 

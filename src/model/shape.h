@@ -22,7 +22,7 @@
     X(TEXT, str, "text")                                                                           \
     X(ENUM, unsigned, "one of a few words")                                                        \
     X(ENUM_SET, uint32_t, "a list of words")                                                       \
-    X(DURATION, opt_duration, "a duration such as 1h30m")                                          \
+    X(DURATION, opt_duration, "a duration such as 90s, 5m, 1h30m or 7d")                                          \
     X(TIME, opt_moment, "a time such as 2026-01-31T12:00:00Z")                                     \
     X(QUANTITY, quantity, "a quantity such as 500m or 1Gi")                                        \
     X(INT_OR_PERCENT, int_or_percent, "a whole number or a percentage such as \"25%\"")            \

@@ -135,7 +135,7 @@ static void list_fields(const shape *s, buf *out)
 
 static openness effective_openness(const reader *r, const shape *s)
 {
-    return r->closed && s->open == SHAPE_KEPT ? SHAPE_CLOSED : s->open;
+    return r->closed ? SHAPE_CLOSED : s->open;
 }
 
 static void report_unknown(reader *r, const shape *s, const place *at)
@@ -157,6 +157,8 @@ static void report_unknown(reader *r, const shape *s, const place *at)
         buf_addz(&fields, "none");
     if (best.len > 0)
         reader_error(r, at, "found an unknown field%s", hint);
+    else if (fields.len == 0)
+        reader_error(r, at, "found an unknown field, allowed none");
     else
         reader_error(r, at, "found an unknown field, allowed %.*s", STR_ARG(buf_str(&fields)));
 }
@@ -325,7 +327,7 @@ static void read_fields(reader *r, const shape *s, const place *at, char *out)
         place here = {at, json_str(key), 0, at->document, key + 1};
         spot to = {0};
         if (!find_field(s, here.key, &to)) {
-            if (s->open == SHAPE_VIEW)
+            if (effective_openness(r, s) == SHAPE_VIEW)
                 continue;
             if (effective_openness(r, s) == SHAPE_KEPT)
                 keep_field(r, s, &here, out);

@@ -16,9 +16,9 @@ static const char *const allowed_texts[] = {
 
 /* ---- messages ---- */
 
-void value_describe(const yyjson_val *v, char out[160])
+void value_describe(const yyjson_val *v, char out[VALUE_DESCRIBED_BYTES])
 {
-    const size_t size = 160;
+    const size_t size = VALUE_DESCRIBED_BYTES;
     switch (json_type(v)) {
     case YYJSON_TYPE_STR:
         snprintf(out, size, "text \"%s\"", str_shown(json_str(v)).text);
@@ -50,7 +50,7 @@ static void describe_allowed(const field *f, buf *out)
 {
     if (f->words) {
         bool first = true;
-        buf_addz(out, f->type == FIELD_ENUM_SET ? "a list of " : "");
+        buf_addz(out, f->type == FIELD_ENUM_SET ? "a list of these: " : "");
         for (size_t i = 0; i < f->words->len; i++) {
             if (f->words->at[i].len == 0)
                 continue;
@@ -68,7 +68,7 @@ static void describe_allowed(const field *f, buf *out)
 
 void value_refuse(reader *r, const field *f, const place *at)
 {
-    char found[160];
+    char found[VALUE_DESCRIBED_BYTES];
     scoped(buf_done) buf allowed = BUF(LIMIT_ERR_BYTES);
     value_describe(at->value, found);
     describe_allowed(f, &allowed);
@@ -86,7 +86,7 @@ void value_refuse(reader *r, const field *f, const place *at)
 /* An error of a parser: what it says is what is wrong with the text found. */
 static void refuse_because(reader *r, const place *at, const char *allowed, const err *why)
 {
-    char found[160];
+    char found[VALUE_DESCRIBED_BYTES];
     value_describe(at->value, found);
     reader_error(r, at, "found %s, allowed %s: %s", found, allowed, why->text);
 }
@@ -161,7 +161,7 @@ static void read_enum_set(reader *r, const field *f, const place *at, uint32_t *
         if (json_is_text(item) && word_find(f->words, json_str(item), &word))
             *ret |= UINT32_C(1) << word;
         else
-            value_refuse(r, f, &here);
+            value_refuse(r, &(field){.type = FIELD_ENUM, .words = f->words}, &here);
         item = json_next(item);
     }
 }
@@ -282,14 +282,18 @@ static bool read_term_member(reader *r, const place *at, label_term *term)
             term->op = (label_operator)op;
             return true;
         }
-        char found[160];
+        char found[VALUE_DESCRIBED_BYTES];
         value_describe(at->value, found);
         reader_error(r, at, "found %s, allowed In, NotIn, Exists, DoesNotExist", found);
         return false;
     }
     if (str_eq(at->key, STR("values")))
         return json_is(at->value, YYJSON_TYPE_NULL) || read_values(r, at, term);
-    reader_error(r, at, "found something else, allowed key, operator and values");
+    bool known = str_eq(at->key, STR("key")) || str_eq(at->key, STR("operator"));
+    if (known)
+        value_refuse(r, &(field){.type = FIELD_TEXT}, at);
+    else
+        reader_error(r, at, "found an unknown field, allowed key, operator and values");
     return false;
 }
 
@@ -299,7 +303,7 @@ static bool read_term(reader *r, const place *at, label_term *ret)
     bool has_key = false;
     bool has_operator = false;
     if (!json_is_object(at->value)) {
-        reader_error(r, at, "found something else, allowed an object with key, operator, values");
+        value_refuse(r, &(field){.type = FIELD_OBJECT}, at);
         return false;
     }
     size_t count = json_len(at->value);
@@ -327,8 +331,7 @@ static bool read_terms(reader *r, const place *at, label_term *terms, size_t *us
         return false;
     }
     if (labels ? !json_is_object(at->value) : !json_is_array(at->value)) {
-        reader_error(r, at, labels ? "found something else, allowed an object whose values are texts"
-                                   : "found something else, allowed a list of objects");
+        value_refuse(r, &(field){.type = labels ? FIELD_LABELS : FIELD_OBJECT_LIST}, at);
         return false;
     }
     size_t count = json_len(at->value);
@@ -444,7 +447,7 @@ static void read_text_map(reader *r, const field *f, const place *at, label_set 
         }
         place here = {at, labels[i].key, 0, at->document, key + 1};
         if (!json_is_text(key + 1))
-            value_refuse(r, f->type == FIELD_TEXT_MAP ? &(field){.type = FIELD_TEXT} : f, &here);
+            value_refuse(r, &(field){.type = FIELD_TEXT}, &here);
         else if (!label_key_check(labels[i].key, &why) || !label_value_check(labels[i].value, &why))
             reader_error(r, &here, "found a label that is not one: %s", why.text);
     }

@@ -15,7 +15,8 @@ void value_default(reader *r, const field *f, const place *at, void *member);
 
 /* Reports "found X, allowed Y" with what the field allows. */
 void value_refuse(reader *r, const field *f, const place *at);
+#define VALUE_DESCRIBED_BYTES 160
 /* "text \"abc\"", "number 5", "an object": what a value is, for messages. */
-void value_describe(const yyjson_val *v, char out[160]);
+void value_describe(const yyjson_val *v, char out[VALUE_DESCRIBED_BYTES]);
 
 #endif

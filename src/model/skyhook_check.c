@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 
+#include "base/mem.h"
 #include "model/json.h"
 #include "model/skyhook.h"
 
@@ -137,17 +138,24 @@ static bool is_positive(quantity q)
     return q.units > 0 || (q.units == 0 && q.nanos > 0);
 }
 
+static void check_positive(reader *r, const place *at, const char *name, quantity q)
+{
+    place here = place_key(at, str_of(name));
+    if (!is_positive(q))
+        reader_error(r, &here, "found %.*s, allowed values above 0", STR_ARG(q.text));
+}
+
 static void check_pair(reader *r, const place *at, const char *what, quantity limit, quantity request)
 {
-    char name[32];
-    snprintf(name, sizeof name, "%sLimit", what);
-    place here = place_key(at, str_of(name));
-    if (!is_positive(limit) || !is_positive(request))
-        reader_error(r, &here, "found %.*s with a request of %.*s, allowed values above 0",
-                     STR_ARG(limit.text), STR_ARG(request.text));
-    else if (quantity_cmp(limit, request) < 0)
-        reader_error(r, &here, "found %.*s, allowed at least %sRequest, which is %.*s",
-                     STR_ARG(limit.text), what, STR_ARG(request.text));
+    char limit_name[32], request_name[32];
+    snprintf(limit_name, sizeof limit_name, "%sLimit", what);
+    snprintf(request_name, sizeof request_name, "%sRequest", what);
+    check_positive(r, at, request_name, request);
+    check_positive(r, at, limit_name, limit);
+    place here = place_key(at, str_of(limit_name));
+    if (is_positive(limit) && is_positive(request) && quantity_cmp(limit, request) < 0)
+        reader_error(r, &here, "found %.*s, allowed at least %s, which is %.*s",
+                     STR_ARG(limit.text), request_name, STR_ARG(request.text));
 }
 
 void check_package_resources(reader *r, const place *at, void *value)
@@ -178,11 +186,20 @@ void check_package_uninstall(reader *r, const place *at, void *value)
 
 /* ---- the graph of packages ---- */
 
+/* Packages are sorted by key. */
 static const package *find_package(const skyhook_spec *s, str name)
 {
-    for (size_t i = 0; i < s->packages.len; i++)
-        if (str_eq(s->packages.at[i].key, name))
-            return &s->packages.at[i];
+    size_t low = 0, high = s->packages.len;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        int order = str_cmp(s->packages.at[middle].key, name);
+        if (order == 0)
+            return &s->packages.at[middle];
+        if (order < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
     return NULL;
 }
 
@@ -208,37 +225,83 @@ static bool check_dependencies(reader *r, const place *packages, const skyhook_s
     return good;
 }
 
-/* Takes away, again and again, what depends on nothing that is left. What stays is in a cycle or behind
- * one. */
+/* A walk along dependencies, without recursion: documents may be long. */
+typedef struct walk {
+    const skyhook_spec *spec;
+    uint8_t *state; /* by package */
+    size_t *path;   /* packages from the first to the present one */
+    size_t *next;   /* by package: which of its dependencies is next */
+    size_t len;     /* of path */
+} walk;
+
+enum { WALK_NEW, WALK_OPEN, WALK_DONE };
+
+static void walk_into(walk *w, size_t index)
+{
+    w->state[index] = WALK_OPEN;
+    w->path[w->len++] = index;
+}
+
+/* Goes on until a dependency is met that stands in the path: true, and which. */
+static bool walk_finds_cycle(walk *w, size_t *ret_first)
+{
+    while (w->len > 0) {
+        size_t here = w->path[w->len - 1];
+        const package *p = &w->spec->packages.at[here];
+        if (w->next[here] == p->depends_on.len) {
+            w->state[here] = WALK_DONE;
+            w->len--;
+            continue;
+        }
+        const package *other = find_package(w->spec, p->depends_on.at[w->next[here]++].key);
+        size_t there = (size_t)(other - w->spec->packages.at);
+        if (w->state[there] == WALK_NEW)
+            walk_into(w, there);
+        *ret_first = there;
+        if (w->state[there] == WALK_OPEN && w->path[w->len - 1] != there)
+            return true;
+        if (there == here)
+            return true;
+    }
+    return false;
+}
+
+static void report_cycle(reader *r, const place *packages, const walk *w, size_t first)
+{
+    scoped(buf_done) buf text = BUF(LIMIT_ERR_BYTES);
+    size_t at = 0;
+    while (w->path[at] != first)
+        at++;
+    for (; at < w->len && text.len < LIMIT_ERR_BYTES / 2; at++)
+        buf_addf(&text, "%s -> ", str_shown(w->spec->packages.at[w->path[at]].key).text);
+    place own = place_key(packages, w->spec->packages.at[first].key);
+    place here = place_key(&own, STR("dependsOn"));
+    reader_error(r, &here, "found packages that wait for each other (%.*s%s), allowed no cycle",
+                 STR_ARG(buf_str(&text)), str_shown(w->spec->packages.at[first].key).text);
+}
+
+/* Every package that is depended on is there: check_dependencies saw to it. Reports one cycle. */
 static void check_cycles(reader *r, const place *packages, const skyhook_spec *s)
 {
-    size_t count = s->packages.len;
-    bool *gone = ARENA_ARRAY(r->arena, count, bool);
-    if (!gone) {
+    size_t count = s->packages.len, first;
+    walk w = {
+        .spec = s,
+        .state = ARENA_ARRAY(r->arena, count, uint8_t),
+        .path = ARENA_ARRAY(r->arena, count, size_t),
+        .next = ARENA_ARRAY(r->arena, count, size_t),
+    };
+    if (count > 0 && (!w.state || !w.path || !w.next)) {
         reader_memory(r);
         return;
     }
-    bool moved = true;
-    while (moved) {
-        moved = false;
-        for (size_t i = 0; i < count; i++) {
-            const package *p = &s->packages.at[i];
-            bool free = !gone[i];
-            for (size_t k = 0; free && k < p->depends_on.len; k++) {
-                const package *other = find_package(s, p->depends_on.at[k].key);
-                free = other && gone[other - s->packages.at];
-            }
-            gone[i] = gone[i] || free;
-            moved = moved || free;
-        }
-    }
     for (size_t i = 0; i < count; i++) {
-        if (gone[i])
+        if (w.state[i] != WALK_NEW)
             continue;
-        place own = place_key(packages, s->packages.at[i].key);
-        place here = place_key(&own, STR("dependsOn"));
-        reader_error(r, &here, "found a cycle: this package waits for itself, directly or through others");
-        return;
+        walk_into(&w, i);
+        if (walk_finds_cycle(&w, &first)) {
+            report_cycle(r, packages, &w, first);
+            return;
+        }
     }
 }
 

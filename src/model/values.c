@@ -140,7 +140,7 @@ static bool percent_parse(str text, int_or_percent *ret, err *error)
     decimal number;
     str rest = str_part(text, 0, text.len - 1);
     if (!cut_decimal(&rest, &number, error) || rest.len > 0)
-        return err_set(error, "what stands before the percent sign is no number");
+        return err_set(error, "before the percent sign must stand a number of at most nine decimals");
     const unsigned __int128 most = (unsigned __int128)NUM_PERCENT_MAX * AMOUNT_PERCENT_SCALE;
     int64_t value = (int64_t)(number.nanos > most ? most : number.nanos);
     *ret = (int_or_percent){AMOUNT_PERCENT, number.negative ? -value : value, text};
@@ -153,7 +153,7 @@ bool int_or_percent_parse(str text, int_or_percent *ret, err *error)
     if (str_ends(text, STR("%")))
         return percent_parse(text, ret, error);
     if (!num_parse(text, &count) || count <= 0)
-        return err_set(error, "a number in quotes must be whole and above 0");
+        return err_set(error, "a number in quotes must be whole, above 0 and below 2^63");
     *ret = (int_or_percent){AMOUNT_TEXT_COUNT, count, text};
     return true;
 }

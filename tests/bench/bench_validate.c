@@ -111,7 +111,8 @@ static void write_file(subject *s)
 static void run_validate(void *context, uint64_t count)
 {
     subject *s = context;
-    char *words[] = {s->program, "validate", "-f", s->path, NULL};
+    char validate[] = "validate", file[] = "-f";
+    char *words[] = {s->program, validate, file, s->path, NULL};
     char *no_environment[] = {NULL};
     posix_spawn_file_actions_t quiet;
     posix_spawn_file_actions_init(&quiet);

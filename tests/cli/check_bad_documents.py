@@ -6,12 +6,12 @@ Cases are in tests/data/bad/*.txt:
 
     --- a name [file=NAME] [expand]
     the document
-    === 
+    ===
     <stdin>:3: Kind/name: spec.field: found this, allowed that
 
-Everything that `drover validate` says on standard error must stand below ===, without "drover: ". A case
-is read from standard input, or with file= from a file of that name. With expand, @{3*ab} stands for ababab
-and \\xff for that byte. Every case is one whose exit status is 1, unless all its lines are warnings.
+Everything that `drover validate` says on standard error must stand below ===, without "drover: ".
+A case is read from standard input, or with file= from a file of that name. With expand, @{3*ab}
+stands for ababab and \\xff for that byte. The exit status must be 1 unless all lines are warnings.
 
     tests/cli/check_bad_documents.py             prints TAP
     tests/cli/check_bad_documents.py --write     writes what is found into the files, for review

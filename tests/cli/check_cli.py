@@ -38,7 +38,8 @@ def usage_errors(tap, program):
         (["validate", "--output=", "-f", "-"], 'validate: --output: found "", allowed text|json'),
         (["validate", "-o", "json", "-o", "text", "-f", "-"],
          "validate: --output: found twice, allowed once"),
-        (["validate", "--strict=yes", "-f", "-"], "validate: --strict: found a value, it takes none"),
+        (["validate", "--strict=yes", "-f", "-"],
+         "validate: --strict: found a value, it takes none"),
         (["validate", "a.yaml"],
          'validate: found "a.yaml", no operand is allowed'),
         (["validate", "-f", "-", "--", "-x"], 'validate: found "-x", no operand is allowed'),
@@ -170,7 +171,8 @@ def validate(tap, program):
              else repr(result))
     result = drover.run(program, "validate", "-f", "-", "-o", "json", stdin=good.encode())
     tap.test("validate -o json of good documents",
-             drover.difference('{"documents":1,"errors":0,"warnings":0,"problems":[]}\n', result.out))
+             drover.difference('{"documents":1,"errors":0,"warnings":0,"problems":[]}\n',
+                               result.out))
     warned = "apiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: a}\n".encode()
     result = drover.run(program, "validate", "-f", "-", stdin=warned)
     tap.test("a warning alone: exit status 0",
@@ -208,7 +210,8 @@ def on_terminal(program, environment, document):
 
 def surroundings(tap, program):
     bad = NODE % "7"
-    tap.test("colour on a terminal", None if "\x1b[31m" in on_terminal(program, {}, bad) else "none")
+    tap.test("colour on a terminal",
+             None if "\x1b[31m" in on_terminal(program, {}, bad) else "none")
     for name, environment in [("NO_COLOR", {"NO_COLOR": "1"}), ("TERM=dumb", {"TERM": "dumb"})]:
         text = on_terminal(program, environment, bad)
         tap.test(f"no colour with {name}", None if "\x1b" not in text and "drover: " in text
@@ -216,7 +219,8 @@ def surroundings(tap, program):
     result = drover.run(program, "validate", "-f", "-", stdin=bad.encode())
     tap.test("no colour in a pipe", None if "\x1b" not in result.err else repr(result))
     with open("/dev/full", "w") as full:
-        run = subprocess.run([str(program), "help"], stdout=full, stderr=subprocess.PIPE, check=False)
+        run = subprocess.run([str(program), "help"], stdout=full, stderr=subprocess.PIPE,
+                             check=False)
     tap.test("a full disk is an error",
              None if run.returncode == 1 and b"cannot be written" in run.stderr else repr(run))
     run = subprocess.run(["bash", "-c", f"'{program}' man | head -1; exit ${{PIPESTATUS[0]}}"],

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs the examples of the documentation and checks the example documents.
 
-Each ```console block of README.md and docs/*.md is lines "$ COMMAND", each followed by what it prints,
-standard error first. Commands are run by bash in the project's folder.
+Each ```console block of README.md and docs/*.md is lines "$ COMMAND", each followed by what it
+prints, standard error first. Commands are run by bash in the project's folder.
 """
 
 import os
@@ -38,8 +38,8 @@ def steps(block):
 
 def printed_by(command, program):
     env = dict(os.environ, PATH=f"{program.parent}{os.pathsep}{os.environ['PATH']}", NO_COLOR="1")
-    run = subprocess.run(["bash", "-c", command], cwd=drover.ROOT, env=env, check=False, timeout=120,
-                         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+    run = subprocess.run(["bash", "-c", command], cwd=drover.ROOT, env=env, check=False,
+                         timeout=120, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                          stderr=subprocess.STDOUT)
     return run.stdout.decode("utf-8", "replace").splitlines()
 

@@ -67,6 +67,21 @@ static inline void check_has_at(str text, str part, const char *file, int line)
 #define check_err_has(error, part)                                                                 \
     check_has_at(str_of((error).text), str_of(part), __FILE__, __LINE__)
 
+/* A copy of text in a block of just its size: the address sanitizer sees who reads on behind it. */
+static inline str exact_new(str text)
+{
+    char *copy = mem_alloc(text.len);
+    assert_non_null(copy);
+    if (text.len > 0)
+        memcpy(copy, text.ptr, text.len);
+    return (str){copy, text.len};
+}
+
+static inline void exact_done(str *text)
+{
+    mem_free((void *)(uintptr_t)text->ptr);
+}
+
 /* Random numbers (splitmix64): the same from the same seed on every machine. */
 typedef struct rng {
     uint64_t state;

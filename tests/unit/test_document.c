@@ -223,8 +223,8 @@ static void test_many_documents(void **state)
     check_told("a: |\n  x\n  --- not a marker\n---x: 1\n",
                "{\"a\":\"x\\n--- not a marker\\n\",\"---x\":1}\n");
     check_told("{\"a\":1}\n{\"b\":2} {\"c\":3}", "{\"a\":1}\n{\"b\":2}\n{\"c\":3}\n");
-    check_told("- 1\n", "f:1: found something else, allowed a document: an object with fields\n");
-    check_told("just text\n", "f:1: found something else, allowed a document: an object with fields\n");
+    check_told("- 1\n", "f:1: found a list, allowed a document: an object with fields\n");
+    check_told("just text\n", "f:1: found text \"just text\", allowed a document: an object with fields\n");
 }
 
 /* One bad document never stops the others. */
@@ -239,7 +239,7 @@ static void test_resynchronise(void **state)
     check_has_at(buf_str(&got), STR("f:4: this is not JSON: "), __FILE__, __LINE__);
     buf_done(&got);
     check_told("{\"kind\":\"List\",\"items\":[{\"a\":1},2,{\"b\":1,\"b\":2},{\"c\":3}]}",
-               "{\"a\":1}\n{\"c\":3}\nf:1: found something else in a list, allowed a document\n"
+               "{\"a\":1}\n{\"c\":3}\nf:1: found number 2, allowed a document: an object with fields\n"
                "f:1: found the key \"b\" twice in one object, allowed once\n");
 }
 

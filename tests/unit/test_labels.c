@@ -89,7 +89,8 @@ static void test_match(void **state)
         scoped(arena_cleanup) arena *a = arena_new(0);
         label room[LABELS_MOST];
         err error;
-        selector *s = selector_parse(a, str_of(match_rows[i].selector), &error);
+        scoped(exact_done) str text = exact_new(str_of(match_rows[i].selector));
+        selector *s = selector_parse(a, text, &error);
         check_msg(s, "%s: %s", match_rows[i].selector, error.text);
         check_msg(selector_match(s, labels_of(match_rows[i].labels, room)) == match_rows[i].want,
                   "%s against %s", match_rows[i].selector, match_rows[i].labels);
@@ -142,7 +143,8 @@ static void test_text_errors(void **state)
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         scoped(arena_cleanup) arena *a = arena_new(0);
         err error = {""};
-        check_msg(!selector_parse(a, str_of(rows[i].selector), &error), "%s", rows[i].selector);
+        scoped(exact_done) str text = exact_new(str_of(rows[i].selector));
+        check_msg(!selector_parse(a, text, &error), "%s", rows[i].selector);
         check_err(error, rows[i].want);
         assert_int_equal(arena_used(a), 0);
         assert_null(selector_parse(a, str_of(rows[i].selector), NULL));
@@ -260,6 +262,33 @@ static void test_key_rules(void **state)
     check_key(str_of(filled(room, 'p', 254, "/x")), false);
     check_key((str){"a\0b", 3}, false);
     check_key((str){NULL, 0}, false);
+}
+
+/* Every byte in every place of prefix, name and value, against the classes of the documentation. */
+static void test_every_byte(void **state)
+{
+    (void)state;
+    static const char lower[] = "abcdefghijklmnopqrstuvwxyz0123456789";
+    static const char upper[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+    for (int c = 0; c < 256; c++) {
+        bool is_lower = c && strchr(lower, c);
+        bool is_outer = is_lower || (c && strchr(upper, c));
+        bool is_inner = is_outer || (c && strchr("-_.", c));
+        const char at[3][3] = {{(char)c, 'b', 'c'}, {'a', (char)c, 'c'}, {'a', 'b', (char)c}};
+        for (size_t place = 0; place < 3; place++) {
+            bool want = place == 1 ? is_inner : is_outer;
+            scoped(exact_done) str name = exact_new((str){at[place], 3});
+            assert_int_equal(label_value_check(name, NULL), want);
+            if (c == '/') /* a/c, a prefix and a name */
+                want = place == 1;
+            assert_int_equal(label_key_check(name, NULL), want);
+
+            char key[] = "abc/x";
+            memcpy(key, at[place], 3);
+            want = is_lower || (place == 1 && (c == '-' || c == '.'));
+            assert_int_equal(label_key_check((str){key, 5}, NULL), want);
+        }
+    }
 }
 
 static void test_value_rules(void **state)
@@ -663,6 +692,7 @@ int main(void)
         cmocka_unit_test(test_compile_errors),
         cmocka_unit_test(test_key_rules),
         cmocka_unit_test(test_value_rules),
+        cmocka_unit_test(test_every_byte),
         cmocka_unit_test(test_limits),
         cmocka_unit_test(test_compile_limits),
         cmocka_unit_test(test_equal),

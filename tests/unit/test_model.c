@@ -137,11 +137,11 @@ static void test_package_graph(void **state)
                            "    aa: {version: 1.0.0, image: x, dependsOn: {bb: 1.0.0}}\n"
                            "    bb: {version: 1.0.0, image: x, dependsOn: {cc: 1.0.0}}\n"
                            "    cc: {version: 1.0.0, image: x, dependsOn: {bb: 1.0.0}}\n",
-                   "f:6: Skyhook/s: spec.packages.aa.dependsOn: found a cycle: this package waits for itself, "
-                   "directly or through others\n");
+                   "f:7: Skyhook/s: spec.packages.bb.dependsOn: found packages that wait for each other "
+                   "(bb -> cc -> bb), allowed no cycle\n");
     check_problems(SKYHOOK "  packages: {aa: {version: 1.0.0, image: x, dependsOn: {aa: 1.0.0}}}\n",
-                   "f:5: Skyhook/s: spec.packages.aa.dependsOn: found a cycle: this package waits for itself, "
-                   "directly or through others\n");
+                   "f:5: Skyhook/s: spec.packages.aa.dependsOn: found packages that wait for each other "
+                   "(aa -> aa), allowed no cycle\n");
 }
 
 static void test_policy(void **state)
@@ -206,13 +206,16 @@ static void test_fleet(void **state)
     check_problems(BUNDLE "  rolloutStrategy:\n    maxUnavailable: 25 %\n    autoPartitionSize: '0'\n"
                           "    maxUnavailablePartitions: -3\n    partitions: [{name: x, maxUnavailable: foo}]\n",
                    "f:6: Bundle/b: spec.rolloutStrategy.maxUnavailable: found text \"25 %\", allowed a whole "
-                   "number or a percentage such as \"25%\": what stands before the percent sign is no number\n"
+                   "number or a percentage such as \"25%\": before the percent sign must stand a "
+                   "number of at most nine decimals\n"
                    "f:7: Bundle/b: spec.rolloutStrategy.autoPartitionSize: found text \"0\", allowed a whole "
-                   "number or a percentage such as \"25%\": a number in quotes must be whole and above 0\n"
+                   "number or a percentage such as \"25%\": a number in quotes must be whole, "
+                   "above 0 and below 2^63\n"
                    "warning: f:8: Bundle/b: spec.rolloutStrategy.maxUnavailablePartitions: found number -3, which "
                    "counts as 0\n"
                    "f:9: Bundle/b: spec.rolloutStrategy.partitions[0].maxUnavailable: found text \"foo\", allowed "
-                   "a whole number or a percentage such as \"25%\": a number in quotes must be whole and above 0\n");
+                   "a whole number or a percentage such as \"25%\": a number in quotes must be whole, "
+                   "above 0 and below 2^63\n");
     loaded l = load_text("f", STR(BUNDLE "  targets: [{clusterGroup: a}, {name: x}]\n"));
     const bundle_spec *b = &l.objects->at[0].bundle->spec;
     assert_int_equal(b->rollout_strategy.max_new, 50);
@@ -302,8 +305,8 @@ static void test_rules(void **state)
                    "f:6: RolloutPolicy/r: spec.rules[0].deploymentWindow.timezone: found text \"Mars/Base\", allowed "
                    "a time zone such as Europe/Berlin: this system does not know it\n");
     check_problems(RULES "    - retry: {maxRetries: 1, retryOnStatuses: [failure, broken]}\n",
-                   "f:6: RolloutPolicy/r: spec.rules[0].retry.retryOnStatuses[1]: found text \"broken\", allowed a "
-                   "list of pending, queued, inProgress, actionRequired, successful, failure, cancelled, skipped, "
+                   "f:6: RolloutPolicy/r: spec.rules[0].retry.retryOnStatuses[1]: found text \"broken\", allowed "
+                   "pending, queued, inProgress, actionRequired, successful, failure, cancelled, skipped, "
                    "invalidJobAgent, invalidIntegration, externalRunNotFound\n");
     check_problems(RULES "    - {id: a, retry: {maxRetries: 1}}\n    - {id: a, retry: {maxRetries: 1}}\n",
                    "f:7: RolloutPolicy/r: spec.rules[1].id: found the id \"a\" twice, allowed once\n");

@@ -166,8 +166,15 @@ static void test_utf8(void **state)
         {"\xFF", false},
         {"ok\xFF", false},
     };
-    for (size_t i = 0; i < COUNT_OF(rows); i++)
-        check_msg(str_utf8(str_of(rows[i].text)) == rows[i].good, "row %zu", i);
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        scoped(exact_done) str text = exact_new(str_of(rows[i].text));
+        check_msg(str_utf8(text) == rows[i].good, "row %zu", i);
+        buf json = BUF(100);
+        buf_add_json(&json, text);
+        assert_int_equal(str_find(buf_str(&json), STR("\xEF\xBF\xBD")) == SIZE_MAX, rows[i].good);
+        buf_done(&json);
+        assert_true(strlen(str_shown(text).text) == text.len);
+    }
     assert_true(str_utf8(nothing));
     assert_int_equal(str_utf8_sequence(nothing), 0);
     assert_int_equal(str_utf8_printable(nothing), 0);
