@@ -9,7 +9,7 @@
 #include "cli/plan_windows.h"
 
 #define WIDTH 1200
-#define LEFT 210
+#define LEFT 250
 #define RIGHT 40
 #define CHART_WIDTH (WIDTH - LEFT - RIGHT)
 #define HEAD 150
@@ -245,8 +245,8 @@ static void horizontal(canvas *c, int64_t value, int64_t top, const char *colour
     tenths(c->out, y);
     buf_addf(c->out, "\" stroke=\"%s\"%s/>\n<text x=\"%d\" y=\"", colour, more, LEFT - 10);
     tenths(c->out, y + 45);
-    buf_addf(c->out, "\" class=\"tick\" text-anchor=\"end\" fill=\"%s\">%lld</text>\n", colour,
-             (long long)value);
+    buf_addf(c->out, "\" class=\"tick\" text-anchor=\"end\" style=\"fill:%s\">%lld</text>\n",
+             colour, (long long)value);
 }
 
 static void curve(canvas *c)
@@ -268,7 +268,7 @@ static void curve(canvas *c)
     if (drawn) {
         buf_addf(
             c->out,
-            "<text x=\"%d\" y=\"%lld\" class=\"tick\" text-anchor=\"end\" fill=\"%s\">limit</text>\n",
+            "<text x=\"%d\" y=\"%lld\" class=\"tick\" text-anchor=\"end\" style=\"fill:%s\">limit</text>\n",
             WIDTH - RIGHT - 4,
             (long long)(HEAD + CURVE_HEIGHT - limit * (CURVE_HEIGHT - 20) / top - 5), LIMIT);
     }
@@ -279,7 +279,7 @@ static void curve(canvas *c)
 static void lane_name(canvas *c, str name, const char *below)
 {
     buf_addf(c->out, "<text x=\"32\" y=\"%d\" class=\"name\">", c->y + 18);
-    escaped_cut(c->out, name, 24);
+    escaped_cut(c->out, name, 27);
     buf_addz(c->out, "</text>\n");
     label_at(c->out, 32, c->y + 34, "tick", below);
     buf_addf(c->out, "<line x1=\"%d\" x2=\"%d\" y1=\"%d\" y2=\"%d\" stroke=\"%s\"/>\n", LEFT,
@@ -308,19 +308,29 @@ static void batch_bar(canvas *c, const plan_group *g, const ledger_batch *b)
     tenths(c->out, x + width / 2);
     buf_addz(c->out, "\" y=\"");
     tenths(c->out, inside ? y + height / 2 + 40 : y - 30);
-    buf_addf(c->out, "\" class=\"bar\" text-anchor=\"middle\" fill=\"%s\">%lld",
+    buf_addf(c->out, "\" class=\"bar\" text-anchor=\"middle\" style=\"fill:%s\">%lld",
              inside ? "#fff" : INK, (long long)b->size);
     if (b->erroring + b->blocked > 0)
         buf_addf(c->out, " (%lld)", (long long)(b->erroring + b->blocked));
     buf_addz(c->out, "</text>\n");
 }
 
-static void batch_lane(canvas *c, const plan_group *g)
+/* "gpu-init \u00b7 production" where there are several changes. */
+static str group_name(const canvas *c, const plan_change *change, const plan_group *g)
+{
+    if (c->plan->changes.len == 1)
+        return g->view.name;
+    str name = arena_printf(c->plan->arena, "%.*s \u00b7 %.*s", STR_ARG(change->name),
+                            STR_ARG(g->view.name));
+    return name.ptr ? name : g->view.name;
+}
+
+static void batch_lane(canvas *c, const plan_change *change, const plan_group *g)
 {
     char below[128];
     snprintf(below, sizeof below, "%lld targets, limit %lld, %.*s", (long long)g->view.matched,
              (long long)g->view.limit, STR_ARG(g->view.strategy));
-    lane_name(c, g->view.name, below);
+    lane_name(c, group_name(c, change, g), below);
     for (size_t i = 0; g->batches && i < g->batches->batches.len; i++)
         batch_bar(c, g, &g->batches->batches.at[i]);
     if (g->stopped)
@@ -378,7 +388,7 @@ static void partition_lane(canvas *c, const plan_change *change, const plan_grou
     }
     snprintf(below, sizeof below, "%lld clusters, limit %lld%s", (long long)g->view.matched,
              (long long)g->view.limit, g->view.ready ? "" : ", not ready");
-    load_lane(c, g->view.name, below, &sum, g->view.ready ? GOOD : BAD);
+    load_lane(c, group_name(c, change, g), below, &sum, g->view.ready ? GOOD : BAD);
 }
 
 static void deployment_lane(canvas *c, const plan_change *change, const char *colour)
@@ -499,7 +509,7 @@ static void lanes(canvas *c, const layout *l)
             if (group->view.kind == GROUP_PARTITION)
                 partition_lane(c, change, group);
             else
-                batch_lane(c, group);
+                batch_lane(c, change, group);
         }
     }
 }
