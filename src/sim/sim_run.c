@@ -6,7 +6,7 @@
 #include "sim/sim_internal.h"
 
 /* More steps in one second than any world needs: the engine does not come to rest. */
-#define STEPS_PER_SECOND_MAX 1000000u
+#define STEPS_PER_SECOND_MAX 100000u
 /* So many wakes in a row without anything happening are taken for "nothing will". */
 #define IDLE_WAKES_MAX 2000u
 
