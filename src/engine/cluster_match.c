@@ -68,8 +68,8 @@ static bool target_accepts(const bundle_spec *spec, const bundle_target *target,
     return false;
 }
 
-/* Customizations stand in front of the targets, which are repeated as restrictions: what is which is told
- * by position alone. */
+/* Customizations stand in front of the targets, which are repeated as restrictions: what is
+ * which is told by position alone. */
 static size_t customization_count(const bundle_spec *spec)
 {
     size_t restrictions = spec->target_restrictions.len;

@@ -21,8 +21,8 @@ typedef struct match_subject {
     size_t group_count;
 } match_subject;
 
-/* Members of a matcher are ANDed; none given matches nothing. With groups, one of them must satisfy all
- * of it; the view without a group is tried only for a cluster that has none. */
+/* Members of a matcher are ANDed; none given matches nothing. With groups, one of them must
+ * satisfy all of it; the view without a group is tried only for a cluster that has none. */
 bool cluster_match_accepts(const cluster_match *m, const match_subject *s);
 
 /* What a Bundle does with a cluster. */
@@ -32,8 +32,8 @@ typedef struct match_choice {
     str key; /* equal keys of one Bundle mean equal options */
 } match_choice;
 
-/* False when the cluster is no target of the Bundle. The choice is in a; without memory it is false too
- * and *no_memory is set. */
+/* False when the cluster is no target of the Bundle. The choice is in a; without memory it is
+ * false too and *no_memory is set. */
 bool bundle_choose(const bundle_spec *spec, const match_subject *s, arena *a, match_choice *ret,
                    bool *no_memory);
 

@@ -279,6 +279,8 @@ static bool take_document(clusters *c, const object *o, bool gone)
 static bool clusters_take(void *self, const fact *f)
 {
     clusters *c = self;
+    if (c->core->no_memory) /* what is half done is thrown away: look no further */
+        return false;
     arena_rewind(c->scratch, (arena_place){0});
     switch (f->kind) {
     case FACT_DOCUMENT: return take_document(c, f->document, false);
@@ -404,8 +406,8 @@ static void tell_halt(bundle_record *b)
     d->number = partitions_failures(b->pacing);
 }
 
-/* A rollout starts when the wish changes while none runs; then, and when the settings change, the cut is
- * made anew. */
+/* A rollout starts when the wish changes while none runs; then, and when the settings change,
+ * the cut is made anew. */
 static void begin(bundle_record *b)
 {
     bool starts = b->cut_due || !partitions_are_cut(b->pacing) || (b->work_changed && !b->running);

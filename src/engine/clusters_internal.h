@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* clusters_internal.h - Bundles on clusters: the inside, for clusters*.c alone.
  *
- * clusters.c takes facts in and steps; clusters_targets.c knows who is a target of what and which version it
- * should run; clusters_view.c answers questions; clusters_save.c saves, restores and checks. */
+ * clusters.c takes facts in and steps; clusters_targets.c knows who is a target of what and
+ * which version it should run; clusters_view.c answers questions; clusters_save.c saves,
+ * restores and checks. */
 #ifndef DROVER_ENGINE_CLUSTERS_INTERNAL_H
 #define DROVER_ENGINE_CLUSTERS_INTERNAL_H
 
@@ -15,9 +16,10 @@
 #define CLAIM_ENDS(X)                                                                              \
     X(SUCCEEDED, "succeeded")                                                                      \
     X(FAILED, "failed")                                                                            \
-    X(SUPERSEDED, "superseded") X(LOST, "lost") /* the deployment was taken away */                \
-        X(OFFLINE, "offline")                   /* the cluster was not seen for too long */        \
-        X(GONE, "gone")                         /* it is no target any more */
+    X(SUPERSEDED, "superseded")                                                                    \
+    X(LOST, "lost")       /* the deployment was taken away */                                      \
+    X(OFFLINE, "offline") /* the cluster was not seen for too long */                              \
+    X(GONE, "gone")       /* it is no target any more */
 typedef enum claim_end {
 #define X(kind, text) CLAIM_##kind,
     CLAIM_ENDS(X)
@@ -58,8 +60,7 @@ typedef struct placed {
     placement_id id;
     uint32_t cluster;
     bool present;
-    name_id
-        label; /* what the outside calls the cluster: its name, with the namespace where it is needed */
+    name_id label; /* the cluster's name outside, with its namespace where that is needed */
     name_id wanted;
     name_id live, applied,
         message; /* by the last report; live by our own release until it is reported */

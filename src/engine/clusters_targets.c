@@ -31,7 +31,8 @@ bundle_record *bundle_find(const clusters *c, str change)
 
 /* ---- the wanted version ---- */
 
-/* Namespace labels are not known here: a mapping's selector sees only the label every namespace carries. */
+/* Namespace labels are not known here: a mapping's selector sees only the label every namespace
+ * carries. */
 static bool is_mapped(const bundle_record *b, name_id namespace_)
 {
     const clusters *c = b->self;
@@ -502,8 +503,9 @@ static uint64_t hash_wish(bundle_record *b)
     return hash;
 }
 
-/* Fleet's own CRDs drop fields they do not know, so the whole strategy may stand in an annotation. One that
- * cannot be read is as if it were not there: reading documents is where that is told. */
+/* Fleet's own CRDs drop fields they do not know, so the whole strategy may stand in an
+ * annotation. One that cannot be read is as if it were not there: reading documents is where
+ * that is told. */
 static void read_strategy(bundle_record *b)
 {
     str text = label_get(b->document->metadata.annotations, STR(STRATEGY_ANNOTATION));

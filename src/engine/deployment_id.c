@@ -71,7 +71,8 @@ static void go_text(buf *out, str text)
     buf_addc(out, '"');
 }
 
-/* Go writes a float that is whole without a fraction. Values only: no decision depends on the number. */
+/* Go writes a float that is whole without a fraction. Values only: no decision depends on the
+ * number. */
 #define GO_PLAIN_FLOAT_MAX 1e21
 static void go_real(buf *out, double number)
 {
@@ -161,8 +162,8 @@ static void go_value(buf *out, yyjson_val *value)
         buf_addz(out, "null");
 }
 
-/* What "omitempty" leaves out. Objects stay: they are pointers to structs in Go; maps are named where
- * they are written. */
+/* What "omitempty" leaves out. Objects stay: they are pointers to structs in Go; maps are named
+ * where they are written. */
 static bool is_zero(yyjson_val *v)
 {
     return !v || yyjson_is_null(v) || yyjson_is_false(v) ||

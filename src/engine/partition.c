@@ -7,7 +7,8 @@
 
 #define MS_PER_SECOND 1000
 
-/* ---- trees: treaps whose priorities come from the seats' numbers, so they are the same everywhere ---- */
+/* ---- trees: treaps whose priorities come from the seats' numbers, so they are the same
+ * everywhere ---- */
 
 int paced_order(const paced *a, const paced *b)
 {
@@ -105,6 +106,25 @@ uint32_t tree_after(const partitions *p, uint32_t root, const paced *behind)
     return found;
 }
 
+/* The members of a tree are also a list, so that a walk goes from one to the next at once. */
+static void list_insert(partitions *p, part *at, candidate_kind kind, uint32_t added)
+{
+    uint32_t after = tree_after(p, at->root[kind], seat_member(p, added));
+    uint32_t before = after ? p->seats.at[after].before : at->last[kind];
+    p->seats.at[added].before = before;
+    p->seats.at[added].after = after;
+    *(before ? &p->seats.at[before].after : &at->first[kind]) = added;
+    *(after ? &p->seats.at[after].before : &at->last[kind]) = added;
+}
+
+static void list_remove(partitions *p, part *at, candidate_kind kind, uint32_t removed)
+{
+    uint32_t before = p->seats.at[removed].before, after = p->seats.at[removed].after;
+    *(before ? &p->seats.at[before].after : &at->first[kind]) = after;
+    *(after ? &p->seats.at[after].before : &at->last[kind]) = before;
+    p->seats.at[removed].before = p->seats.at[removed].after = 0;
+}
+
 /* ---- counting ---- */
 
 candidate_kind paced_candidate(unsigned flags)
@@ -163,10 +183,14 @@ static void seat_count(partitions *p, uint32_t number, int64_t sign)
     at->now.candidates += kind != CANDIDATE_NONE ? sign : 0;
     if (at->now.unavailable > at->peak)
         at->peak = at->now.unavailable;
-    if (sign > 0 && kind != CANDIDATE_NONE)
+    if (sign > 0 && kind != CANDIDATE_NONE) {
+        list_insert(p, at, kind, number);
         tree_insert(p, &at->root[kind], number);
-    if (sign < 0 && s->tree != CANDIDATE_NONE)
+    }
+    if (sign < 0 && s->tree != CANDIDATE_NONE) {
         tree_remove(p, &at->root[s->tree], number);
+        list_remove(p, at, (candidate_kind)s->tree, number);
+    }
     s->tree = sign > 0 ? (uint8_t)kind : (uint8_t)CANDIDATE_NONE;
 }
 
@@ -214,6 +238,8 @@ partitions *partitions_free(partitions *p)
     vec_done(&p->seats);
     vec_done(&p->scratch);
     vec_done(&p->order);
+    vec_done(&p->grouped);
+    vec_done(&p->group_ends);
     return mem_free(p);
 }
 
@@ -290,6 +316,7 @@ bool partitions_join(partitions *p, member_id m, str called, str name, str tie)
 void partitions_unassign(partitions *p, member_id m)
 {
     paced *member = member_at(p, m);
+    p->order.len = 0;
     member_count(p, member, -1);
     uint32_t s = member->seats;
     member->seats = 0;
@@ -358,6 +385,7 @@ bool seat_add(partitions *p, member_id m, uint32_t index)
     }
     paced *member = member_at(p, m);
     part *at = &p->parts.at[index];
+    p->order.len = 0;
     member_count(p, member, -1);
     p->seats.at[number] = (seat){.member = m, .partition = index, .tree = CANDIDATE_NONE};
     uint32_t *link = &member->seats;

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* partition.h - partitions and passes: which members are released now (semantics.md part B).
  *
- * Members are cut into partitions, automatically or by definition; the cut is kept until it is made anew.
- * A pass visits the partitions in order, releases first versions in bulk and updates only while few enough
- * are unavailable, and stops behind too many partitions that are not ready.
+ * Members are cut into partitions, automatically or by definition; the cut is kept until it is
+ * made anew. A pass visits the partitions in order, releases first versions in bulk and updates
+ * only while few enough are unavailable, and stops behind too many partitions that are not
+ * ready.
  *
- * Pure, and knows nothing of clusters, bundles or release targets: the caller says what each member runs and
- * gets the members that are released. Incremental: counts are kept for each partition and candidates in
- * ordered trees, so a member's news costs a logarithm and a pass costs the partitions it visits and what it
- * releases. */
+ * Pure, and knows nothing of clusters, bundles or release targets: the caller says what each
+ * member runs and gets the members that are released. Incremental: counts are kept for each
+ * partition and candidates in ordered trees, so a member's news costs a logarithm and a pass
+ * costs the partitions it visits and what it releases. */
 #ifndef DROVER_ENGINE_PARTITION_H
 #define DROVER_ENGINE_PARTITION_H
 
@@ -34,12 +35,12 @@ typedef bool (*partition_matcher)(void *context, member_id m, size_t definition)
 partitions *partitions_new(partition_matcher matches, void *context);
 partitions *partitions_free(partitions *p);
 
-/* Puts the policy in force; nothing of it is kept. The cut stays: make it anew when the settings that
- * define partitions have changed. False without memory, here and below. */
+/* Puts the policy in force; nothing of it is kept. The cut stays: make it anew when the settings
+ * that define partitions have changed. False without memory, here and below. */
 bool partitions_set_policy(partitions *p, const rollout_strategy *policy);
 
-/* A member joined, in no partition yet. Order is by name, then tie; "called" is what reasons and saved state
- * call it. The texts live as long as the member. */
+/* A member joined, in no partition yet. Order is by name, then tie; "called" is what reasons and
+ * saved state call it. The texts live as long as the member. */
 bool partitions_join(partitions *p, member_id m, str called, str name, str tie);
 void partitions_leave(partitions *p, member_id m);
 /* Puts a member that is in no partition into those it matches, or into the last automatic one. */
@@ -101,9 +102,10 @@ void partitions_view(const partitions *p, size_t index, partition_view *ret);
 /* The first partition of a member; PARTITION_NONE. */
 uint32_t partitions_of(const partitions *p, member_id m);
 
-/* Why the partitions hold a member that is to be released: every partition, limit, approval and soak in
- * its way, supposing that it is not OUT. Names as few as must become complete; where that would take too
- * long to find (more than PARTITION_BLAMED_MAX could matter to a limit of the whole), all that might. */
+/* Why the partitions hold a member that is to be released: every partition, limit, approval and
+ * soak in its way, supposing that it is not OUT. Names as few as must become complete; where
+ * that would take too long to find (more than PARTITION_BLAMED_MAX could matter to a limit of
+ * the whole), all that might. */
 #define PARTITION_BLAMED_MAX 256
 typedef struct partition_question {
     member_id member;
@@ -118,8 +120,8 @@ void partitions_save(const partitions *p, buf *out);
 typedef bool (*partition_finder)(void *context, str label, member_id *ret);
 bool partitions_restore(partitions *p, str json, partition_finder find, err *error);
 
-/* Recounts everything from the members, and makes the pass the slow way: it must come to the same as the
- * quick one. settled: it must release nothing. */
+/* Recounts everything from the members, and makes the pass the slow way: it must come to the
+ * same as the quick one. settled: it must release nothing. */
 bool partitions_check(const partitions *p, int64_t now_ms, bool settled, err *error);
 
 #endif

@@ -5,8 +5,8 @@
 
 #include "engine/partition.h"
 
-/* Candidates of a partition: members whose version is not the wanted one. Each kind is let through by
- * another rule, so each has its own tree. */
+/* Candidates of a partition: members whose version is not the wanted one. Each kind is let
+ * through by another rule, so each has its own tree. */
 #define CANDIDATES(X) X(NEW, "new") X(BROKEN, "broken") X(HEALTHY, "healthy")
 typedef enum candidate_kind {
 #define X(kind, text) CANDIDATE_##kind,
@@ -22,7 +22,8 @@ typedef struct seat {
     uint32_t partition;
     uint32_t next; /* of the same member, in the order of the partitions */
     uint32_t left, right;
-    uint8_t tree; /* candidate_kind */
+    uint32_t before, after; /* in the order of the tree */
+    uint8_t tree;           /* candidate_kind */
 } seat;
 
 typedef struct paced {
@@ -54,6 +55,7 @@ typedef struct part {
     int64_t ready_since_ms; /* REASON_NEVER: not ready, or not visited since */
     tally now;
     uint32_t root[CANDIDATE_KINDS];
+    uint32_t first[CANDIDATE_KINDS], last[CANDIDATE_KINDS];
 } part;
 
 struct partitions {
@@ -78,7 +80,11 @@ struct partitions {
     int64_t next_ms;
     uint32_t walks; /* marks in use */
     VEC(tally) scratch;
-    VEC(member_id) order; /* all members in order, for reasons; empty: to be made */
+    /* For reasons: all members in order, and those of each partition one after the other. Made when
+     * first asked for; an empty order says that it is to be made. */
+    VEC(member_id) order;
+    VEC(member_id) grouped;
+    VEC(size_t) group_ends;
 };
 
 candidate_kind paced_candidate(unsigned flags);
@@ -115,8 +121,8 @@ bool part_soaks(const partitions *p, const part *at, const tally *t, int64_t now
 #define WALK_ENDS(X)                                                                               \
     X(RELEASED, "released")                                                                        \
     X(UNREACHED, "partition")                                                                      \
-    X(NO_CREATE, "mayCreate") X(PARTITION_FULL, "partition limit") X(WHOLE_FULL, "whole limit")    \
-        X(MAX_NEW, "maxNew")
+    X(NO_CREATE, "mayCreate")                                                                      \
+    X(PARTITION_FULL, "partition limit") X(WHOLE_FULL, "whole limit") X(MAX_NEW, "maxNew")
 typedef enum walk_end {
 #define X(kind, text) WALK_##kind,
     WALK_ENDS(X)
@@ -126,12 +132,12 @@ typedef enum walk_end {
 typedef struct walk {
     const partitions *p;
     int64_t now_ms;
-    uint32_t mark;             /* members with this mark were picked already */
-    uint32_t supposed;         /* and those with this one are supposed complete; 0: none are */
-    tally *at;                 /* one for each partition, to be changed */
-    int64_t unavailable;       /* of the whole, likewise */
-    partition_picks *picks;    /* NULL: only watching */
-    bool suppose_open;         /* approvals are given, soaks are over */
+    uint32_t mark;          /* members with this mark were picked already */
+    uint32_t supposed;      /* and those with this one are supposed complete; 0: none are */
+    tally *at;              /* one for each partition, to be changed */
+    int64_t unavailable;    /* of the whole, likewise */
+    partition_picks *picks; /* NULL: only watching */
+    const bool *open; /* what if these partitions were approved and soaks over; NULL: as it is */
     const paced *watched;      /* stop when it is decided; NULL: none */
     candidate_kind watched_as; /* a watched member that is in no tree is looked at as this */
     walk_end end;              /* what became of it */

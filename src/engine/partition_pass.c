@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The pass of semantics.md part B. It is walked on a copy of the counts, so that the same code decides and
- * answers "what if" for reasons; partitions_pass then makes it so. */
+/* The pass of semantics.md part B. It is walked on a copy of the counts, so that the same code
+ * decides and answers "what if" for reasons; partitions_pass then makes it so. */
 #include "engine/partition_internal.h"
 
 #include <assert.h>
@@ -23,18 +23,18 @@ typedef struct cursor {
     bool closed[CANDIDATE_KINDS];
 } cursor;
 
-static void cursor_advance(walk *w, const part *at, cursor *c, candidate_kind kind,
-                           const paced *behind)
+/* The first seat from there on whose member is neither picked nor supposed complete. */
+static uint32_t cursor_from(const walk *w, uint32_t number)
 {
     const partitions *p = w->p;
-    c->seat[kind] = tree_after(p, at->root[kind], behind);
-    while (c->seat[kind]) {
-        const paced *member = &p->members.at[p->seats.at[c->seat[kind]].member];
+    while (number) {
+        const paced *member = &p->members.at[p->seats.at[number].member];
         bool complete = w->supposed && member->supposed == w->supposed;
         if (member->mark != w->mark && !complete)
-            return;
-        c->seat[kind] = tree_after(p, at->root[kind], member);
+            break;
+        number = p->seats.at[number].after;
     }
+    return number;
 }
 
 /* The kind whose candidate comes next; CANDIDATE_NONE when none is left. */
@@ -55,7 +55,8 @@ static candidate_kind cursor_next(const walk *w, const cursor *c)
     return best;
 }
 
-/* Whether a healthy member may become unavailable now: no limit of any of its partitions is exceeded. */
+/* Whether a healthy member may become unavailable now: no limit of any of its partitions is
+ * exceeded. */
 static walk_end update_verdict(const walk *w, uint32_t index, const paced *member)
 {
     const partitions *p = w->p;
@@ -117,6 +118,14 @@ static bool sits_in(const partitions *p, const paced *member, uint32_t index)
     return false;
 }
 
+static bool has_later_seat(const partitions *p, const paced *member, uint32_t index)
+{
+    bool later = false;
+    for (uint32_t s = member->seats; s; s = p->seats.at[s].next)
+        later |= p->seats.at[s].partition > index;
+    return later;
+}
+
 /* Releases what the partition may release. True when the watched member was decided. */
 static bool visit(walk *w, uint32_t index)
 {
@@ -126,14 +135,18 @@ static bool visit(walk *w, uint32_t index)
     bool may_create = w->at[index].unavailable < at_least_one(at->cap);
     cursor c = {.closed = {[CANDIDATE_NEW] = !may_create}};
     for (unsigned kind = 0; kind < CANDIDATE_KINDS; kind++)
-        cursor_advance(w, at, &c, (candidate_kind)kind, NULL);
+        c.seat[kind] = cursor_from(w, at->first[kind]);
     while (true) {
         candidate_kind kind = cursor_next(w, &c);
         paced *member =
             kind == CANDIDATE_NONE ? NULL : &p->members.at[p->seats.at[c.seat[kind]].member];
         if (watched && (!member || paced_order(member, watched) >= 0)) {
-            w->end = verdict(w, index, watched, w->watched_as, may_create);
-            return true;
+            walk_end end = verdict(w, index, watched, w->watched_as, may_create);
+            if (w->end == WALK_UNREACHED || end == WALK_RELEASED)
+                w->end = end;
+            if (end == WALK_RELEASED || !has_later_seat(p, watched, index))
+                return true;
+            watched = NULL;
         }
         if (!member)
             return false;
@@ -144,13 +157,13 @@ static bool visit(walk *w, uint32_t index)
         if (end == WALK_MAX_NEW && !watched)
             return false;
         if (end != WALK_RELEASED && kind == CANDIDATE_HEALTHY)
-            /* A limit that is full stays so; only a member that sits in several partitions may be held by
-             * one that the next member has nothing to do with. */
+            /* A limit that is full stays so; only a member that sits in several partitions may
+             * be held by one that the next member has nothing to do with. */
             c.closed[kind] = !p->seats.at[member->seats].next;
         if (end == WALK_MAX_NEW)
             c = (cursor){0};
         else
-            cursor_advance(w, at, &c, kind, member);
+            c.seat[kind] = cursor_from(w, p->seats.at[c.seat[kind]].after);
     }
 }
 
@@ -162,13 +175,14 @@ void walk_partitions(walk *w)
     int64_t holding = 0; /* partitions that later ones wait for */
     for (uint32_t i = 0; i < p->parts.len; i++) {
         const part *at = &p->parts.at[i];
-        if (at->approval && !at->approved && !w->suppose_open && w->at[i].candidates > 0)
+        bool open = !at->approval || (w->open ? w->open[i] : at->approved);
+        if (!open && w->at[i].candidates > 0)
             return;
         w->figures.visited++;
         if (visit(w, i))
             return;
         bool ready = part_is_ready(at, &w->at[i]);
-        bool soaks = !w->suppose_open && part_soaks(p, at, &w->at[i], w->now_ms);
+        bool soaks = !w->open && part_soaks(p, at, &w->at[i], w->now_ms);
         w->figures.not_ready += !ready;
         holding += !ready || soaks;
         if (holding > p->budget)
@@ -195,6 +209,20 @@ static void settle(partitions *p, int64_t now_ms, int64_t visited)
     }
 }
 
+/* I1: an update never makes more unavailable than any of its limits allows. */
+static void assert_limits(const partitions *p, const partition_pick *pick)
+{
+    if (pick->first || pick->fix)
+        return;
+    const paced *member = &p->members.at[pick->member];
+    for (uint32_t s = member->seats; s; s = p->seats.at[s].next) {
+        const part *at = &p->parts.at[p->seats.at[s].partition];
+        assert(at->now.unavailable <= at_least_one(at->cap));
+    }
+    bool own = p->parts.at[pick->partition].max_unavailable.kind != AMOUNT_NONE;
+    assert(own || p->unavailable <= at_least_one(p->cap));
+}
+
 bool partitions_pass(partitions *p, int64_t now_ms, partition_picks *out, pass_figures *ret)
 {
     assert(p->cut && !p->halted);
@@ -213,8 +241,10 @@ bool partitions_pass(partitions *p, int64_t now_ms, partition_picks *out, pass_f
     if (w.no_memory)
         return false;
     assert((int64_t)(out->len - before) <= (p->max_new > 0 ? p->max_new : 0));
-    for (size_t i = before; i < out->len; i++)
+    for (size_t i = before; i < out->len; i++) {
         partitions_set(p, out->at[i].member, PACED_HAS | PACED_CURRENT);
+        assert_limits(p, &out->at[i]);
+    }
     settle(p, now_ms, w.figures.visited);
     *ret = w.figures;
     return true;

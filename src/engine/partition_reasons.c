@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Why a member is held, found by asking the pass itself "what if these were complete?".
  *
- * First what keeps the walk from reaching the member's partition: from each partition that must become ready
- * as many members as it has too many that are not. Then the partition's own limit, counted with those ahead
- * in the queue. What is left (the limit of the whole, maxNew) is found by leaving out, one after the other,
- * everybody who need not be complete. */
+ * First what keeps the walk from reaching the member's partition: from each partition that must
+ * become ready as many members as it has too many that are not. Then the partition's own limit,
+ * counted with those ahead in the queue. What is left (the limit of the whole, maxNew) is found
+ * by leaving out, one after the other, everybody who need not be complete. */
 #include "engine/partition_internal.h"
 
 #include <assert.h>
@@ -20,6 +20,8 @@ typedef struct inquiry {
     uint32_t supposed;
     tally *base; /* counts with what is supposed */
     tally *work;
+    bool *open;     /* partitions that are approved, or supposed to be */
+    bool overlap;   /* somebody sits in several partitions: there are several ways to start */
     bool *required; /* partitions that must become ready, or ready for long enough */
     int64_t unavailable;
     bool no_memory;
@@ -30,6 +32,26 @@ static int inquiry_order(const void *a, const void *b, void *context)
     const partitions *p = context;
     return paced_order(&p->members.at[*(const member_id *)a],
                        &p->members.at[*(const member_id *)b]);
+}
+
+/* Fills the lists of the partitions from the order of all. */
+static bool group_make(partitions *p)
+{
+    size_t seats = 0;
+    if (!vec_reserve(&p->group_ends, p->parts.len + 1))
+        return false;
+    for (size_t i = 0; i < p->parts.len; i++) {
+        p->group_ends.at[i] = seats; /* where it begins; each member moves it on to where it ends */
+        seats += (size_t)p->parts.at[i].count;
+    }
+    if (!vec_reserve(&p->grouped, seats + 1))
+        return false;
+    for (size_t i = 0; i < p->order.len; i++) {
+        const paced *member = &p->members.at[p->order.at[i]];
+        for (uint32_t s = member->seats; s; s = p->seats.at[s].next)
+            p->grouped.at[p->group_ends.at[p->seats.at[s].partition]++] = p->order.at[i];
+    }
+    return true;
 }
 
 /* The members in order are made when first asked for: scratch, not state. */
@@ -43,7 +65,24 @@ static bool order_make(const partitions *p)
             return false;
     if (p->order.len > 1)
         qsort_r(scratch->order.at, p->order.len, sizeof *p->order.at, inquiry_order, scratch);
-    return true;
+    if (group_make(scratch))
+        return true;
+    scratch->order.len = 0;
+    return false;
+}
+
+typedef struct roll {
+    const member_id *at;
+    size_t len;
+} roll;
+
+/* The members of a partition, or with PARTITION_NONE all there are, in order. */
+static roll roll_of(const partitions *p, uint32_t index)
+{
+    if (index == PARTITION_NONE)
+        return (roll){p->order.at, p->order.len};
+    size_t count = (size_t)p->parts.at[index].count;
+    return (roll){&p->grouped.at[p->group_ends.at[index] - count], count};
 }
 
 static bool sits(const partitions *p, const paced *member, uint32_t index)
@@ -84,7 +123,7 @@ static walk_end ask(inquiry *in)
               .supposed = in->supposed,
               .at = in->work,
               .unavailable = in->unavailable,
-              .suppose_open = true,
+              .open = in->open,
               .watched = in->me,
               .watched_as = in->kind};
     walk_partitions(&w);
@@ -113,12 +152,12 @@ static bool test_whole(const inquiry *in, const paced *member, uint32_t index)
 
 static const str *names_where(inquiry *in, member_test test, uint32_t index, size_t *ret_count)
 {
-    const partitions *p = in->p;
-    str *names = ARENA_ARRAY(in->arena, p->order.len + 1, str);
+    roll members = roll_of(in->p, index);
+    str *names = ARENA_ARRAY(in->arena, members.len + 1, str);
     *ret_count = 0;
     in->no_memory |= !names;
-    for (size_t i = 0; names && i < p->order.len; i++) {
-        const paced *member = &p->members.at[p->order.at[i]];
+    for (size_t i = 0; names && i < members.len; i++) {
+        const paced *member = &in->p->members.at[members.at[i]];
         if (test(in, member, index))
             names[(*ret_count)++] = member->label;
     }
@@ -159,10 +198,10 @@ static void add_soak(inquiry *in, uint32_t index, int64_t from_ms)
 /* Supposes the first "need" members that the test lets through; returns how many there were. */
 static int64_t suppose_first(inquiry *in, member_test test, uint32_t index, int64_t need)
 {
-    const partitions *p = in->p;
+    roll members = roll_of(in->p, index);
     int64_t count = 0;
-    for (size_t i = 0; count < need && i < p->order.len; i++) {
-        paced *member = &p->members.at[p->order.at[i]];
+    for (size_t i = 0; count < need && i < members.len; i++) {
+        paced *member = &in->p->members.at[members.at[i]];
         if (is_supposed(in, member) || !test(in, member, index))
             continue;
         suppose(in, member, 1);
@@ -193,7 +232,8 @@ static void reach(inquiry *in)
 
 /* ---- what is said of it ---- */
 
-/* Whether a member that is supposed complete is named by that partition's reason: by the first one's. */
+/* Whether a member that is supposed complete is named by that partition's reason: by the first
+ * one's. */
 static bool test_named(const inquiry *in, const paced *member, uint32_t index)
 {
     if (!is_supposed(in, member))
@@ -230,9 +270,10 @@ static void add_required(inquiry *in, uint32_t index)
 
 static void open_partitions(inquiry *in)
 {
-    for (uint32_t i = 0; i <= in->home; i++) {
+    for (uint32_t i = 0; i < in->p->parts.len; i++) {
         const part *at = &in->p->parts.at[i];
-        bool needed = i == in->home || in->base[i].candidates > 0;
+        bool needed = in->overlap ? in->open[i]
+                                  : i == in->home || (i < in->home && in->base[i].candidates > 0);
         if (!at->approval || at->approved || !needed)
             continue;
         add(in, (reason){.rule = REASON_APPROVAL,
@@ -258,10 +299,10 @@ static bool test_ahead(const inquiry *in, const paced *member, uint32_t index)
 
 static int64_t count_ahead(const inquiry *in)
 {
-    const partitions *p = in->p;
+    roll members = roll_of(in->p, in->home);
     int64_t ahead = 0;
-    for (size_t i = 0; i < p->order.len; i++) {
-        const paced *member = &p->members.at[p->order.at[i]];
+    for (size_t i = 0; i < members.len; i++) {
+        const paced *member = &in->p->members.at[members.at[i]];
         if (member == in->me)
             break;
         ahead += !is_supposed(in, member) && test_ahead(in, member, in->home);
@@ -282,8 +323,15 @@ static void partition_limit(inquiry *in, walk_end end)
 
 typedef VEC(member_id) blamed;
 
-/* Leaves out everybody who need not be complete, those first who are least to blame, until everybody who
- * stays is needed: a holder who stays may free a place for another one who then must be complete too. */
+static walk_end ask_closed(inquiry *in, uint32_t index)
+{
+    in->open[index] = false;
+    return ask(in);
+}
+
+/* Leaves out everybody who need not be complete, those first who are least to blame, until
+ * everybody who stays is needed: a holder who stays may free a place for another one who then
+ * must be complete too. */
 static void leave_out(inquiry *in, const blamed *list)
 {
     bool changed = true;
@@ -298,6 +346,12 @@ static void leave_out(inquiry *in, const blamed *list)
                 changed = true;
             else
                 suppose(in, member, 1);
+        }
+        for (uint32_t i = 0; in->overlap && i < in->p->parts.len; i++) {
+            if (!in->open[i] || !in->p->parts.at[i].approval || in->p->parts.at[i].approved)
+                continue;
+            in->open[i] = ask_closed(in, i) != WALK_RELEASED;
+            changed |= !in->open[i];
         }
     }
 }
@@ -333,7 +387,7 @@ static void add_limit(inquiry *in, walk_end end, bool helps)
     case WALK_WHOLE_FULL:
         r.scope = in->q->scope;
         r.limit = at_least_one(in->p->cap);
-        r.holders = names_where(in, test_whole, 0, &r.holder_count);
+        r.holders = names_where(in, test_whole, PARTITION_NONE, &r.holder_count);
         break;
     case WALK_NO_CREATE:
     case WALK_PARTITION_FULL:
@@ -373,12 +427,12 @@ static bool may_overlap(const partitions *p)
     return (int64_t)seats > p->assigned;
 }
 
-/* Supposes as few members complete as must be for the limits to let me through; says which limit it was
- * and whether that helps. */
+/* Supposes as few members complete as must be for the limits to let me through; says which limit
+ * it was and whether that helps. */
 static walk_end limits(inquiry *in, bool *ret_helps)
 {
     walk_end first = ask(in);
-    bool whole = may_overlap(in->p);
+    bool whole = in->overlap;
     blamed list = {0};
     *ret_helps = true;
     if (first == WALK_NO_CREATE || first == WALK_PARTITION_FULL)
@@ -413,14 +467,22 @@ bool partitions_reasons(const partitions *p, const partition_question *q, arena 
     in.base = ARENA_ARRAY(a, p->parts.len, tally);
     in.work = ARENA_ARRAY(a, p->parts.len, tally);
     in.required = ARENA_ARRAY(a, p->parts.len, bool);
-    if (!in.base || !in.work || !in.required || !order_make(p))
+    in.open = ARENA_ARRAY(a, p->parts.len, bool);
+    in.overlap = may_overlap(p);
+    if (!in.base || !in.work || !in.required || !in.open || !order_make(p))
         return false;
-    for (size_t i = 0; i < p->parts.len; i++)
+    for (size_t i = 0; i < p->parts.len; i++) {
         in.base[i] = p->parts.at[i].now;
-    if ((me->flags & PACED_OUT) && paced_unavailable(flags)) { /* it will count once it is let in */
-        in.unavailable += !me->own;
-        for (uint32_t s = me->seats; s; s = p->seats.at[s].next)
-            in.base[p->seats.at[s].partition].unavailable++;
+        in.open[i] = true;
+    }
+    if (me->flags & PACED_OUT) { /* it will count once it is let in */
+        in.unavailable += paced_unavailable(flags) && !me->own;
+        for (uint32_t s = me->seats; s; s = p->seats.at[s].next) {
+            tally *t = &in.base[p->seats.at[s].partition];
+            t->unavailable += paced_unavailable(flags);
+            t->bad += paced_bad(flags);
+            t->candidates++;
+        }
     }
     bool helps;
     reach(&in);

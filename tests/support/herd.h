@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* herd.h - clusters and their agents around an engine, for tests.
  *
- * A herd has one Bundle, "fleet-default/app", wanted on every cluster. Nothing happens unless the test
- * says so: facts are collected, herd_step hands them over and keeps what was decided. */
+ * A herd has one Bundle, "fleet-default/app", wanted on every cluster. Nothing happens unless
+ * the test says so: facts are collected, herd_step hands them over and keeps what was decided. */
 #ifndef DROVER_TESTS_SUPPORT_HERD_H
 #define DROVER_TESTS_SUPPORT_HERD_H
 
@@ -315,6 +315,39 @@ static inline size_t herd_done(herd *h)
     size_t done = 0;
     engine_placements(h->e, herd_counts, &done);
     return done;
+}
+
+/* Steps until one releases nothing. */
+static inline void herd_settle(herd *h)
+{
+    for (size_t i = 0; i < 1000; i++) {
+        size_t released = herd_step(h);
+        herd_verify(h);
+        if (released == 0)
+            return;
+    }
+    fail();
+}
+
+/* All agents answer until nothing moves any more. */
+static inline void herd_finish(herd *h)
+{
+    for (size_t round = 0; round < 1000; round++) {
+        herd_settle(h);
+        bool any = false;
+        for (size_t i = 0; i < h->count; i++) {
+            herd_cluster *c = &h->at[i];
+            bool due = c->exists && !c->gone && !c->offline && !c->broken &&
+                       !(c->ready && str_eq(c->applied, c->live));
+            if (!due)
+                continue;
+            any = true;
+            herd_answers(h, i);
+        }
+        if (!any)
+            return;
+    }
+    fail();
 }
 
 #endif

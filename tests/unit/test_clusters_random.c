@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Small random fleets: after every step the quick way equals the slow one, a restart changes nothing, and
- * reasons are true: doing what they name starts the cluster, leaving any of it out does not. */
+/* Small random fleets: after every step the quick way equals the slow one, a restart changes
+ * nothing, and reasons are true: doing what they name starts the cluster, leaving any of it out
+ * does not. */
 #include "support/herd.h"
 
-#define FLEETS 3000
+#define FLEETS 2000
 #define STEPS 14
 #define CLUSTERS_MAX 12
 
@@ -132,8 +133,8 @@ static void replay(herd *h)
             herd_fact(h, (fact){.kind = FACT_REPORT, .report = h->at[i].told});
 }
 
-/* The herd goes on with an engine that was saved and restored; or, with the same facts told once more, with
- * the one it has. */
+/* The herd goes on with an engine that was saved and restored; or, with the same facts told once
+ * more, with the one it has. */
 static void restart(herd *h, bool restarting)
 {
     buf saved = BUF(1u << 20), kept = BUF(1u << 20), restored = BUF(1u << 20);
@@ -322,7 +323,8 @@ static bool started(const herd *h, str name)
     return false;
 }
 
-/* Follows all reasons but, of reason skip, the one it must be done to; true if the cluster started. */
+/* Follows all reasons but, of reason skip, the one it must be done to; true if the cluster
+ * started. */
 static bool follow(uint64_t seed, placement_id id, size_t skip, size_t but)
 {
     herd *h = stuck_herd(seed);
@@ -407,11 +409,72 @@ static void test_reasons_are_true(void **state)
     assert_true(checked > 100);
 }
 
+/* ---- the end ---- */
+
+static bool is_settled(void *context, const placement_view *view)
+{
+    bool fine = view->state == PLACEMENT_DONE ||
+                (view->state == PLACEMENT_EXCLUDED && view->group.len == 0); /* no partition */
+    *(bool *)context &= fine;
+    return fine;
+}
+
+/* Whatever happened before: faults stop, people say yes, and the wish is reached and kept. */
+static void check_end(uint64_t seed)
+{
+    rng r = {seed};
+    wild w = {
+        .h = herd_new(1 + rng_below(&r, CLUSTERS_MAX)), .r = &r, .soaks = rng_below(&r, 5) == 0};
+    herd *h = w.h;
+    random_strategy(&w);
+    random_herd(&w);
+    herd_load(h);
+    for (size_t step = 0; step < STEPS; step++) {
+        herd_step(h);
+        random_event(&w);
+        h->now_ms += (int64_t)rng_below(&r, 20000);
+    }
+    bool reached = false;
+    for (size_t round = 0; !reached && round < 200; round++) {
+        herd_act(h, ACT_RESUME, "");
+        herd_act(h, ACT_APPROVE, "");
+        for (size_t i = 0; i < h->count; i++) {
+            herd_cluster *c = &h->at[i];
+            c->paused = c->no_namespace = c->failed = c->broken = false;
+            c->last_seen_ms = h->now_ms;
+            if (c->gone)
+                continue;
+            herd_target(h, i);
+            if (c->exists)
+                herd_answers(h, i);
+        }
+        herd_step(h);
+        h->now_ms += 3000;
+        reached = true;
+        engine_placements(h->e, is_settled, &reached);
+    }
+    check_msg(reached, "seed %llu: no end", (unsigned long long)seed);
+    for (size_t i = 0; i < 3; i++) {
+        h->now_ms += 3000;
+        check_msg(herd_step(h) == 0, "seed %llu: no rest", (unsigned long long)seed);
+    }
+    herd_free(h);
+}
+
+static void test_every_fleet_whose_faults_stop_reaches_its_end(void **state)
+{
+    (void)state;
+    rng r = rng_seeded();
+    for (size_t i = 0; i < FLEETS && !getenv("ONLY"); i++)
+        check_end(rng_next(&r));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_full_equals_quick_and_restarts_change_nothing),
         cmocka_unit_test(test_reasons_are_true),
+        cmocka_unit_test(test_every_fleet_whose_faults_stop_reaches_its_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -111,10 +111,12 @@ static void test_fleet_2_4_cuts(void **state)
         {200, "-", "-", 200, "50x4", "50x4",
          "Partition 0 - 50,Partition 50 - 100,Partition 100 - 150,Partition 150 - 200"},
         {201, "-", "-", 200, "50x4,1", "50x4,1",
-         "Partition 0 - 50,Partition 50 - 100,Partition 100 - 150,Partition 150 - 200,Partition 200 - 201"},
+         "Partition 0 - 50,Partition 50 - 100,Partition 100 - 150,Partition 150 - 200,"
+         "Partition 200 - 201"},
         {203, "-", "-", 200, "50x4,3", "50x4,3", NULL},
         {230, "-", "-", 200, "57x4,2", "57x4,2",
-         "Partition 0 - 57,Partition 57 - 114,Partition 114 - 171,Partition 171 - 228,Partition 228 - 230"},
+         "Partition 0 - 57,Partition 57 - 114,Partition 114 - 171,Partition 171 - 228,"
+         "Partition 228 - 230"},
         {230, "-", "10%", 200, "57x4,2", "5x4,1", NULL},
         {200, "10%", "-", 200, "20x10", "20x10", NULL},
         {200, "#100", "-", 200, "100x2", "100x2", NULL},
@@ -193,9 +195,9 @@ static void test_fleet_1_4_identities(void **state)
     options.helm = json(
         a, "{\"values\":{\"name\":\"example-value\"},\"chart\":\"config-chart\",\"force\":false}");
     text = options_json(a, &options, NULL, 0, false);
-    check_text(
-        text,
-        "{\"helm\":{\"chart\":\"config-chart\",\"values\":{\"name\":\"example-value\"}},\"ignore\":{}}\n");
+    check_text(text,
+               "{\"helm\":{\"chart\":\"config-chart\",\"values\":{\"name\":\"example-value\"}},"
+               "\"ignore\":{}}\n");
     check_hash(text, "c32e813ecbf48f56833aa2267cd3d8758eecc94f9948fb0dea510147a57760b5");
     check_text(resources_id(a, json(a, "[{\"content\":\"x\",\"name\":\"a.yaml\"}]")),
                "s-902c80d9af09be4c64bb5c86aca53351f865e7e42eaeb3368f0fc93d653f5");
@@ -225,8 +227,10 @@ static void test_fleet_2_2_merges(void **state)
          "{\"force\":true,\"atomic\":true}"},
         {"{\"maxHistory\":3}", "{\"maxHistory\":5,\"valuesFiles\":[\"x\"]}", "{\"maxHistory\":3}"},
         {"{\"valuesFrom\":[{\"secretKeyRef\":{\"key\":\"k\",\"name\":\"n\"}}]}",
-         "{\"valuesFrom\":[{\"secretKeyRef\":{\"name\":\"n\",\"key\":\"k\"}},{\"configMapKeyRef\":{\"name\":\"m\"}}]}",
-         "{\"valuesFrom\":[{\"secretKeyRef\":{\"name\":\"n\",\"key\":\"k\"}},{\"configMapKeyRef\":{\"name\":\"m\"}}]}"},
+         "{\"valuesFrom\":[{\"secretKeyRef\":{\"name\":\"n\",\"key\":\"k\"}},"
+         "{\"configMapKeyRef\":{\"name\":\"m\"}}]}",
+         "{\"valuesFrom\":[{\"secretKeyRef\":{\"name\":\"n\",\"key\":\"k\"}},"
+         "{\"configMapKeyRef\":{\"name\":\"m\"}}]}"},
         {"{\"values\":{\"t\":\"<&>\\u2028\"}}", "{}",
          "{\"values\":{\"t\":\"\\u003c\\u0026\\u003e\\u2028\"}}"},
         {"{\"values\":{\"a\":1.5,\"b\":2.0,\"c\":null,\"d\":false,\"e\":\"\"}}", "{}",
@@ -253,10 +257,10 @@ static void test_fleet_2_2_merges(void **state)
                            .yaml = json(a, "{\"overlays\":[\"y\"]}"),
                            .namespace_labels = json(a, "{\"k\":\"w\"}")};
     const bundle_options *list[] = {&over};
-    check_text(
-        options_json(a, &base, list, 1, false),
-        "{\"yaml\":{\"overlays\":[\"x\",\"y\"]},\"defaultNamespace\":\"b\",\"createNamespace\":true,"
-        "\"keepResources\":true,\"namespaceLabels\":{\"k\":\"v\"}}\n");
+    check_text(options_json(a, &base, list, 1, false),
+               "{\"yaml\":{\"overlays\":[\"x\",\"y\"]},\"defaultNamespace\":\"b\","
+               "\"createNamespace\":true,"
+               "\"keepResources\":true,\"namespaceLabels\":{\"k\":\"v\"}}\n");
     arena_free(a);
 }
 
