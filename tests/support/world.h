@@ -44,7 +44,8 @@ typedef struct world {
     int64_t starts, peak_running;
     bool quiet;  /* no full evaluation after each step */
     uint64_t steps;
-    /* Called after every step. */
+    /* Called before and after every step. */
+    void (*before)(struct world *w, const fact *facts, size_t count);
     void (*after)(struct world *w);
 } world;
 
@@ -156,6 +157,8 @@ static inline void world_step(world *w, const fact *facts, size_t count)
     err error;
     for (int round = 0; round < 100; round++) {
         w->out.len = 0;
+        if (w->before)
+            w->before(w, facts, count);
         check_msg(engine_step(w->engine, facts, count, w->now * 1000, &w->out, &error), "%s", error.text);
         w->steps++;
         size_t started = w->jobs.len;
@@ -177,14 +180,15 @@ static inline void world_step(world *w, const fact *facts, size_t count)
 static inline void world_apply(world *w, const char *format, ...) __attribute__((format(printf, 2, 3)));
 static inline void world_apply(world *w, const char *format, ...)
 {
+    char *text = NULL, *copy;
     va_list args;
     va_start(args, format);
-    int length = vsnprintf(NULL, 0, format, args);
+    int length = vasprintf(&copy, format, args);
     va_end(args);
-    char *text = mem_alloc((size_t)length + 1);
-    va_start(args, format);
-    vsnprintf(text, (size_t)length + 1, format, args);
-    va_end(args);
+    assert_true(length >= 0);
+    text = mem_alloc((size_t)length + 1);
+    memcpy(text, copy, (size_t)length + 1);
+    free(copy);
     assert_true(vec_push(&w->copies, text));
     loaded l = load_text("world.yaml", str_of(text));
     if (!l.good) {
@@ -265,7 +269,7 @@ static inline void world_until(world *w, int64_t until)
 {
     for (uint64_t guard = 0; guard < 10000000; guard++) {
         int64_t next = world_next(w);
-        if (next > until)
+        if (next > until || next == INT64_MAX)
             break;
         w->now = next > w->now ? next : w->now;
         VEC(fact) facts = {0};
