@@ -31,7 +31,7 @@ cohort *cohort_free(cohort *c)
     vec_done(&c->compartments);
     vec_done(&c->members);
     vec_done(&c->order);
-    vec_done(&c->sequence);
+    vec_done(&c->by_name);
     vec_done(&c->unassigned);
     arena_free(c->names);
     return mem_free(c);
@@ -113,13 +113,13 @@ static size_t recyclable(const cohort *c)
 size_t cohort_add(cohort *c, str name)
 {
     str own = arena_str(c->names, name);
+    c->renamed = true;
     size_t old = recyclable(c);
     if (own.ptr && old != SIZE_MAX) {
         compartment *p = &c->compartments.at[old];
         *p = (compartment){.rule.name = own,
                            .rule.batch_threshold = 100,
                            .removed = true,
-                           .rank = RANK_REMOVED,
                            .current_batch = 1,
                            .batch = p->batch,
                            .queue = p->queue,
@@ -130,34 +130,9 @@ size_t cohort_add(cohort *c, str name)
     if (!own.ptr || !vec_push(&c->compartments, (compartment){.rule.name = own,
                                                               .rule.batch_threshold = 100,
                                                               .removed = true,
-                                                              .rank = RANK_REMOVED,
                                                               .current_batch = 1}))
         return SIZE_MAX;
     return c->compartments.len - 1;
-}
-
-static bool comes_before(const compartment *a, const compartment *b)
-{
-    if (a->rank != b->rank)
-        return a->rank < b->rank;
-    return str_cmp(a->rule.name, b->rule.name) < 0;
-}
-
-bool cohort_arrange(cohort *c)
-{
-    if (!vec_reserve(&c->sequence, c->compartments.len))
-        return false;
-    c->sequence.len = 0;
-    for (uint32_t i = 0; i < c->compartments.len; i++) {
-        size_t at = c->sequence.len++;
-        const compartment *p = &c->compartments.at[i];
-        for (; at > 0 && comes_before(p, &c->compartments.at[c->sequence.at[at - 1]]); at--)
-            c->sequence.at[at] = c->sequence.at[at - 1];
-        c->sequence.at[at] = i;
-    }
-    for (uint32_t i = 0; i < c->sequence.len; i++)
-        c->compartments.at[c->sequence.at[i]].place = i;
-    return true;
 }
 
 /* A compartment without members and state that is not in the policy any more can go; one with
@@ -166,7 +141,6 @@ static bool merge_policy(cohort *c, const cohort_policy *policy)
 {
     for (size_t i = 0; i < c->compartments.len; i++) {
         c->compartments.at[i].removed = true;
-        c->compartments.at[i].rank = RANK_REMOVED;
         c->compartments.at[i].rule.selector = NULL;
     }
     for (size_t i = 0; policy && i < policy->rule_count; i++) {
@@ -177,9 +151,8 @@ static bool merge_policy(cohort *c, const cohort_policy *policy)
         c->compartments.at[at].rule = policy->rules[i];
         c->compartments.at[at].rule.name = own;
         c->compartments.at[at].removed = false;
-        c->compartments.at[at].rank = (uint32_t)i;
     }
-    return cohort_arrange(c);
+    return true;
 }
 
 bool cohort_set_policy(cohort *c, const cohort_policy *policy)
@@ -246,6 +219,7 @@ void cohort_leave(cohort *c, member_id m)
     if (e->in_batch)
         batch_forget(&c->compartments.at[e->compartment], m);
     *e = (entry){.compartment = COMPARTMENT_NONE};
+    c->left = true;
     c->unsettled = true;
 }
 
@@ -318,6 +292,10 @@ static bool assign(cohort *c, member_id m)
 
 bool cohort_settle(cohort *c)
 {
+    if (c->no_memory)
+        return false;
+    if (c->left)
+        queues_sweep(c);
     if (!c->unsettled)
         return true;
     if (!sort_order(c))
@@ -424,6 +402,8 @@ static void carry_batch(cohort *c, uint32_t index)
         entry_count(c, e, -1);
         e->in_batch = false;
         entry_count(c, e, 1);
+        if (!entry_enqueue(c, p->batch.at[i]) || !vec_push(&c->unassigned, p->batch.at[i]))
+            c->no_memory = true;
     }
     p->batch.len = kept;
     p->batch_open = kept > 0;
@@ -590,18 +570,13 @@ static bool batch_open(cohort *c, uint32_t index, cohort_events *out)
 static bool retries_start(cohort *c, uint32_t index, int64_t now_ms, cohort_events *out)
 {
     compartment *p = &c->compartments.at[index];
-    int64_t ceiling = compartment_ceiling(p, p->matched);
     due first;
-    while (p->startable == 0 && retries_first(c, index, &first) && first.ms <= now_ms) {
+    while (compartment_retries(p) && retries_next(c, index, &first) && first.ms <= now_ms) {
         entry *e = &c->members.at[first.member];
-        int64_t after = p->holders + !entry_holds(c, e);
-        if (after > ceiling)
-            return true;
         if (!vec_push(out, (cohort_event){.kind = COHORT_EVENT_RETRY,
                                           .member = first.member,
                                           .compartment = p->rule.name}))
             return false;
-        retries_drop_first(c, index);
         entry_count(c, e, -1);
         e->state = MEMBER_IN_FLIGHT;
         e->retrying = true;
@@ -610,24 +585,50 @@ static bool retries_start(cohort *c, uint32_t index, int64_t now_ms, cohort_even
     return true;
 }
 
+bool compartment_retries(const compartment *p)
+{
+    return p->startable == 0 || (!p->batch_open && compartment_next_size(p, false) < 1);
+}
+
 bool cohort_may_start(const cohort *c, const compartment *p)
 {
     return c->has_policy && !c->paused && !p->stopped && !p->removed;
 }
 
+/* Compartments take their turns by name, whatever policies brought them in which order. */
+static bool sort_names(cohort *c)
+{
+    if (c->by_name.len > 0 && !c->renamed)
+        return true;
+    if (!vec_reserve(&c->by_name, c->compartments.len + 1))
+        return false;
+    c->by_name.len = 0;
+    for (uint32_t i = 0; i < c->compartments.len; i++) {
+        size_t at = c->by_name.len++;
+        while (at > 0 && str_cmp(c->compartments.at[i].rule.name,
+                                 c->compartments.at[c->by_name.at[at - 1]].rule.name) < 0) {
+            c->by_name.at[at] = c->by_name.at[at - 1];
+            at--;
+        }
+        c->by_name.at[at] = i;
+    }
+    c->renamed = false;
+    return true;
+}
+
 bool cohort_step(cohort *c, int64_t now_ms, cohort_events *out)
 {
-    if (!cohort_settle(c))
+    if (!sort_names(c) || !cohort_settle(c))
         return false;
-    for (uint32_t i = 0; i < c->sequence.len; i++) {
-        compartment *p = &c->compartments.at[c->sequence.at[i]];
+    for (size_t i = 0; i < c->by_name.len; i++) {
+        compartment *p = &c->compartments.at[c->by_name.at[i]];
         if (p->batch_open && p->unresolved == 0 && !batch_judge(c, p, out))
             return false;
     }
     if (!cohort_settle(c)) /* members of judged batches may move to another compartment */
         return false;
-    for (size_t i = 0; i < c->sequence.len; i++) {
-        uint32_t index = c->sequence.at[i];
+    for (size_t i = 0; i < c->by_name.len; i++) {
+        uint32_t index = c->by_name.at[i];
         compartment *p = &c->compartments.at[index];
         if (!cohort_may_start(c, p))
             continue;

@@ -2,12 +2,12 @@
 /* cohort.h - compartments, budgets and batches: which members may start now.
  *
  * A cohort is all members of one change under one policy. Each member belongs to one compartment; a
- * compartment lets at most "ceiling" of its members be in flight, and starts them batch by batch:
- * fixed, linear, exponential or as many as the ceiling allows. A batch is sticky and judged once.
+ * compartment lets at most "ceiling" of its members be in flight, and starts them batch by batch: fixed,
+ * linear, exponential or as many as the ceiling allows. A batch is sticky and judged once.
  *
- * Pure, and knows nothing of nodes or resources: the caller says what state each member is in and
- * gets the members that start. Incremental: a call costs the logarithm of the compartment, a step
- * looks only at compartments that something happened in. */
+ * Pure, and knows nothing of nodes or resources: the caller says what state each member is in and gets
+ * the members that start. Incremental: a call costs the logarithm of the compartment, a step looks only
+ * at compartments that something happened in. */
 #ifndef DROVER_ENGINE_COHORT_H
 #define DROVER_ENGINE_COHORT_H
 
@@ -66,8 +66,7 @@ typedef uint32_t member_id; /* the caller's, dense from 0 */
 cohort *cohort_new(void);
 cohort *cohort_free(cohort *c);
 
-/* Puts the policy in force. Rules are copied, selectors are not: they live until the next call.
- * NULL: there is none, and nothing starts. State is kept by name; a compartment that is no longer
+/* Puts the policy in force. Rules are copied, selectors are not: they live until the next call. NULL: there is none, and nothing starts. State is kept by name; a compartment that is no longer
  * in the policy starts nothing more. False without memory, here and below. */
 bool cohort_set_policy(cohort *c, const cohort_policy *policy);
 
@@ -114,8 +113,8 @@ typedef struct cohort_event {
 
 typedef VEC(cohort_event) cohort_events;
 
-/* Judges batches that have ended, then opens the next ones and starts retries. BATCH comes before
- * its STARTs. */
+/* Judges batches that have ended, then opens the next ones and starts retries. BATCH comes before its
+ * STARTs. */
 bool cohort_step(cohort *c, int64_t now_ms, cohort_events *out);
 /* When a retry falls due that nothing else holds back; REASON_NEVER if none. */
 int64_t cohort_next_ms(cohort *c);
@@ -136,13 +135,13 @@ member_state cohort_state(const cohort *c, member_id m);
 bool cohort_is_retrying(const cohort *c, member_id m);
 bool cohort_in_batch(const cohort *c, member_id m);
 
-/* Why the compartment does not start this member, which is STARTABLE or FAILED: nothing is appended
- * when the compartment has no objection. */
+/* Why the compartment does not start this member, which is STARTABLE or FAILED: nothing is appended when
+ * the compartment has no objection. */
 bool cohort_reasons(const cohort *c, member_id m, arena *a, reasons *out);
 
-/* Counters and claims as JSON: {"name":{"currentBatch":...,"members":[...],"retrying":[...]}},
- * members by name, compartments sorted by theirs. cohort_restore wants the policy set, the members
- * joined and their states set, those in flight as if they were fresh. */
+/* Counters and claims as JSON: {"name":{"currentBatch":...,"members":[...],"retrying":[...]}}, members by
+ * name, compartments sorted by theirs. cohort_restore wants the policy set, the members joined and their
+ * states set, those in flight as if they were fresh. */
 void cohort_save(const cohort *c, buf *out);
 bool cohort_restore(cohort *c, str json, err *error);
 

@@ -6,7 +6,6 @@
 #include "engine/cohort.h"
 
 #define COMPARTMENT_NONE UINT32_MAX
-#define RANK_REMOVED UINT32_MAX
 
 typedef struct entry {
     str name;
@@ -31,8 +30,6 @@ typedef struct due {
 typedef struct compartment {
     compartment_rule rule;
     bool removed;
-    uint32_t rank;  /* in the policy; RANK_REMOVED: no longer in it */
-    uint32_t place; /* in the cohort's sequence */
     /* counted from the members */
     int64_t selected; /* members that match the selector, wherever they are */
     int64_t matched, done, startable, in_flight, holders;
@@ -52,14 +49,15 @@ struct cohort {
     bool has_policy;
     bool failed_hold_budget;
     bool paused;
-    bool unsettled; /* members may belong to another compartment than at the last step */
-    bool everybody; /* all of them: the policy or the order of compartments changed */
+    VEC(uint32_t) by_name; /* compartments */
+    bool renamed;          /* and one was added since they were sorted */
+    bool no_memory;        /* where no call could say so; the next step does */
+    bool left;             /* members left since the last step: the queues still name them */
+    bool unsettled;        /* members may belong to another compartment than at the last step */
+    bool everybody;        /* all of them: the policy or the order of compartments changed */
     VEC(entry) members;
-    VEC(compartment) compartments; /* in the order they were first met */
-    VEC(uint32_t)
-    sequence;            /* those of the policy in its order, then removed ones by name: what
-                            a step goes by, so that history does not show */
-    VEC(uint32_t) order; /* compartments with a selector, safest first */
+    VEC(compartment) compartments; /* those of the policy in its order, then removed ones */
+    VEC(uint32_t) order;           /* compartments with a selector, safest first */
     VEC(member_id) unassigned;
 };
 
@@ -71,8 +69,6 @@ bool cohort_may_start(const cohort *c, const compartment *p);
  */
 size_t cohort_find(const cohort *c, str name);
 size_t cohort_add(cohort *c, str name);
-/* Brings the sequence up to date with the ranks. */
-bool cohort_arrange(cohort *c);
 /* Gives every member that may move the compartment it belongs to now. */
 bool cohort_settle(cohort *c);
 
@@ -85,10 +81,18 @@ bool entry_holds(const cohort *c, const entry *e);
 
 /* Puts a startable or failed member into the queue it belongs to. */
 bool entry_enqueue(cohort *c, member_id m);
+/* Sweeps out and sorts anew: what a member that left was sorted by is gone. */
+void queues_sweep(cohort *c);
 /* Takes the first startable member out of the queue; there is one. */
 member_id queue_pop(cohort *c, uint32_t compartment);
 /* The earliest retry that still stands; false if there is none. */
 bool retries_first(cohort *c, uint32_t compartment, due *ret);
+/* The earliest retry for which there is a place. */
+bool retries_next(cohort *c, uint32_t compartment, due *ret);
+/* Whether failed members may be tried again: nobody fresh is left that could start. Else a failed
+ * member that keeps its place, and a fresh one that waits for it, would wait for each other for
+ * ever. */
+bool compartment_retries(const compartment *p);
 void retries_drop_first(cohort *c, uint32_t compartment);
 
 #endif

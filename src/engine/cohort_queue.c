@@ -123,6 +123,29 @@ bool retries_first(cohort *c, uint32_t index, due *ret)
     return true;
 }
 
+bool retries_next(cohort *c, uint32_t index, due *ret)
+{
+    compartment *p = &c->compartments.at[index];
+    int64_t room = compartment_ceiling(p, p->matched) - p->holders;
+    if (room < 0 || !retries_first(c, index, ret))
+        return false;
+    if (room > 0 || entry_holds(c, &c->members.at[ret->member]))
+        return true;
+    if (p->holders == p->in_flight)
+        return false;
+    /* Only a member that keeps its place while it is failed can go before its turn. */
+    bool found = false;
+    for (size_t i = 0; i < p->retries.len; i++) {
+        due d = p->retries.at[i];
+        if (!retry_valid(c, index, d) || !entry_holds(c, &c->members.at[d.member]))
+            continue;
+        if (!found || due_before(c, d, *ret))
+            *ret = d;
+        found = true;
+    }
+    return found;
+}
+
 /* Keeps each retry that still stands once. */
 static void retries_compact(cohort *c, uint32_t index)
 {
@@ -140,6 +163,15 @@ static void retries_compact(cohort *c, uint32_t index)
         c->members.at[p->retries.at[i].member].marked = false;
     for (size_t i = kept / 2; i-- > 0;)
         retries_down(c, p->retries.at, kept, i);
+}
+
+void queues_sweep(cohort *c)
+{
+    for (uint32_t i = 0; i < c->compartments.len; i++) {
+        queue_compact(c, &c->compartments.at[i], i);
+        retries_compact(c, i);
+    }
+    c->left = false;
 }
 
 static bool retries_push(cohort *c, uint32_t index, due d)

@@ -79,7 +79,8 @@ static void save_members(const cohort *c, uint32_t index, const struct member_li
             !vec_push(&found, e->name))
             out->failed = true;
     }
-    qsort(found.at, found.len, sizeof *found.at, by_name);
+    if (found.len > 1)
+        qsort(found.at, found.len, sizeof *found.at, by_name);
     buf_addf(out, ",\"%.*s\":[", STR_ARG(list->key));
     for (size_t i = 0; i < found.len; i++) {
         if (i > 0)
@@ -113,7 +114,8 @@ void cohort_save(const cohort *c, buf *out)
     for (size_t i = 0; i < c->compartments.len; i++)
         if (!vec_push(&found, c->compartments.at[i].rule.name))
             out->failed = true;
-    qsort(found.at, found.len, sizeof *found.at, by_name);
+    if (found.len > 1)
+        qsort(found.at, found.len, sizeof *found.at, by_name);
     buf_addc(out, '{');
     for (size_t i = 0; i < found.len; i++) {
         if (i > 0)
@@ -173,14 +175,6 @@ static bool restore_compartment(cohort *c, str key, yyjson_val *json, const strm
     return restore_members(c, (uint32_t)index, json, by_names);
 }
 
-/* Giving claims back one by one passes through states that never were. */
-static void restore_peak(cohort *c, str key, yyjson_val *json)
-{
-    size_t index = cohort_find(c, key);
-    if (index != SIZE_MAX)
-        c->compartments.at[index].peak = yyjson_get_sint(yyjson_obj_get(json, "peak"));
-}
-
 bool cohort_restore(cohort *c, str json, err *error)
 {
     scoped(arena_cleanup) arena *a = arena_new(0);
@@ -198,11 +192,15 @@ bool cohort_restore(cohort *c, str json, err *error)
     for (yyjson_val *key; good && (key = yyjson_obj_iter_next(&walk));)
         good = restore_compartment(c, (str){yyjson_get_str(key), yyjson_get_len(key)},
                                    yyjson_obj_iter_get_val(key), &by_names);
+    /* Members that were on their way to their compartments must not count as the most there were.
+     */
     walk = yyjson_obj_iter_with(root);
-    for (yyjson_val *key; good && (key = yyjson_obj_iter_next(&walk));)
-        restore_peak(c, (str){yyjson_get_str(key), yyjson_get_len(key)},
-                     yyjson_obj_iter_get_val(key));
+    for (yyjson_val *key; good && (key = yyjson_obj_iter_next(&walk));) {
+        size_t index = cohort_find(c, (str){yyjson_get_str(key), yyjson_get_len(key)});
+        yyjson_val *peak = yyjson_obj_get(yyjson_obj_iter_get_val(key), "peak");
+        c->compartments.at[index].peak = yyjson_get_sint(peak);
+    }
     strmap_done(&by_names);
     c->unsettled = true;
-    return (good && cohort_arrange(c)) || err_memory(error);
+    return good || err_memory(error);
 }

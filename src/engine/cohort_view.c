@@ -7,12 +7,12 @@
 
 size_t cohort_compartments(const cohort *c)
 {
-    return c->sequence.len;
+    return c->compartments.len;
 }
 
 void cohort_view(const cohort *c, size_t index, compartment_view *ret)
 {
-    const compartment *p = &c->compartments.at[c->sequence.at[index]];
+    const compartment *p = &c->compartments.at[index];
     *ret = (compartment_view){
         .rule = &p->rule,
         .removed = p->removed,
@@ -37,7 +37,7 @@ size_t cohort_compartment_of(const cohort *c, member_id m)
 {
     if (m >= c->members.len || c->members.at[m].compartment == COMPARTMENT_NONE)
         return SIZE_MAX;
-    return c->compartments.at[c->members.at[m].compartment].place;
+    return c->members.at[m].compartment;
 }
 
 member_state cohort_state(const cohort *c, member_id m)
@@ -61,11 +61,8 @@ int64_t cohort_next_ms(cohort *c)
     for (uint32_t i = 0; i < c->compartments.len; i++) {
         const compartment *p = &c->compartments.at[i];
         due first;
-        if (p->startable > 0 || !cohort_may_start(c, p) || !retries_first(c, i, &first))
-            continue;
         /* A retry without a place waits for somebody, not for a time. */
-        int64_t after = p->holders + !entry_holds(c, &c->members.at[first.member]);
-        if (after <= compartment_ceiling(p, p->matched) &&
+        if (compartment_retries(p) && cohort_may_start(c, p) && retries_next(c, i, &first) &&
             (earliest == REASON_NEVER || first.ms < earliest))
             earliest = first.ms;
     }
@@ -175,7 +172,7 @@ static bool failed_reasons(const cohort *c, const entry *e, reason base, arena *
     bool has_place = p->holders + !entry_holds(c, e) <= base.limit;
     if (e->in_batch)
         base.rule = REASON_BATCH; /* its outcome is final until the batch is judged */
-    else if (has_place && p->startable == 0)
+    else if (has_place && compartment_retries(p))
         return true;
     return add_queue_reason(c, e, base, a, out);
 }

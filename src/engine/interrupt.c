@@ -47,20 +47,17 @@ static size_t match_class(str pattern, unsigned char c, bool *ret_match)
     return at + 1;
 }
 
-/* Matches what is not a star against the first character. Returns the bytes of the pattern it used, 0
- * when it does not match. */
+/* Matches what is not a star against the first character. Returns the bytes of the pattern it used,
+ * 0 when it does not match. */
 static size_t match_one(str pattern, str text)
 {
     char c = text.ptr[0];
     bool in_class = false;
     size_t used;
     switch (pattern.ptr[0]) {
-    case '[':
-        used = match_class(pattern, (unsigned char)c, &in_class);
-        return in_class ? used : 0;
+    case '[': used = match_class(pattern, (unsigned char)c, &in_class); return in_class ? used : 0;
     case '?': return c != '/';
-    case '\\':
-        return pattern.len > 1 && pattern.ptr[1] == c ? 2 : 0;
+    case '\\': return pattern.len > 1 && pattern.ptr[1] == c ? 2 : 0;
     default: return pattern.ptr[0] == c;
     }
 }
@@ -154,8 +151,8 @@ static bool take(merged_interrupt *m, uint16_t owner, const interrupt *i, arena 
     return true;
 }
 
-/* A uninstalled package counts with its own interrupt only, as does one that is installed or upgraded;
- * a config change with those of the changed keys. */
+/* A uninstalled package counts with its own interrupt only, as does one that is installed or
+ * upgraded; a config change with those of the changed keys. */
 static bool take_package(const package_rules *r, const package_entries *entries, uint16_t index,
                          arena *a, merged_interrupt *m)
 {
@@ -174,14 +171,14 @@ static bool take_package(const package_rules *r, const package_entries *entries,
     return true;
 }
 
-bool interrupts_merge(const package_rules *r, const package_entries *entries, const uint16_t *packages,
-                      uint16_t count, arena *a, merged_interrupt *ret)
+bool interrupts_merge(const package_rules *r, const package_entries *entries,
+                      package_choice packages, arena *a, merged_interrupt *ret)
 {
     merged_interrupt m = {.owner = PACKAGE_NO_RULE};
     /* By name, whatever order the packages would run in: rules are sorted. */
     for (uint16_t i = 0; i < r->len; i++)
-        for (uint16_t k = 0; k < count; k++)
-            if (packages[k] == i && package_interrupt_ahead(r, entries, i) &&
+        for (uint16_t k = 0; k < packages.len; k++)
+            if (packages.at[k] == i && package_interrupt_ahead(r, entries, i) &&
                 !take_package(r, entries, i, a, &m))
                 return false;
     *ret = m;

@@ -56,7 +56,7 @@ static void forget_order(nodes *self, change *c)
 
 static void reset_batches(nodes *self, change *c)
 {
-    change_reset_batches(c);
+    change_reset_batches(self, c);
     c->tell_reset = true;
     forget_order(self, c);
 }
@@ -72,9 +72,9 @@ static void each_placement(nodes *self, change *c, str target,
             work(self, p);
         return;
     }
-    for (size_t i = 0; i < self->placements.len; i++)
-        if (self->placements.at[i].change == c)
-            work(self, &self->placements.at[i]);
+    change_choose_placements(self, c);
+    for (size_t i = 0; i < self->chosen.len; i++)
+        work(self, &self->placements.at[self->chosen.at[i]]);
 }
 
 static void try_again(nodes *self, node_placement *p)

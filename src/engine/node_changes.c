@@ -70,10 +70,9 @@ static void apply_halt(nodes *self, change *c)
     cohort_pause(c->cohort, change_halted(c));
     c->cohort_dirty = true;
     change_touch_targets(self, c);
-    /* A Skyhook that is disabled, or so no longer, stands differently before those that come after it. */
-    for (size_t i = 0; i < self->changes.len; i++)
-        if (c->spec->spec.sequencing == SEQUENCING_ALL && change_before(c, self->changes.at[i]))
-            change_touch_targets(self, self->changes.at[i]);
+    /* A Skyhook that is disabled, or so no longer, stands differently before those that come after
+     * it. */
+    change_touch_later(self, c);
 }
 
 void change_set_paused(nodes *self, change *c, bool paused)
@@ -84,9 +83,10 @@ void change_set_paused(nodes *self, change *c, bool paused)
     apply_halt(self, c);
 }
 
-void change_reset_batches(change *c)
+void change_reset_batches(nodes *self, change *c)
 {
     cohort_reset(c->cohort);
+    change_undefer(self, c);
     c->cohort_dirty = true;
 }
 
@@ -157,7 +157,7 @@ static void apply_edit(nodes *self, change *c, edit e)
     c->cohort_dirty = true;
     if (!e.versions || !c->reset_on_completion)
         return;
-    change_reset_batches(c);
+    change_reset_batches(self, c);
     c->tell_reset = true;
 }
 
@@ -230,10 +230,34 @@ static bool build_rules(nodes *self, change *c)
 static void leave_taints(nodes *self, change *c)
 {
     bool holds = c->spec->spec.runtime_required;
-    for (size_t i = 0; c->held_taint && !holds && i < c->members.len; i++)
-        if (c->members.at[i] != NOBODY)
-            runtime_required_leave(self, &self->placements.at[c->members.at[i]]);
+    if (c->held_taint && !holds) {
+        change_choose_placements(self, c);
+        for (size_t i = 0; i < self->chosen.len; i++)
+            if (self->placements.at[self->chosen.at[i]].selected)
+                runtime_required_leave(self, &self->placements.at[self->chosen.at[i]]);
+    }
     c->held_taint = holds;
+}
+
+/* Whom the Skyhook selects now, and whom it no longer does. */
+static void select_targets(nodes *self, change *c)
+{
+    self->chosen.len = 0;
+    for (uint32_t i = 0; i < self->targets.len; i++) {
+        if (!self->targets.at[i].present)
+            continue;
+        const node_placement *p = placement_on(self, i, c);
+        bool selects = selector_match(c->spec->spec.node_selectors.compiled,
+                                      target_labels(&self->targets.at[i]));
+        bool changes = selects != (p && p->selected) || (p && p->leaving);
+        if (changes && !vec_push(&self->chosen, i))
+            nodes_memory(self);
+        else if (p)
+            target_touch(self, i);
+    }
+    targets_sort(self, self->chosen.at, self->chosen.len);
+    for (size_t i = 0; i < self->chosen.len; i++)
+        target_select(self, self->chosen.at[i], c);
 }
 
 static void take_halts(nodes *self, change *c, bool is_new)
@@ -274,9 +298,7 @@ void skyhook_take(nodes *self, const object *o)
     c->packages = packages_text(self, c);
     change_set_policy(self, c);
     edit e = is_new ? (edit){0} : compare(c);
-    for (uint32_t i = 0; i < self->targets.len; i++)
-        if (self->targets.at[i].present)
-            target_select(self, i, c);
+    select_targets(self, c);
     take_halts(self, c, is_new);
     leave_taints(self, c);
     apply_edit(self, c, e);
@@ -291,15 +313,14 @@ void skyhook_gone(nodes *self, str name)
     change *c = change_find(self, name);
     if (!c)
         return;
-    for (size_t i = 0; i < self->placements.len; i++) {
-        node_placement *p = &self->placements.at[i];
-        if (p->change != c)
-            continue;
+    change_choose_placements(self, c);
+    for (size_t i = 0; i < self->chosen.len; i++) {
+        node_placement *p = &self->placements.at[self->chosen.at[i]];
         target_touch(self, p->target);
         flight_gone(self, p);
         cordon_lift(self, p);
         placement_leave(self, p);
-        placement_drop(self, (uint32_t)i);
+        placement_drop(self, self->chosen.at[i]);
     }
     size_t kept = 0;
     for (size_t i = 0; i < self->changes.len; i++)

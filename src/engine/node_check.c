@@ -5,7 +5,8 @@
 
 static bool differs(const nodes *self, const node_placement *p, const char *what, err *error)
 {
-    return err_set(error, "%.*s on %.*s: %s", STR_ARG(names_text(self->core->names, p->change->name)),
+    return err_set(error, "%.*s on %.*s: %s",
+                   STR_ARG(names_text(self->core->names, p->change->name)),
                    STR_ARG(target_name(self, p->target)), what);
 }
 
@@ -13,12 +14,11 @@ static bool differs(const nodes *self, const node_placement *p, const char *what
 
 static bool check_claim(const nodes *self, const node_placement *p, err *error)
 {
-    bool claims = p->selected &&
-                  cohort_state(p->change->cohort, p->member) == MEMBER_IN_FLIGHT;
+    bool claims = p->selected && cohort_state(p->change->cohort, p->member) == MEMBER_IN_FLIGHT;
     if (claims != (p->phase != PHASE_IDLE))
-        return differs(self, p, claims ? "I2: it has a claim and is idle"
-                                       : "I2: it is at work without a claim",
-                       error);
+        return differs(
+            self, p,
+            claims ? "I2: it has a claim and is idle" : "I2: it is at work without a claim", error);
     unsigned running = 0;
     for (uint16_t i = 0; i < p->entries.len; i++)
         running += (p->entries.at[i].flags & ENTRY_RUNNING) != 0;
@@ -120,12 +120,12 @@ static bool full_change(const nodes *self, const change *c, err *error)
         in_flight += p->phase != PHASE_IDLE;
         entries += p->in_priority;
     }
-    const char *wrong = selected != c->selected             ? "selected"
-                        : not_done != c->not_done           ? "not done"
-                        : in_flight != c->in_flight         ? "in flight"
-                        : entries != c->priority_entries    ? "nodePriority"
-                        : c->cohort_dirty || c->tell_reset  ? "unfinished work"
-                                                            : NULL;
+    const char *wrong = selected != c->selected            ? "selected"
+                        : not_done != c->not_done          ? "not done"
+                        : in_flight != c->in_flight        ? "in flight"
+                        : entries != c->priority_entries   ? "nodePriority"
+                        : c->cohort_dirty || c->tell_reset ? "unfinished work"
+                                                           : NULL;
     return !wrong || err_set(error, "%.*s: %s is wrong",
                              STR_ARG(names_text(self->core->names, c->name)), wrong);
 }
@@ -136,9 +136,8 @@ bool nodes_full(void *context, err *error)
     for (uint32_t i = 0; i < self->targets.len; i++)
         for (size_t k = 0; self->targets.at[i].present && k < self->changes.len; k++) {
             const change *c = self->changes.at[k];
-            if (!placement_on(self, i, c) &&
-                selector_match(c->spec->spec.node_selectors.compiled,
-                               target_labels(&self->targets.at[i])))
+            if (!placement_on(self, i, c) && selector_match(c->spec->spec.node_selectors.compiled,
+                                                            target_labels(&self->targets.at[i])))
                 return err_set(error, "%.*s has a placement too few",
                                STR_ARG(target_name(self, i)));
         }

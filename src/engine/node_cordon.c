@@ -33,17 +33,19 @@ bool cordon_held_by_another(const nodes *self, const node_placement *p)
 static void cordon(nodes *self, node_placement *p, str detail)
 {
     node_target *t = &self->targets.at[p->target];
-    if (t->unschedulable && !p->cordon_again && !placement_holds(self, t, NULL) &&
-        !annotation_holds(self, t, true)) {
+    if (t->unschedulable && !t->uncordon_decided && !p->cordon_again &&
+        !placement_holds(self, t, NULL) && !annotation_holds(self, t, true)) {
         t->cordoned_before = true;
         detail = STR("cordonedBefore");
     }
     p->cordoned = true;
     p->cordon_seen = false;
+    t->uncordon_decided = false;
     node_decide(self, DECISION_CORDON, p)->detail = detail;
 }
 
-/* A person gave the node back in the middle: it is taken again once, and then left to the person. */
+/* A person gave the node back in the middle: it is taken again once, and then left to the person.
+ */
 static void cordon_restore(nodes *self, node_placement *p, bool needed)
 {
     p->cordon_lost = false;
@@ -67,10 +69,19 @@ static void drain(nodes *self, node_placement *p)
     node_decide(self, DECISION_DRAIN, p);
 }
 
-static bool timed_out(const nodes *self, const node_placement *p)
+void cordon_time_out(nodes *self, node_placement *p)
 {
     opt_duration limit = p->change->spec->spec.drain_timeout;
-    return limit.set && self->core->now_ms >= p->since_ms + limit.ns / DURATION_MILLISECOND;
+    bool over = limit.set && self->core->now_ms >= p->since_ms + limit.ns / DURATION_MILLISECOND;
+    if (!over || p->phase != PHASE_DRAINING || !p->drain_told || p->drained ||
+        change_halted(p->change))
+        return;
+    p->failed = true;
+    p->phase = PHASE_WORKING;
+    p->drain_told = false;
+    p->why = names_add(self->core->names, STR("DrainTimeout"));
+    if (p->failures < UINT16_MAX)
+        p->failures++;
 }
 
 bool cordon_ready(nodes *self, node_placement *p)
@@ -82,11 +93,8 @@ bool cordon_ready(nodes *self, node_placement *p)
         p->phase = PHASE_WORKING;
         return true;
     }
-    if (p->phase == PHASE_DRAINING && p->drain_told) {
-        if (timed_out(self, p))
-            flight_fail(self, p, STR("DrainTimeout"));
+    if (p->phase == PHASE_DRAINING && p->drain_told)
         return false;
-    }
     if (!p->cordoned)
         cordon(self, p, STR_EMPTY);
     drain(self, p);
@@ -101,7 +109,7 @@ void cordon_lift(nodes *self, node_placement *p)
     p->cordoned = p->cordon_seen = p->cordon_lost = p->drained = false;
     if (t->cordoned_before || cordon_held_by_another(self, p))
         return;
-    t->unschedulable = false;
+    t->uncordon_decided = true;
     node_decide(self, DECISION_UNCORDON, p);
 }
 
@@ -110,13 +118,14 @@ void cordon_take(nodes *self, const fact_drain *f)
     uint32_t target = target_find(self, f->target);
     if (target == NOBODY)
         return;
-    for (uint32_t i = self->targets.at[target].first; i != NOBODY; i = self->placements.at[i].next) {
+    for (uint32_t i = self->targets.at[target].first; i != NOBODY;
+         i = self->placements.at[i].next) {
         node_placement *p = &self->placements.at[i];
         if (p->phase != PHASE_DRAINING)
             continue;
         p->drained = f->done;
-        p->pod = f->done || f->blocking_pod.len == 0 ? 0
-                                                     : names_add(self->core->names, f->blocking_pod);
+        p->pod =
+            f->done || f->blocking_pod.len == 0 ? 0 : names_add(self->core->names, f->blocking_pod);
         p->pdb = f->done || f->blocking_budget.len == 0
                      ? 0
                      : names_add(self->core->names, f->blocking_budget);

@@ -69,7 +69,8 @@ static int64_t retry_time(const nodes *self, const node_placement *p)
             return REASON_NEVER;
         failures = e->restarts > failures ? e->restarts : failures;
     }
-    if (failures > (self->core->settings.stage_retries < 0 ? 0 : self->core->settings.stage_retries))
+    if (failures >
+        (self->core->settings.stage_retries < 0 ? 0 : self->core->settings.stage_retries))
         return REASON_NEVER;
     int64_t delay = BACKOFF_FIRST_MS;
     for (int64_t i = 1; i < failures && delay < BACKOFF_MOST_MS; i++)
@@ -79,9 +80,9 @@ static int64_t retry_time(const nodes *self, const node_placement *p)
 
 static str outcome_text(member_state end)
 {
-    return end == MEMBER_DONE ? STR("complete")
+    return end == MEMBER_DONE     ? STR("complete")
            : end == MEMBER_FAILED ? STR("erroring")
-                                      : STR("blocked");
+                                  : STR("blocked");
 }
 
 void flight_release(nodes *self, node_placement *p, member_state end)
@@ -136,6 +137,8 @@ void flight_gone(nodes *self, node_placement *p)
     }
     p->phase = PHASE_IDLE;
     p->change->in_flight--;
+    if (p->reset_pending)
+        placement_reset(self, p);
     target_touch(self, p->target);
 }
 
@@ -161,6 +164,8 @@ void flight_fail(nodes *self, node_placement *p, str why)
     }
     p->failed = true;
     flight_release(self, p, MEMBER_FAILED);
+    if (p->reset_pending)
+        placement_reset(self, p);
 }
 
 /* ---- outcomes of stages ---- */
@@ -228,6 +233,9 @@ static bool flight_ends(nodes *self, node_placement *p)
         flight_fail(self, p, STR("NodeLost"));
         return true;
     }
+    cordon_time_out(self, p);
+    if (p->reset_pending)
+        return true; /* a reset waits for the running stage */
     if (p->phase == PHASE_REBOOTING)
         reboot_advance(self, p);
     if (p->phase == PHASE_IDLE || p->phase == PHASE_REBOOTING)

@@ -27,7 +27,8 @@ unsigned node_gates(const nodes *self, const node_placement *p);
 /* The same for a placement in flight, where taints of the node's own life cycle do not count. */
 bool node_blocked_in_flight(const nodes *self, const node_placement *p);
 
-/* The first taint that is not tolerated, or NULL; the second form for a target that need not exist. */
+/* The first taint that is not tolerated, or NULL; the second form for a target that need not exist.
+ */
 const fact_taint *node_untolerated_of(const nodes *self, const change *c, const node_target *t,
                                       bool in_flight);
 const fact_taint *node_untolerated(const nodes *self, const node_placement *p, bool in_flight);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Nodes that go away and come back: reboots of ours, reboots of others, and deadlines.
  *
- * The job of a reboot dies with the node, so its end without success says nothing yet. Another bootID
- * and a ready node: the next attempt follows in the same claim. Ready with the old one for a while: it
- * failed. Neither: the node is lost. */
+ * The job of a reboot dies with the node, so its end without success says nothing yet. Another
+ * bootID and a ready node: the next attempt follows in the same claim. Ready with the old one for a
+ * while: it failed. Neither: the node is lost. */
 #include "engine/nodes_internal.h"
 
 static package_entry *rebooting_entry(const node_placement *p)
@@ -51,7 +51,8 @@ void reboot_advance(nodes *self, node_placement *p)
 void reboot_seen(nodes *self, uint32_t target)
 {
     target_touch(self, target);
-    for (uint32_t i = self->targets.at[target].first; i != NOBODY; i = self->placements.at[i].next) {
+    for (uint32_t i = self->targets.at[target].first; i != NOBODY;
+         i = self->placements.at[i].next) {
         node_placement *p = &self->placements.at[i];
         if (p->phase != PHASE_IDLE)
             continue;
@@ -81,7 +82,7 @@ int64_t flight_deadline(const nodes *self, const node_placement *p)
             at = earlier(at, later(p->since_ms, t->ready_ms) + s->reboot_grace_ms);
         return at;
     case PHASE_DRAINING:
-        if (limit.set && p->drain_told)
+        if (limit.set && p->drain_told && !p->drained && !change_halted(p->change))
             at = p->since_ms + limit.ns / DURATION_MILLISECOND;
         break;
     case PHASE_WORKING: break;

@@ -18,10 +18,14 @@
 #define COHORT_TEXT_BYTES (256u * 1024u * 1024u)
 
 #define PLACEMENT_FLAGS(X)                                                                         \
-    X(failed) X(cordoned) X(cordon_seen) X(cordon_lost) X(cordon_again) X(no_cordon) X(drained)    \
-    X(in_priority) X(leave_priority) X(reset_pending) X(malformed) X(drain_told) X(leaving)
+    X(failed)                                                                                      \
+    X(cordoned)                                                                                    \
+    X(cordon_seen) X(cordon_lost) X(cordon_again) X(no_cordon) X(drained) X(in_priority)           \
+        X(leave_priority) X(reset_pending) X(malformed) X(drain_told) X(leaving)
 #define TARGET_FLAGS(X)                                                                            \
-    X(touched) X(taint_decided) X(untaint_decided) X(auto_tainted) X(cordoned_before) X(before_seen)
+    X(touched)                                                                                     \
+    X(taint_decided)                                                                               \
+    X(untaint_decided) X(auto_tainted) X(uncordon_decided) X(cordoned_before) X(before_seen)
 
 static const char *const phase_texts[] = {
 #define X(phase, text) [PHASE_##phase] = text,
@@ -80,6 +84,8 @@ static void put_placement(const nodes *self, const node_placement *p, buf *out)
 #define X(flag) put_number(out, #flag, p->flag, 0);
     PLACEMENT_FLAGS(X)
 #undef X
+    if (p->deferred) /* the outcome its batch will be judged by */
+        put_number(out, "outcome", (int64_t)cohort_state(p->change->cohort, p->member), 0);
     for (uint16_t i = 0; i < p->entries.len; i++) {
         buf_addz(out, i == 0 ? ",\"entries\":[" : ",");
         put_entry(self, &p->entries.at[i], out);
@@ -159,8 +165,8 @@ static void save_placements(const nodes *self, sorted_list *list, buf *out)
         const node_placement *p = &self->placements.at[i];
         if (!p->change)
             continue;
-        sorted one = {names_text(self->core->names, p->change->name),
-                      target_name(self, p->target), i};
+        sorted one = {names_text(self->core->names, p->change->name), target_name(self, p->target),
+                      i};
         if (!vec_push(list, one))
             out->failed = true;
     }
@@ -307,13 +313,11 @@ static bool restore_placement(nodes *self, str key, yyjson_val *json, err *error
     if (!c || target == NOBODY)
         return true; /* gone since */
     node_placement *p = placement_on(self, target, c);
-    placement_id next = self->core->next_placement;
-    if (!p) {
+    if (!p) { /* not selected any more: it takes no new number */
         if (!(p = placement_keep(self, target, c)))
             return err_memory(error);
-        /* It has a number already: the one it was given now is free again. */
         self->by_id.at[p->id] = NOBODY;
-        self->core->next_placement = next;
+        self->core->next_placement--;
     }
     get_placement(self, p, json);
     while (self->by_id.len <= p->id)
@@ -322,6 +326,12 @@ static bool restore_placement(nodes *self, str key, yyjson_val *json, err *error
     self->by_id.at[p->id] = placement_index(self, p);
     if (p->leaving && !p->selected)
         placement_join(self, p);
+    int64_t end = get_number(json, "outcome", MEMBER_ABSENT);
+    if (p->selected && (end == MEMBER_DONE || end == MEMBER_FAILED || end == MEMBER_BLOCKED)) {
+        p->deferred = true;
+        if (!cohort_set_state(c->cohort, p->member, (member_state)end))
+            return err_memory(error);
+    }
     placement_count(self, p);
     timer_set(self, p, flight_deadline(self, p));
     timers_purge(self);
@@ -357,9 +367,13 @@ static void give_states(nodes *self, change *c)
                 }
             self->by_id.at[p->id] = c->members.at[i];
         }
-        if (p->phase == PHASE_IDLE)
+        if (p->deferred) {
+            p->deferred = false;
+            placement_defer(self, p);
+        } else if (p->phase == PHASE_IDLE) {
             placement_evaluate(self, p);
-        else if (!cohort_set_state(c->cohort, p->member, MEMBER_WAITING))
+        }
+        if (p->phase != PHASE_IDLE && !cohort_set_state(c->cohort, p->member, MEMBER_WAITING))
             nodes_memory(self);
     }
 }

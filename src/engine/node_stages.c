@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Stages of packages in a flight: which are started, and what their ends mean for the node's state. */
+/* Stages of packages in a flight: which are started, and what their ends mean for the node's state.
+ */
 #include <assert.h>
 
 #include "engine/interrupt.h"
@@ -60,8 +61,8 @@ static void stage_start(nodes *self, node_placement *p, uint16_t index, package_
     }
 }
 
-/* Everything that is no interrupt goes first, so that one interrupt serves as many as it can. Returns
- * whether anything of that kind runs. */
+/* Everything that is no interrupt goes first, so that one interrupt serves as many as it can.
+ * Returns whether anything of that kind runs. */
 static bool start_ordinary(nodes *self, node_placement *p, const uint16_t *packages, uint16_t count)
 {
     const package_rules *r = &p->change->rules;
@@ -91,12 +92,13 @@ static void skip(nodes *self, node_placement *p, uint16_t index, package_stage s
     stage_record(self, p, e);
 }
 
-static void start_interrupts(nodes *self, node_placement *p, const uint16_t *packages, uint16_t count,
-                             bool ordinary_runs)
+static void start_interrupts(nodes *self, node_placement *p, const uint16_t *packages,
+                             uint16_t count, bool ordinary_runs)
 {
     const package_rules *r = &p->change->rules;
     merged_interrupt m;
-    if (!interrupts_merge(r, &p->entries, packages, count, self->core->step, &m)) {
+    if (!interrupts_merge(r, &p->entries, (package_choice){packages, count}, self->core->step,
+                          &m)) {
         nodes_memory(self);
         return;
     }
@@ -185,7 +187,8 @@ void stage_succeeded(nodes *self, node_placement *p, package_entry *e)
     package_entry was = *e;
     const package_rule *wanted = rule_of(p, e);
     uint16_t index = (uint16_t)(e - p->entries.at);
-    bool interrupts = wanted && wanted->uninstall && package_has_interrupt(&p->change->rules, wanted, NULL);
+    bool interrupts =
+        wanted && wanted->uninstall && package_has_interrupt(&p->change->rules, wanted, NULL);
     if (was.stage == STAGE_UNINSTALL_INTERRUPT || (was.stage == STAGE_UNINSTALL && !interrupts))
         remove_at(self, p, index);
     else

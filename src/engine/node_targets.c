@@ -170,7 +170,8 @@ static void read_state(nodes *self, node_placement *p)
     p->cordon_seen = p->cordoned && t->unschedulable;
 }
 
-/* A configMap that nothing is remembered of counts as applied; an entry that errs makes it failed. */
+/* A configMap that nothing is remembered of counts as applied; an entry that errs makes it failed.
+ */
 static void adopt_entries(node_placement *p)
 {
     const package_rules *r = &p->change->rules;
@@ -203,13 +204,19 @@ node_placement *placement_keep(nodes *self, uint32_t target, change *c)
                           .id = id,
                           .target = target,
                           .member = NOBODY,
-                          .next = t->first,
                           .retry_ms = REASON_NEVER,
                           .wake_ms = REASON_NEVER};
-    t->first = index;
+    uint32_t *link = &t->first; /* by the Skyhook's name */
+    str name = names_text(self->core->names, c->name);
+    while (*link != NOBODY &&
+           str_cmp(names_text(self->core->names, self->placements.at[*link].change->name), name) <
+               0)
+        link = &self->placements.at[*link].next;
+    p->next = *link;
+    *link = index;
     read_state(self, p);
     adopt_entries(p);
-    str memory = target_annotation(t, STR(NODE_MEMORY), names_text(self->core->names, c->name));
+    str memory = target_annotation(t, STR(NODE_MEMORY), name);
     if (memory.ptr && !placement_memory_read(self, p, memory, NULL))
         p->malformed = true;
     if (p->failed)
@@ -253,7 +260,10 @@ void placement_join(nodes *self, node_placement *p)
     p->done = false;
     c->selected++;
     c->not_done++;
+    c->rolling = true;
     c->cohort_dirty = true;
+    if (c->not_done == 1)
+        change_touch_later(self, c);
 }
 
 void placement_leave(nodes *self, node_placement *p)
@@ -266,10 +276,8 @@ void placement_leave(nodes *self, node_placement *p)
         runtime_required_leave(self, p);
     c->selected--;
     c->not_done -= !p->done;
-    if (c->not_done == 0 && !p->done && c->spec->spec.sequencing == SEQUENCING_ALL)
-        for (size_t i = 0; i < self->changes.len; i++)
-            if (change_before(c, self->changes.at[i]))
-                change_touch_targets(self, self->changes.at[i]);
+    if (c->not_done == 0 && !p->done)
+        change_touch_later(self, c);
     p->done = false;
     cohort_leave(c->cohort, p->member);
     c->members.at[p->member] = NOBODY;
@@ -311,9 +319,8 @@ static uint64_t hash_or_zero(str text)
 static uint32_t target_new(nodes *self, const fact_target *f)
 {
     name_id name = names_add(self->core->names, f->name);
-    uint32_t index = self->free_targets.len > 0
-                         ? self->free_targets.at[self->free_targets.len - 1]
-                         : (uint32_t)self->targets.len;
+    uint32_t index = self->free_targets.len > 0 ? self->free_targets.at[self->free_targets.len - 1]
+                                                : (uint32_t)self->targets.len;
     if (name == 0 || (index == self->targets.len && !vec_push(&self->targets, (node_target){0})) ||
         !strmap_put(&self->by_name, names_text(self->core->names, name), index))
         return NOBODY;
@@ -418,6 +425,7 @@ void target_take(nodes *self, const fact_target *f)
         target_touch(self, target);
     }
     t->unschedulable = f->unschedulable;
+    t->uncordon_decided = t->uncordon_decided && f->unschedulable;
     if (is_new || !same_labels(target_labels(t), f->labels))
         take_labels(self, target, f->labels);
     if (cordon) {

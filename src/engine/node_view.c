@@ -91,8 +91,8 @@ void nodes_placements(const void *context, placement_visitor visit, void *visit_
         const node_placement *p = &self->placements.at[i];
         if (!p->change || !p->selected)
             continue;
-        sorted one = {names_text(self->core->names, p->change->name),
-                      target_name(self, p->target), i};
+        sorted one = {names_text(self->core->names, p->change->name), target_name(self, p->target),
+                      i};
         if (!vec_push(&all, one))
             self->core->no_memory = true;
     }

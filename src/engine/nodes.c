@@ -62,6 +62,44 @@ decision *node_decide(nodes *self, decision_kind kind, const node_placement *p)
     return d;
 }
 
+/* ---- orders by name: what is decided for many targets is decided in the order of their names ----
+ */
+
+typedef struct name_order {
+    const nodes *self;
+    bool placements;
+} name_order;
+
+static int by_target_name(const void *a, const void *b, void *context)
+{
+    const name_order *o = context;
+    uint32_t x = *(const uint32_t *)a;
+    uint32_t y = *(const uint32_t *)b;
+    if (o->placements) {
+        x = o->self->placements.at[x].target;
+        y = o->self->placements.at[y].target;
+    }
+    return str_cmp(target_name(o->self, x), target_name(o->self, y));
+}
+
+void targets_sort(const nodes *self, uint32_t *at, size_t count)
+{
+    name_order order = {self, false};
+    if (count > 1)
+        qsort_r(at, count, sizeof *at, by_target_name, &order);
+}
+
+void change_choose_placements(nodes *self, const change *c)
+{
+    name_order order = {self, true};
+    self->chosen.len = 0;
+    for (uint32_t i = 0; i < self->placements.len; i++)
+        if (self->placements.at[i].change == c && !vec_push(&self->chosen, i))
+            nodes_memory(self);
+    if (self->chosen.len > 1)
+        qsort_r(self->chosen.at, self->chosen.len, sizeof *self->chosen.at, by_target_name, &order);
+}
+
 /* ---- marking ---- */
 
 void target_touch(nodes *self, uint32_t target)
@@ -180,10 +218,9 @@ static int64_t nodes_next_ms(const void *context)
 
 /* ---- evaluating ---- */
 
-/* A Skyhook that orders all nodes became complete, or is so no longer: whoever comes after it looks. */
-static void sequencing_changed(nodes *self, const change *c)
+void change_touch_later(nodes *self, const change *c)
 {
-    for (size_t i = 0; i < self->changes.len; i++)
+    for (size_t i = 0; c->sequencing == SEQUENCING_ALL && i < self->changes.len; i++)
         if (change_before(c, self->changes.at[i]))
             change_touch_targets(self, self->changes.at[i]);
 }
@@ -202,8 +239,8 @@ void placement_count(nodes *self, node_placement *p)
         c->not_done += done ? -1 : 1;
     c->rolling |= c->not_done > 0;
     c->cohort_dirty = true;
-    if (c->spec->spec.sequencing == SEQUENCING_ALL && was_complete != (c->not_done == 0))
-        sequencing_changed(self, c);
+    if (was_complete != (c->not_done == 0))
+        change_touch_later(self, c);
 }
 
 static member_state state_of(const node_placement *p, unsigned gates)
@@ -217,11 +254,15 @@ static member_state state_of(const node_placement *p, unsigned gates)
     return gates ? MEMBER_WAITING : MEMBER_STARTABLE;
 }
 
-static void defer(nodes *self, node_placement *p)
+/* The first outcome is final until the batch is judged; what came after it is looked at then. */
+void placement_defer(nodes *self, node_placement *p)
 {
-    if (p->deferred)
+    cohort *c = p->change->cohort;
+    bool good =
+        cohort_state(c, p->member) != MEMBER_FAILED || cohort_set_retry(c, p->member, REASON_NEVER);
+    if (p->deferred && good)
         return;
-    if (!vec_push(&p->change->deferred, placement_index(self, p))) {
+    if (!good || !vec_push(&p->change->deferred, placement_index(self, p))) {
         nodes_memory(self);
         return;
     }
@@ -246,7 +287,7 @@ void placement_evaluate(nodes *self, node_placement *p)
     bool held = p->failed && p->cordoned;
     cohort_set_held(c->cohort, p->member, held);
     if (known != state && cohort_in_batch(c->cohort, p->member)) {
-        defer(self, p); /* the first outcome is final until the batch is judged */
+        placement_defer(self, p);
         return;
     }
     bool good = known == state || cohort_set_state(c->cohort, p->member, state);
@@ -281,14 +322,8 @@ static void target_evaluate(nodes *self, uint32_t target)
     runtime_required_untaint(self, target);
 }
 
-static int by_target_name(const void *a, const void *b, void *context)
-{
-    const nodes *self = context;
-    return str_cmp(target_name(self, *(const uint32_t *)a), target_name(self, *(const uint32_t *)b));
-}
-
-/* Round by round, each in the order of names, until nothing is marked any more. Ends: a target is marked
- * again only when one of its placements became done or undone, started or ended. */
+/* Round by round, each in the order of names, until nothing is marked any more. Ends: a target is
+ * marked again only when one of its placements became done or undone, started or ended. */
 static void settle(nodes *self)
 {
     while (self->dirty.len > 0 && !self->core->no_memory) {
@@ -300,8 +335,7 @@ static void settle(nodes *self)
         memcpy(self->round.at, self->dirty.at, self->dirty.len * sizeof *self->round.at);
         self->round.len = self->dirty.len;
         self->dirty.len = 0;
-        if (self->round.len > 1)
-            qsort_r(self->round.at, self->round.len, sizeof *self->round.at, by_target_name, self);
+        targets_sort(self, self->round.at, self->round.len);
         for (size_t i = 0; i < self->round.len && !self->core->no_memory; i++)
             target_evaluate(self, self->round.at[i]);
     }
@@ -309,7 +343,7 @@ static void settle(nodes *self)
 
 /* ---- the step ---- */
 
-static void after_judging(nodes *self, change *c)
+void change_undefer(nodes *self, change *c)
 {
     for (size_t i = 0; i < c->deferred.len; i++) {
         node_placement *p = &self->placements.at[c->deferred.at[i]];
@@ -356,7 +390,7 @@ static void handle_events(nodes *self, change *c)
             break;
         case COHORT_EVENT_JUDGE:
             tell_batch(self, c, DECISION_JUDGE, e);
-            after_judging(self, c);
+            change_undefer(self, c);
             break;
         case COHORT_EVENT_HALT: tell_batch(self, c, DECISION_HALT, e); break;
         }
@@ -374,16 +408,27 @@ static bool batch_is_open(const change *c)
     return false;
 }
 
-static void tell_reset(nodes *self, change *c)
+/* The policy's compartment that comes next by name. ptr is NULL behind the last. */
+static str compartment_after(const change *c, str name)
 {
+    str next = {NULL, 0};
     compartment_view v;
     for (size_t i = 0; i < cohort_compartments(c->cohort); i++) {
         cohort_view(c->cohort, i, &v);
-        if (v.removed)
-            continue;
+        if (!v.removed && (!name.ptr || str_cmp(v.rule->name, name) > 0) &&
+            (!next.ptr || str_cmp(v.rule->name, next) < 0))
+            next = v.rule->name;
+    }
+    return next;
+}
+
+static void tell_reset(nodes *self, change *c)
+{
+    str told = {NULL, 0};
+    for (str next; (next = compartment_after(c, told)).ptr; told = next) {
         decision *d = node_decide(self, DECISION_RESET, NULL);
         d->change = names_text(self->core->names, c->name);
-        d->group = core_text(self->core, v.rule->name);
+        d->group = core_text(self->core, next);
     }
     c->tell_reset = false;
 }
@@ -398,7 +443,7 @@ static void end_rollout(nodes *self, change *c)
     c->rolling = false;
     if (!c->reset_on_completion || c->policy_missing)
         return;
-    change_reset_batches(c);
+    change_reset_batches(self, c);
     tell_reset(self, c);
 }
 
@@ -510,6 +555,7 @@ static void nodes_destroy(void *context)
     vec_done(&self->changes);
     vec_done(&self->dirty);
     vec_done(&self->round);
+    vec_done(&self->chosen);
     vec_done(&self->timers);
     vec_done(&self->events);
     vec_done(&self->runnable);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* nodes_internal.h - the inside of the nodes vocabulary, for node*.c and the rules beside it.
  *
- * A target is a node, a change is a Skyhook, a placement is one Skyhook on one node it selects. What is
- * known of them is changed by facts (node_targets.c, node_changes.c, node_facts.c); nodes.c then
- * evaluates the targets that something happened to and lets each change's cohort start what it may. */
+ * A target is a node, a change is a Skyhook, a placement is one Skyhook on one node it selects.
+ * What is known of them is changed by facts (node_targets.c, node_changes.c, node_facts.c); nodes.c
+ * then evaluates the targets that something happened to and lets each change's cohort start what it
+ * may. */
 #ifndef DROVER_ENGINE_NODES_INTERNAL_H
 #define DROVER_ENGINE_NODES_INTERNAL_H
 
@@ -50,17 +51,19 @@ typedef struct node_target {
     bool not_ready : 1;
     bool unschedulable : 1;
     bool ignored : 1;
-    bool touched : 1;         /* it carries or was given an annotation of ours: never auto-tainted */
-    bool tainted : 1;         /* has the runtime-required taint */
-    bool taint_decided : 1;   /* we put it, and no fact has shown it yet */
-    bool untaint_decided : 1; /* we took it, and no fact has shown that yet */
-    bool auto_tainted : 1;    /* Drover put it */
-    bool cordoned_before : 1; /* was unschedulable when Drover came: never uncordoned */
-    bool before_seen : 1;     /* and a fact has shown the annotation that says so */
+    bool touched : 1;       /* it carries or was given an annotation of ours: never auto-tainted */
+    bool tainted : 1;       /* has the runtime-required taint */
+    bool taint_decided : 1; /* we put it, and no fact has shown it yet */
+    bool untaint_decided : 1;  /* we took it, and no fact has shown that yet */
+    bool auto_tainted : 1;     /* Drover put it */
+    bool uncordon_decided : 1; /* and no fact has shown it yet */
+    bool cordoned_before : 1;  /* was unschedulable when Drover came: never uncordoned */
+    bool before_seen : 1;      /* and a fact has shown the annotation that says so */
 } node_target;
 
 /* In flight: every phase but IDLE. */
-#define NODE_PHASES(X) X(IDLE, "idle") X(DRAINING, "draining") X(WORKING, "working") X(REBOOTING, "rebooting")
+#define NODE_PHASES(X)                                                                             \
+    X(IDLE, "idle") X(DRAINING, "draining") X(WORKING, "working") X(REBOOTING, "rebooting")
 typedef enum node_phase {
 #define X(phase, text) PHASE_##phase,
     NODE_PHASES(X)
@@ -74,8 +77,8 @@ typedef struct node_placement {
     change *change; /* NULL: a free place */
     placement_id id;
     uint32_t target;
-    uint32_t member;  /* in the cohort; NOBODY: not selected */
-    uint32_t next;    /* placement of the same target */
+    uint32_t member; /* in the cohort; NOBODY: not selected */
+    uint32_t next;   /* placement of the same target */
     package_entries entries;
     uint32_t attempt; /* only grows */
     uint32_t order;   /* SKYHOOK_NODE_ORDER of its claim */
@@ -90,22 +93,22 @@ typedef struct node_placement {
     uint16_t running;  /* stages */
     uint8_t phase;
     bool selected : 1;
-    bool complete : 1;        /* all packages are as wanted */
-    bool done : 1;            /* complete, and holds no claim */
-    bool failed : 1;          /* its last attempt failed */
-    bool cordoned : 1;        /* it holds the node's cordon */
-    bool cordon_seen : 1;     /* and a fact has shown it */
-    bool cordon_lost : 1;     /* a person uncordoned it in flight */
-    bool cordon_again : 1;    /* and we have put it back once */
-    bool no_cordon : 1;       /* and a second time: it is left so */
+    bool complete : 1;     /* all packages are as wanted */
+    bool done : 1;         /* complete, and holds no claim */
+    bool failed : 1;       /* its last attempt failed */
+    bool cordoned : 1;     /* it holds the node's cordon */
+    bool cordon_seen : 1;  /* and a fact has shown it */
+    bool cordon_lost : 1;  /* a person uncordoned it in flight */
+    bool cordon_again : 1; /* and we have put it back once */
+    bool no_cordon : 1;    /* and a second time: it is left so */
     bool drained : 1;
-    bool in_priority : 1;     /* in nodePriority */
-    bool leave_priority : 1;  /* a reset takes it out when its stage ends */
-    bool reset_pending : 1;   /* and its entries too */
-    bool malformed : 1;       /* its nodeState could not be read */
-    bool deferred : 1;        /* evaluated again when its batch is judged */
-    bool leaving : 1;         /* no longer selected, but a stage still runs */
-    bool drain_told : 1;      /* DRAIN was decided and not interrupted by a pause */
+    bool in_priority : 1;    /* in nodePriority */
+    bool leave_priority : 1; /* a reset takes it out when its stage ends */
+    bool reset_pending : 1;  /* and its entries too */
+    bool malformed : 1;      /* its nodeState could not be read */
+    bool deferred : 1;       /* evaluated again when its batch is judged */
+    bool leaving : 1;        /* no longer selected, but a stage still runs */
+    bool drain_told : 1;     /* DRAIN was decided and not interrupted by a pause */
 } node_placement;
 
 /* One Skyhook. */
@@ -113,7 +116,7 @@ struct change {
     name_id name;
     const object *object;
     const skyhook *spec;
-    arena *memory;       /* of the rules */
+    arena *memory; /* of the rules */
     package_rules rules;
     name_id packages;    /* "a:1.0,b:2" */
     bool written_paused; /* as the document says */
@@ -121,10 +124,10 @@ struct change {
     bool disabled;
     bool policy_missing;
     bool reset_on_completion;
-    bool rolling;        /* a rollout runs: something was not done */
-    bool tell_reset;     /* RESET is to be decided */
+    bool rolling;    /* a rollout runs: something was not done */
+    bool tell_reset; /* RESET is to be decided */
     bool cohort_dirty;
-    bool held_taint;     /* runtimeRequired, as the document said last */
+    bool held_taint; /* runtimeRequired, as the document said last */
     int64_t priority;
     sequencing sequencing;
     cohort *cohort;
@@ -157,11 +160,12 @@ typedef struct nodes {
     VEC(change *) changes;  /* by priority, then name */
     strmap policies;        /* name -> const object * */
     VEC(uint32_t) dirty;    /* targets */
+    VEC(uint32_t) chosen;   /* scratch: targets or placements, in the order of names */
     VEC(uint32_t) round;    /* those that are being evaluated */
     VEC(node_timer) timers; /* heap with stale entries */
     size_t all_count;       /* changes with sequencing "all" */
     fact_taint runtime_required;
-    cohort_events events; /* scratch */
+    cohort_events events;   /* scratch */
     VEC(uint16_t) runnable; /* scratch */
     decision unheard;       /* what is decided while nobody listens */
 } nodes;
@@ -169,8 +173,17 @@ typedef struct nodes {
 /* ---- nodes.c ---- */
 void nodes_memory(nodes *self);
 void target_touch(nodes *self, uint32_t target);
+/* Members whose batch has ended are evaluated again. */
+void change_undefer(nodes *self, change *c);
+/* A Skyhook that orders all nodes became complete, or is so no longer: whoever comes after it
+ * looks. */
+void change_touch_later(nodes *self, const change *c);
 void change_touch_targets(nodes *self, const change *c);
 change *change_find(const nodes *self, str name);
+/* Fills self->chosen with the placements of a change, by name of their targets. */
+void change_choose_placements(nodes *self, const change *c);
+/* Sorts targets by name. */
+void targets_sort(const nodes *self, uint32_t *at, size_t count);
 uint32_t target_find(const nodes *self, str name);
 str target_name(const nodes *self, uint32_t target);
 /* The placement of a change on a target, or NULL. */
@@ -186,7 +199,8 @@ static inline bool stage_interrupts(unsigned stage)
     return stage == STAGE_INTERRUPT || stage == STAGE_UNINSTALL_INTERRUPT;
 }
 /* A stage of the placement began or ended. */
-static inline void running_count(node_target *t, node_placement *p, const package_entry *e, bool began)
+static inline void running_count(node_target *t, node_placement *p, const package_entry *e,
+                                 bool began)
 {
     uint16_t one = began ? 1 : UINT16_MAX;
     p->running = (uint16_t)(p->running + one);
@@ -206,6 +220,7 @@ void timer_set(nodes *self, node_placement *p, int64_t ms);
 void placement_count(nodes *self, node_placement *p);
 /* Gives the cohort what it should know of a placement that is not in flight. */
 void placement_evaluate(nodes *self, node_placement *p);
+void placement_defer(nodes *self, node_placement *p);
 
 /* ---- node_targets.c ---- */
 void target_take(nodes *self, const fact_target *f);
@@ -229,7 +244,7 @@ void skyhook_gone(nodes *self, str name);
 void policy_take(nodes *self, const object *o, bool gone);
 void change_set_paused(nodes *self, change *c, bool paused);
 /* Every compartment is at batch 1 again. */
-void change_reset_batches(change *c);
+void change_reset_batches(nodes *self, change *c);
 void change_free(change *c);
 
 /* ---- node_acts.c ---- */
@@ -258,8 +273,11 @@ void stage_record(nodes *self, const node_placement *p, const package_entry *e);
 bool stages_need_drain(const node_placement *p);
 
 /* ---- node_cordon.c ---- */
-/* Whether the node may be worked on: it needs no drain or is drained. Else decides what is missing. */
+/* Whether the node may be worked on: it needs no drain or is drained. Else decides what is missing.
+ */
 bool cordon_ready(nodes *self, node_placement *p);
+/* A drain that takes too long makes the flight fail; the cordon stays. */
+void cordon_time_out(nodes *self, node_placement *p);
 void cordon_lift(nodes *self, node_placement *p);
 void cordon_take(nodes *self, const fact_drain *f);
 /* The target's unschedulable or its annotations changed. */

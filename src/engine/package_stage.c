@@ -361,7 +361,7 @@ static package_stage next_install(const package_rules *r, const package_rule *ru
     switch ((package_stage)e->stage) {
     case STAGE_NONE:
     case STAGE_UNINSTALL: return STAGE_APPLY; /* a cancelled uninstall installs again */
-    case STAGE_UNINSTALL_INTERRUPT: /* cannot be cancelled */
+    case STAGE_UNINSTALL_INTERRUPT:           /* cannot be cancelled */
         return complete || !interrupts_with(r, rule, 0) ? STAGE_APPLY : STAGE_UNINSTALL_INTERRUPT;
     case STAGE_APPLY:
     case STAGE_UPGRADE: return complete ? STAGE_CONFIG : (package_stage)e->stage;

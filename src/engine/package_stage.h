@@ -5,9 +5,9 @@
  * (package_entries). They know nothing of claims, cordons or time.
  *
  *     install    apply -> config [-> interrupt -> post-interrupt]
- *     upgrade    upgrade -> config [-> ...]        when the version is greater, else a fresh install
- *     config     config [-> interrupt -> post-interrupt]      when keys of the configMap changed
- *     uninstall  uninstall [-> uninstall-interrupt], then the entry is gone */
+ *     upgrade    upgrade -> config [-> ...]        when the version is greater, else a fresh
+ * install config     config [-> interrupt -> post-interrupt]      when keys of the configMap
+ * changed uninstall  uninstall [-> uninstall-interrupt], then the entry is gone */
 #ifndef DROVER_ENGINE_PACKAGE_STAGE_H
 #define DROVER_ENGINE_PACKAGE_STAGE_H
 
@@ -46,10 +46,11 @@ typedef struct package_rule {
     name_id name;
     name_id version;
     name_id config;
-    uint64_t digest;    /* of everything a node could notice */
-    bool uninstall;     /* it shall go */
-    bool unwanted;      /* neither installed nor removed: the Skyhook is being deleted */
-    uint16_t *needs;    /* packages that must be complete first; PACKAGE_NO_RULE: one that is not there */
+    uint64_t digest; /* of everything a node could notice */
+    bool uninstall;  /* it shall go */
+    bool unwanted;   /* neither installed nor removed: the Skyhook is being deleted */
+    uint16_t
+        *needs; /* packages that must be complete first; PACKAGE_NO_RULE: one that is not there */
     uint16_t need_count;
 } package_rule;
 
@@ -63,8 +64,8 @@ typedef struct package_rules {
 /* Builds the rules of a Skyhook in a. False without memory. */
 bool package_rules_build(const skyhook *s, names *table, arena *a, package_rules *ret);
 
-/* "key=hash,key=hash", sorted: what is remembered of a configMap, as an interned text. 0 without keys
- * and, with *ret_failed, without memory. */
+/* "key=hash,key=hash", sorted: what is remembered of a configMap, as an interned text. 0 without
+ * keys and, with *ret_failed, without memory. */
 name_id config_text(names *table, label_set config_map, bool *ret_failed);
 
 /* The entry of that package and version, or NULL. */
@@ -75,26 +76,29 @@ package_entry *entry_of(const package_entries *entries, const package_rule *r);
 package_entry *entry_add(package_entries *entries, name_id name, name_id version);
 void entry_remove(package_entries *entries, size_t index);
 
-/* The keys of the configMap that a config stage started now would carry as changed ("a,b"), 0 for an
- * install or upgrade, and for no change. */
+/* The keys of the configMap that a config stage started now would carry as changed ("a,b"), 0 for
+ * an install or upgrade, and for no change. */
 name_id package_pending(const package_rules *r, const package_rule *of, const package_entry *e);
-/* Whether the work that is under way or to come on this package has an interrupt (skyhook.md 2.6). */
+/* Whether the work that is under way or to come on this package has an interrupt (skyhook.md 2.6).
+ */
 bool package_has_interrupt(const package_rules *r, const package_rule *of, const package_entry *e);
 /* Whether its interrupt is still to come. */
-bool package_interrupt_ahead(const package_rules *r, const package_entries *entries, uint16_t index);
+bool package_interrupt_ahead(const package_rules *r, const package_entries *entries,
+                             uint16_t index);
 
 /* The package is as the Skyhook wants it. */
 bool package_complete(const package_rules *r, const package_entries *entries, uint16_t index);
 bool packages_complete(const package_rules *r, const package_entries *entries);
 
-/* The stage the package would run next if nothing held it; STAGE_NONE when it is complete. A stage that
- * runs or was folded into another package's interrupt is returned itself. */
+/* The stage the package would run next if nothing held it; STAGE_NONE when it is complete. A stage
+ * that runs or was folded into another package's interrupt is returned itself. */
 package_stage package_next(const package_rules *r, const package_entries *entries, uint16_t index);
 /* Whether all it depends on is complete. */
 bool package_free(const package_rules *r, const package_entries *entries, uint16_t index);
 
-/* What would run now, one after the other: those that are uninstalled, then the others, by name; with
- * "serial" at most one. Running ones are in it. Writes at most r->len indexes and returns how many. */
+/* What would run now, one after the other: those that are uninstalled, then the others, by name;
+ * with "serial" at most one. Running ones are in it. Writes at most r->len indexes and returns how
+ * many. */
 uint16_t packages_runnable(const package_rules *r, const package_entries *entries, uint16_t *out);
 
 str stage_text(package_stage stage);

@@ -45,10 +45,12 @@ static void take_away(nodes *self, uint32_t target)
     decide(self, target, DECISION_UNTAINT);
 }
 
-/* Whether some runtimeRequired Skyhook selects the node, and whether one of them is not done there. */
+/* Whether some runtimeRequired Skyhook selects the node, and whether one of them is not done there.
+ */
 static void holders(const nodes *self, uint32_t target, bool *ret_any, bool *ret_waits)
 {
-    for (uint32_t i = self->targets.at[target].first; i != NOBODY; i = self->placements.at[i].next) {
+    for (uint32_t i = self->targets.at[target].first; i != NOBODY;
+         i = self->placements.at[i].next) {
         const node_placement *p = &self->placements.at[i];
         if (!p->selected || !p->change->spec->spec.runtime_required)
             continue;

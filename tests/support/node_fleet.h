@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* node_fleet.h - a small fleet of nodes around the engine, for tests.
  *
- * Virtual time. A stage takes a minute unless told; a drain is done at once unless it is blocked. Every
- * step is followed by engine_check and engine_full. What was decided is kept as a trace of lines. */
+ * Virtual time. A stage takes a minute unless told; a drain is done at once unless it is blocked.
+ * Every step is followed by engine_check and engine_full. What was decided is kept as a trace of
+ * lines. */
 #ifndef DROVER_TESTS_SUPPORT_NODE_FLEET_H
 #define DROVER_TESTS_SUPPORT_NODE_FLEET_H
 
@@ -33,12 +34,12 @@ typedef struct fleet_node {
     size_t taint_count;
     int64_t created_ms;
     bool exists, not_ready, unschedulable;
-    bool fails;         /* every stage fails */
-    bool fails_once;    /* the next one does */
+    bool fails;      /* every stage fails */
+    bool fails_once; /* the next one does */
     bool never_retry;
-    bool silent;        /* stages never end */
+    bool silent; /* stages never end */
     bool drain_blocked;
-    bool blocks;        /* gets the ignore label when it is started */
+    bool blocks; /* gets the ignore label when it is started */
 } fleet_node;
 
 typedef struct fleet_event {
@@ -63,15 +64,23 @@ typedef struct fleet {
     VEC(char *) texts;
     VEC(fact) pending;
     decision_list out;
-    buf trace;   /* every decision */
-    buf batches; /* sizes, as A4 writes them */
+    buf trace;           /* every decision */
+    buf batches;         /* sizes, as A4 writes them */
     const int *failures; /* of each batch */
     const int *blocked;
     size_t failure_count, blocked_count;
-    int64_t batch;       /* the last that was opened */
+    int64_t batch; /* the last that was opened */
     int64_t in_batch;
-    bool feedback;       /* nodes show what is decided about them */
+    bool feedback; /* nodes show what is decided about them */
     bool steps_unchecked;
+    /* What the engine was told last, so that another one can be told the same. */
+    fleet_node shown[FLEET_NODES], staged[FLEET_NODES];
+    bool is_staged[FLEET_NODES];
+    VEC(const object *) current, staged_documents;
+    int64_t stepped_ms;
+    void (*before_step)(struct fleet *f);
+    void (*after_step)(struct fleet *f);
+    void *context;
 } fleet;
 
 static inline fleet *fleet_with(engine_settings settings)
@@ -105,6 +114,8 @@ static inline void fleet_free(fleet *f)
     vec_done(&f->texts);
     vec_done(&f->events);
     vec_done(&f->pending);
+    vec_done(&f->current);
+    vec_done(&f->staged_documents);
     vec_done(&f->out);
     buf_done(&f->trace);
     buf_done(&f->batches);
@@ -135,8 +146,10 @@ static inline const object *fleet_document(fleet *f, const char *format, ...)
         fail();
     }
     assert_true(vec_push(&f->documents, l));
-    for (size_t i = 0; i < l.objects->len; i++)
+    for (size_t i = 0; i < l.objects->len; i++) {
         fleet_tell(f, (fact){.kind = FACT_DOCUMENT, .document = &l.objects->at[i]});
+        assert_true(vec_push(&f->staged_documents, &l.objects->at[i]));
+    }
     return &l.objects->at[0];
 }
 
@@ -150,14 +163,13 @@ static inline fleet_node *fleet_find(fleet *f, const char *name)
     return NULL;
 }
 
-/* The node as it is now becomes a fact of the next step. */
-static inline void fleet_show(fleet *f, fleet_node *n)
+static inline fact fleet_fact(const fleet_node *n)
 {
     static label labels[1024][FLEET_LABELS];
     static label annotations[1024][FLEET_LABELS];
     static size_t at;
-    label *of = labels[at++ % 1024];
-    label *notes = annotations[at % 1024];
+    label *of = labels[at % 1024];
+    label *notes = annotations[at++ % 1024];
     for (size_t i = 0; i < n->label_count; i++)
         of[i] = (label){str_of(n->keys[i]), str_of(n->values[i])};
     memcpy(notes, n->annotations, sizeof n->annotations);
@@ -165,18 +177,27 @@ static inline void fleet_show(fleet *f, fleet_node *n)
     err error;
     assert_true(label_set_sort(of, n->label_count, &set, &error));
     assert_true(label_set_sort(notes, n->annotation_count, &noted, &error));
-    fleet_tell(f, (fact){.kind = FACT_TARGET,
-                         .target = {.kind = TARGET_NODE,
-                                    .name = str_of(n->name),
-                                    .uid = str_of(n->uid),
-                                    .boot_id = str_of(n->boot),
-                                    .created_ms = n->created_ms,
-                                    .labels = set,
-                                    .not_ready = n->not_ready,
-                                    .unschedulable = n->unschedulable,
-                                    .taints = n->taints,
-                                    .taint_count = n->taint_count,
-                                    .annotations = noted}});
+    return (fact){.kind = FACT_TARGET,
+                  .target = {.kind = TARGET_NODE,
+                             .name = str_of(n->name),
+                             .uid = str_of(n->uid),
+                             .boot_id = str_of(n->boot),
+                             .created_ms = n->created_ms,
+                             .labels = set,
+                             .not_ready = n->not_ready,
+                             .unschedulable = n->unschedulable,
+                             .taints = n->taints,
+                             .taint_count = n->taint_count,
+                             .annotations = noted}};
+}
+
+/* The node as it is now becomes a fact of the next step. */
+static inline void fleet_show(fleet *f, fleet_node *n)
+{
+    size_t index = (size_t)(n - f->nodes);
+    f->staged[index] = *n;
+    f->is_staged[index] = true;
+    fleet_tell(f, fleet_fact(&f->staged[index]));
 }
 
 static inline void fleet_label(fleet_node *n, const char *key, const char *value)
@@ -222,6 +243,8 @@ static inline void fleet_nodes_add(fleet *f, int count)
 static inline void fleet_gone(fleet *f, fleet_node *n)
 {
     n->exists = false;
+    f->staged[n - f->nodes] = *n;
+    f->is_staged[n - f->nodes] = true;
     fleet_tell(f, (fact){.kind = FACT_TARGET_GONE,
                          .target = {.kind = TARGET_NODE, .name = str_of(n->name)}});
 }
@@ -248,8 +271,8 @@ static inline void fleet_trace(fleet *f, const decision *d)
 {
     buf *t = &f->trace;
     buf_addf(t, "%" PRId64 " %s", (f->now_ms - 1000 * HOUR) / SECOND, decision_name(d->kind));
-    const str parts[] = {d->change, d->target, d->group, d->package, d->version,
-                         d->stage,  d->state,  d->detail};
+    const str parts[] = {d->change,  d->target, d->group, d->package,
+                         d->version, d->stage,  d->state, d->detail};
     for (size_t i = 0; i < COUNT_OF(parts); i++)
         if (parts[i].len > 0 && !(d->kind == DECISION_START && i == 4))
             buf_addf(t, " %.*s", STR_ARG(parts[i]));
@@ -343,9 +366,34 @@ static inline void fleet_checked(fleet *f)
     if (f->steps_unchecked)
         return;
     if (!engine_check(f->engine, &error) || !engine_full(f->engine, &error)) {
-        print_error("%s\n%.*s\n", error.text, STR_ARG(buf_str(&f->trace)));
+        str trace = buf_str(&f->trace);
+        size_t from = trace.len > 800 ? trace.len - 800 : 0;
+        print_error("%s\n%.*s\n", error.text, STR_ARG(str_part(trace, from, SIZE_MAX)));
         fail();
     }
+}
+
+/* What was staged is known to the engine from now on. */
+static inline void fleet_delivered(fleet *f)
+{
+    f->stepped_ms = f->now_ms;
+    for (size_t i = 0; i < f->node_count; i++)
+        if (f->is_staged[i])
+            f->shown[i] = f->staged[i];
+    memset(f->is_staged, 0, sizeof f->is_staged);
+    for (size_t i = 0; i < f->staged_documents.len; i++) {
+        const object *o = f->staged_documents.at[i];
+        size_t at = 0;
+        while (at < f->current.len &&
+               (f->current.at[at]->kind != o->kind ||
+                !str_eq(f->current.at[at]->metadata->name, o->metadata->name)))
+            at++;
+        if (at < f->current.len)
+            f->current.at[at] = o;
+        else
+            assert_true(vec_push(&f->current, o));
+    }
+    f->staged_documents.len = 0;
 }
 
 /* Steps until nothing is started, with what is pending. Returns whether anything was decided. */
@@ -356,8 +404,14 @@ static inline bool fleet_step(fleet *f)
         err error;
         again = false;
         f->out.len = 0;
-        assert_true(engine_step(f->engine, f->pending.at, f->pending.len, f->now_ms, &f->out, &error));
+        if (f->before_step)
+            f->before_step(f);
+        assert_true(
+            engine_step(f->engine, f->pending.at, f->pending.len, f->now_ms, &f->out, &error));
+        if (f->after_step)
+            f->after_step(f);
         f->pending.len = 0;
+        fleet_delivered(f);
         for (size_t i = 0; i < f->out.len; i++) {
             again |= f->out.at[i].kind == DECISION_START;
             fleet_carry_out(f, &f->out.at[i]);
@@ -375,8 +429,8 @@ static inline void fleet_answer(fleet *f, fleet_event *e)
     e->used = true;
     fleet_node *n = fleet_find(f, e->target);
     if (e->drain) {
-        fleet_tell(f, (fact){.kind = FACT_DRAIN,
-                             .drain = {.target = str_of(n->name), .done = true}});
+        fleet_tell(f,
+                   (fact){.kind = FACT_DRAIN, .drain = {.target = str_of(n->name), .done = true}});
         return;
     }
     bool fails = n->fails || n->fails_once;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* semantics.md part A through the engine: compartments, ceilings, batches, judging, retries, resets. */
+/* semantics.md part A through the engine: compartments, ceilings, batches, judging, retries,
+ * resets. */
 #include "support/node_fleet.h"
 
 #define API "apiVersion: skyhook.nvidia.com/v1alpha1\n"
@@ -38,38 +39,198 @@ typedef struct row {
 
 /* The table of A4, in its order. */
 static const row table[] = {
-    {STRATEGY("linear", "initialBatch: 1, delta: 1"), 8, 8, "percent: 100", "1,2,3,2", 5, 8, 0, 0,
-     false, {0}, {0}},
-    {STRATEGY("linear", "initialBatch: 2, delta: 2, failureThreshold: 3"), 10, 10, "percent: 100",
-     "2,4(1),4", 4, 9, 1, 0, false, {0, 1}, {0}},
-    {STRATEGY("linear", "initialBatch: 3, delta: 2, failureThreshold: 2"), 20, 20, "percent: 100",
-     "3,5(1),3(1)", 4, 9, 2, 2, true, {0, 1, 1}, {0}},
-    {STRATEGY("linear", "initialBatch: 3, delta: 2, failureThreshold: 3"), 20, 20, "percent: 100",
-     "3,5(1),3(1),1,3,5", 7, 18, 2, 0, false, {0, 1, 1}, {0}},
-    {STRATEGY("exponential", "growthFactor: 2"), 15, 15, "percent: 100", "1,2,4,8", 5, 15, 0, 0,
-     false, {0}, {0}},
-    {STRATEGY("exponential", "growthFactor: 2"), 40, 10, "percent: 25", "1,2,4,8,10,10,5", 8, 40, 0,
-     0, false, {0}, {0}},
-    {STRATEGY("exponential", "growthFactor: 4"), 100, 100, "percent: 100", "1,4,16,64,15", 6, 100, 0,
-     0, false, {0}, {0}},
-    {STRATEGY("exponential", "initialBatch: 4, batchThreshold: 75, failureThreshold: 2"), 40, 40,
-     "percent: 100", "4,8(4),4(1),8,16", 6, 35, 5, 0, false, {0, 4, 1}, {0}},
-    {STRATEGY("exponential", "initialBatch: 4, batchThreshold: 75, failureThreshold: 2"), 40, 6,
-     "count: 6", "4,6(3),3(3)", 4, 7, 6, 2, true, {0, 3, 3}, {0}},
-    {STRATEGY("fixed", "initialBatch: 3, failureThreshold: 1"), 10, 10, "percent: 100", "3(1)", 2, 2,
-     1, 1, true, {1}, {0}},
-    {STRATEGY("fixed", "initialBatch: 3, failureThreshold: 1"), 10, 10, "percent: 100",
-     "3,3(1),3,1", 5, 9, 1, 0, false, {0, 1}, {0}},
-    {STRATEGY("fixed", "initialBatch: 3, batchThreshold: 60, failureThreshold: 1"), 9, 9,
-     "percent: 100", "3(1),3(1),3(2)", 4, 5, 4, 1, false, {1, 1, 2}, {0}},
-    {STRATEGY("fixed", "initialBatch: 5"), 10, 3, "percent: 30", "3,3,3,1", 5, 10, 0, 0, false, {0},
+    {STRATEGY("linear", "initialBatch: 1, delta: 1"),
+     8,
+     8,
+     "percent: 100",
+     "1,2,3,2",
+     5,
+     8,
+     0,
+     0,
+     false,
+     {0},
      {0}},
-    {STRATEGY("fixed", "initialBatch: 5, failureThreshold: 1"), 10, 10, "percent: 100", "5(5)", 2, 0,
-     5, 1, true, {5}, {0}},
-    {STRATEGY("fixed", "initialBatch: 2"), 6, 2, "count: 2", "2(2),2(2),2(2)", 4, 0, 6, 3, false,
-     {2, 2, 2}, {0}},
-    {STRATEGY("fixed", "initialBatch: 4, batchThreshold: 75, failureThreshold: 2"), 12, 12,
-     "percent: 100", "4[1],4[1],4", 4, 10, 0, 0, false, {0}, {1, 1}},
+    {STRATEGY("linear", "initialBatch: 2, delta: 2, failureThreshold: 3"),
+     10,
+     10,
+     "percent: 100",
+     "2,4(1),4",
+     4,
+     9,
+     1,
+     0,
+     false,
+     {0, 1},
+     {0}},
+    {STRATEGY("linear", "initialBatch: 3, delta: 2, failureThreshold: 2"),
+     20,
+     20,
+     "percent: 100",
+     "3,5(1),3(1)",
+     4,
+     9,
+     2,
+     2,
+     true,
+     {0, 1, 1},
+     {0}},
+    {STRATEGY("linear", "initialBatch: 3, delta: 2, failureThreshold: 3"),
+     20,
+     20,
+     "percent: 100",
+     "3,5(1),3(1),1,3,5",
+     7,
+     18,
+     2,
+     0,
+     false,
+     {0, 1, 1},
+     {0}},
+    {STRATEGY("exponential", "growthFactor: 2"),
+     15,
+     15,
+     "percent: 100",
+     "1,2,4,8",
+     5,
+     15,
+     0,
+     0,
+     false,
+     {0},
+     {0}},
+    {STRATEGY("exponential", "growthFactor: 2"),
+     40,
+     10,
+     "percent: 25",
+     "1,2,4,8,10,10,5",
+     8,
+     40,
+     0,
+     0,
+     false,
+     {0},
+     {0}},
+    {STRATEGY("exponential", "growthFactor: 4"),
+     100,
+     100,
+     "percent: 100",
+     "1,4,16,64,15",
+     6,
+     100,
+     0,
+     0,
+     false,
+     {0},
+     {0}},
+    {STRATEGY("exponential", "initialBatch: 4, batchThreshold: 75, failureThreshold: 2"),
+     40,
+     40,
+     "percent: 100",
+     "4,8(4),4(1),8,16",
+     6,
+     35,
+     5,
+     0,
+     false,
+     {0, 4, 1},
+     {0}},
+    {STRATEGY("exponential", "initialBatch: 4, batchThreshold: 75, failureThreshold: 2"),
+     40,
+     6,
+     "count: 6",
+     "4,6(3),3(3)",
+     4,
+     7,
+     6,
+     2,
+     true,
+     {0, 3, 3},
+     {0}},
+    {STRATEGY("fixed", "initialBatch: 3, failureThreshold: 1"),
+     10,
+     10,
+     "percent: 100",
+     "3(1)",
+     2,
+     2,
+     1,
+     1,
+     true,
+     {1},
+     {0}},
+    {STRATEGY("fixed", "initialBatch: 3, failureThreshold: 1"),
+     10,
+     10,
+     "percent: 100",
+     "3,3(1),3,1",
+     5,
+     9,
+     1,
+     0,
+     false,
+     {0, 1},
+     {0}},
+    {STRATEGY("fixed", "initialBatch: 3, batchThreshold: 60, failureThreshold: 1"),
+     9,
+     9,
+     "percent: 100",
+     "3(1),3(1),3(2)",
+     4,
+     5,
+     4,
+     1,
+     false,
+     {1, 1, 2},
+     {0}},
+    {STRATEGY("fixed", "initialBatch: 5"),
+     10,
+     3,
+     "percent: 30",
+     "3,3,3,1",
+     5,
+     10,
+     0,
+     0,
+     false,
+     {0},
+     {0}},
+    {STRATEGY("fixed", "initialBatch: 5, failureThreshold: 1"),
+     10,
+     10,
+     "percent: 100",
+     "5(5)",
+     2,
+     0,
+     5,
+     1,
+     true,
+     {5},
+     {0}},
+    {STRATEGY("fixed", "initialBatch: 2"),
+     6,
+     2,
+     "count: 2",
+     "2(2),2(2),2(2)",
+     4,
+     0,
+     6,
+     3,
+     false,
+     {2, 2, 2},
+     {0}},
+    {STRATEGY("fixed", "initialBatch: 4, batchThreshold: 75, failureThreshold: 2"),
+     12,
+     12,
+     "percent: 100",
+     "4[1],4[1],4",
+     4,
+     10,
+     0,
+     0,
+     false,
+     {0},
+     {1, 1}},
     {NO_STRATEGY, 10, 2, "percent: 25", "2,2,2,2,2", 6, 10, 0, 0, false, {0}, {0}},
 };
 
@@ -97,11 +258,12 @@ static void check_row(const row *r, size_t number)
     fleet_nodes_add(f, r->nodes);
     fleet_run(f, -1);
     group_view g = fleet_group(f, "sk", group);
-    check_msg(str_eq(buf_str(&f->batches), str_of(r->batches)), "row %zu: %.*s, expected %s", number,
-              STR_ARG(buf_str(&f->batches)), r->batches);
+    check_msg(str_eq(buf_str(&f->batches), str_of(r->batches)), "row %zu: %.*s, expected %s",
+              number, STR_ARG(buf_str(&f->batches)), r->batches);
     check_msg(g.limit == r->ceiling, "row %zu: ceiling %" PRId64, number, g.limit);
     check_msg(g.peak <= r->ceiling, "row %zu: peak %" PRId64, number, g.peak);
-    check_msg(g.current_batch == r->current, "row %zu: currentBatch %" PRId64, number, g.current_batch);
+    check_msg(g.current_batch == r->current, "row %zu: currentBatch %" PRId64, number,
+              g.current_batch);
     check_msg(g.completed == r->completed, "row %zu: completed %" PRId64, number, g.completed);
     check_msg(g.failed == r->failed, "row %zu: failed %" PRId64, number, g.failed);
     check_msg(g.consecutive_failures == r->consecutive, "row %zu: consecutive %" PRId64, number,
@@ -124,7 +286,7 @@ static void a4_ceilings(void **state)
         int nodes;
         const char *budget;
         int64_t ceiling;
-    } rows[] = {{10, "percent: 25", 2}, {10, "percent: 30", 3}, {5, "percent: 10", 1},
+    } rows[] = {{10, "percent: 25", 2}, {10, "percent: 30", 3},   {5, "percent: 10", 1},
                 {100, "percent: 1", 1}, {100, "percent: 29", 29}, {0, "percent: 50", 0},
                 {10, "count: 3", 3},    {2, "count: 5", 5}};
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
@@ -143,19 +305,20 @@ static void a1_overlap(void **state)
 {
     (void)state;
     fleet *f = fleet_new();
-    fleet_document(f, API "kind: DeploymentPolicy\nmetadata: {name: pace}\nspec:\n"
-                          "  default: {budget: {percent: 100}, strategy: {fixed: {}}}\n"
-                          "  compartments:\n"
-                          "  - {name: us-west, selector: {matchLabels: {region: us-west}},"
-                          " budget: {count: 20}, strategy: {exponential: {}}}\n"
-                          "  - {name: production, selector: {matchLabels: {env: production}},"
-                          " budget: {count: 10}, strategy: {linear: {}}}\n"
-                          "  - {name: critical, selector: {matchLabels: {priority: critical}},"
-                          " budget: {count: 3}, strategy: {fixed: {}}}\n"
-                          "  - {name: small, selector: {matchExpressions: [{key: env, operator: Exists}]},"
-                          " budget: {count: 4}, strategy: {exponential: {}}}\n"
-                          "  - {name: any, selector: {matchExpressions: [{key: region, operator: Exists}]},"
-                          " budget: {count: 1}}\n");
+    fleet_document(
+        f, API "kind: DeploymentPolicy\nmetadata: {name: pace}\nspec:\n"
+               "  default: {budget: {percent: 100}, strategy: {fixed: {}}}\n"
+               "  compartments:\n"
+               "  - {name: us-west, selector: {matchLabels: {region: us-west}},"
+               " budget: {count: 20}, strategy: {exponential: {}}}\n"
+               "  - {name: production, selector: {matchLabels: {env: production}},"
+               " budget: {count: 10}, strategy: {linear: {}}}\n"
+               "  - {name: critical, selector: {matchLabels: {priority: critical}},"
+               " budget: {count: 3}, strategy: {fixed: {}}}\n"
+               "  - {name: small, selector: {matchExpressions: [{key: env, operator: Exists}]},"
+               " budget: {count: 4}, strategy: {exponential: {}}}\n"
+               "  - {name: any, selector: {matchExpressions: [{key: region, operator: Exists}]},"
+               " budget: {count: 1}}\n");
     add_skyhook(f, "sk", "  deploymentPolicy: pace\n", "1.0.0");
     static const struct {
         const char *name, *region, *env, *priority, *group;
@@ -264,6 +427,30 @@ static void a5_fresh_first(void **state)
     fleet_free(f);
 }
 
+/* A2: a failed node that is held cordoned keeps its place; it is tried again although fresh ones
+ * are left, since none of them could start before it is whole. */
+static void a5_held_node_is_retried(void **state)
+{
+    (void)state;
+    fleet *f = fleet_new();
+    add_policy(f, "count: 1", STRATEGY("fixed", ""), KEEP);
+    fleet_document(f, API "kind: Skyhook\nmetadata: {name: sk}\nspec:\n  deploymentPolicy: pace\n"
+                          "  packages: {tool: {version: '1', image: r/tool,"
+                          " interrupt: {type: noop}}}\n");
+    fleet_nodes_add(f, 3);
+    fleet_find(f, "node-001")->fails_once = true;
+    fleet_run(f, 65 * SECOND);
+    check_state(f, "sk", "node-001", FAILED);
+    assert_int_equal(fleet_group(f, "sk", "__default__").holders, 1);
+    check_state(f, "sk", "node-002", WAITING);
+    assert_non_null(strstr(fleet_reasons(f, "sk", "node-002"), "budget:complete:node-001"));
+    fleet_run(f, -1);
+    check_state(f, "sk", "node-001", DONE);
+    check_state(f, "sk", "node-003", DONE);
+    assert_int_equal(fleet_group(f, "sk", "__default__").peak, 1);
+    fleet_free(f);
+}
+
 /* A6: a rollout that becomes complete, and a version that changes, begin at batch 1 again. */
 static void a6_reset(void **state)
 {
@@ -293,13 +480,13 @@ static void a6_reset(void **state)
     }
 }
 
-/* A6: an edit in the middle. Failed ones are fresh, claims are kept, the running stage ends first. */
+/* A6: an edit in the middle. Failed ones are fresh, claims are kept, the running stage ends first.
+ */
 static void a6_edit(void **state)
 {
     (void)state;
     fleet *f = without_retries();
-    add_policy(f, "percent: 100",
-               STRATEGY("fixed", "initialBatch: 2, failureThreshold: 1"), "");
+    add_policy(f, "percent: 100", STRATEGY("fixed", "initialBatch: 2, failureThreshold: 1"), "");
     add_skyhook(f, "sk", "  deploymentPolicy: pace\n", "1.0.0");
     fleet_nodes_add(f, 6);
     fleet_find(f, "node-001")->fails = true;
@@ -340,18 +527,20 @@ static void a6_node_order(void **state)
     fleet_nodes_add(f, 5);
     fleet_find(f, "node-002")->fails = true;
     fleet_run(f, -1);
-    check_lines(f, "start", "start sk node-001 __default__ #0\nstart sk node-002 __default__ #1\n"
-                            "start sk node-003 __default__ #2\nstart sk node-004 __default__ #3\n"
-                            "start sk node-005 __default__ #4\n");
+    check_lines(f, "start",
+                "start sk node-001 __default__ #0\nstart sk node-002 __default__ #1\n"
+                "start sk node-003 __default__ #2\nstart sk node-004 __default__ #3\n"
+                "start sk node-005 __default__ #4\n");
     fleet_find(f, "node-002")->fails = false;
     fleet_act(f, ACT_RETRY, "sk", "node-002");
     fleet_run(f, -1);
     check_lines(f, "start", "start sk node-002 __default__ #1 retry\n");
     fleet_act(f, ACT_RESET, "sk", "");
     fleet_run(f, 0);
-    check_lines(f, "start reset", "reset sk __default__\n"
-                                  "start sk node-001 __default__ #0\n"
-                                  "start sk node-002 __default__ #1\n");
+    check_lines(f, "start reset",
+                "reset sk __default__\n"
+                "start sk node-001 __default__ #0\n"
+                "start sk node-002 __default__ #1\n");
     fleet_free(f);
 }
 
@@ -368,9 +557,10 @@ static void a6_reset_keeping_batches(void **state)
     fleet_tell(f, (fact){.kind = FACT_ACT,
                          .act = {.act = ACT_RESET, .change = STR("sk"), .keep_batches = true}});
     fleet_run(f, 0);
-    check_lines(f, "start reset", "start sk node-001 __default__ #3\n"
-                                  "start sk node-002 __default__ #4\n"
-                                  "start sk node-003 __default__ #5\n");
+    check_lines(f, "start reset",
+                "start sk node-001 __default__ #3\n"
+                "start sk node-002 __default__ #4\n"
+                "start sk node-003 __default__ #5\n");
     assert_int_equal(fleet_group(f, "sk", "__default__").current_batch, 3);
     fleet_act(f, ACT_RESET_BATCHES, "sk", "");
     fleet_run(f, 0);
@@ -474,13 +664,21 @@ static void incremental(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a4_table),         cmocka_unit_test(a4_ceilings),
-        cmocka_unit_test(a1_overlap),       cmocka_unit_test(a5_retries),
-        cmocka_unit_test(a5_never_and_reboot), cmocka_unit_test(a5_fresh_first),
-        cmocka_unit_test(a6_reset),         cmocka_unit_test(a6_edit),
-        cmocka_unit_test(a6_node_order),    cmocka_unit_test(a6_reset_keeping_batches),
-        cmocka_unit_test(a7_legacy),        cmocka_unit_test(policy_missing),
-        cmocka_unit_test(deleted_members),  cmocka_unit_test(incremental),
+        cmocka_unit_test(a4_table),
+        cmocka_unit_test(a4_ceilings),
+        cmocka_unit_test(a1_overlap),
+        cmocka_unit_test(a5_retries),
+        cmocka_unit_test(a5_never_and_reboot),
+        cmocka_unit_test(a5_fresh_first),
+        cmocka_unit_test(a5_held_node_is_retried),
+        cmocka_unit_test(a6_reset),
+        cmocka_unit_test(a6_edit),
+        cmocka_unit_test(a6_node_order),
+        cmocka_unit_test(a6_reset_keeping_batches),
+        cmocka_unit_test(a7_legacy),
+        cmocka_unit_test(policy_missing),
+        cmocka_unit_test(deleted_members),
+        cmocka_unit_test(incremental),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

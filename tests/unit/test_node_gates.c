@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What holds a Skyhook back on a node, before and in flight: labels, taints, readiness, priority, pause,
- * drains, reboots; and the runtime-required taint (semantics.md D, E, F; seeds/004). */
+/* What holds a Skyhook back on a node, before and in flight: labels, taints, readiness, priority,
+ * pause, drains, reboots; and the runtime-required taint (semantics.md D, E, F; seeds/004). */
 #include "support/node_fleet.h"
 
 #define API "apiVersion: skyhook.nvidia.com/v1alpha1\n"
@@ -37,12 +37,13 @@ static void ignored_and_tainted(void **state)
     (void)state;
     fleet *f = fleet_new();
     add(f, "sk", "", "  additionalTolerations: [{key: ours, operator: Exists}]\n", "");
-    static fact_taint taints[] = {{STR("foreign"), STR("x"), STR("NoSchedule")},
-                                  {STR("ours"), STR(""), STR("NoExecute")},
-                                  {STR("skyhook.nvidia.com"), STR("runtime-required"), STR("NoSchedule")},
-                                  {STR("node.kubernetes.io/unschedulable"), STR(""), STR("NoSchedule")}};
+    static fact_taint taints[] = {
+        {STR("foreign"), STR("x"), STR("NoSchedule")},
+        {STR("ours"), STR(""), STR("NoExecute")},
+        {STR("skyhook.nvidia.com"), STR("runtime-required"), STR("NoSchedule")},
+        {STR("node.kubernetes.io/unschedulable"), STR(""), STR("NoSchedule")}};
     for (int i = 0; i < 4; i++) {
-        char name[8];
+        char name[FLEET_TEXT];
         snprintf(name, sizeof name, "t%d", i);
         fleet_node *n = fleet_node_add(f, name);
         n->taints[n->taint_count++] = taints[i];
@@ -69,14 +70,15 @@ static void ignored_and_tainted(void **state)
     fleet_free(f);
 }
 
-/* A3: in flight the running stage ends and is recorded, the cordon stays, the claim ends as blocked. */
+/* A3: in flight the running stage ends and is recorded, the cordon stays, the claim ends as
+ * blocked. */
 static void blocked_in_flight(void **state)
 {
     (void)state;
-    static const fact_taint taints[] = {{STR("foreign"), STR(""), STR("NoSchedule")},
-                                        {STR("node.kubernetes.io/not-ready"), STR(""), STR("NoExecute")},
-                                        {STR("node.cloudprovider.kubernetes.io/shutdown"), STR(""),
-                                         STR("NoSchedule")}};
+    static const fact_taint taints[] = {
+        {STR("foreign"), STR(""), STR("NoSchedule")},
+        {STR("node.kubernetes.io/not-ready"), STR(""), STR("NoExecute")},
+        {STR("node.cloudprovider.kubernetes.io/shutdown"), STR(""), STR("NoSchedule")}};
     for (size_t i = 0; i < COUNT_OF(taints); i++) {
         fleet *f = nodes_with(1, "", NOOP);
         fleet_run(f, 30 * SECOND);
@@ -134,8 +136,10 @@ static void sequencing_all(void **state)
 {
     (void)state;
     fleet *f = fleet_new();
-    add(f, "first", "", "  priority: 10\n  sequencing: all\n"
-                        "  nodeSelectors: {matchLabels: {gpu: 'yes'}}\n", "");
+    add(f, "first", "",
+        "  priority: 10\n  sequencing: all\n"
+        "  nodeSelectors: {matchLabels: {gpu: 'yes'}}\n",
+        "");
     add(f, "second", "", "", "");
     fleet_nodes_add(f, 3);
     fleet_label(&f->nodes[0], "gpu", "yes");
@@ -153,7 +157,8 @@ static void sequencing_all(void **state)
     fleet_free(f);
 }
 
-/* A node in flight for one Skyhook is busy for another, unless its holder is paused and runs nothing. */
+/* A node in flight for one Skyhook is busy for another, unless its holder is paused and runs
+ * nothing. */
 static void busy(void **state)
 {
     (void)state;
@@ -307,8 +312,9 @@ static void reboot_succeeds(void **state)
     f->nodes[0].not_ready = f->nodes[0].silent = false;
     fleet_show(f, &f->nodes[0]);
     fleet_run(f, -1);
-    check_lines(f, "run start", "run sk node-001 tool 1 interrupt {\"type\":\"reboot\"} #4\n"
-                                "run sk node-001 tool 1 post-interrupt #5\n");
+    check_lines(f, "run start",
+                "run sk node-001 tool 1 interrupt {\"type\":\"reboot\"} #4\n"
+                "run sk node-001 tool 1 post-interrupt #5\n");
     check_state(f, "sk", "node-001", DONE);
     fleet_free(f);
 }
@@ -368,8 +374,10 @@ static void leaves_in_every_stage(void **state)
 {
     (void)state;
     for (int stage = 0; stage < 15; stage++) {
-        fleet *f = nodes_with(2, "  nodeSelectors: {matchExpressions: [{key: out, operator:"
-                                 " DoesNotExist}]}\n", NOOP);
+        fleet *f = nodes_with(2,
+                              "  nodeSelectors: {matchExpressions: [{key: out, operator:"
+                              " DoesNotExist}]}\n",
+                              NOOP);
         fleet_node *n = &f->nodes[0];
         fleet_run(f, (stage / 3) * MINUTE);
         if (stage % 3 == 0) {
@@ -435,7 +443,8 @@ static void auto_taint(void **state)
     add(f, "sk", "", AUTO, "");
     fleet_nodes_add(f, 1);
     fleet_node *seen = fleet_node_add(f, "seen");
-    seen->annotations[seen->annotation_count++] = (label){STR("skyhook.nvidia.com/seen"), STR("true")};
+    seen->annotations[seen->annotation_count++] =
+        (label){STR("skyhook.nvidia.com/seen"), STR("true")};
     fleet_show(f, seen);
     fleet_node *had = fleet_node_add(f, "had");
     put_taint(f, had);
@@ -484,9 +493,56 @@ static void deleted_in_flight(void **state)
     fleet_lines(f, "");
     fleet_tell(f, (fact){.kind = FACT_DOCUMENT_GONE, .document = o});
     fleet_step(f);
-    check_lines(f, "release uncordon", "release sk node-001 __default__ gone\nuncordon sk node-001\n");
+    check_lines(f, "release uncordon",
+                "release sk node-001 __default__ gone\nuncordon sk node-001\n");
     fleet_run(f, -1);
     fleet_free(f);
+}
+
+/* product.md 4: doing all acts of all reasons at once starts the node in that step; leaving one out
+ * does not. */
+static fleet *stalled(void)
+{
+    fleet *f = nodes_with(2, "  interruptionBudget: {count: 1}\n", "");
+    f->nodes[0].silent = true;
+    fleet_node *n = &f->nodes[1];
+    fleet_label(n, "skyhook.nvidia.com/ignore", "true");
+    n->taints[n->taint_count++] = (fact_taint){STR("foreign"), STR(""), STR("NoSchedule")};
+    n->not_ready = true;
+    fleet_show(f, n);
+    fleet_step(f);
+    stage_ends(f, "apply", 1, OUTCOME_SUCCEEDED);
+    fleet_act(f, ACT_PAUSE, "sk", "");
+    fleet_step(f);
+    check_text(
+        str_of(fleet_reasons(f, "sk", "node-002")),
+        "ignored:label:node-002, taint:untaint:foreign:NoSchedule, notReady:online:node-002, "
+        "paused:resume:sk, batch:complete:node-001");
+    return f;
+}
+
+static void acts_of_reasons(void **state)
+{
+    (void)state;
+    for (int without = -1; without < 5; without++) {
+        fleet *f = stalled();
+        fleet_node *n = &f->nodes[1];
+        if (without != 0)
+            fleet_label(n, "skyhook.nvidia.com/ignore", NULL);
+        if (without != 1)
+            n->taint_count = 0;
+        if (without != 2)
+            n->not_ready = false;
+        fleet_show(f, n);
+        if (without != 3)
+            fleet_act(f, ACT_RESUME, "sk", "");
+        if (without != 4)
+            stage_ends(f, "config", 2, OUTCOME_SUCCEEDED);
+        fleet_step(f);
+        bool started = fleet_placement(f, "sk", "node-002").state == PLACEMENT_IN_FLIGHT;
+        check_msg(started == (without < 0), "without %d", without);
+        fleet_free(f);
+    }
 }
 
 int main(void)
@@ -510,6 +566,7 @@ int main(void)
         cmocka_unit_test(auto_taint),
         cmocka_unit_test(taint_of_deleted),
         cmocka_unit_test(deleted_in_flight),
+        cmocka_unit_test(acts_of_reasons),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -53,7 +53,8 @@ static void install_with_interrupt(void **state)
                 "drain sk node-001\n"
                 "run sk node-001 tool 1.0.0 apply #1\n"
                 "run sk node-001 tool 1.0.0 config #2\n"
-                "run sk node-001 tool 1.0.0 interrupt {\"type\":\"service\",\"services\":[\"a\",\"b\"]} #3\n"
+                "run sk node-001 tool 1.0.0 interrupt "
+                "{\"type\":\"service\",\"services\":[\"a\",\"b\"]} #3\n"
                 "run sk node-001 tool 1.0.0 post-interrupt #4\n"
                 "uncordon sk node-001\n"
                 "release sk node-001 __default__ complete\n");
@@ -64,8 +65,8 @@ static void install_with_interrupt(void **state)
 static void dependencies(void **state)
 {
     (void)state;
-    fleet *f = one_node("", P("aa", "1") ", " PI("bb", "1", "dependsOn: {aa: '1'}") ", "
-                            P("cc", "1") ", " PI("dd", "1", "dependsOn: {bb: '1', cc: '1'}"));
+    fleet *f = one_node("", P("aa", "1") ", " PI("bb", "1", "dependsOn: {aa: '1'}") ", " P(
+                                "cc", "1") ", " PI("dd", "1", "dependsOn: {bb: '1', cc: '1'}"));
     f->nodes[0].silent = true;
     fleet_step(f);
     check_lines(f, "run", "run sk node-001 aa 1 apply #1\nrun sk node-001 cc 1 apply #2\n");
@@ -86,8 +87,8 @@ static void dependencies(void **state)
 static void serial(void **state)
 {
     (void)state;
-    fleet *f = one_node("  serial: true\n", P("aa", "1") ", " PI("bb", "1", "dependsOn: {aa: '1'}")
-                                                ", " P("cc", "1"));
+    fleet *f = one_node("  serial: true\n",
+                        P("aa", "1") ", " PI("bb", "1", "dependsOn: {aa: '1'}") ", " P("cc", "1"));
     fleet_run(f, -1);
     check_lines(f, "run",
                 "run sk node-001 aa 1 apply #1\nrun sk node-001 aa 1 config #2\n"
@@ -114,11 +115,13 @@ static void upgrade_and_downgrade(void **state)
                 "record sk node-001 tool 1.1.0 config complete\n");
     add_skyhook(f, "", P("tool", "1.0.0")); /* lower: a fresh install beside the old entry */
     fleet_run(f, -1);
-    check_lines(f, "run", "run sk node-001 tool 1.0.0 apply #5\nrun sk node-001 tool 1.0.0 config #6\n");
+    check_lines(f, "run",
+                "run sk node-001 tool 1.0.0 apply #5\nrun sk node-001 tool 1.0.0 config #6\n");
     check_text(fleet_placement(f, "sk", "node-001").current, "tool:1.1.0,tool:1.0.0");
     add_skyhook(f, "", P("tool", "1.0")); /* equal, but another identity */
     fleet_run(f, -1);
-    check_lines(f, "run", "run sk node-001 tool 1.0 apply #7\nrun sk node-001 tool 1.0 config #8\n");
+    check_lines(f, "run",
+                "run sk node-001 tool 1.0 apply #7\nrun sk node-001 tool 1.0 config #8\n");
     add_skyhook(f, "", ""); /* removal leaves the entry and runs nothing */
     fleet_run(f, -1);
     check_lines(f, "run", "");
@@ -149,17 +152,18 @@ static void uninstall(void **state)
 static void uninstall_with_interrupt(void **state)
 {
     (void)state;
-    fleet *f = one_node("", PI("tool", "1",
-                               "interrupt: {type: reboot}, uninstall: {enabled: true, apply: true}"));
+    fleet *f = one_node(
+        "", PI("tool", "1", "interrupt: {type: reboot}, uninstall: {enabled: true, apply: true}"));
     fleet_run(f, -1); /* never installed: there is nothing to do */
     check_lines(f, "run", "");
     check_state(f, "sk", "node-001", DONE);
-    add_skyhook(f, "", PI("tool", "1",
-                          "interrupt: {type: noop}, uninstall: {enabled: true, apply: false}"));
+    add_skyhook(
+        f, "",
+        PI("tool", "1", "interrupt: {type: noop}, uninstall: {enabled: true, apply: false}"));
     fleet_run(f, -1);
     fleet_lines(f, "");
-    add_skyhook(f, "", PI("tool", "1",
-                          "interrupt: {type: noop}, uninstall: {enabled: true, apply: true}"));
+    add_skyhook(
+        f, "", PI("tool", "1", "interrupt: {type: noop}, uninstall: {enabled: true, apply: true}"));
     fleet_run(f, -1);
     check_lines(f, "run record cordon drain uncordon",
                 "cordon sk node-001\ndrain sk node-001\n"
@@ -177,8 +181,8 @@ static void uninstall_with_interrupt(void **state)
 static void dependency_uninstalled(void **state)
 {
     (void)state;
-    fleet *f = one_node("", PI("aa", "1", "uninstall: {enabled: true, apply: true}") ", "
-                            PI("bb", "1", "dependsOn: {aa: '1'}"));
+    fleet *f = one_node("", PI("aa", "1", "uninstall: {enabled: true, apply: true}") ", " PI(
+                                "bb", "1", "dependsOn: {aa: '1'}"));
     fleet_run(f, HOUR);
     check_lines(f, "run start", "");
     check_text(str_of(fleet_reasons(f, "sk", "node-001")), "dependency:edit:sk");
@@ -196,11 +200,13 @@ typedef struct merge_row {
 
 #define SERVICE(list) "interrupt: {type: service, services: [" list "]}"
 #define FOUR_BASE(foo, buz)                                                                        \
-    PI("foo", "1", SERVICE("foo, bar") ", configMap: {foo: '" foo "'},"                            \
-                   " configInterrupts: {foo: {type: service, services: [dogs]}}") ", "             \
-    PI("bar", "1", SERVICE("ducks, kittens")) ", "                                                 \
-    PI("buz", "1", SERVICE("foo, log") ", configMap: {foo: '" buz "'},"                            \
-                   " configInterrupts: {foo: {type: service, services: [cows]}}")
+    PI("foo", "1",                                                                                 \
+       SERVICE("foo, bar") ", configMap: {foo: '" foo "'},"                                        \
+                           " configInterrupts: {foo: {type: service, services: [dogs]}}")          \
+    ", " PI("bar", "1", SERVICE("ducks, kittens")) ", " PI(                                        \
+        "buz", "1",                                                                                \
+        SERVICE("foo, log") ", configMap: {foo: '" buz "'},"                                       \
+                            " configInterrupts: {foo: {type: service, services: [cows]}}")
 
 /* 12.4 */
 static const merge_row merges[] = {
@@ -211,18 +217,20 @@ static const merge_row merges[] = {
     {PI("foo", "1", "interrupt: {type: noop}"), NULL, "{\"type\":\"noop\"}", "foo"},
     {PI("foo", "1", "interrupt: {type: noop}") ", " PI("bar", "1", SERVICE("foo, bar")), NULL,
      "{\"type\":\"service\",\"services\":[\"bar\",\"foo\"]}", "bar"},
-    {PI("foo", "1", "interrupt: {type: noop}") ", " PI("bar", "1", SERVICE("foo, bar")) ", "
-         PI("baz", "1", "interrupt: {type: restartAllServices}"), NULL,
-     "{\"type\":\"restartAllServices\"}", "baz"},
-    {PI("foo", "1", "interrupt: {type: noop}") ", " PI("bar", "1", SERVICE("foo, bar")) ", "
-         PI("baz", "1", "interrupt: {type: restartAllServices}") ", "
-         PI("omg", "1", "interrupt: {type: reboot}"), NULL, "{\"type\":\"reboot\"}", "omg"},
+    {PI("foo", "1", "interrupt: {type: noop}") ", " PI("bar", "1", SERVICE("foo, bar")) ", " PI(
+         "baz", "1", "interrupt: {type: restartAllServices}"),
+     NULL, "{\"type\":\"restartAllServices\"}", "baz"},
+    {PI("foo", "1", "interrupt: {type: noop}") ", " PI("bar", "1", SERVICE("foo, bar")) ", " PI(
+         "baz", "1", "interrupt: {type: restartAllServices}") ", " PI("omg", "1",
+                                                                      "interrupt: {type: reboot}"),
+     NULL, "{\"type\":\"reboot\"}", "omg"},
     /* interrupts of packages that cannot run yet are ignored: omg's comes after bar's */
-    {PI("bar", "1", SERVICE("foo")) ", "
-         PI("omg", "1", "interrupt: {type: noop}, dependsOn: {bar: '1'}"), NULL,
-     "{\"type\":\"noop\"}", "omg"},
+    {PI("bar", "1", SERVICE("foo")) ", " PI("omg", "1",
+                                            "interrupt: {type: noop}, dependsOn: {bar: '1'}"),
+     NULL, "{\"type\":\"noop\"}", "omg"},
     /* config changes: only those of the changed keys */
-    {FOUR_BASE("x", "x"), FOUR_BASE("x", "y"), "{\"type\":\"service\",\"services\":[\"cows\"]}", "buz"},
+    {FOUR_BASE("x", "x"), FOUR_BASE("x", "y"), "{\"type\":\"service\",\"services\":[\"cows\"]}",
+     "buz"},
     {FOUR_BASE("x", "x"), FOUR_BASE("y", "y"),
      "{\"type\":\"service\",\"services\":[\"cows\",\"dogs\"]}", "buz"},
 };
@@ -258,12 +266,17 @@ static void interrupt_merge_mixed(void **state)
     fleet *f = one_node("", FOUR_BASE("x", "x"));
     fleet_run(f, -1);
     fleet_lines(f, "");
-    add_skyhook(f, "", PI("foo", "2", SERVICE("foo, bar")) ", " PI("bar", "2", SERVICE("ducks, kittens"))
-                ", " PI("buz", "1", SERVICE("foo, log") ", configMap: {foo: 'y'},"
-                        " configInterrupts: {foo: {type: service, services: [cows]}}"));
+    add_skyhook(
+        f, "",
+        PI("foo", "2", SERVICE("foo, bar")) ", " PI("bar", "2", SERVICE("ducks, kittens")) ", " PI(
+            "buz", "1",
+            SERVICE("foo, log") ", configMap: {foo: 'y'},"
+                                " configInterrupts: {foo: {type: service, services: [cows]}}"));
     fleet_run(f, -1);
-    assert_int_equal(fleet_count(f, "run sk node-001 bar 2 interrupt {\"type\":\"service\",\"services\":"
-                                    "[\"bar\",\"cows\",\"ducks\",\"foo\",\"kittens\"]}"), 1);
+    assert_int_equal(
+        fleet_count(f, "run sk node-001 bar 2 interrupt {\"type\":\"service\",\"services\":"
+                       "[\"bar\",\"cows\",\"ducks\",\"foo\",\"kittens\"]}"),
+        1);
     assert_int_equal(fleet_count(f, "record sk node-001 buz 1 interrupt skipped"), 1);
     assert_int_equal(fleet_count(f, "record sk node-001 buz 1 interrupt complete"), 1);
     assert_int_equal(fleet_count(f, " drain "), 1);
@@ -294,27 +307,35 @@ static void config_changes(void **state)
 {
     (void)state;
     fleet *f = fleet_new();
-    fleet_document(f, API "kind: Skyhook\nmetadata: {name: sk}\nspec:\n"
-                          "  interruptionBudget: {count: 1}\n  packages: {%s}\n",
-                   PI("tool", "1", "interrupt: {type: noop}, configMap: {a: '1', b: '1'},"
-                                   " configInterrupts: {b: {type: noop}}"));
+    fleet_document(f,
+                   API "kind: Skyhook\nmetadata: {name: sk}\nspec:\n"
+                       "  interruptionBudget: {count: 1}\n  packages: {%s}\n",
+                   PI("tool", "1",
+                      "interrupt: {type: noop}, configMap: {a: '1', b: '1'},"
+                      " configInterrupts: {b: {type: noop}}"));
     fleet_nodes_add(f, 2);
     fleet_run(f, -1);
     fleet_lines(f, "");
     buf_clear(&f->batches);
     /* A key without an interrupt: config alone, no cordon; one node at a time. */
-    fleet_document(f, API "kind: Skyhook\nmetadata: {name: sk}\nspec:\n"
-                          "  interruptionBudget: {count: 1}\n  packages: {%s}\n",
-                   PI("tool", "1", "interrupt: {type: noop}, configMap: {a: '2', b: '1'},"
-                                   " configInterrupts: {b: {type: noop}}"));
+    fleet_document(f,
+                   API "kind: Skyhook\nmetadata: {name: sk}\nspec:\n"
+                       "  interruptionBudget: {count: 1}\n  packages: {%s}\n",
+                   PI("tool", "1",
+                      "interrupt: {type: noop}, configMap: {a: '2', b: '1'},"
+                      " configInterrupts: {b: {type: noop}}"));
     fleet_run(f, -1);
-    check_lines(f, "run cordon", "run sk node-001 tool 1 config #5\nrun sk node-002 tool 1 config #5\n");
+    check_lines(f, "run cordon",
+                "run sk node-001 tool 1 config #5\nrun sk node-002 tool 1 config #5\n");
     check_text(buf_str(&f->batches), "1,1");
-    /* One with: config, interrupt, post-interrupt under a cordon. A key that goes changes nothing. */
-    fleet_document(f, API "kind: Skyhook\nmetadata: {name: sk}\nspec:\n"
-                          "  interruptionBudget: {count: 1}\n  packages: {%s}\n",
-                   PI("tool", "1", "interrupt: {type: noop}, configMap: {b: '2'},"
-                                   " configInterrupts: {'b*': {type: noop}}"));
+    /* One with: config, interrupt, post-interrupt under a cordon. A key that goes changes nothing.
+     */
+    fleet_document(f,
+                   API "kind: Skyhook\nmetadata: {name: sk}\nspec:\n"
+                       "  interruptionBudget: {count: 1}\n  packages: {%s}\n",
+                   PI("tool", "1",
+                      "interrupt: {type: noop}, configMap: {b: '2'},"
+                      " configInterrupts: {'b*': {type: noop}}"));
     fleet_run(f, 4 * MINUTE);
     check_lines(f, "run cordon uncordon",
                 "cordon sk node-001\nrun sk node-001 tool 1 config #6\n"
@@ -434,8 +455,9 @@ static void lost_jobs(void **state)
         if (attempt < 3)
             assert_int_equal(fleet_count(f, " run sk node-001 tool 1 apply"), 1);
     }
-    check_lines(f, "release record", "record sk node-001 tool 1 apply erroring JobLost\n"
-                                     "release sk node-001 __default__ erroring JobLost\n");
+    check_lines(f, "release record",
+                "record sk node-001 tool 1 apply erroring JobLost\n"
+                "release sk node-001 __default__ erroring JobLost\n");
     fleet_free(f);
 }
 
