@@ -41,6 +41,8 @@ typedef struct verb {
 /* In the order in which help lists them. */
 #define VERBS(X)                                                                                   \
     X(validate)                                                                                    \
+    X(plan)                                                                                        \
+    X(explain)                                                                                     \
     X(completion)                                                                                  \
     X(man)                                                                                         \
     X(help)

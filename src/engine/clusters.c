@@ -289,7 +289,7 @@ static bool clusters_take(void *self, const fact *f)
     case FACT_TARGET_GONE:
         if (f->target.kind != TARGET_CLUSTER)
             return false;
-        target_gone(c, &f->target);
+        cluster_leaves(c, &f->target);
         return true;
     case FACT_REPORT: take_report(c, &f->report); return true;
     case FACT_ACT:

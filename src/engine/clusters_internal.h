@@ -123,7 +123,7 @@ struct bundle_record {
 
 /* ---- clusters_targets.c ---- */
 bool target_facts(clusters *c, const fact_target *t);
-void target_gone(clusters *c, const fact_target *t);
+void cluster_leaves(clusters *c, const fact_target *t);
 void bundle_document(clusters *c, const bundle *doc);
 void bundle_gone(clusters *c, const bundle *doc);
 void group_document(clusters *c, const metadata *meta, const cluster_group *doc);

@@ -357,7 +357,7 @@ bool target_facts(clusters *c, const fact_target *t)
     return true;
 }
 
-void target_gone(clusters *c, const fact_target *t)
+void cluster_leaves(clusters *c, const fact_target *t)
 {
     str key = cluster_key(c, t);
     const uint64_t *known = key.ptr ? strmap_get(&c->cluster_numbers, key) : NULL;

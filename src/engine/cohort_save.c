@@ -32,9 +32,19 @@ static bool runs_in_batch(const entry *e)
     return e->in_batch && e->state == MEMBER_IN_FLIGHT;
 }
 
-static bool ended_in_batch(const entry *e)
+static bool done_in_batch(const entry *e)
 {
-    return e->in_batch && e->state != MEMBER_IN_FLIGHT;
+    return e->in_batch && e->state == MEMBER_DONE;
+}
+
+static bool failed_in_batch(const entry *e)
+{
+    return e->in_batch && e->state == MEMBER_FAILED;
+}
+
+static bool blocked_in_batch(const entry *e)
+{
+    return e->in_batch && e->state == MEMBER_BLOCKED;
 }
 
 static bool retries(const entry *e)
@@ -45,10 +55,13 @@ static bool retries(const entry *e)
 static const struct member_list {
     str key;
     member_test belongs;
+    member_state state;
 } member_lists[] = {
-    {STR("members"), runs_in_batch},
-    {STR("ended"), ended_in_batch},
-    {STR("retrying"), retries},
+    {STR("members"), runs_in_batch, MEMBER_IN_FLIGHT},
+    {STR("done"), done_in_batch, MEMBER_DONE},
+    {STR("erroring"), failed_in_batch, MEMBER_FAILED},
+    {STR("blocked"), blocked_in_batch, MEMBER_BLOCKED},
+    {STR("retrying"), retries, MEMBER_IN_FLIGHT},
 };
 #define MEMBER_LISTS (sizeof member_lists / sizeof member_lists[0])
 
@@ -118,14 +131,12 @@ static bool restore_member(cohort *c, uint32_t index, member_id m, const struct 
 {
     entry *e = &c->members.at[m];
     compartment *p = &c->compartments.at[index];
-    bool ended = list->belongs == ended_in_batch;
     bool retrying = list->belongs == retries;
     entry_count(c, e, -1);
     e->compartment = index;
     e->in_batch = !retrying;
     e->retrying = retrying;
-    if (!ended)
-        e->state = MEMBER_IN_FLIGHT;
+    e->state = (uint8_t)list->state;
     entry_count(c, e, 1);
     return retrying || vec_push(&p->batch, m);
 }

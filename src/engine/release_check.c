@@ -128,7 +128,7 @@ static bool compare_matrix(releases *r, err *error)
                 bool want = dep->doc && env->doc && r->resources.at[res].object &&
                             matches(r, &dep->doc->spec.resource_selector, res) &&
                             matches(r, &env->doc->spec.resource_selector, res);
-                bool have = target_find(r, rel_text(r, dep->name), rel_text(r, env->name),
+                bool have = release_find(r, rel_text(r, dep->name), rel_text(r, env->name),
                                         rel_text(r, r->resources.at[res].name)) != NO;
                 if (want != have)
                     return err_set(error, "%.*s on %.*s should %sbe a release target",

@@ -193,7 +193,7 @@ static void roll_back(releases *r, uint32_t t)
 
 void job_take(releases *r, const fact_job *f)
 {
-    uint32_t t = target_find(r, f->deployment, f->environment, f->resource);
+    uint32_t t = release_find(r, f->deployment, f->environment, f->resource);
     if (t == NO || f->job == 0 || r->targets.at[t].job != f->job)
         return;
     rel_target *target = &r->targets.at[t];

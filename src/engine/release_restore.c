@@ -47,7 +47,7 @@ static void read_pairs(releases *r, uint32_t t, yyjson_val *list, bool success)
 
 static void read_target(releases *r, yyjson_val *json)
 {
-    uint32_t t = target_find(r, text(json, "deployment"), text(json, "environment"), text(json, "resource"));
+    uint32_t t = release_find(r, text(json, "deployment"), text(json, "environment"), text(json, "resource"));
     if (t == NO)
         return;
     rel_target *x = &r->targets.at[t];
@@ -118,7 +118,7 @@ static void read_members(releases *r, uint32_t g, yyjson_val *list)
     str res = rel_text(r, r->resources.at[s->resource].name);
     yyjson_arr_foreach(list, i, max, json)
     {
-        uint32_t t = target_find(r, text(json, "deployment"), e, res);
+        uint32_t t = release_find(r, text(json, "deployment"), e, res);
         if (t == NO)
             continue;
         uint32_t d = r->targets.at[t].deployment;

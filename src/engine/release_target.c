@@ -322,7 +322,7 @@ void targets_of_resource(releases *r, uint32_t res)
     }
 }
 
-uint32_t target_find(const releases *r, str deployment_, str environment_, str resource_)
+uint32_t release_find(const releases *r, str deployment_, str environment_, str resource_)
 {
     uint32_t d = keymap_get(&r->deployment_of, names_find(r->core->names, deployment_));
     uint32_t e = keymap_get(&r->environment_of, names_find(r->core->names, environment_));

@@ -9,6 +9,7 @@
 
 #include "base/mem.h"
 #include "engine/chain.h"
+#include "engine/window.h"
 #include "model/recurrence.h"
 
 #define OCCURRENCES_MAX 1024u
@@ -268,3 +269,35 @@ static void window_verdict(const chain_context *c, uint32_t rule_, verdict *v)
 }
 
 const rule_ops window_ops = {.order = 5, .level = LEVEL_FIRST, .verdict = window_verdict};
+
+/* ---- for plans ---- */
+
+static void open_span(int64_t from_ms, int64_t to_ms, window_visitor *visit, void *context)
+{
+    if (from_ms < to_ms)
+        visit(context, from_ms, to_ms);
+}
+
+bool window_open_spans(const deployment_window *doc, int64_t from_ms, int64_t to_ms,
+                       window_visitor *visit, void *context)
+{
+    struct window_cache *w = cache_new(doc);
+    bool good = w != NULL;
+    int64_t at_ms = from_ms;
+    while (good && w->good && at_ms < to_ms) {
+        if ((at_ms < w->from_ms || at_ms >= w->to_ms) && !(good = fill(w, at_ms)))
+            break;
+        size_t i = span_before(w, at_ms);
+        bool inside = i < w->spans.len && at_ms < w->spans.at[i].end_ms;
+        size_t next = i < w->spans.len ? i + 1 : 0;
+        int64_t change_ms = inside                ? w->spans.at[i].end_ms
+                            : next < w->spans.len ? w->spans.at[next].start_ms
+                                                  : w->to_ms;
+        int64_t until_ms = change_ms < to_ms ? change_ms : to_ms;
+        if (inside == doc->allow_window)
+            open_span(at_ms, until_ms, visit, context);
+        at_ms = until_ms;
+    }
+    window_free(w);
+    return good;
+}

@@ -31,9 +31,8 @@ static void insist(bool good)
 
 static void step(fleet *f)
 {
-    err error;
     f->out.len = 0;
-    insist(engine_step(f->e, f->facts.at, f->facts.len, ++f->now_ms, &f->out, &error));
+    insist(engine_step(f->e, f->facts.at, f->facts.len, ++f->now_ms, &f->out));
     f->facts.len = 0;
     f->released = 0;
     for (size_t i = 0; i < f->out.len; i++)

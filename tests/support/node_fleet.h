@@ -401,13 +401,12 @@ static inline bool fleet_step(fleet *f)
 {
     bool any = false;
     for (bool again = true; again || f->pending.len > 0;) {
-        err error;
         again = false;
         f->out.len = 0;
         if (f->before_step)
             f->before_step(f);
         assert_true(
-            engine_step(f->engine, f->pending.at, f->pending.len, f->now_ms, &f->out, &error));
+            engine_step(f->engine, f->pending.at, f->pending.len, f->now_ms, &f->out));
         if (f->after_step)
             f->after_step(f);
         f->pending.len = 0;

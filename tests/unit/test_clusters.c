@@ -623,9 +623,8 @@ static void test_groups_and_namespaces(void **state)
                      .bundle_namespace_mapping = &mapping};
     herd_document(h);
     herd_fact(h, (fact){.kind = FACT_DOCUMENT, .document = &mapped});
-    err error;
     h->out.len = 0;
-    assert_true(engine_step(h->e, h->facts.at, h->facts.len, h->now_ms, &h->out, &error));
+    assert_true(engine_step(h->e, h->facts.at, h->facts.len, h->now_ms, &h->out));
     h->facts.len = 0;
     herd_verify(h);
     check_text(herd_view(h, "elsewhere/c00001").target,
@@ -728,8 +727,8 @@ static bool live_without_memory(void *context)
     buf saved = BUF(1u << 20);
     engine_settings settings = {.start_ms = 1};
     engine *e = engine_new(&settings, &error);
-    bool good = e && engine_step(e, f->h->facts.at, f->facts, 1000, &out, &error) &&
-                engine_step(e, NULL, 0, 2000, &out, &error) && engine_save(e, &saved);
+    bool good = e && engine_step(e, f->h->facts.at, f->facts, 1000, &out) &&
+                engine_step(e, NULL, 0, 2000, &out) && engine_save(e, &saved);
     arena *a = good ? arena_new(0) : NULL;
     reasons list = {0};
     for (placement_id id = 1; good && id <= 6; id++)

@@ -142,7 +142,7 @@ static void restart(herd *h, bool restarting)
     assert_true(engine_save(h->e, &saved));
     assert_int_equal(h->facts.len, 0);
     replay(h);
-    check_msg(engine_take(h->e, h->facts.at, h->facts.len, h->now_ms, &error), "%s", error.text);
+    check_msg(engine_take(h->e, h->facts.at, h->facts.len, h->now_ms), "%s", error.text);
     h->facts.len = 0;
     if (!restarting) {
         buf_done(&saved);
@@ -156,7 +156,7 @@ static void restart(herd *h, bool restarting)
             herd_target(h, i - 1);
     herd_document(h);
     replay(h);
-    check_msg(engine_take(h->e, h->facts.at, h->facts.len, h->now_ms, &error), "%s", error.text);
+    check_msg(engine_take(h->e, h->facts.at, h->facts.len, h->now_ms), "%s", error.text);
     h->facts.len = 0;
     check_msg(engine_restore(h->e, buf_str(&saved), &error), "%s", error.text);
     assert_true(engine_save(h->e, &restored));

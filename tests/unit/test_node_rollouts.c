@@ -117,7 +117,7 @@ static void make_twin(fleet *f)
     for (size_t i = 0; i < f->node_count; i++)
         if (f->shown[i].exists)
             assert_true(vec_push(&facts, fleet_fact(&f->shown[i])));
-    assert_true(engine_take(s->twin, facts.at, facts.len, f->stepped_ms, &error));
+    assert_true(engine_take(s->twin, facts.at, facts.len, f->stepped_ms));
     vec_done(&facts);
     buf saved = BUF(LIMIT_TEXT_BYTES);
     buf again = BUF(LIMIT_TEXT_BYTES);
@@ -151,9 +151,8 @@ static void compare_twin(fleet *f)
     story *s = f->context;
     if (!s->twin)
         return;
-    err error;
     decision_list out = {0};
-    assert_true(engine_step(s->twin, f->pending.at, f->pending.len, f->now_ms, &out, &error));
+    assert_true(engine_step(s->twin, f->pending.at, f->pending.len, f->now_ms, &out));
     bool same = out.len == f->out.len;
     for (size_t i = 0; same && i < out.len; i++)
         same = same_decision(&out.at[i], &f->out.at[i]);

@@ -140,7 +140,7 @@ static void twin_make(random_world *x)
         fact f = {.kind = FACT_DOCUMENT, .document = o};
         if (o->kind == KIND_RESOURCE)
             f = (fact){.kind = FACT_TARGET, .target = {.kind = TARGET_RESOURCE, .name = o->metadata->name, .document = o}};
-        assert_true(engine_take(x->twin, &f, 1, w->now * 1000, &error));
+        assert_true(engine_take(x->twin, &f, 1, w->now * 1000));
     }
     vec_done(&last);
     buf saved = BUF(LIMIT_TEXT_BYTES), again = BUF(LIMIT_TEXT_BYTES);
@@ -157,7 +157,7 @@ static void twin_make(random_world *x)
     buf_done(&again);
     /* A restored engine looks at everything once; there is nothing new in it. */
     x->twin_out.len = 0;
-    assert_true(engine_step(x->twin, NULL, 0, w->now * 1000, &x->twin_out, &error));
+    assert_true(engine_step(x->twin, NULL, 0, w->now * 1000, &x->twin_out));
     check_msg(x->twin_out.len == 0, "SEED=%llu: a restored engine decides at once", (unsigned long long)x->seed);
 }
 
@@ -203,7 +203,7 @@ static void step_both(random_world *x, const fact *facts, size_t count)
     err error;
     if (x->twin) {
         x->twin_out.len = 0;
-        check_msg(engine_step(x->twin, facts, count, x->w.now * 1000, &x->twin_out, &error), "SEED=%llu: %s",
+        check_msg(engine_step(x->twin, facts, count, x->w.now * 1000, &x->twin_out), "SEED=%llu: %s",
                   (unsigned long long)x->seed, error.text);
     }
 }

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/plan.h"
+
+#include "base/duration.h"
+
+/* ---- changes and groups ---- */
+
+static const char *change_kind(const object *o)
+{
+    if (o->kind == KIND_SKYHOOK)
+        return "Skyhook";
+    if (o->kind == KIND_BUNDLE)
+        return "Bundle";
+    return o->kind == KIND_DEPLOYMENT ? "Deployment" : NULL;
+}
+
+static str change_name(plan *p, const object *o)
+{
+    if (o->kind != KIND_BUNDLE)
+        return o->metadata->name;
+    return arena_printf(p->arena, "%.*s/%.*s", STR_ARG(o->metadata->namespace_),
+                        STR_ARG(o->metadata->name));
+}
+
+static bool collect_changes(plan *p)
+{
+    for (size_t i = 0; i < sim_documents(p->sim); i++) {
+        const object *o = sim_document(p->sim, i);
+        const char *kind = change_kind(o);
+        if (!kind)
+            continue;
+        plan_change c = {.name = change_name(p, o), .kind = kind};
+        if (!c.name.ptr || !vec_push(&p->changes, c))
+            return false;
+        for (size_t at = p->changes.len - 1; at > 0; at--) {
+            plan_change *a = &p->changes.at[at - 1], *b = &p->changes.at[at];
+            if (str_cmp(a->name, b->name) <= 0)
+                break;
+            plan_change swap = *a;
+            *a = *b;
+            *b = swap;
+        }
+    }
+    return true;
+}
+
+typedef struct collecting {
+    plan *plan;
+    bool good;
+} collecting;
+
+/* The counters of a compartment: the engine's own, or, when a completed rollout put them back, what
+ * the batches came to. */
+static plan_group group_of(const plan *p, const group_view *v)
+{
+    plan_group g = {.view = *v,
+                    .current_batch = v->current_batch,
+                    .completed = v->completed,
+                    .failed = v->failed,
+                    .consecutive_failures = v->consecutive_failures,
+                    .stopped = v->stopped};
+    if (v->kind != GROUP_COMPARTMENT)
+        return g;
+    g.batches = ledger_find(sim_ledger(p->sim), v->change, v->name);
+    if (!g.batches || !g.batches->at_rest || v->completed + v->failed > 0 || v->current_batch > 1)
+        return g;
+    g.current_batch = g.batches->current_batch;
+    g.completed = g.batches->completed;
+    g.failed = g.batches->failed;
+    g.consecutive_failures = g.batches->consecutive_failures;
+    return g;
+}
+
+static bool collect_group(void *context, const group_view *v)
+{
+    collecting *c = context;
+    for (size_t i = 0; i < c->plan->changes.len; i++) {
+        plan_change *change = &c->plan->changes.at[i];
+        /* A concurrency rule belongs to no deployment alone: each shows it. */
+        bool shared = v->kind == GROUP_CONCURRENCY && strcmp(change->kind, "Deployment") == 0;
+        if ((shared || str_eq(change->name, v->change)) &&
+            !vec_push(&change->groups, group_of(c->plan, v)))
+            c->good = false;
+    }
+    return c->good;
+}
+
+/* ---- why it did not complete ---- */
+
+typedef struct culprit {
+    plan *plan;
+    placement_view view;
+    int rank; /* 0: none yet */
+} culprit;
+
+/* A failure explains more than those that wait for it. */
+static int rank_of(placement_state state)
+{
+    switch (state) {
+    case PLACEMENT_FAILED: return 4;
+    case PLACEMENT_IN_FLIGHT: return 3;
+    case PLACEMENT_BLOCKED: return 2;
+    case PLACEMENT_WAITING: return 1;
+    case PLACEMENT_EXCLUDED:
+    case PLACEMENT_DONE: return 0;
+    }
+    return 0;
+}
+
+static bool find_culprit(void *context, const placement_view *v)
+{
+    culprit *c = context;
+    if (rank_of(v->state) > c->rank) {
+        c->rank = rank_of(v->state);
+        c->view = *v;
+    }
+    return true;
+}
+
+static str stalled_reason(plan *p)
+{
+    culprit c = {.plan = p};
+    reasons why = {0};
+    engine *e = sim_engine(p->sim);
+    engine_placements(e, find_culprit, &c);
+    if (c.rank == 0 || !engine_reasons(e, c.view.id, p->arena, &why) || why.len == 0)
+        return STR("nothing can move any more");
+    str text = reason_text(p->arena, &why.at[0]);
+    return arena_printf(p->arena, "%.*s, %.*s: %.*s", STR_ARG(c.view.target),
+                        STR_ARG(c.view.change), STR_ARG(text));
+}
+
+static str stopped_reason(plan *p)
+{
+    for (size_t i = 0; i < p->changes.len; i++)
+        for (size_t g = 0; g < p->changes.at[i].groups.len; g++) {
+            const plan_group *group = &p->changes.at[i].groups.at[g];
+            if (!group->view.stopped)
+                continue;
+            if (group->view.kind == GROUP_COMPARTMENT)
+                return arena_printf(p->arena,
+                                    "compartment %.*s of %.*s is stopped after %lld failed "
+                                    "batch%s in a row",
+                                    STR_ARG(group->view.name), STR_ARG(p->changes.at[i].name),
+                                    (long long)group->consecutive_failures,
+                                    group->consecutive_failures == 1 ? "" : "es");
+            return arena_printf(p->arena, "%.*s is stopped", STR_ARG(p->changes.at[i].name));
+        }
+    return STR("a group is stopped");
+}
+
+static str reason_of(plan *p)
+{
+    switch (p->outcome) {
+    case SIM_COMPLETE: return STR_EMPTY;
+    case SIM_STOPPED: return stopped_reason(p);
+    case SIM_STALLED: return stalled_reason(p);
+    case SIM_HORIZON:
+    case SIM_RUNNING: {
+        char span[PLAN_SPAN_BYTES];
+        str why = stalled_reason(p);
+        return arena_printf(p->arena, "not done after %s; %.*s", plan_span(p->seconds, span),
+                            STR_ARG(why));
+    }
+    }
+    return STR_EMPTY;
+}
+
+bool plan_collect(plan *p, const sim *s)
+{
+    *p =
+        (plan){.sim = s, .arena = arena_new(0), .outcome = sim_ended(s), .seconds = sim_seconds(s)};
+    if (!p->arena || !sim_count(s, &p->counts) || !collect_changes(p))
+        return false;
+    ledger_sums(sim_ledger(s), &p->drains, &p->drains_saved);
+    collecting c = {p, true};
+    engine_groups(sim_engine(s), collect_group, &c);
+    p->reason = reason_of(p);
+    return c.good && p->reason.ptr;
+}
+
+void plan_done(plan *p)
+{
+    for (size_t i = 0; i < p->changes.len; i++)
+        vec_done(&p->changes.at[i].groups);
+    vec_done(&p->changes);
+    p->arena = arena_free(p->arena);
+}
+
+/* ---- what the writers share ---- */
+
+const char *plan_span(int64_t seconds, char text[PLAN_SPAN_BYTES])
+{
+    int64_t days = seconds / 86400, hours = seconds / 3600 % 24, minutes = seconds / 60 % 60;
+    int at = 0;
+    text[0] = 0;
+    if (days > 0)
+        at += snprintf(text + at, PLAN_SPAN_BYTES - (size_t)at, "%lldd", (long long)days);
+    if (hours > 0)
+        at += snprintf(text + at, PLAN_SPAN_BYTES - (size_t)at, "%lldh", (long long)hours);
+    if (minutes > 0)
+        at += snprintf(text + at, PLAN_SPAN_BYTES - (size_t)at, "%lldm", (long long)minutes);
+    if (seconds % 60 > 0 || at == 0)
+        snprintf(text + at, PLAN_SPAN_BYTES - (size_t)at, "%llds", (long long)(seconds % 60));
+    return text;
+}
+
+void plan_curve(const plan *p, size_t parts, int64_t *ret)
+{
+    const ledger *l = sim_ledger(p->sim);
+    int64_t span_ms = p->seconds * 1000;
+    for (size_t i = 0; i < parts; i++)
+        ret[i] = 0;
+    for (size_t i = 0; i < l->in_flight.len; i++) {
+        int64_t from = l->in_flight.at[i].ms;
+        int64_t to = i + 1 < l->in_flight.len ? l->in_flight.at[i + 1].ms : span_ms;
+        size_t first = span_ms > 0 ? (size_t)(from * (int64_t)parts / span_ms) : 0;
+        size_t last =
+            span_ms > 0 && to > from ? (size_t)((to * (int64_t)parts - 1) / span_ms) : first;
+        for (size_t at = first; at <= last && at < parts; at++)
+            if (l->in_flight.at[i].count > ret[at])
+                ret[at] = l->in_flight.at[i].count;
+    }
+}

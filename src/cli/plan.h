@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* plan.h - a finished simulation as people and programs read it: table, JSON, picture.
+ *
+ * Collects what a run came to and writes it; knows no rule. Keys and words are promises (product.md
+ * 3 and 4). */
+#ifndef DROVER_CLI_PLAN_H
+#define DROVER_CLI_PLAN_H
+
+#include "sim/sim.h"
+
+typedef struct plan_group {
+    group_view view;
+    const ledger_group *batches; /* NULL: none were opened */
+    /* Compartments at the end, before a completed rollout put them back to batch 1. */
+    int64_t current_batch, completed, failed, consecutive_failures;
+    bool stopped;
+} plan_group;
+
+typedef struct plan_change {
+    str name;
+    const char *kind; /* Skyhook, Bundle, Deployment */
+    VEC(plan_group) groups;
+} plan_change;
+
+typedef struct plan {
+    const sim *sim;
+    arena *arena;
+    sim_counts counts;
+    sim_outcome outcome;
+    int64_t seconds, drains, drains_saved;
+    str reason;               /* empty when complete */
+    VEC(plan_change) changes; /* by name */
+} plan;
+
+/* False without memory. plan_done is needed in either case. */
+bool plan_collect(plan *p, const sim *s);
+void plan_done(plan *p);
+
+void plan_json(const plan *p, buf *out);
+void plan_svg(const plan *p, buf *out);
+/* Prints. False without memory. */
+bool plan_table(const plan *p, FILE *to);
+
+/* {"rule":...} as in explain. */
+void plan_reason_json(const reason *r, arena *a, buf *out);
+/* A time since 1970 as a JSON text; null for REASON_NEVER. */
+void plan_time_json(int64_t ms, buf *out);
+/* "1h30m", "45s": without parts that are zero. */
+#define PLAN_SPAN_BYTES 48
+const char *plan_span(int64_t seconds, char text[PLAN_SPAN_BYTES]);
+/* The most targets in flight in each of so many equal parts of the run. */
+void plan_curve(const plan *p, size_t parts, int64_t *ret);
+
+#endif

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sim/ledger.h"
+
+#include <assert.h>
+
+#define LEDGER_KEY_BYTES 1024
+
+void ledger_init(ledger *l, names *table)
+{
+    *l = (ledger){.names = table};
+}
+
+void ledger_done(ledger *l)
+{
+    for (size_t i = 0; i < l->groups.len; i++) {
+        for (size_t b = 0; b < l->groups.at[i].batches.len; b++)
+            vec_done(&l->groups.at[i].batches.at[b].targets);
+        vec_done(&l->groups.at[i].batches);
+    }
+    vec_done(&l->groups);
+    vec_done(&l->jobs);
+    vec_done(&l->spans);
+    vec_done(&l->passes);
+    vec_done(&l->in_flight);
+    vec_done(&l->brackets);
+    strmap_done(&l->group_at);
+    strmap_done(&l->bracket_at);
+}
+
+static void keep(ledger *l, bool good)
+{
+    if (!good)
+        l->no_memory = true;
+}
+
+static name_id name_of(ledger *l, str text)
+{
+    if (text.len == 0)
+        return 0;
+    name_id id = names_add(l->names, text);
+    keep(l, id != 0);
+    return id;
+}
+
+static str group_key(str change, str name, char text[LEDGER_KEY_BYTES])
+{
+    int len = snprintf(text, LEDGER_KEY_BYTES, "%.*s\n%.*s", STR_ARG(change), STR_ARG(name));
+    return (str){text, len < LEDGER_KEY_BYTES ? (size_t)len : LEDGER_KEY_BYTES - 1};
+}
+
+const ledger_group *ledger_find(const ledger *l, str change, str name)
+{
+    char text[LEDGER_KEY_BYTES];
+    const uint64_t *known = strmap_get(&l->group_at, group_key(change, name, text));
+    return known ? &l->groups.at[*known] : NULL;
+}
+
+static ledger_group *group_of(ledger *l, const decision *d)
+{
+    ledger_group *last = l->last_group < l->groups.len ? &l->groups.at[l->last_group] : NULL;
+    if (last && str_eq(names_text(l->names, last->name), d->group) &&
+        str_eq(names_text(l->names, last->change), d->change))
+        return last;
+    char text[LEDGER_KEY_BYTES];
+    str key = group_key(d->change, d->group, text);
+    const uint64_t *known = strmap_get(&l->group_at, key);
+    if (known) {
+        l->last_group = *known;
+        return &l->groups.at[*known];
+    }
+    ledger_group g = {
+        .change = name_of(l, d->change), .name = name_of(l, d->group), .current_batch = 1};
+    name_id kept = name_of(l, key);
+    if (!kept || !vec_push(&l->groups, g)) {
+        l->no_memory = true;
+        return NULL;
+    }
+    keep(l, strmap_put(&l->group_at, names_text(l->names, kept), l->groups.len - 1));
+    return &l->groups.at[l->groups.len - 1];
+}
+
+void ledger_batch_opens(ledger *l, const decision *d, int64_t ms)
+{
+    ledger_group *g = group_of(l, d);
+    if (!g)
+        return;
+    if (g->at_rest) {
+        g->completed = g->failed = g->consecutive_failures = 0;
+        g->at_rest = false;
+    }
+    g->current_batch = d->number;
+    ledger_batch b = {.number = d->number, .size = d->size, .start_ms = ms, .end_ms = LEDGER_OPEN};
+    keep(l, vec_push(&g->batches, b));
+}
+
+void ledger_batch_joins(ledger *l, const decision *d, uint32_t target)
+{
+    ledger_group *g = group_of(l, d);
+    if (!g || g->batches.len == 0)
+        return;
+    ledger_batch *b = &g->batches.at[g->batches.len - 1];
+    if (b->end_ms == LEDGER_OPEN)
+        keep(l, vec_push(&b->targets, target));
+}
+
+void ledger_batch_judged(ledger *l, const decision *d, int64_t ms)
+{
+    ledger_group *g = group_of(l, d);
+    if (!g)
+        return;
+    g->current_batch = d->number + 1;
+    g->completed += d->complete;
+    g->failed += d->erroring;
+    g->consecutive_failures = d->failed ? g->consecutive_failures + 1 : 0;
+    if (g->batches.len == 0 || g->batches.at[g->batches.len - 1].end_ms != LEDGER_OPEN)
+        return;
+    ledger_batch *b = &g->batches.at[g->batches.len - 1];
+    b->end_ms = ms;
+    b->size = d->size;
+    b->complete = d->complete;
+    b->erroring = d->erroring;
+    b->blocked = d->blocked;
+    b->failed = d->failed;
+}
+
+void ledger_halts(ledger *l, const decision *d)
+{
+    ledger_group *g = group_of(l, d);
+    if (g)
+        g->stopped = true;
+}
+
+void ledger_resets(ledger *l, const decision *d)
+{
+    ledger_group *g = group_of(l, d);
+    if (!g)
+        return;
+    g->at_rest = true;
+    g->stopped = false;
+}
+
+void ledger_recovers(ledger *l, const decision *d)
+{
+    ledger_group *g = group_of(l, d);
+    if (!g || g->failed == 0)
+        return;
+    g->failed--;
+    g->completed++;
+}
+
+void ledger_passes(ledger *l, const decision *d, int64_t ms)
+{
+    name_id change = name_of(l, d->change);
+    for (size_t i = l->passes.len; i-- > 0;) {
+        const ledger_pass *one = &l->passes.at[i];
+        if (one->change != change)
+            continue;
+        if (one->created + one->updated + one->fixed > 0)
+            break;
+        memmove(&l->passes.at[i], &l->passes.at[i + 1], (l->passes.len - i - 1) * sizeof *one);
+        l->passes.len--;
+        break;
+    }
+    ledger_pass p = {change, ms, d->created, d->updated, d->fixed, d->visited, d->not_ready};
+    keep(l, vec_push(&l->passes, p));
+}
+
+static ledger_bracket *bracket_of(ledger *l, str group)
+{
+    const uint64_t *known = strmap_get(&l->bracket_at, group);
+    if (known)
+        return &l->brackets.at[*known];
+    name_id kept = name_of(l, group);
+    if (!kept || !vec_push(&l->brackets, (ledger_bracket){0})) {
+        l->no_memory = true;
+        return NULL;
+    }
+    keep(l, strmap_put(&l->bracket_at, names_text(l->names, kept), l->brackets.len - 1));
+    return &l->brackets.at[l->brackets.len - 1];
+}
+
+uint32_t ledger_job_starts(ledger *l, const decision *d, uint32_t target, int64_t ms)
+{
+    ledger_job j = {.deployment = name_of(l, d->change),
+                    .environment = name_of(l, d->environment),
+                    .version = name_of(l, d->version),
+                    .group = name_of(l, d->group),
+                    .resource = target,
+                    .role = d->role,
+                    .start_ms = ms,
+                    .end_ms = LEDGER_OPEN};
+    keep(l, vec_push(&l->jobs, j));
+    ledger_bracket *b = d->group.len > 0 ? bracket_of(l, d->group) : NULL;
+    if (b && d->role == ROLE_PRE)
+        b->prepared = true;
+    if (b && d->role == ROLE_MEMBER && !d->retry)
+        b->members++;
+    return (uint32_t)l->jobs.len - 1;
+}
+
+void ledger_job_ends(ledger *l, uint32_t job, bool failed, int64_t ms)
+{
+    if (job >= l->jobs.len)
+        return;
+    l->jobs.at[job].end_ms = ms;
+    l->jobs.at[job].failed = failed;
+}
+
+uint32_t ledger_span_starts(ledger *l, const decision *d, uint32_t target, int64_t ms)
+{
+    ledger_span s = {.change = name_of(l, d->change),
+                     .group = name_of(l, d->group),
+                     .target = target,
+                     .start_ms = ms,
+                     .end_ms = LEDGER_OPEN};
+    keep(l, vec_push(&l->spans, s));
+    return (uint32_t)l->spans.len - 1;
+}
+
+void ledger_span_ends(ledger *l, uint32_t span, bool failed, int64_t ms)
+{
+    if (span >= l->spans.len || l->spans.at[span].end_ms != LEDGER_OPEN)
+        return;
+    l->spans.at[span].failed = failed;
+    if (!failed)
+        l->spans.at[span].end_ms = ms;
+}
+
+void ledger_sums(const ledger *l, int64_t *ret_drains, int64_t *ret_saved)
+{
+    *ret_drains = l->drains;
+    *ret_saved = l->drains_saved;
+    for (size_t i = 0; i < l->brackets.len; i++) {
+        const ledger_bracket *b = &l->brackets.at[i];
+        *ret_drains += b->prepared;
+        *ret_saved += b->prepared && b->members > 1 ? b->members - 1 : 0;
+    }
+}
+
+void ledger_in_flight(ledger *l, int64_t ms)
+{
+    size_t len = l->in_flight.len;
+    if (len > 0 && l->in_flight.at[len - 1].ms == ms) {
+        l->in_flight.at[len - 1].count = l->now_in_flight;
+        if (len > 1 && l->in_flight.at[len - 2].count == l->now_in_flight)
+            l->in_flight.len--;
+        return;
+    }
+    if (len > 0 && l->in_flight.at[len - 1].count == l->now_in_flight)
+        return;
+    keep(l, vec_push(&l->in_flight, (ledger_point){ms, l->now_in_flight}));
+}

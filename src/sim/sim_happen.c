@@ -1,0 +1,436 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sim_happen.c - lets happenings happen: what people and the world do becomes facts. */
+#include <assert.h>
+
+#include "sim/sim_internal.h"
+
+static bool unknown(const sim *s, const char *what, str found, err *error)
+{
+    return s->settings.lenient ||
+           err_set(error, "%s: found \"%s\", which is not there", what, str_shown(found).text);
+}
+
+/* ---- documents ---- */
+
+static bool tell_document(sim *s, const object *o, err *error)
+{
+    const object *kept = sim_keep_document(s, o);
+    if (!kept)
+        return !s->no_memory || err_memory(error);
+    if (!sim_note_document(s, kept))
+        return err_memory(error);
+    fact f = {.kind = FACT_DOCUMENT, .document = kept};
+    return sim_fact(s, &f, error);
+}
+
+static bool apply(sim *s, const object *o, err *error)
+{
+    if (!sim_object_target(o))
+        return tell_document(s, o, error);
+    if (!sim_object_joins(s, o, error))
+        return false;
+    return sim_fact_target(s, herd_find_any(&s->herd, o->metadata->name), error);
+}
+
+static const object *document_named(const sim *s, object_kind kind, str name)
+{
+    for (size_t i = 0; i < s->documents.len; i++)
+        if (s->documents.at[i]->kind == kind && str_eq(s->documents.at[i]->metadata->name, name))
+            return s->documents.at[i];
+    return NULL;
+}
+
+/* A version of a deployment, published now. */
+static bool publish_version(sim *s, const happening *h, err *error)
+{
+    version *v = ARENA_NEW(s->arena, version);
+    object *o = ARENA_NEW(s->arena, object);
+    str name = arena_printf(s->arena, "%.*s-%.*s", STR_ARG(h->name), STR_ARG(h->version));
+    if (!v || !o || !name.ptr)
+        return err_memory(error);
+    v->metadata.name = name;
+    v->metadata.creation_timestamp = (opt_moment){true, {s->now_ms / 1000, 0}};
+    v->spec.deployment = h->name;
+    v->spec.tag = h->version;
+    v->spec.status = VERSION_READY;
+    *o = object_of(KIND_VERSION, v);
+    return tell_document(s, o, error);
+}
+
+static bool publish_bundle(sim *s, const object *old, str tag, err *error)
+{
+    bundle *b = ARENA_NEW(s->arena, bundle);
+    object *o = ARENA_NEW(s->arena, object);
+    if (!b || !o)
+        return err_memory(error);
+    *b = *old->bundle;
+    b->spec.contents_id = tag;
+    b->metadata.generation++;
+    *o = object_of(KIND_BUNDLE, b);
+    return tell_document(s, o, error);
+}
+
+/* The Skyhook with the package at another version; *ret is NULL if it has no such package. */
+static bool with_package(sim *s, const object *old, str name, str tag, const object **ret)
+{
+    *ret = NULL;
+    if (old->kind != KIND_SKYHOOK || !skyhook_package(old->skyhook, name))
+        return true;
+    skyhook *sk = ARENA_NEW(s->arena, skyhook);
+    object *o = ARENA_NEW(s->arena, object);
+    size_t count = old->skyhook->spec.packages.len;
+    package *packages = ARENA_ARRAY(s->arena, count, package);
+    if (!sk || !o || !packages)
+        return false;
+    *sk = *old->skyhook;
+    memcpy(packages, sk->spec.packages.at, count * sizeof *packages);
+    for (size_t i = 0; i < count; i++)
+        if (str_eq(packages[i].name, name))
+            packages[i].version = tag;
+    sk->spec.packages.at = packages;
+    sk->metadata.generation++;
+    *o = object_of(KIND_SKYHOOK, sk);
+    *ret = o;
+    return true;
+}
+
+static bool publish(sim *s, const happening *h, err *error)
+{
+    if (document_named(s, KIND_DEPLOYMENT, h->name))
+        return publish_version(s, h, error);
+    const object *named = document_named(s, KIND_BUNDLE, h->name);
+    if (named)
+        return publish_bundle(s, named, h->version, error);
+    bool found = false;
+    for (size_t i = 0; i < s->documents.len; i++) {
+        const object *changed;
+        if (!with_package(s, s->documents.at[i], h->name, h->version, &changed))
+            return err_memory(error);
+        found = found || changed;
+        if (changed && !tell_document(s, changed, error))
+            return false;
+    }
+    return found || unknown(s, "publish", h->name, error);
+}
+
+static bool delete_documents(sim *s, str name, err *error)
+{
+    size_t kept = 0, before = s->documents.len;
+    for (size_t i = 0; i < before; i++) {
+        const object *o = s->documents.at[i];
+        if (!str_eq(o->metadata->name, name)) {
+            s->documents.at[kept++] = o;
+            continue;
+        }
+        fact f = {.kind = FACT_DOCUMENT_GONE, .document = o};
+        if (!sim_fact(s, &f, error))
+            return false;
+    }
+    s->documents.len = kept;
+    return kept < before || unknown(s, "delete", name, error);
+}
+
+/* ---- targets ---- */
+
+static bool leave(sim *s, uint32_t target, err *error)
+{
+    sim_let_all_go(s, target);
+    if (!sim_fact_gone(s, target, error))
+        return false;
+    herd_target *t = &s->herd.targets.at[target];
+    t->flags = HERD_GONE;
+    for (size_t i = 0; i < s->release_at.len; i++) {
+        uint32_t key[2];
+        memcpy(key, s->release_at.entries[i].key.ptr, sizeof key);
+        if (key[1] == target)
+            s->releases.at[s->release_at.entries[i].value] = (sim_release){.span = UINT32_MAX};
+    }
+    for (size_t i = 0; i < s->placements.len; i++)
+        if (s->placements.at[i].target == target)
+            s->placements.at[i] = (sim_placement){.target = HERD_NONE};
+    return true;
+}
+
+static target_kind joining_kind(const sim *s, const happening *h)
+{
+    if (h->as_given)
+        return h->as;
+    if (s->herd.targets.len > 0)
+        return (target_kind)s->herd.targets.at[0].kind;
+    for (size_t i = 0; i < s->documents.len; i++) {
+        if (s->documents.at[i]->kind == KIND_BUNDLE)
+            return TARGET_CLUSTER;
+        if (s->documents.at[i]->kind == KIND_DEPLOYMENT)
+            return TARGET_RESOURCE;
+    }
+    return TARGET_NODE;
+}
+
+/* A resource is seen through its document: labels that change give it another one. */
+static bool relabel_document(sim *s, herd_traits *own, str name)
+{
+    resource *r = ARENA_NEW(s->arena, resource);
+    object *o = ARENA_NEW(s->arena, object);
+    if (!r || !o)
+        return false;
+    if (own->document)
+        *r = *own->document->resource;
+    else
+        r->spec.kind = STR("host");
+    r->metadata.name = name;
+    r->metadata.labels = own->labels;
+    *o = object_of(KIND_RESOURCE, r);
+    own->document = o;
+    return true;
+}
+
+static bool set_labels(sim *s, uint32_t target, const happening *h)
+{
+    herd_traits *own = herd_own(&s->herd, target);
+    for (size_t i = 0; own && i < h->label_count; i++)
+        if (!herd_label(&s->herd, &own->labels, h->labels[i].key, h->labels[i].value))
+            return false;
+    const herd_target *t = &s->herd.targets.at[target];
+    return own && (t->kind != TARGET_RESOURCE || relabel_document(s, own, t->name));
+}
+
+static bool join(sim *s, const happening *h, err *error)
+{
+    if (h->document)
+        return apply(s, h->document, error);
+    target_kind kind = joining_kind(s, h);
+    herd_traits traits = {.last_seen_ms = s->now_ms};
+    for (size_t i = 0; kind == TARGET_CLUSTER && i < s->documents.len; i++)
+        if (s->documents.at[i]->kind == KIND_BUNDLE)
+            traits.namespace_ = s->documents.at[i]->metadata->namespace_;
+    if (kind == TARGET_CLUSTER)
+        traits.deploy_namespace = STR("cluster-fleet-made-up");
+    uint32_t before = herd_find(&s->herd, kind, h->target);
+    if (before != HERD_NONE)
+        return true;
+    herd_traits *own = herd_share(&s->herd, &traits);
+    uint32_t t = own ? herd_add(&s->herd, kind, h->target, own, s->now_ms) : HERD_NONE;
+    if (t == HERD_NONE)
+        return err_memory(error);
+    s->herd.targets.at[t].flags |= HERD_OWN_TRAITS;
+    if (!set_labels(s, t, h))
+        return err_memory(error);
+    return sim_fact_target(s, t, error);
+}
+
+/* The agent of a cluster that was failing tries again. */
+static bool try_again(sim *s, uint32_t target, err *error)
+{
+    for (size_t i = 0; i < s->bundles.len; i++) {
+        const sim_release *r = sim_release_of(s, s->bundles.at[i], target);
+        if (!r)
+            return err_memory(error);
+        if (!r->exists || !r->failed)
+            continue;
+        str part = sim_part_name(names_text(s->names, s->bundles.at[i]));
+        agenda_entry e = {.kind = AGENDA_REPORT,
+                          .target = target,
+                          .change = s->bundles.at[i],
+                          .part = sim_name(s, part),
+                          .version = r->live};
+        if (!sim_schedule(s, sim_duration(s, part), e))
+            return err_memory(error);
+    }
+    return true;
+}
+
+static bool heal(sim *s, uint32_t target, str part, err *error)
+{
+    name_id id = sim_name(s, part);
+    size_t kept = 0;
+    for (size_t i = 0; i < s->failing.len; i++) {
+        sim_failing f = s->failing.at[i];
+        if (f.target != target || (id != 0 && f.part != id))
+            s->failing.at[kept++] = f;
+    }
+    s->failing.len = kept;
+    return s->herd.targets.at[target].kind != TARGET_CLUSTER || try_again(s, target, error);
+}
+
+static bool go_online(sim *s, uint32_t target, err *error)
+{
+    herd_target *t = &s->herd.targets.at[target];
+    t->flags &= (uint16_t)~(HERD_OFFLINE | HERD_NOT_READY);
+    if (t->kind == TARGET_CLUSTER) {
+        herd_traits *own = herd_own(&s->herd, target);
+        if (!own)
+            return err_memory(error);
+        own->last_seen_ms = s->now_ms;
+    }
+    size_t kept = 0;
+    for (size_t i = 0; i < s->held.len; i++) {
+        agenda_entry e = s->held.at[i];
+        if (e.target != target)
+            s->held.at[kept++] = e;
+        else if (!agenda_put(&s->agenda, s->now_ms, e))
+            return err_memory(error);
+    }
+    s->held.len = kept;
+    return sim_fact_target(s, target, error);
+}
+
+static bool go_offline(sim *s, uint32_t target, err *error)
+{
+    herd_target *t = &s->herd.targets.at[target];
+    t->flags |= HERD_OFFLINE;
+    if (t->kind == TARGET_NODE)
+        t->flags |= HERD_NOT_READY;
+    return sim_fact_target(s, target, error);
+}
+
+static void set_flag(herd_target *t, uint16_t flag, bool on)
+{
+    t->flags = on ? (uint16_t)(t->flags | flag) : (uint16_t)(t->flags & ~flag);
+}
+
+static bool to_target(sim *s, const happening *h, uint32_t target, err *error)
+{
+    herd_target *t = &s->herd.targets.at[target];
+    switch (h->kind) {
+    case HAPPEN_DELETE: return leave(s, target, error);
+    case HAPPEN_OFFLINE: return go_offline(s, target, error);
+    case HAPPEN_ONLINE: return go_online(s, target, error);
+    case HAPPEN_CORDON:
+    case HAPPEN_UNCORDON: set_flag(t, HERD_UNSCHEDULABLE, h->kind == HAPPEN_CORDON); break;
+    case HAPPEN_PAUSE:
+    case HAPPEN_RESUME: set_flag(t, HERD_PAUSED, h->kind == HAPPEN_PAUSE); break;
+    case HAPPEN_REBOOT: t->boots++; break;
+    case HAPPEN_LABEL:
+        if (!set_labels(s, target, h))
+            return err_memory(error);
+        break;
+    case HAPPEN_TAINT:
+        if (!herd_taint(&s->herd, target, h->taint))
+            return err_memory(error);
+        break;
+    case HAPPEN_UNTAINT:
+        if (!herd_untaint(&s->herd, target, h->taint))
+            return err_memory(error);
+        break;
+    case HAPPEN_PUBLISH:
+    case HAPPEN_APPROVE:
+    case HAPPEN_JOIN:
+    case HAPPEN_FAIL:
+    case HAPPEN_HEAL:
+    case HAPPEN_APPLY:
+    case HAPPEN_RETRY:
+    case HAPPEN_SKIP:
+    case HAPPEN_RESET:
+    case HAPPEN_REJECT:
+    case HAPPEN_ROLLBACK:
+    case HAPPEN_BYPASS:
+    case HAPPEN_FREEZE:
+    case HAPPEN_THAW:
+    case HAPPEN_HALT: return true;
+    }
+    return sim_fact_target(s, target, error);
+}
+
+/* ---- people ---- */
+
+/* The name of a change as the engine says it: a Bundle's with its namespace. */
+static str change_named(sim *s, str name)
+{
+    const object *b = document_named(s, KIND_BUNDLE, name);
+    return b ? sim_change_name(s, b) : name;
+}
+
+/* The id of a deployment's version: its uid, else its name. */
+static str version_id(const sim *s, str name, str tag)
+{
+    for (size_t i = 0; i < s->documents.len; i++) {
+        const object *o = s->documents.at[i];
+        if (o->kind != KIND_VERSION || !str_eq(o->version->spec.tag, tag) ||
+            (name.len > 0 && !str_eq(o->version->spec.deployment, name)))
+            continue;
+        return o->metadata->uid.len > 0 ? o->metadata->uid : o->metadata->name;
+    }
+    return tag;
+}
+
+static bool act(sim *s, const happening *h, act_kind kind, err *error)
+{
+    str who = h->who.len > 0 ? h->who : arena_printf(s->arena, "person-%zu", s->happened);
+    fact f = {.kind = FACT_ACT,
+              .act = {.act = kind,
+                      .who = who,
+                      .change = change_named(s, h->name),
+                      .target = h->target,
+                      .environment = h->environment,
+                      .version = version_id(s, h->name, h->version),
+                      .rule = h->rule,
+                      .reason = h->reason}};
+    if (document_named(s, KIND_BUNDLE, h->name) && kind == ACT_APPROVE) {
+        f.act.partition = h->target;
+        f.act.target = STR_EMPTY;
+    }
+    if (kind == ACT_FREEZE || kind == ACT_THAW) {
+        f.act.name = h->name;
+        f.act.change = STR_EMPTY;
+    }
+    return sim_fact(s, &f, error);
+}
+
+static void tell_happening(sim *s, const happening *h)
+{
+    str what = h->document ? h->document->metadata->name : h->name;
+    sim_tell(s, "%s%s%.*s%s%.*s%s%.*s", happening_text(h->kind), h->target.len > 0 ? " " : "",
+             STR_ARG(h->target), what.len > 0 ? " " : "", STR_ARG(what),
+             h->version.len > 0 ? " " : "", STR_ARG(h->version));
+}
+
+static bool happen_to_target(sim *s, const happening *h, err *error)
+{
+    sim_failure at = sim_failure_of(h->target, false);
+    uint32_t target = herd_find_any(&s->herd, at.target);
+    if (target == HERD_NONE)
+        return unknown(s, happening_text(h->kind), h->target, error);
+    if (h->kind == HAPPEN_FAIL)
+        return sim_add_failure(s, &at, error);
+    if (h->kind == HAPPEN_HEAL)
+        return heal(s, target, at.part, error);
+    return to_target(s, h, target, error);
+}
+
+bool sim_happen(sim *s, const happening *h, err *error)
+{
+    tell_happening(s, h);
+    switch (h->kind) {
+    case HAPPEN_PUBLISH: return publish(s, h, error);
+    case HAPPEN_APPLY: return apply(s, h->document, error);
+    case HAPPEN_JOIN: return join(s, h, error);
+    case HAPPEN_DELETE:
+        return h->target.len > 0 ? happen_to_target(s, h, error)
+                                 : delete_documents(s, h->name, error);
+    case HAPPEN_PAUSE:
+        return h->target.len > 0 ? happen_to_target(s, h, error) : act(s, h, ACT_PAUSE, error);
+    case HAPPEN_RESUME:
+        return h->target.len > 0 ? happen_to_target(s, h, error) : act(s, h, ACT_RESUME, error);
+    case HAPPEN_CORDON:
+    case HAPPEN_UNCORDON:
+    case HAPPEN_LABEL:
+    case HAPPEN_FAIL:
+    case HAPPEN_HEAL:
+    case HAPPEN_OFFLINE:
+    case HAPPEN_ONLINE:
+    case HAPPEN_REBOOT:
+    case HAPPEN_TAINT:
+    case HAPPEN_UNTAINT: return happen_to_target(s, h, error);
+    case HAPPEN_APPROVE: return act(s, h, ACT_APPROVE, error);
+    case HAPPEN_RETRY: return act(s, h, ACT_RETRY, error);
+    case HAPPEN_SKIP: return act(s, h, ACT_SKIP, error);
+    case HAPPEN_RESET: return act(s, h, ACT_RESET, error);
+    case HAPPEN_REJECT: return act(s, h, ACT_REJECT, error);
+    case HAPPEN_ROLLBACK: return act(s, h, ACT_ROLLBACK, error);
+    case HAPPEN_BYPASS: return act(s, h, ACT_BYPASS, error);
+    case HAPPEN_FREEZE: return act(s, h, ACT_FREEZE, error);
+    case HAPPEN_THAW: return act(s, h, ACT_THAW, error);
+    case HAPPEN_HALT: return act(s, h, ACT_HALT, error);
+    }
+    return true;
+}

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Random rollouts over all rule kinds. Every world comes from a seed that is printed when it
+ * breaks:
+ *
+ *     SEED=12345 WORLDS=1 build/tests/unit/test-slow-property     runs that one world alone, with
+ * its story */
+#include "support/check.h"
+
+#include <sys/wait.h>
+
+#include "base/arena.h"
+#include "sim/world.h"
+
+#define WORLDS 200000u
+#define WORKERS 2u
+#define RESTARTED_WORLDS 1000u
+
+typedef struct job {
+    uint64_t first, count;
+} job;
+
+/* ---- which world a seed stands for ---- */
+
+static world_wishes wishes_of(uint64_t seed)
+{
+    world_wishes w = {.cured = seed % 2 == 0, .faults = seed % 3 == 0, .check = true, .full = true};
+    uint64_t kind = seed / 6 % 10;
+    if (getenv("KIND"))
+        kind = strtoull(getenv("KIND"), NULL, 10);
+    w.nodes = kind < 4 || kind == 9;
+    w.clusters = (kind >= 4 && kind < 6) || kind == 9;
+    w.releases = kind >= 6;
+    return w;
+}
+
+static bool broken(const world *w, uint64_t seed, const char *what)
+{
+    print_error("SEED=%llu: %s\n", (unsigned long long)seed, what);
+    if (getenv("WORLDS") && w)
+        fprintf(stderr, "%.*s\n%.*s\n", STR_ARG(buf_str(&w->text)), STR_ARG(sim_story(w->sim)));
+    return false;
+}
+
+/* ---- what must hold at the end ---- */
+
+static const uint32_t any_cause = UINT32_MAX;
+
+/* Which injected causes a rule may name; rules that only pass on what others hold back: any. */
+static uint32_t causes_of(reason_rule kind)
+{
+    switch (kind) {
+    case REASON_PAUSED: return 1u << CAUSE_PAUSE | 1u << CAUSE_CLUSTER_PAUSE;
+    case REASON_DISABLED: return 1u << CAUSE_DISABLE;
+    case REASON_TAINT: return 1u << CAUSE_TAINT;
+    case REASON_IGNORED: return 1u << CAUSE_IGNORE;
+    case REASON_POLICY_NOT_FOUND: return 1u << CAUSE_NO_POLICY;
+    case REASON_NOT_READY:
+    case REASON_NODE_LOST: return 1u << CAUSE_NOT_READY | 1u << CAUSE_OFFLINE;
+    case REASON_OFFLINE: return 1u << CAUSE_OFFLINE;
+    case REASON_STOPPED:
+        return 1u << CAUSE_FAIL | 1u << CAUSE_OFFLINE | 1u << CAUSE_TAINT | 1u << CAUSE_IGNORE;
+    case REASON_RETRY:
+    case REASON_FAILED:
+    case REASON_ROLLED_BACK:
+    case REASON_VERIFICATION:
+    case REASON_QUARANTINED: return 1u << CAUSE_FAIL | 1u << CAUSE_OFFLINE;
+    case REASON_NO_NAMESPACE: return 1u << CAUSE_NO_NAMESPACE;
+    case REASON_APPROVAL: return 1u << CAUSE_APPROVAL;
+    case REASON_FREEZE: return 1u << CAUSE_FREEZE;
+    case REASON_NO_VERSION:
+    case REASON_VERSION_SELECTOR: return 1u << CAUSE_REJECT;
+    case REASON_BUDGET:
+    case REASON_BATCH:
+    case REASON_PRIORITY:
+    case REASON_DEPENDENCY:
+    case REASON_BRACKET:
+    case REASON_CONCURRENCY:
+    case REASON_WINDOW:
+    case REASON_PROGRESSION:
+    case REASON_COOLDOWN:
+    case REASON_ROLLOUT:
+    case REASON_DRAIN:
+    case REASON_PARTITION:
+    case REASON_BUSY:
+    case REASON_RUNNING:
+    case REASON_SKIPPED:
+    case REASON_HALTED:
+    case REASON_NO_PARTITION:
+    case REASON_SOAK:
+    case REASON_MAX_NEW:
+    case REASON_UNAVAILABLE:
+    case REASON_EXPRESSION:
+    case REASON_REBOOT:
+    case REASON_WAITING_PODS:
+    case REASON_MALFORMED: return any_cause;
+    }
+    return 0;
+}
+
+typedef struct judging {
+    const world *world;
+    uint64_t seed;
+    arena *arena;
+    bool good;
+} judging;
+
+static bool judge_placement(void *context, const placement_view *v)
+{
+    judging *j = context;
+    char what[512];
+    reasons why = {0};
+    arena_rewind(j->arena, (arena_place){0});
+    assert_true(engine_reasons(sim_engine(j->world->sim), v->id, j->arena, &why));
+    if (v->state == PLACEMENT_DONE)
+        return true;
+    if (why.len == 0) {
+        snprintf(what, sizeof what, "%.*s on %.*s is not done and has no reason",
+                 STR_ARG(v->change), STR_ARG(v->target));
+        j->good = broken(j->world, j->seed, what);
+        return false;
+    }
+    for (size_t i = 0; i < why.len; i++) {
+        str text = reason_text(j->arena, &why.at[i]), name = reason_rule_name(why.at[i].rule);
+        if (causes_of(why.at[i].rule) & j->world->causes)
+            continue;
+        if (causes_of(why.at[i].rule) == any_cause && v->state == PLACEMENT_EXCLUDED)
+            continue;
+        snprintf(what, sizeof what, "%.*s on %.*s names a cause that was not injected: %.*s, %.*s",
+                 STR_ARG(v->change), STR_ARG(v->target), STR_ARG(name), STR_ARG(text));
+        j->good = broken(j->world, j->seed, what);
+    }
+    return j->good;
+}
+
+static bool judge_end(const world *w, uint64_t seed)
+{
+    sim_counts counts;
+    assert_true(sim_count(w->sim, &counts));
+    if (w->wishes.cured && counts.unfinished > 0) {
+        char what[512];
+        snprintf(what, sizeof what, "everything was cured, and %lld placements are not done (%s)",
+                 (long long)counts.unfinished, sim_outcome_text(sim_ended(w->sim)));
+        return broken(w, seed, what);
+    }
+    judging j = {.world = w, .seed = seed, .arena = arena_new(0), .good = true};
+    assert_non_null(j.arena);
+    engine_placements(sim_engine(w->sim), judge_placement, &j);
+    arena_free(j.arena);
+    return j.good;
+}
+
+/* ---- one world ---- */
+
+static bool run_world(uint64_t seed, world_wishes wishes, uint64_t *ret_hash)
+{
+    err error = {0};
+    wishes.tell = getenv("WORLDS") != NULL;
+    world *w = world_new(seed, &wishes, &error);
+    if (!w)
+        return broken(NULL, seed, error.text);
+    bool good = sim_run(w->sim, SIM_TO_THE_END, &error) || broken(w, seed, error.text);
+    good = good && judge_end(w, seed);
+    *ret_hash = sim_hash(w->sim);
+    if (getenv("STORY"))
+        printf("==== restarts: %d\n%.*s\n%.*s\n", wishes.restart, STR_ARG(buf_str(&w->text)),
+               STR_ARG(sim_story(w->sim)));
+    world_free(w);
+    return good;
+}
+
+static bool run_job(job j)
+{
+    for (uint64_t i = 0; i < j.count; i++) {
+        uint64_t seed = j.first + i, hash, again;
+        if (!run_world(seed, wishes_of(seed), &hash))
+            return false;
+        if (seed % 16 != 0)
+            continue;
+        if (!run_world(seed, wishes_of(seed), &again))
+            return false;
+        if (hash != again)
+            return broken(NULL, seed, "the same seed told another story");
+    }
+    return true;
+}
+
+/* Two processes: the machine has two cores, and one that crashes takes no other with it. */
+static void in_processes(job all, bool (*work)(job j))
+{
+    pid_t pids[WORKERS];
+    for (unsigned i = 0; i < WORKERS; i++) {
+        uint64_t from = all.count * i / WORKERS, to = all.count * (i + 1) / WORKERS;
+        fflush(stdout);
+        fflush(stderr);
+        pids[i] = fork();
+        assert_true(pids[i] >= 0);
+        if (pids[i] == 0) {
+            bool good = work((job){all.first + from, to - from});
+            fflush(stdout);
+            fflush(stderr);
+            _exit(good ? 0 : 1);
+        }
+    }
+    bool good = true;
+    for (unsigned i = 0; i < WORKERS; i++) {
+        int status = 0;
+        waitpid(pids[i], &status, 0);
+        good = good && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    }
+    assert_true(good);
+}
+
+static uint64_t first_seed(uint64_t otherwise)
+{
+    const char *fixed = getenv("SEED");
+    return fixed ? strtoull(fixed, NULL, 10) : otherwise;
+}
+
+static uint64_t world_count(uint64_t otherwise)
+{
+    const char *given = getenv("WORLDS");
+    return given ? strtoull(given, NULL, 10) : otherwise;
+}
+
+static void random_rollouts_keep_every_promise(void **state)
+{
+    (void)state;
+    job all = {first_seed(1), world_count(WORLDS)};
+    print_message("# %llu worlds from SEED=%llu\n", (unsigned long long)all.count,
+                  (unsigned long long)all.first);
+    in_processes(all, run_job);
+}
+
+/* ---- restarts ---- */
+
+static bool run_restarted(job j)
+{
+    for (uint64_t i = 0; i < j.count; i++) {
+        uint64_t seed = j.first + i, hash, again;
+        world_wishes wishes = wishes_of(seed);
+        wishes.full = false;
+        if (!run_world(seed, wishes, &hash))
+            return false;
+        wishes.restart = true;
+        if (!run_world(seed, wishes, &again))
+            return false;
+        if (hash != again)
+            return broken(NULL, seed, "with restarts the story is another");
+    }
+    return true;
+}
+
+static void a_restart_at_any_step_changes_nothing(void **state)
+{
+    (void)state;
+    job all = {first_seed(1000001), world_count(RESTARTED_WORLDS)};
+    in_processes(all, run_restarted);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(random_rollouts_keep_every_promise),
+        cmocka_unit_test(a_restart_at_any_step_changes_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
