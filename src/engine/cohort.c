@@ -339,6 +339,8 @@ void cohort_set_held(cohort *c, member_id m, bool held)
     entry_count(c, e, -1);
     e->held = held;
     entry_count(c, e, 1);
+    if (e->state == MEMBER_STARTABLE && !entry_enqueue(c, m))
+        c->no_memory = true;
 }
 
 bool cohort_set_retry(cohort *c, member_id m, int64_t retry_ms)

@@ -79,7 +79,9 @@ void cohort_leave(cohort *c, member_id m);
 /* What the caller knows of a member that is not in flight. A member in flight changes its state by
  * cohort_outcome alone. */
 bool cohort_set_state(cohort *c, member_id m, member_state state);
-/* Whether it is held out of service (cordoned): if failed, it keeps its place under the ceiling. */
+/* Whether it is held out of service (cordoned): if failed, it keeps its place under the ceiling; if
+ * fresh again, it starts before others, so that nobody is taken out of service while it still is.
+ */
 void cohort_set_held(cohort *c, member_id m, bool held);
 /* When a failed member may be tried again; REASON_NEVER: not by itself. */
 bool cohort_set_retry(cohort *c, member_id m, int64_t retry_ms);

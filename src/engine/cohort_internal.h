@@ -20,6 +20,12 @@ typedef struct entry {
     bool marked; /* scratch of queue_compact */
 } entry;
 
+/* A startable member, and what it is sorted by besides age and name. */
+typedef struct waiting {
+    member_id member;
+    bool held;
+} waiting;
+
 typedef struct due {
     int64_t ms;
     member_id member;
@@ -40,7 +46,7 @@ typedef struct compartment {
     bool last_batch_failed, stopped, batch_open;
     bool carried;         /* the open batch was in flight when the state was reset */
     VEC(member_id) batch; /* of the open batch, in the order they were picked */
-    VEC(member_id) queue; /* startable: oldest, then name */
+    VEC(waiting) queue;   /* startable: those held out of service, then oldest, then name */
     VEC(due) retries;     /* failed: earliest first */
 } compartment;
 
@@ -72,8 +78,12 @@ size_t cohort_add(cohort *c, str name);
 /* Gives every member that may move the compartment it belongs to now. */
 bool cohort_settle(cohort *c);
 
-/* Order of the queue: creation time, then name. */
+/* Creation time, then name. */
 bool entry_before(const entry *a, const entry *b);
+/* The order in which startable members start: a member that is held out of service already (it
+ * failed, then got new work) comes first, so that no other is taken out of service while it still
+ * is. */
+bool entry_starts_before(const entry *a, const entry *b);
 /* Adds (sign 1) or takes away (-1) a member's share of its compartment's counters. */
 void entry_count(cohort *c, const entry *e, int64_t sign);
 /* Whether it takes a place under its compartment's ceiling. */

@@ -11,17 +11,33 @@ static bool member_before(const cohort *c, member_id a, member_id b)
     return entry_before(&c->members.at[a], &c->members.at[b]);
 }
 
-static void queue_down(const cohort *c, member_id *at, size_t len, size_t i)
+bool entry_starts_before(const entry *a, const entry *b)
+{
+    return a->held != b->held ? a->held : entry_before(a, b);
+}
+
+static bool waiting_before(const cohort *c, waiting a, waiting b)
+{
+    return a.held != b.held ? a.held : member_before(c, a.member, b.member);
+}
+
+static bool waiting_valid(const cohort *c, uint32_t index, waiting w)
+{
+    const entry *e = &c->members.at[w.member];
+    return e->state == MEMBER_STARTABLE && e->compartment == index && e->held == w.held;
+}
+
+static void queue_down(const cohort *c, waiting *at, size_t len, size_t i)
 {
     for (;;) {
         size_t child = 2 * i + 1;
         if (child >= len)
             return;
-        if (child + 1 < len && member_before(c, at[child + 1], at[child]))
+        if (child + 1 < len && waiting_before(c, at[child + 1], at[child]))
             child++;
-        if (!member_before(c, at[child], at[i]))
+        if (!waiting_before(c, at[child], at[i]))
             return;
-        member_id swap = at[i];
+        waiting swap = at[i];
         at[i] = at[child];
         at[child] = swap;
         i = child;
@@ -33,32 +49,32 @@ static void queue_compact(cohort *c, compartment *p, uint32_t index)
 {
     size_t kept = 0;
     for (size_t i = 0; i < p->queue.len; i++) {
-        entry *e = &c->members.at[p->queue.at[i]];
-        if (e->state != MEMBER_STARTABLE || e->compartment != index || e->marked)
+        entry *e = &c->members.at[p->queue.at[i].member];
+        if (!waiting_valid(c, index, p->queue.at[i]) || e->marked)
             continue;
         e->marked = true;
         p->queue.at[kept++] = p->queue.at[i];
     }
     p->queue.len = kept;
     for (size_t i = 0; i < kept; i++)
-        c->members.at[p->queue.at[i]].marked = false;
+        c->members.at[p->queue.at[i].member].marked = false;
     for (size_t i = kept / 2; i-- > 0;)
         queue_down(c, p->queue.at, kept, i);
 }
 
-static bool queue_push(cohort *c, uint32_t index, member_id m)
+static bool queue_push(cohort *c, uint32_t index, waiting w)
 {
     compartment *p = &c->compartments.at[index];
     if (p->queue.len > 2 * (size_t)p->startable + QUEUE_SLACK)
         queue_compact(c, p, index);
-    if (!vec_push(&p->queue, m))
+    if (!vec_push(&p->queue, w))
         return false;
     size_t i = p->queue.len - 1;
-    while (i > 0 && member_before(c, m, p->queue.at[(i - 1) / 2])) {
+    while (i > 0 && waiting_before(c, w, p->queue.at[(i - 1) / 2])) {
         p->queue.at[i] = p->queue.at[(i - 1) / 2];
         i = (i - 1) / 2;
     }
-    p->queue.at[i] = m;
+    p->queue.at[i] = w;
     return true;
 }
 
@@ -67,12 +83,11 @@ member_id queue_pop(cohort *c, uint32_t index)
     compartment *p = &c->compartments.at[index];
     for (;;) {
         assert(p->queue.len > 0);
-        member_id m = p->queue.at[0];
+        waiting w = p->queue.at[0];
         p->queue.at[0] = p->queue.at[--p->queue.len];
         queue_down(c, p->queue.at, p->queue.len, 0);
-        const entry *e = &c->members.at[m];
-        if (e->state == MEMBER_STARTABLE && e->compartment == index)
-            return m;
+        if (waiting_valid(c, index, w))
+            return w.member;
     }
 }
 
@@ -196,7 +211,7 @@ bool entry_enqueue(cohort *c, member_id m)
     if (e->compartment == COMPARTMENT_NONE)
         return true;
     if (e->state == MEMBER_STARTABLE)
-        return queue_push(c, e->compartment, m);
+        return queue_push(c, e->compartment, (waiting){m, e->held});
     if (e->state == MEMBER_FAILED && e->retry_ms != REASON_NEVER && !e->in_batch)
         return retries_push(c, e->compartment, (due){e->retry_ms, m});
     return true;

@@ -117,7 +117,7 @@ static bool is_ahead(const cohort *c, const entry *e, const entry *of)
     if (e == of || e->compartment != of->compartment || e->in_batch)
         return false;
     if (of->state == MEMBER_STARTABLE)
-        return e->state == MEMBER_STARTABLE && entry_before(e, of);
+        return e->state == MEMBER_STARTABLE && entry_starts_before(e, of);
     if (e->state == MEMBER_STARTABLE)
         return true;
     (void)c;

@@ -106,7 +106,7 @@ void flight_release(nodes *self, node_placement *p, member_state end)
     if (p->cordon_lost) { /* a person gave the node back, and nobody took it again */
         p->cordoned = p->cordon_seen = p->cordon_lost = p->drained = false;
     }
-    cohort_set_held(c->cohort, p->member, p->failed && p->cordoned);
+    cohort_set_held(c->cohort, p->member, p->cordoned);
     if (!cohort_outcome(c->cohort, p->member, end) ||
         !cohort_set_retry(c->cohort, p->member, p->retry_ms))
         nodes_memory(self);

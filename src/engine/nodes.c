@@ -284,7 +284,7 @@ void placement_evaluate(nodes *self, node_placement *p)
     unsigned gates = p->complete ? 0 : node_gates(self, p);
     member_state state = state_of(p, gates);
     member_state known = cohort_state(c->cohort, p->member);
-    bool held = p->failed && p->cordoned;
+    bool held = p->cordoned;
     cohort_set_held(c->cohort, p->member, held);
     if (known != state && cohort_in_batch(c->cohort, p->member)) {
         placement_defer(self, p);
