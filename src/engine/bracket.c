@@ -299,8 +299,10 @@ bool group_start_members(releases *r, uint32_t g)
             !chain_allows(&c, &unused))
             continue;
         /* A slot that timed out must be taken again. */
-        if (!slots_take(r, CLAIM_GROUP(g), &full))
+        if (!slots_take(r, CLAIM_GROUP(g), &full)) {
+            claim_wait(r, CLAIM_GROUP(g), full);
             return started;
+        }
         member_start(r, g, m, m->version, m->role);
         started = true;
     }

@@ -212,21 +212,9 @@ static bool compare_site(releases *r, uint32_t s, err *error)
         return compare_claim(r, CLAIM_GROUP(site->ready), g->waits_in, rel_text(r, g->name), error);
     }
     const rel_group *g = site->active == NO ? NULL : &r->groups.at[site->active];
-    for (size_t i = 0; g && g->state == GROUP_STATE_EXECUTING && i < g->members.len; i++) {
-        const rel_member *m = &g->members.at[i];
-        int64_t next_ms;
-        chain_context ctx = {.r = r, .target = m->target, .lane = r->targets.at[m->target].lane,
-                             .version = m->version, .group = site->active};
-        bool open = member_open(g, m) && r->targets.at[m->target].job == 0 && chain_allows(&ctx, &next_ms);
-        index_list needed = {0};
-        claim_rules(r, CLAIM_GROUP(site->active), &needed);
-        for (size_t k = 0; k < needed.len; k++)
-            open = open && hold_find(r, site->resource, needed.at[k]);
-        vec_done(&needed);
-        if (open)
-            return err_set(error, "%.*s could start in its group and has not", STR_ARG(name_of(r, m->target)));
-    }
-    return true;
+    if (!g || g->state != GROUP_STATE_EXECUTING)
+        return true;
+    return compare_claim(r, CLAIM_GROUP(site->active), g->waits_in, rel_text(r, g->name), error);
 }
 
 static bool compare_slots(releases *r, err *error)
@@ -234,8 +222,9 @@ static bool compare_slots(releases *r, err *error)
     for (uint32_t res = 0; res < r->resources.len; res++)
         for (size_t i = 0; i < r->resources.at[res].holds.len; i++)
             if (!slot_needed(r, res, r->resources.at[res].holds.at[i].rule))
-                return err_set(error, "%.*s keeps a slot it does not need",
-                               STR_ARG(rel_text(r, r->resources.at[res].name)));
+                return err_set(error, "%.*s keeps a slot of %.*s it does not need",
+                               STR_ARG(rel_text(r, r->resources.at[res].name)),
+                               STR_ARG(rel_text(r, r->rules.at[r->resources.at[res].holds.at[i].rule].id)));
     for (size_t k = 0; k < r->concurrency.len; k++) {
         const rel_rule *rule_ = &r->rules.at[r->concurrency.at[k]];
         for (uint32_t res = 0; res < r->resources.len; res++) {

@@ -517,6 +517,8 @@ void claim_rules(releases *r, uint32_t claim, index_list *ret);
 void slots_settle(releases *r, uint32_t res);
 void slots_progress(releases *r, uint32_t res);
 void claim_offer(releases *r, uint32_t claim);
+/* Puts a claim into the queue of a rule that is full. */
+void claim_wait(releases *r, uint32_t claim, uint32_t full);
 void claim_withdraw(releases *r, uint32_t claim);
 void claims_serve(releases *r);
 int64_t claim_position(releases *r, uint32_t claim);

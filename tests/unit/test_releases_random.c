@@ -179,7 +179,7 @@ static bool has_reason(void *context, const placement_view *view)
     if (list.len == 0 && getenv("SEED")) {
         buf saved = BUF(LIMIT_TEXT_BYTES);
         engine_save(t->w->engine, &saved);
-        print_error("%.*s", STR_ARG(buf_str(&saved)));
+        fprintf(stderr, "%.*s", STR_ARG(buf_str(&saved)));
         buf_done(&saved);
     }
     check_msg(list.len > 0, "SEED=%llu at %s: %.*s on %.*s is %d and has no reason", (unsigned long long)the->seed,
