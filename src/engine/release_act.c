@@ -182,7 +182,7 @@ static rel_member *unfinished_member(releases *r, uint32_t t, uint32_t *ret_grou
         return NULL;
     uint32_t groups[] = {r->sites.at[s].active, r->sites.at[s].ready};
     for (size_t i = 0; i < 2; i++) {
-        rel_member *m = groups[i] == NO ? NULL : group_member(r, groups[i], t);
+        rel_member *m = groups[i] == NO ? NULL : member_in(r, groups[i], t);
         if (m && !member_over(m)) {
             *ret_group = groups[i];
             return m;

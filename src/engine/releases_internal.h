@@ -482,7 +482,7 @@ void group_advance(releases *r, uint32_t g);
 void group_state_set(releases *r, uint32_t g, rel_group_state state, str detail);
 void group_end(releases *r, uint32_t g, rel_group_state state, str detail);
 uint32_t group_new(releases *r, uint32_t s);
-rel_member *group_member(const releases *r, uint32_t g, uint32_t target);
+rel_member *member_in(const releases *r, uint32_t g, uint32_t target);
 bool group_runs(const rel_group *g);
 bool group_has_work(const rel_group *g);
 bool member_over(const rel_member *m);
