@@ -170,7 +170,7 @@ static void target_join(releases *r, uint32_t t, uint32_t l)
 
 void lanes_settle(releases *r)
 {
-    if (r->relanes.len == 0)
+    if (r->relanes.len == 0 && !r->refill)
         return;
     /* Rules may have changed under lanes that stay: fill them in again, once. */
     for (uint32_t l = 0; r->refill && l < r->lanes.len; l++) {

@@ -114,6 +114,7 @@ void people_bypass(releases *r, rel_bypass b)
         if (r->rules.at[i].id == b.rule)
             r->rules.at[i].bypassed = true;
     people_wake(r);
+    r->refill = true; /* a bypass for one resource ends what its lane has in common */
     mark_all(r);
 }
 
@@ -132,6 +133,7 @@ void people_expire(releases *r)
             r->bypasses.at[kept++] = r->bypasses.at[i];
     r->bypasses.len = kept;
     people_wake(r);
+    r->refill = true;
     mark_all(r);
 }
 

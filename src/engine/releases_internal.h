@@ -409,8 +409,9 @@ void mark_site(releases *r, uint32_t s);
 void mark_resource(releases *r, uint32_t res);
 /* All targets, sites and slots of a resource. */
 void mark_resource_all(releases *r, uint32_t res);
-/* Everything there is, lanes anew: for facts that may touch anything. */
+/* Everything there is; and also which rules each target is under. */
 void mark_all(releases *r);
+void mark_anew(releases *r);
 void wake_at(releases *r, wake_kind kind, uint32_t index, int64_t at_ms);
 /* By deployment, environment, resource; and by name. */
 void targets_in_order(releases *r, index_list *list);

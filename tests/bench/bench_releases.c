@@ -10,6 +10,7 @@
 #include "model/object.h"
 
 #define API "{\"apiVersion\":\"drover.dev/v1alpha1\",\"kind\":"
+#define LISTED 1000 /* resources in one List */
 #define START_MS INT64_C(1772352000000)
 
 typedef struct job {
@@ -95,7 +96,8 @@ static void add_text(buf *b, int resources)
         buf_addf(b, API "\"Deployment\",\"metadata\":{\"name\":\"%s\",\"labels\":{\"layer\":\"node\"}},\"spec\":{\"resourceSelector\":\"true\",\"job\":{\"pull\":{}}}}\n"
                     API "\"Version\",\"metadata\":{\"name\":\"%s-1\"},\"spec\":{\"deployment\":\"%s\",\"tag\":\"1\"}}\n", names[i], names[i], names[i]);
     for (int i = 0; i < resources; i++)
-        buf_addf(b, API "\"Resource\",\"metadata\":{\"name\":\"resource-%06d\",\"labels\":{\"cluster\":\"east\",\"zone\":\"%d\"}},\"spec\":{\"kind\":\"host\",\"version\":\"v1\"}}\n", i, i % 3);
+        buf_addf(b, "%s" API "\"Resource\",\"metadata\":{\"name\":\"resource-%06d\",\"labels\":{\"cluster\":\"east\",\"zone\":\"%d\"}},\"spec\":{\"kind\":\"host\",\"version\":\"v1\"}}%s",
+                 i % LISTED ? "," : API "\"List\",\"items\":[", i, i % 3, i % LISTED == LISTED - 1 || i == resources - 1 ? "]}\n" : "");
 }
 
 static void load(plan *p, int resources, const char *policy)
