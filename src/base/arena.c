@@ -28,8 +28,8 @@ struct arena {
 arena *arena_new(size_t max_bytes)
 {
     arena *a = mem_zalloc(sizeof *a);
-    if (a)
-        a->max = max_bytes ? max_bytes : SIZE_MAX / 2;
+    if (a) /* half of the address space is no limit, and leaves room for padding */
+        a->max = max_bytes && max_bytes < SIZE_MAX / 2 ? max_bytes : SIZE_MAX / 2;
     return a;
 }
 

@@ -32,17 +32,30 @@ static size_t digits(str text)
     return n;
 }
 
-/* fraction / 10^len of a unit, cut to whole nanoseconds; digits past the 18th cannot matter. */
+/* Whole nanoseconds of a fraction of a unit. Go computes them in floating point, and so they are
+ * here, lest the same text mean two times: 0.3333333333333333333h is 20m, not a nanosecond less. */
 static int64_t fraction_ns(str fraction, int64_t unit_ns)
 {
     int64_t value = 0;
-    __extension__ typedef __int128 wide;
-    wide scale = 1;
-    for (size_t i = 0; i < fraction.len && i < 18; i++) {
-        value = value * 10 + (fraction.ptr[i] - '0');
+    double scale = 1;
+    for (size_t i = 0; i < fraction.len; i++) {
+        int64_t more;
+        if (!num_mul(value, 10, &more) || !num_add(more, fraction.ptr[i] - '0', &more))
+            break;
+        value = more;
         scale *= 10;
     }
-    return (int64_t)((wide)value * unit_ns / scale);
+    return (int64_t)((double)value * ((double)unit_ns / scale));
+}
+
+/* -number * unit_ns, which fits also for the smallest duration. */
+static bool negative_ns(str number, int64_t unit_ns, int64_t *ret)
+{
+    int64_t value = 0;
+    for (size_t i = 0; i < number.len; i++)
+        if (!num_mul(value, 10, &value) || !num_sub(value, number.ptr[i] - '0', &value))
+            return false;
+    return num_mul(value, unit_ns, ret);
 }
 
 /* Reads one "number unit" off the front of *text and adds it to *total, which counts downwards so that
@@ -63,11 +76,11 @@ static bool read_part(str *text, bool days, int64_t *total)
     for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
         if ((units[i].day && !days) || !str_starts(rest, units[i].name))
             continue;
-        int64_t value = 0;
-        if (number.len > 0 && (!num_parse(number, &value) || !num_mul(value, units[i].ns, &value)))
+        int64_t value;
+        if (!negative_ns(number, units[i].ns, &value))
             return false;
         *text = str_part(rest, units[i].name.len, rest.len);
-        return num_sub(*total, value, total) &&
+        return num_add(*total, value, total) &&
                num_sub(*total, fraction_ns(fraction, units[i].ns), total);
     }
     return false;
@@ -88,8 +101,8 @@ static bool parse(str text, bool days, int64_t *ret_ns, err *error)
     if (good && !negative)
         good = num_sub(0, total, &total);
     if (!good)
-        return err_set(error, "found \"%.*s\", allowed a duration such as 90s, 5m or 1h30m%s",
-                       all.len > 80 ? 80 : (int)all.len, all.ptr, days ? " or 7d" : "");
+        return err_set(error, "found \"%s\", allowed a duration such as 90s, 5m or 1h30m%s",
+                       str_shown(all).text, days ? " or 7d" : "");
     *ret_ns = total;
     return true;
 }

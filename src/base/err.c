@@ -24,7 +24,9 @@ bool err_set(err *error, const char *format, ...)
     va_start(args, format);
     int length = vsnprintf(error->text, sizeof error->text, format, args);
     va_end(args);
-    if (length >= (int)sizeof error->text)
+    if (length < 0) /* printf refused */
+        memcpy(error->text, cut_mark, sizeof cut_mark);
+    else if (length >= (int)sizeof error->text)
         mark_cut(error->text);
     return false;
 }
@@ -39,7 +41,11 @@ bool err_wrap(err *error, const char *format, ...)
     va_start(args, format);
     int length = vsnprintf(error->text, sizeof error->text, format, args);
     va_end(args);
-    if (length < 0 || length >= (int)sizeof error->text) {
+    if (length < 0) {
+        memcpy(error->text, inner, sizeof inner);
+        return false;
+    }
+    if (length >= (int)sizeof error->text) {
         mark_cut(error->text);
         return false;
     }

@@ -18,7 +18,8 @@ typedef enum log_level {
 
 /* Where lines go (standard error unless told) and the lowest level that is written (info). */
 void log_to(FILE *file, log_level lowest);
-/* Control characters in the message are escaped: one event is one line. */
+/* Control characters and what is no UTF-8 are escaped: one event is one line, and one write. A
+ * message over LIMIT_LOG_LINE_BYTES is cut and ends in "...". */
 void log_line(log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

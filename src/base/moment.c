@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/moment.h"
 
+#include <assert.h>
 #include <stdio.h>
 
 #include "base/duration.h"
@@ -151,12 +152,14 @@ bool moment_parse(str text, moment *ret, err *error)
 {
     if (read_all(text, ret))
         return true;
-    return err_set(error, "found \"%.*s\", allowed a time such as 2026-11-15T09:00:00Z",
-                   text.len > 80 ? 80 : (int)text.len, text.ptr);
+    return err_set(error, "found \"%s\", allowed a time such as 2026-11-15T09:00:00Z",
+                   str_shown(text).text);
 }
 
 size_t moment_format(moment m, char out[MOMENT_TEXT_BYTES])
 {
+    assert(m.seconds >= MOMENT_SECONDS_MIN && m.seconds <= MOMENT_SECONDS_MAX);
+    assert(m.nanos >= 0 && m.nanos < DURATION_SECOND);
     civil c = moment_civil(m, 0);
     int length = snprintf(out, MOMENT_TEXT_BYTES, "%04d-%02d-%02dT%02d:%02d:%02d", (int)c.year,
                           c.month, c.day, c.hour, c.minute, c.second);
@@ -190,9 +193,18 @@ bool moment_add(moment m, int64_t ns, moment *ret)
 
 bool moment_sub(moment a, moment b, int64_t *ret_ns)
 {
-    int64_t seconds = a.seconds - b.seconds;
+    int64_t seconds;
+    int64_t nanos = (int64_t)a.nanos - b.nanos;
     int64_t ns;
-    if (!num_mul(seconds, DURATION_SECOND, &ns))
+    if (!num_sub(a.seconds, b.seconds, &seconds))
         return false;
-    return num_add(ns, (int64_t)a.nanos - b.nanos, ret_ns);
+    /* Both with the same sign, or the seconds alone could overflow where the sum does not. */
+    if (seconds < 0 && nanos > 0) {
+        seconds++;
+        nanos -= DURATION_SECOND;
+    } else if (seconds > 0 && nanos < 0) {
+        seconds--;
+        nanos += DURATION_SECOND;
+    }
+    return num_mul(seconds, DURATION_SECOND, &ns) && num_add(ns, nanos, ret_ns);
 }

@@ -76,9 +76,10 @@ str str_cut(str *text, char separator)
     return head;
 }
 
-/* Length of the valid sequence at the start of text, 0 if there is none. */
-static size_t utf8_sequence(str text)
+size_t str_utf8_sequence(str text)
 {
+    if (text.len == 0)
+        return 0;
     const unsigned char *p = (const unsigned char *)text.ptr;
     if (p[0] < 0x80)
         return 1;
@@ -106,7 +107,7 @@ static size_t utf8_sequence(str text)
 bool str_utf8(str text)
 {
     while (text.len > 0) {
-        size_t length = utf8_sequence(text);
+        size_t length = str_utf8_sequence(text);
         if (length == 0)
             return false;
         text.ptr += length;
@@ -159,30 +160,32 @@ size_t str_utf8_put(uint32_t code_point, char out[4])
     return 4;
 }
 
+size_t str_utf8_printable(str text)
+{
+    size_t length = str_utf8_sequence(text);
+    const unsigned char *p = (const unsigned char *)text.ptr;
+    if (length == 1 && (p[0] < 0x20 || p[0] == 0x7F))
+        return 0;
+    if (length == 2 && p[0] == 0xC2 && p[1] < 0xA0)
+        return 0;
+    return length;
+}
+
 shown str_shown(str text)
 {
     shown out;
     size_t len = 0;
-    size_t at = 0;
-    while (at < text.len) {
-        size_t length = utf8_sequence((str){text.ptr + at, text.len - at});
-        unsigned char c = (unsigned char)text.ptr[at];
-        /* U+0080 to U+009F are control characters, too: some terminals obey them. */
-        bool control = c < 0x20 || c == 0x7F ||
-                       (length == 2 && c == 0xC2 && (unsigned char)text.ptr[at + 1] < 0xA0);
-        bool good = length > 0 && !control;
-        size_t bytes = good ? length : 1;
-        if (len + bytes > STR_SHOWN_BYTES) {
+    while (text.len > 0) {
+        size_t good = str_utf8_printable(text);
+        size_t length = good > 0 ? good : 1;
+        if (len + length > STR_SHOWN_BYTES) {
             memcpy(out.text + len, "...", 3);
             len += 3;
             break;
         }
-        if (good)
-            memcpy(out.text + len, text.ptr + at, length);
-        else
-            out.text[len] = '?';
-        len += bytes;
-        at += length > 0 ? length : 1;
+        memcpy(out.text + len, good > 0 ? text.ptr : "?", length);
+        len += length;
+        text = str_part(text, length, text.len);
     }
     out.text[len] = '\0';
     return out;
@@ -269,7 +272,7 @@ void buf_add_json(buf *b, str text)
     size_t at = 0;
     while (at < text.len) {
         unsigned char c = (unsigned char)text.ptr[at];
-        size_t length = utf8_sequence((str){text.ptr + at, text.len - at});
+        size_t length = str_utf8_sequence((str){text.ptr + at, text.len - at});
         if (length > 0 && c >= 0x20 && c != '"' && c != '\\') {
             at += length;
             continue;
@@ -291,6 +294,8 @@ void buf_clear(buf *b)
 {
     b->len = 0;
     b->failed = false;
+    if (b->ptr)
+        b->ptr[0] = '\0';
 }
 
 void buf_done(buf *b)

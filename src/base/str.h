@@ -2,7 +2,7 @@
 /* str.h - text.
  *
  * A str is a view: pointer and length, not owned, not terminated, possibly empty. A buf owns bytes
- * that grow up to a stated maximum. */
+ * that grow up to a stated maximum, and has a zero byte behind them once something was appended. */
 #ifndef DROVER_BASE_STR_H
 #define DROVER_BASE_STR_H
 
@@ -47,6 +47,10 @@ str str_cut(str *text, char separator);
 
 /* Valid UTF-8 by RFC 3629: shortest forms, no surrogates, nothing above U+10FFFF. */
 bool str_utf8(str text);
+/* Length of the valid sequence at the start of text, 0 if there is none. */
+size_t str_utf8_sequence(str text);
+/* The same, but 0 also for a control character: below U+0020, and U+007F to U+009F. */
+size_t str_utf8_printable(str text);
 /* Decodes the code point at *at and moves *at behind it. The text must be valid UTF-8. */
 uint32_t str_utf8_next(str text, size_t *at);
 /* Writes 1 to 4 bytes to out and returns how many. code_point must be one. */

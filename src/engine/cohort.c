@@ -7,11 +7,16 @@
 #include "base/num.h"
 #include "engine/cohort_internal.h"
 
-#define QUEUE_SLACK 16u
+/* Compartments that are remembered by name before drained ones are forgotten. */
+#define COMPARTMENTS_KEPT 1024u
 
 cohort *cohort_new(void)
 {
-    return mem_zalloc(sizeof(cohort));
+    cohort *c = mem_zalloc(sizeof *c);
+    if (!c)
+        return NULL;
+    c->names = arena_new(0);
+    return c->names ? c : mem_free(c);
 }
 
 cohort *cohort_free(cohort *c)
@@ -27,6 +32,7 @@ cohort *cohort_free(cohort *c)
     vec_done(&c->members);
     vec_done(&c->order);
     vec_done(&c->unassigned);
+    arena_free(c->names);
     return mem_free(c);
 }
 
@@ -41,7 +47,7 @@ int64_t compartment_ceiling(const compartment *p, int64_t members)
     return p->rule.initial_is_ceiling && ceiling == 0 && members > 0 ? 1 : ceiling;
 }
 
-static bool entry_holds(const cohort *c, const entry *e)
+bool entry_holds(const cohort *c, const entry *e)
 {
     if (e->state == MEMBER_IN_FLIGHT)
         return true;
@@ -57,6 +63,7 @@ void entry_count(cohort *c, const entry *e, int64_t sign)
     p->done += e->state == MEMBER_DONE ? sign : 0;
     p->startable += e->state == MEMBER_STARTABLE ? sign : 0;
     p->in_flight += e->state == MEMBER_IN_FLIGHT ? sign : 0;
+    p->unresolved += e->state == MEMBER_IN_FLIGHT && e->in_batch ? sign : 0;
     p->holders += entry_holds(c, e) ? sign : 0;
     if (p->holders > p->peak)
         p->peak = p->holders;
@@ -67,151 +74,6 @@ bool entry_before(const entry *a, const entry *b)
     if (a->created_ms != b->created_ms)
         return a->created_ms < b->created_ms;
     return str_cmp(a->name, b->name) < 0;
-}
-
-/* ---- the two queues ---- */
-
-static bool member_before(const cohort *c, member_id a, member_id b)
-{
-    return entry_before(&c->members.at[a], &c->members.at[b]);
-}
-
-static void queue_down(const cohort *c, member_id *at, size_t len, size_t i)
-{
-    for (;;) {
-        size_t child = 2 * i + 1;
-        if (child >= len)
-            return;
-        if (child + 1 < len && member_before(c, at[child + 1], at[child]))
-            child++;
-        if (!member_before(c, at[child], at[i]))
-            return;
-        member_id swap = at[i];
-        at[i] = at[child];
-        at[child] = swap;
-        i = child;
-    }
-}
-
-/* Keeps each member that still qualifies once. */
-static void queue_compact(cohort *c, compartment *p, uint32_t index)
-{
-    size_t kept = 0;
-    for (size_t i = 0; i < p->queue.len; i++) {
-        entry *e = &c->members.at[p->queue.at[i]];
-        if (e->state != MEMBER_STARTABLE || e->compartment != index || e->marked)
-            continue;
-        e->marked = true;
-        p->queue.at[kept++] = p->queue.at[i];
-    }
-    p->queue.len = kept;
-    for (size_t i = 0; i < kept; i++)
-        c->members.at[p->queue.at[i]].marked = false;
-    for (size_t i = kept / 2; i-- > 0;)
-        queue_down(c, p->queue.at, kept, i);
-}
-
-static bool queue_push(cohort *c, uint32_t index, member_id m)
-{
-    compartment *p = &c->compartments.at[index];
-    if (p->queue.len > 2 * (size_t)p->startable + QUEUE_SLACK)
-        queue_compact(c, p, index);
-    if (!vec_push(&p->queue, m))
-        return false;
-    size_t i = p->queue.len - 1;
-    while (i > 0 && member_before(c, m, p->queue.at[(i - 1) / 2])) {
-        p->queue.at[i] = p->queue.at[(i - 1) / 2];
-        i = (i - 1) / 2;
-    }
-    p->queue.at[i] = m;
-    return true;
-}
-
-/* Takes the first startable member out of the queue; there is one. */
-static member_id queue_pop(cohort *c, uint32_t index)
-{
-    compartment *p = &c->compartments.at[index];
-    for (;;) {
-        assert(p->queue.len > 0);
-        member_id m = p->queue.at[0];
-        p->queue.at[0] = p->queue.at[--p->queue.len];
-        queue_down(c, p->queue.at, p->queue.len, 0);
-        const entry *e = &c->members.at[m];
-        if (e->state == MEMBER_STARTABLE && e->compartment == index)
-            return m;
-    }
-}
-
-static bool due_before(const cohort *c, due a, due b)
-{
-    return a.ms != b.ms ? a.ms < b.ms : member_before(c, a.member, b.member);
-}
-
-static void retries_down(const cohort *c, due *at, size_t len, size_t i)
-{
-    for (;;) {
-        size_t child = 2 * i + 1;
-        if (child >= len)
-            return;
-        if (child + 1 < len && due_before(c, at[child + 1], at[child]))
-            child++;
-        if (!due_before(c, at[child], at[i]))
-            return;
-        due swap = at[i];
-        at[i] = at[child];
-        at[child] = swap;
-        i = child;
-    }
-}
-
-static bool retry_valid(const cohort *c, uint32_t index, due d)
-{
-    const entry *e = &c->members.at[d.member];
-    return e->state == MEMBER_FAILED && e->compartment == index && e->retry_ms == d.ms && !e->in_batch;
-}
-
-static void retries_drop_first(const cohort *c, compartment *p)
-{
-    p->retries.at[0] = p->retries.at[--p->retries.len];
-    retries_down(c, p->retries.at, p->retries.len, 0);
-}
-
-/* The earliest retry that still stands; false if there is none. */
-static bool retries_first(cohort *c, uint32_t index, due *ret)
-{
-    compartment *p = &c->compartments.at[index];
-    while (p->retries.len > 0 && !retry_valid(c, index, p->retries.at[0]))
-        retries_drop_first(c, p);
-    if (p->retries.len == 0)
-        return false;
-    *ret = p->retries.at[0];
-    return true;
-}
-
-static bool retries_push(cohort *c, uint32_t index, due d)
-{
-    compartment *p = &c->compartments.at[index];
-    if (!vec_push(&p->retries, d))
-        return false;
-    size_t i = p->retries.len - 1;
-    while (i > 0 && due_before(c, d, p->retries.at[(i - 1) / 2])) {
-        p->retries.at[i] = p->retries.at[(i - 1) / 2];
-        i = (i - 1) / 2;
-    }
-    p->retries.at[i] = d;
-    return true;
-}
-
-bool entry_enqueue(cohort *c, member_id m)
-{
-    const entry *e = &c->members.at[m];
-    if (e->compartment == COMPARTMENT_NONE)
-        return true;
-    if (e->state == MEMBER_STARTABLE)
-        return queue_push(c, e->compartment, m);
-    if (e->state == MEMBER_FAILED && e->retry_ms != REASON_NEVER && !e->in_batch)
-        return retries_push(c, e->compartment, (due){e->retry_ms, m});
-    return true;
 }
 
 /* ---- policy and membership ---- */
@@ -228,12 +90,47 @@ static void select_all(cohort *c, const entry *e, int64_t sign)
             c->compartments.at[i].selected += sign;
 }
 
-static size_t find_compartment(const cohort *c, str name)
+size_t cohort_find(const cohort *c, str name)
 {
     for (size_t i = 0; i < c->compartments.len; i++)
         if (str_eq(c->compartments.at[i].rule.name, name))
             return i;
     return SIZE_MAX;
+}
+
+/* One that left the policy and has drained gives its place to a new name, once there are many. */
+static size_t recyclable(const cohort *c)
+{
+    for (size_t i = 0; c->compartments.len >= COMPARTMENTS_KEPT && i < c->compartments.len; i++) {
+        const compartment *p = &c->compartments.at[i];
+        if (p->removed && p->matched == 0 && !p->batch_open)
+            return i;
+    }
+    return SIZE_MAX;
+}
+
+size_t cohort_add(cohort *c, str name)
+{
+    str own = arena_str(c->names, name);
+    size_t old = recyclable(c);
+    if (own.ptr && old != SIZE_MAX) {
+        compartment *p = &c->compartments.at[old];
+        *p = (compartment){.rule.name = own,
+                           .rule.batch_threshold = 100,
+                           .removed = true,
+                           .current_batch = 1,
+                           .batch = p->batch,
+                           .queue = p->queue,
+                           .retries = p->retries};
+        p->queue.len = p->retries.len = 0;
+        return old;
+    }
+    if (!own.ptr || !vec_push(&c->compartments, (compartment){.rule.name = own,
+                                                              .rule.batch_threshold = 100,
+                                                              .removed = true,
+                                                              .current_batch = 1}))
+        return SIZE_MAX;
+    return c->compartments.len - 1;
 }
 
 /* A compartment without members and state that is not in the policy any more can go; one with either
@@ -245,13 +142,12 @@ static bool merge_policy(cohort *c, const cohort_policy *policy)
         c->compartments.at[i].rule.selector = NULL;
     }
     for (size_t i = 0; policy && i < policy->rule_count; i++) {
-        size_t at = find_compartment(c, policy->rules[i].name);
-        if (at == SIZE_MAX) {
-            if (!vec_push(&c->compartments, (compartment){.current_batch = 1}))
-                return false;
-            at = c->compartments.len - 1;
-        }
+        size_t at = cohort_find(c, policy->rules[i].name);
+        if (at == SIZE_MAX && (at = cohort_add(c, policy->rules[i].name)) == SIZE_MAX)
+            return false;
+        str own = c->compartments.at[at].rule.name;
         c->compartments.at[at].rule = policy->rules[i];
+        c->compartments.at[at].rule.name = own;
         c->compartments.at[at].removed = false;
     }
     return true;
@@ -275,13 +171,14 @@ bool cohort_set_policy(cohort *c, const cohort_policy *policy)
         select_all(c, e, 1);
         entry_count(c, e, 1);
     }
-    c->order.len = 0; /* another policy: everybody is assigned again */
+    c->everybody = true;
     return true;
 }
 
 bool cohort_join(cohort *c, member_id m, str name, int64_t created_ms, label_set labels)
 {
-    if (!vec_reserve(&c->members, (size_t)m + 1) || !vec_reserve(&c->unassigned, c->unassigned.len + 1))
+    if (!vec_reserve(&c->members, (size_t)m + 1) ||
+        !vec_reserve(&c->unassigned, c->unassigned.len + 1))
         return false;
     while (c->members.len <= m)
         c->members.at[c->members.len++] = (entry){.compartment = COMPARTMENT_NONE};
@@ -290,7 +187,8 @@ bool cohort_join(cohort *c, member_id m, str name, int64_t created_ms, label_set
     if (known)
         select_all(c, e, -1);
     else
-        *e = (entry){.compartment = COMPARTMENT_NONE, .state = MEMBER_WAITING, .retry_ms = REASON_NEVER};
+        *e = (entry){
+            .compartment = COMPARTMENT_NONE, .state = MEMBER_WAITING, .retry_ms = REASON_NEVER};
     e->name = name;
     e->created_ms = created_ms;
     e->labels = labels;
@@ -334,24 +232,32 @@ static bool safer(const compartment *a, const compartment *b)
     return str_cmp(a->rule.name, b->rule.name) < 0;
 }
 
-/* Sorts c->order; *ret_changed tells whether it is another one than before. */
-static bool sort_order(cohort *c, bool *ret_changed)
+/* Puts the compartment at its place in c->order, which is sorted so far; there is room. */
+static void insert_in_order(cohort *c, size_t sorted, uint32_t index)
 {
-    *ret_changed = c->order.len == 0;
-    c->order.len = 0;
-    if (!vec_reserve(&c->order, c->compartments.len + 1))
-        return false;
-    for (uint32_t i = 0; i < c->compartments.len; i++) {
-        const compartment *p = &c->compartments.at[i];
-        if (p->removed || !p->rule.selector)
-            continue;
-        size_t at = c->order.len++;
-        while (at > 0 && safer(p, &c->compartments.at[c->order.at[at - 1]])) {
-            c->order.at[at] = c->order.at[at - 1];
-            at--;
-        }
-        c->order.at[at] = i;
+    size_t at = sorted;
+    while (at > 0 && safer(&c->compartments.at[index], &c->compartments.at[c->order.at[at - 1]])) {
+        c->order.at[at] = c->order.at[at - 1];
+        at--;
+        c->everybody = true;
     }
+    c->order.at[at] = index;
+}
+
+/* Sorts c->order again. If that changes it, everybody is assigned again. */
+static bool sort_order(cohort *c)
+{
+    if (!c->everybody) {
+        for (size_t i = 0; i < c->order.len; i++)
+            insert_in_order(c, i, c->order.at[i]);
+        return true;
+    }
+    c->order.len = 0;
+    if (!vec_reserve(&c->order, c->compartments.len))
+        return false;
+    for (uint32_t i = 0; i < c->compartments.len; i++)
+        if (!c->compartments.at[i].removed && c->compartments.at[i].rule.selector)
+            insert_in_order(c, c->order.len++, i);
     return true;
 }
 
@@ -360,7 +266,7 @@ static uint32_t choose_compartment(const cohort *c, const entry *e)
     for (size_t i = 0; i < c->order.len; i++)
         if (selector_match(c->compartments.at[c->order.at[i]].rule.selector, e->labels))
             return c->order.at[i];
-    size_t fallback = find_compartment(c, STR(COHORT_DEFAULT));
+    size_t fallback = cohort_find(c, STR(COHORT_DEFAULT));
     if (fallback == SIZE_MAX || c->compartments.at[fallback].removed)
         return COMPARTMENT_NONE;
     return (uint32_t)fallback;
@@ -381,30 +287,20 @@ static bool assign(cohort *c, member_id m)
     return entry_enqueue(c, m);
 }
 
-static bool settle(cohort *c)
+bool cohort_settle(cohort *c)
 {
     if (!c->unsettled)
         return true;
-    VEC(uint32_t) before = {0};
-    for (size_t i = 0; i < c->order.len; i++)
-        if (!vec_push(&before, c->order.at[i]))
-            break;
-    bool complete = before.len == c->order.len;
-    bool all = false;
-    bool good = complete && sort_order(c, &all);
-    if (good && !all)
-        all = before.len != c->order.len ||
-              memcmp(before.at, c->order.at, before.len * sizeof *before.at) != 0;
-    vec_done(&before);
-    if (!good)
+    if (!sort_order(c))
         return false;
-    for (member_id m = 0; all && m < c->members.len; m++)
+    for (member_id m = 0; c->everybody && m < c->members.len; m++)
         if (!assign(c, m))
             return false;
     for (size_t i = 0; i < c->unassigned.len; i++)
         if (!assign(c, c->unassigned.at[i]))
             return false;
     c->unassigned.len = 0;
+    c->everybody = false;
     c->unsettled = false;
     return true;
 }
@@ -520,8 +416,10 @@ void cohort_reset(cohort *c)
         compartment *p = &c->compartments.at[e->compartment];
         if (!vec_push(&p->batch, m))
             continue; /* it stays a retry: its place under the ceiling is kept all the same */
+        entry_count(c, e, -1);
         e->retrying = false;
         e->in_batch = true;
+        entry_count(c, e, 1);
         p->batch_open = p->carried = true;
     }
     c->unsettled = true;
@@ -532,14 +430,6 @@ void cohort_reset(cohort *c)
 static int64_t progress(const compartment *p)
 {
     return p->matched > 0 ? p->done * 100 / p->matched : 0;
-}
-
-static bool batch_ended(const cohort *c, const compartment *p)
-{
-    for (size_t i = 0; i < p->batch.len; i++)
-        if (c->members.at[p->batch.at[i]].state == MEMBER_IN_FLIGHT)
-            return false;
-    return true;
 }
 
 /* Takes the members out of the batch; they may belong to another compartment from now on. */
@@ -562,7 +452,8 @@ static bool batch_close(cohort *c, compartment *p)
 /* A4. */
 static bool batch_judge(cohort *c, compartment *p, cohort_events *out)
 {
-    cohort_event e = {.kind = COHORT_EVENT_JUDGE, .compartment = p->rule.name, .number = p->current_batch};
+    cohort_event e = {
+        .kind = COHORT_EVENT_JUDGE, .compartment = p->rule.name, .number = p->current_batch};
     for (size_t i = 0; i < p->batch.len; i++) {
         member_state state = c->members.at[p->batch.at[i]].state;
         e.complete += state == MEMBER_DONE;
@@ -585,7 +476,8 @@ static bool batch_judge(cohort *c, compartment *p, cohort_events *out)
     if (!vec_push(out, e))
         return false;
     bool stop = e.failed && p->rule.failure_threshold > 0 &&
-                p->consecutive_failures >= p->rule.failure_threshold && progress(p) < p->rule.safety_limit;
+                p->consecutive_failures >= p->rule.failure_threshold &&
+                progress(p) < p->rule.safety_limit;
     if (!stop || p->stopped)
         return true;
     p->stopped = true;
@@ -627,11 +519,19 @@ static int64_t least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
+int64_t compartment_next_size(const compartment *p, bool after_reset)
+{
+    compartment fresh = *p;
+    if (after_reset)
+        fresh.last_batch_size = 0;
+    int64_t ceiling = compartment_ceiling(p, p->matched);
+    return least(least(batch_base(&fresh, ceiling), ceiling - p->holders), p->startable);
+}
+
 static bool batch_open(cohort *c, uint32_t index, cohort_events *out)
 {
     compartment *p = &c->compartments.at[index];
-    int64_t ceiling = compartment_ceiling(p, p->matched);
-    int64_t size = least(least(batch_base(p, ceiling), ceiling - p->holders), p->startable);
+    int64_t size = compartment_next_size(p, false);
     if (size < 1)
         return true;
     if (!vec_reserve(&p->batch, (size_t)size) || !vec_reserve(out, out->len + (size_t)size + 1))
@@ -648,13 +548,11 @@ static bool batch_open(cohort *c, uint32_t index, cohort_events *out)
         e->in_batch = true;
         entry_count(c, e, 1);
         p->batch.at[p->batch.len++] = m;
-        out->at[out->len++] = (cohort_event){.kind = COHORT_EVENT_START,
-                                             .member = m,
-                                             .compartment = p->rule.name,
-                                             .number = i};
+        out->at[out->len++] = (cohort_event){
+            .kind = COHORT_EVENT_START, .member = m, .compartment = p->rule.name, .number = i};
     }
     p->batch_open = true;
-    assert(p->holders <= ceiling);
+    assert(p->holders <= compartment_ceiling(p, p->matched));
     return true;
 }
 
@@ -673,7 +571,7 @@ static bool retries_start(cohort *c, uint32_t index, int64_t now_ms, cohort_even
                                           .member = first.member,
                                           .compartment = p->rule.name}))
             return false;
-        retries_drop_first(c, p);
+        retries_drop_first(c, index);
         entry_count(c, e, -1);
         e->state = MEMBER_IN_FLIGHT;
         e->retrying = true;
@@ -682,25 +580,25 @@ static bool retries_start(cohort *c, uint32_t index, int64_t now_ms, cohort_even
     return true;
 }
 
-static bool may_start(const cohort *c, const compartment *p)
+bool cohort_may_start(const cohort *c, const compartment *p)
 {
     return c->has_policy && !c->paused && !p->stopped && !p->removed;
 }
 
 bool cohort_step(cohort *c, int64_t now_ms, cohort_events *out)
 {
-    if (!settle(c))
+    if (!cohort_settle(c))
         return false;
     for (uint32_t i = 0; i < c->compartments.len; i++) {
         compartment *p = &c->compartments.at[i];
-        if (p->batch_open && batch_ended(c, p) && !batch_judge(c, p, out))
+        if (p->batch_open && p->unresolved == 0 && !batch_judge(c, p, out))
             return false;
     }
-    if (!settle(c)) /* members of judged batches may move to another compartment */
+    if (!cohort_settle(c)) /* members of judged batches may move to another compartment */
         return false;
     for (uint32_t i = 0; i < c->compartments.len; i++) {
         compartment *p = &c->compartments.at[i];
-        if (!may_start(c, p))
+        if (!cohort_may_start(c, p))
             continue;
         if (!p->batch_open && !batch_open(c, i, out))
             return false;

@@ -31,11 +31,11 @@ typedef struct compartment_rule {
     bool percent;             /* budget: percent of the members, else a count */
     int64_t budget;
     cohort_pace pace;
-    bool initial_is_ceiling;  /* the legacy budget: initialBatch is the ceiling, and 0 means 1 */
+    bool initial_is_ceiling; /* the legacy budget: initialBatch is the ceiling, and 0 means 1 */
     int64_t initial_batch;
-    int64_t batch_threshold;  /* percent */
+    int64_t batch_threshold;   /* percent */
     int64_t failure_threshold; /* 0: none */
-    int64_t safety_limit;     /* percent */
+    int64_t safety_limit;      /* percent */
     int64_t delta;
     int64_t growth_factor;
 } compartment_rule;
@@ -43,7 +43,7 @@ typedef struct compartment_rule {
 typedef struct cohort_policy {
     const compartment_rule *rules; /* the last one is the default, named __default__ */
     size_t rule_count;
-    bool failed_hold_budget;       /* every failed member counts against the ceiling */
+    bool failed_hold_budget; /* every failed member counts against the ceiling */
 } cohort_policy;
 
 #define COHORT_DEFAULT "__default__"
@@ -66,8 +66,7 @@ typedef uint32_t member_id; /* the caller's, dense from 0 */
 cohort *cohort_new(void);
 cohort *cohort_free(cohort *c);
 
-/* Puts the policy in force. Rules are copied, names and selectors are not: they live until the next
- * call. NULL: there is none, and nothing starts. State is kept by name; a compartment that is no longer
+/* Puts the policy in force. Rules are copied, selectors are not: they live until the next call. NULL: there is none, and nothing starts. State is kept by name; a compartment that is no longer
  * in the policy starts nothing more. False without memory, here and below. */
 bool cohort_set_policy(cohort *c, const cohort_policy *policy);
 
@@ -95,7 +94,8 @@ void cohort_lift_stops(cohort *c);
 void cohort_reset(cohort *c);
 
 /* What one step did, for the caller's decisions. */
-#define COHORT_EVENTS(X) X(START, "start") X(RETRY, "retry") X(BATCH, "batch") X(JUDGE, "judge") X(HALT, "halt")
+#define COHORT_EVENTS(X)                                                                           \
+    X(START, "start") X(RETRY, "retry") X(BATCH, "batch") X(JUDGE, "judge") X(HALT, "halt")
 typedef enum cohort_event_kind {
 #define X(kind, text) COHORT_EVENT_##kind,
     COHORT_EVENTS(X)
@@ -106,9 +106,9 @@ typedef struct cohort_event {
     cohort_event_kind kind;
     member_id member; /* START, RETRY */
     str compartment;
-    int64_t number;   /* BATCH, JUDGE: the batch; START: place in the batch, from 0 */
+    int64_t number; /* BATCH, JUDGE: the batch; START: place in the batch, from 0 */
     int64_t size, complete, erroring, blocked;
-    bool failed;      /* JUDGE */
+    bool failed; /* JUDGE */
 } cohort_event;
 
 typedef VEC(cohort_event) cohort_events;
@@ -117,7 +117,7 @@ typedef VEC(cohort_event) cohort_events;
  * STARTs. */
 bool cohort_step(cohort *c, int64_t now_ms, cohort_events *out);
 /* When a retry falls due that nothing else holds back; REASON_NEVER if none. */
-int64_t cohort_next_ms(const cohort *c);
+int64_t cohort_next_ms(cohort *c);
 
 typedef struct compartment_view {
     const compartment_rule *rule;
@@ -140,7 +140,8 @@ bool cohort_in_batch(const cohort *c, member_id m);
 bool cohort_reasons(const cohort *c, member_id m, arena *a, reasons *out);
 
 /* Counters and claims as JSON: {"name":{"currentBatch":...,"members":[...],"retrying":[...]}}, members by
- * name. Restoring goes member by member with the caller's numbers. */
+ * name, compartments sorted by theirs. cohort_restore wants the policy set, the members joined and their
+ * states set, those in flight as if they were fresh. */
 void cohort_save(const cohort *c, buf *out);
 bool cohort_restore(cohort *c, str json, err *error);
 

@@ -33,21 +33,24 @@ typedef struct compartment {
     /* counted from the members */
     int64_t selected; /* members that match the selector, wherever they are */
     int64_t matched, done, startable, in_flight, holders;
+    int64_t unresolved; /* members of the open batch without an outcome */
     int64_t peak;
     /* the batch state that survives */
     int64_t current_batch, completed, failed, consecutive_failures, last_batch_size;
     bool last_batch_failed, stopped, batch_open;
-    bool carried; /* the open batch was in flight when the state was reset */
+    bool carried;         /* the open batch was in flight when the state was reset */
     VEC(member_id) batch; /* of the open batch, in the order they were picked */
     VEC(member_id) queue; /* startable: oldest, then name */
     VEC(due) retries;     /* failed: earliest first */
 } compartment;
 
 struct cohort {
+    arena *names; /* of compartments: one that left the policy is known by name alone */
     bool has_policy;
     bool failed_hold_budget;
     bool paused;
-    bool unsettled; /* members or the order of compartments changed since the last step */
+    bool unsettled; /* members may belong to another compartment than at the last step */
+    bool everybody; /* all of them: the policy or the order of compartments changed */
     VEC(entry) members;
     VEC(compartment) compartments; /* those of the policy in its order, then removed ones */
     VEC(uint32_t) order;           /* compartments with a selector, safest first */
@@ -55,10 +58,28 @@ struct cohort {
 };
 
 int64_t compartment_ceiling(const compartment *p, int64_t members);
+/* How many the next batch would start now, or after a reset; may be less than 1. */
+int64_t compartment_next_size(const compartment *p, bool after_reset);
+bool cohort_may_start(const cohort *c, const compartment *p);
+/* The compartment of that name; one that no policy has. Both SIZE_MAX: there is none, or no memory. */
+size_t cohort_find(const cohort *c, str name);
+size_t cohort_add(cohort *c, str name);
+/* Gives every member that may move the compartment it belongs to now. */
+bool cohort_settle(cohort *c);
+
 /* Order of the queue: creation time, then name. */
 bool entry_before(const entry *a, const entry *b);
 /* Adds (sign 1) or takes away (-1) a member's share of its compartment's counters. */
 void entry_count(cohort *c, const entry *e, int64_t sign);
+/* Whether it takes a place under its compartment's ceiling. */
+bool entry_holds(const cohort *c, const entry *e);
+
+/* Puts a startable or failed member into the queue it belongs to. */
 bool entry_enqueue(cohort *c, member_id m);
+/* Takes the first startable member out of the queue; there is one. */
+member_id queue_pop(cohort *c, uint32_t compartment);
+/* The earliest retry that still stands; false if there is none. */
+bool retries_first(cohort *c, uint32_t compartment, due *ret);
+void retries_drop_first(cohort *c, uint32_t compartment);
 
 #endif

@@ -12,21 +12,22 @@
 typedef uint32_t placement_id; /* given out once, never reused */
 
 #define DECISION_KINDS(X)                                                                          \
-    X(START, "start")           /* the placement got its claim: it is in flight from now on */     \
-    X(RELEASE, "release")       /* its claim ended, with an outcome */                             \
-    X(BATCH, "batch")           /* a group opened a batch */                                       \
-    X(JUDGE, "judge")           /* and judged it */                                                \
-    X(HALT, "halt")             /* a group starts nothing more */                                  \
-    X(RESET, "reset")           /* a group is at batch 1 again */                                  \
-    X(CORDON, "cordon") X(UNCORDON, "uncordon") X(DRAIN, "drain")                                  \
-    X(RUN, "run")               /* run one stage of a package on a node */                         \
-    X(RECORD, "record")         /* a package's entry in the node's state changed */                \
-    X(TAINT, "taint") X(UNTAINT, "untaint")                                                        \
-    X(DEPLOY, "deploy")         /* make this version the live one on a cluster */                  \
-    X(JOB, "job")               /* run a job for a release target */                               \
-    X(GROUP, "group")           /* a version group changed its state */                            \
-    X(SLOT, "slot")             /* a resource took or gave back a concurrency slot */              \
-    X(WAKE, "wake")             /* ask again at this time, at the latest */
+    X(START, "start")     /* the placement got its claim: it is in flight from now on */           \
+    X(RELEASE, "release") /* its claim ended, with an outcome */                                   \
+    X(BATCH, "batch")     /* a group opened a batch */                                             \
+    X(JUDGE, "judge")     /* and judged it */                                                      \
+    X(HALT, "halt")       /* a group starts nothing more */                                        \
+    X(RESET, "reset")     /* a group is at batch 1 again */                                        \
+    X(CORDON, "cordon")                                                                            \
+    X(UNCORDON, "uncordon") X(DRAIN, "drain")                                                      \
+        X(RUN, "run")       /* run one stage of a package on a node */                             \
+        X(RECORD, "record") /* a package's entry in the node's state changed */                    \
+        X(TAINT, "taint") X(UNTAINT, "untaint")                                                    \
+            X(DEPLOY, "deploy") /* make this version the live one on a cluster */                  \
+        X(JOB, "job")           /* run a job for a release target */                               \
+        X(GROUP, "group")       /* a version group changed its state */                            \
+        X(SLOT, "slot")         /* a resource took or gave back a concurrency slot */              \
+        X(WAKE, "wake")         /* ask again at this time, at the latest */
 
 typedef enum decision_kind {
 #define X(kind, text) DECISION_##kind,
@@ -44,26 +45,26 @@ typedef enum job_role {
 typedef struct decision {
     decision_kind kind;
     placement_id placement;
-    str change;      /* Skyhook, Bundle (namespace/name) or Deployment */
+    str change; /* Skyhook, Bundle (namespace/name) or Deployment */
     str target;
     str environment; /* release targets */
     str version;     /* START, DEPLOY, JOB, RUN */
     str group;       /* compartment, partition, version group or concurrency rule */
     str package;     /* RUN, RECORD */
     str stage;
-    str state;       /* RECORD: complete, in_progress, ...; GROUP: its state; RELEASE: the outcome */
-    str detail;      /* one word or sentence more: why it failed, the interrupt, the reason of a halt */
+    str state;  /* RECORD: complete, in_progress, ...; GROUP: its state; RELEASE: the outcome */
+    str detail; /* one word or sentence more: why it failed, the interrupt, the reason of a halt */
     job_role role;
-    int64_t number;  /* JOB: its number; RUN: the attempt; BATCH, JUDGE: the batch's number;
+    int64_t number; /* JOB: its number; RUN: the attempt; BATCH, JUDGE: the batch's number;
                         START: place in the rollout (SKYHOOK_NODE_ORDER) */
-    int64_t size;    /* BATCH, JUDGE: members; SLOT: taken now */
+    int64_t size;   /* BATCH, JUDGE: members; SLOT: taken now */
     int64_t complete, erroring, blocked; /* JUDGE */
-    bool failed;     /* JUDGE: the batch failed; RELEASE: the placement did */
-    bool first;      /* DEPLOY: the first version on this cluster; START: it ran nothing before */
-    bool fix;        /* DEPLOY: the cluster was unavailable already */
-    bool retry;      /* START, JOB: tried again, in no batch */
-    bool taken;      /* SLOT: taken, else given back */
-    int64_t at_ms;   /* WAKE */
+    bool failed;                         /* JUDGE: the batch failed; RELEASE: the placement did */
+    bool first;    /* DEPLOY: the first version on this cluster; START: it ran nothing before */
+    bool fix;      /* DEPLOY: the cluster was unavailable already */
+    bool retry;    /* START, JOB: tried again, in no batch */
+    bool taken;    /* SLOT: taken, else given back */
+    int64_t at_ms; /* WAKE */
 } decision;
 
 typedef VEC(decision) decision_list;

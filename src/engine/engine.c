@@ -175,7 +175,8 @@ static bool restore_line(engine *e, str line, err *error)
     for (size_t v = 0; v < VOCABULARY_COUNT; v++)
         if (str_eq(name, str_of(vocabularies[v]->name)))
             return vocabularies[v]->restore(e->self[v], key, line, error);
-    return err_set(error, "found a record of \"%.*s\", allowed nodes, clusters, releases", STR_ARG(name));
+    return err_set(error, "found a record of \"%.*s\", allowed nodes, clusters, releases",
+                   STR_ARG(name));
 }
 
 bool engine_restore(engine *e, str saved, err *error)

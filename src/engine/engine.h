@@ -27,12 +27,12 @@
 typedef struct engine engine;
 
 typedef struct engine_settings {
-    int64_t node_lost_after_ms;      /* 0: 60 min */
-    int64_t stage_retries;           /* automatic retries a stage and version; 0: 10, negative: none */
-    int64_t reboot_grace_ms;         /* Ready with the old boot for so long is a failed reboot; 0: 120 s */
+    int64_t node_lost_after_ms; /* 0: 60 min */
+    int64_t stage_retries;      /* automatic retries a stage and version; 0: 10, negative: none */
+    int64_t reboot_grace_ms; /* Ready with the old boot for so long is a failed reboot; 0: 120 s */
     bool reapply_on_reboot;
-    str runtime_required_taint;      /* key=value:effect; empty: skyhook.nvidia.com=runtime-required:NoSchedule */
-    int64_t start_ms;                /* publication time of documents that have none; 0: the first step's time */
+    str runtime_required_taint; /* key=value:effect; empty: skyhook.nvidia.com=runtime-required:NoSchedule */
+    int64_t start_ms; /* publication time of documents that have none; 0: the first step's time */
 } engine_settings;
 
 engine *engine_new(const engine_settings *settings, err *error);
@@ -41,7 +41,8 @@ engine *engine_free(engine *e);
 /* Takes the facts in, in order, at the time now_ms (which never goes back; an earlier time counts as the
  * latest one seen) and appends decisions to out. Call again with no facts until a step appends no START,
  * DEPLOY or JOB. A fact about something the engine does not know is ignored. False only without memory: the engine must then be thrown away and rebuilt. */
-bool engine_step(engine *e, const fact *facts, size_t count, int64_t now_ms, decision_list *out, err *error);
+bool engine_step(engine *e, const fact *facts, size_t count, int64_t now_ms, decision_list *out,
+                 err *error);
 
 /* Takes facts in without deciding anything: how a shell feeds what it knows before engine_restore. */
 bool engine_take(engine *e, const fact *facts, size_t count, int64_t now_ms, err *error);
@@ -50,8 +51,9 @@ bool engine_take(engine *e, const fact *facts, size_t count, int64_t now_ms, err
 int64_t engine_next_ms(const engine *e);
 
 #define PLACEMENT_STATES(X)                                                                        \
-    X(WAITING, "waiting") X(IN_FLIGHT, "inFlight") X(FAILED, "failed") X(BLOCKED, "blocked")       \
-    X(EXCLUDED, "excluded") X(DONE, "done")
+    X(WAITING, "waiting")                                                                          \
+    X(IN_FLIGHT, "inFlight") X(FAILED, "failed") X(BLOCKED, "blocked") X(EXCLUDED, "excluded")     \
+        X(DONE, "done")
 typedef enum placement_state {
 #define X(state, text) PLACEMENT_##state,
     PLACEMENT_STATES(X)
@@ -78,7 +80,8 @@ bool engine_placement(const engine *e, placement_id id, placement_view *ret);
 /* Why a placement is not done: never empty for one that is not. False without memory. */
 bool engine_reasons(const engine *e, placement_id id, arena *a, reasons *out);
 
-#define GROUP_KINDS(X) X(COMPARTMENT, "compartment") X(PARTITION, "partition") X(CONCURRENCY, "concurrency")
+#define GROUP_KINDS(X)                                                                             \
+    X(COMPARTMENT, "compartment") X(PARTITION, "partition") X(CONCURRENCY, "concurrency")
 typedef enum group_kind {
 #define X(kind, text) GROUP_##kind,
     GROUP_KINDS(X)
@@ -88,17 +91,18 @@ typedef enum group_kind {
 /* What is known of a group now. */
 typedef struct group_view {
     group_kind kind;
-    str change;  /* or, for concurrency, the rule's id */
+    str change; /* or, for concurrency, the rule's id */
     str name;
     str strategy; /* compartments: fixed, linear, exponential, none */
     int64_t matched;
-    int64_t limit;   /* ceiling, cap or slots */
-    int64_t holders; /* who hold it now */
-    int64_t peak;    /* most that ever held it */
-    bool ready;      /* partitions */
-    bool visited;    /* partitions: in the last pass */
+    int64_t limit;       /* ceiling, cap or slots */
+    int64_t holders;     /* who hold it now */
+    int64_t peak;        /* most that ever held it */
+    bool ready;          /* partitions */
+    bool visited;        /* partitions: in the last pass */
     int64_t unavailable; /* partitions */
-    int64_t current_batch, completed, failed, consecutive_failures, last_batch_size; /* compartments */
+    int64_t current_batch, completed, failed, consecutive_failures,
+        last_batch_size; /* compartments */
     bool last_batch_failed, stopped;
 } group_view;
 typedef bool (*group_visitor)(void *context, const group_view *view);

@@ -13,15 +13,15 @@
 #include "select/labels.h"
 
 #define FACT_KINDS(X)                                                                              \
-    X(DOCUMENT, "document")           /* a document was written or changed */                      \
-    X(DOCUMENT_GONE, "documentGone")  /* and is there no longer */                                 \
-    X(TARGET, "target")               /* a target appeared or changed: its whole present state */  \
+    X(DOCUMENT, "document")          /* a document was written or changed */                       \
+    X(DOCUMENT_GONE, "documentGone") /* and is there no longer */                                  \
+    X(TARGET, "target")              /* a target appeared or changed: its whole present state */   \
     X(TARGET_GONE, "targetGone")                                                                   \
-    X(STAGE, "stage")                 /* one stage of a package on a node ended */                 \
-    X(DRAIN, "drain")                 /* how far a node's drain is */                              \
-    X(REPORT, "report")               /* what a cluster's agent says of a change */                \
-    X(JOB, "job")                     /* a job of a release target ended */                        \
-    X(ACT, "act")                     /* a person did something */
+    X(STAGE, "stage")   /* one stage of a package on a node ended */                               \
+    X(DRAIN, "drain")   /* how far a node's drain is */                                            \
+    X(REPORT, "report") /* what a cluster's agent says of a change */                              \
+    X(JOB, "job")       /* a job of a release target ended */                                      \
+    X(ACT, "act")       /* a person did something */
 
 typedef enum fact_kind {
 #define X(kind, text) FACT_##kind,
@@ -47,21 +47,21 @@ typedef struct fact_taint {
 typedef struct fact_target {
     target_kind kind;
     str name;
-    str uid;               /* another uid under the same name is another target */
+    str uid; /* another uid under the same name is another target */
     int64_t created_ms;
     label_set labels;
     /* nodes */
-    bool not_ready;        /* Ready is known and not true */
+    bool not_ready; /* Ready is known and not true */
     bool unschedulable;
     str boot_id;
     const fact_taint *taints;
     size_t taint_count;
     label_set annotations; /* only those under skyhook.nvidia.com/ */
     /* clusters */
-    str namespace_;        /* the registration namespace the Cluster lives in */
-    str deploy_namespace;  /* status.namespace; empty: none yet */
+    str namespace_;       /* the registration namespace the Cluster lives in */
+    str deploy_namespace; /* status.namespace; empty: none yet */
     bool paused;
-    int64_t last_seen_ms;  /* 0: never */
+    int64_t last_seen_ms; /* 0: never */
     /* resources */
     const object *document; /* what CEL sees; kept until replaced or gone */
 } fact_target;
@@ -83,7 +83,8 @@ typedef struct fact_stage {
     int64_t attempt;
     outcome outcome;
     str reason; /* why it failed: a word such as Evicted, DeadlineExceeded, ImagePullBackOff */
-    bool never_retry; /* the same attempt can only fail again: an image name that cannot be parsed */
+    bool
+        never_retry; /* the same attempt can only fail again: an image name that cannot be parsed */
 } fact_stage;
 
 /* FACT_DRAIN: answers DECISION_DRAIN. */
@@ -111,17 +112,18 @@ typedef struct fact_job {
     str deployment;
     str environment;
     str resource;
-    int64_t job;      /* the number the decision gave it */
+    int64_t job; /* the number the decision gave it */
     outcome outcome;
     str reason;
     bool verification_failed; /* the job succeeded, its verification did not */
 } fact_job;
 
 #define ACTS(X)                                                                                    \
-    X(PAUSE, "pause") X(RESUME, "resume") X(APPROVE, "approve") X(REJECT, "reject")                \
-    X(RETRY, "retry") X(SKIP, "skip") X(BYPASS, "bypass") X(ROLLBACK, "rollback")                  \
-    X(RESET, "reset") X(RESET_BATCHES, "resetBatches") X(FREEZE, "freeze") X(THAW, "thaw")         \
-    X(HALT, "halt") X(CLAIM_SLOT, "claimSlot") X(FREE_SLOT, "freeSlot")
+    X(PAUSE, "pause")                                                                              \
+    X(RESUME, "resume") X(APPROVE, "approve") X(REJECT, "reject") X(RETRY, "retry")                \
+        X(SKIP, "skip") X(BYPASS, "bypass") X(ROLLBACK, "rollback") X(RESET, "reset")              \
+            X(RESET_BATCHES, "resetBatches") X(FREEZE, "freeze") X(THAW, "thaw") X(HALT, "halt")   \
+                X(CLAIM_SLOT, "claimSlot") X(FREE_SLOT, "freeSlot")
 typedef enum act_kind {
 #define X(kind, text) ACT_##kind,
     ACTS(X)
@@ -132,25 +134,26 @@ typedef enum act_kind {
 typedef struct fact_act {
     act_kind act;
     str who;
-    str change;      /* Skyhook, Bundle (namespace/name) or Deployment */
+    str change; /* Skyhook, Bundle (namespace/name) or Deployment */
     str target;
     str environment;
-    str version;     /* id of a Version */
-    str rule;        /* BYPASS: rule id */
-    str partition;   /* APPROVE of a partition */
-    str name;        /* FREEZE, THAW: the freeze's name */
-    str selector;    /* FREEZE: CEL, empty is everything */
+    str version;   /* id of a Version */
+    str rule;      /* BYPASS: rule id */
+    str partition; /* APPROVE of a partition */
+    str name;      /* FREEZE, THAW: the freeze's name */
+    str selector;  /* FREEZE: CEL, empty is everything */
     str reason;
-    int64_t until_ms; /* FREEZE, BYPASS: 0 is for ever */
+    int64_t until_ms;  /* FREEZE, BYPASS: 0 is for ever */
     bool keep_batches; /* RESET: --skip-batch-reset */
 } fact_act;
 
 typedef struct fact {
     fact_kind kind;
     union {
-        const object *document; /* DOCUMENT: kept by pointer until it is replaced or gone. DOCUMENT_GONE:
+        const object
+            *document; /* DOCUMENT: kept by pointer until it is replaced or gone. DOCUMENT_GONE:
                                    any object of the same kind, namespace and name */
-        fact_target target;     /* TARGET; TARGET_GONE reads kind and name */
+        fact_target target; /* TARGET; TARGET_GONE reads kind and name */
         fact_stage stage;
         fact_drain drain;
         fact_report report;

@@ -9,13 +9,13 @@
 /* What the vocabularies share; owned by engine.c. */
 typedef struct engine_core {
     engine_settings settings;
-    names *names;             /* interned text: targets, changes, versions, label keys and values */
+    names *names; /* interned text: targets, changes, versions, label keys and values */
     int64_t now_ms;
-    decision_list *out;       /* decisions of the present step */
-    arena *step;              /* texts of the present step's decisions; rewound at the next one */
+    decision_list *out; /* decisions of the present step */
+    arena *step;        /* texts of the present step's decisions; rewound at the next one */
     placement_id next_placement;
-    uint64_t looked_at;       /* add one for each placement evaluated */
-    bool no_memory;           /* sticky: set it and return; engine_step reports it */
+    uint64_t looked_at; /* add one for each placement evaluated */
+    bool no_memory;     /* sticky: set it and return; engine_step reports it */
 } engine_core;
 
 typedef struct vocabulary {

@@ -14,12 +14,16 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <wchar.h>
 
 #include <cmocka.h>
 
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/str.h"
+
+/* Arguments that every printf refuses: it returns a negative length. */
+#define CHECK_NOT_PRINTABLE "%lc", (wint_t)0x7FFFFFFF
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 

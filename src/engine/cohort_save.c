@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What of a cohort survives a restart: batch states and claims, by name. */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "base/strmap.h"
+#include "engine/cohort_internal.h"
+#include "model/document.h"
+
+/* The numbers of a compartment: X(member, JSON key). */
+#define SAVED_NUMBERS(X)                                                                           \
+    X(current_batch, "currentBatch")                                                               \
+    X(completed, "completed")                                                                      \
+    X(failed, "failed")                                                                            \
+    X(consecutive_failures, "consecutiveFailures")                                                 \
+    X(last_batch_size, "lastBatchSize")                                                            \
+    X(peak, "peak")                                                                                \
+    X(rule.batch_threshold, "batchThreshold")                                                      \
+    X(rule.failure_threshold, "failureThreshold")                                                  \
+    X(rule.safety_limit, "safetyLimit")
+#define SAVED_FLAGS(X)                                                                             \
+    X(last_batch_failed, "lastBatchFailed")                                                        \
+    X(stopped, "shouldStop")                                                                       \
+    X(batch_open, "open")                                                                          \
+    X(carried, "carried")
+
+typedef bool (*member_test)(const entry *e);
+
+static bool runs_in_batch(const entry *e)
+{
+    return e->in_batch && e->state == MEMBER_IN_FLIGHT;
+}
+
+static bool ended_in_batch(const entry *e)
+{
+    return e->in_batch && e->state != MEMBER_IN_FLIGHT;
+}
+
+static bool retries(const entry *e)
+{
+    return e->retrying;
+}
+
+static const struct member_list {
+    str key;
+    member_test belongs;
+} member_lists[] = {
+    {STR("members"), runs_in_batch},
+    {STR("ended"), ended_in_batch},
+    {STR("retrying"), retries},
+};
+#define MEMBER_LISTS (sizeof member_lists / sizeof member_lists[0])
+
+static int by_name(const void *a, const void *b)
+{
+    return str_cmp(*(const str *)a, *(const str *)b);
+}
+
+static void save_members(const cohort *c, uint32_t index, const struct member_list *list, buf *out)
+{
+    VEC(str) found = {0};
+    for (size_t i = 0; i < c->members.len; i++) {
+        const entry *e = &c->members.at[i];
+        if (e->state != MEMBER_ABSENT && e->compartment == index && list->belongs(e) &&
+            !vec_push(&found, e->name))
+            out->failed = true;
+    }
+    qsort(found.at, found.len, sizeof *found.at, by_name);
+    buf_addf(out, ",\"%.*s\":[", STR_ARG(list->key));
+    for (size_t i = 0; i < found.len; i++) {
+        if (i > 0)
+            buf_addc(out, ',');
+        buf_add_json(out, found.at[i]);
+    }
+    buf_addc(out, ']');
+    vec_done(&found);
+}
+
+static void save_compartment(const cohort *c, uint32_t index, buf *out)
+{
+    const compartment *p = &c->compartments.at[index];
+    buf_add_json(out, p->rule.name);
+    buf_addz(out, ":{\"removed\":");
+    buf_addz(out, p->removed ? "true" : "false");
+#define X(member, key) buf_addf(out, ",\"" key "\":%" PRId64, p->member);
+    SAVED_NUMBERS(X)
+#undef X
+#define X(member, key) buf_addf(out, ",\"" key "\":%s", p->member ? "true" : "false");
+    SAVED_FLAGS(X)
+#undef X
+    for (size_t i = 0; i < MEMBER_LISTS; i++)
+        save_members(c, index, &member_lists[i], out);
+    buf_addc(out, '}');
+}
+
+void cohort_save(const cohort *c, buf *out)
+{
+    VEC(str) found = {0};
+    for (size_t i = 0; i < c->compartments.len; i++)
+        if (!vec_push(&found, c->compartments.at[i].rule.name))
+            out->failed = true;
+    qsort(found.at, found.len, sizeof *found.at, by_name);
+    buf_addc(out, '{');
+    for (size_t i = 0; i < found.len; i++) {
+        if (i > 0)
+            buf_addc(out, ',');
+        save_compartment(c, (uint32_t)cohort_find(c, found.at[i]), out);
+    }
+    buf_addc(out, '}');
+    vec_done(&found);
+}
+
+/* Gives back the claim a member had, in the compartment it had it in. */
+static bool restore_member(cohort *c, uint32_t index, member_id m, const struct member_list *list)
+{
+    entry *e = &c->members.at[m];
+    compartment *p = &c->compartments.at[index];
+    bool ended = list->belongs == ended_in_batch;
+    bool retrying = list->belongs == retries;
+    entry_count(c, e, -1);
+    e->compartment = index;
+    e->in_batch = !retrying;
+    e->retrying = retrying;
+    if (!ended)
+        e->state = MEMBER_IN_FLIGHT;
+    entry_count(c, e, 1);
+    return retrying || vec_push(&p->batch, m);
+}
+
+static bool restore_members(cohort *c, uint32_t index, yyjson_val *json, const strmap *by_names)
+{
+    for (size_t l = 0; l < MEMBER_LISTS; l++) {
+        yyjson_val *list = yyjson_obj_getn(json, member_lists[l].key.ptr, member_lists[l].key.len);
+        yyjson_arr_iter walk = yyjson_arr_iter_with(list);
+        for (yyjson_val *item; (item = yyjson_arr_iter_next(&walk));) {
+            const char *text = yyjson_get_str(item);
+            uint64_t *m = text ? strmap_get(by_names, (str){text, yyjson_get_len(item)}) : NULL;
+            /* A member that is gone left its batch while nobody looked. */
+            if (m && !restore_member(c, index, (member_id)*m, &member_lists[l]))
+                return false;
+        }
+    }
+    return true;
+}
+
+static bool restore_compartment(cohort *c, str key, yyjson_val *json, const strmap *by_names)
+{
+    size_t index = cohort_find(c, key);
+    if (index == SIZE_MAX && (index = cohort_add(c, key)) == SIZE_MAX)
+        return false;
+    compartment *p = &c->compartments.at[index];
+    compartment_rule in_force = p->rule;
+#define X(member, name) p->member = yyjson_get_sint(yyjson_obj_get(json, name));
+    SAVED_NUMBERS(X)
+#undef X
+#define X(member, name) p->member = yyjson_get_bool(yyjson_obj_get(json, name));
+    SAVED_FLAGS(X)
+#undef X
+    if (!p->removed)
+        p->rule = in_force;
+    return restore_members(c, (uint32_t)index, json, by_names);
+}
+
+bool cohort_restore(cohort *c, str json, err *error)
+{
+    scoped(arena_cleanup) arena *a = arena_new(0);
+    strmap by_names = {0};
+    bool good = a && cohort_settle(c);
+    for (member_id m = 0; good && m < c->members.len; m++)
+        if (c->members.at[m].state != MEMBER_ABSENT)
+            good = strmap_put(&by_names, c->members.at[m].name, m);
+    yyjson_val *root = good ? json_parse(a, json, error) : NULL;
+    if (good && !root) {
+        strmap_done(&by_names);
+        return false;
+    }
+    yyjson_obj_iter walk = yyjson_obj_iter_with(root);
+    for (yyjson_val *key; good && (key = yyjson_obj_iter_next(&walk));)
+        good = restore_compartment(c, (str){yyjson_get_str(key), yyjson_get_len(key)},
+                                   yyjson_obj_iter_get_val(key), &by_names);
+    strmap_done(&by_names);
+    c->unsettled = true;
+    return good || err_memory(error);
+}
