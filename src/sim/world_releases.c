@@ -11,6 +11,7 @@ typedef struct release_world {
     world *w;
     int64_t resources, deployments, environments, policies, versions;
     bool approvals;
+    bool windowed; /* two windows may never be open together */
 } release_world;
 
 static const char *const colours[] = {"red", "green", "blue"};
@@ -157,8 +158,9 @@ static void policy_document(release_world *r, int64_t number)
     bool bracketed = false;
     for (int64_t i = 0; i < count; i++) {
         int64_t kind = world_between(w, 0, r->environments > 1 ? 10 : 9);
-        if (used[kind] || (kind == 0 && (number > 0 || bracketed)))
+        if (used[kind] || (kind == 0 && (number > 0 || bracketed)) || (kind == 4 && r->windowed))
             continue;
+        r->windowed = r->windowed || kind == 4;
         used[kind] = true;
         bracketed = bracketed || kind == 0;
         str one = rule_text(r, kind);
