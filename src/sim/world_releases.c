@@ -222,7 +222,7 @@ static void trouble(release_world *r, int64_t at_ms)
         labels[1] = (label){STR("env"), STR("prod")};
         h = (happening){.kind = HAPPEN_JOIN,
                         .after_ms = at_ms,
-                        .target = world_textf(w, "new%02lld", (long long)world_between(w, 1, 3)),
+                        .target = world_textf(w, "newr%02lld", (long long)world_between(w, 1, 3)),
                         .as = TARGET_RESOURCE,
                         .as_given = true,
                         .labels = labels,
@@ -269,7 +269,7 @@ static void cure(release_world *r, int64_t at_ms)
     world *w = r->w;
     for (int64_t i = 1; i <= r->resources + 3; i++) {
         str target = i <= r->resources ? world_textf(w, "r%02lld", (long long)i)
-                                       : world_textf(w, "new%02lld", (long long)(i - r->resources));
+                                       : world_textf(w, "newr%02lld", (long long)(i - r->resources));
         world_happens(w, (happening){.kind = HAPPEN_HEAL, .after_ms = at_ms, .target = target});
         for (int64_t d = 0; d < r->deployments; d++)
             world_happens(w, (happening){.kind = HAPPEN_RETRY,

@@ -38,8 +38,8 @@ CASES = {
     "explain-skyhook.txt": (["explain", "node-10", *SKYHOOK, *START, "--after", "10m",
                              "--fail", "node-10"], 0),
     "explain-skyhook.json": (["explain", "node-07", *SKYHOOK, *START, "-o", "json"], 0),
-    "explain-fleet.txt": (["explain", "cluster-0007", "-f", "examples/fleet", *START,
-                           "--clusters", "12:region=edge,env=edge", "--silent"], None),
+    "explain-fleet.txt": (["explain", "edge-03", *FLEET, *START, "--from", "old", "--silent",
+                           "--after", "1m"], 0),
     "explain-release.json": (["explain", "prod-east-03", *RELEASE, *START, "-o", "json"], 0),
 }
 
