@@ -108,7 +108,7 @@ static bool exhausted(const releases *r, uint32_t t, uint32_t v)
 /* The version a group has locked for a target and not finished; NO: none. */
 static uint32_t locked_in(const releases *r, uint32_t g, uint32_t t)
 {
-    const rel_member *m = g == NO ? NULL : group_member(r, g, t);
+    const rel_member *m = g == NO ? NULL : member_in(r, g, t);
     if (!m || m->redeploy)
         return NO;
     return m->later != NO ? m->later : m->version;

@@ -20,7 +20,14 @@ static bool tell_document(sim *s, const object *o, err *error)
     if (!sim_note_document(s, kept))
         return err_memory(error);
     fact f = {.kind = FACT_DOCUMENT, .document = kept};
-    return sim_fact(s, &f, error);
+    if (!sim_fact(s, &f, error))
+        return false;
+    bool clusters = kept->kind == KIND_BUNDLE || kept->kind == KIND_CLUSTER_GROUP;
+    for (uint32_t t = 0; clusters && t < s->herd.targets.len; t++)
+        if (s->herd.targets.at[t].kind == TARGET_CLUSTER &&
+            !(s->herd.targets.at[t].flags & HERD_GONE) && !sim_fact_reports(s, t, error))
+            return false;
+    return true;
 }
 
 static bool apply(sim *s, const object *o, err *error)

@@ -113,6 +113,7 @@ void sim_report_fact(const sim *s, name_id change, uint32_t target, const sim_re
 /* sim_run.c */
 bool sim_fact(sim *s, const fact *f, err *error);
 bool sim_fact_target(sim *s, uint32_t target, err *error);
+bool sim_fact_reports(sim *s, uint32_t target, err *error);
 bool sim_fact_gone(sim *s, uint32_t target, err *error);
 
 /* sim_answer.c: decisions, and what comes of them */

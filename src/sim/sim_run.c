@@ -33,6 +33,23 @@ bool sim_fact_target(sim *s, uint32_t target, err *error)
         return false;
     herd_fact(&s->herd, target, s->boots[s->fact_count], &s->facts[s->fact_count]);
     s->fact_count++;
+    return s->herd.targets.at[target].kind != TARGET_CLUSTER || sim_fact_reports(s, target, error);
+}
+
+/* What runs on a cluster stands beside it and is told with it: the engine may not have known it
+ * before. */
+bool sim_fact_reports(sim *s, uint32_t target, err *error)
+{
+    for (size_t i = 0; i < s->bundles.len; i++) {
+        uint32_t key[2] = {s->bundles.at[i], target};
+        const uint64_t *at = strmap_get(&s->release_at, (str){(const char *)key, sizeof key});
+        fact f;
+        if (!at || !s->releases.at[*at].exists)
+            continue;
+        sim_report_fact(s, key[0], target, &s->releases.at[*at], &f);
+        if (!sim_fact(s, &f, error))
+            return false;
+    }
     return true;
 }
 

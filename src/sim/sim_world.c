@@ -439,11 +439,12 @@ static bool take_reports(sim *s, engine *e, err *error)
     for (size_t i = 0; i < s->release_at.len; i++) {
         uint32_t key[2];
         memcpy(key, s->release_at.entries[i].key.ptr, sizeof key);
-        if (s->herd.targets.at[key[1]].flags & HERD_GONE)
+        const sim_release *r = &s->releases.at[s->release_at.entries[i].value];
+        if ((s->herd.targets.at[key[1]].flags & HERD_GONE) || !r->exists)
             continue;
         fact f;
-        sim_report_fact(s, key[0], key[1], &s->releases.at[s->release_at.entries[i].value], &f);
-        if (!(engine_take(e, &f, 1, s->now_ms) || err_memory(error)))
+        sim_report_fact(s, key[0], key[1], r, &f);
+        if (!engine_take(e, &f, 1, s->now_ms, error))
             return false;
     }
     return true;

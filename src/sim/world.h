@@ -26,7 +26,8 @@ typedef struct world_wishes {
     X(PAUSE, "a change is paused")                                                                 \
     X(FAIL, "something fails")                                                                     \
     X(OFFLINE, "a target is offline")                                                              \
-    X(TAINT, "a node has a taint") X(IGNORE, "a node is ignored") X(NO_POLICY, "no policy")        \
+    X(TAINT, "a node has a taint")                                                                 \
+    X(IGNORE, "a node is ignored") X(NO_POLICY, "no policy")                                       \
         X(CLUSTER_PAUSE, "a cluster is paused") X(NO_NAMESPACE, "a cluster has no namespace")      \
             X(APPROVAL, "an approval is missing") X(DISABLE, "a Skyhook is disabled")              \
                 X(FREEZE, "a freeze") X(NOT_READY, "a node is not ready")                          \

@@ -143,7 +143,7 @@ static void cluster_trouble(cluster_world *c, int64_t at_ms)
     }
     case 4:
         h.kind = HAPPEN_JOIN;
-        h.target = world_textf(w, "new%02lld", (long long)world_between(w, 1, 5));
+        h.target = world_textf(w, "newc%02lld", (long long)world_between(w, 1, 5));
         h.as = TARGET_CLUSTER;
         h.as_given = true;
         break;
@@ -211,7 +211,7 @@ static void cure(cluster_world *c, int64_t at_ms)
         world_happens(w, h);
     }
     for (int64_t i = 1; i <= 5; i++) {
-        happening h = {.after_ms = at_ms, .target = world_textf(w, "new%02lld", (long long)i)};
+        happening h = {.after_ms = at_ms, .target = world_textf(w, "newc%02lld", (long long)i)};
         h.kind = HAPPEN_HEAL;
         world_happens(w, h);
     }

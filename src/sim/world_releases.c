@@ -11,6 +11,7 @@ typedef struct release_world {
     world *w;
     int64_t resources, deployments, environments, policies, versions;
     bool approvals;
+    bool windowed; /* two windows may never be open together */
 } release_world;
 
 static const char *const colours[] = {"red", "green", "blue"};
@@ -157,8 +158,9 @@ static void policy_document(release_world *r, int64_t number)
     bool bracketed = false;
     for (int64_t i = 0; i < count; i++) {
         int64_t kind = world_between(w, 0, r->environments > 1 ? 10 : 9);
-        if (used[kind] || (kind == 0 && (number > 0 || bracketed)))
+        if (used[kind] || (kind == 0 && (number > 0 || bracketed)) || (kind == 4 && r->windowed))
             continue;
+        r->windowed = r->windowed || kind == 4;
         used[kind] = true;
         bracketed = bracketed || kind == 0;
         str one = rule_text(r, kind);
@@ -220,7 +222,7 @@ static void trouble(release_world *r, int64_t at_ms)
         labels[1] = (label){STR("env"), STR("prod")};
         h = (happening){.kind = HAPPEN_JOIN,
                         .after_ms = at_ms,
-                        .target = world_textf(w, "new%02lld", (long long)world_between(w, 1, 3)),
+                        .target = world_textf(w, "newr%02lld", (long long)world_between(w, 1, 3)),
                         .as = TARGET_RESOURCE,
                         .as_given = true,
                         .labels = labels,
@@ -267,7 +269,7 @@ static void cure(release_world *r, int64_t at_ms)
     world *w = r->w;
     for (int64_t i = 1; i <= r->resources + 3; i++) {
         str target = i <= r->resources ? world_textf(w, "r%02lld", (long long)i)
-                                       : world_textf(w, "new%02lld", (long long)(i - r->resources));
+                                       : world_textf(w, "newr%02lld", (long long)(i - r->resources));
         world_happens(w, (happening){.kind = HAPPEN_HEAL, .after_ms = at_ms, .target = target});
         for (int64_t d = 0; d < r->deployments; d++)
             world_happens(w, (happening){.kind = HAPPEN_RETRY,

@@ -15,7 +15,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support
 import drover  # pylint: disable=wrong-import-position
 
 NODE = "apiVersion: v1\nkind: Node\nmetadata: {name: %s}\n"
-COMMANDS = ["validate", "completion", "man", "help"]
+COMMANDS = ["validate", "plan", "explain", "completion", "man", "help"]
 COLUMNS_MOST = 100
 
 

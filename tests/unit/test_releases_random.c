@@ -111,6 +111,15 @@ typedef struct known {
     const object *object;
 } known;
 
+static void compare_saved(const random_world *x, str one, str two)
+{
+    while (one.len > 0 || two.len > 0) {
+        str left = str_cut(&one, '\n'), right = str_cut(&two, '\n');
+        check_msg(str_eq(left, right), "SEED=%llu: saved\n  %.*s\nsaved again\n  %.*s", (unsigned long long)x->seed, STR_ARG(left),
+                  STR_ARG(right));
+    }
+}
+
 /* Feeds the documents as they are now, in another order than they came, and restores. */
 static void twin_make(random_world *x)
 {
@@ -147,18 +156,16 @@ static void twin_make(random_world *x)
     assert_true(engine_save(w->engine, &saved));
     check_msg(engine_restore(x->twin, buf_str(&saved), &error), "%s", error.text);
     assert_true(engine_save(x->twin, &again));
-    str one = buf_str(&saved), two = buf_str(&again);
-    while (one.len > 0 || two.len > 0) {
-        str left = str_cut(&one, '\n'), right = str_cut(&two, '\n');
-        check_msg(str_eq(left, right), "SEED=%llu: saved\n  %.*s\nsaved again\n  %.*s", (unsigned long long)x->seed, STR_ARG(left),
-                  STR_ARG(right));
-    }
-    buf_done(&saved);
-    buf_done(&again);
+    compare_saved(x, buf_str(&saved), buf_str(&again));
     /* A restored engine looks at everything once; there is nothing new in it. */
     x->twin_out.len = 0;
     assert_true(engine_step(x->twin, NULL, 0, w->now * 1000, &x->twin_out));
     check_msg(x->twin_out.len == 0, "SEED=%llu: a restored engine decides at once", (unsigned long long)x->seed);
+    buf_clear(&again);
+    assert_true(engine_save(x->twin, &again));
+    compare_saved(x, buf_str(&saved), buf_str(&again));
+    buf_done(&saved);
+    buf_done(&again);
 }
 
 /* ---- after each step ---- */
@@ -179,7 +186,7 @@ static bool has_reason(void *context, const placement_view *view)
     if (list.len == 0 && getenv("SEED")) {
         buf saved = BUF(LIMIT_TEXT_BYTES);
         engine_save(t->w->engine, &saved);
-        print_error("%.*s", STR_ARG(buf_str(&saved)));
+        fprintf(stderr, "%.*s", STR_ARG(buf_str(&saved)));
         buf_done(&saved);
     }
     check_msg(list.len > 0, "SEED=%llu at %s: %.*s on %.*s is %d and has no reason", (unsigned long long)the->seed,

@@ -1,0 +1,115 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""drover plan and drover explain for every example, compared with stored output. TAP.
+
+    tests/plan/check_plan.py --update      writes what is printed now to tests/data/plan; look at it
+"""
+
+import difflib
+import json
+import pathlib
+import sys
+import xml.etree.ElementTree
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
+import drover  # pylint: disable=wrong-import-position
+
+DATA = drover.ROOT / "tests" / "data" / "plan"
+START = ["--at", "2026-04-01T00:00:00Z"]
+SKYHOOK = ["-f", "examples/skyhook"]
+FLEET = ["-f", "examples/fleet"]
+RELEASE = ["-f", "examples/release/deployments.yaml", "-f", "examples/release/environments.yaml",
+           "-f", "examples/release/policies.yaml", "-f", "examples/release/resources.yaml",
+           "-f", "examples/release/versions.yaml"]
+
+# name of the stored file: words, exit status
+CASES = {
+    "skyhook.json": (["plan", *SKYHOOK, *START, "-o", "json"], 0),
+    "skyhook.txt": (["plan", *SKYHOOK, *START], 0),
+    "skyhook.svg": (["plan", *SKYHOOK, *START, "-o", "svg"], 0),
+    "skyhook-fail.json": (["plan", *SKYHOOK, *START, "--fail", "node-10", "-o", "json"], 1),
+    "skyhook-fail-once.txt": (["plan", *SKYHOOK, *START, "--fail-once", "driver@node-03"], 0),
+    "fleet.json": (["plan", *FLEET, *START, "-o", "json"], 0),
+    "fleet-update.txt": (["plan", *FLEET, *START, "--from", "old"], 0),
+    "fleet-silent.json": (["plan", *FLEET, *START, "--silent", "-o", "json"], 1),
+    "release.json": (["plan", *RELEASE, *START, "-o", "json"], 1),
+    "release.txt": (["plan", *RELEASE, *START], 1),
+    "release.svg": (["plan", *RELEASE, *START, "-o", "svg"], 1),
+    "explain-skyhook.txt": (["explain", "node-10", *SKYHOOK, *START, "--after", "10m",
+                             "--fail", "node-10"], 0),
+    "explain-skyhook.json": (["explain", "node-07", *SKYHOOK, *START, "-o", "json"], 0),
+    "explain-fleet.txt": (["explain", "edge-03", *FLEET, *START, "--from", "old", "--silent",
+                           "--after", "1m"], 0),
+    "explain-release.json": (["explain", "prod-east-03", *RELEASE, *START, "-o", "json"], 0),
+}
+
+PLAN_KEYS = ["outcome", "reason", "seconds", "targets", "done", "failed", "excluded", "peakInFlight",
+             "starts", "drains", "drainsSaved", "changes", "passes", "jobs", "inFlight", "waiting"]
+REASON_KEYS = ["rule", "scope", "message", "holders", "releasedBy", "nextAt"]
+
+
+def check(tap, good, name, detail):
+    tap.test(name, None if good else detail or "it is not so")
+
+
+def compare(tap, program, name, words, status):
+    result = drover.run(program, *words)
+    stored = DATA / name
+    if "--update" in sys.argv:
+        stored.write_text(result.out, encoding="utf-8")
+    expected = stored.read_text(encoding="utf-8") if stored.exists() else ""
+    difference = "".join(difflib.unified_diff(expected.splitlines(True), result.out.splitlines(True),
+                                              "stored", "printed", n=1))
+    good = not difference and (status is None or result.status == status)
+    check(tap, good, f"{name} is as stored", f"exit status {result.status}\n{difference}{result.err}")
+    return result
+
+
+def shape(tap, name, result):
+    """Keys are promises; pictures are XML and ask for nothing from outside; tables fit."""
+    if name.endswith(".json"):
+        found = json.loads(result.out)
+        if "outcome" in found:
+            check(tap, list(found) == PLAN_KEYS, f"{name} has all keys", str(list(found)))
+            reasons = [r for one in found["waiting"] for r in one["reasons"]]
+        else:
+            keys = ["target", "change", "state", "summary", "reasons"]
+            check(tap, list(found) == keys, f"{name} has all keys", str(list(found)))
+            reasons = found["reasons"]
+        check(tap, all(list(r) == REASON_KEYS for r in reasons), f"{name}: reasons have all keys", "")
+    elif name.endswith(".svg"):
+        root = xml.etree.ElementTree.fromstring(result.out)
+        check(tap, root.tag.endswith("svg") and "href" not in result.out, f"{name} is a picture", "")
+    else:
+        wide = [line for line in result.out.splitlines() if len(line) > 100]
+        check(tap, not wide, f"{name} fits 100 columns", "\n".join(wide))
+
+
+def statuses(tap, program):
+    """Exit status and checks."""
+    base = ["plan", *SKYHOOK, *START]
+    for words, status in [
+            ([*base, "--check", "peak<=100%"], 0), ([*base, "--check", "peak<=1"], 1),
+            ([*base, "--check", "end<=30d"], 0), ([*base, "--check", "end<=1m"], 1),
+            ([*base, "--check", "window"], 0), ([*base, "--check", "peak"], 2),
+            ([*base, "--fail", "nobody"], 2), ([*base, "--duration", "x=1y"], 2),
+            ([*base, "--nodes", "many"], 2), ([*base, "--server", "http://x"], 3),
+            ([*base, "--kubeconfig", "x"], 3), (["explain", *SKYHOOK], 2),
+            (["explain", "nobody", *SKYHOOK], 1), (["plan", "-f", "no-such-file.yaml"], 1)]:
+        result = drover.run(program, *words)
+        check(tap, result.status == status, f"{' '.join(words[-2:])}: exit status {status}", str(result))
+
+
+def main():
+    tap = drover.Tap()
+    for program in drover.programs():
+        for name, (words, status) in CASES.items():
+            shape(tap, name, compare(tap, program, name, words, status))
+        statuses(tap, program)
+        told = [drover.run(program, "plan", *SKYHOOK, *START, "-o", "trace").out for _ in range(2)]
+        check(tap, told[0] == told[1] and told[0].startswith("      0s  "), "a trace repeats", told[0][:200])
+    return tap.done()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
