@@ -444,7 +444,7 @@ static bool take_reports(sim *s, engine *e, err *error)
             continue;
         fact f;
         sim_report_fact(s, key[0], key[1], r, &f);
-        if (!engine_take(e, &f, 1, s->now_ms, error))
+        if (!(engine_take(e, &f, 1, s->now_ms) || err_memory(error)))
             return false;
     }
     return true;

@@ -61,10 +61,9 @@ static job pop(job_heap *h)
 
 static void step(plan *p, const fact *facts, size_t count)
 {
-    err error;
     do {
         p->out.len = 0;
-        if (!engine_step(p->engine, facts, count, p->now_ms, &p->out, &error))
+        if (!engine_step(p->engine, facts, count, p->now_ms, &p->out))
             abort();
         uint64_t before = p->started;
         for (size_t i = 0; i < p->out.len; i++) {

@@ -160,12 +160,8 @@ static inline void world_step(world *w, const fact *facts, size_t count)
         w->out.len = 0;
         if (w->before)
             w->before(w, facts, count);
-<<<<<<< HEAD
-        check_msg(engine_step(w->engine, facts, count, w->now * 1000, &w->out), "%s", error.text);
-=======
-        check_msg(engine_step(w->engine, facts, count, w->now * 1000, &w->out, &error), "%s",
+        check_msg(engine_step(w->engine, facts, count, w->now * 1000, &w->out), "%s",
                   error.text);
->>>>>>> releases
         w->steps++;
         size_t started = w->jobs.len;
         world_take_decisions(w);

@@ -164,15 +164,10 @@ static void twin_make(random_world *x)
             continue;
         fact f = {.kind = FACT_DOCUMENT, .document = o};
         if (o->kind == KIND_RESOURCE)
-<<<<<<< HEAD
-            f = (fact){.kind = FACT_TARGET, .target = {.kind = TARGET_RESOURCE, .name = o->metadata->name, .document = o}};
-        assert_true(engine_take(x->twin, &f, 1, w->now * 1000));
-=======
             f = (fact){
                 .kind = FACT_TARGET,
                 .target = {.kind = TARGET_RESOURCE, .name = o->metadata->name, .document = o}};
-        assert_true(engine_take(x->twin, &f, 1, w->now * 1000, &error));
->>>>>>> releases
+        assert_true(engine_take(x->twin, &f, 1, w->now * 1000));
     }
     vec_done(&last);
     buf saved = BUF(LIMIT_TEXT_BYTES), again = BUF(LIMIT_TEXT_BYTES);
@@ -182,14 +177,9 @@ static void twin_make(random_world *x)
     compare_saved(x, buf_str(&saved), buf_str(&again));
     /* A restored engine looks at everything once; there is nothing new in it. */
     x->twin_out.len = 0;
-<<<<<<< HEAD
     assert_true(engine_step(x->twin, NULL, 0, w->now * 1000, &x->twin_out));
-    check_msg(x->twin_out.len == 0, "SEED=%llu: a restored engine decides at once", (unsigned long long)x->seed);
-=======
-    assert_true(engine_step(x->twin, NULL, 0, w->now * 1000, &x->twin_out, &error));
     check_msg(x->twin_out.len == 0, "SEED=%llu: a restored engine decides at once",
               (unsigned long long)x->seed);
->>>>>>> releases
     buf_clear(&again);
     assert_true(engine_save(x->twin, &again));
     compare_saved(x, buf_str(&saved), buf_str(&again));
@@ -240,13 +230,8 @@ static void step_both(random_world *x, const fact *facts, size_t count)
     err error;
     if (x->twin) {
         x->twin_out.len = 0;
-<<<<<<< HEAD
-        check_msg(engine_step(x->twin, facts, count, x->w.now * 1000, &x->twin_out), "SEED=%llu: %s",
-                  (unsigned long long)x->seed, error.text);
-=======
-        check_msg(engine_step(x->twin, facts, count, x->w.now * 1000, &x->twin_out, &error),
+        check_msg(engine_step(x->twin, facts, count, x->w.now * 1000, &x->twin_out),
                   "SEED=%llu: %s", (unsigned long long)x->seed, error.text);
->>>>>>> releases
     }
 }
 

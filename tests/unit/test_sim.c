@@ -207,7 +207,7 @@ static uint64_t looked_at_for(engine *e, const fact *f, int64_t now_ms)
     decision_list out = {0};
     err error = {0};
     uint64_t before = engine_looked_at(e);
-    check_msg(engine_step(e, f, 1, now_ms, &out, &error), "%s", error.text);
+    check_msg(engine_step(e, f, 1, now_ms, &out), "%s", error.text);
     vec_done(&out);
     return engine_looked_at(e) - before;
 }
