@@ -184,7 +184,7 @@ change *change_find(const nodes *self, str name);
 void change_choose_placements(nodes *self, const change *c);
 /* Sorts targets by name. */
 void targets_sort(const nodes *self, uint32_t *at, size_t count);
-uint32_t release_find(const nodes *self, str name);
+uint32_t target_find(const nodes *self, str name);
 str target_name(const nodes *self, uint32_t target);
 /* The placement of a change on a target, or NULL. */
 node_placement *placement_on(const nodes *self, uint32_t target, const change *c);
