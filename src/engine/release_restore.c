@@ -53,6 +53,9 @@ static void read_target(releases *r, yyjson_val *json)
         return;
     rel_target *x = &r->targets.at[t];
     uint32_t d = x->deployment;
+    x->id = core_numbered(r->core, number(json, "id"));
+    if (x->id != PLACEMENT_UNNUMBERED && !keymap_put(&r->placement_of, x->id, t))
+        rel_no_memory(r);
     x->current = version_named(r, d, json, "current");
     x->previous = version_named(r, d, json, "previous");
     x->current_ms = number(json, "currentMs");
@@ -78,6 +81,27 @@ static void read_target(releases *r, yyjson_val *json)
         str name = {yyjson_get_str(tag), yyjson_get_len(tag)};
         target_refuse(r, t, version_by_tag(r, d, rel_name(r, name)),
                       (rel_refusal)yyjson_get_sint(yyjson_arr_get(pair, 1)));
+    }
+}
+
+void releases_unnumber(void *self)
+{
+    releases *r = self;
+    keymap_clear(&r->placement_of);
+    for (uint32_t t = 0; t < r->targets.len; t++)
+        if (r->targets.at[t].id != 0)
+            r->targets.at[t].id = PLACEMENT_UNNUMBERED;
+}
+
+void releases_number(void *self)
+{
+    releases *r = self;
+    for (uint32_t t = 0; t < r->targets.len; t++) {
+        if (r->targets.at[t].id != PLACEMENT_UNNUMBERED)
+            continue;
+        r->targets.at[t].id = r->core->next_placement++;
+        if (!keymap_put(&r->placement_of, r->targets.at[t].id, t))
+            rel_no_memory(r);
     }
 }
 

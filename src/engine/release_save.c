@@ -126,6 +126,7 @@ static void write_target(writer *w, uint32_t t)
     text(w, "deployment", rel_text(r, r->deployments.at[x->deployment].name));
     text(w, "environment", rel_text(r, r->environments.at[x->environment].name));
     text(w, "resource", rel_text(r, r->resources.at[x->resource].name));
+    number(w, "id", x->id);
     tag_of(w, "current", x->current);
     tag_of(w, "previous", x->previous);
     number(w, "currentMs", x->current_ms);

@@ -599,6 +599,8 @@ const vocabulary vocabulary_releases = {
     .groups = releases_groups,
     .save = releases_save,
     .restore = releases_restore,
+    .unnumber = releases_unnumber,
+    .number = releases_number,
     .full = releases_full,
     .check = releases_check,
 };

@@ -563,6 +563,8 @@ bool target_reasons(releases *r, uint32_t t, arena *a, reasons *out);
 /* release_save.c */
 void releases_write(const releases *r, buf *out);
 bool releases_read(releases *r, str key, str json, err *error);
+void releases_unnumber(void *self);
+void releases_number(void *self);
 
 /* release_check.c */
 bool releases_compare(releases *r, err *error);
