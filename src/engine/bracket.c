@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* deploymentBracket, second half: a locked version group starts, runs its members in order, and ends.
+/* deploymentBracket, second half: a locked version group starts, runs its members in order, and
+ * ends.
  *
- * Pre members run first, then the others as their dependencies let them, then post members. What was
- * prepared is finished: once a group has begun, only dependencies, retries and a halt hold its jobs. */
+ * Pre members run first, then the others as their dependencies let them, then post members. What
+ * was prepared is finished: once a group has begun, only dependencies, retries and a halt hold
+ * its jobs. */
 #include <assert.h>
 
 #include "base/mem.h"
@@ -273,8 +275,13 @@ static bool start_rollbacks(releases *r, uint32_t g)
         chain_context c = context_of(r, g, last);
         verdict v = {.kind = VERDICT_ALLOWED};
         people_verdict(&c, &v);
+        uint32_t full;
         if (v.kind != VERDICT_ALLOWED || r->targets.at[last->target].job != 0)
             return started;
+        if (!slots_take(r, CLAIM_GROUP(g), &full)) {
+            claim_wait(r, CLAIM_GROUP(g), full);
+            return started;
+        }
         member_start(r, g, last, last->good, ROLE_ROLLBACK);
         started = true;
         last = NULL;

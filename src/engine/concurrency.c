@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* resourceConcurrency: slots.
  *
- * A slot belongs to a resource, from the start of its first job until nothing more is to be done there.
- * A claim takes all the slots it needs in the moment its job starts, or none: it then waits in the queue
- * of one rule that is full, in the order of its position in the rollout, and is looked at again only
- * when that rule has room. */
+ * A slot belongs to a resource, from the start of its first job until nothing more is to be done
+ * there. A claim takes all the slots it needs in the moment its job starts, or none: it then
+ * waits in the queue of one rule that is full, in the order of its position in the rollout, and
+ * is looked at again only when that rule has room. */
 #include <assert.h>
 
 #include "base/mem.h"
@@ -378,7 +378,8 @@ void claim_withdraw(releases *r, uint32_t claim)
 void claim_offer(releases *r, uint32_t claim)
 {
     uint32_t in = *place_of(r, claim);
-    /* Who stands in a queue stays there, unless the slot has come by another claim of the resource. */
+    /* Who stands in a queue stays there, unless the slot has come by another claim of the
+     * resource. */
     if (in != NO && !hold_find(r, claim_resource(r, claim), in))
         return;
     claim_withdraw(r, claim);

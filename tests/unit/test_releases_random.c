@@ -73,6 +73,8 @@ static const char *some_rule(random_world *x)
         "  - versionCooldown: {intervalSeconds: 240}\n",
         "  - retry: {maxRetries: 2, backoffSeconds: 60, backoffStrategy: exponential}\n",
         "  - rollback: {onJobStatuses: [failure]}\n",
+        "  - deploymentPolicy: {default: {budget: {count: 2}, strategy: {fixed: {initialBatch: 1}}}}\n",
+        "  - deploymentPolicy: {default: {budget: {percent: 60}, strategy: {exponential: {}}}, compartments: [{name: a, selector: {matchLabels: {zone: a}}, budget: {count: 1}, strategy: {linear: {initialBatch: 1}}}]}\n",
     };
     return rules[rng_below(&x->r, COUNT_OF(rules))];
 }
