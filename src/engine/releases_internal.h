@@ -289,6 +289,7 @@ typedef struct rel_site {
     uint32_t groups;    /* number of the last one */
     uint32_t ready;     /* the group that is locked and not started; NO: none */
     uint32_t active;    /* the one that executes or has failed; NO: none */
+    bool gates; /* every gate but the limits lets the ready group start */
     bool dirty;
     int64_t wake_ms;
 } rel_site;

@@ -193,17 +193,24 @@ static member_state state_of_target(releases *r, uint32_t t, bool gates, bool *r
     return gates ? MEMBER_STARTABLE : MEMBER_WAITING;
 }
 
-static member_state state_of_site(const releases *r, uint32_t s, bool gates, bool *ret_over)
+/* A resource counts once, whatever the number of its sites in the environment. */
+static member_state state_of_site(const releases *r, uint32_t s, bool *ret_over)
 {
-    const rel_site *site = &r->sites.at[s];
-    bool failed = site->active != NO && r->groups.at[site->active].state == GROUP_STATE_FAILED;
-    bool idle = site->active == NO && site->ready == NO;
+    const index_list *sites = &r->resources.at[r->sites.at[s].resource].sites;
+    bool failed = false, idle = true, waits = false, gates = false;
+    for (size_t i = 0; i < sites->len; i++) {
+        const rel_site *site = &r->sites.at[sites->at[i]];
+        if (site->environment != r->sites.at[s].environment)
+            continue;
+        failed = failed || (site->active != NO && r->groups.at[site->active].state == GROUP_STATE_FAILED);
+        idle = idle && site->active == NO && site->ready == NO;
+        waits = waits || site->active != NO || site->ready != NO || site->opened_ms != NEVER;
+        gates = gates || (site->ready != NO && site->gates);
+    }
     *ret_over = failed || idle;
     if (failed)
         return MEMBER_FAILED;
-    if (idle && site->opened_ms == NEVER)
-        return MEMBER_DONE;
-    return gates ? MEMBER_STARTABLE : idle ? MEMBER_DONE : MEMBER_WAITING;
+    return gates ? MEMBER_STARTABLE : waits && !idle ? MEMBER_WAITING : MEMBER_DONE;
 }
 
 static void tell(releases *r, uint32_t p, member_id m, member_state state, bool over)
@@ -237,7 +244,7 @@ static void report(releases *r, uint32_t t, uint32_t s, bool gates)
         bool over;
         if (p == NO)
             continue;
-        member_state state = s == NO ? state_of_target(r, t, gates, &over) : state_of_site(r, s, gates, &over);
+        member_state state = s == NO ? state_of_target(r, t, gates, &over) : state_of_site(r, s, &over);
         tell(r, p, member_of(r, &r->paces.at[p], t), state, over);
     }
 }
@@ -249,7 +256,8 @@ void paces_report(releases *r, uint32_t claim, bool gates)
         return;
     }
     /* CLAIM_GROUP names a site here: it is there also when no group is. */
-    const rel_site *site = &r->sites.at[CLAIM_INDEX(claim)];
+    rel_site *site = &r->sites.at[CLAIM_INDEX(claim)];
+    site->gates = gates;
     for (size_t i = 0; i < site->targets.len; i++)
         report(r, site->targets.at[i], CLAIM_INDEX(claim), gates);
 }
@@ -408,7 +416,7 @@ bool pace_restore(releases *r, uint32_t p, str json, err *error)
             (pace->cell != NO && target->cell != pace->cell) || !belongs(r, pace, t))
             continue;
         target_want(r, t);
-        member_state state = pace->cell == NO ? state_of_site(r, target->site, false, &over)
+        member_state state = pace->cell == NO ? state_of_site(r, target->site, &over)
                                               : state_of_target(r, t, false, &over);
         if (!cohort_set_state(pace->cohort, member_of(r, pace, t), state))
             return err_memory(error);
