@@ -261,7 +261,7 @@ static void member_start(releases *r, uint32_t g, rel_member *m, uint32_t versio
 }
 
 /* Rolling back: at once for one member; all of them in the reverse order of their starts. */
-static bool start_rollbacks(releases *r, uint32_t g)
+static bool start_rollbacks(releases *r, uint32_t g, bool *ret_held)
 {
     rel_group *group = &r->groups.at[g];
     rel_member *last = NULL;
@@ -280,6 +280,7 @@ static bool start_rollbacks(releases *r, uint32_t g)
             return started;
         if (!slots_take(r, CLAIM_GROUP(g), &full)) {
             claim_wait(r, CLAIM_GROUP(g), full);
+            *ret_held = true;
             return started;
         }
         member_start(r, g, last, last->good, ROLE_ROLLBACK);
@@ -298,7 +299,7 @@ bool group_start_members(releases *r, uint32_t g)
     uint32_t full;
     if (group->state != GROUP_STATE_EXECUTING)
         return false;
-    bool started = start_rollbacks(r, g);
+    bool held = false, started = start_rollbacks(r, g, &held);
     for (size_t i = 0; i < group->members.len; i++) {
         rel_member *m = &group->members.at[i];
         int64_t unused;
@@ -314,6 +315,9 @@ bool group_start_members(releases *r, uint32_t g)
         member_start(r, g, m, m->version, m->role);
         started = true;
     }
+    /* Nobody was held by a slot. */
+    if (r->groups.at[g].waits_in != NO && !held)
+        claim_withdraw(r, CLAIM_GROUP(g));
     return started;
 }
 

@@ -223,6 +223,7 @@ typedef struct rel_target {
     bool broken; /* an expression about it could not be evaluated: nothing starts */
     uint32_t stamp;
     uint32_t waits_in; /* the concurrency rule it waits for */
+    int64_t waits_at;  /* its position there */
     int64_t wake_ms;
 } rel_target;
 
@@ -231,8 +232,9 @@ typedef struct rel_target {
 #define GROUP_STATES(X)                                                                            \
     X(COLLECTING, "collecting")                                                                    \
     X(READY, "ready")                                                                              \
-    X(QUEUED, "queued") X(EXECUTING, "executing") X(COMPLETED, "completed") X(FAILED, "failed")    \
-        X(SUPERSEDED, "superseded")
+    X(QUEUED, "queued")                                                                            \
+    X(EXECUTING, "executing")                                                                      \
+    X(COMPLETED, "completed") X(FAILED, "failed") X(SUPERSEDED, "superseded")
 typedef enum rel_group_state {
 #define X(state, text) GROUP_STATE_##state,
     GROUP_STATES(X)
@@ -242,8 +244,9 @@ typedef enum rel_group_state {
 #define GROUP_MEMBER_STATES(X)                                                                     \
     X(PENDING, "pending")                                                                          \
     X(RUNNING, "running")                                                                          \
-    X(DONE, "done") X(FAILED, "failed") X(SKIPPED, "skipped") X(TO_ROLL_BACK, "toRollBack")        \
-        X(ROLLED_BACK, "rolledBack")
+    X(DONE, "done")                                                                                \
+    X(FAILED, "failed")                                                                            \
+    X(SKIPPED, "skipped") X(TO_ROLL_BACK, "toRollBack") X(ROLLED_BACK, "rolledBack")
 typedef enum rel_member_state {
 #define X(state, text) MEMBER_IS_##state,
     GROUP_MEMBER_STATES(X)
@@ -276,6 +279,7 @@ typedef struct rel_group {
     uint32_t starts;
     uint32_t stamp;
     uint32_t waits_in;
+    int64_t waits_at; /* its position there */
     VEC(rel_member) members;
 } rel_group;
 
@@ -289,16 +293,16 @@ typedef struct rel_site {
     uint32_t groups;    /* number of the last one */
     uint32_t ready;     /* the group that is locked and not started; NO: none */
     uint32_t active;    /* the one that executes or has failed; NO: none */
-    bool gates; /* every gate but the limits lets the ready group start */
+    bool gates;         /* every gate but the limits lets the ready group start */
     bool dirty;
     int64_t wake_ms;
 } rel_site;
 
-/* Compartments of a deploymentPolicy rule: counted per deployment and environment over targets, in a
- * bracket per environment over resources. */
+/* Compartments of a deploymentPolicy rule: counted per deployment and environment over targets,
+ * in a bracket per environment over resources. */
 typedef struct rel_pace {
     uint32_t rule;
-    uint32_t cell;        /* NO: of a bracket */
+    uint32_t cell; /* NO: of a bracket */
     uint32_t environment;
     struct cohort *cohort;
     bool dirty;
@@ -333,7 +337,8 @@ typedef struct rel_freeze {
 /* ---- the whole ---- */
 
 #define WAKE_KINDS(X)                                                                              \
-    X(TARGET, "target") X(LANE, "lane") X(SITE, "site") X(RESOURCE, "resource") X(PEOPLE, "people") X(PACE, "pace")
+    X(TARGET, "target")                                                                            \
+    X(LANE, "lane") X(SITE, "site") X(RESOURCE, "resource") X(PEOPLE, "people") X(PACE, "pace")
 typedef enum wake_kind {
 #define X(kind, text) WAKE_##kind,
     WAKE_KINDS(X)
@@ -369,11 +374,10 @@ typedef struct releases {
     keymap cell_of;                                               /* (deployment, environment) */
     keymap target_of;                                             /* (cell, resource) */
     keymap placement_of;                                          /* placement -> target */
-    keymap pace_of;      /* (rule, cell), or (rule, environment) with PACE_BRACKET */
+    keymap pace_of;   /* (rule, cell), or (rule, environment) with PACE_BRACKET */
     keymap refused;   /* (target, version) -> rel_refusal */
     keymap succeeded; /* (target, version): it has, there */
-    index_list dirty_targets, dirty_lanes, dirty_sites, dirty_resources, dirty_paces,
-        relanes;
+    index_list dirty_targets, dirty_lanes, dirty_sites, dirty_resources, dirty_paces, relanes;
     index_list free_groups;
     index_list concurrency; /* rules of that kind that are alive */
     VEC(rel_wake) wakes;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* deploymentPolicy as a rule of a policy: compartments over resource labels pace any fleet in
- * batches. The batches are cohort.c's; here members come in, say that they could start, and are told
- * that they may. Counted per deployment and environment, in a bracket per environment with a
- * resource once. */
+ * batches. The batches are cohort.c's; here members come in, say that they could start, and are
+ * told that they may. Counted per deployment and environment, in a bracket per environment with
+ * a resource once. */
 #include <assert.h>
 
 #include "base/mem.h"
@@ -202,7 +202,8 @@ static member_state state_of_site(const releases *r, uint32_t s, bool *ret_over)
         const rel_site *site = &r->sites.at[sites->at[i]];
         if (site->environment != r->sites.at[s].environment)
             continue;
-        failed = failed || (site->active != NO && r->groups.at[site->active].state == GROUP_STATE_FAILED);
+        failed = failed ||
+                 (site->active != NO && r->groups.at[site->active].state == GROUP_STATE_FAILED);
         idle = idle && site->active == NO && site->ready == NO;
         waits = waits || site->active != NO || site->ready != NO || site->opened_ms != NEVER;
         gates = gates || (site->ready != NO && site->gates);
@@ -244,7 +245,8 @@ static void report(releases *r, uint32_t t, uint32_t s, bool gates)
         bool over;
         if (p == NO)
             continue;
-        member_state state = s == NO ? state_of_target(r, t, gates, &over) : state_of_site(r, s, &over);
+        member_state state =
+            s == NO ? state_of_target(r, t, gates, &over) : state_of_site(r, s, &over);
         tell(r, p, member_of(r, &r->paces.at[p], t), state, over);
     }
 }
@@ -269,7 +271,8 @@ static bool permits(const releases *r, uint32_t t)
         if (r->rules.at[lane->rules.at[i]].kind != RULE_DEPLOYMENT_POLICY)
             continue;
         uint32_t p = keymap_get(&r->pace_of, pace_key(r, lane->rules.at[i], t));
-        if (p == NO || cohort_state(r->paces.at[p].cohort, member_of(r, &r->paces.at[p], t)) != MEMBER_IN_FLIGHT)
+        if (p == NO || cohort_state(r->paces.at[p].cohort, member_of(r, &r->paces.at[p], t)) !=
+                           MEMBER_IN_FLIGHT)
             return false;
     }
     return true;
@@ -278,7 +281,8 @@ static bool permits(const releases *r, uint32_t t)
 bool paces_permit(const releases *r, uint32_t claim)
 {
     if (!CLAIM_IS_GROUP(claim))
-        return r->targets.at[CLAIM_INDEX(claim)].rollback_to != NO || permits(r, CLAIM_INDEX(claim));
+        return r->targets.at[CLAIM_INDEX(claim)].rollback_to != NO ||
+               permits(r, CLAIM_INDEX(claim));
     const rel_group *g = &r->groups.at[CLAIM_INDEX(claim)];
     for (size_t i = 0; g->state != GROUP_STATE_EXECUTING && i < g->members.len; i++)
         if (!permits(r, g->members.at[i].target))
@@ -298,8 +302,9 @@ static void tell_event(releases *r, const rel_pace *p, const cohort_event *e)
     decision *d = core_decide(r->core, kinds[e->kind], 0);
     if (!d)
         return;
-    d->change = p->cell == NO ? rel_text(r, r->rules.at[p->rule].id)
-                              : rel_text(r, r->deployments.at[r->cells.at[p->cell].deployment].name);
+    d->change = p->cell == NO
+                    ? rel_text(r, r->rules.at[p->rule].id)
+                    : rel_text(r, r->deployments.at[r->cells.at[p->cell].deployment].name);
     d->environment = rel_text(r, r->environments.at[p->environment].name);
     d->group = core_text(r->core, e->compartment);
     d->number = e->number;
@@ -339,7 +344,8 @@ static void pace_step(releases *r, uint32_t p)
         rel_no_memory(r);
     /* Compartments tell in the order of their names, each in its own order. */
     for (size_t i = 1; i < events.len; i++)
-        for (size_t k = i; k > 0 && str_cmp(events.at[k - 1].compartment, events.at[k].compartment) > 0; k--) {
+        for (size_t k = i;
+             k > 0 && str_cmp(events.at[k - 1].compartment, events.at[k].compartment) > 0; k--) {
             cohort_event swap = events.at[k];
             events.at[k] = events.at[k - 1];
             events.at[k - 1] = swap;
@@ -461,7 +467,8 @@ bool paces_check(const releases *r, err *error)
 {
     for (size_t i = 0; i < r->paces.len; i++)
         if (!cohort_check(r->paces.at[i].cohort, error))
-            return err_wrap(error, "rule %.*s", STR_ARG(rel_text(r, r->rules.at[r->paces.at[i].rule].id)));
+            return err_wrap(error, "rule %.*s",
+                            STR_ARG(rel_text(r, r->rules.at[r->paces.at[i].rule].id)));
     return true;
 }
 
@@ -474,8 +481,10 @@ void paces_groups(const releases *r, group_visitor visit, void *context)
             cohort_view(p->cohort, k, &v);
             group_view view = {
                 .kind = GROUP_COMPARTMENT,
-                .change = p->cell == NO ? rel_text(r, r->rules.at[p->rule].id)
-                                        : rel_text(r, r->deployments.at[r->cells.at[p->cell].deployment].name),
+                .change =
+                    p->cell == NO
+                        ? rel_text(r, r->rules.at[p->rule].id)
+                        : rel_text(r, r->deployments.at[r->cells.at[p->cell].deployment].name),
                 .name = v.rule->name,
                 .strategy = STR_EMPTY,
                 .matched = v.matched,
