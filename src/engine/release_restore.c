@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads what release_save.c wrote, into an engine that knows the same documents and resources. Records
- * of a group come before those of targets and sites, by their sorting. */
+/* Reads what release_save.c wrote, into an engine that knows the same documents and resources.
+ * Records of a group come before those of targets and sites, by their sorting. */
 
 #include "base/mem.h"
 #include "engine/chain.h"
@@ -242,6 +242,25 @@ static void read_rule(releases *r, yyjson_val *json)
     read_positions(r, &r->rules.at[i].order, NO, json);
 }
 
+static bool read_wave(releases *r, yyjson_val *json, err *error)
+{
+    uint32_t rule_ = rule_named(r, json);
+    uint32_t e = find(r, &r->environment_of, text(json, "environment"));
+    uint32_t d = find(r, &r->deployment_of, text(json, "deployment"));
+    uint32_t c = d == NO || e == NO ? NO : keymap_get(&r->cell_of, KEY_PAIR(d, e));
+    if (c == NO && text(json, "deployment").len > 0)
+        return true;
+    uint32_t p = rule_ == NO || e == NO ? NO : pace_find(r, rule_, e, c);
+    if (p == NO)
+        return true;
+    buf batches = BUF(LIMIT_TEXT_BYTES);
+    json_write(&batches, yyjson_obj_get(json, "batches"));
+    bool good = !batches.failed && pace_restore(r, p, buf_str(&batches), error);
+    r->paces.at[p].complete = number(json, "complete") != 0;
+    buf_done(&batches);
+    return good;
+}
+
 static void read_slot(releases *r, yyjson_val *json)
 {
     uint32_t i = rule_named(r, json), res = find(r, &r->resource_of, text(json, "resource"));
@@ -330,7 +349,10 @@ bool releases_read(releases *r, str key, str json, err *error)
             readers[i].read(r, root);
     read_state(r, kind, root);
     read_people(r, kind, root);
+    bool good = !str_eq(kind, STR("wave")) || read_wave(r, root, error);
     r->restored = true;
     arena_free(a);
+    if (!good)
+        return false;
     return !r->core->no_memory || err_memory(error);
 }
