@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* deploymentBracket, second half: a locked version group starts, runs its members in order, and ends.
+/* deploymentBracket, second half: a locked version group starts, runs its members in order, and
+ * ends.
  *
- * Pre members run first, then the others as their dependencies let them, then post members. What was
- * prepared is finished: once a group has begun, only dependencies, retries and a halt hold its jobs. */
+ * Pre members run first, then the others as their dependencies let them, then post members. What
+ * was prepared is finished: once a group has begun, only dependencies, retries and a halt hold
+ * its jobs. */
 #include <assert.h>
 
 #include "base/mem.h"
@@ -259,7 +261,7 @@ static void member_start(releases *r, uint32_t g, rel_member *m, uint32_t versio
 }
 
 /* Rolling back: at once for one member; all of them in the reverse order of their starts. */
-static bool start_rollbacks(releases *r, uint32_t g)
+static bool start_rollbacks(releases *r, uint32_t g, bool *ret_held)
 {
     rel_group *group = &r->groups.at[g];
     rel_member *last = NULL;
@@ -273,8 +275,14 @@ static bool start_rollbacks(releases *r, uint32_t g)
         chain_context c = context_of(r, g, last);
         verdict v = {.kind = VERDICT_ALLOWED};
         people_verdict(&c, &v);
+        uint32_t full;
         if (v.kind != VERDICT_ALLOWED || r->targets.at[last->target].job != 0)
             return started;
+        if (!slots_take(r, CLAIM_GROUP(g), &full)) {
+            claim_wait(r, CLAIM_GROUP(g), full);
+            *ret_held = true;
+            return started;
+        }
         member_start(r, g, last, last->good, ROLE_ROLLBACK);
         started = true;
         last = NULL;
@@ -291,7 +299,7 @@ bool group_start_members(releases *r, uint32_t g)
     uint32_t full;
     if (group->state != GROUP_STATE_EXECUTING)
         return false;
-    bool started = start_rollbacks(r, g);
+    bool held = false, started = start_rollbacks(r, g, &held);
     for (size_t i = 0; i < group->members.len; i++) {
         rel_member *m = &group->members.at[i];
         int64_t unused;
@@ -307,6 +315,9 @@ bool group_start_members(releases *r, uint32_t g)
         member_start(r, g, m, m->version, m->role);
         started = true;
     }
+    /* Nobody was held by a slot. */
+    if (r->groups.at[g].waits_in != NO && !held)
+        claim_withdraw(r, CLAIM_GROUP(g));
     return started;
 }
 

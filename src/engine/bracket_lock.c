@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* deploymentBracket, first half: a version group opens, collects and locks.
  *
- * What is collecting is not stored: it is computed from the versions, what runs and what is locked. */
+ * What is collecting is not stored: it is computed from the versions, what runs and what is
+ * locked. */
 #include <assert.h>
 
 #include "base/mem.h"
@@ -287,8 +288,10 @@ static int64_t collect_and_lock(releases *r, uint32_t s)
 static int64_t offer_ready(releases *r, uint32_t s)
 {
     uint32_t g = r->sites.at[s].ready;
-    if (g == NO)
+    if (g == NO) {
+        paces_report(r, CLAIM_GROUP(s), false);
         return NEVER;
+    }
     rel_group *group = &r->groups.at[g];
     bool busy = r->resources.at[r->sites.at[s].resource].active != NO;
     rel_group_state state = busy ? GROUP_STATE_QUEUED : GROUP_STATE_READY;
@@ -299,7 +302,9 @@ static int64_t offer_ready(releases *r, uint32_t s)
         group_end(r, g, GROUP_STATE_COMPLETED, STR("nothing is left to change"));
         return NEVER;
     }
-    if (!busy && claim_passes(r, CLAIM_GROUP(g), &next_ms))
+    bool gates = !busy && claim_gates(r, CLAIM_GROUP(g), &next_ms);
+    paces_report(r, CLAIM_GROUP(s), gates);
+    if (gates && paces_permit(r, CLAIM_GROUP(g)))
         claim_offer(r, CLAIM_GROUP(g));
     else
         claim_withdraw(r, CLAIM_GROUP(g));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The one place where the engine's data meet CEL: resource, deployment, environment and version as maps
- * that are read in place. */
+/* The one place where the engine's data meet CEL: resource, deployment, environment and version
+ * as maps that are read in place. */
 #include "engine/chain.h"
 #include "select/cel.h"
 

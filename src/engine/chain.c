@@ -20,8 +20,9 @@ const rule_ops *rule_ops_of(rule_kind kind)
     case RULE_RESOURCE_CONCURRENCY:         /* concurrency.c */
     case RULE_ROLLBACK:                     /* rule_rollback.c */
     case RULE_VERIFICATION: /* a shell measures; the job's outcome says what came of it */
-    case RULE_DEPLOYMENT_POLICY:
-    case RULE_ROLLOUT_STRATEGY: return &elsewhere_ops;
+        return &elsewhere_ops;
+    case RULE_DEPLOYMENT_POLICY: return &cohort_rule_ops;
+    case RULE_ROLLOUT_STRATEGY: return &partition_rule_ops;
     }
     return &elsewhere_ops;
 }

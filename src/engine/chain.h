@@ -4,11 +4,11 @@
  * The rules are asked in one order: halt, quarantine, pause, freeze, versionSelector, approval,
  * environmentProgression, deploymentBracket, deploymentWindow, versionCooldown, gradualRollout,
  * deploymentDependency and version dependencies, retry, deploymentPolicy, rolloutStrategy,
- * resourceConcurrency. A "no" is a value. Deciding stops at the first "no"; explaining asks every rule
- * the same question over the same state.
+ * resourceConcurrency. A "no" is a value. Deciding stops at the first "no"; explaining asks
+ * every rule the same question over the same state.
  *
- * What facts matter to a rule is not said by the rule but by where its facts are taken in: each marks
- * the targets, lanes and sites it can change the answer for. */
+ * What facts matter to a rule is not said by the rule but by where its facts are taken in: each
+ * marks the targets, lanes and sites it can change the answer for. */
 #ifndef DROVER_ENGINE_CHAIN_H
 #define DROVER_ENGINE_CHAIN_H
 
@@ -68,8 +68,8 @@ void chain_rule(const chain_context *c, uint32_t rule, verdict *v);
 /* Says no. */
 void verdict_no(verdict *v, verdict_kind kind, reason_rule rule, int64_t next_ms);
 
-/* The version-level rules alone. ret->satisfied_ms: when all of them were satisfied. Stops at the first
- * "no"; *ret_selected is false if it was versionSelector's. */
+/* The version-level rules alone. ret->satisfied_ms: when all of them were satisfied. Stops at
+ * the first "no"; *ret_selected is false if it was versionSelector's. */
 void chain_version(const chain_context *c, verdict *ret, bool *ret_selected);
 /* Everything behind them but the limits. False at the first "no". *ret_next_ms: when to ask again,
  * whatever the answer. */

@@ -546,6 +546,8 @@ const vocabulary vocabulary_clusters = {
     .groups = clusters_groups,
     .save = clusters_save,
     .restore = clusters_restore,
+    .unnumber = clusters_unnumber,
+    .number = clusters_number,
     .full = clusters_full,
     .check = clusters_check,
 };

@@ -165,6 +165,8 @@ member_id *members_in_order(const bundle_record *b, arena *a, size_t *ret_count)
 /* ---- clusters_save.c ---- */
 void clusters_save(const void *self, buf *out);
 bool clusters_restore(void *self, str key, str json, err *error);
+void clusters_unnumber(void *self);
+void clusters_number(void *self);
 bool clusters_full(void *self, err *error);
 bool clusters_check(const void *self, err *error);
 

@@ -7,6 +7,8 @@
 #include "base/mem.h"
 #include "model/document.h"
 
+#define IDS_SUFFIX "#ids" /* sorts before any other name that begins with the bundle's */
+
 static str text_of(const clusters *c, name_id n)
 {
     return names_text(c->core->names, n);
@@ -87,6 +89,25 @@ static void save_bundle(buf *out, const bundle_record *b, arena *scratch)
     buf_addz(out, "}}\n");
 }
 
+/* Apart from the rest: a shell that keeps the record with the Bundle may leave the numbers out. */
+static void save_ids(buf *out, const bundle_record *b, arena *scratch)
+{
+    const clusters *c = b->self;
+    size_t count = 0;
+    member_id *order = members_in_order(b, scratch, &count);
+    out->failed |= !order;
+    buf_addz(out, "clusters ");
+    buf_add(out, text_of(c, b->change));
+    buf_addz(out, IDS_SUFFIX " {");
+    for (size_t i = 0; order && i < count; i++) {
+        const placed *at = &b->members.at[order[i]];
+        buf_addz(out, i > 0 ? "," : "");
+        buf_add_json(out, text_of(c, at->label));
+        buf_addf(out, ":%u", at->id);
+    }
+    buf_addz(out, "}\n");
+}
+
 void clusters_save(const void *self, buf *out)
 {
     const clusters *c = self;
@@ -96,8 +117,10 @@ void clusters_save(const void *self, buf *out)
         return;
     }
     for (size_t i = 0; i < c->bundles.len; i++)
-        if (c->bundles.at[i]->present)
+        if (c->bundles.at[i]->present) {
             save_bundle(out, c->bundles.at[i], scratch);
+            save_ids(out, c->bundles.at[i], scratch);
+        }
 }
 
 /* ---- restoring ---- */
@@ -204,9 +227,58 @@ static void restore_members(bundle_record *b, yyjson_val *saved,
     }
 }
 
+/* ---- numbers ---- */
+
+static void restore_ids(bundle_record *b, yyjson_val *saved)
+{
+    size_t i, max;
+    yyjson_val *called, *value;
+    yyjson_obj_foreach(saved, i, max, called, value)
+    {
+        member_id m;
+        if (find_member(b, (str){yyjson_get_str(called), yyjson_get_len(called)}, &m))
+            b->members.at[m].id = core_numbered(b->self->core, yyjson_get_sint(value));
+    }
+}
+
+void clusters_unnumber(void *self)
+{
+    clusters *c = self;
+    for (size_t i = 0; i < c->bundles.len; i++)
+        for (member_id m = 0; m < c->bundles.at[i]->members.len; m++)
+            c->bundles.at[i]->members.at[m].id = PLACEMENT_UNNUMBERED;
+}
+
+static int by_id(const void *a, const void *b)
+{
+    const placed_ref *x = a, *y = b;
+    return (x->id > y->id) - (x->id < y->id);
+}
+
+void clusters_number(void *self)
+{
+    clusters *c = self;
+    c->placements.len = 0; /* there is room: it had them all before */
+    for (size_t i = 0; i < c->clusters.len; i++) {
+        cluster_record *r = &c->clusters.at[i];
+        for (size_t k = 0; k < r->placed.len; k++) {
+            placed *at = &r->placed.at[k].bundle->members.at[r->placed.at[k].member];
+            if (at->id == PLACEMENT_UNNUMBERED)
+                at->id = c->core->next_placement++;
+            r->placed.at[k].id = at->id;
+            c->core->no_memory |= !vec_push(&c->placements, r->placed.at[k]);
+        }
+    }
+    if (c->placements.len > 1)
+        qsort(c->placements.at, c->placements.len, sizeof *c->placements.at, by_id);
+}
+
 bool clusters_restore(void *self, str key, str json, err *error)
 {
     clusters *c = self;
+    bool ids = str_ends(key, STR(IDS_SUFFIX));
+    if (ids)
+        key.len -= sizeof IDS_SUFFIX - 1;
     bundle_record *b = bundle_find(c, key);
     if (!b)
         return true; /* it was deleted since */
@@ -214,6 +286,10 @@ bool clusters_restore(void *self, str key, str json, err *error)
     yyjson_val *saved = scratch ? json_parse(scratch, json, error) : NULL;
     if (!saved)
         return scratch ? false : err_memory(error);
+    if (ids) {
+        restore_ids(b, saved);
+        return true;
+    }
     restore_bundle(b, saved);
     restore_members(b, saved, restore_placed);
     str rollout = part_of(scratch, yyjson_obj_get(saved, "rollout"));

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* resourceConcurrency: slots.
  *
- * A slot belongs to a resource, from the start of its first job until nothing more is to be done there.
- * A claim takes all the slots it needs in the moment its job starts, or none: it then waits in the queue
- * of one rule that is full, in the order of its position in the rollout, and is looked at again only
- * when that rule has room. */
+ * A slot belongs to a resource, from the start of its first job until nothing more is to be done
+ * there. A claim takes all the slots it needs in the moment its job starts, or none: it then
+ * waits in the queue of one rule that is full, in the order of its position in the rollout, and
+ * is looked at again only when that rule has room. */
 #include <assert.h>
 
 #include "base/mem.h"
@@ -273,6 +273,12 @@ static uint32_t *place_of(const releases *r, uint32_t claim)
                                  : &r->targets.at[CLAIM_INDEX(claim)].waits_in;
 }
 
+static int64_t *position_of(const releases *r, uint32_t claim)
+{
+    return CLAIM_IS_GROUP(claim) ? &r->groups.at[CLAIM_INDEX(claim)].waits_at
+                                 : &r->targets.at[CLAIM_INDEX(claim)].waits_at;
+}
+
 bool waiter_stands(const releases *r, const rel_waiter *w)
 {
     return *stamp_of(r, w->claim) == w->stamp;
@@ -378,8 +384,10 @@ void claim_withdraw(releases *r, uint32_t claim)
 void claim_offer(releases *r, uint32_t claim)
 {
     uint32_t in = *place_of(r, claim);
-    /* Who stands in a queue stays there, unless the slot has come by another claim of the resource. */
-    if (in != NO && !hold_find(r, claim_resource(r, claim), in))
+    /* Who stands in a queue stays there, unless the slot has come by another claim of the
+     * resource. */
+    if (in != NO && !hold_find(r, claim_resource(r, claim), in) && r->rules.at[in].doc &&
+        *position_of(r, claim) == claim_position(r, claim))
         return;
     claim_withdraw(r, claim);
     heap_push(r, &r->candidates,
@@ -388,12 +396,13 @@ void claim_offer(releases *r, uint32_t claim)
 
 void claim_wait(releases *r, uint32_t claim, uint32_t full)
 {
-    if (*place_of(r, claim) == full)
+    int64_t position = claim_position(r, claim);
+    if (*place_of(r, claim) == full && *position_of(r, claim) == position)
         return;
     claim_withdraw(r, claim);
     *place_of(r, claim) = full;
-    heap_push(r, &r->rules.at[full].waiters,
-              (rel_waiter){claim_position(r, claim), claim, *stamp_of(r, claim)});
+    *position_of(r, claim) = position;
+    heap_push(r, &r->rules.at[full].waiters, (rel_waiter){position, claim, *stamp_of(r, claim)});
 }
 
 static rel_waiter *heap_top(const releases *r, waiter_heap *h)

@@ -5,6 +5,7 @@
 
 #include "base/mem.h"
 #include "engine/vocabulary.h"
+#include "model/document.h"
 
 #define NODE_LOST_AFTER_MS (INT64_C(60) * 60 * 1000)
 #define STAGE_RETRIES 10
@@ -79,6 +80,15 @@ decision *core_decide(engine_core *core, decision_kind kind, placement_id placem
         return NULL;
     }
     return &core->out->at[core->out->len - 1];
+}
+
+placement_id core_numbered(engine_core *core, int64_t id)
+{
+    if (id <= 0 || id >= PLACEMENT_UNNUMBERED)
+        return PLACEMENT_UNNUMBERED;
+    if (id >= core->next_placement)
+        core->next_placement = (placement_id)id + 1;
+    return (placement_id)id;
 }
 
 str core_text(engine_core *core, str text)
@@ -161,9 +171,21 @@ void engine_groups(const engine *e, group_visitor visit, void *context)
 
 bool engine_save(const engine *e, buf *out)
 {
+    buf_addf(out, "engine ids {\"next\":%u}\n", e->core.next_placement);
     for (size_t v = 0; v < VOCABULARY_COUNT; v++)
         vocabularies[v]->save(e->self[v], out);
     return !out->failed;
+}
+
+/* The numbers of placements that are gone are not given out again either. */
+static bool restore_ids(engine *e, str json, err *error)
+{
+    scoped(arena_cleanup) arena *a = arena_new(0);
+    yyjson_val *root = a ? json_parse(a, json, error) : NULL;
+    if (!root)
+        return a ? false : err_memory(error);
+    core_numbered(&e->core, yyjson_get_sint(yyjson_obj_get(root, "next")) - 1);
+    return true;
 }
 
 /* One line: VOCABULARY KEY JSON. */
@@ -171,21 +193,28 @@ static bool restore_line(engine *e, str line, err *error)
 {
     str name = str_cut(&line, ' ');
     str key = str_cut(&line, ' ');
+    if (str_eq(name, STR("engine")) && str_eq(key, STR("ids")))
+        return restore_ids(e, line, error);
     for (size_t v = 0; v < VOCABULARY_COUNT; v++)
         if (str_eq(name, str_of(vocabularies[v]->name)))
             return vocabularies[v]->restore(e->self[v], key, line, error);
-    return err_set(error, "found a record of \"%.*s\", allowed nodes, clusters, releases",
+    return err_set(error, "found a record of \"%.*s\", allowed engine, nodes, clusters, releases",
                    STR_ARG(name));
 }
 
 bool engine_restore(engine *e, str saved, err *error)
 {
     assert(!e->stepped);
+    e->core.next_placement = 1;
+    for (size_t v = 0; v < VOCABULARY_COUNT; v++)
+        vocabularies[v]->unnumber(e->self[v]);
     for (size_t number = 1; saved.len > 0; number++) {
         str line = str_cut(&saved, '\n');
         if (line.len > 0 && !restore_line(e, line, error))
             return err_wrap(error, "saved state, line %zu", number);
     }
+    for (size_t v = 0; v < VOCABULARY_COUNT; v++)
+        vocabularies[v]->number(e->self[v]);
     return !e->core.no_memory || err_memory(error);
 }
 

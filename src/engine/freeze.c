@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What people put in the way: halt, quarantine, pause and freeze. They come before every rule. A halt
- * stops every start; the others let a version group that has begun finish its work. */
+/* What people put in the way: halt, quarantine, pause and freeze. They come before every rule. A
+ * halt stops every start; the others let a version group that has begun finish its work. */
 #include "engine/chain.h"
 
 static bool later_job(const chain_context *c)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* keymap.h - a hash map from one number to another, and sets of small numbers.
  *
- * Nothing may depend on the order in it: it is only ever asked for a key. Internal to src/engine. */
+ * Nothing may depend on the order in it: it is only ever asked for a key. Internal to
+ * src/engine. */
 #ifndef DROVER_ENGINE_KEYMAP_H
 #define DROVER_ENGINE_KEYMAP_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lanes: targets of one deployment and environment under the same policies. Which version they want is
- * mostly one question for all of them. */
+/* Lanes: targets of one deployment and environment under the same policies. Which version they
+ * want is mostly one question for all of them. */
 #include <assert.h>
 
 #include "base/mem.h"
@@ -75,8 +75,8 @@ static job_role role_in(releases *r, const rel_rule *bracket, uint32_t d)
     return ROLE_MEMBER;
 }
 
-/* Fills in the rules of a lane, in the order of the chain. A target is a member of one bracket: that of
- * its first policy which has one. */
+/* Fills in the rules of a lane, in the order of the chain. A target is a member of one bracket:
+ * that of its first policy which has one. */
 static void lane_fill(releases *r, uint32_t l)
 {
     rel_lane *lane = &r->lanes.at[l];
@@ -163,9 +163,11 @@ static void target_join(releases *r, uint32_t t, uint32_t l)
         if (old != NO)
             site_leave(r, old, t);
     }
+    paces_leave(r, t, false);
+    paces_join(r, t);
     mark_target(r, t);
     mark_site(r, s);
-    mark_resource(r, target->resource);
+    mark_resource(r, r->targets.at[t].resource);
 }
 
 void lanes_settle(releases *r)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What survives a restart: claims, attempts, outcomes, what was done to nodes.
  *
- *     nodes ids {"next":N}
  *     nodes node/NODE {...}             only where facts do not say it
  *     nodes placement/SK/NODE {...}
  *     nodes skyhook/SK {...,"cohort":{...}}
@@ -187,7 +186,6 @@ void nodes_save(const void *context, buf *out)
     sorted_list list = {0};
     if (self->changes.len == 0 && self->targets.len == 0)
         return;
-    buf_addf(out, "nodes ids {\"next\":%u}\n", self->core->next_placement);
     save_targets(self, &list, out);
     save_placements(self, &list, out);
     for (uint32_t i = 0; i < self->changes.len; i++) {
@@ -276,7 +274,7 @@ static void get_placement(nodes *self, node_placement *p, yyjson_val *json)
     node_target *t = &self->targets.at[p->target];
     p->entries.len = 0;
     get_entries(self, p, json, true);
-    p->id = (placement_id)get_number(json, "id", 0);
+    p->id = core_numbered(self->core, get_number(json, "id", 0));
     p->attempt = (uint32_t)get_number(json, "attempt", 0);
     p->order = (uint32_t)get_number(json, "order", 0);
     p->since_ms = get_number(json, "since", 0);
@@ -304,6 +302,19 @@ static void get_placement(nodes *self, node_placement *p, yyjson_val *json)
     }
 }
 
+/* Makes it to be found by its number. */
+static void placement_number(nodes *self, node_placement *p)
+{
+    if (p->id == PLACEMENT_UNNUMBERED)
+        return;
+    while (self->by_id.len <= p->id)
+        if (!vec_push(&self->by_id, NOBODY)) {
+            nodes_memory(self);
+            return;
+        }
+    self->by_id.at[p->id] = placement_index(self, p);
+}
+
 static bool restore_placement(nodes *self, str key, yyjson_val *json, err *error)
 {
     str target_text = key;
@@ -320,10 +331,7 @@ static bool restore_placement(nodes *self, str key, yyjson_val *json, err *error
         self->core->next_placement--;
     }
     get_placement(self, p, json);
-    while (self->by_id.len <= p->id)
-        if (!vec_push(&self->by_id, NOBODY))
-            return err_memory(error);
-    self->by_id.at[p->id] = placement_index(self, p);
+    placement_number(self, p);
     if (p->leaving && !p->selected)
         placement_join(self, p);
     int64_t end = get_number(json, "outcome", MEMBER_ABSENT);
@@ -358,15 +366,6 @@ static void give_states(nodes *self, change *c)
         if (c->members.at[i] == NOBODY)
             continue;
         node_placement *p = &self->placements.at[c->members.at[i]];
-        if (p->id == 0) {
-            p->id = self->core->next_placement++;
-            while (self->by_id.len <= p->id)
-                if (!vec_push(&self->by_id, NOBODY)) {
-                    nodes_memory(self);
-                    return;
-                }
-            self->by_id.at[p->id] = c->members.at[i];
-        }
         if (p->deferred) {
             p->deferred = false;
             placement_defer(self, p);
@@ -395,17 +394,24 @@ static bool restore_change(nodes *self, str name, yyjson_val *json, err *error)
     return good;
 }
 
-/* Numbers that were given out before the restart count, not those of feeding the facts again. */
-static void restore_ids(nodes *self, yyjson_val *json)
+void nodes_unnumber(void *context)
 {
-    placement_id next = (placement_id)get_number(json, "next", 1);
-    if (next > self->core->next_placement)
-        self->core->next_placement = next;
+    nodes *self = context;
+    self->by_id.len = 0;
+    for (size_t i = 0; i < self->placements.len; i++)
+        if (self->placements.at[i].change)
+            self->placements.at[i].id = PLACEMENT_UNNUMBERED;
+}
+
+void nodes_number(void *context)
+{
+    nodes *self = context;
     for (size_t i = 0; i < self->placements.len; i++) {
-        if (!self->placements.at[i].change)
+        node_placement *p = &self->placements.at[i];
+        if (!p->change || p->id != PLACEMENT_UNNUMBERED)
             continue;
-        self->by_id.at[self->placements.at[i].id] = NOBODY;
-        self->placements.at[i].id = 0;
+        p->id = self->core->next_placement++;
+        placement_number(self, p);
     }
 }
 
@@ -418,16 +424,14 @@ bool nodes_restore(void *context, str key, str text, err *error)
         return a ? false : err_memory(error);
     str rest = key;
     str kind = str_cut(&rest, '/');
-    if (str_eq(kind, STR("ids")))
-        restore_ids(self, json);
-    else if (str_eq(kind, STR("node")))
+    if (str_eq(kind, STR("node")))
         restore_target(self, rest, json);
     else if (str_eq(kind, STR("placement")))
         return restore_placement(self, rest, json, error);
     else if (str_eq(kind, STR("skyhook")))
         return restore_change(self, rest, json, error);
     else
-        return err_set(error, "found \"%s\", allowed ids, node, placement, skyhook",
+        return err_set(error, "found \"%s\", allowed node, placement, skyhook",
                        str_shown(key).text);
     return true;
 }

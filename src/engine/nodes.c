@@ -575,6 +575,8 @@ const vocabulary vocabulary_nodes = {
     .groups = nodes_groups,
     .save = nodes_save,
     .restore = nodes_restore,
+    .unnumber = nodes_unnumber,
+    .number = nodes_number,
     .full = nodes_full,
     .check = nodes_check,
 };

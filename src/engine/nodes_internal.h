@@ -298,6 +298,8 @@ void nodes_groups(const void *self, group_visitor visit, void *context);
 bool nodes_reasons(const void *self, placement_id id, arena *a, reasons *out);
 void nodes_save(const void *self, buf *out);
 bool nodes_restore(void *self, str key, str json, err *error);
+void nodes_unnumber(void *self);
+void nodes_number(void *self);
 bool nodes_full(void *self, err *error);
 bool nodes_check(const void *self, err *error);
 node_placement *placement_by_id(const nodes *self, placement_id id);

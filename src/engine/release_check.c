@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What must hold. releases_verify looks at the state; releases_compare works everything out again, from
- * the documents, and compares it with what the steps arrived at. */
+/* What must hold. releases_verify looks at the state; releases_compare works everything out
+ * again, from the documents, and compares it with what the steps arrived at. */
 #include <assert.h>
 
 #include "base/mem.h"
@@ -98,7 +98,8 @@ static bool verify_groups(const releases *r, err *error)
 
 bool releases_verify(const releases *r, err *error)
 {
-    return verify_slots(r, error) && verify_claims(r, error) && verify_groups(r, error);
+    return verify_slots(r, error) && verify_claims(r, error) && verify_groups(r, error) &&
+           paces_check(r, error);
 }
 
 /* ---- from scratch ---- */

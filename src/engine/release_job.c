@@ -56,11 +56,18 @@ static bool group_continues(releases *r, uint32_t g)
                            .group = g};
         if (member_open(group, m) && r->targets.at[m->target].job == 0 && chain_allows(&c, &unused))
             return true;
+        verdict v = {.kind = VERDICT_ALLOWED};
+        if (m->state == MEMBER_IS_TO_ROLL_BACK && (!group->rolling_back || !group_runs(group))) {
+            people_verdict(&c, &v);
+            if (v.kind == VERDICT_ALLOWED)
+                return true;
+        }
     }
     return false;
 }
 
-/* Everybody in the group is asked before the first of them starts: what is begun must be finished. */
+/* Everybody in the group is asked before the first of them starts: what is begun must be
+ * finished. */
 static bool group_passes(releases *r, uint32_t g, int64_t *next_ms)
 {
     const rel_group *group = &r->groups.at[g];
@@ -93,6 +100,11 @@ static bool group_passes(releases *r, uint32_t g, int64_t *next_ms)
 
 bool claim_passes(releases *r, uint32_t claim, int64_t *ret_next_ms)
 {
+    return claim_gates(r, claim, ret_next_ms) && paces_permit(r, claim);
+}
+
+bool claim_gates(releases *r, uint32_t claim, int64_t *ret_next_ms)
+{
     uint32_t index = CLAIM_INDEX(claim);
     return CLAIM_IS_GROUP(claim) ? group_passes(r, index, ret_next_ms)
                                  : target_passes(r, index, ret_next_ms);
@@ -111,7 +123,10 @@ void target_evaluate(releases *r, uint32_t t)
     }
     mark_site(r, target->site);
     int64_t next_ms = NEVER;
-    if (target_passes(r, t, &next_ms))
+    bool gates = target_passes(r, t, &next_ms);
+    if (target->site == NO)
+        paces_report(r, CLAIM_TARGET(t), gates);
+    if (gates && paces_permit(r, CLAIM_TARGET(t)))
         claim_offer(r, CLAIM_TARGET(t));
     else
         claim_withdraw(r, CLAIM_TARGET(t));

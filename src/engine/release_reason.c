@@ -128,7 +128,7 @@ static bool slot_reasons(releases *r, uint32_t claim, arena *a, reasons *out)
 {
     index_list needed = {0};
     claim_rules(r, claim, &needed);
-    bool good = true;
+    bool good = paces_reasons(r, claim, a, out);
     for (size_t i = 0; good && i < needed.len; i++) {
         const rel_rule *rule_ = &r->rules.at[needed.at[i]];
         if (!hold_find(r, claim_resource(r, claim), needed.at[i]) &&

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads what release_save.c wrote, into an engine that knows the same documents and resources. Records
- * of a group come before those of targets and sites, by their sorting. */
+/* Reads what release_save.c wrote, into an engine that knows the same documents and resources.
+ * Records of a group come before those of targets and sites, by their sorting. */
 
 #include "base/mem.h"
 #include "engine/chain.h"
@@ -53,6 +53,9 @@ static void read_target(releases *r, yyjson_val *json)
         return;
     rel_target *x = &r->targets.at[t];
     uint32_t d = x->deployment;
+    x->id = core_numbered(r->core, number(json, "id"));
+    if (x->id != PLACEMENT_UNNUMBERED && !keymap_put(&r->placement_of, x->id, t))
+        rel_no_memory(r);
     x->current = version_named(r, d, json, "current");
     x->previous = version_named(r, d, json, "previous");
     x->current_ms = number(json, "currentMs");
@@ -78,6 +81,27 @@ static void read_target(releases *r, yyjson_val *json)
         str name = {yyjson_get_str(tag), yyjson_get_len(tag)};
         target_refuse(r, t, version_by_tag(r, d, rel_name(r, name)),
                       (rel_refusal)yyjson_get_sint(yyjson_arr_get(pair, 1)));
+    }
+}
+
+void releases_unnumber(void *self)
+{
+    releases *r = self;
+    keymap_clear(&r->placement_of);
+    for (uint32_t t = 0; t < r->targets.len; t++)
+        if (r->targets.at[t].id != 0)
+            r->targets.at[t].id = PLACEMENT_UNNUMBERED;
+}
+
+void releases_number(void *self)
+{
+    releases *r = self;
+    for (uint32_t t = 0; t < r->targets.len; t++) {
+        if (r->targets.at[t].id != PLACEMENT_UNNUMBERED)
+            continue;
+        r->targets.at[t].id = r->core->next_placement++;
+        if (!keymap_put(&r->placement_of, r->targets.at[t].id, t))
+            rel_no_memory(r);
     }
 }
 
@@ -218,6 +242,25 @@ static void read_rule(releases *r, yyjson_val *json)
     read_positions(r, &r->rules.at[i].order, NO, json);
 }
 
+static bool read_wave(releases *r, yyjson_val *json, err *error)
+{
+    uint32_t rule_ = rule_named(r, json);
+    uint32_t e = find(r, &r->environment_of, text(json, "environment"));
+    uint32_t d = find(r, &r->deployment_of, text(json, "deployment"));
+    uint32_t c = d == NO || e == NO ? NO : keymap_get(&r->cell_of, KEY_PAIR(d, e));
+    if (c == NO && text(json, "deployment").len > 0)
+        return true;
+    uint32_t p = rule_ == NO || e == NO ? NO : pace_find(r, rule_, e, c);
+    if (p == NO)
+        return true;
+    buf batches = BUF(LIMIT_TEXT_BYTES);
+    json_write(&batches, yyjson_obj_get(json, "batches"));
+    bool good = !batches.failed && pace_restore(r, p, buf_str(&batches), error);
+    r->paces.at[p].complete = number(json, "complete") != 0;
+    buf_done(&batches);
+    return good;
+}
+
 static void read_slot(releases *r, yyjson_val *json)
 {
     uint32_t i = rule_named(r, json), res = find(r, &r->resource_of, text(json, "resource"));
@@ -306,7 +349,10 @@ bool releases_read(releases *r, str key, str json, err *error)
             readers[i].read(r, root);
     read_state(r, kind, root);
     read_people(r, kind, root);
+    bool good = !str_eq(kind, STR("wave")) || read_wave(r, root, error);
     r->restored = true;
     arena_free(a);
+    if (!good)
+        return false;
     return !r->core->no_memory || err_memory(error);
 }

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What must survive a restart and stands in no document: one line a record, "releases KEY JSON", sorted.
- * Everything is named by its names; numbers inside the engine differ from run to run. release_restore.c
- * reads it. */
+/* What must survive a restart and stands in no document: one line a record, "releases KEY JSON",
+ * sorted. Everything is named by its names; numbers inside the engine differ from run to run.
+ * release_restore.c reads it. */
 #include <inttypes.h>
 
 #include "base/mem.h"
 #include "engine/chain.h"
+#include "engine/cohort.h"
 
 typedef VEC(str) line_list;
 
@@ -126,6 +127,7 @@ static void write_target(writer *w, uint32_t t)
     text(w, "deployment", rel_text(r, r->deployments.at[x->deployment].name));
     text(w, "environment", rel_text(r, r->environments.at[x->environment].name));
     text(w, "resource", rel_text(r, r->resources.at[x->resource].name));
+    number(w, "id", x->id);
     tag_of(w, "current", x->current);
     tag_of(w, "previous", x->previous);
     number(w, "currentMs", x->current_ms);
@@ -327,6 +329,30 @@ static void write_resource(writer *w, const rel_resource *x)
     }
 }
 
+/* Batches: their records come last, after the targets they are about. */
+static void write_pace(writer *w, const rel_pace *p)
+{
+    const releases *r = w->r;
+    const rel_rule *rule_ = &r->rules.at[p->rule];
+    if (!rule_->doc || pace_empty(p))
+        return;
+    str policy = rel_text(r, r->policies.at[rule_->policy].name);
+    str e = rel_text(r, r->environments.at[p->environment].name);
+    str d = p->cell == NO ? STR_EMPTY
+                          : rel_text(r, r->deployments.at[r->cells.at[p->cell].deployment].name);
+    key(w, "wave", rel_text(r, rule_->id), e, d);
+    buf_addz(&w->b, "{\"kind\":\"wave\"");
+    text(w, "policy", policy);
+    text(w, "rule", rel_text(r, rule_->id));
+    text(w, "environment", e);
+    text(w, "deployment", d);
+    flag(w, "complete", p->complete);
+    buf_addz(&w->b, ",\"batches\":");
+    cohort_save(p->cohort, &w->b);
+    buf_addc(&w->b, '}');
+    finish(w);
+}
+
 /* ---- people ---- */
 
 /* Acts keep their order: the key counts them. */
@@ -429,6 +455,8 @@ void releases_write(const releases *r, buf *out)
         write_rule(&w, &r->rules.at[i]);
     for (size_t i = 0; i < r->resources.len; i++)
         write_resource(&w, &r->resources.at[i]);
+    for (size_t i = 0; i < r->paces.len; i++)
+        write_pace(&w, &r->paces.at[i]);
     write_people(&w);
     write_rest(&w);
     if (w.lines.len > 0)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which release targets there are: (deployment, environment, resource) where both selectors match; and
- * which policies each falls under. Selectors are evaluated when documents change, never in a step. */
+/* Which release targets there are: (deployment, environment, resource) where both selectors
+ * match; and which policies each falls under. Selectors are evaluated when documents change,
+ * never in a step. */
 #include <assert.h>
 
 #include "base/mem.h"
@@ -67,7 +68,8 @@ void tally_add(releases *r, uint32_t target, uint32_t version_, int64_t at_ms, b
         rel_no_memory(r);
         return;
     }
-    /* Time only goes on, so that this is a move of one place except for what documents tell late. */
+    /* Time only goes on, so that this is a move of one place except for what documents tell
+     * late. */
     rel_success *at = success ? tally->successes.at : tally->failures.at;
     size_t i = (success ? tally->successes.len : tally->failures.len) - 1;
     for (; i > 0 && at[i - 1].at_ms > at_ms; i--)
@@ -208,6 +210,8 @@ void target_drop(releases *r, uint32_t t)
         if (d)
             d->state = STR("gone");
     }
+    if (target->lane != NO)
+        paces_leave(r, t, true);
     tally_forget(r, t);
     mark_followers(r, target->cell);
     const index_list *sites = &r->resources.at[target->resource].sites;

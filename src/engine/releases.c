@@ -158,6 +158,7 @@ static int64_t *wake_slot(releases *r, uint32_t kind, uint32_t index)
     case WAKE_SITE: return &r->sites.at[index].wake_ms;
     case WAKE_RESOURCE: return &r->resources.at[index].wake_ms;
     case WAKE_PEOPLE: return &r->people_wake_ms;
+    case WAKE_PACE: return &r->paces.at[index].wake_ms;
     }
     return NULL;
 }
@@ -191,6 +192,12 @@ static void wake_due(releases *r)
         case WAKE_SITE: mark_site(r, w.index); break;
         case WAKE_RESOURCE: mark_resource(r, w.index); break;
         case WAKE_PEOPLE: people_expire(r); break;
+        case WAKE_PACE:
+            if (!r->paces.at[w.index].dirty) {
+                r->paces.at[w.index].dirty = true;
+                index_add(r, &r->dirty_paces, w.index);
+            }
+            break;
         }
     }
 }
@@ -302,6 +309,7 @@ static void entities_done(releases *r)
 static void releases_destroy(void *self)
 {
     releases *r = self;
+    paces_done(r);
     cells_done(r);
     entities_done(r);
     vec_done(&r->versions);
@@ -448,8 +456,10 @@ static void releases_step(void *self)
     do {
         while (anything_marked(r) && !r->core->no_memory)
             round_of_step(r);
-        claims_serve(r);
-    } while (anything_marked(r) && !r->core->no_memory);
+        paces_step(r);
+        if (!anything_marked(r))
+            claims_serve(r);
+    } while ((anything_marked(r) || r->dirty_paces.len > 0) && !r->core->no_memory);
 }
 
 static int64_t releases_next_ms(const void *self)
@@ -564,6 +574,7 @@ static void releases_groups(const void *self, group_visitor visit, void *context
         if (!visit(context, &view))
             return;
     }
+    paces_groups(r, visit, context);
 }
 
 static void releases_save(const void *self, buf *out)
@@ -599,6 +610,8 @@ const vocabulary vocabulary_releases = {
     .groups = releases_groups,
     .save = releases_save,
     .restore = releases_restore,
+    .unnumber = releases_unnumber,
+    .number = releases_number,
     .full = releases_full,
     .check = releases_check,
 };

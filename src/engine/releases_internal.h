@@ -100,8 +100,7 @@ typedef struct rel_order {
 } rel_order;
 
 struct window_cache;
-struct rule_cohort;
-struct rule_partition;
+struct cohort;
 
 typedef struct rel_rule {
     const rule *doc; /* NULL: gone; what it left is still there */
@@ -134,8 +133,6 @@ typedef struct rel_rule {
     keymap selected;
     byte_list matches;
     byte_list upstream;
-    struct rule_cohort *cohorts;
-    struct rule_partition *partitions;
 } rel_rule;
 
 typedef struct rel_policy {
@@ -226,6 +223,7 @@ typedef struct rel_target {
     bool broken; /* an expression about it could not be evaluated: nothing starts */
     uint32_t stamp;
     uint32_t waits_in; /* the concurrency rule it waits for */
+    int64_t waits_at;  /* its position there */
     int64_t wake_ms;
 } rel_target;
 
@@ -234,8 +232,9 @@ typedef struct rel_target {
 #define GROUP_STATES(X)                                                                            \
     X(COLLECTING, "collecting")                                                                    \
     X(READY, "ready")                                                                              \
-    X(QUEUED, "queued") X(EXECUTING, "executing") X(COMPLETED, "completed") X(FAILED, "failed")    \
-        X(SUPERSEDED, "superseded")
+    X(QUEUED, "queued")                                                                            \
+    X(EXECUTING, "executing")                                                                      \
+    X(COMPLETED, "completed") X(FAILED, "failed") X(SUPERSEDED, "superseded")
 typedef enum rel_group_state {
 #define X(state, text) GROUP_STATE_##state,
     GROUP_STATES(X)
@@ -245,8 +244,9 @@ typedef enum rel_group_state {
 #define GROUP_MEMBER_STATES(X)                                                                     \
     X(PENDING, "pending")                                                                          \
     X(RUNNING, "running")                                                                          \
-    X(DONE, "done") X(FAILED, "failed") X(SKIPPED, "skipped") X(TO_ROLL_BACK, "toRollBack")        \
-        X(ROLLED_BACK, "rolledBack")
+    X(DONE, "done")                                                                                \
+    X(FAILED, "failed")                                                                            \
+    X(SKIPPED, "skipped") X(TO_ROLL_BACK, "toRollBack") X(ROLLED_BACK, "rolledBack")
 typedef enum rel_member_state {
 #define X(state, text) MEMBER_IS_##state,
     GROUP_MEMBER_STATES(X)
@@ -279,6 +279,7 @@ typedef struct rel_group {
     uint32_t starts;
     uint32_t stamp;
     uint32_t waits_in;
+    int64_t waits_at; /* its position there */
     VEC(rel_member) members;
 } rel_group;
 
@@ -292,9 +293,22 @@ typedef struct rel_site {
     uint32_t groups;    /* number of the last one */
     uint32_t ready;     /* the group that is locked and not started; NO: none */
     uint32_t active;    /* the one that executes or has failed; NO: none */
+    bool gates;         /* every gate but the limits lets the ready group start */
     bool dirty;
     int64_t wake_ms;
 } rel_site;
+
+/* Compartments of a deploymentPolicy rule: counted per deployment and environment over targets,
+ * in a bracket per environment over resources. */
+typedef struct rel_pace {
+    uint32_t rule;
+    uint32_t cell; /* NO: of a bracket */
+    uint32_t environment;
+    struct cohort *cohort;
+    bool dirty;
+    bool complete; /* everybody was done: the next work begins at batch 1 */
+    int64_t wake_ms;
+} rel_pace;
 
 /* ---- what people did ---- */
 
@@ -323,7 +337,8 @@ typedef struct rel_freeze {
 /* ---- the whole ---- */
 
 #define WAKE_KINDS(X)                                                                              \
-    X(TARGET, "target") X(LANE, "lane") X(SITE, "site") X(RESOURCE, "resource") X(PEOPLE, "people")
+    X(TARGET, "target")                                                                            \
+    X(LANE, "lane") X(SITE, "site") X(RESOURCE, "resource") X(PEOPLE, "people") X(PACE, "pace")
 typedef enum wake_kind {
 #define X(kind, text) WAKE_##kind,
     WAKE_KINDS(X)
@@ -349,6 +364,7 @@ typedef struct releases {
     VEC(rel_target) targets;
     VEC(rel_group) groups;
     VEC(rel_site) sites;
+    VEC(rel_pace) paces;
     VEC(rel_approval) approvals;
     VEC(rel_bypass) bypasses;
     VEC(rel_freeze) freezes;
@@ -358,9 +374,10 @@ typedef struct releases {
     keymap cell_of;                                               /* (deployment, environment) */
     keymap target_of;                                             /* (cell, resource) */
     keymap placement_of;                                          /* placement -> target */
+    keymap pace_of;   /* (rule, cell), or (rule, environment) with PACE_BRACKET */
     keymap refused;   /* (target, version) -> rel_refusal */
     keymap succeeded; /* (target, version): it has, there */
-    index_list dirty_targets, dirty_lanes, dirty_sites, dirty_resources, relanes;
+    index_list dirty_targets, dirty_lanes, dirty_sites, dirty_resources, dirty_paces, relanes;
     index_list free_groups;
     index_list concurrency; /* rules of that kind that are alive */
     VEC(rel_wake) wakes;
@@ -489,7 +506,8 @@ rel_member *member_in(const releases *r, uint32_t g, uint32_t target);
 bool group_runs(const rel_group *g);
 bool group_has_work(const rel_group *g);
 bool member_over(const rel_member *m);
-/* Which members of an executing group may start their next job now, but for dependencies and retry. */
+/* Which members of an executing group may start their next job now, but for dependencies and
+ * retry. */
 bool member_open(const rel_group *g, const rel_member *m);
 void group_outcome(releases *r, uint32_t g, uint32_t t, bool success);
 /* Starts what the group lets start now; true if something did. */
@@ -536,7 +554,10 @@ bool slot_needed(releases *r, uint32_t res, uint32_t rule);
 /* release_job.c */
 void job_start(releases *r, uint32_t t, uint32_t version, uint32_t group, job_role role);
 void job_take(releases *r, const fact_job *f);
-/* Whether a claim may start now, all gates but the limits asked; the time to ask again otherwise. */
+/* Whether a claim may start now, all gates but the limits asked; the time to ask again
+ * otherwise. */
+bool claim_gates(releases *r, uint32_t claim, int64_t *ret_next_ms);
+/* The same, and its compartments have it in a batch. */
 bool claim_passes(releases *r, uint32_t claim, int64_t *ret_next_ms);
 /* Looks at one target that is in no group, and offers or withdraws its claim. */
 void target_evaluate(releases *r, uint32_t t);
@@ -556,6 +577,27 @@ void freezes_match(releases *r, uint32_t t);
 const rel_bypass *bypass_find(const releases *r, uint32_t rule, uint32_t version,
                               uint32_t environment, uint32_t resource);
 
+/* rule_compartments.c */
+#define PACE_BRACKET UINT32_C(0x80000000)
+/* A target has come under its lane's rules, or its labels changed; or it leaves. */
+void paces_join(releases *r, uint32_t t);
+void paces_leave(releases *r, uint32_t t, bool for_good);
+/* A rule of that kind changed. */
+void paces_rule_changed(releases *r, uint32_t rule);
+/* Says whether every gate but the limits lets the claim start. */
+void paces_report(releases *r, uint32_t claim, bool gates);
+/* Whether the claim is in a batch of every compartment it needs. */
+bool paces_permit(const releases *r, uint32_t claim);
+void paces_step(releases *r);
+bool pace_empty(const rel_pace *p);
+void paces_done(releases *r);
+bool paces_reasons(const releases *r, uint32_t claim, arena *a, reasons *out);
+bool paces_check(const releases *r, err *error);
+/* States as restored targets and groups say, then the saved batches. */
+bool pace_restore(releases *r, uint32_t p, str json, err *error);
+uint32_t pace_find(releases *r, uint32_t rule, uint32_t environment, uint32_t cell);
+void paces_groups(const releases *r, group_visitor visit, void *context);
+
 /* release_reason.c */
 placement_state target_state(releases *r, uint32_t t);
 bool target_reasons(releases *r, uint32_t t, arena *a, reasons *out);
@@ -563,6 +605,8 @@ bool target_reasons(releases *r, uint32_t t, arena *a, reasons *out);
 /* release_save.c */
 void releases_write(const releases *r, buf *out);
 bool releases_read(releases *r, str key, str json, err *error);
+void releases_unnumber(void *self);
+void releases_number(void *self);
 
 /* release_check.c */
 bool releases_compare(releases *r, err *error);

@@ -1,14 +1,505 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* deploymentPolicy as a rule of a policy: not there yet. Nothing ever fails open, so that a policy which
- * asks for it starts nothing, and says so. */
-#include "engine/chain.h"
+/* deploymentPolicy as a rule of a policy: compartments over resource labels pace any fleet in
+ * batches. The batches are cohort.c's; here members come in, say that they could start, and are
+ * told that they may. Counted per deployment and environment, in a bracket per environment with
+ * a resource once. */
+#include <assert.h>
 
-static void not_yet(const chain_context *c, uint32_t rule_, verdict *v)
+#include "base/mem.h"
+#include "engine/chain.h"
+#include "engine/cohort.h"
+
+const rule_ops cohort_rule_ops = {.order = 10, .level = LEVEL_ELSEWHERE};
+
+/* ---- policies ---- */
+
+static compartment_rule rule_of(const compartment *c, bool is_default)
 {
-    (void)c;
-    (void)rule_;
-    verdict_no(v, VERDICT_REFUSED, REASON_BUDGET, NEVER);
-    v->reason.detail = STR("deploymentPolicy is not supported in a RolloutPolicy yet");
+    compartment_rule out = {.name = is_default ? STR(COHORT_DEFAULT) : c->name,
+                            .selector = is_default ? NULL : c->selector.compiled,
+                            .percent = !c->budget.count.set,
+                            .budget = c->budget.count.set     ? c->budget.count.value
+                                      : c->budget.percent.set ? c->budget.percent.value
+                                                              : 100,
+                            .pace = COHORT_NONE,
+                            .initial_batch = 1,
+                            .batch_threshold = 100,
+                            .safety_limit = 50,
+                            .delta = 1,
+                            .growth_factor = 2};
+    if (!c->strategy || !c->strategy->with)
+        return out;
+    const strategy_parameters *with = c->strategy->with;
+    out.pace = c->strategy->kind == STRATEGY_FIXED    ? COHORT_FIXED
+               : c->strategy->kind == STRATEGY_LINEAR ? COHORT_LINEAR
+                                                      : COHORT_EXPONENTIAL;
+    out.initial_batch = with->initial_batch;
+    out.batch_threshold = with->batch_threshold;
+    out.failure_threshold = with->failure_threshold.set ? with->failure_threshold.value : 0;
+    out.safety_limit = with->safety_limit;
+    out.delta = with->delta;
+    out.growth_factor = with->growth_factor;
+    return out;
 }
 
-const rule_ops cohort_rule_ops = {.order = 10, .level = LEVEL_FIRST, .verdict = not_yet};
+static void set_policy(releases *r, rel_pace *p)
+{
+    const rule *doc = r->rules.at[p->rule].doc;
+    if (!doc) {
+        if (!cohort_set_policy(p->cohort, NULL))
+            rel_no_memory(r);
+        return;
+    }
+    const deployment_policy_spec *spec = doc->deployment_policy_spec;
+    size_t count = spec->compartments.len;
+    compartment_rule *rules = mem_alloc((count + 1) * sizeof *rules);
+    if (!rules) {
+        rel_no_memory(r);
+        return;
+    }
+    for (size_t i = 0; i < count; i++)
+        rules[i] = rule_of(&spec->compartments.at[i], false);
+    rules[count] = rule_of(&spec->default_, true);
+    cohort_policy policy = {rules, count + 1, spec->failed_nodes_hold_budget};
+    if (!cohort_set_policy(p->cohort, &policy))
+        rel_no_memory(r);
+    mem_free(rules);
+}
+
+/* ---- finding ---- */
+
+static void pace_mark(releases *r, uint32_t p)
+{
+    if (r->paces.at[p].dirty)
+        return;
+    r->paces.at[p].dirty = true;
+    index_add(r, &r->dirty_paces, p);
+}
+
+static uint64_t pace_key(const releases *r, uint32_t rule_, uint32_t t)
+{
+    const rel_target *target = &r->targets.at[t];
+    bool bracket = target->site != NO;
+    return KEY_PAIR(rule_, bracket ? PACE_BRACKET | target->environment : target->cell);
+}
+
+static uint32_t pace_at(releases *r, uint32_t rule_, uint32_t t)
+{
+    uint64_t key = pace_key(r, rule_, t);
+    uint32_t p = keymap_get(&r->pace_of, key);
+    if (p != NO)
+        return p;
+    p = (uint32_t)r->paces.len;
+    bool bracket = r->targets.at[t].site != NO;
+    rel_pace fresh = {.rule = rule_,
+                      .cell = bracket ? NO : r->targets.at[t].cell,
+                      .environment = r->targets.at[t].environment,
+                      .cohort = cohort_new(),
+                      .wake_ms = NEVER};
+    if (!fresh.cohort || !vec_push(&r->paces, fresh) || !keymap_put(&r->pace_of, key, p)) {
+        rel_no_memory(r);
+        return NO;
+    }
+    set_policy(r, &r->paces.at[p]);
+    return p;
+}
+
+static member_id member_of(const releases *r, const rel_pace *p, uint32_t t)
+{
+    return p->cell == NO ? r->targets.at[t].resource : t;
+}
+
+void paces_rule_changed(releases *r, uint32_t rule_)
+{
+    for (uint32_t p = 0; p < r->paces.len; p++)
+        if (r->paces.at[p].rule == rule_) {
+            set_policy(r, &r->paces.at[p]);
+            pace_mark(r, p);
+        }
+}
+
+/* ---- members ---- */
+
+void paces_join(releases *r, uint32_t t)
+{
+    const rel_target *target = &r->targets.at[t];
+    const rel_lane *lane = &r->lanes.at[target->lane];
+    const object *o = r->resources.at[target->resource].object;
+    int64_t created =
+        o->metadata->creation_timestamp.set ? o->metadata->creation_timestamp.at.seconds * 1000 : 0;
+    for (size_t i = 0; i < lane->rules.len; i++) {
+        if (r->rules.at[lane->rules.at[i]].kind != RULE_DEPLOYMENT_POLICY)
+            continue;
+        uint32_t p = pace_at(r, lane->rules.at[i], t);
+        if (p == NO)
+            return;
+        str name = rel_text(r, r->resources.at[target->resource].name);
+        if (!cohort_join(r->paces.at[p].cohort, member_of(r, &r->paces.at[p], t), name, created,
+                         o->metadata->labels))
+            rel_no_memory(r);
+        pace_mark(r, p);
+    }
+}
+
+/* A resource leaves a bracket's compartments with the last of its targets there. */
+static bool others_stay(const releases *r, const rel_pace *p, uint32_t t)
+{
+    const index_list *on = &r->resources.at[r->targets.at[t].resource].targets;
+    for (size_t i = 0; p->cell == NO && i < on->len; i++) {
+        const rel_target *other = &r->targets.at[on->at[i]];
+        if (on->at[i] != t && other->site != NO && other->lane != NO &&
+            other->environment == p->environment &&
+            index_has(&r->lanes.at[other->lane].rules, p->rule))
+            return true;
+    }
+    return false;
+}
+
+static bool belongs(const releases *r, const rel_pace *p, uint32_t t)
+{
+    const rel_target *target = &r->targets.at[t];
+    return (p->cell == NO) == (target->site != NO) &&
+           index_has(&r->lanes.at[target->lane].rules, p->rule);
+}
+
+void paces_leave(releases *r, uint32_t t, bool for_good)
+{
+    const rel_target *target = &r->targets.at[t];
+    for (uint32_t p = 0; p < r->paces.len; p++) {
+        const rel_pace *pace = &r->paces.at[p];
+        bool concerns = pace->cell == NO ? pace->environment == target->environment
+                                         : pace->cell == target->cell;
+        if (!concerns || (!for_good && belongs(r, pace, t)) || others_stay(r, pace, t) ||
+            cohort_state(pace->cohort, member_of(r, pace, t)) == MEMBER_ABSENT)
+            continue;
+        cohort_leave(pace->cohort, member_of(r, pace, t));
+        pace_mark(r, p);
+    }
+}
+
+/* ---- what is known of a claim ---- */
+
+/* The state a member has, and whether that is the outcome of a claim that was in flight. */
+static member_state state_of_target(releases *r, uint32_t t, bool gates, bool *ret_over)
+{
+    const rel_target *target = &r->targets.at[t];
+    bool failed = target_failed(r, t);
+    bool busy = target->job != 0 || target->rollback_to != NO;
+    *ret_over = !busy && (failed || !target_pending(r, t));
+    if (failed)
+        return MEMBER_FAILED;
+    if (!busy && !target_pending(r, t))
+        return MEMBER_DONE;
+    return gates ? MEMBER_STARTABLE : MEMBER_WAITING;
+}
+
+/* A resource counts once, whatever the number of its sites in the environment. */
+static member_state state_of_site(const releases *r, uint32_t s, bool *ret_over)
+{
+    const index_list *sites = &r->resources.at[r->sites.at[s].resource].sites;
+    bool failed = false, idle = true, waits = false, gates = false;
+    for (size_t i = 0; i < sites->len; i++) {
+        const rel_site *site = &r->sites.at[sites->at[i]];
+        if (site->environment != r->sites.at[s].environment)
+            continue;
+        failed = failed ||
+                 (site->active != NO && r->groups.at[site->active].state == GROUP_STATE_FAILED);
+        idle = idle && site->active == NO && site->ready == NO;
+        waits = waits || site->active != NO || site->ready != NO || site->opened_ms != NEVER;
+        gates = gates || (site->ready != NO && site->gates);
+    }
+    *ret_over = failed || idle;
+    if (failed)
+        return MEMBER_FAILED;
+    return gates ? MEMBER_STARTABLE : waits && !idle ? MEMBER_WAITING : MEMBER_DONE;
+}
+
+static void tell(releases *r, uint32_t p, member_id m, member_state state, bool over)
+{
+    rel_pace *pace = &r->paces.at[p];
+    member_state was = cohort_state(pace->cohort, m);
+    if (was == MEMBER_ABSENT || (was == MEMBER_IN_FLIGHT && !over) || was == state)
+        return;
+    bool good = was == MEMBER_IN_FLIGHT ? cohort_outcome(pace->cohort, m, state)
+                                        : cohort_set_state(pace->cohort, m, state);
+    if (!good)
+        rel_no_memory(r);
+    if (was == MEMBER_DONE && pace->complete) {
+        /* New work after all was done: a new rollout. */
+        if (r->rules.at[pace->rule].doc &&
+            r->rules.at[pace->rule].doc->deployment_policy_spec->reset_batch_state_on_completion)
+            cohort_reset(pace->cohort);
+        cohort_lift_stops(pace->cohort);
+        pace->complete = false;
+    }
+    pace_mark(r, p);
+}
+
+static void report(releases *r, uint32_t t, uint32_t s, bool gates)
+{
+    const rel_lane *lane = &r->lanes.at[r->targets.at[t].lane];
+    for (size_t i = 0; i < lane->rules.len; i++) {
+        if (r->rules.at[lane->rules.at[i]].kind != RULE_DEPLOYMENT_POLICY)
+            continue;
+        uint32_t p = keymap_get(&r->pace_of, pace_key(r, lane->rules.at[i], t));
+        bool over;
+        if (p == NO)
+            continue;
+        member_state state =
+            s == NO ? state_of_target(r, t, gates, &over) : state_of_site(r, s, &over);
+        tell(r, p, member_of(r, &r->paces.at[p], t), state, over);
+    }
+}
+
+void paces_report(releases *r, uint32_t claim, bool gates)
+{
+    if (!CLAIM_IS_GROUP(claim)) {
+        report(r, CLAIM_INDEX(claim), NO, gates);
+        return;
+    }
+    /* CLAIM_GROUP names a site here: it is there also when no group is. */
+    rel_site *site = &r->sites.at[CLAIM_INDEX(claim)];
+    site->gates = gates;
+    for (size_t i = 0; i < site->targets.len; i++)
+        report(r, site->targets.at[i], CLAIM_INDEX(claim), gates);
+}
+
+static bool permits(const releases *r, uint32_t t)
+{
+    const rel_lane *lane = &r->lanes.at[r->targets.at[t].lane];
+    for (size_t i = 0; i < lane->rules.len; i++) {
+        if (r->rules.at[lane->rules.at[i]].kind != RULE_DEPLOYMENT_POLICY)
+            continue;
+        uint32_t p = keymap_get(&r->pace_of, pace_key(r, lane->rules.at[i], t));
+        if (p == NO || cohort_state(r->paces.at[p].cohort, member_of(r, &r->paces.at[p], t)) !=
+                           MEMBER_IN_FLIGHT)
+            return false;
+    }
+    return true;
+}
+
+bool paces_permit(const releases *r, uint32_t claim)
+{
+    if (!CLAIM_IS_GROUP(claim))
+        return r->targets.at[CLAIM_INDEX(claim)].rollback_to != NO ||
+               permits(r, CLAIM_INDEX(claim));
+    const rel_group *g = &r->groups.at[CLAIM_INDEX(claim)];
+    for (size_t i = 0; g->state != GROUP_STATE_EXECUTING && i < g->members.len; i++)
+        if (!permits(r, g->members.at[i].target))
+            return false;
+    return true;
+}
+
+/* ---- steps ---- */
+
+static void tell_event(releases *r, const rel_pace *p, const cohort_event *e)
+{
+    static const decision_kind kinds[] = {[COHORT_EVENT_BATCH] = DECISION_BATCH,
+                                          [COHORT_EVENT_JUDGE] = DECISION_JUDGE,
+                                          [COHORT_EVENT_HALT] = DECISION_HALT};
+    if (!r->core->out)
+        return;
+    decision *d = core_decide(r->core, kinds[e->kind], 0);
+    if (!d)
+        return;
+    d->change = p->cell == NO
+                    ? rel_text(r, r->rules.at[p->rule].id)
+                    : rel_text(r, r->deployments.at[r->cells.at[p->cell].deployment].name);
+    d->environment = rel_text(r, r->environments.at[p->environment].name);
+    d->group = core_text(r->core, e->compartment);
+    d->number = e->number;
+    d->size = e->size;
+    d->complete = e->complete;
+    d->erroring = e->erroring;
+    d->blocked = e->blocked;
+    d->failed = e->failed;
+}
+
+static bool all_done(const rel_pace *p)
+{
+    for (size_t i = 0; i < cohort_compartments(p->cohort); i++) {
+        compartment_view v;
+        cohort_view(p->cohort, i, &v);
+        if (v.done != v.matched)
+            return false;
+    }
+    return true;
+}
+
+bool pace_empty(const rel_pace *p)
+{
+    for (size_t i = 0; i < cohort_compartments(p->cohort); i++) {
+        compartment_view v;
+        cohort_view(p->cohort, i, &v);
+        if (v.matched > 0)
+            return false;
+    }
+    return true;
+}
+
+static void pace_step(releases *r, uint32_t p)
+{
+    cohort_events events = {0};
+    if (!cohort_step(r->paces.at[p].cohort, r->core->now_ms, &events))
+        rel_no_memory(r);
+    /* Compartments tell in the order of their names, each in its own order. */
+    for (size_t i = 1; i < events.len; i++)
+        for (size_t k = i;
+             k > 0 && str_cmp(events.at[k - 1].compartment, events.at[k].compartment) > 0; k--) {
+            cohort_event swap = events.at[k];
+            events.at[k] = events.at[k - 1];
+            events.at[k - 1] = swap;
+        }
+    for (size_t i = 0; i < events.len; i++) {
+        const cohort_event *e = &events.at[i];
+        if (e->kind != COHORT_EVENT_START && e->kind != COHORT_EVENT_RETRY)
+            tell_event(r, &r->paces.at[p], e);
+        else if (r->paces.at[p].cell == NO)
+            mark_resource_all(r, e->member);
+        else
+            mark_target(r, e->member);
+    }
+    bool empty = pace_empty(&r->paces.at[p]);
+    if (empty)
+        cohort_reset(r->paces.at[p].cohort);
+    r->paces.at[p].complete = !empty && (r->paces.at[p].complete || all_done(&r->paces.at[p]));
+    wake_at(r, WAKE_PACE, p, cohort_next_ms(r->paces.at[p].cohort));
+    vec_done(&events);
+}
+
+static str change_of(const releases *r, const rel_pace *p)
+{
+    return p->cell == NO ? rel_text(r, r->rules.at[p->rule].id)
+                         : rel_text(r, r->deployments.at[r->cells.at[p->cell].deployment].name);
+}
+
+static int compare_paces(const void *a, const void *b, void *context)
+{
+    const releases *r = context;
+    const rel_pace *x = &r->paces.at[*(const uint32_t *)a], *y = &r->paces.at[*(const uint32_t *)b];
+    int c = str_cmp(r->rules.at[x->rule].scope, r->rules.at[y->rule].scope);
+    if (c == 0)
+        c = str_cmp(rel_text(r, r->environments.at[x->environment].name),
+                    rel_text(r, r->environments.at[y->environment].name));
+    return c != 0 ? c : str_cmp(change_of(r, x), change_of(r, y));
+}
+
+void paces_step(releases *r)
+{
+    if (r->dirty_paces.len > 1)
+        qsort_r(r->dirty_paces.at, r->dirty_paces.len, sizeof *r->dirty_paces.at, compare_paces, r);
+    for (size_t i = 0; i < r->dirty_paces.len; i++) {
+        r->paces.at[r->dirty_paces.at[i]].dirty = false;
+        pace_step(r, r->dirty_paces.at[i]);
+    }
+    r->dirty_paces.len = 0;
+}
+
+void paces_done(releases *r)
+{
+    for (size_t i = 0; i < r->paces.len; i++)
+        cohort_free(r->paces.at[i].cohort);
+    vec_done(&r->paces);
+    vec_done(&r->dirty_paces);
+    keymap_done(&r->pace_of);
+}
+
+/* ---- after a restart ---- */
+
+uint32_t pace_find(releases *r, uint32_t rule_, uint32_t environment_, uint32_t cell)
+{
+    uint32_t part = cell == NO ? PACE_BRACKET | environment_ : cell;
+    return keymap_get(&r->pace_of, KEY_PAIR(rule_, part));
+}
+
+bool pace_restore(releases *r, uint32_t p, str json, err *error)
+{
+    const rel_pace *pace = &r->paces.at[p];
+    for (uint32_t t = 0; t < r->targets.len; t++) {
+        const rel_target *target = &r->targets.at[t];
+        bool over;
+        if (target->id == 0 || target->lane == NO || target->environment != pace->environment ||
+            (pace->cell != NO && target->cell != pace->cell) || !belongs(r, pace, t))
+            continue;
+        target_want(r, t);
+        member_state state = pace->cell == NO ? state_of_site(r, target->site, &over)
+                                              : state_of_target(r, t, false, &over);
+        if (!cohort_set_state(pace->cohort, member_of(r, pace, t), state))
+            return err_memory(error);
+    }
+    return cohort_restore(pace->cohort, json, error);
+}
+
+/* ---- looking at it ---- */
+
+static bool reasons_of(const releases *r, uint32_t t, arena *a, reasons *out)
+{
+    const rel_lane *lane = &r->lanes.at[r->targets.at[t].lane];
+    for (size_t i = 0; i < lane->rules.len; i++) {
+        if (r->rules.at[lane->rules.at[i]].kind != RULE_DEPLOYMENT_POLICY)
+            continue;
+        uint32_t p = keymap_get(&r->pace_of, pace_key(r, lane->rules.at[i], t));
+        if (p == NO)
+            continue;
+        member_id m = member_of(r, &r->paces.at[p], t);
+        member_state state = cohort_state(r->paces.at[p].cohort, m);
+        if ((state == MEMBER_STARTABLE || state == MEMBER_FAILED) &&
+            !cohort_reasons(r->paces.at[p].cohort, m, a, out))
+            return false;
+    }
+    return true;
+}
+
+bool paces_reasons(const releases *r, uint32_t claim, arena *a, reasons *out)
+{
+    if (paces_permit(r, claim))
+        return true;
+    if (!CLAIM_IS_GROUP(claim))
+        return reasons_of(r, CLAIM_INDEX(claim), a, out);
+    const rel_group *g = &r->groups.at[CLAIM_INDEX(claim)];
+    for (size_t i = 0; i < g->members.len; i++)
+        if (!reasons_of(r, g->members.at[i].target, a, out))
+            return false;
+    return true;
+}
+
+bool paces_check(const releases *r, err *error)
+{
+    for (size_t i = 0; i < r->paces.len; i++)
+        if (!cohort_check(r->paces.at[i].cohort, error))
+            return err_wrap(error, "rule %.*s",
+                            STR_ARG(rel_text(r, r->rules.at[r->paces.at[i].rule].id)));
+    return true;
+}
+
+void paces_groups(const releases *r, group_visitor visit, void *context)
+{
+    for (size_t i = 0; i < r->paces.len; i++)
+        for (size_t k = 0; k < cohort_compartments(r->paces.at[i].cohort); k++) {
+            const rel_pace *p = &r->paces.at[i];
+            compartment_view v;
+            cohort_view(p->cohort, k, &v);
+            group_view view = {
+                .kind = GROUP_COMPARTMENT,
+                .change =
+                    p->cell == NO
+                        ? rel_text(r, r->rules.at[p->rule].id)
+                        : rel_text(r, r->deployments.at[r->cells.at[p->cell].deployment].name),
+                .name = v.rule->name,
+                .strategy = STR_EMPTY,
+                .matched = v.matched,
+                .limit = v.ceiling,
+                .holders = v.holders,
+                .peak = v.peak,
+                .current_batch = v.current_batch,
+                .completed = v.completed,
+                .failed = v.failed,
+                .consecutive_failures = v.consecutive_failures,
+                .last_batch_size = v.last_batch_size,
+                .last_batch_failed = v.last_batch_failed,
+                .stopped = v.stopped,
+            };
+            if (!visit(context, &view))
+                return;
+        }
+}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* versionCooldown: no newer version until the one that runs has been out for a while. Counted from the
- * publication of that version, not from its deployment. */
+/* versionCooldown: no newer version until the one that runs has been out for a while. Counted
+ * from the publication of that version, not from its deployment. */
 #include "engine/chain.h"
 
 static void cooldown_verdict(const chain_context *c, uint32_t rule_, verdict *v)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* deploymentDependency, and the dependencies a version itself has: what must be in place on the same
- * resource first.
+/* deploymentDependency, and the dependencies a version itself has: what must be in place on the
+ * same resource first.
  *
- * An upstream is a release target on the same resource whose deployment matches with some version of
- * it; it counts when it is where it should be and the version that runs there matches. So a condition
- * on the version makes an upstream wait, never vanish. */
+ * An upstream is a release target on the same resource whose deployment matches with some
+ * version of it; it counts when it is where it should be and the version that runs there
+ * matches. So a condition on the version makes an upstream wait, never vanish. */
 #include "engine/chain.h"
 
 typedef enum answer { ANSWER_UNKNOWN, ANSWER_FALSE, ANSWER_TRUE, ANSWER_ERROR } answer;

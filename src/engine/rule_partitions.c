@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rolloutStrategy as a rule of a policy: not there yet. Nothing ever fails open, so that a policy which
- * asks for it starts nothing, and says so. */
+/* rolloutStrategy as a rule of a policy: not there yet. Nothing ever fails open, so that a
+ * policy which asks for it starts nothing, and says so. */
 #include "engine/chain.h"
 
 static void not_yet(const chain_context *c, uint32_t rule_, verdict *v)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* environmentProgression: a version must first succeed in other environments, on enough targets, for
- * long enough and not too long ago. Every environment that matches must pass. */
+/* environmentProgression: a version must first succeed in other environments, on enough targets,
+ * for long enough and not too long ago. Every environment that matches must pass. */
 #include "engine/chain.h"
 
 #define MINUTE_MS (60 * SECOND_MS)
@@ -20,7 +20,8 @@ typedef struct progress {
     int64_t latest_ms;
 } progress;
 
-/* Failed jobs count only where successStatuses says so; the first event of each target is the one. */
+/* Failed jobs count only where successStatuses says so; the first event of each target is the
+ * one. */
 static progress measure(const environment_progression *p, const rel_cell *cell, uint32_t version_)
 {
     progress m = {.targets = (int64_t)cell->targets.len, .kth_ms = NEVER, .latest_ms = LONG_AGO};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* retry: a failed attempt is tried again, so often and after such a pause. Without a rule it is not.
- * What succeeded is never tried again. */
+/* retry: a failed attempt is tried again, so often and after such a pause. Without a rule it is
+ * not. What succeeded is never tried again. */
 #include "engine/chain.h"
 
 #define RETRY_ON_DEFAULT                                                                           \

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* gradualRollout: targets take their turn one after the other, in the order of a hash.
  *
- * Positions are computed once, when the rollout of a version (or of a bracket) starts; whoever comes
- * later goes to the end. */
+ * Positions are computed once, when the rollout of a version (or of a bracket) starts; whoever
+ * comes later goes to the end. */
 #include <assert.h>
 
 #include "base/mem.h"
@@ -194,7 +194,8 @@ static int64_t order_size(releases *r, uint32_t rule_, uint32_t lane, uint32_t t
     return o ? o->frozen : 1;
 }
 
-/* From when turns are counted: all that had to be satisfied first, and a window that was open then. */
+/* From when turns are counted: all that had to be satisfied first, and a window that was open
+ * then. */
 static int64_t start_of(const chain_context *c)
 {
     releases *r = c->r;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* deploymentWindow: recurring windows (RFC 5545) in which things may start, or may not.
  *
- * A rule without DTSTART is anchored at local midnight of 1970-01-01, so that intervals and counts mean
- * the same whenever they are asked. Windows are half-open to the second. Occurrences are computed once
- * for a long stretch of time and looked up from then on. */
+ * A rule without DTSTART is anchored at local midnight of 1970-01-01, so that intervals and
+ * counts mean the same whenever they are asked. Windows are half-open to the second. Occurrences
+ * are computed once for a long stretch of time and looked up from then on. */
 #include <assert.h>
 #include <libical/ical.h>
 
@@ -119,8 +119,8 @@ static void merge(struct window_cache *w)
     w->spans.len = kept + 1;
 }
 
-/* Where to begin counting so as to reach "begin" soon. libical's own way to skip ahead loses the phase of
- * intervals below a day: those are moved by whole intervals instead. */
+/* Where to begin counting so as to reach "begin" soon. libical's own way to skip ahead loses the
+ * phase of intervals below a day: those are moved by whole intervals instead. */
 static icalrecur_iterator *iterator_near(const struct window_cache *w, struct icaltimetype begin)
 {
     struct icaltimetype anchor = w->anchor;

@@ -7,6 +7,8 @@
 #include "base/names.h"
 #include "engine/engine.h"
 
+#define PLACEMENT_UNNUMBERED UINT32_MAX /* only while a saved state is read */
+
 /* What the vocabularies share; owned by engine.c. */
 typedef struct engine_core {
     engine_settings settings;
@@ -37,6 +39,11 @@ typedef struct vocabulary {
      * one by one. */
     void (*save)(const void *self, buf *out);
     bool (*restore)(void *self, str key, str json, err *error);
+    /* Before records are read every placement becomes PLACEMENT_UNNUMBERED: the numbers it had
+     * before the restart count, not those of feeding the facts again. After them, who is new since
+     * gets the next ones. */
+    void (*unnumber)(void *self);
+    void (*number)(void *self);
     bool (*full)(void *self, err *error);
     bool (*check)(const void *self, err *error);
 } vocabulary;
@@ -45,6 +52,8 @@ extern const vocabulary vocabulary_nodes;
 extern const vocabulary vocabulary_clusters;
 extern const vocabulary vocabulary_releases;
 
+/* A number that was read from a saved state: it is not given out again. */
+placement_id core_numbered(engine_core *core, int64_t id);
 /* Appends a decision; NULL without memory (core->no_memory is then set). */
 decision *core_decide(engine_core *core, decision_kind kind, placement_id placement);
 /* A copy of text that lives as long as the step's decisions. */

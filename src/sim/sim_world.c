@@ -484,68 +484,6 @@ static bool restart_with(sim *s, engine *fresh, str saved, err *error)
     return good;
 }
 
-/* What the simulation knows of placements, by change, target and environment. */
-typedef struct restart_memory {
-    sim *s;
-    strmap known;
-    bool good;
-} restart_memory;
-
-static str placement_key(sim *s, const placement_view *v)
-{
-    return arena_printf(s->arena, "%d\n%.*s\n%.*s\n%.*s", (int)v->kind, STR_ARG(v->change),
-                        STR_ARG(v->target), STR_ARG(v->environment));
-}
-
-static bool remember(void *context, const placement_view *v)
-{
-    restart_memory *m = context;
-    if (v->id >= m->s->placements.len)
-        return true;
-    str key = placement_key(m->s, v);
-    m->good = key.ptr && strmap_put(&m->known, key, v->id);
-    return m->good;
-}
-
-typedef struct restart_remap {
-    restart_memory memory;
-    VEC(sim_placement) placements;
-} restart_remap;
-
-static bool recall(void *context, const placement_view *v)
-{
-    restart_remap *r = context;
-    sim *s = r->memory.s;
-    str key = placement_key(s, v);
-    const uint64_t *old = key.ptr ? strmap_get(&r->memory.known, key) : NULL;
-    r->memory.good = key.ptr != NULL;
-    while (r->memory.good && r->placements.len <= v->id)
-        r->memory.good = vec_push(&r->placements, (sim_placement){.target = HERD_NONE});
-    if (r->memory.good && old)
-        r->placements.at[v->id] = s->placements.at[*old];
-    return r->memory.good;
-}
-
-static bool swap_engine(sim *s, engine *fresh, err *error)
-{
-    restart_remap r = {.memory = {.s = s, .good = true}};
-    engine_placements(s->engine, remember, &r.memory);
-    if (r.memory.good)
-        engine_placements(fresh, recall, &r);
-    strmap_done(&r.memory.known);
-    if (!r.memory.good) {
-        vec_done(&r.placements);
-        return err_memory(error);
-    }
-    vec_done(&s->placements);
-    s->placements.at = r.placements.at;
-    s->placements.len = r.placements.len;
-    s->placements.cap = r.placements.cap;
-    engine_free(s->engine);
-    s->engine = fresh;
-    return true;
-}
-
 bool sim_restart(sim *s, err *error)
 {
     buf saved = BUF(SAVED_BYTES_MAX);
@@ -553,12 +491,12 @@ bool sim_restart(sim *s, err *error)
     bool good = engine_save(s->engine, &saved) || err_memory(error);
     if (good) {
         fresh = engine_new(&s->settings.engine, error);
-        good =
-            fresh && restart_with(s, fresh, buf_str(&saved), error) && swap_engine(s, fresh, error);
+        good = fresh && restart_with(s, fresh, buf_str(&saved), error);
     }
     buf_done(&saved);
-    if (good)
-        return true;
-    engine_free(fresh);
-    return err_wrap(error, "restart");
+    engine_free(good ? s->engine : fresh);
+    if (!good)
+        return err_wrap(error, "restart");
+    s->engine = fresh;
+    return true;
 }
