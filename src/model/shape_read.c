@@ -339,3 +339,24 @@ bool shape_read(reader *r, const shape *s, const place *at, void *out)
 {
     return read_struct(r, s, at, out, false);
 }
+
+bool shape_parse(arena *a, const shape *s, str text, void *ret, err *error)
+{
+    const yyjson_val *root = json_parse(a, text, error);
+    if (!root)
+        return false;
+    scoped(problems_cleanup) problems *found = problems_new();
+    void *value = arena_alloc(a, s->size);
+    if (!found || !value)
+        return err_memory(error);
+    reader r = {.arena = a, .found = found};
+    place at = {.value = root};
+    if (shape_read(&r, s, &at, value)) {
+        memcpy(ret, value, s->size);
+        return true;
+    }
+    if (problems_count(found) == 0 || r.no_memory)
+        return err_memory(error);
+    const problem *first = problems_at(found, 0);
+    return err_set(error, "%.*s: %.*s", STR_ARG(first->path), STR_ARG(first->message));
+}
