@@ -22,7 +22,7 @@ LAYERS = {
     "engine": BELOW_ENGINE,
     "sim": BELOW_ENGINE + ["engine"],
     "store": BELOW_ENGINE + ["engine"],
-    "kube": BELOW_ENGINE,
+    "kube": ["base", "model"],
     "operator": BELOW_ENGINE + ["engine", "kube"],
     "server": BELOW_ENGINE + ["engine", "store"],
     "agent": ["base"],
