@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/options.h"
 
-/* Longer words are not worth a guess. */
 #define TABLE_ROWS_MAX 64
 
 /* Words still to be read. */
