@@ -43,7 +43,8 @@ CASES = {
     "explain-release.json": (["explain", "prod-east-03", *RELEASE, *START, "-o", "json"], 0),
 }
 
-PLAN_KEYS = ["outcome", "reason", "seconds", "targets", "done", "failed", "excluded", "peakInFlight",
+PLAN_KEYS = ["outcome", "reason", "seconds", "targets", "done", "failed", "excluded",
+             "peakInFlight",
              "starts", "drains", "drainsSaved", "changes", "passes", "jobs", "inFlight", "waiting"]
 REASON_KEYS = ["rule", "scope", "message", "holders", "releasedBy", "nextAt"]
 
@@ -58,10 +59,12 @@ def compare(tap, program, name, words, status):
     if "--update" in sys.argv:
         stored.write_text(result.out, encoding="utf-8")
     expected = stored.read_text(encoding="utf-8") if stored.exists() else ""
-    difference = "".join(difflib.unified_diff(expected.splitlines(True), result.out.splitlines(True),
+    difference = "".join(difflib.unified_diff(expected.splitlines(True),
+                                              result.out.splitlines(True),
                                               "stored", "printed", n=1))
     good = not difference and (status is None or result.status == status)
-    check(tap, good, f"{name} is as stored", f"exit status {result.status}\n{difference}{result.err}")
+    check(tap, good, f"{name} is as stored",
+          f"exit status {result.status}\n{difference}{result.err}")
     return result
 
 
@@ -76,10 +79,12 @@ def shape(tap, name, result):
             keys = ["target", "change", "state", "summary", "reasons"]
             check(tap, list(found) == keys, f"{name} has all keys", str(list(found)))
             reasons = found["reasons"]
-        check(tap, all(list(r) == REASON_KEYS for r in reasons), f"{name}: reasons have all keys", "")
+        check(tap, all(list(r) == REASON_KEYS for r in reasons),
+              f"{name}: reasons have all keys", "")
     elif name.endswith(".svg"):
         root = xml.etree.ElementTree.fromstring(result.out)
-        check(tap, root.tag.endswith("svg") and "href" not in result.out, f"{name} is a picture", "")
+        check(tap, root.tag.endswith("svg") and "href" not in result.out,
+              f"{name} is a picture", "")
     else:
         wide = [line for line in result.out.splitlines() if len(line) > 100]
         check(tap, not wide, f"{name} fits 100 columns", "\n".join(wide))
@@ -97,7 +102,8 @@ def statuses(tap, program):
             ([*base, "--kubeconfig", "x"], 3), (["explain", *SKYHOOK], 2),
             (["explain", "nobody", *SKYHOOK], 1), (["plan", "-f", "no-such-file.yaml"], 1)]:
         result = drover.run(program, *words)
-        check(tap, result.status == status, f"{' '.join(words[-2:])}: exit status {status}", str(result))
+        check(tap, result.status == status,
+              f"{' '.join(words[-2:])}: exit status {status}", str(result))
 
 
 def main():
@@ -107,7 +113,8 @@ def main():
             shape(tap, name, compare(tap, program, name, words, status))
         statuses(tap, program)
         told = [drover.run(program, "plan", *SKYHOOK, *START, "-o", "trace").out for _ in range(2)]
-        check(tap, told[0] == told[1] and told[0].startswith("      0s  "), "a trace repeats", told[0][:200])
+        check(tap, told[0] == told[1] and told[0].startswith("      0s  "),
+              "a trace repeats", told[0][:200])
     return tap.done()
 
 
