@@ -9,6 +9,7 @@ import difflib
 import json
 import pathlib
 import sys
+import tempfile
 import xml.etree.ElementTree
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
@@ -106,12 +107,47 @@ def statuses(tap, program):
               f"{' '.join(words[-2:])}: exit status {status}", str(result))
 
 
+def fleet_with_drains(shared):
+    """Ten nodes and three deployments: one drain for all of them in one bracket, or one for each in
+    a bracket of its own."""
+    def document(kind, name, spec):
+        return {"apiVersion": "drover.dev/v1alpha1", "kind": kind, "metadata": {"name": name}, "spec": spec}
+
+    apps = ["containerd", "kubelet", "os-patch"]
+    brackets = {"drain": "true"} if shared else {
+        f"drain-{app}": f'deployment.name.endsWith("{app}")' for app in apps}
+    items = [document("Environment", "prod", {"resourceSelector": "true"})]
+    items += [document("Resource", f"node-{i}", {"kind": "host", "version": "v1"}) for i in range(10)]
+    for name in [*apps, *brackets]:
+        items.append(document("Deployment", name, {"resourceSelector": "true", "job": {"pull": {}}}))
+        items.append(document("Version", f"{name}-1", {"deployment": name, "tag": "1"}))
+    for drain, members in brackets.items():
+        items.append(document("RolloutPolicy", drain, {"rules": [{"deploymentBracket": {
+            "deploymentSelector": members, "readinessMode": "immediate",
+            "preSelector": f'deployment.name == "{drain}"'}}]}))
+    return "\n---\n".join(json.dumps(item) for item in items)
+
+
+def drains(tap, program):
+    """T5: a drain for each of three deployments on ten nodes, against one drain for all three."""
+    for shared, expected in [(False, (60, 30, 0)), (True, (40, 10, 20))]:
+        with tempfile.NamedTemporaryFile("w", suffix=".yaml", encoding="utf-8") as file:
+            file.write(fleet_with_drains(shared))
+            file.flush()
+            result = drover.run(program, "plan", "-f", file.name, *START, "-o", "json")
+        plan = json.loads(result.out)
+        found = (plan["starts"], plan["drains"], plan["drainsSaved"])
+        check(tap, result.status == 0 and plan["outcome"] == "complete" and found == expected,
+              f"{expected[1]} drains, {expected[2]} saved", f"{found} {result.err}")
+
+
 def main():
     tap = drover.Tap()
     for program in drover.programs():
         for name, (words, status) in CASES.items():
             shape(tap, name, compare(tap, program, name, words, status))
         statuses(tap, program)
+        drains(tap, program)
         told = [drover.run(program, "plan", *SKYHOOK, *START, "-o", "trace").out for _ in range(2)]
         check(tap, told[0] == told[1] and told[0].startswith("      0s  "),
               "a trace repeats", told[0][:200])
