@@ -111,15 +111,18 @@ def fleet_with_drains(shared):
     """Ten nodes and three deployments: one drain for all of them in one bracket, or one for each in
     a bracket of its own."""
     def document(kind, name, spec):
-        return {"apiVersion": "drover.dev/v1alpha1", "kind": kind, "metadata": {"name": name}, "spec": spec}
+        return {"apiVersion": "drover.dev/v1alpha1", "kind": kind, "metadata": {"name": name},
+                "spec": spec}
 
     apps = ["containerd", "kubelet", "os-patch"]
     brackets = {"drain": "true"} if shared else {
         f"drain-{app}": f'deployment.name.endsWith("{app}")' for app in apps}
     items = [document("Environment", "prod", {"resourceSelector": "true"})]
-    items += [document("Resource", f"node-{i}", {"kind": "host", "version": "v1"}) for i in range(10)]
+    items += [document("Resource", f"node-{i}", {"kind": "host", "version": "v1"})
+              for i in range(10)]
     for name in [*apps, *brackets]:
-        items.append(document("Deployment", name, {"resourceSelector": "true", "job": {"pull": {}}}))
+        items.append(document("Deployment", name,
+                              {"resourceSelector": "true", "job": {"pull": {}}}))
         items.append(document("Version", f"{name}-1", {"deployment": name, "tag": "1"}))
     for drain, members in brackets.items():
         items.append(document("RolloutPolicy", drain, {"rules": [{"deploymentBracket": {
