@@ -30,6 +30,13 @@
 #define LIMIT_CEL_SOURCE_BYTES (2u * 1024u * 1024u)
 #define LIMIT_CEL_DEPTH 250
 #define LIMIT_CEL_NODES 200000u
+/* How deep lists in lists may be when they are compared or printed; documents are flatter. */
+#define LIMIT_CEL_VALUE_DEPTH 1000u
+/* Names bound by macros, and what may be spent on computing constants while compiling. */
+#define LIMIT_CEL_LOCALS 1024u
+#define LIMIT_CEL_FOLD_COST 100000u
+/* Constant patterns of one expression; from the eighth on they share less memory. */
+#define LIMIT_CEL_REGEXES 128u
 #define LIMIT_CEL_COST 10000000u
 #define LIMIT_CEL_EVAL_BYTES (64u * 1024u * 1024u)
 #define LIMIT_REGEX_BYTES (64u * 1024u)

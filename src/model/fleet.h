@@ -189,6 +189,7 @@ typedef struct bundle {
     metadata metadata;
     bundle_spec spec;
     bundle_status status;
+    kept_fields kept;
 } bundle;
 
 /* ---- fleet.yaml ---- */
@@ -253,6 +254,7 @@ typedef struct bundle_deployment {
         raw_json downstream_resources_generation;
         kept_fields kept;
     } status;
+    kept_fields kept;
 } bundle_deployment;
 
 /* ---- Cluster, ClusterGroup, BundleNamespaceMapping ---- */
@@ -275,6 +277,7 @@ typedef struct cluster {
         } agent;
         bundle_summary summary;
     } status;
+    kept_fields kept;
 } cluster;
 
 typedef struct cluster_group {
@@ -283,6 +286,8 @@ typedef struct cluster_group {
         label_query selector; /* not given: matches nothing */
         kept_fields kept;
     } spec;
+    raw_json status;
+    kept_fields kept;
 } cluster_group;
 
 typedef struct bundle_namespace_mapping {

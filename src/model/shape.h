@@ -36,7 +36,8 @@
     X(OBJECT, (pointer to it), "an object") /* NULL when absent */                                 \
     X(OBJECT_LIST, (LIST), "a list of objects")                                                    \
     X(OBJECT_MAP, (LIST), "an object whose values are objects") /* sorted by key */                \
-    X(INLINE, (its shape), "") /* the fields of another shape, in the same object */
+    X(INLINE, (its shape), "") /* the fields of another shape, in the same object */                \
+    X(HEADER, (none), "") /* known, and none of the struct's business: apiVersion, kind */
 
 typedef enum field_type {
 #define X(type, c, text) FIELD_##type,
@@ -71,7 +72,8 @@ typedef struct field {
     field_type type;
     unsigned flags;
     size_t offset;
-    int64_t min; /* numbers; min > max: no limits */
+    bool limited; /* numbers: min and max count */
+    int64_t min;
     int64_t max;
     const char *otherwise; /* the default, as text; NULL: zero */
     const word_list *words;
@@ -97,6 +99,7 @@ typedef struct reader {
     arena *arena;
     expression_list *expressions; /* NULL where no shape has any */
     problems *found;
+    bool closed;     /* one of our kinds: unknown fields are errors also in shapes shared with others */
     uint64_t errors; /* reported by this reader so far */
     bool no_memory;
 } reader;
@@ -132,7 +135,95 @@ void shape_write(const shape *s, const void *value, buf *out, unsigned flags);
 /* Whether two structs are written the same. False also without memory. */
 bool shape_equal(const shape *s, const void *a, const void *b);
 
-/* The words allowed, for messages: "node, all". */
-void words_text(const word_list *words, buf *out);
+/* ---- for the files that hold tables ---- */
+
+/* The place of a member, with its type checked by the compiler. */
+#define MEMBER(struct_type, member, c_type)                                                        \
+    (offsetof(struct_type, member) +                                                               \
+     0 * sizeof(char[__builtin_types_compatible_p(__typeof__(((struct_type *)0)->member), c_type)  \
+                         ? 1                                                                       \
+                         : -1]))
+#define BASE(json, t) .name = {json, sizeof(json) - 1}, .type = FIELD_##t
+#define F_BOOL(s, json, m, ...) {BASE(json, BOOL), .offset = MEMBER(s, m, bool), __VA_ARGS__}
+#define F_OPT_BOOL(s, json, m, ...)                                                                \
+    {BASE(json, OPT_BOOL), .offset = MEMBER(s, m, opt_bool), __VA_ARGS__}
+#define F_INT(s, json, m, ...) {BASE(json, INT), .offset = MEMBER(s, m, int64_t), __VA_ARGS__}
+#define F_OPT_INT(s, json, m, ...) {BASE(json, OPT_INT), .offset = MEMBER(s, m, opt_int), __VA_ARGS__}
+#define F_TEXT(s, json, m, ...) {BASE(json, TEXT), .offset = MEMBER(s, m, str), __VA_ARGS__}
+#define F_ENUM(s, json, m, w, ...)                                                                 \
+    {BASE(json, ENUM), .words = (w), .offset = offsetof(s, m) +                                    \
+     0 * sizeof(char[sizeof(((s *)0)->m) == sizeof(unsigned) ? 1 : -1]), __VA_ARGS__}
+#define F_ENUM_SET(s, json, m, w, ...)                                                             \
+    {BASE(json, ENUM_SET), .words = (w), .offset = MEMBER(s, m, uint32_t), __VA_ARGS__}
+#define F_DURATION(s, json, m, ...)                                                                \
+    {BASE(json, DURATION), .offset = MEMBER(s, m, opt_duration), __VA_ARGS__}
+#define F_TIME(s, json, m, ...) {BASE(json, TIME), .offset = MEMBER(s, m, opt_moment), __VA_ARGS__}
+#define F_QUANTITY(s, json, m, ...)                                                                \
+    {BASE(json, QUANTITY), .offset = MEMBER(s, m, quantity), __VA_ARGS__}
+#define F_AMOUNT(s, json, m, ...)                                                                  \
+    {BASE(json, INT_OR_PERCENT), .offset = MEMBER(s, m, int_or_percent), __VA_ARGS__}
+#define F_SELECTOR(s, json, m, ...)                                                                \
+    {BASE(json, SELECTOR), .offset = MEMBER(s, m, label_query), __VA_ARGS__}
+#define F_CEL(s, json, m, variables, ...)                                                          \
+    {BASE(json, EXPRESSION), .scope = SCOPE_##variables, .offset = MEMBER(s, m, expression),       \
+     __VA_ARGS__}
+#define F_TEXT_LIST(s, json, m, ...)                                                               \
+    {BASE(json, TEXT_LIST), .offset = MEMBER(s, m, str_list), __VA_ARGS__}
+#define F_TEXT_MAP(s, json, m, ...)                                                                \
+    {BASE(json, TEXT_MAP), .offset = MEMBER(s, m, label_set), __VA_ARGS__}
+#define F_LABELS(s, json, m, ...) {BASE(json, LABELS), .offset = MEMBER(s, m, label_set), __VA_ARGS__}
+#define F_RAW(s, json, m, ...) {BASE(json, RAW), .offset = MEMBER(s, m, raw_json), __VA_ARGS__}
+#define F_STRUCT(s, json, m, of, ...)                                                              \
+    {BASE(json, STRUCT), .shape = (of), .offset = offsetof(s, m), __VA_ARGS__}
+#define F_OBJECT(s, json, m, of, ...)                                                              \
+    {BASE(json, OBJECT), .shape = (of), .offset = offsetof(s, m), __VA_ARGS__}
+#define F_LIST(s, json, m, of, ...)                                                                \
+    {BASE(json, OBJECT_LIST), .shape = (of), .offset = offsetof(s, m), __VA_ARGS__}
+#define F_MAP(s, json, m, of, ...)                                                                 \
+    {BASE(json, OBJECT_MAP), .shape = (of), .offset = offsetof(s, m), __VA_ARGS__}
+#define F_INLINE(s, m, of) {BASE("", INLINE), .shape = (of), .offset = offsetof(s, m)}
+#define F_IGNORED(json) {BASE(json, HEADER)}
+#define F_HEADERS {BASE("apiVersion", HEADER)}, {BASE("kind", HEADER)}
+#define BETWEEN(low, high) .limited = true, .min = (low), .max = (high)
+#define AT_LEAST(low) BETWEEN(low, INT64_MAX)
+#define REQUIRED .flags = FIELD_REQUIRED
+#define OURS .flags = FIELD_OURS
+#define OTHERWISE(text) .otherwise = (text)
+#define DOC(text) .doc = (text)
+
+/* SHAPE_OF(skyhook_spec, spec_fields) names the type and the table. */
+#define SHAPE_OF(c_type, table)                                                                    \
+    .name = #c_type, .size = sizeof(c_type), .fields = (table),                                    \
+    .field_count = sizeof(table) / sizeof((table)[0])
+
+#define KEPT_IN(c_type) .open = SHAPE_KEPT, .kept_offset = MEMBER(c_type, kept, kept_fields)
+
+/* WORDS(interrupt_types, INTERRUPT_TYPES) makes the word_list of an X-macro. */
+#define WORD_ENTRY(name, text) {text, sizeof(text) - 1},
+#define WORDS(list, X_MACRO)                                                                       \
+    static const str list##_at[] = {X_MACRO(WORD_ENTRY)};                                          \
+    static const word_list list = {list##_at, sizeof list##_at / sizeof list##_at[0]}
+
+/* Shapes that several files use. */
+extern const shape metadata_shape;
+extern const shape condition_shape;
+extern const shape toleration_shape;
+extern const shape deployment_policy_spec_shape;
+extern const shape rollout_strategy_shape;
+extern const shape skyhook_shape;
+extern const shape deployment_policy_shape;
+extern const shape bundle_shape;
+extern const shape bundle_deployment_shape;
+extern const shape cluster_shape;
+extern const shape cluster_group_shape;
+extern const shape bundle_namespace_mapping_shape;
+extern const shape node_shape;
+extern const shape pod_shape;
+extern const shape resource_shape;
+extern const shape environment_shape;
+extern const shape deployment_shape;
+extern const shape version_shape;
+extern const shape rollout_policy_shape;
+extern const shape fleet_yaml_shape;
 
 #endif

@@ -30,6 +30,7 @@ typedef struct interrupt {
     str key; /* in configInterrupts: the configMap key or glob; else empty */
     interrupt_type type;
     str_list services;
+    kept_fields kept;
 } interrupt;
 
 typedef struct package_resources {
@@ -37,11 +38,13 @@ typedef struct package_resources {
     quantity cpu_limit;
     quantity memory_request;
     quantity memory_limit;
+    kept_fields kept;
 } package_resources;
 
 typedef struct package_uninstall {
     bool enabled;
     bool apply;
+    kept_fields kept;
 } package_uninstall;
 
 typedef struct package {
@@ -60,6 +63,7 @@ typedef struct package {
     opt_duration graceful_shutdown;
     package_uninstall *uninstall;
     opt_duration stage_timeout; /* ours */
+    kept_fields kept;
 } package;
 
 /* ---- budgets, strategies, policies ---- */
@@ -67,6 +71,7 @@ typedef struct package {
 typedef struct budget {
     opt_int percent;
     opt_int count;
+    kept_fields kept;
 } budget;
 
 #define STRATEGY_KINDS(X)                                                                          \
@@ -85,6 +90,7 @@ typedef struct strategy_parameters {
     int64_t safety_limit;      /* 50 percent */
     int64_t delta;             /* linear: 1 */
     int64_t growth_factor;     /* exponential: 2 */
+    kept_fields kept;
 } strategy_parameters;
 
 typedef struct strategy {
@@ -93,6 +99,7 @@ typedef struct strategy {
     strategy_parameters *exponential;
     strategy_kind kind;              /* which one; NONE for a zeroed strategy */
     const strategy_parameters *with; /* its parameters */
+    kept_fields kept;
 } strategy;
 
 typedef struct compartment {
@@ -100,6 +107,7 @@ typedef struct compartment {
     label_query selector; /* not used in the default */
     budget budget;
     strategy *strategy; /* NULL: none, its batch is the ceiling */
+    kept_fields kept;
 } compartment;
 
 typedef struct deployment_policy_spec {
@@ -113,6 +121,7 @@ typedef struct deployment_policy_spec {
 typedef struct deployment_policy {
     metadata metadata;
     deployment_policy_spec spec;
+    kept_fields kept;
 } deployment_policy;
 
 /* ---- status ---- */
@@ -173,6 +182,7 @@ typedef struct package_status {
     package_stage stage;
     package_state state;
     int64_t restarts;
+    kept_fields kept;
 } package_status;
 
 /* What one node's annotation nodeState_SK holds, and one entry of status.nodeState. Sorted by key. */
@@ -196,6 +206,7 @@ typedef struct batch_state {
     bool last_batch_failed;
     str_list members;  /* ours: the claims of the batch that is open */
     str_list retrying; /* ours: claims of nodes that are tried again */
+    kept_fields kept;
 } batch_state;
 
 typedef struct compartment_status {
@@ -206,6 +217,7 @@ typedef struct compartment_status {
     int64_t completed;
     int64_t progress_percent;
     batch_state *batch_state;
+    kept_fields kept;
 } compartment_status;
 
 typedef struct node_status_entry {
@@ -252,6 +264,7 @@ typedef enum sequencing {
 
 typedef struct deployment_policy_options {
     bool reset_batch_state_on_completion; /* true when the object is there */
+    kept_fields kept;
 } deployment_policy_options;
 
 typedef struct skyhook_spec {
@@ -276,6 +289,7 @@ typedef struct skyhook {
     metadata metadata;
     skyhook_spec spec;
     skyhook_status status;
+    kept_fields kept;
 } skyhook;
 
 /* The package of that name, or NULL. */

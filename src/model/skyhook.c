@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/skyhook.h"
+
+#include "model/document.h"
+#include "model/semver.h"
+#include "model/shape.h"
+#include "model/skyhook_check.h"
+#include "model/text_rules.h"
+
+static bool semver_rule(str text, err *error)
+{
+    return semver_valid(text) ||
+           err_set(error, "it is not MAJOR.MINOR.PATCH without leading zeros");
+}
+
+const text_rule rule_semver = {
+    .pattern = "^v?(0|[1-9][0-9]*)(\\.(0|[1-9][0-9]*)(\\.(0|[1-9][0-9]*)(-[0-9A-Za-z.-]+)?"
+               "(\\+[0-9A-Za-z.-]+)?)?)?$",
+    .allowed = "a semantic version",
+    .valid = semver_rule,
+};
+
+/* ---- packages ---- */
+
+WORDS(interrupt_words, INTERRUPT_TYPES);
+
+static const field interrupt_fields[] = {
+    F_ENUM(interrupt, "type", type, &interrupt_words, REQUIRED,
+           DOC("what is interrupted after the package was applied")),
+    F_TEXT_LIST(interrupt, "services", services, DOC("systemd units to restart")),
+};
+static const shape interrupt_shape = {SHAPE_OF(interrupt, interrupt_fields), KEPT_IN(interrupt),
+                                      .key_offset = offsetof(interrupt, key)};
+
+static const field resources_fields[] = {
+    F_QUANTITY(package_resources, "cpuRequest", cpu_request),
+    F_QUANTITY(package_resources, "cpuLimit", cpu_limit),
+    F_QUANTITY(package_resources, "memoryRequest", memory_request),
+    F_QUANTITY(package_resources, "memoryLimit", memory_limit),
+};
+static const shape resources_shape = {SHAPE_OF(package_resources, resources_fields),
+                                      KEPT_IN(package_resources), .check = check_package_resources};
+
+static const field uninstall_fields[] = {
+    F_BOOL(package_uninstall, "enabled", enabled, OTHERWISE("false"),
+           DOC("the package can be uninstalled")),
+    F_BOOL(package_uninstall, "apply", apply, OTHERWISE("false"), DOC("uninstall it now")),
+};
+static const shape uninstall_shape = {SHAPE_OF(package_uninstall, uninstall_fields),
+                                      KEPT_IN(package_uninstall), .check = check_package_uninstall};
+
+static const field package_fields[] = {
+    F_TEXT(package, "name", name, DOC("equals the key; leave it out")),
+    F_TEXT(package, "version", version, .flags = FIELD_REQUIRED | FIELD_FILLED,
+           .rule = &rule_semver, DOC("image tag and identity")),
+    F_TEXT(package, "image", image, .flags = FIELD_REQUIRED | FIELD_FILLED,
+           DOC("repository without tag")),
+    F_TEXT(package, "containerSHA", container_sha, DOC("digest of the image")),
+    F_TEXT(package, "agentImageOverride", agent_image_override,
+           DOC("agent image for this package alone")),
+    F_OBJECT(package, "interrupt", interrupt, &interrupt_shape),
+    F_TEXT_MAP(package, "dependsOn", depends_on, DOC("packages, with their exact versions")),
+    F_MAP(package, "configInterrupts", config_interrupts, &interrupt_shape,
+          DOC("interrupts by configMap key or glob")),
+    F_TEXT_MAP(package, "configMap", config_map, DOC("files for the package")),
+    F_RAW(package, "env", env, DOC("environment of the package's containers")),
+    F_OBJECT(package, "resources", resources, &resources_shape),
+    F_DURATION(package, "gracefulShutdown", graceful_shutdown),
+    F_OBJECT(package, "uninstall", uninstall, &uninstall_shape),
+    F_DURATION(package, "stageTimeout", stage_timeout, OURS,
+               DOC("longest time one stage may take")),
+};
+static const shape package_shape = {SHAPE_OF(package, package_fields), KEPT_IN(package),
+                                    .key_offset = offsetof(package, key), .check = check_package};
+
+/* ---- policies ---- */
+
+static const field budget_fields[] = {
+    F_OPT_INT(budget, "percent", percent, BETWEEN(1, 100), DOC("of the matched nodes")),
+    F_OPT_INT(budget, "count", count, AT_LEAST(1), DOC("nodes")),
+};
+static const shape budget_shape = {SHAPE_OF(budget, budget_fields), KEPT_IN(budget),
+                                   .check = check_budget};
+
+#define COMMON_PARAMETERS                                                                          \
+    F_INT(strategy_parameters, "initialBatch", initial_batch, AT_LEAST(1), OTHERWISE("1"),         \
+          DOC("nodes in the first batch")),                                                        \
+    F_INT(strategy_parameters, "batchThreshold", batch_threshold, BETWEEN(1, 100),                 \
+          OTHERWISE("100"), DOC("percent that must succeed for a good batch")),                    \
+    F_OPT_INT(strategy_parameters, "failureThreshold", failure_threshold, AT_LEAST(1),             \
+              DOC("failed batches in a row that stop the rollout")),                               \
+    F_INT(strategy_parameters, "safetyLimit", safety_limit, BETWEEN(1, 100), OTHERWISE("50"),      \
+          DOC("percent of progress after which failures no longer stop"))
+
+static const field fixed_fields[] = {COMMON_PARAMETERS};
+static const field linear_fields[] = {
+    COMMON_PARAMETERS,
+    F_INT(strategy_parameters, "delta", delta, AT_LEAST(1), OTHERWISE("1"),
+          DOC("nodes a batch grows by")),
+};
+static const field exponential_fields[] = {
+    COMMON_PARAMETERS,
+    F_INT(strategy_parameters, "growthFactor", growth_factor, AT_LEAST(2), OTHERWISE("2"),
+          DOC("factor a batch grows by")),
+};
+static const shape fixed_shape = {SHAPE_OF(strategy_parameters, fixed_fields), KEPT_IN(strategy_parameters)};
+static const shape linear_shape = {SHAPE_OF(strategy_parameters, linear_fields),
+                                   KEPT_IN(strategy_parameters)};
+static const shape exponential_shape = {SHAPE_OF(strategy_parameters, exponential_fields),
+                                        KEPT_IN(strategy_parameters)};
+
+static const field strategy_fields[] = {
+    F_OBJECT(strategy, "fixed", fixed, &fixed_shape),
+    F_OBJECT(strategy, "linear", linear, &linear_shape),
+    F_OBJECT(strategy, "exponential", exponential, &exponential_shape),
+};
+static const shape strategy_shape = {SHAPE_OF(strategy, strategy_fields), KEPT_IN(strategy),
+                                     .check = check_strategy};
+
+static const field default_fields[] = {
+    F_STRUCT(compartment, "budget", budget, &budget_shape, REQUIRED),
+    F_OBJECT(compartment, "strategy", strategy, &strategy_shape, REQUIRED),
+};
+static const shape default_shape = {SHAPE_OF(compartment, default_fields), KEPT_IN(compartment)};
+
+static const field compartment_fields[] = {
+    F_TEXT(compartment, "name", name, .flags = FIELD_REQUIRED | FIELD_FILLED),
+    F_SELECTOR(compartment, "selector", selector, REQUIRED, DOC("which nodes")),
+    F_STRUCT(compartment, "budget", budget, &budget_shape, REQUIRED),
+    F_OBJECT(compartment, "strategy", strategy, &strategy_shape,
+             DOC("none: the batch is the budget")),
+};
+static const shape compartment_shape = {SHAPE_OF(compartment, compartment_fields),
+                                        KEPT_IN(compartment)};
+
+static const field policy_spec_fields[] = {
+    F_STRUCT(deployment_policy_spec, "default", default_, &default_shape, REQUIRED,
+             DOC("for nodes that no compartment matches")),
+    F_LIST(deployment_policy_spec, "compartments", compartments, &compartment_shape),
+    F_BOOL(deployment_policy_spec, "resetBatchStateOnCompletion", reset_batch_state_on_completion,
+           OTHERWISE("true"), DOC("begin the next rollout with batch 1")),
+    F_BOOL(deployment_policy_spec, "failedNodesHoldBudget", failed_nodes_hold_budget, OURS,
+           OTHERWISE("false"), DOC("every failed node counts against its budget")),
+};
+const shape deployment_policy_spec_shape = {
+    SHAPE_OF(deployment_policy_spec, policy_spec_fields),
+    KEPT_IN(deployment_policy_spec),
+    .check = check_deployment_policy_spec,
+};
+
+static const field policy_fields[] = {
+    F_HEADERS,
+    F_STRUCT(deployment_policy, "metadata", metadata, &metadata_shape, REQUIRED),
+    F_STRUCT(deployment_policy, "spec", spec, &deployment_policy_spec_shape, REQUIRED),
+};
+const shape deployment_policy_shape = {SHAPE_OF(deployment_policy, policy_fields),
+                                       KEPT_IN(deployment_policy)};
+
+/* ---- status ---- */
+
+WORDS(skyhook_state_words, SKYHOOK_STATES);
+WORDS(stage_words, PACKAGE_STAGES);
+WORDS(package_state_words, PACKAGE_STATES);
+
+/* The order of the fields is that of the annotation. */
+static const field package_status_fields[] = {
+    F_TEXT(package_status, "name", name, .flags = FIELD_ALWAYS),
+    F_TEXT(package_status, "version", version, .flags = FIELD_ALWAYS),
+    F_TEXT(package_status, "image", image, .flags = FIELD_ALWAYS),
+    F_TEXT(package_status, "containerSHA", container_sha),
+    F_ENUM(package_status, "stage", stage, &stage_words),
+    F_ENUM(package_status, "state", state, &package_state_words),
+    F_INT(package_status, "restarts", restarts),
+};
+static const shape package_status_shape = {SHAPE_OF(package_status, package_status_fields),
+                                           KEPT_IN(package_status),
+                                           .key_offset = offsetof(package_status, key)};
+
+static const field node_state_whole = F_MAP(node_state, "", packages, &package_status_shape);
+static const shape node_state_shape = {.name = "node_state", .size = sizeof(node_state),
+                                       .key_offset = offsetof(node_state, node),
+                                       .whole = &node_state_whole};
+
+static const field node_status_whole =
+    F_ENUM(node_status_entry, "", state, &skyhook_state_words);
+static const shape node_status_entry_shape = {
+    .name = "node_status_entry", .size = sizeof(node_status_entry),
+    .key_offset = offsetof(node_status_entry, node), .whole = &node_status_whole};
+
+static const field priority_whole = F_TIME(node_priority, "", since);
+static const shape priority_shape = {.name = "node_priority", .size = sizeof(node_priority),
+                                     .key_offset = offsetof(node_priority, node),
+                                     .whole = &priority_whole};
+
+static const field update_whole = F_TEXT_LIST(config_update, "", keys);
+static const shape update_shape = {.name = "config_update", .size = sizeof(config_update),
+                                   .key_offset = offsetof(config_update, package),
+                                   .whole = &update_whole};
+
+static const field batch_fields[] = {
+    F_INT(batch_state, "currentBatch", current_batch),
+    F_INT(batch_state, "consecutiveFailures", consecutive_failures),
+    F_INT(batch_state, "completedNodes", completed_nodes),
+    F_INT(batch_state, "failedNodes", failed_nodes),
+    F_BOOL(batch_state, "shouldStop", should_stop),
+    F_INT(batch_state, "lastBatchSize", last_batch_size),
+    F_BOOL(batch_state, "lastBatchFailed", last_batch_failed),
+    F_TEXT_LIST(batch_state, "members", members, OURS, DOC("claims of the open batch")),
+    F_TEXT_LIST(batch_state, "retrying", retrying, OURS, DOC("claims of nodes tried again")),
+};
+static const shape batch_shape = {SHAPE_OF(batch_state, batch_fields), KEPT_IN(batch_state)};
+
+static const field compartment_status_fields[] = {
+    F_INT(compartment_status, "matched", matched, .flags = FIELD_ALWAYS),
+    F_INT(compartment_status, "ceiling", ceiling, .flags = FIELD_ALWAYS),
+    F_INT(compartment_status, "inProgress", in_progress, .flags = FIELD_ALWAYS),
+    F_INT(compartment_status, "completed", completed, .flags = FIELD_ALWAYS),
+    F_INT(compartment_status, "progressPercent", progress_percent, .flags = FIELD_ALWAYS),
+    F_OBJECT(compartment_status, "batchState", batch_state, &batch_shape),
+};
+static const shape compartment_status_shape = {
+    SHAPE_OF(compartment_status, compartment_status_fields), KEPT_IN(compartment_status),
+    .key_offset = offsetof(compartment_status, name)};
+
+static const field status_fields[] = {
+    F_ENUM(skyhook_status, "status", status, &skyhook_state_words),
+    F_INT(skyhook_status, "observedGeneration", observed_generation, AT_LEAST(0)),
+    F_MAP(skyhook_status, "nodeState", node_state, &node_state_shape),
+    F_MAP(skyhook_status, "nodeStatus", node_status, &node_status_entry_shape),
+    F_LIST(skyhook_status, "conditions", conditions, &condition_shape),
+    F_TEXT_MAP(skyhook_status, "nodeBootIds", node_boot_ids),
+    F_MAP(skyhook_status, "nodePriority", node_priority, &priority_shape),
+    F_INT(skyhook_status, "nodeOrderOffset", node_order_offset),
+    F_MAP(skyhook_status, "configUpdates", config_updates, &update_shape),
+    F_MAP(skyhook_status, "compartmentStatuses", compartment_statuses, &compartment_status_shape),
+    F_INT(skyhook_status, "nodesInProgress", nodes_in_progress),
+    F_TEXT(skyhook_status, "completeNodes", complete_nodes, OTHERWISE("0/0")),
+    F_TEXT(skyhook_status, "packageList", package_list),
+};
+static const shape status_shape = {SHAPE_OF(skyhook_status, status_fields), KEPT_IN(skyhook_status)};
+
+/* ---- Skyhook ---- */
+
+WORDS(sequencing_words, SEQUENCINGS);
+
+static const field options_fields[] = {
+    F_BOOL(deployment_policy_options, "resetBatchStateOnCompletion",
+           reset_batch_state_on_completion, OTHERWISE("true")),
+};
+static const shape options_shape = {SHAPE_OF(deployment_policy_options, options_fields),
+                                    KEPT_IN(deployment_policy_options)};
+
+static const field legacy_budget_fields[] = {
+    F_OPT_INT(budget, "percent", percent, BETWEEN(0, 100)),
+    F_OPT_INT(budget, "count", count, AT_LEAST(0)),
+};
+static const shape legacy_budget_shape = {SHAPE_OF(budget, legacy_budget_fields),
+                                          KEPT_IN(budget), .check = check_legacy_budget};
+
+static const field spec_fields[] = {
+    F_BOOL(skyhook_spec, "serial", serial, OTHERWISE("false"),
+           DOC("one package at a time on a node")),
+    F_SELECTOR(skyhook_spec, "podNonInterruptLabels", pod_non_interrupt_labels,
+               DOC("pods that must finish before a node is interrupted")),
+    F_SELECTOR(skyhook_spec, "nodeSelectors", node_selectors, OTHERWISE("{}"),
+               DOC("which nodes; none: every node")),
+    F_TEXT(skyhook_spec, "deploymentPolicy", deployment_policy,
+           DOC("name of a DeploymentPolicy")),
+    F_OBJECT(skyhook_spec, "deploymentPolicyOptions", deployment_policy_options, &options_shape),
+    F_OBJECT(skyhook_spec, "interruptionBudget", interruption_budget, &legacy_budget_shape,
+             DOC("limit without a policy")),
+    F_MAP(skyhook_spec, "packages", packages, &package_shape, DOC("what is rolled out")),
+    F_LIST(skyhook_spec, "additionalTolerations", additional_tolerations, &toleration_shape),
+    F_BOOL(skyhook_spec, "runtimeRequired", runtime_required, OTHERWISE("false")),
+    F_BOOL(skyhook_spec, "autoTaintNewNodes", auto_taint_new_nodes, OTHERWISE("false")),
+    F_INT(skyhook_spec, "priority", priority, AT_LEAST(1), OTHERWISE("200"),
+          DOC("lower runs first")),
+    F_ENUM(skyhook_spec, "sequencing", sequencing, &sequencing_words, OTHERWISE("node")),
+    F_BOOL(skyhook_spec, "pause", pause),
+    F_DURATION(skyhook_spec, "drainTimeout", drain_timeout, OURS,
+               DOC("longest time a drain may take; none: it waits")),
+};
+static const shape spec_shape = {SHAPE_OF(skyhook_spec, spec_fields), KEPT_IN(skyhook_spec),
+                                 .check = check_skyhook_spec};
+
+static const field skyhook_fields[] = {
+    F_HEADERS,
+    F_STRUCT(skyhook, "metadata", metadata, &metadata_shape, REQUIRED),
+    F_STRUCT(skyhook, "spec", spec, &spec_shape),
+    F_STRUCT(skyhook, "status", status, &status_shape),
+};
+const shape skyhook_shape = {SHAPE_OF(skyhook, skyhook_fields), KEPT_IN(skyhook)};
+
+/* ---- small questions ---- */
+
+const package *skyhook_package(const skyhook *s, str name)
+{
+    for (size_t i = 0; i < s->spec.packages.len; i++)
+        if (str_eq(s->spec.packages.at[i].name, name))
+            return &s->spec.packages.at[i];
+    return NULL;
+}
+
+bool skyhook_paused(const skyhook *s)
+{
+    return str_eq(label_get(s->metadata.annotations, STR("skyhook.nvidia.com/pause")), STR("true"));
+}
+
+bool skyhook_disabled(const skyhook *s)
+{
+    str value = label_get(s->metadata.annotations, STR("skyhook.nvidia.com/disable"));
+    return str_eq(value, STR("true"));
+}
+
+/* ---- the annotation ---- */
+
+bool node_state_parse(arena *a, str text, node_state *ret, err *error)
+{
+    const yyjson_val *root = json_parse(a, text, error);
+    if (!root)
+        return false;
+    problems *found = problems_new();
+    if (!found)
+        return err_memory(error);
+    reader r = {.arena = a, .found = found};
+    place at = {.value = root};
+    node_state state;
+    bool good = shape_read(&r, &node_state_shape, &at, &state);
+    if (good)
+        *ret = state;
+    else if (problems_count(found) > 0 && !r.no_memory)
+        err_set(error, "%.*s: %.*s", STR_ARG(problems_at(found, 0)->path),
+                STR_ARG(problems_at(found, 0)->message));
+    else
+        err_memory(error);
+    problems_free(found);
+    return good;
+}
+
+void node_state_write(const node_state *s, buf *out)
+{
+    if (s->packages.at)
+        shape_write(&node_state_shape, s, out, SHAPE_WRITE_GO_ESCAPES);
+    else
+        buf_addz(out, "{}");
+}
