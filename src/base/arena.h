@@ -29,8 +29,8 @@ str arena_str(arena *a, str text);
 /* Formatted text; ptr is NULL on failure. */
 str arena_printf(arena *a, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* A place to return to: everything handed out after arena_mark is forgotten by arena_rewind. Memory is
- * kept for the next use, so a steady state allocates nothing. */
+/* A place to return to: everything handed out after arena_mark is forgotten by arena_rewind. Memory
+ * is kept for the next use, so a steady state allocates nothing. */
 typedef struct arena_place {
     void *chunk;
     size_t used;

@@ -58,8 +58,8 @@ static bool negative_ns(str number, int64_t unit_ns, int64_t *ret)
     return num_mul(value, unit_ns, ret);
 }
 
-/* Reads one "number unit" off the front of *text and adds it to *total, which counts downwards so that
- * the smallest duration fits. */
+/* Reads one "number unit" off the front of *text and adds it to *total, which counts downwards so
+ * that the smallest duration fits. */
 static bool read_part(str *text, bool days, int64_t *total)
 {
     size_t whole = digits(*text);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* duration.h - spans of time, in nanoseconds: about 292 years either way.
  *
- * Text is Go's, which Kubernetes and CEL use: "1h30m", "-1.5s", "300ms", "2us", "0". Drover also reads
- * a day, "90d", where it says so. */
+ * Text is Go's, which Kubernetes and CEL use: "1h30m", "-1.5s", "300ms", "2us", "0". Drover also
+ * reads a day, "90d", where it says so. */
 #ifndef DROVER_BASE_DURATION_H
 #define DROVER_BASE_DURATION_H
 

@@ -15,8 +15,8 @@ bool num_mul(int64_t a, int64_t b, int64_t *ret);
 /* Decimal digits with an optional sign and nothing else. False on anything else and on overflow. */
 bool num_parse(str text, int64_t *ret);
 
-/* p percent of a group of n: max(1, floor(n * p / 100)), and 0 when n is 0. n and p are not negative;
- * p is at most NUM_PERCENT_MAX. */
+/* p percent of a group of n: max(1, floor(n * p / 100)), and 0 when n is 0. n and p are not
+ * negative; p is at most NUM_PERCENT_MAX. */
 #define NUM_PERCENT_MAX 1000000
 int64_t num_percent(int64_t n, int64_t p);
 

@@ -41,8 +41,8 @@ size_t str_find(str text, str needle);
 str str_part(str text, size_t from, size_t len);
 /* Without leading and trailing space, tab, carriage return and newline. */
 str str_trim(str text);
-/* Cuts off and returns what stands before the separator; the rest stays in *text. Without a separator
- * returns everything and leaves *text empty with a NULL pointer. */
+/* Cuts off and returns what stands before the separator; the rest stays in *text. Without a
+ * separator returns everything and leaves *text empty with a NULL pointer. */
 str str_cut(str *text, char separator);
 
 /* Valid UTF-8 by RFC 3629: shortest forms, no surrogates, nothing above U+10FFFF. */
@@ -64,8 +64,8 @@ typedef struct shown {
 } shown;
 shown str_shown(str text);
 
-/* A growing buffer. Once an append fails, by memory or by the maximum, the buffer is "failed" and all
- * later appends do nothing: check once, at the end. */
+/* A growing buffer. Once an append fails, by memory or by the maximum, the buffer is "failed" and
+ * all later appends do nothing: check once, at the end. */
 typedef struct buf {
     char *ptr;
     size_t len;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* strmap.h - a hash map from text to one machine word.
  *
- * Keys are views: the caller keeps their bytes alive as long as the map. Iteration order is the order
- * of insertion, so that nothing ever depends on hashes; removing an entry moves the last one into its
- * place. */
+ * Keys are views: the caller keeps their bytes alive as long as the map. Iteration order is the
+ * order of insertion, so that nothing ever depends on hashes; removing an entry moves the last one
+ * into its place. */
 #ifndef DROVER_BASE_STRMAP_H
 #define DROVER_BASE_STRMAP_H
 

@@ -6,10 +6,10 @@
 
 #include "base/limits.h"
 
-/* Up to here looking at each entry beats halving: lengths differ early and nothing is mispredicted. */
+/* Up to here looking at each entry beats halving: lengths differ early, nothing is mispredicted. */
 #define LINEAR_MOST 24
 
-/* Sorted by key, operator and values, without doubles, so that equal selectors are equal bytewise. */
+/* Sorted by key, operator and values, without doubles, so that equal selectors look the same. */
 typedef struct requirement {
     str key;
     label_operator op;

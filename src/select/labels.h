@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* labels.h - Kubernetes label selectors.
  *
- * A selector is compiled once, from its object form (matchLabels, matchExpressions) or from its text
- * form ("env=prod,tier in (a,b),!old"), and matched any number of times without allocation. */
+ * A selector is compiled once, from its object form (matchLabels, matchExpressions) or from its
+ * text form ("env=prod,tier in (a,b),!old"), and matched any number of times without allocation. */
 #ifndef DROVER_SELECT_LABELS_H
 #define DROVER_SELECT_LABELS_H
 
@@ -44,8 +44,8 @@ bool label_set_sort(label *at, size_t len, label_set *ret, err *error);
 /* The value of a key; its ptr is NULL if it is not there. */
 str label_get(label_set labels, str key);
 
-/* All terms must hold; no terms match everything. Everything is copied into a. NULL with an error for
- * an invalid key or value, In and NotIn without values, Exists and DoesNotExist with some. */
+/* All terms must hold; no terms match everything. Everything is copied into a. NULL with an error
+ * for an invalid key or value, In and NotIn without values, Exists and DoesNotExist with some. */
 selector *selector_compile(arena *a, const label_term *terms, size_t count, err *error);
 /* The same from text: k=v, k==v, k!=v, k in (a,b), k notin (a,b), k, !k; comma is "and". */
 selector *selector_parse(arena *a, str text, err *error);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* bench.h - what the benchmarks share.
  *
- * A benchmark is a program bench-NAME that prints rows: name, value, unit and goal, with tabs between
- * them. A goal is ">= 20", "<= 1.5" or "-" for none; scripts/run-bench compares.
+ * A benchmark is a program bench-NAME that prints rows: name, value, unit and goal, with tabs
+ * between them. A goal is ">= 20", "<= 1.5" or "-" for none; scripts/run-bench compares.
  *
  *     static void work(void *context, uint64_t count) { for (...) bench_keep(match(...)); }
  *

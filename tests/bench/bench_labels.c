@@ -15,7 +15,7 @@ typedef struct fleet {
     uint64_t matched;
 } fleet;
 
-/* What a node of a cloud carries. Every third one lacks the role, every fourth one is in another zone. */
+/* What a node of a cloud carries. Every third one lacks the role. */
 static label_set make_node(arena *a, unsigned i)
 {
     label *at = ARENA_ARRAY(a, LABELS, label);

@@ -27,7 +27,8 @@
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 
-/* A condition with a sentence that says which case broke it: check_msg(got == row->want, "row %zu", i). */
+/* A condition with a sentence that says which case broke it:
+ *     check_msg(got == rows[i].want, "row %zu", i); */
 #define check_msg(condition, ...)                                                                  \
     do {                                                                                           \
         if (!(condition)) {                                                                        \
@@ -66,6 +67,21 @@ static inline void check_has_at(str text, str part, const char *file, int line)
 #define check_err_has(error, part)                                                                 \
     check_has_at(str_of((error).text), str_of(part), __FILE__, __LINE__)
 
+/* A copy of text in a block of just its size: the address sanitizer sees who reads on behind it. */
+static inline str exact_new(str text)
+{
+    char *copy = mem_alloc(text.len);
+    assert_non_null(copy);
+    if (text.len > 0)
+        memcpy(copy, text.ptr, text.len);
+    return (str){copy, text.len};
+}
+
+static inline void exact_done(str *text)
+{
+    mem_free((void *)(uintptr_t)text->ptr);
+}
+
 /* Random numbers (splitmix64): the same from the same seed on every machine. */
 typedef struct rng {
     uint64_t state;
@@ -85,7 +101,7 @@ static inline size_t rng_below(rng *r, size_t below)
     return (size_t)(rng_next(r) % below);
 }
 
-/* A seed that is printed, so that a failure can be repeated with SEED=number; another one each run. */
+/* Another seed each run, printed, so that a failure can be repeated with SEED=number. */
 static inline rng rng_seeded(void)
 {
     const char *fixed = getenv("SEED");
@@ -97,8 +113,8 @@ static inline rng rng_seeded(void)
     return (rng){seed};
 }
 
-/* Runs "work" with the first, second, third ... allocation failing until it gets by without one, and
- * checks each time that it said false, and that nothing is left on the heap.
+/* Runs "work" with the first, second, third ... allocation failing until it gets by without one,
+ * and checks each time that it said false, and that nothing is left on the heap.
  *
  * work returns whether it succeeded, and frees what it made either way. */
 static inline void check_each_allocation_fails(bool (*work)(void *context), void *context)

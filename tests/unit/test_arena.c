@@ -18,6 +18,17 @@ static void test_zeroed_and_aligned(void **state)
     }
 }
 
+static void test_chunks_stay_moderate(void **state)
+{
+    (void)state;
+    scoped(arena_cleanup) arena *a = arena_new(0);
+    uint64_t calls = mem_calls();
+    for (size_t i = 0; i < 5000; i++)
+        assert_non_null(arena_alloc(a, 1024));
+    check_msg(mem_calls() - calls < 20, "%d chunks", (int)(mem_calls() - calls));
+    assert_int_equal(arena_used(a), 5000 * 1024);
+}
+
 static void test_used_counts_padding(void **state)
 {
     (void)state;
@@ -220,6 +231,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_zeroed_and_aligned),
+        cmocka_unit_test(test_chunks_stay_moderate),
         cmocka_unit_test(test_used_counts_padding),
         cmocka_unit_test(test_maximum),
         cmocka_unit_test(test_sizes_that_overflow),

@@ -71,7 +71,8 @@ static void test_parse(void **state)
         int64_t got = 77;
         int64_t with_days = 77;
         err error = {""};
-        check_msg(duration_parse(str_of(rows[i].text), &got, &error), "%s", error.text);
+        scoped(exact_done) str text = exact_new(str_of(rows[i].text));
+        check_msg(duration_parse(text, &got, &error), "%s", error.text);
         check_msg(got == rows[i].want, "%s gave %lld", rows[i].text, (long long)got);
         assert_true(duration_parse_days(str_of(rows[i].text), &with_days, &error));
         assert_true(with_days == got);
@@ -126,7 +127,8 @@ static void test_parse_errors(void **state)
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         int64_t got = 77;
         err error = {""};
-        check_msg(!duration_parse(str_of(rows[i]), &got, &error), "%s", rows[i]);
+        scoped(exact_done) str text = exact_new(str_of(rows[i]));
+        check_msg(!duration_parse(text, &got, &error), "%s", rows[i]);
         assert_true(got == 77);
         check_err_has(error, "\", allowed a duration such as 90s, 5m or 1h30m");
         assert_true(str_utf8(str_of(error.text)));

@@ -22,76 +22,78 @@ static label_set labels_of(const char *text, label *room)
     return set;
 }
 
+static const struct {
+    const char *selector;
+    const char *labels;
+    bool want;
+} match_rows[] = {
+    {"", "", true},
+    {"", "a=1", true},
+    {" \t\r\n", "a=1", true},
+    {"a=1", "a=1", true},
+    {"a==1", "a=1", true},
+    {"a=1", "a=2", false},
+    {"a=1", "b=1", false},
+    {"a=1", "", false},
+    {"a=", "a=", true},
+    {"a=", "a=1", false},
+    {"a=", "", false},
+    {"a!=1", "a=1", false},
+    {"a!=1", "a=2", true},
+    {"a!=1", "", true}, /* absent is not equal */
+    {"a!=", "a=", false},
+    {"a!=", "a=1", true},
+    {"a", "a=", true},
+    {"a", "a=1", true},
+    {"a", "b=1", false},
+    {"!a", "a=1", false},
+    {"!a", "a=", false},
+    {"!a", "b=1", true},
+    {"! a", "", true},
+    {"a in (1,2)", "a=1", true},
+    {"a in (1,2)", "a=2", true},
+    {"a in (1,2)", "a=3", false},
+    {"a in (1,2)", "", false},
+    {"a notin (1,2)", "a=1", false},
+    {"a notin (1,2)", "a=3", true},
+    {"a notin (1,2)", "", true}, /* absent is not in */
+    {"a in (,)", "a=", true},
+    {"a in (1,)", "a=", true},
+    {"a in (,1)", "a=", true},
+    {"a in (1,,2)", "a=", true},
+    {"a in (1,,2)", "a=2", true},
+    {"a in (1,2)", "a=", false},
+    {"a in(1)", "a=1", true},
+    {"a\tin\n( 1 , 2 )", "a=2", true},
+    {"in in (in,notin)", "in=notin", true},
+    {"notin notin (notin)", "notin=in", true},
+    {"in", "in=1", true},
+    {"!notin", "in=1", true},
+    {"in=in,notin=notin", "in=in notin=notin", true},
+    {"a=1,b=2", "a=1 b=2", true},
+    {"a=1,b=2", "a=1 b=3", false},
+    {"a=1,b=2", "b=2", false},
+    {"a=1 , b , !c", "a=1 b=x", true},
+    {"a=1,a=2", "a=1", false}, /* never both */
+    {"a!=1,a!=2", "a=3", true},
+    {"example.com/a.b_c-d=X", "example.com/a.b_c-d=X", true},
+    {"env=prod,tier in (a,b),!old", "env=prod tier=b", true},
+    {"env=prod,tier in (a,b),!old", "env=prod old= tier=b", false},
+    {"ab=1", "a=1 abc=1", false},
+};
+
 static void test_match(void **state)
 {
     (void)state;
-    static const struct {
-        const char *selector;
-        const char *labels;
-        bool want;
-    } rows[] = {
-        {"", "", true},
-        {"", "a=1", true},
-        {" \t\r\n", "a=1", true},
-        {"a=1", "a=1", true},
-        {"a==1", "a=1", true},
-        {"a=1", "a=2", false},
-        {"a=1", "b=1", false},
-        {"a=1", "", false},
-        {"a=", "a=", true},
-        {"a=", "a=1", false},
-        {"a=", "", false},
-        {"a!=1", "a=1", false},
-        {"a!=1", "a=2", true},
-        {"a!=1", "", true}, /* absent is not equal */
-        {"a!=", "a=", false},
-        {"a!=", "a=1", true},
-        {"a", "a=", true},
-        {"a", "a=1", true},
-        {"a", "b=1", false},
-        {"!a", "a=1", false},
-        {"!a", "a=", false},
-        {"!a", "b=1", true},
-        {"! a", "", true},
-        {"a in (1,2)", "a=1", true},
-        {"a in (1,2)", "a=2", true},
-        {"a in (1,2)", "a=3", false},
-        {"a in (1,2)", "", false},
-        {"a notin (1,2)", "a=1", false},
-        {"a notin (1,2)", "a=3", true},
-        {"a notin (1,2)", "", true}, /* absent is not in */
-        {"a in (,)", "a=", true},
-        {"a in (1,)", "a=", true},
-        {"a in (,1)", "a=", true},
-        {"a in (1,,2)", "a=", true},
-        {"a in (1,,2)", "a=2", true},
-        {"a in (1,2)", "a=", false},
-        {"a in(1)", "a=1", true},
-        {"a\tin\n( 1 , 2 )", "a=2", true},
-        {"in in (in,notin)", "in=notin", true},
-        {"notin notin (notin)", "notin=in", true},
-        {"in", "in=1", true},
-        {"!notin", "in=1", true},
-        {"in=in,notin=notin", "in=in notin=notin", true},
-        {"a=1,b=2", "a=1 b=2", true},
-        {"a=1,b=2", "a=1 b=3", false},
-        {"a=1,b=2", "b=2", false},
-        {"a=1 , b , !c", "a=1 b=x", true},
-        {"a=1,a=2", "a=1", false}, /* never both */
-        {"a!=1,a!=2", "a=3", true},
-        {"example.com/a.b_c-d=X", "example.com/a.b_c-d=X", true},
-        {"env=prod,tier in (a,b),!old", "env=prod tier=b", true},
-        {"env=prod,tier in (a,b),!old", "env=prod old= tier=b", false},
-        {"ab=1", "a=1 abc=1", false},
-    };
-    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+    for (size_t i = 0; i < COUNT_OF(match_rows); i++) {
         scoped(arena_cleanup) arena *a = arena_new(0);
         label room[LABELS_MOST];
         err error;
-        selector *s = selector_parse(a, str_of(rows[i].selector), &error);
-        check_msg(s, "%s: %s", rows[i].selector, error.text);
-        check_msg(selector_match(s, labels_of(rows[i].labels, room)) == rows[i].want,
-                  "%s against %s", rows[i].selector, rows[i].labels);
+        scoped(exact_done) str text = exact_new(str_of(match_rows[i].selector));
+        selector *s = selector_parse(a, text, &error);
+        check_msg(s, "%s: %s", match_rows[i].selector, error.text);
+        check_msg(selector_match(s, labels_of(match_rows[i].labels, room)) == match_rows[i].want,
+                  "%s against %s", match_rows[i].selector, match_rows[i].labels);
     }
 }
 
@@ -141,7 +143,8 @@ static void test_text_errors(void **state)
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         scoped(arena_cleanup) arena *a = arena_new(0);
         err error = {""};
-        check_msg(!selector_parse(a, str_of(rows[i].selector), &error), "%s", rows[i].selector);
+        scoped(exact_done) str text = exact_new(str_of(rows[i].selector));
+        check_msg(!selector_parse(a, text, &error), "%s", rows[i].selector);
         check_err(error, rows[i].want);
         assert_int_equal(arena_used(a), 0);
         assert_null(selector_parse(a, str_of(rows[i].selector), NULL));
@@ -187,76 +190,105 @@ static char *filled(char *room, char c, size_t count, const char *tail)
     return room;
 }
 
+static const struct {
+    const char *key;
+    bool good;
+} key_rows[] = {
+    {"a", true},
+    {"A9", true},
+    {"0", true},
+    {"a.b", true},
+    {"a-b", true},
+    {"a_b", true},
+    {"simple", true},
+    {"now-with-dashes", true},
+    {"1-starts-with-num", true},
+    {"1234", true},
+    {"simple/simple", true},
+    {"now-with-dashes/simple", true},
+    {"example.com/Name_1", true},
+    {"a.b.c.d/e", true},
+    {"1.2.3.4/5678", true},
+    {"Uppercase_Is_OK_123", true},
+    {"example.com/Uppercase_Is_OK_123", true},
+    {"", false},
+    {"/", false},
+    {"/a", false},
+    {"a/", false},
+    {"a/b/c", false},
+    {"a//b", false},
+    {"-a", false},
+    {"a-", false},
+    {".a", false},
+    {"a.", false},
+    {"_a", false},
+    {"a_", false},
+    {"a b", false},
+    {"a+b", false},
+    {"nospecialchars%^=@", false},
+    {"cantendwithadash-", false},
+    {"-cantstartwithadash-", false},
+    {"Example.com/a", false},
+    {"example_com/a", false},
+    {".com/a", false},
+    {"com./a", false},
+    {"a..b/c", false},
+    {"-a/b", false},
+    {"a-/b", false},
+    {"a-.b/c", false},
+    {"a.-b/c", false},
+    {"\xC3\xA4", false},
+};
+
+static void check_key(str key, bool want)
+{
+    err error = {""};
+    bool good = label_key_check(key, &error);
+    check_msg(good == want, "%.*s: %s", STR_ARG(key), error.text);
+    check_msg(good || str_find(str_of(error.text), STR(", allowed ")) != SIZE_MAX, "%s",
+              error.text);
+    assert_int_equal(label_key_check(key, NULL), good);
+}
+
 static void test_key_rules(void **state)
 {
     (void)state;
-    char a63[400];
-    char a64[400];
-    char p253[400];
-    char p254[400];
-    const struct {
-        const char *key;
-        bool good;
-    } rows[] = {
-        {"a", true},
-        {"A9", true},
-        {"0", true},
-        {"a.b", true},
-        {"a-b", true},
-        {"a_b", true},
-        {"simple", true},
-        {"now-with-dashes", true},
-        {"1-starts-with-num", true},
-        {"1234", true},
-        {"simple/simple", true},
-        {"now-with-dashes/simple", true},
-        {"example.com/Name_1", true},
-        {"a.b.c.d/e", true},
-        {"1.2.3.4/5678", true},
-        {"Uppercase_Is_OK_123", true},
-        {"example.com/Uppercase_Is_OK_123", true},
-        {"", false},
-        {"/", false},
-        {"/a", false},
-        {"a/", false},
-        {"a/b/c", false},
-        {"a//b", false},
-        {"-a", false},
-        {"a-", false},
-        {".a", false},
-        {"a.", false},
-        {"_a", false},
-        {"a_", false},
-        {"a b", false},
-        {"a+b", false},
-        {"nospecialchars%^=@", false},
-        {"cantendwithadash-", false},
-        {"-cantstartwithadash-", false},
-        {"Example.com/a", false},
-        {"example_com/a", false},
-        {".com/a", false},
-        {"com./a", false},
-        {"a..b/c", false},
-        {"-a/b", false},
-        {"a-/b", false},
-        {"a-.b/c", false},
-        {"a.-b/c", false},
-        {"\xC3\xA4", false},
-        {filled(a63, 'a', 63, ""), true},
-        {filled(a64, 'a', 64, ""), false},
-        {filled(p253, 'p', 253, "/x"), true},
-        {filled(p254, 'p', 254, "/x"), false},
-    };
-    for (size_t i = 0; i < COUNT_OF(rows); i++) {
-        err error = {""};
-        bool good = label_key_check(str_of(rows[i].key), &error);
-        check_msg(good == rows[i].good, "%s: %s", rows[i].key, error.text);
-        check_msg(good || str_find(str_of(error.text), STR(", allowed ")) != SIZE_MAX, "%s",
-                  error.text);
-        assert_int_equal(label_key_check(str_of(rows[i].key), NULL), good);
+    for (size_t i = 0; i < COUNT_OF(key_rows); i++)
+        check_key(str_of(key_rows[i].key), key_rows[i].good);
+    char room[400];
+    check_key(str_of(filled(room, 'a', 63, "")), true);
+    check_key(str_of(filled(room, 'a', 64, "")), false);
+    check_key(str_of(filled(room, 'p', 253, "/x")), true);
+    check_key(str_of(filled(room, 'p', 254, "/x")), false);
+    check_key((str){"a\0b", 3}, false);
+    check_key((str){NULL, 0}, false);
+}
+
+/* Every byte in every place of prefix, name and value, against the classes of the documentation. */
+static void test_every_byte(void **state)
+{
+    (void)state;
+    static const char lower[] = "abcdefghijklmnopqrstuvwxyz0123456789";
+    static const char upper[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+    for (int c = 0; c < 256; c++) {
+        bool is_lower = c && strchr(lower, c);
+        bool is_outer = is_lower || (c && strchr(upper, c));
+        bool is_inner = is_outer || (c && strchr("-_.", c));
+        const char at[3][3] = {{(char)c, 'b', 'c'}, {'a', (char)c, 'c'}, {'a', 'b', (char)c}};
+        for (size_t place = 0; place < 3; place++) {
+            bool want = place == 1 ? is_inner : is_outer;
+            scoped(exact_done) str name = exact_new((str){at[place], 3});
+            assert_int_equal(label_value_check(name, NULL), want);
+            if (c == '/') /* a/c, a prefix and a name */
+                want = place == 1;
+            assert_int_equal(label_key_check(name, NULL), want);
+
+            char key[] = "abc/x";
+            memcpy(key, at[place], 3);
+            want = is_lower || (place == 1 && (c == '-' || c == '.'));
+            assert_int_equal(label_key_check((str){key, 5}, NULL), want);
+        }
     }
-    assert_false(label_key_check((str){"a\0b", 3}, NULL));
-    assert_false(label_key_check((str){NULL, 0}, NULL));
 }
 
 static void test_value_rules(void **state)
@@ -323,7 +355,12 @@ static void test_limits(void **state)
     assert_true(selector_match(s, (label_set){&one, 1}));
     one.value = STR("x9876");
     assert_false(selector_match(s, (label_set){&one, 1}));
-    buf_addz(&text, ",j=1");
+    text.len--; /* over it inside of a list, and behind one */
+    buf_addz(&text, ",one-more)");
+    assert_null(selector_parse(a, buf_str(&text), &error));
+    check_err(error, "found a selector with over 10000 values, allowed at most 10000");
+    text.len -= strlen(",one-more)");
+    buf_addz(&text, "),j=1");
     assert_null(selector_parse(a, buf_str(&text), &error));
     check_err(error, "found a selector with over 10000 values, allowed at most 10000");
 
@@ -435,6 +472,33 @@ static void test_sort(void **state)
     label bare = {STR("a"), {NULL, 0}};
     assert_true(label_set_sort(&bare, 1, &set, NULL));
     assert_non_null(label_get(set, STR("a")).ptr); /* there, and empty */
+}
+
+/* Keys of every length that differ in one byte, wherever it stands, are different keys. */
+static void test_one_byte_differs(void **state)
+{
+    (void)state;
+    char key[LIMIT_LABEL_NAME_BYTES];
+    char other[LIMIT_LABEL_NAME_BYTES];
+    for (size_t len = 1; len <= sizeof key; len++) {
+        memset(key, 'k', len);
+        label one = {{key, len}, {key, len}};
+        label_set set = {&one, 1};
+        for (size_t at = 0; at < len; at++) {
+            memcpy(other, key, len);
+            check_str(label_get(set, (str){other, len}), one.value);
+            other[at] = 'x';
+            assert_null(label_get(set, (str){other, len}).ptr);
+            scoped(arena_cleanup) arena *a = arena_new(0);
+            str value = {other, len};
+            label_term term = {one.key, LABEL_IN, &value, 1};
+            selector *s = selector_compile(a, &term, 1, NULL);
+            assert_non_null(s);
+            assert_false(selector_match(s, set));
+            label same = {one.key, value};
+            assert_true(selector_match(s, (label_set){&same, 1}));
+        }
+    }
 }
 
 static void test_copies_its_input(void **state)
@@ -628,11 +692,13 @@ int main(void)
         cmocka_unit_test(test_compile_errors),
         cmocka_unit_test(test_key_rules),
         cmocka_unit_test(test_value_rules),
+        cmocka_unit_test(test_every_byte),
         cmocka_unit_test(test_limits),
         cmocka_unit_test(test_compile_limits),
         cmocka_unit_test(test_equal),
         cmocka_unit_test(test_null_selector_matches_nothing),
         cmocka_unit_test(test_sort),
+        cmocka_unit_test(test_one_byte_differs),
         cmocka_unit_test(test_copies_its_input),
         cmocka_unit_test(test_random_against_model),
         cmocka_unit_test(test_random_text_is_survived),

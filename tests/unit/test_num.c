@@ -78,7 +78,8 @@ static void test_parse(void **state)
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         int64_t got = 77;
-        check_msg(num_parse(str_of(rows[i].text), &got) == rows[i].good, "%s", rows[i].text);
+        scoped(exact_done) str text = exact_new(str_of(rows[i].text));
+        check_msg(num_parse(text, &got) == rows[i].good, "%s", rows[i].text);
         check_msg(got == (rows[i].good ? rows[i].want : 77), "%s", rows[i].text);
     }
     int64_t got = 77;

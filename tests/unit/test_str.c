@@ -166,8 +166,15 @@ static void test_utf8(void **state)
         {"\xFF", false},
         {"ok\xFF", false},
     };
-    for (size_t i = 0; i < COUNT_OF(rows); i++)
-        check_msg(str_utf8(str_of(rows[i].text)) == rows[i].good, "row %zu", i);
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        scoped(exact_done) str text = exact_new(str_of(rows[i].text));
+        check_msg(str_utf8(text) == rows[i].good, "row %zu", i);
+        buf json = BUF(100);
+        buf_add_json(&json, text);
+        assert_int_equal(str_find(buf_str(&json), STR("\xEF\xBF\xBD")) == SIZE_MAX, rows[i].good);
+        buf_done(&json);
+        assert_true(strlen(str_shown(text).text) == text.len);
+    }
     assert_true(str_utf8(nothing));
     assert_int_equal(str_utf8_sequence(nothing), 0);
     assert_int_equal(str_utf8_printable(nothing), 0);
@@ -323,6 +330,14 @@ static void test_buf_maximum(void **state)
     buf_addf(&b, CHECK_NOT_PRINTABLE); /* vsnprintf refuses it */
     assert_true(b.failed);
     buf_done(&b);
+
+    buf large = BUF(10000);
+    char text[5000];
+    memset(text, 'x', sizeof text);
+    buf_addc(&large, 'a');
+    buf_add(&large, (str){text, sizeof text}); /* more than twice of what is there */
+    assert_int_equal(large.len, 5001);
+    buf_done(&large);
 
     buf none = BUF(0);
     buf_addz(&none, "");

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/limits.h"
+#include "cli/command.h"
+#include "cli/output.h"
+
+/* Puts a|b|c with spaces instead of bars. */
+static void add_choices(buf *out, const char *choices)
+{
+    for (; *choices; choices++)
+        buf_addc(out, *choices == '|' ? ' ' : *choices);
+}
+
+static bool is_choice(const char *text)
+{
+    return text && str_find(str_of(text), STR("|")) != SIZE_MAX;
+}
+
+/* Inside single quotes of a shell. */
+static void add_quoted(buf *out, const char *text)
+{
+    buf_addc(out, '\'');
+    for (; *text; text++)
+        if (*text == '\'')
+            buf_addz(out, "'\\''");
+        else
+            buf_addc(out, *text);
+    buf_addc(out, '\'');
+}
+
+static void bash_words(buf *out, const verb *c)
+{
+    for (const option *o = c->options; o && o->name; o++)
+        buf_addf(out, "--%s ", o->name);
+    buf_addz(out, "--help");
+    if (is_choice(c->operands)) {
+        buf_addc(out, ' ');
+        add_choices(out, c->operands);
+    }
+}
+
+/* After an option with choices come these; after one with an argument come files. */
+static void bash_arguments(buf *out, const verb *c)
+{
+    for (const option *o = c->options; o && o->name; o++) {
+        if (!o->argument)
+            continue;
+        buf_addf(out, "    %s:--%s", c->name, o->name);
+        if (o->letter)
+            buf_addf(out, "|%s:-%c", c->name, o->letter);
+        buf_addz(out, ") ");
+        if (is_choice(o->argument)) {
+            buf_addz(out, "words='");
+            add_choices(out, o->argument);
+            buf_addz(out, "' ;;\n");
+        } else {
+            buf_addz(out, "COMPREPLY=($(compgen -f -- \"$word\")); return ;;\n");
+        }
+    }
+}
+
+static void bash(buf *out)
+{
+    buf_addz(out, "_drover() {\n"
+                  "    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]}\n"
+                  "    local words='' command=${COMP_WORDS[1]}\n"
+                  "    COMPREPLY=()\n"
+                  "    if [ \"$COMP_CWORD\" -eq 1 ]; then words='");
+    for (const verb *const *c = verbs; *c; c++)
+        buf_addf(out, "%s%s", c == verbs ? "" : " ", (*c)->name);
+    buf_addz(out, "'; else\n    case $command:$before in\n");
+    for (const verb *const *c = verbs; *c; c++)
+        bash_arguments(out, *c);
+    buf_addz(out, "    *) case $command in\n");
+    for (const verb *const *c = verbs; *c; c++) {
+        buf_addf(out, "        %s) words='", (*c)->name);
+        bash_words(out, *c);
+        buf_addz(out, "' ;;\n");
+    }
+    buf_addz(out, "        esac ;;\n    esac\n    fi\n"
+                  "    COMPREPLY=($(compgen -W \"$words\" -- \"$word\"))\n}\n"
+                  "complete -o filenames -F _drover drover\n");
+}
+
+static void zsh_option(buf *out, const option *o)
+{
+    char text[LIMIT_ERR_BYTES];
+    snprintf(text, sizeof text, "%s--%s[%s]", o->repeatable ? "*" : "", o->name, o->help);
+    buf all = BUF(LIMIT_ERR_BYTES * 2);
+    buf_addz(&all, text);
+    if (is_choice(o->argument)) {
+        buf_addf(&all, ":%s:(", o->name);
+        add_choices(&all, o->argument);
+        buf_addc(&all, ')');
+    } else if (o->argument) {
+        buf_addf(&all, ":%s:_files", o->argument);
+    }
+    buf_addc(&all, 0);
+    buf_addz(out, " \\\n            ");
+    add_quoted(out, all.failed ? "" : all.ptr);
+    if (o->letter && !all.failed) {
+        buf_addz(out, " \\\n            ");
+        const char *behind = strchr(all.ptr, '[');
+        buf letter = BUF(LIMIT_ERR_BYTES * 2);
+        buf_addf(&letter, "%s-%c%s", o->repeatable ? "*" : "", o->letter, behind ? behind : "");
+        buf_addc(&letter, 0);
+        add_quoted(out, letter.failed ? "" : letter.ptr);
+        buf_done(&letter);
+    }
+    buf_done(&all);
+}
+
+static void zsh(buf *out)
+{
+    buf_addz(out, "#compdef drover\n_drover() {\n    if (( CURRENT == 2 )); then\n"
+                  "        local -a verbs=(\n");
+    for (const verb *const *c = verbs; *c; c++) {
+        char text[LIMIT_ERR_BYTES];
+        snprintf(text, sizeof text, "%s:%s", (*c)->name, (*c)->summary);
+        buf_addz(out, "            ");
+        add_quoted(out, text);
+        buf_addc(out, '\n');
+    }
+    buf_addz(out, "        )\n        _describe command verbs\n        return\n    fi\n"
+                  "    local verb=$words[2]\n    shift words\n    (( CURRENT-- ))\n"
+                  "    case $verb in\n");
+    for (const verb *const *c = verbs; *c; c++) {
+        buf_addf(out, "        %s) _arguments '--help[print this help]'", (*c)->name);
+        for (const option *o = (*c)->options; o && o->name; o++)
+            zsh_option(out, o);
+        if (is_choice((*c)->operands)) {
+            buf_addz(out, " '1:what:(");
+            add_choices(out, (*c)->operands);
+            buf_addz(out, ")'");
+        }
+        buf_addz(out, " ;;\n");
+    }
+    buf_addz(out, "    esac\n}\n_drover \"$@\"\n");
+}
+
+static void fish(buf *out)
+{
+    buf_addz(out, "complete -c drover -f\n");
+    for (const verb *const *c = verbs; *c; c++) {
+        buf_addf(out, "complete -c drover -n __fish_use_subcommand -a %s -d ", (*c)->name);
+        add_quoted(out, (*c)->summary);
+        buf_addc(out, '\n');
+        for (const option *o = (*c)->options; o && o->name; o++) {
+            buf_addf(out, "complete -c drover -n '__fish_seen_subcommand_from %s' -l %s",
+                     (*c)->name, o->name);
+            if (o->letter)
+                buf_addf(out, " -s %c", o->letter);
+            if (is_choice(o->argument)) {
+                buf_addz(out, " -x -a '");
+                add_choices(out, o->argument);
+                buf_addc(out, '\'');
+            } else if (o->argument) {
+                buf_addz(out, " -r -F");
+            }
+            buf_addz(out, " -d ");
+            add_quoted(out, o->help);
+            buf_addc(out, '\n');
+        }
+        if (is_choice((*c)->operands)) {
+            buf_addf(out, "complete -c drover -n '__fish_seen_subcommand_from %s' -a '",
+                     (*c)->name);
+            add_choices(out, (*c)->operands);
+            buf_addz(out, "'\n");
+        }
+    }
+}
+
+static exit_status run(const options *given)
+{
+    static const struct {
+        str name;
+        void (*write)(buf *out);
+    } shells[] = {{STR("bash"), bash}, {STR("zsh"), zsh}, {STR("fish"), fish}};
+    str shell = given->operands.at[0];
+    for (size_t i = 0; i < sizeof shells / sizeof shells[0]; i++) {
+        if (!str_eq(shell, shells[i].name))
+            continue;
+        buf out = BUF(LIMIT_TEXT_BYTES);
+        shells[i].write(&out);
+        return output_buf(stdout, &out) ? STATUS_DONE : STATUS_NO;
+    }
+    return usage_error(&cmd_completion, "found \"%s\", allowed bash, zsh or fish",
+                       str_shown(shell).text);
+}
+
+const verb cmd_completion = {
+    .name = "completion",
+    .summary = "print a script that completes drover's words in a shell",
+    .operands = "bash|zsh|fish",
+    .operands_min = 1,
+    .operands_max = 1,
+    .about = "For bash, in ~/.bashrc: source <(drover completion bash)\n"
+             "For zsh, in a folder of $fpath: drover completion zsh > _drover\n"
+             "For fish: drover completion fish > ~/.config/fish/completions/drover.fish",
+    .run = run,
+};
