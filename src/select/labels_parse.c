@@ -121,17 +121,14 @@ static bool parse_exact_value(parser *p)
     return true;
 }
 
-/* Behind "in" and "notin": "()" is the empty list, "(,)" holds the empty value. */
+/* Behind "in" and "notin". As in Kubernetes "()" holds the empty value: there is no empty list. */
 static bool parse_value_list(parser *p)
 {
     if (p->kind != TOKEN_OPEN)
         return fail(p, "\"(\"");
     next_token(p);
-    bool first = true;
     for (;;) {
         bool word = p->kind == TOKEN_WORD;
-        if (p->kind == TOKEN_CLOSE && first)
-            break;
         if (!word && p->kind != TOKEN_COMMA && p->kind != TOKEN_CLOSE)
             return fail(p, "a value, \",\" or \")\"");
         if (!add_value(p, word ? p->token : STR_EMPTY))
@@ -143,7 +140,6 @@ static bool parse_value_list(parser *p)
         if (p->kind != TOKEN_COMMA)
             return fail(p, "\",\" or \")\"");
         next_token(p);
-        first = false;
     }
     next_token(p);
     return true;

@@ -102,6 +102,30 @@ static void test_parse_errors(void **state)
     assert_false(moment_parse((str){"2026-11-15T09:00:00Z\0", 21}, &m, NULL));
 }
 
+/* No other sign is taken for a digit or a separator, wherever it stands; no shorter text passes. */
+static void test_every_byte(void **state)
+{
+    (void)state;
+    static const char good[] = "2011-11-11T11:11:11.11+11:11";
+    moment m;
+    assert_true(moment_parse(str_of(good), &m, NULL));
+    for (size_t at = 0; at < strlen(good); at++) {
+        for (int c = 0; c < 256; c++) {
+            if (c >= '0' && c <= '9' && good[at] >= '0' && good[at] <= '9')
+                continue;
+            char text[sizeof good];
+            memcpy(text, good, sizeof good);
+            text[at] = (char)c;
+            bool want =
+                good[at] == c || (good[at] == 'T' && c == 't') || (good[at] == '+' && c == '-');
+            if (moment_parse((str){text, sizeof good - 1}, &m, NULL) != want)
+                fail_msg("%s with byte %d at %zu", good, c, at);
+        }
+        scoped(exact_done) str shorter = exact_new((str){good, at});
+        assert_false(moment_parse(shorter, &m, NULL));
+    }
+}
+
 static void test_compare(void **state)
 {
     (void)state;
@@ -203,6 +227,20 @@ static void test_every_day(void **state)
     assert_int_equal(days, (MOMENT_SECONDS_MAX + 1) / 86400);
 }
 
+/* The calendar repeats itself after 400 years, also before year 1. */
+static void test_before_year_one(void **state)
+{
+    (void)state;
+    for (int64_t day = civil_days(1, 1, 1); day < civil_days(801, 1, 1); day++) {
+        civil c = moment_civil((moment){day * 86400, 0}, 0);
+        civil before = moment_civil((moment){(day - 2 * INT64_C(146097)) * 86400, 0}, 0);
+        if (before.year != c.year - 800 || before.month != c.month || before.day != c.day ||
+            before.weekday != c.weekday || before.day_of_year != c.day_of_year ||
+            civil_days(before.year, before.month, before.day) != day - 2 * 146097)
+            fail_msg("%d-%d-%d", (int)c.year, c.month, c.day);
+    }
+}
+
 static void test_civil_of_a_zone(void **state)
 {
     (void)state;
@@ -239,9 +277,14 @@ static void test_round_trip(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_parse),      cmocka_unit_test(test_parse_errors),
-        cmocka_unit_test(test_compare),    cmocka_unit_test(test_sum_and_difference),
-        cmocka_unit_test(test_every_day),  cmocka_unit_test(test_civil_of_a_zone),
+        cmocka_unit_test(test_parse),
+        cmocka_unit_test(test_parse_errors),
+        cmocka_unit_test(test_every_byte),
+        cmocka_unit_test(test_compare),
+        cmocka_unit_test(test_sum_and_difference),
+        cmocka_unit_test(test_every_day),
+        cmocka_unit_test(test_before_year_one),
+        cmocka_unit_test(test_civil_of_a_zone),
         cmocka_unit_test(test_round_trip),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -202,6 +202,20 @@ static void test_utf8_every_code_point(void **state)
     }
 }
 
+static void test_utf8_walk(void **state)
+{
+    (void)state;
+    static const uint32_t points[] = {'a', 0xE4, 0x20AC, 0x1F411, 'z', 0x7FF, 0x800, 0x10FFFF, 0};
+    char bytes[4 * COUNT_OF(points)];
+    str text = {bytes, 0};
+    for (size_t i = 0; i < COUNT_OF(points); i++)
+        text.len += str_utf8_put(points[i], bytes + text.len);
+    size_t at = 0;
+    for (size_t i = 0; i < COUNT_OF(points); i++)
+        assert_int_equal(str_utf8_next(text, &at), points[i]);
+    assert_int_equal(at, text.len);
+}
+
 /* The definition, byte by byte, from the grammar of RFC 3629. */
 static bool naive_utf8(const unsigned char *p, size_t len)
 {
@@ -292,6 +306,8 @@ static void test_buf(void **state)
     buf_add(&b, STR("cd"));
     buf_add(&b, nothing);
     buf_addf(&b, "-%d-%s", 42, "x");
+    buf_addf(&b, "%s", "");
+    assert_false(b.failed);
     buf_addc(&b, '\0');
     check_str(buf_str(&b), ((str){"abcd-42-x\0", 10}));
     assert_int_equal(b.ptr[b.len], 0);
@@ -305,6 +321,18 @@ static void test_buf(void **state)
     check_text(buf_str(&b), "again");
     buf_done(&b);
     assert_null(b.ptr);
+    buf_done(&b);
+}
+
+static void test_buf_growth_is_geometric(void **state)
+{
+    (void)state;
+    buf b = BUF(1000000);
+    uint64_t calls = mem_calls();
+    for (int i = 0; i < 1000000; i++)
+        buf_addc(&b, 'x');
+    assert_false(b.failed);
+    assert_true(mem_calls() - calls < 20);
     buf_done(&b);
 }
 
@@ -435,9 +463,11 @@ int main(void)
         cmocka_unit_test(test_cut),
         cmocka_unit_test(test_utf8),
         cmocka_unit_test(test_utf8_every_code_point),
+        cmocka_unit_test(test_utf8_walk),
         cmocka_unit_test(test_utf8_random_against_model),
         cmocka_unit_test(test_shown),
         cmocka_unit_test(test_buf),
+        cmocka_unit_test(test_buf_growth_is_geometric),
         cmocka_unit_test(test_buf_maximum),
         cmocka_unit_test(test_json),
         cmocka_unit_test(test_json_random),
