@@ -234,7 +234,8 @@ sqlite3_stmt *store_statement(store *s, sql_statement which)
 
 void bind_text(sqlite3_stmt *statement, int at, str text)
 {
-    sqlite3_bind_text64(statement, at, text.ptr ? text.ptr : "", text.len, SQLITE_STATIC, SQLITE_UTF8);
+    sqlite3_bind_text64(statement, at, text.ptr ? text.ptr : "", text.len, SQLITE_STATIC,
+                        SQLITE_UTF8);
 }
 
 str column_text(sqlite3_stmt *statement, int at)
@@ -257,7 +258,8 @@ bool store_backup(store *s, str path, err *error)
 {
     char name[LIMIT_PATH_BYTES];
     if (path.len == 0 || path.len >= sizeof name)
-        return err_set(error, "found a file name of %zu bytes, allowed 1 to %zu", path.len, sizeof name - 1);
+        return err_set(error, "found a file name of %zu bytes, allowed 1 to %zu", path.len,
+                       sizeof name - 1);
     snprintf(name, sizeof name, "%.*s", STR_ARG(path));
     if (access(name, F_OK) == 0)
         return err_set(error, "%s exists already", name);

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* store.h - what survives: one SQLite file in one folder.
  *
- * Documents, the journal, jobs, tokens and the last snapshot of the engine. Whoever holds the store is
- * the only one: a second process is told so. Everything that one step of the engine causes is written in
- * one transaction that is on disk before anything is done about it, so after a crash the journal says
- * exactly what was decided. Decides nothing itself.
+ * Documents, the journal, jobs, tokens and the last snapshot of the engine. Whoever holds the store
+ * is the only one: a second process is told so. Everything that one step of the engine causes is
+ * written in one transaction that is on disk before anything is done about it, so after a crash the
+ * journal says exactly what was decided. Decides nothing itself.
  *
- * Every function that fails says why and changes nothing; a full or read-only disk is such a failure, and
- * the store works again when it is gone. Texts handed to a visitor are valid during the call. */
+ * Every function that fails says why and changes nothing; a full or read-only disk is such a
+ * failure, and the store works again when it is gone. Texts handed to a visitor are valid during
+ * the call. */
 #ifndef DROVER_STORE_STORE_H
 #define DROVER_STORE_STORE_H
 
@@ -16,15 +17,16 @@
 
 typedef struct store store;
 
-/* Opens FOLDER/drover.db, and makes both if need be (mode 0700 and 0600). Refuses a file that is not
- * Drover's, that a newer Drover wrote, or that is damaged. */
+/* Opens FOLDER/drover.db, and makes both if need be (mode 0700 and 0600). Refuses a file that is
+ * not Drover's, that a newer Drover wrote, or that is damaged. */
 store *store_open(str folder, err *error);
 store *store_close(store *s);
 
 /* How safely a commit is kept: true (the default) waits for the disk. */
 bool store_set_sync(store *s, bool sync, err *error);
 
-/* One transaction at a time. Without one, each write is its own. rollback does nothing without one. */
+/* One transaction at a time. Without one, each write is its own. rollback does nothing without one.
+ */
 bool store_begin(store *s, err *error);
 bool store_commit(store *s, err *error);
 void store_rollback(store *s);
@@ -40,24 +42,27 @@ typedef struct stored_document {
 
 typedef bool (*document_visitor)(void *context, const stored_document *d);
 
-/* Writes one. expected: the version it must have now (0: it must not exist, -1: whatever it is). A conflict
- * is false with *ret_conflict true. */
-bool store_put_document(store *s, stored_document *d, int64_t expected, bool *ret_conflict, err *error);
-bool store_delete_document(store *s, str kind, str name, int64_t expected, bool *ret_conflict, err *error);
+/* Writes one. expected: the version it must have now (0: it must not exist, -1: whatever it is). A
+ * conflict is false with *ret_conflict true. */
+bool store_put_document(store *s, stored_document *d, int64_t expected, bool *ret_conflict,
+                        err *error);
+bool store_delete_document(store *s, str kind, str name, int64_t expected, bool *ret_conflict,
+                           err *error);
 /* False with an empty error text if there is none. Texts are in a. */
 bool store_get_document(store *s, str kind, str name, arena *a, stored_document *ret, err *error);
-/* In the order of their names, those behind "after" (empty: from the start), until the visitor says false.
- * An empty kind visits all, by kind and name. */
-bool store_documents(store *s, str kind, str after, document_visitor visit, void *context, err *error);
+/* In the order of their names, those behind "after" (empty: from the start), until the visitor says
+ * false. An empty kind visits all, by kind and name. */
+bool store_documents(store *s, str kind, str after, document_visitor visit, void *context,
+                     err *error);
 
 /* ---- journal ---- */
 
 typedef struct journal_entry {
     int64_t sequence; /* from 1, without gaps */
     int64_t at_ms;
-    int64_t step;     /* entries of one step of the engine have the same */
-    str kind;         /* "fact", "decision", "audit" */
-    str who;          /* the token's name; empty for Drover itself */
+    int64_t step; /* entries of one step of the engine have the same */
+    str kind;     /* "fact", "decision", "audit" */
+    str who;      /* the token's name; empty for Drover itself */
     str json;
 } journal_entry;
 
@@ -87,7 +92,7 @@ typedef struct stored_job {
     str version;
     str group;
     str role;
-    str state;        /* pending, running, succeeded, failed, lost */
+    str state; /* pending, running, succeeded, failed, lost */
     str reason;
     int64_t attempt;
     int64_t fencing;  /* grows with every claim */
@@ -103,7 +108,8 @@ typedef bool (*job_visitor)(void *context, const stored_job *j);
 bool store_put_job(store *s, const stored_job *j, err *error);
 bool store_get_job(store *s, int64_t number, arena *a, stored_job *ret, err *error);
 /* Newest first, those below "before" (0: from the newest). open_only: not ended. */
-bool store_jobs(store *s, int64_t before, bool open_only, job_visitor visit, void *context, err *error);
+bool store_jobs(store *s, int64_t before, bool open_only, job_visitor visit, void *context,
+                err *error);
 
 /* ---- tokens: only their SHA-256 is kept ---- */
 

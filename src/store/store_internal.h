@@ -43,7 +43,7 @@ typedef enum sql_statement {
 #define X(name, sql) SQL_##name,
     STATEMENTS(X)
 #undef X
-    SQL_COUNT
+        SQL_COUNT
 } sql_statement;
 
 struct store {

@@ -13,7 +13,8 @@ static bool each_row(store *s, sqlite3_stmt *statement, row_reader row, void *co
     while ((code = sqlite3_step(statement)) == SQLITE_ROW)
         if (!row(statement, context))
             break;
-    bool good = code == SQLITE_ROW || code == SQLITE_DONE || store_failed(s, "reading the database", error);
+    bool good =
+        code == SQLITE_ROW || code == SQLITE_DONE || store_failed(s, "reading the database", error);
     sqlite3_reset(statement);
     return good;
 }
@@ -36,12 +37,14 @@ static bool present_version(store *s, str kind, str name, int64_t *ret, err *err
     bind_text(statement, 2, name);
     int code = sqlite3_step(statement);
     *ret = code == SQLITE_ROW ? sqlite3_column_int64(statement, 2) : 0;
-    bool good = code == SQLITE_ROW || code == SQLITE_DONE || store_failed(s, "reading a document", error);
+    bool good =
+        code == SQLITE_ROW || code == SQLITE_DONE || store_failed(s, "reading a document", error);
     sqlite3_reset(statement);
     return good;
 }
 
-static bool expect_version(store *s, str kind, str name, int64_t expected, bool *ret_conflict, err *error)
+static bool expect_version(store *s, str kind, str name, int64_t expected, bool *ret_conflict,
+                           err *error)
 {
     *ret_conflict = false;
     int64_t now;
@@ -55,7 +58,8 @@ static bool expect_version(store *s, str kind, str name, int64_t expected, bool 
     return err_set(error, "found version %lld, expected %lld", (long long)now, (long long)expected);
 }
 
-bool store_put_document(store *s, stored_document *d, int64_t expected, bool *ret_conflict, err *error)
+bool store_put_document(store *s, stored_document *d, int64_t expected, bool *ret_conflict,
+                        err *error)
 {
     if (!expect_version(s, d->kind, d->name, expected, ret_conflict, error))
         return false;
@@ -70,7 +74,8 @@ bool store_put_document(store *s, stored_document *d, int64_t expected, bool *re
     return true;
 }
 
-bool store_delete_document(store *s, str kind, str name, int64_t expected, bool *ret_conflict, err *error)
+bool store_delete_document(store *s, str kind, str name, int64_t expected, bool *ret_conflict,
+                           err *error)
 {
     if (!expect_version(s, kind, name, expected, ret_conflict, error))
         return false;
@@ -117,9 +122,11 @@ static bool visit_document(sqlite3_stmt *statement, void *context)
     return walk->visit(walk->context, &d);
 }
 
-bool store_documents(store *s, str kind, str after, document_visitor visit, void *context, err *error)
+bool store_documents(store *s, str kind, str after, document_visitor visit, void *context,
+                     err *error)
 {
-    sqlite3_stmt *statement = store_statement(s, kind.len > 0 ? SQL_LIST_DOCUMENTS : SQL_ALL_DOCUMENTS);
+    sqlite3_stmt *statement =
+        store_statement(s, kind.len > 0 ? SQL_LIST_DOCUMENTS : SQL_ALL_DOCUMENTS);
     if (kind.len > 0) {
         bind_text(statement, 1, kind);
         bind_text(statement, 2, after);
@@ -214,7 +221,8 @@ bool store_put_job(store *s, const stored_job *j, err *error)
     sqlite3_bind_int64(statement, 1, j->number);
     const str texts[] = {j->deployment, j->environment, j->resource, j->version,
                          j->group,      j->role,        j->state,    j->reason};
-    const int64_t numbers[] = {j->attempt, j->fencing, j->lease_ms, j->pid, j->started_ms, j->ended_ms};
+    const int64_t numbers[] = {j->attempt, j->fencing,    j->lease_ms,
+                               j->pid,     j->started_ms, j->ended_ms};
     int at = 2;
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
         bind_text(statement, at++, texts[i]);
@@ -285,7 +293,8 @@ static bool visit_job(sqlite3_stmt *statement, void *context)
     return walk->visit(walk->context, &j);
 }
 
-bool store_jobs(store *s, int64_t before, bool open_only, job_visitor visit, void *context, err *error)
+bool store_jobs(store *s, int64_t before, bool open_only, job_visitor visit, void *context,
+                err *error)
 {
     sqlite3_stmt *statement = store_statement(s, open_only ? SQL_OPEN_JOBS : SQL_JOBS);
     sqlite3_bind_int64(statement, 1, before > 0 ? before : INT64_MAX);
@@ -344,5 +353,6 @@ static bool visit_token(sqlite3_stmt *statement, void *context)
 
 bool store_tokens(store *s, token_visitor visit, void *context, err *error)
 {
-    return each_row(s, store_statement(s, SQL_TOKENS), visit_token, &(token_walk){visit, context}, error);
+    return each_row(s, store_statement(s, SQL_TOKENS), visit_token, &(token_walk){visit, context},
+                    error);
 }

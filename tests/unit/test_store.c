@@ -22,7 +22,7 @@ static int make_folder(void **state)
 static int remove_folder(void **state)
 {
     (void)state;
-    char command[128];
+    char command[256];
     snprintf(command, sizeof command, "chmod -R u+w %s; rm -rf %s", folder, folder);
     return system(command);
 }
@@ -38,7 +38,7 @@ static store *open_store(void)
 #define must(call)                                                                                 \
     do {                                                                                           \
         err error_ = {""};                                                                         \
-        err *problem = &error_;                                                                     \
+        err *problem = &error_;                                                                    \
         check_msg(call, "%s", error_.text);                                                        \
     } while (0)
 
@@ -52,8 +52,8 @@ static int64_t put(store *s, const char *kind, const char *name, const char *jso
 
 static bool tell_document(void *context, const stored_document *d)
 {
-    buf_addf(context, "%.*s/%.*s@%lld=%.*s ", STR_ARG(d->kind), STR_ARG(d->name), (long long)d->version,
-             STR_ARG(d->json));
+    buf_addf(context, "%.*s/%.*s@%lld=%.*s ", STR_ARG(d->kind), STR_ARG(d->name),
+             (long long)d->version, STR_ARG(d->json));
     return true;
 }
 
@@ -107,15 +107,16 @@ static void a_write_that_expects_another_version_is_refused(void **state)
 
 static bool tell_entry(void *context, const journal_entry *e)
 {
-    buf_addf(context, "%lld:%lld:%.*s:%.*s ", (long long)e->sequence, (long long)e->step, STR_ARG(e->kind),
-             STR_ARG(e->json));
+    buf_addf(context, "%lld:%lld:%.*s:%.*s ", (long long)e->sequence, (long long)e->step,
+             STR_ARG(e->kind), STR_ARG(e->json));
     return e->sequence < 4;
 }
 
 static void append(store *s, int64_t step, const char *json)
 {
-    must(store_append(s, &(journal_entry){.at_ms = 1, .step = step, .kind = STR("fact"), .json = str_of(json)},
-                      NULL, problem));
+    must(store_append(
+        s, &(journal_entry){.at_ms = 1, .step = step, .kind = STR("fact"), .json = str_of(json)},
+        NULL, problem));
 }
 
 static void the_journal_grows_without_gaps_and_rolls_back_whole(void **state)
@@ -154,7 +155,8 @@ static void nobody_changes_the_journal(void **state)
     snprintf(path, sizeof path, "%s/drover.db", folder);
     sqlite3 *db;
     assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
-    assert_int_equal(sqlite3_exec(db, "UPDATE journal SET json = 'b'", NULL, NULL, NULL), SQLITE_CONSTRAINT);
+    assert_int_equal(sqlite3_exec(db, "UPDATE journal SET json = 'b'", NULL, NULL, NULL),
+                     SQLITE_CONSTRAINT);
     assert_int_equal(sqlite3_exec(db, "DELETE FROM journal", NULL, NULL, NULL), SQLITE_CONSTRAINT);
     sqlite3_close(db);
 }
@@ -177,8 +179,11 @@ static void jobs_tokens_and_the_snapshot_are_kept(void **state)
     (void)state;
     store *s = open_store();
     for (int64_t n = 1; n <= 3; n++)
-        must(store_put_job(s, &(stored_job){.number = n, .deployment = STR("d"), .state = STR("running")}, problem));
-    must(store_put_job(s, &(stored_job){.number = 2, .state = STR("succeeded"), .ended_ms = 7}, problem));
+        must(store_put_job(
+            s, &(stored_job){.number = n, .deployment = STR("d"), .state = STR("running")},
+            problem));
+    must(store_put_job(s, &(stored_job){.number = 2, .state = STR("succeeded"), .ended_ms = 7},
+                       problem));
     buf told = BUF(1000);
     must(store_jobs(s, 0, false, tell_job, &told, problem));
     check_text(buf_str(&told), "3:running 2:succeeded 1:running ");
@@ -251,7 +256,8 @@ static void a_folder_in_use_is_refused(void **state)
 static void a_file_that_is_no_database_is_refused_and_left_alone(void **state)
 {
     (void)state;
-    write_file("drover.db", "this is not a database, and somebody may miss it. this is not a database.");
+    write_file("drover.db",
+               "this is not a database, and somebody may miss it. this is not a database.");
     expect_refused("damaged");
     char path[128];
     snprintf(path, sizeof path, "%s/drover.db", folder);
