@@ -446,17 +446,22 @@ static void report_json(reading *r, const yyjson_read_err *fault, uint32_t line)
     report(r, line, text);
 }
 
-/* One value after the other; a bad one is passed over. */
-static void read_json(reading *r, str text, uint32_t line)
+static size_t skip_blanks(str text, size_t at)
 {
-    size_t at = 0;
-    for (;;) {
-        while (at < text.len && strchr(" \t\r\n", text.ptr[at]) && text.ptr[at] != '\0') {
-            line += text.ptr[at] == '\n';
-            at++;
-        }
-        if (at >= text.len)
-            return;
+    while (at < text.len && (text.ptr[at] == ' ' || text.ptr[at] == '\t' || text.ptr[at] == '\r' ||
+                             text.ptr[at] == '\n'))
+        at++;
+    return at;
+}
+
+/* One value after the other; a bad one is passed over. */
+static void read_json(reading *r, str text)
+{
+    uint32_t line = 1;
+    size_t counted = 0; /* lines are counted up to here: only when something follows */
+    for (size_t at = skip_blanks(text, 0); at < text.len; at = skip_blanks(text, at)) {
+        line += count_lines(str_part(text, counted, at - counted));
+        counted = at;
         str rest = str_part(text, at, SIZE_MAX);
         yyjson_read_err fault = {0};
         yyjson_doc *doc = parse(rest, &fault);
@@ -465,9 +470,7 @@ static void read_json(reading *r, str text, uint32_t line)
             report_json(r, &fault, line + count_lines(str_part(rest, 0, pos)));
             if (fault.code == YYJSON_READ_ERROR_MEMORY_ALLOCATION)
                 return;
-            size_t next = resynchronise(text, at + pos);
-            line += count_lines(str_part(text, at, next - at));
-            at = next;
+            at = resynchronise(text, at + pos);
             continue;
         }
         size_t size = yyjson_doc_get_read_size(doc);
@@ -478,8 +481,6 @@ static void read_json(reading *r, str text, uint32_t line)
         }
         t->doc = doc;
         add_tree(r, t);
-        if (at + size < text.len)
-            line += count_lines(t->text);
         at += size;
     }
 }
@@ -597,7 +598,7 @@ bool documents_read_as(document_set *set, str file, str bytes, document_format f
         bytes = str_part(bytes, 3, SIZE_MAX);
     bool json = format == FORMAT_JSON || (format == FORMAT_ANY && looks_like_json(bytes));
     if (json) {
-        read_json(&r, bytes, 1);
+        read_json(&r, bytes);
     } else if (!str_utf8(bytes)) {
         report(&r, bad_utf8_line(bytes), "found bytes that are not UTF-8");
     } else {

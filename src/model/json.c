@@ -54,7 +54,9 @@ static void arena_give(void *context, void *ptr)
 
 const yyjson_val json_empty_object = {.tag = YYJSON_TYPE_OBJ, .uni.ofs = sizeof(yyjson_val)};
 
-/* Objects up to here are compared pair by pair, up to the second one in a table on the stack. */
+/* Objects up to FEW_MOST are compared pair by pair, where mostly lengths differ and no text is touched;
+ * up to PAIRS_MOST by marks; up to TABLE_MOST in a table on the stack; beyond that in a map. */
+#define FEW_MOST 8
 #define PAIRS_MOST 32
 #define TABLE_MOST 512
 #define TABLE_SLOTS 2048
@@ -83,6 +85,21 @@ static uint64_t key_mark(const yyjson_val *key)
 static bool key_equal(const yyjson_val *a, const yyjson_val *b)
 {
     return str_eq(json_str(a), json_str(b));
+}
+
+/* The text of a key has most likely left the caches since it was parsed: lengths stand in the values. */
+static const yyjson_val *twice_in_few(const yyjson_val *object, size_t count)
+{
+    const yyjson_val *keys[FEW_MOST];
+    const yyjson_val *key = json_first(object);
+    for (size_t i = 0; i < count; i++) {
+        for (size_t j = 0; j < i; j++)
+            if (json_len(keys[j]) == json_len(key) && key_equal(keys[j], key))
+                return key;
+        keys[i] = key;
+        key = json_next(key + 1);
+    }
+    return NULL;
 }
 
 static const yyjson_val *twice_in_pairs(const yyjson_val *object, size_t count)
@@ -143,7 +160,9 @@ static json_fault check_keys(const yyjson_val *object, const yyjson_val **ret_at
     bool memory = true;
     if (count < 2)
         return JSON_NONE;
-    if (count <= PAIRS_MOST)
+    if (count <= FEW_MOST)
+        twice = twice_in_few(object, count);
+    else if (count <= PAIRS_MOST)
         twice = twice_in_pairs(object, count);
     else if (count <= TABLE_MOST)
         twice = twice_in_table(object, count);

@@ -73,7 +73,8 @@ static bool find_field(const shape *s, str name, spot *at)
             at->number = inner.number;
             continue;
         }
-        if (f->name.len == name.len && memcmp(f->name.ptr, name.ptr, name.len) == 0) {
+        if (f->name.len == name.len && name.len > 0 && f->name.ptr[0] == name.ptr[0] &&
+            memcmp(f->name.ptr, name.ptr, name.len) == 0) {
             at->field = f;
             return true;
         }
@@ -152,6 +153,8 @@ static void report_unknown(reader *r, const shape *s, const place *at)
     scoped(buf_done) buf fields = BUF(LIMIT_ERR_BYTES);
     if (best.len == 0)
         list_fields(s, &fields);
+    if (best.len == 0 && fields.len == 0)
+        buf_addz(&fields, "none");
     if (best.len > 0)
         reader_error(r, at, "found an unknown field%s", hint);
     else

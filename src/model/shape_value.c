@@ -173,7 +173,7 @@ static void read_duration(reader *r, const field *f, const place *at, opt_durati
     if (!json_is_text(at->value))
         value_refuse(r, f, at);
     else if (!duration_parse_days(json_str(at->value), &ns, &why))
-        refuse_because(r, at, allowed_texts[f->type], &why);
+        reader_error(r, at, "%s", why.text);
     else if (ns < 0)
         reader_error(r, at, "found a negative duration, allowed one of at least 0s");
     else
@@ -187,7 +187,7 @@ static void read_time(reader *r, const field *f, const place *at, opt_moment *re
     if (!json_is_text(at->value))
         value_refuse(r, f, at);
     else if (!moment_parse(json_str(at->value), &m, &why))
-        refuse_because(r, at, allowed_texts[f->type], &why);
+        reader_error(r, at, "%s", why.text);
     else
         *ret = (opt_moment){true, m};
 }

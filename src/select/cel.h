@@ -96,7 +96,8 @@ typedef struct cel_value {
 
 typedef struct cel_ops {
     size_t (*size)(const cel_object *self);
-    /* Maps: the value of a key, false when it is not there. NULL for lists. */
+    /* Maps: the value of a key, which may be a bool, int, uint or string; false when it is not
+     * there. NULL for lists. */
     bool (*get)(const cel_object *self, cel_value key, arena *scratch, cel_value *ret);
     /* The i-th element, or the i-th entry of a map; ret_key is NULL for lists. */
     void (*at)(const cel_object *self, size_t i, arena *scratch, cel_value *ret_key,

@@ -12,9 +12,12 @@ const cel_type cel_types[CEL_DYN + 1] = {
 #undef X
 };
 
+/* What the elements of [] are: dyn, until something else is known. */
+static const cel_type free_type = {.kind = CEL_DYN};
+
 const cel_type *cel_type_make(arena *a, cel_kind kind, const cel_type *key, const cel_type *element)
 {
-    if (type_kind(key) == CEL_DYN && type_kind(element) == CEL_DYN)
+    if (!key && !element)
         return &cel_types[kind];
     cel_type *t = ARENA_NEW(a, cel_type);
     if (t)
@@ -22,32 +25,83 @@ const cel_type *cel_type_make(arena *a, cel_kind kind, const cel_type *key, cons
     return t ? t : &cel_types[kind];
 }
 
+const cel_type *cel_type_empty(arena *a, cel_kind kind)
+{
+    return cel_type_make(a, kind, kind == CEL_MAP ? &free_type : NULL, &free_type);
+}
+
+/* null stands for these as well. */
+static bool nullable(cel_kind kind)
+{
+    return kind == CEL_TIMESTAMP || kind == CEL_DURATION || kind == CEL_OPTIONAL ||
+           kind == CEL_IP || kind == CEL_CIDR;
+}
+
+/* Deeper than this, types are dyn: names bound by macros can pile them up without end. */
+#define TYPE_DEPTH 50
+
+typedef struct unifier {
+    arena *arena;
+    unsigned depth;
+    bool failed; /* the two have nothing in common */
+} unifier;
+
+static const cel_type *unify(unifier *u, const cel_type *x, const cel_type *y)
+{
+    cel_kind kx = type_kind(x);
+    cel_kind ky = type_kind(y);
+    if (x == y || x == &free_type)
+        return y;
+    if (y == &free_type)
+        return x;
+    if (kx == CEL_DYN || ky == CEL_DYN || u->depth >= TYPE_DEPTH)
+        return NULL;
+    if (kx == CEL_NULL && nullable(ky))
+        return y;
+    if (ky == CEL_NULL && nullable(kx))
+        return x;
+    if (kx != ky) {
+        u->failed = true;
+        return NULL;
+    }
+    u->depth++;
+    const cel_type *key = unify(u, x->key, y->key);
+    const cel_type *element = unify(u, x->element, y->element);
+    u->depth--;
+    if (key == x->key && element == x->element)
+        return x;
+    return cel_type_make(u->arena, kx, key, element);
+}
+
 const cel_type *cel_type_join(arena *a, const cel_type *x, const cel_type *y)
 {
-    if (x == y)
-        return x;
-    if (type_kind(x) != type_kind(y) || type_kind(x) == CEL_DYN)
-        return NULL;
-    if (!x->key && !x->element && !y->key && !y->element)
-        return x;
-    return cel_type_make(a, x->kind, cel_type_join(a, x->key, y->key),
-                         cel_type_join(a, x->element, y->element));
+    unifier u = {.arena = a};
+    const cel_type *t = unify(&u, x, y);
+    return u.failed ? NULL : t;
+}
+
+static void print_type(buf *out, const cel_type *t, unsigned depth)
+{
+    cel_kind kind = type_kind(t);
+    buf_addz(out, cel_kind_name(kind));
+    if (kind != CEL_MAP && kind != CEL_LIST && kind != CEL_OPTIONAL)
+        return;
+    if (depth >= TYPE_DEPTH) {
+        buf_addz(out, "(...)");
+        return;
+    }
+    buf_addc(out, '(');
+    if (kind == CEL_MAP) {
+        print_type(out, t->key, depth + 1);
+        buf_add(out, STR(", "));
+    }
+    print_type(out, t->element, depth + 1);
+    buf_addc(out, ')');
 }
 
 void cel_type_print(buf *out, const cel_type *t)
 {
-    buf_addz(out, cel_kind_name(type_kind(t)));
-    if (type_kind(t) == CEL_MAP) {
-        buf_addc(out, '(');
-        cel_type_print(out, t->key);
-        buf_add(out, STR(", "));
-        cel_type_print(out, t->element);
-        buf_addc(out, ')');
-    } else if (type_kind(t) == CEL_LIST || type_kind(t) == CEL_OPTIONAL) {
-        buf_addc(out, '(');
-        cel_type_print(out, t->element);
-        buf_addc(out, ')');
-    }
+    print_type(out, t, 0);
 }
 
 static bool is_number(cel_kind k)
@@ -169,9 +223,10 @@ static const cel_type *operator_type(checker *c, token_kind op, const cel_type *
     }
     cel_kind kind = arithmetic_kind(op, a, b);
     *ret_good = kind != CEL_ERROR;
-    if (kind == CEL_LIST)
-        return cel_type_join(c->arena, left, right) ? cel_type_join(c->arena, left, right)
-                                                    : &cel_types[CEL_LIST];
+    if (kind == CEL_LIST) {
+        const cel_type *list = cel_type_join(c->arena, left, right);
+        return list ? list : &cel_types[CEL_LIST];
+    }
     return *ret_good ? &cel_types[kind] : NULL;
 }
 
@@ -267,11 +322,10 @@ static bool check_list(checker *c, node *n)
 {
     if (!check_items(c, n))
         return false;
-    const cel_type *element = NULL;
-    for (uint32_t i = 0; i < n->count; i++) {
-        const cel_type *t = entry_type(n->items[i], n->optional && n->optional[i]);
-        element = i == 0 ? t : cel_type_join(c->arena, element, t);
-    }
+    const cel_type *element = &free_type;
+    for (uint32_t i = 0; i < n->count; i++)
+        element = cel_type_join(c->arena, element,
+                                entry_type(n->items[i], n->optional && n->optional[i]));
     n->type = cel_type_make(c->arena, CEL_LIST, NULL, element);
     return fold_literal(c, n);
 }
@@ -280,8 +334,8 @@ static bool check_map(checker *c, node *n)
 {
     if (!check_items(c, n))
         return false;
-    const cel_type *key = NULL;
-    const cel_type *element = NULL;
+    const cel_type *key = &free_type;
+    const cel_type *element = &free_type;
     for (uint32_t i = 0; i < n->count; i += 2) {
         const cel_type *t = entry_type(n->items[i + 1], n->optional && n->optional[i / 2]);
         cel_kind k = type_kind(n->items[i]->type);
@@ -290,8 +344,8 @@ static bool check_map(checker *c, node *n)
                                 "a key of type %s: expected bool, int, uint or string",
                                 cel_kind_name(k)))
             return false;
-        key = i == 0 ? n->items[i]->type : cel_type_join(c->arena, key, n->items[i]->type);
-        element = i == 0 ? t : cel_type_join(c->arena, element, t);
+        key = cel_type_join(c->arena, key, n->items[i]->type);
+        element = cel_type_join(c->arena, element, t);
     }
     n->type = cel_type_make(c->arena, CEL_MAP, key, element);
     return fold_literal(c, n);

@@ -4,7 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "select/cel_internal.h"
+#include "select/cel_functions.h"
 
 /* ---- Errors, cost, memory ----------------------------------------------------------------- */
 
@@ -145,15 +145,6 @@ static cel_value run_unknown(run *r, const node *n)
                   n->at);
 }
 
-static cel_value optional_of(run *r, cel_value v)
-{
-    cel_value *inner = cel_alloc(r, 1, sizeof *inner);
-    if (!inner)
-        return r->fatal;
-    *inner = v;
-    return (cel_value){.kind = CEL_OPTIONAL, .inner = inner};
-}
-
 static cel_value no_field(run *r, const node *n, cel_value target)
 {
     return placed(cel_failf(r, CEL_NO_SUCH_FIELD, "type %s has no fields: .%.*s",
@@ -194,7 +185,7 @@ static cel_value run_select_special(run *r, const node *n)
     if (n->op == SELECT_TEST)
         return cel_bool(found);
     if (optional)
-        return found ? optional_of(r, v) : (cel_value){.kind = CEL_OPTIONAL};
+        return found ? cel_make_optional(r, v) : (cel_value){.kind = CEL_OPTIONAL};
     return found ? v : placed(cel_no_key(r, n->value), n->at);
 }
 
@@ -256,7 +247,7 @@ static cel_value run_index(run *r, const node *n)
         return v.code == CEL_NO_SUCH_KEY || v.code == CEL_OUT_OF_RANGE
                    ? (cel_value){.kind = CEL_OPTIONAL}
                    : v;
-    return optional_of(r, v);
+    return cel_make_optional(r, v);
 }
 
 /* ---- Literals ----------------------------------------------------------------------------- */
@@ -408,6 +399,8 @@ cel_value cel_operate(run *r, token_kind op, cel_value a, cel_value b)
         return membership(r, a, b);
     if (op >= TOKEN_LT && op <= TOKEN_GE) {
         int order;
+        if (a.kind == CEL_STRING || a.kind == CEL_BYTES)
+            cel_charge_bytes(r, a.len);
         if (cel_order(a, b, &order))
             return cel_bool(ordered(op, order));
     } else {
@@ -492,6 +485,18 @@ static cel_value run_call(run *r, const node *n)
     return call(r, n, args);
 }
 
+/* x.or(y) and x.orValue(y): y is evaluated only when x is empty. */
+static cel_value run_optional_or(run *r, const node *n)
+{
+    cel_value args[2] = {eval(r, n->items[0]), cel_null()};
+    if (is_error(args[0]))
+        return args[0];
+    if (args[0].kind == CEL_OPTIONAL && args[0].inner)
+        return n->function->fn == cel_fn_or ? args[0] : *args[0].inner;
+    args[1] = eval(r, n->items[1]);
+    return is_error(args[1]) ? args[1] : call(r, n, args);
+}
+
 static cel_value run_matches(run *r, const node *n)
 {
     cel_value text = eval(r, n->items[0]);
@@ -509,6 +514,16 @@ static node_run *chain_run(const node *n)
     if (n->count == 2 && n->ops[0].op == TOKEN_IN)
         return run_in;
     return run_chain;
+}
+
+static node_run *call_run(const node *n)
+{
+    if (!n->function)
+        return run_unknown;
+    if (n->regex)
+        return run_matches;
+    bool lazy = n->function->fn == cel_fn_or || n->function->fn == cel_fn_or_value;
+    return lazy && n->count == 2 ? run_optional_or : run_call;
 }
 
 static node_run *select_run(const node *n)
@@ -531,7 +546,7 @@ void cel_bind_run(node *n)
     case NODE_IDENT: n->run = n->op ? n->op == 1 ? run_local : run_variable : run_unknown; return;
     case NODE_SELECT: n->run = select_run(n); return;
     case NODE_INDEX: n->run = run_index; return;
-    case NODE_CALL: n->run = !n->function ? run_unknown : n->regex ? run_matches : run_call; return;
+    case NODE_CALL: n->run = call_run(n); return;
     case NODE_LIST: n->run = run_list; return;
     case NODE_MAP: n->run = run_map; return;
     case NODE_NOT: n->run = run_not; return;

@@ -306,8 +306,7 @@ static cel_value add_clause(run *r, buf *out, clause c, cel_value v)
 
 static cel_value format_into(run *r, buf *out, str format, cel_value list)
 {
-    size_t used = 0;
-    size_t given = cel_size(list);
+    cel_iter it = cel_iterate(r, list);
     for (size_t i = 0; i < format.len;) {
         const char *percent = memchr(format.ptr + i, '%', format.len - i);
         size_t to = percent ? (size_t)(percent - format.ptr) : format.len;
@@ -321,12 +320,12 @@ static cel_value format_into(run *r, buf *out, str format, cel_value list)
             continue;
         }
         clause c;
+        cel_value key;
         cel_value v;
         if (!read_clause(r, format, &i, &c, &v))
             return v;
-        if (used >= given)
-            return cel_failf(r, CEL_OUT_OF_RANGE, "format: the list has only %zu values", given);
-        cel_at(list, used++, r->arena, &v, &v);
+        if (!cel_next(&it, &key, &v))
+            return cel_failf(r, CEL_OUT_OF_RANGE, "format: the list has only %zu values", it.len);
         v = add_clause(r, out, c, v);
         if (is_error(v) || !cel_charge(r, 1))
             return is_error(v) ? v : r->fatal;

@@ -84,8 +84,10 @@ typedef struct cel_function cel_function;
 
 #define CEL_NODES(X)                                                                               \
     X(CONST)                                                                                       \
-    X(IDENT) X(SELECT) X(INDEX) X(CALL) X(LIST) X(MAP) X(MESSAGE) X(NOT) X(NEGATE) X(CHAIN) X(AND) \
-        X(OR) X(CONDITION) X(LOOP) X(BIND) X(BLOCK) X(OPT_MAP)
+    X(IDENT)                                                                                       \
+    X(SELECT)                                                                                      \
+    X(INDEX) X(CALL) X(LIST) X(MAP) X(MESSAGE) X(NOT) X(NEGATE) X(CHAIN) X(AND) X(OR) X(CONDITION) \
+        X(LOOP) X(BIND) X(BLOCK) X(OPT_MAP)
 
 typedef enum node_kind {
 #define X(kind) NODE_##kind,
@@ -220,6 +222,8 @@ static inline cel_kind type_kind(const cel_type *t)
 }
 const cel_type *cel_type_make(arena *a, cel_kind kind, const cel_type *key,
                               const cel_type *element);
+/* An empty list, map or optional: what it holds is still open. */
+const cel_type *cel_type_empty(arena *a, cel_kind kind);
 /* What both are: dyn when they differ. */
 const cel_type *cel_type_join(arena *a, const cel_type *x, const cel_type *y);
 /* "list(map(string, dyn))" */
@@ -252,18 +256,17 @@ static inline bool is_bool(cel_value v, bool value)
     return v.kind == CEL_BOOL && v.b == value;
 }
 
+cel_value cel_cost_exceeded(run *r);
+
 /* The only way to evaluate a node: counts the step. */
 static inline cel_value eval(run *r, const node *n)
 {
-    if (__builtin_expect(r->cost == 0, 0)) {
-        extern cel_value cel_cost_exceeded(run *);
+    if (__builtin_expect(r->cost == 0, 0))
         return cel_cost_exceeded(r);
-    }
     r->cost--;
     return n->run(r, n);
 }
 
-cel_value cel_cost_exceeded(run *r);
 /* False when the cost is used up. */
 bool cel_charge(run *r, uint64_t cost);
 /* The same for bytes that are looked at or copied. */

@@ -93,6 +93,8 @@ static bool merge(run *r, const cel_value *keys, uint32_t *from, uint32_t *to, c
     size_t b = span[1];
     for (size_t i = span[0]; i < span[2]; i++) {
         int order = 0;
+        if (a < span[1] && keys[from[a]].kind == CEL_STRING)
+            cel_charge_bytes(r, keys[from[a]].len);
         if (a < span[1] && b < span[2] && !cel_order(keys[from[a]], keys[from[b]], &order))
             return false;
         bool left = b >= span[2] || (a < span[1] && order != 1);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Comprehensions and the other nodes that bind names. */
-#include "select/cel_internal.h"
+#include "select/cel_functions.h"
 
 static cel_value not_bool(run *r, const node *n, cel_value v)
 {
@@ -143,7 +143,6 @@ static cel_value loop_entries(run *r, const node *n, cel_iter *it)
 
 static cel_value loop_sort(run *r, const node *n, cel_iter *it)
 {
-    extern cel_value cel_sort_by(run *, const cel_value *, cel_value *, size_t);
     cel_value *keys = cel_alloc(r, it->len, sizeof *keys);
     cel_value *items = cel_alloc(r, it->len, sizeof *items);
     if (!keys || !items)
@@ -225,9 +224,5 @@ cel_value cel_run_opt_map(run *r, const node *n)
         error.len = n->at;
         return error;
     }
-    cel_value *inner = cel_alloc(r, 1, sizeof *inner);
-    if (!inner)
-        return r->fatal;
-    *inner = result;
-    return (cel_value){.kind = CEL_OPTIONAL, .inner = inner};
+    return cel_make_optional(r, result);
 }

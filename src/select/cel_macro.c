@@ -68,6 +68,10 @@ static node *make_loop(parser *p, node *call, const loop_macro *m)
 /* has(x.field), and has(x["field"]), which many guides teach. */
 static node *make_has(parser *p, node *call)
 {
+    if (call->count != 1) {
+        cel_parse_fail(p, call->at, "has takes 1 argument, found %u", call->count);
+        return NULL;
+    }
     node *n = call->items[0];
     if (n->kind == NODE_INDEX && n->op == SELECT_PLAIN && n->items[1]->kind == NODE_CONST &&
         n->items[1]->value.kind == CEL_STRING) {
@@ -151,8 +155,7 @@ static node *cel_space(parser *p, node *call)
 node *cel_macro(parser *p, node *call)
 {
     if (!call->has_target) {
-        bool has = call->count == 1 && str_eq(call->name, STR("has"));
-        return has ? make_has(p, call) : call;
+        return str_eq(call->name, STR("has")) ? make_has(p, call) : call;
     }
     const node *target = call->items[0];
     if (target->kind == NODE_IDENT && str_eq(target->name, STR("cel")))

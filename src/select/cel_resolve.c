@@ -317,6 +317,8 @@ static const cel_type *result_type(checker *c, const node *n)
         return cel_type_make(c->arena, CEL_LIST, NULL, &cel_types[CEL_INT]);
     if (str_eq(n->name, STR("optional.of")) || str_eq(n->name, STR("optional.ofNonZeroValue")))
         return cel_type_make(c->arena, CEL_OPTIONAL, NULL, first);
+    if (str_eq(n->name, STR("optional.none")))
+        return cel_type_empty(c->arena, CEL_OPTIONAL);
     if (str_eq(n->name, STR("value")) && type_kind(first) == CEL_OPTIONAL)
         return first->element;
     if (str_eq(n->name, STR("orValue")) && type_kind(first) == CEL_OPTIONAL)

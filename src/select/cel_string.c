@@ -67,15 +67,17 @@ cel_value cel_fn_contains(run *r, const cel_value *args, uint32_t count)
 
 cel_value cel_fn_starts(run *r, const cel_value *args, uint32_t count)
 {
-    (void)r;
     (void)count;
+    if (args[1].len <= args[0].len && !cel_charge_bytes(r, args[1].len))
+        return r->fatal;
     return cel_bool(str_starts(cel_text(args[0]), cel_text(args[1])));
 }
 
 cel_value cel_fn_ends(run *r, const cel_value *args, uint32_t count)
 {
-    (void)r;
     (void)count;
+    if (args[1].len <= args[0].len && !cel_charge_bytes(r, args[1].len))
+        return r->fatal;
     return cel_bool(str_ends(cel_text(args[0]), cel_text(args[1])));
 }
 
@@ -89,6 +91,8 @@ cel_value cel_matches(run *r, cel_regex *regex, str text)
     int found = cel_regex_match(regex, text.ptr, text.len);
     return found < 0 ? cel_stop(r, CEL_MEMORY, "out of memory") : cel_bool(found > 0);
 }
+
+#define REGEX_FAILURE_COST 200000
 
 /* A pattern that is no literal: the last one is kept, for loops. */
 cel_value cel_fn_matches(run *r, const cel_value *args, uint32_t count)
@@ -104,6 +108,9 @@ cel_value cel_fn_matches(run *r, const cel_value *args, uint32_t count)
             return r->fatal;
         r->regex = cel_regex_new(pattern.ptr, pattern.len, LIMIT_REGEX_MEMORY_BYTES, problem,
                                  sizeof problem);
+        /* A pattern that is refused for its size has cost as much as the largest that is not. */
+        if (!r->regex && !cel_charge(r, REGEX_FAILURE_COST))
+            return r->fatal;
         if (!r->regex)
             return cel_failf(r, CEL_INVALID_ARGUMENT, "not a regular expression: %s", problem);
         r->regex_text = pattern;

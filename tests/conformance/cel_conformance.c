@@ -416,7 +416,7 @@ static bool run_file(suite *s, str text)
             if (!str_eq(test->name, STR("test")))
                 continue;
             arena_place place = arena_mark(s->arena);
-            report(s, test, run_test(s, test->fields));
+            report(s, test->fields, run_test(s, test->fields));
             arena_rewind(s->arena, place);
         }
     }
@@ -465,7 +465,8 @@ int main(int argc, char **argv)
     }
     for (size_t i = 0; i < count; i++) {
         buf text = BUF(FILE_BYTES_MOST);
-        s.file = files[i];
+        const char *slash = strrchr(files[i], '/');
+        s.file = s.tap && slash ? slash + 1 : files[i];
         s.arena = arena_new(0);
         if (!s.arena || !read_file(files[i], &text) || !run_file(&s, buf_str(&text)))
             status = 2;

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/chain.h"
+
+#include <assert.h>
+
+const rule_ops elsewhere_ops = {.order = 99, .level = LEVEL_ELSEWHERE};
+
+const rule_ops *rule_ops_of(rule_kind kind)
+{
+    switch (kind) {
+    case RULE_VERSION_SELECTOR: return &version_selector_ops;
+    case RULE_ANY_APPROVAL: return &approval_ops;
+    case RULE_ENVIRONMENT_PROGRESSION: return &progression_ops;
+    case RULE_DEPLOYMENT_BRACKET: return &bracket_ops;
+    case RULE_DEPLOYMENT_WINDOW: return &window_ops;
+    case RULE_VERSION_COOLDOWN: return &cooldown_ops;
+    case RULE_GRADUAL_ROLLOUT: return &rollout_ops;
+    case RULE_DEPLOYMENT_DEPENDENCY: return &dependency_ops;
+    case RULE_RETRY: return &elsewhere_ops; /* asked with or without such a rule: rule_retry.c */
+    case RULE_RESOURCE_CONCURRENCY:         /* concurrency.c */
+    case RULE_ROLLBACK:                     /* rule_rollback.c */
+    case RULE_VERIFICATION: /* a shell measures; the job's outcome says what came of it */
+    case RULE_DEPLOYMENT_POLICY:
+    case RULE_ROLLOUT_STRATEGY: return &elsewhere_ops;
+    }
+    return &elsewhere_ops;
+}
+
+void verdict_no(verdict *v, verdict_kind kind, reason_rule rule_, int64_t next_ms)
+{
+    v->kind = kind;
+    v->reason.rule = rule_;
+    v->reason.next_ms = next_ms;
+    v->reason.act = next_ms == NEVER ? RELEASE_EDIT : RELEASE_TIME;
+    v->satisfied_ms = LONG_AGO;
+}
+
+static verdict verdict_yes(void)
+{
+    return (verdict){
+        .kind = VERDICT_ALLOWED, .satisfied_ms = LONG_AGO, .reason = {.next_ms = NEVER}};
+}
+
+void chain_rule(const chain_context *c, uint32_t rule_, verdict *v)
+{
+    releases *r = c->r;
+    const rel_rule *the = &r->rules.at[rule_];
+    const rule_ops *ops = rule_ops_of(the->kind);
+    *v = verdict_yes();
+    v->reason.scope = the->scope;
+    if (ops->level == LEVEL_ELSEWHERE)
+        return;
+    if (the->bypassed && !ops->job_level) {
+        const rel_cell *cell = &r->cells.at[r->lanes.at[c->lane].cell];
+        uint32_t res = c->target == NO ? NO : r->targets.at[c->target].resource;
+        const rel_bypass *b = bypass_find(r, rule_, c->version, cell->environment, res);
+        if (b) {
+            v->satisfied_ms = b->at_ms;
+            v->reason.next_ms = b->until_ms == 0 ? NEVER : b->until_ms;
+            return;
+        }
+    }
+    ops->verdict(c, rule_, v);
+}
+
+void chain_version(const chain_context *c, verdict *ret, bool *ret_selected)
+{
+    const rel_lane *lane = &c->r->lanes.at[c->lane];
+    verdict all = verdict_yes();
+    *ret_selected = true;
+    for (size_t i = 0; i < lane->rules.len; i++) {
+        const rel_rule *rule_ = &c->r->rules.at[lane->rules.at[i]];
+        if (rule_ops_of(rule_->kind)->level != LEVEL_VERSION)
+            continue;
+        verdict v;
+        chain_rule(c, lane->rules.at[i], &v);
+        int64_t next = earlier(all.reason.next_ms, v.reason.next_ms);
+        if (v.kind != VERDICT_ALLOWED) {
+            *ret_selected = rule_->kind != RULE_VERSION_SELECTOR;
+            *ret = v;
+            ret->reason.next_ms = next;
+            return;
+        }
+        all.reason.next_ms = next;
+        all.satisfied_ms = later_of(all.satisfied_ms, v.satisfied_ms);
+    }
+    *ret = all;
+}
+
+/* Which of the rules behind the version-level ones are asked for this start. */
+static bool asked(const chain_context *c, rule_level level)
+{
+    if (level == LEVEL_EACH)
+        return true;
+    return level == LEVEL_FIRST && (c->group == NO || c->starting);
+}
+
+static bool allows(const chain_context *c, bool dependencies, int64_t *next_ms)
+{
+    releases *r = c->r;
+    const rel_lane *lane = &r->lanes.at[c->lane];
+    r->core->looked_at++;
+    *next_ms = NEVER;
+    verdict v = verdict_yes();
+    people_verdict(c, &v);
+    *next_ms = earlier(*next_ms, v.reason.next_ms);
+    if (v.kind != VERDICT_ALLOWED)
+        return false;
+    for (size_t i = 0; i < lane->rules.len; i++) {
+        const rel_rule *rule_ = &r->rules.at[lane->rules.at[i]];
+        if (!asked(c, rule_ops_of(rule_->kind)->level) ||
+            (!dependencies && rule_->kind == RULE_DEPLOYMENT_DEPENDENCY))
+            continue;
+        chain_rule(c, lane->rules.at[i], &v);
+        *next_ms = earlier(*next_ms, v.reason.next_ms);
+        if (v.kind != VERDICT_ALLOWED)
+            return false;
+    }
+    v = verdict_yes();
+    if (dependencies)
+        version_dependency_verdict(c, &v);
+    if (v.kind == VERDICT_ALLOWED)
+        retry_ops.verdict(c, NO, &v);
+    *next_ms = earlier(*next_ms, v.reason.next_ms);
+    return v.kind == VERDICT_ALLOWED;
+}
+
+bool chain_allows(const chain_context *c, int64_t *ret_next_ms)
+{
+    return allows(c, true, ret_next_ms);
+}
+
+bool chain_allows_but_dependencies(const chain_context *c)
+{
+    int64_t unused;
+    return allows(c, false, &unused);
+}
+
+bool verdict_report(const chain_context *c, const verdict *v, reasons *out)
+{
+    if (v->kind == VERDICT_ALLOWED || v->implied)
+        return true;
+    return reasons_add(out, c->a, v->reason);
+}
+
+bool chain_explain(const chain_context *c, reasons *out)
+{
+    releases *r = c->r;
+    const rel_lane *lane = &r->lanes.at[c->lane];
+    r->core->looked_at++;
+    verdict v;
+    if (!people_explain(c, out))
+        return false;
+    for (size_t i = 0; i < lane->rules.len; i++) {
+        rule_level level = rule_ops_of(r->rules.at[lane->rules.at[i]].kind)->level;
+        /* A version that its group has locked has passed the version-level rules. */
+        if (level == LEVEL_VERSION ? c->group != NO : !asked(c, level))
+            continue;
+        chain_rule(c, lane->rules.at[i], &v);
+        if (!verdict_report(c, &v, out))
+            return false;
+    }
+    v = verdict_yes();
+    version_dependency_verdict(c, &v);
+    if (!verdict_report(c, &v, out))
+        return false;
+    v = verdict_yes();
+    retry_ops.verdict(c, NO, &v);
+    return verdict_report(c, &v, out);
+}

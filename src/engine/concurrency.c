@@ -1,0 +1,470 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* resourceConcurrency: slots.
+ *
+ * A slot belongs to a resource, from the start of its first job until nothing more is to be done there.
+ * A claim takes all the slots it needs in the moment its job starts, or none: it then waits in the queue
+ * of one rule that is full, in the order of its position in the rollout, and is looked at again only
+ * when that rule has room. */
+#include <assert.h>
+
+#include "base/mem.h"
+#include "base/num.h"
+#include "engine/chain.h"
+
+int64_t rule_limit(const rel_rule *rule_)
+{
+    if (!rule_->doc)
+        return 0;
+    const resource_concurrency *c = rule_->doc->resource_concurrency;
+    if (c->limit_value <= 0)
+        return 0;
+    return c->limit_type == LIMIT_TYPE_COUNT ? c->limit_value
+                                             : num_percent(rule_->matched, c->limit_value);
+}
+
+bool slot_applies(const releases *r, uint32_t rule_, uint32_t res)
+{
+    return r->rules.at[rule_].doc && bitset_has(&r->rules.at[rule_].group, res);
+}
+
+rel_hold *hold_find(const releases *r, uint32_t res, uint32_t rule_)
+{
+    const rel_resource *resource_ = &r->resources.at[res];
+    for (size_t i = 0; i < resource_->holds.len; i++)
+        if (resource_->holds.at[i].rule == rule_)
+            return &resource_->holds.at[i];
+    return NULL;
+}
+
+static void tell_slot(releases *r, uint32_t res, uint32_t rule_, bool taken, str why)
+{
+    if (!r->core->out)
+        return;
+    decision *d = core_decide(r->core, DECISION_SLOT, 0);
+    if (!d)
+        return;
+    d->target = rel_text(r, r->resources.at[res].name);
+    d->group = rel_text(r, r->rules.at[rule_].id);
+    d->size = r->rules.at[rule_].held;
+    d->taken = taken;
+    d->detail = why;
+}
+
+static void slot_take(releases *r, uint32_t res, uint32_t rule_, bool host)
+{
+    rel_hold *hold = hold_find(r, res, rule_);
+    if (hold) {
+        hold->host = hold->host || host;
+        hold->job = hold->job || !host;
+        hold->progress_ms = r->core->now_ms;
+        hold->late = false;
+        return;
+    }
+    rel_hold fresh = {.rule = rule_, .progress_ms = r->core->now_ms, .host = host, .job = !host};
+    if (!vec_push(&r->resources.at[res].holds, fresh)) {
+        rel_no_memory(r);
+        return;
+    }
+    rel_rule *the = &r->rules.at[rule_];
+    the->held++;
+    assert(the->held <= rule_limit(the));
+    the->peak = the->held > the->peak ? the->held : the->peak;
+    tell_slot(r, res, rule_, true, STR_EMPTY);
+}
+
+void slot_release(releases *r, uint32_t res, uint32_t rule_, str why)
+{
+    rel_resource *resource_ = &r->resources.at[res];
+    for (size_t i = 0; i < resource_->holds.len; i++) {
+        if (resource_->holds.at[i].rule != rule_)
+            continue;
+        memmove(&resource_->holds.at[i], &resource_->holds.at[i + 1],
+                (resource_->holds.len - i - 1) * sizeof *resource_->holds.at);
+        resource_->holds.len--;
+        r->rules.at[rule_].held--;
+        tell_slot(r, res, rule_, false, why);
+        return;
+    }
+}
+
+void slots_progress(releases *r, uint32_t res)
+{
+    rel_resource *resource_ = &r->resources.at[res];
+    for (size_t i = 0; i < resource_->holds.len; i++) {
+        resource_->holds.at[i].progress_ms = r->core->now_ms;
+        resource_->holds.at[i].late = false;
+    }
+    mark_resource(r, res);
+}
+
+/* ---- what a claim needs ---- */
+
+uint32_t claim_resource(const releases *r, uint32_t claim)
+{
+    if (CLAIM_IS_GROUP(claim))
+        return r->sites.at[r->groups.at[CLAIM_INDEX(claim)].site].resource;
+    return r->targets.at[CLAIM_INDEX(claim)].resource;
+}
+
+static void rules_of_target(releases *r, uint32_t t, index_list *ret)
+{
+    const rel_lane *lane = &r->lanes.at[r->targets.at[t].lane];
+    for (size_t i = 0; i < lane->rules.len; i++) {
+        uint32_t rule_ = lane->rules.at[i];
+        if (r->rules.at[rule_].kind == RULE_RESOURCE_CONCURRENCY &&
+            slot_applies(r, rule_, r->targets.at[t].resource) && !index_has(ret, rule_))
+            index_add(r, ret, rule_);
+    }
+}
+
+void claim_rules(releases *r, uint32_t claim, index_list *ret)
+{
+    ret->len = 0;
+    if (!CLAIM_IS_GROUP(claim)) {
+        rules_of_target(r, CLAIM_INDEX(claim), ret);
+        return;
+    }
+    const rel_group *g = &r->groups.at[CLAIM_INDEX(claim)];
+    for (size_t i = 0; i < g->members.len; i++)
+        rules_of_target(r, g->members.at[i].target, ret);
+}
+
+bool slots_take(releases *r, uint32_t claim, uint32_t *ret_full)
+{
+    uint32_t res = claim_resource(r, claim);
+    index_list *needed = &r->needed;
+    claim_rules(r, claim, needed);
+    for (size_t i = 0; i < needed->len; i++) {
+        const rel_rule *rule_ = &r->rules.at[needed->at[i]];
+        if (!hold_find(r, res, needed->at[i]) && rule_->held >= rule_limit(rule_)) {
+            *ret_full = needed->at[i];
+            return false;
+        }
+    }
+    for (size_t i = 0; i < needed->len; i++)
+        slot_take(r, res, needed->at[i], false);
+    return true;
+}
+
+/* ---- when a slot is given back ---- */
+
+static bool lane_has(const releases *r, uint32_t lane, uint32_t rule_)
+{
+    return lane != NO && index_has(&r->lanes.at[lane].rules, rule_);
+}
+
+static bool target_needs(releases *r, uint32_t t)
+{
+    const rel_target *target = &r->targets.at[t];
+    if (target->job != 0 || target->rollback_to != NO)
+        return true;
+    if (target->site != NO || !target_pending(r, t))
+        return false;
+    if (target->failed_version == target->wanted && target->attempts > 0)
+        return true;
+    chain_context c = {
+        .r = r, .target = t, .lane = target->lane, .version = target->wanted, .group = NO};
+    return chain_allows_but_dependencies(&c);
+}
+
+static bool group_needs(const releases *r, uint32_t g, uint32_t rule_)
+{
+    for (size_t i = 0; g != NO && i < r->groups.at[g].members.len; i++)
+        if (lane_has(r, r->targets.at[r->groups.at[g].members.at[i].target].lane, rule_))
+            return true;
+    return false;
+}
+
+bool slot_needed(releases *r, uint32_t res, uint32_t rule_)
+{
+    const rel_resource *resource_ = &r->resources.at[res];
+    const rel_hold *hold = hold_find(r, res, rule_);
+    if (!slot_applies(r, rule_, res))
+        return false;
+    if (hold && hold->host)
+        return true;
+    if (group_needs(r, resource_->active, rule_))
+        return true;
+    for (size_t i = 0; i < resource_->sites.len; i++) {
+        uint32_t ready = r->sites.at[resource_->sites.at[i]].ready;
+        if (ready != NO && r->groups.at[ready].took_over && group_needs(r, ready, rule_))
+            return true;
+    }
+    for (size_t i = 0; i < resource_->targets.len; i++)
+        if (lane_has(r, r->targets.at[resource_->targets.at[i]].lane, rule_) &&
+            target_needs(r, resource_->targets.at[i]))
+            return true;
+    return false;
+}
+
+static bool job_runs_under(const releases *r, uint32_t res, uint32_t rule_)
+{
+    const rel_resource *resource_ = &r->resources.at[res];
+    for (size_t i = 0; i < resource_->targets.len; i++) {
+        const rel_target *t = &r->targets.at[resource_->targets.at[i]];
+        if (t->job != 0 && lane_has(r, t->lane, rule_))
+            return true;
+    }
+    return false;
+}
+
+/* A slot that nothing has moved under for too long. True if it was taken away. */
+static bool slot_overdue(releases *r, uint32_t res, size_t i, int64_t *next_ms)
+{
+    rel_hold *hold = &r->resources.at[res].holds.at[i];
+    const resource_concurrency *doc = r->rules.at[hold->rule].doc->resource_concurrency;
+    if (!doc->slot_timeout_seconds.set || hold->late || job_runs_under(r, res, hold->rule))
+        return false;
+    int64_t due = hold->progress_ms + doc->slot_timeout_seconds.value * SECOND_MS;
+    if (r->core->now_ms < due) {
+        *next_ms = earlier(*next_ms, due);
+        return false;
+    }
+    switch (doc->on_timeout) {
+    case SLOT_TIMEOUT_HOLD: hold->late = true; return false;
+    case SLOT_TIMEOUT_QUARANTINE:
+        r->resources.at[res].quarantined = true;
+        r->rules.at[hold->rule].quarantined++;
+        slot_release(r, res, hold->rule, STR("quarantined"));
+        return true;
+    case SLOT_TIMEOUT_RELEASE: slot_release(r, res, hold->rule, STR("timed out")); return true;
+    }
+    return false;
+}
+
+void slots_settle(releases *r, uint32_t res)
+{
+    rel_resource *resource_ = &r->resources.at[res];
+    int64_t next_ms = NEVER;
+    for (size_t i = 0; i < resource_->holds.len;) {
+        uint32_t rule_ = resource_->holds.at[i].rule;
+        if (!slot_needed(r, res, rule_)) {
+            slot_release(r, res, rule_, STR_EMPTY);
+            continue;
+        }
+        if (!slot_overdue(r, res, i, &next_ms))
+            i++;
+    }
+    wake_at(r, WAKE_RESOURCE, res, next_ms);
+}
+
+/* ---- the queues ---- */
+
+static uint32_t *stamp_of(const releases *r, uint32_t claim)
+{
+    return CLAIM_IS_GROUP(claim) ? &r->groups.at[CLAIM_INDEX(claim)].stamp
+                                 : &r->targets.at[CLAIM_INDEX(claim)].stamp;
+}
+
+static uint32_t *place_of(const releases *r, uint32_t claim)
+{
+    return CLAIM_IS_GROUP(claim) ? &r->groups.at[CLAIM_INDEX(claim)].waits_in
+                                 : &r->targets.at[CLAIM_INDEX(claim)].waits_in;
+}
+
+bool waiter_stands(const releases *r, const rel_waiter *w)
+{
+    return *stamp_of(r, w->claim) == w->stamp;
+}
+
+static uint32_t first_target(const releases *r, uint32_t claim)
+{
+    if (!CLAIM_IS_GROUP(claim))
+        return CLAIM_INDEX(claim);
+    const rel_group *g = &r->groups.at[CLAIM_INDEX(claim)];
+    return g->members.len > 0 ? g->members.at[0].target : NO;
+}
+
+static int compare_names(const releases *r, uint32_t a, uint32_t b)
+{
+    const rel_target *x = &r->targets.at[a], *y = &r->targets.at[b];
+    int c = str_cmp(rel_text(r, r->deployments.at[x->deployment].name),
+                    rel_text(r, r->deployments.at[y->deployment].name));
+    return c != 0 ? c
+                  : str_cmp(rel_text(r, r->environments.at[x->environment].name),
+                            rel_text(r, r->environments.at[y->environment].name));
+}
+
+/* Position, resource, groups before targets, then the names of deployment and environment. */
+static int waiter_cmp(const releases *r, const rel_waiter *a, const rel_waiter *b)
+{
+    if (a->position != b->position)
+        return a->position < b->position ? -1 : 1;
+    uint32_t x = claim_resource(r, a->claim), y = claim_resource(r, b->claim);
+    if (x != y)
+        return str_cmp(rel_text(r, r->resources.at[x].name), rel_text(r, r->resources.at[y].name));
+    if (CLAIM_IS_GROUP(a->claim) != CLAIM_IS_GROUP(b->claim))
+        return CLAIM_IS_GROUP(a->claim) ? -1 : 1;
+    uint32_t s = first_target(r, a->claim), t = first_target(r, b->claim);
+    if (s == NO || t == NO || s == t)
+        return (int)(a->claim > b->claim) - (int)(a->claim < b->claim);
+    return compare_names(r, s, t);
+}
+
+bool waiter_before(const releases *r, const rel_waiter *a, const rel_waiter *b)
+{
+    return waiter_cmp(r, a, b) < 0;
+}
+
+static void heap_push(releases *r, waiter_heap *h, rel_waiter w)
+{
+    if (!vec_push(h, w)) {
+        rel_no_memory(r);
+        return;
+    }
+    size_t i = h->len - 1;
+    for (; i > 0 && waiter_cmp(r, &w, &h->at[(i - 1) / 2]) < 0; i = (i - 1) / 2)
+        h->at[i] = h->at[(i - 1) / 2];
+    h->at[i] = w;
+}
+
+static rel_waiter heap_pop(const releases *r, waiter_heap *h)
+{
+    rel_waiter top = h->at[0], last = h->at[--h->len];
+    size_t i = 0;
+    for (size_t child = 1; child < h->len; child = 2 * i + 1) {
+        if (child + 1 < h->len && waiter_cmp(r, &h->at[child + 1], &h->at[child]) < 0)
+            child++;
+        if (waiter_cmp(r, &h->at[child], &last) >= 0)
+            break;
+        h->at[i] = h->at[child];
+        i = child;
+    }
+    if (h->len > 0)
+        h->at[i] = last;
+    return top;
+}
+
+static int64_t position_in(releases *r, uint32_t t, uint32_t version_)
+{
+    const rel_lane *lane = &r->lanes.at[r->targets.at[t].lane];
+    int64_t smallest = INT64_MAX;
+    for (size_t i = 0; version_ != NO && i < lane->rules.len; i++) {
+        if (r->rules.at[lane->rules.at[i]].kind != RULE_GRADUAL_ROLLOUT)
+            continue;
+        int64_t p = rollout_position(r, lane->rules.at[i], r->targets.at[t].lane, t, version_);
+        smallest = p < smallest ? p : smallest;
+    }
+    return smallest;
+}
+
+int64_t claim_position(releases *r, uint32_t claim)
+{
+    int64_t smallest = INT64_MAX;
+    if (CLAIM_IS_GROUP(claim)) {
+        const rel_group *g = &r->groups.at[CLAIM_INDEX(claim)];
+        for (size_t i = 0; i < g->members.len; i++) {
+            int64_t p = position_in(r, g->members.at[i].target, g->members.at[i].version);
+            smallest = p < smallest ? p : smallest;
+        }
+    } else {
+        uint32_t t = CLAIM_INDEX(claim);
+        smallest = position_in(r, t, target_goal(r, t));
+    }
+    return smallest == INT64_MAX ? 0 : smallest;
+}
+
+void claim_withdraw(releases *r, uint32_t claim)
+{
+    ++*stamp_of(r, claim);
+    *place_of(r, claim) = NO;
+}
+
+void claim_offer(releases *r, uint32_t claim)
+{
+    uint32_t in = *place_of(r, claim);
+    /* Who stands in a queue stays there, unless the slot has come by another claim of the resource. */
+    if (in != NO && !hold_find(r, claim_resource(r, claim), in))
+        return;
+    claim_withdraw(r, claim);
+    heap_push(r, &r->candidates,
+              (rel_waiter){claim_position(r, claim), claim, *stamp_of(r, claim)});
+}
+
+static rel_waiter *heap_top(const releases *r, waiter_heap *h)
+{
+    while (h->len > 0 && !waiter_stands(r, &h->at[0]))
+        heap_pop(r, h);
+    return h->len > 0 ? &h->at[0] : NULL;
+}
+
+static waiter_heap *next_heap(releases *r)
+{
+    waiter_heap *best = heap_top(r, &r->candidates) ? &r->candidates : NULL;
+    for (size_t i = 0; i < r->concurrency.len; i++) {
+        rel_rule *rule_ = &r->rules.at[r->concurrency.at[i]];
+        if (rule_->held >= rule_limit(rule_) || !heap_top(r, &rule_->waiters))
+            continue;
+        if (!best || waiter_cmp(r, &rule_->waiters.at[0], &best->at[0]) < 0)
+            best = &rule_->waiters;
+    }
+    return best;
+}
+
+static void claim_start(releases *r, uint32_t claim)
+{
+    uint32_t t = CLAIM_INDEX(claim);
+    if (CLAIM_IS_GROUP(claim)) {
+        group_begin(r, t);
+        return;
+    }
+    rel_target *target = &r->targets.at[t];
+    if (target->rollback_to != NO)
+        job_start(r, t, target->rollback_to, NO, ROLE_ROLLBACK);
+    else
+        job_start(r, t, target->wanted, NO, ROLE_MEMBER);
+}
+
+void claims_serve(releases *r)
+{
+    for (waiter_heap *h = next_heap(r); h && !r->core->no_memory; h = next_heap(r)) {
+        rel_waiter w = heap_pop(r, h);
+        int64_t next_ms;
+        uint32_t full;
+        claim_withdraw(r, w.claim);
+        /* Time may have passed while it stood in the queue. */
+        if (!claim_passes(r, w.claim, &next_ms)) {
+            if (CLAIM_IS_GROUP(w.claim))
+                mark_site(r, r->groups.at[CLAIM_INDEX(w.claim)].site);
+            else
+                mark_target(r, CLAIM_INDEX(w.claim));
+            continue;
+        }
+        if (slots_take(r, w.claim, &full)) {
+            uint32_t res = claim_resource(r, w.claim);
+            claim_start(r, w.claim);
+            mark_resource(r, res);
+            continue;
+        }
+        *place_of(r, w.claim) = full;
+        heap_push(r, &r->rules.at[full].waiters,
+                  (rel_waiter){w.position, w.claim, *stamp_of(r, w.claim)});
+    }
+}
+
+/* ---- hosts that speak FleetLock ---- */
+
+bool slot_claim_host(releases *r, uint32_t res, str rule_)
+{
+    for (int pass = 0; pass < 2; pass++)
+        for (size_t i = 0; i < r->concurrency.len; i++) {
+            uint32_t at = r->concurrency.at[i];
+            const rel_rule *the = &r->rules.at[at];
+            if (!slot_applies(r, at, res) || (rule_.len > 0 && !str_eq(rule_, rel_text(r, the->id))))
+                continue;
+            if (pass == 0 && !hold_find(r, res, at) && the->held >= rule_limit(the))
+                return false;
+            if (pass == 1)
+                slot_take(r, res, at, true);
+        }
+    return true;
+}
+
+void slot_free_host(releases *r, uint32_t res, str rule_)
+{
+    rel_resource *resource_ = &r->resources.at[res];
+    for (size_t i = 0; i < resource_->holds.len; i++)
+        if (rule_.len == 0 || str_eq(rule_, rel_text(r, r->rules.at[resource_->holds.at[i].rule].id)))
+            resource_->holds.at[i].host = false;
+    mark_resource_all(r, res);
+}

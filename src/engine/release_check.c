@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What must hold. releases_verify looks at the state; releases_compare works everything out again, from
+ * the documents, and compares it with what the steps arrived at. */
+#include <assert.h>
+
+#include "base/mem.h"
+#include "engine/chain.h"
+
+/* ---- invariants ---- */
+
+static bool verify_slots(const releases *r, err *error)
+{
+    for (uint32_t i = 0; i < r->rules.len; i++) {
+        const rel_rule *rule_ = &r->rules.at[i];
+        int64_t held = 0, matched = 0;
+        if (rule_->kind != RULE_RESOURCE_CONCURRENCY)
+            continue;
+        for (uint32_t res = 0; res < r->resources.len; res++) {
+            held += hold_find(r, res, i) != NULL;
+            matched += bitset_has(&rule_->group, res);
+        }
+        if (held != rule_->held)
+            return err_set(error, "rule %.*s counts %lld slots, %lld are held",
+                           STR_ARG(rel_text(r, rule_->id)), (long long)rule_->held, (long long)held);
+        if (rule_->doc && matched != rule_->matched)
+            return err_set(error, "rule %.*s counts %lld resources, %lld match",
+                           STR_ARG(rel_text(r, rule_->id)), (long long)rule_->matched,
+                           (long long)matched);
+    }
+    return true;
+}
+
+/* I2: no job without its slots, unless documents changed under it. */
+static bool verify_claims(const releases *r, err *error)
+{
+    for (uint32_t t = 0; t < r->targets.len; t++) {
+        const rel_target *target = &r->targets.at[t];
+        if (target->id == 0 || target->job == 0 || target->job_epoch != r->epoch)
+            continue;
+        const rel_lane *lane = &r->lanes.at[target->lane];
+        for (size_t i = 0; i < lane->rules.len; i++)
+            if (r->rules.at[lane->rules.at[i]].kind == RULE_RESOURCE_CONCURRENCY &&
+                slot_applies(r, lane->rules.at[i], target->resource) &&
+                !hold_find(r, target->resource, lane->rules.at[i]))
+                return err_set(error, "I2: a job runs on %.*s without a slot",
+                               STR_ARG(rel_text(r, r->resources.at[target->resource].name)));
+    }
+    return true;
+}
+
+static bool verify_member(const releases *r, const rel_group *g, const rel_member *m, err *error)
+{
+    const rel_target *t = &r->targets.at[m->target];
+    if ((m->state == MEMBER_IS_RUNNING) != (t->job != 0 && t->job_group != NO))
+        return err_set(error, "group %.*s: a member's state and its job disagree",
+                       STR_ARG(rel_text(r, g->name)));
+    if (m->state != MEMBER_IS_RUNNING)
+        return true;
+    for (size_t i = 0; i < g->members.len; i++) {
+        const rel_member *before = &g->members.at[i];
+        bool first = (before->role == ROLE_PRE && m->role != ROLE_PRE) ||
+                     (m->role == ROLE_POST && before->role != ROLE_POST);
+        if (first && !member_over(before))
+            return err_set(error, "I7: group %.*s: a member runs before those that prepare it",
+                           STR_ARG(rel_text(r, g->name)));
+    }
+    return true;
+}
+
+/* At most one group executes on a resource, and its members run in order. */
+static bool verify_groups(const releases *r, err *error)
+{
+    for (uint32_t g = 0; g < r->groups.len; g++) {
+        const rel_group *group = &r->groups.at[g];
+        if (!group->used)
+            continue;
+        const rel_site *site = &r->sites.at[group->site];
+        bool begun = group->state == GROUP_STATE_EXECUTING || group->state == GROUP_STATE_FAILED;
+        if (begun != (r->resources.at[site->resource].active == g) || begun != (site->active == g))
+            return err_set(error, "group %.*s is %.*s, but the resource says otherwise",
+                           STR_ARG(rel_text(r, group->name)), STR_ARG(group_state_text(group->state)));
+        for (size_t i = 0; begun && i < group->members.len; i++)
+            if (!verify_member(r, group, &group->members.at[i], error))
+                return false;
+    }
+    for (uint32_t i = 0; i < r->rules.len; i++) {
+        uint32_t unfinished = 0;
+        for (uint32_t g = 0; g < r->groups.len; g++)
+            unfinished += r->groups.at[g].used && r->sites.at[r->groups.at[g].site].rule == i;
+        if (unfinished != r->rules.at[i].unfinished)
+            return err_set(error, "rule %.*s counts its version groups wrongly",
+                           STR_ARG(rel_text(r, r->rules.at[i].id)));
+    }
+    return true;
+}
+
+bool releases_verify(const releases *r, err *error)
+{
+    return verify_slots(r, error) && verify_claims(r, error) && verify_groups(r, error);
+}
+
+/* ---- from scratch ---- */
+
+static void forget_answers(releases *r)
+{
+    for (size_t i = 0; i < r->rules.len; i++) {
+        rel_rule *rule_ = &r->rules.at[i];
+        rule_->matches.len = 0;
+        rule_->upstream.len = 0;
+        keymap_clear(&rule_->selected);
+        rule_->windows = window_free(rule_->windows);
+    }
+}
+
+static bool matches(releases *r, const expression *e, uint32_t res)
+{
+    bool in = false;
+    return scope_resource_matches(r, e, res, &in, NULL) && in;
+}
+
+static bool compare_matrix(releases *r, err *error)
+{
+    for (uint32_t d = 0; d < r->deployments.len; d++)
+        for (uint32_t e = 0; e < r->environments.len; e++)
+            for (uint32_t res = 0; res < r->resources.len; res++) {
+                const rel_deployment *dep = &r->deployments.at[d];
+                const rel_environment *env = &r->environments.at[e];
+                bool want = dep->doc && env->doc && r->resources.at[res].object &&
+                            matches(r, &dep->doc->spec.resource_selector, res) &&
+                            matches(r, &env->doc->spec.resource_selector, res);
+                bool have = target_find(r, rel_text(r, dep->name), rel_text(r, env->name),
+                                        rel_text(r, r->resources.at[res].name)) != NO;
+                if (want != have)
+                    return err_set(error, "%.*s on %.*s should %sbe a release target",
+                                   STR_ARG(rel_text(r, dep->name)),
+                                   STR_ARG(rel_text(r, r->resources.at[res].name)), want ? "" : "not ");
+            }
+    return true;
+}
+
+static bool compare_policies(releases *r, uint32_t t, err *error)
+{
+    const rel_target *target = &r->targets.at[t];
+    for (uint32_t p = 0; p < r->policies.len; p++) {
+        const rollout_policy *doc = r->policies.at[p].doc;
+        bool in = false;
+        if (doc && doc->spec.enabled &&
+            !scope_release_matches(r, &doc->spec.selector,
+                                   (scope_release){target->deployment, target->environment,
+                                                   target->resource, NO},
+                                   &in, NULL))
+            in = false;
+        if (in != index_has(&r->lanes.at[target->lane].policies, p))
+            return err_set(error, "policy %.*s: its targets are not those its selector matches",
+                           STR_ARG(rel_text(r, r->policies.at[p].name)));
+    }
+    return true;
+}
+
+static str name_of(const releases *r, uint32_t t)
+{
+    const rel_target *target = &r->targets.at[t];
+    return arena_printf(r->core->step, "%.*s on %.*s",
+                        STR_ARG(rel_text(r, r->deployments.at[target->deployment].name)),
+                        STR_ARG(rel_text(r, r->resources.at[target->resource].name)));
+}
+
+/* A claim that every gate lets through must have started, or stand in the queue of a full rule. */
+static bool compare_claim(releases *r, uint32_t claim, uint32_t waits_in, str what, err *error)
+{
+    int64_t next_ms;
+    bool passes = claim_passes(r, claim, &next_ms);
+    if (!passes)
+        return true;
+    if (waits_in == NO)
+        return err_set(error, "%.*s could start and has not", STR_ARG(what));
+    const rel_rule *rule_ = &r->rules.at[waits_in];
+    if (rule_->held < rule_limit(rule_) || hold_find(r, claim_resource(r, claim), waits_in))
+        return err_set(error, "%.*s waits for a slot that is free", STR_ARG(what));
+    return true;
+}
+
+static bool compare_target(releases *r, uint32_t t, err *error)
+{
+    rel_target before = r->targets.at[t];
+    if (!compare_policies(r, t, error))
+        return false;
+    if (target_want(r, t)) {
+        r->targets.at[t].wanted = before.wanted;
+        return err_set(error, "%.*s should want another version", STR_ARG(name_of(r, t)));
+    }
+    return compare_claim(r, CLAIM_TARGET(t), before.waits_in, name_of(r, t), error);
+}
+
+static bool compare_site(releases *r, uint32_t s, err *error)
+{
+    const rel_site *site = &r->sites.at[s];
+    site_collection c;
+    site_collect(r, s, &c);
+    if (c.opened_ms != site->opened_ms || c.due)
+        return err_set(error, "a version group on %.*s should have %s",
+                       STR_ARG(rel_text(r, r->resources.at[site->resource].name)),
+                       c.due ? "locked" : "opened at another time");
+    if (site->ready != NO) {
+        const rel_group *g = &r->groups.at[site->ready];
+        return compare_claim(r, CLAIM_GROUP(site->ready), g->waits_in, rel_text(r, g->name), error);
+    }
+    const rel_group *g = site->active == NO ? NULL : &r->groups.at[site->active];
+    for (size_t i = 0; g && g->state == GROUP_STATE_EXECUTING && i < g->members.len; i++) {
+        const rel_member *m = &g->members.at[i];
+        int64_t next_ms;
+        chain_context ctx = {.r = r, .target = m->target, .lane = r->targets.at[m->target].lane,
+                             .version = m->version, .group = site->active};
+        bool open = member_open(g, m) && r->targets.at[m->target].job == 0 && chain_allows(&ctx, &next_ms);
+        index_list needed = {0};
+        claim_rules(r, CLAIM_GROUP(site->active), &needed);
+        for (size_t k = 0; k < needed.len; k++)
+            open = open && hold_find(r, site->resource, needed.at[k]);
+        vec_done(&needed);
+        if (open)
+            return err_set(error, "%.*s could start in its group and has not", STR_ARG(name_of(r, m->target)));
+    }
+    return true;
+}
+
+static bool compare_slots(releases *r, err *error)
+{
+    for (uint32_t res = 0; res < r->resources.len; res++)
+        for (size_t i = 0; i < r->resources.at[res].holds.len; i++)
+            if (!slot_needed(r, res, r->resources.at[res].holds.at[i].rule))
+                return err_set(error, "%.*s keeps a slot it does not need",
+                               STR_ARG(rel_text(r, r->resources.at[res].name)));
+    for (size_t k = 0; k < r->concurrency.len; k++) {
+        const rel_rule *rule_ = &r->rules.at[r->concurrency.at[k]];
+        for (uint32_t res = 0; res < r->resources.len; res++) {
+            bool in = r->resources.at[res].object &&
+                      matches(r, &rule_->doc->resource_concurrency->group_selector, res);
+            if (in != bitset_has(&rule_->group, res))
+                return err_set(error, "rule %.*s counts other resources than match",
+                               STR_ARG(rel_text(r, rule_->id)));
+        }
+    }
+    return true;
+}
+
+bool releases_compare(releases *r, err *error)
+{
+    if (r->dirty_lanes.len + r->dirty_targets.len + r->dirty_sites.len + r->dirty_resources.len +
+            r->relanes.len >
+        0)
+        return true; /* facts were taken in that no step has looked at */
+    uint64_t looked_at = r->core->looked_at;
+    forget_answers(r);
+    bool good = compare_matrix(r, error);
+    for (uint32_t t = 0; good && t < r->targets.len; t++)
+        if (r->targets.at[t].id != 0)
+            good = compare_target(r, t, error);
+    for (uint32_t s = 0; good && s < r->sites.len; s++)
+        if (r->sites.at[s].used)
+            good = compare_site(r, s, error);
+    good = good && compare_slots(r, error);
+    r->core->looked_at = looked_at;
+    return good;
+}

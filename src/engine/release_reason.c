@@ -1,0 +1,389 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Why a release target is not done: the same chain over the same state, and what its group and its
+ * slots add to it. */
+#include <assert.h>
+
+#include "engine/chain.h"
+
+/* ---- states ---- */
+
+static const rel_member *member_of(const releases *r, uint32_t t, uint32_t *ret_group)
+{
+    uint32_t s = r->targets.at[t].site;
+    if (s == NO)
+        return NULL;
+    uint32_t groups[] = {r->sites.at[s].active, r->sites.at[s].ready};
+    for (size_t i = 0; i < 2; i++) {
+        const rel_member *m = groups[i] == NO ? NULL : group_member(r, groups[i], t);
+        if (m && !member_over(m)) {
+            *ret_group = groups[i];
+            return m;
+        }
+    }
+    return NULL;
+}
+
+/* The newest version that would be wanted had it not been skipped or rolled back here; NO: none. */
+static uint32_t refused_version(const releases *r, uint32_t t, rel_refusal *ret)
+{
+    const rel_target *target = &r->targets.at[t];
+    const index_list *versions = &r->deployments.at[target->deployment].versions;
+    for (size_t i = 0; target->refusals > 0 && i < versions->len; i++) {
+        uint32_t v = versions->at[i];
+        if (v == target->current)
+            return NO;
+        if (version_ready(r, v) && target_refused(r, t, v, ret))
+            return v;
+    }
+    return NO;
+}
+
+placement_state target_state(releases *r, uint32_t t)
+{
+    const rel_target *target = &r->targets.at[t];
+    uint32_t g;
+    rel_refusal why;
+    if (target->job != 0)
+        return PLACEMENT_IN_FLIGHT;
+    if (target->lane == NO)
+        return PLACEMENT_WAITING;
+    const rel_member *m = member_of(r, t, &g);
+    if (m && m->state == MEMBER_IS_FAILED)
+        return PLACEMENT_FAILED;
+    if (target_failed(r, t) || target->failed_rollback)
+        return PLACEMENT_FAILED;
+    uint32_t goal = target_goal(r, t);
+    bool waits = m || goal != target->current || target->aim != NO || target->rollback_to != NO;
+    if (r->lanes.at[target->lane].role != ROLE_MEMBER && !m && target->rollback_to == NO)
+        waits = false;
+    if (waits)
+        return r->resources.at[target->resource].quarantined ? PLACEMENT_BLOCKED
+                                                             : PLACEMENT_WAITING;
+    if (refused_version(r, t, &why) != NO)
+        return PLACEMENT_EXCLUDED;
+    if (r->lanes.at[target->lane].role == ROLE_MEMBER && target->current == NO)
+        return PLACEMENT_EXCLUDED;
+    return PLACEMENT_DONE;
+}
+
+/* ---- the limits ---- */
+
+static int compare_names(const void *a, const void *b)
+{
+    return str_cmp(*(const str *)a, *(const str *)b);
+}
+
+static bool add_name(arena *a, str *list, size_t *len, str name)
+{
+    (void)a;
+    for (size_t i = 0; i < *len; i++)
+        if (str_eq(list[i], name))
+            return false;
+    list[(*len)++] = name;
+    return true;
+}
+
+/* The holders of a rule's slots, and who stands ahead of the claim in its queue. */
+static bool slot_reason(releases *r, uint32_t claim, uint32_t rule_, arena *a, reasons *out)
+{
+    rel_rule *the = &r->rules.at[rule_];
+    size_t most = (size_t)the->held + the->waiters.len;
+    str *holders = ARENA_ARRAY(a, most + 1, str), *of = ARENA_ARRAY(a, most + 1, str);
+    size_t held = 0, ahead = 0;
+    bool late = false;
+    if (!holders || !of)
+        return false;
+    for (uint32_t res = 0; the->held > 0 && res < r->resources.len; res++) {
+        const rel_hold *hold = hold_find(r, res, rule_);
+        if (!hold)
+            continue;
+        late = late || hold->late;
+        holders[held++] = rel_text(r, r->resources.at[res].name);
+    }
+    qsort(holders, held, sizeof *holders, compare_names);
+    memcpy(of, holders, held * sizeof *of);
+    ahead = held;
+    rel_waiter own = {claim_position(r, claim), claim, 0};
+    for (size_t i = 0; i < the->waiters.len; i++) {
+        const rel_waiter *w = &the->waiters.at[i];
+        if (!waiter_stands(r, w) || w->claim == claim || !waiter_before(r, w, &own))
+            continue;
+        add_name(a, of, &ahead, rel_text(r, r->resources.at[claim_resource(r, w->claim)].name));
+    }
+    reason why = {.rule = REASON_CONCURRENCY,
+                  .scope = the->scope,
+                  .holders = holders,
+                  .holder_count = held,
+                  .act = rule_limit(the) == 0 ? RELEASE_EDIT : RELEASE_COMPLETE,
+                  .of = of,
+                  .of_count = ahead,
+                  .next_ms = NEVER,
+                  .have = the->held,
+                  .limit = rule_limit(the),
+                  .detail = late ? STR("held past its time-out") : STR_EMPTY};
+    return reasons_add(out, a, why);
+}
+
+static bool slot_reasons(releases *r, uint32_t claim, arena *a, reasons *out)
+{
+    index_list needed = {0};
+    claim_rules(r, claim, &needed);
+    bool good = true;
+    for (size_t i = 0; good && i < needed.len; i++) {
+        const rel_rule *rule_ = &r->rules.at[needed.at[i]];
+        if (!hold_find(r, claim_resource(r, claim), needed.at[i]) && rule_->held >= rule_limit(rule_))
+            good = slot_reason(r, claim, needed.at[i], a, out);
+    }
+    vec_done(&needed);
+    return good;
+}
+
+/* ---- groups ---- */
+
+static str deployment_name(const releases *r, uint32_t t)
+{
+    return rel_text(r, r->deployments.at[r->targets.at[t].deployment].name);
+}
+
+/* Members that come before this one by their role. */
+static bool before_by_role(const rel_member *m, const rel_member *than)
+{
+    return (m->role == ROLE_PRE && than->role != ROLE_PRE) ||
+           (than->role == ROLE_POST && m->role != ROLE_POST);
+}
+
+static bool role_reason(releases *r, uint32_t g, const rel_member *m, arena *a, reasons *out)
+{
+    const rel_group *group = &r->groups.at[g];
+    str *of = ARENA_ARRAY(a, group->members.len + 1, str);
+    size_t n = 0;
+    str text = STR_EMPTY;
+    if (!of)
+        return false;
+    for (size_t i = 0; i < group->members.len; i++) {
+        const rel_member *other = &group->members.at[i];
+        if (!before_by_role(other, m) || member_over(other))
+            continue;
+        of[n++] = deployment_name(r, other->target);
+        text = n == 1 ? of[0] : arena_printf(a, "%.*s, %.*s", STR_ARG(text), STR_ARG(of[n - 1]));
+    }
+    if (n == 0)
+        return true;
+    reason why = {.rule = REASON_BRACKET,
+                  .scope = arena_printf(a, "version group %.*s", STR_ARG(rel_text(r, group->name))),
+                  .act = RELEASE_COMPLETE,
+                  .of = of,
+                  .of_count = n,
+                  .next_ms = NEVER,
+                  .detail = arena_printf(a, "waits for %.*s", STR_ARG(text))};
+    return reasons_add(out, a, why);
+}
+
+/* The group has failed: whoever failed must be retried or skipped first. */
+static bool failed_reason(releases *r, uint32_t g, const rel_member *m, arena *a, reasons *out)
+{
+    const rel_group *group = &r->groups.at[g];
+    if (group->state != GROUP_STATE_FAILED)
+        return true;
+    for (size_t i = 0; i < group->members.len; i++) {
+        const rel_member *other = &group->members.at[i];
+        if (other->state != MEMBER_IS_FAILED || other == m)
+            continue;
+        str *of = ARENA_NEW(a, str);
+        if (!of)
+            return false;
+        *of = deployment_name(r, other->target);
+        reason why = {
+            .rule = REASON_FAILED,
+            .scope = arena_printf(a, "version group %.*s", STR_ARG(rel_text(r, group->name))),
+            .act = RELEASE_RETRY,
+            .of = of,
+            .of_count = 1,
+            .next_ms = NEVER,
+            .detail = arena_printf(a, "%.*s: %.*s", STR_ARG(*of),
+                                   STR_ARG(rel_text(r, r->targets.at[other->target].failure)))};
+        if (!reasons_add(out, a, why))
+            return false;
+    }
+    return true;
+}
+
+static bool same_reason(const reason *a, const reason *b)
+{
+    return a->rule == b->rule && str_eq(a->scope, b->scope) && str_eq(a->detail, b->detail) &&
+           a->next_ms == b->next_ms;
+}
+
+static bool all_in(const reason *small, const reason *big)
+{
+    for (size_t i = 0; i < small->of_count; i++) {
+        bool found = false;
+        for (size_t k = 0; k < big->of_count && !found; k++)
+            found = str_eq(small->of[i], big->of[k]);
+        if (!found)
+            return false;
+    }
+    return true;
+}
+
+/* A reason that stands there already, or that another implies, is not listed. */
+static void reasons_reduce(reasons *list)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < list->len; i++) {
+        bool drop = false;
+        for (size_t k = 0; k < kept && !drop; k++)
+            drop = same_reason(&list->at[k], &list->at[i]);
+        for (size_t k = 0; k < list->len && !drop; k++)
+            drop = k != i && list->at[i].rule == REASON_DEPENDENCY &&
+                   list->at[k].rule == REASON_BRACKET && list->at[k].act == RELEASE_COMPLETE &&
+                   list->at[i].of_count > 0 && all_in(&list->at[i], &list->at[k]);
+        if (!drop)
+            list->at[kept++] = list->at[i];
+    }
+    list->len = kept;
+}
+
+static bool group_reasons(releases *r, uint32_t g, const rel_member *m, arena *a, reasons *out)
+{
+    const rel_group *group = &r->groups.at[g];
+    bool begun = group->state == GROUP_STATE_EXECUTING || group->state == GROUP_STATE_FAILED;
+    for (size_t i = 0; !begun && i < group->members.len; i++) {
+        const rel_member *other = &group->members.at[i];
+        if (member_over(other))
+            continue;
+        chain_context c = {.r = r,
+                           .target = other->target,
+                           .lane = r->targets.at[other->target].lane,
+                           .version = other->version,
+                           .group = g,
+                           .starting = true,
+                           .a = a};
+        if (!chain_explain(&c, out))
+            return false;
+    }
+    if (!slot_reasons(r, CLAIM_GROUP(g), a, out))
+        return false;
+    chain_context c = {.r = r,
+                       .target = m->target,
+                       .lane = r->targets.at[m->target].lane,
+                       .version = m->version,
+                       .group = g,
+                       .a = a};
+    if (!failed_reason(r, g, m, a, out) || !role_reason(r, g, m, a, out) || !chain_explain(&c, out))
+        return false;
+    if (m->state == MEMBER_IS_FAILED && out->len == 0) {
+        str *of = ARENA_NEW(a, str);
+        if (!of)
+            return false;
+        *of = deployment_name(r, m->target);
+        return reasons_add(out, a,
+                           (reason){.rule = REASON_FAILED,
+                                    .scope = STR("rollback"),
+                                    .act = RELEASE_RETRY,
+                                    .of = of,
+                                    .of_count = 1,
+                                    .next_ms = NEVER,
+                                    .detail = rel_text(r, r->targets.at[m->target].failure)});
+    }
+    return true;
+}
+
+/* ---- all of it ---- */
+
+static bool one_reason(releases *r, uint32_t t, arena *a, reason why, reasons *out)
+{
+    str *of = ARENA_NEW(a, str);
+    if (!of)
+        return false;
+    *of = why.act == RELEASE_COMPLETE ? rel_text(r, r->resources.at[r->targets.at[t].resource].name)
+                                      : deployment_name(r, t);
+    why.of = of;
+    why.of_count = 1;
+    why.next_ms = NEVER;
+    return reasons_add(out, a, why);
+}
+
+static bool excluded_reason(releases *r, uint32_t t, arena *a, reasons *out)
+{
+    rel_refusal why;
+    uint32_t v = refused_version(r, t, &why);
+    if (v != NO)
+        return one_reason(
+            r, t, a,
+            (reason){.rule = why == REFUSAL_SKIPPED ? REASON_SKIPPED : REASON_ROLLED_BACK,
+                     .scope = STR("release target"),
+                     .act = RELEASE_RETRY,
+                     .detail = rel_text(r, r->versions.at[v].tag)},
+            out);
+    /* Versions there may be, but none that versionSelector lets be. */
+    const index_list *versions = &r->deployments.at[r->targets.at[t].deployment].versions;
+    for (size_t i = 0; i < versions->len; i++) {
+        if (!version_ready(r, versions->at[i]))
+            continue;
+        chain_context c = {.r = r,
+                           .target = t,
+                           .lane = r->targets.at[t].lane,
+                           .version = versions->at[i],
+                           .group = NO,
+                           .a = a};
+        verdict v2;
+        bool selected;
+        chain_version(&c, &v2, &selected);
+        if (v2.kind != VERDICT_ALLOWED)
+            return reasons_add(out, a, v2.reason);
+    }
+    return one_reason(
+        r, t, a,
+        (reason){.rule = REASON_NO_VERSION, .scope = STR("deployment"), .act = RELEASE_PUBLISH},
+        out);
+}
+
+static bool waiting_reasons(releases *r, uint32_t t, arena *a, reasons *out)
+{
+    const rel_target *target = &r->targets.at[t];
+    uint32_t g;
+    const rel_member *m = member_of(r, t, &g);
+    if (m)
+        return group_reasons(r, g, m, a, out);
+    chain_context c = {.r = r,
+                       .target = t,
+                       .lane = target->lane,
+                       .group = NO,
+                       .a = a,
+                       .version = target_pending(r, t) ? target->wanted : target->aim};
+    if (target->failed_rollback && target->failed_version != NO)
+        return one_reason(r, t, a,
+                          (reason){.rule = REASON_FAILED,
+                                   .scope = STR("rollback"),
+                                   .act = RELEASE_RETRY,
+                                   .detail = rel_text(r, target->failure)},
+                          out);
+    if (target->rollback_to != NO)
+        return people_explain(&c, out) && slot_reasons(r, CLAIM_TARGET(t), a, out);
+    if (c.version == NO)
+        return true;
+    return chain_explain(&c, out) && slot_reasons(r, CLAIM_TARGET(t), a, out);
+}
+
+bool target_reasons(releases *r, uint32_t t, arena *a, reasons *out)
+{
+    const rel_target *target = &r->targets.at[t];
+    bool good = true;
+    switch (target_state(r, t)) {
+    case PLACEMENT_DONE: return true;
+    case PLACEMENT_IN_FLIGHT:
+        return one_reason(r, t, a,
+                          (reason){.rule = REASON_RUNNING,
+                                   .scope = STR("release target"),
+                                   .act = RELEASE_COMPLETE,
+                                   .detail = rel_text(r, r->versions.at[target->job_version].tag)},
+                          out);
+    case PLACEMENT_EXCLUDED: return excluded_reason(r, t, a, out);
+    case PLACEMENT_WAITING:
+    case PLACEMENT_BLOCKED:
+    case PLACEMENT_FAILED: good = waiting_reasons(r, t, a, out); break;
+    }
+    reasons_reduce(out);
+    return good;
+}

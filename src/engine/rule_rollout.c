@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* gradualRollout: targets take their turn one after the other, in the order of a hash.
+ *
+ * Positions are computed once, when the rollout of a version (or of a bracket) starts; whoever comes
+ * later goes to the end. */
+#include <assert.h>
+
+#include "base/mem.h"
+#include "engine/chain.h"
+
+#define FNV1A_64_PRIME UINT64_C(1099511628211)
+/* Orders kept for one deployment and environment: versions that are rolled out side by side. */
+#define ORDERS_MAX 8u
+
+uint64_t fnv1a_64(str text, uint64_t hash)
+{
+    for (size_t i = 0; i < text.len; i++)
+        hash = (hash ^ (unsigned char)text.ptr[i]) * FNV1A_64_PRIME;
+    return hash;
+}
+
+typedef struct ranked {
+    uint64_t hash;
+    str name;
+    uint32_t index;
+} ranked;
+
+static int compare_ranked(const void *a, const void *b)
+{
+    const ranked *x = a, *y = b;
+    if (x->hash != y->hash)
+        return x->hash < y->hash ? -1 : 1;
+    return str_cmp(x->name, y->name);
+}
+
+void order_done(rel_order *o)
+{
+    keymap_done(&o->positions);
+}
+
+static void order_fill(releases *r, rel_order *o, ranked *at, size_t count)
+{
+    if (count > 0)
+        qsort(at, count, sizeof *at, compare_ranked);
+    keymap_clear(&o->positions);
+    for (size_t i = 0; i < count; i++)
+        if (!keymap_put(&o->positions, at[i].index, (uint32_t)i))
+            rel_no_memory(r);
+    o->frozen = o->next = (uint32_t)count;
+}
+
+static uint64_t hash_of_target(const releases *r, uint32_t t, uint32_t version_)
+{
+    const rel_target *target = &r->targets.at[t];
+    uint64_t h = fnv1a_64(rel_text(r, r->resources.at[target->resource].id), FNV1A_64_OFFSET);
+    h = fnv1a_64(STR("-"), h);
+    h = fnv1a_64(rel_text(r, r->environments.at[target->environment].id), h);
+    h = fnv1a_64(STR("-"), h);
+    h = fnv1a_64(rel_text(r, r->deployments.at[target->deployment].id), h);
+    return fnv1a_64(rel_text(r, r->versions.at[version_].id), h);
+}
+
+static rel_order *cell_order(releases *r, uint32_t c, uint32_t version_)
+{
+    rel_cell *cell = &r->cells.at[c];
+    for (size_t i = 0; i < cell->orders.len; i++)
+        if (cell->orders.at[i].version == version_)
+            return &cell->orders.at[i];
+    if (cell->orders.len == ORDERS_MAX) {
+        order_done(&cell->orders.at[0]);
+        memmove(&cell->orders.at[0], &cell->orders.at[1],
+                (ORDERS_MAX - 1) * sizeof *cell->orders.at);
+        cell->orders.len--;
+    }
+    ranked *at = mem_alloc((cell->targets.len + 1) * sizeof *at);
+    if (!at || !vec_push(&cell->orders, (rel_order){.version = version_})) {
+        rel_no_memory(r);
+        mem_free(at);
+        return NULL;
+    }
+    for (size_t i = 0; i < cell->targets.len; i++) {
+        uint32_t t = cell->targets.at[i];
+        at[i] = (ranked){hash_of_target(r, t, version_),
+                         rel_text(r, r->resources.at[r->targets.at[t].resource].name), t};
+    }
+    rel_order *o = &cell->orders.at[cell->orders.len - 1];
+    order_fill(r, o, at, cell->targets.len);
+    mem_free(at);
+    return o;
+}
+
+/* Ranks all resources of the bracket anew: a rollout begins. */
+void bracket_order_start(releases *r, uint32_t rule_)
+{
+    rel_rule *the = &r->rules.at[rule_];
+    ranked *at = mem_alloc((r->sites.len + 1) * sizeof *at);
+    size_t count = 0;
+    if (!at) {
+        rel_no_memory(r);
+        return;
+    }
+    keymap_clear(&the->order.positions);
+    for (size_t s = 0; s < r->sites.len; s++) {
+        const rel_site *site = &r->sites.at[s];
+        if (!site->used || site->rule != rule_ || site->targets.len == 0 ||
+            keymap_get(&the->order.positions, site->resource) != NO)
+            continue;
+        if (!keymap_put(&the->order.positions, site->resource, 0))
+            rel_no_memory(r);
+        const rel_resource *res = &r->resources.at[site->resource];
+        uint64_t h = fnv1a_64(rel_text(r, res->id), FNV1A_64_OFFSET);
+        at[count++] =
+            (ranked){fnv1a_64(rel_text(r, the->id), h), rel_text(r, res->name), site->resource};
+    }
+    order_fill(r, &the->order, at, count);
+    mem_free(at);
+}
+
+static bool by_bracket(const releases *r, uint32_t rule_, uint32_t lane)
+{
+    return r->rules.at[rule_].bracket != NO &&
+           r->lanes.at[lane].bracket == r->rules.at[rule_].bracket;
+}
+
+static rel_order *order_of(releases *r, uint32_t rule_, uint32_t lane, uint32_t t, uint32_t version_)
+{
+    if (!by_bracket(r, rule_, lane))
+        return cell_order(r, r->targets.at[t].cell, version_);
+    rel_rule *bracket = &r->rules.at[r->rules.at[rule_].bracket];
+    if (bracket->order.positions.len == 0)
+        bracket_order_start(r, r->rules.at[rule_].bracket);
+    return &bracket->order;
+}
+
+int64_t rollout_position(releases *r, uint32_t rule_, uint32_t lane, uint32_t t, uint32_t version_)
+{
+    rel_order *o = order_of(r, rule_, lane, t, version_);
+    if (!o)
+        return 0;
+    uint64_t key = by_bracket(r, rule_, lane) ? r->targets.at[t].resource : t;
+    uint32_t at = keymap_get(&o->positions, key);
+    if (at != NO)
+        return at;
+    at = o->next++;
+    if (!keymap_put(&o->positions, key, at))
+        rel_no_memory(r);
+    return at;
+}
+
+/* From when turns are counted: all that had to be satisfied first, and a window that was open then. */
+static int64_t start_of(const chain_context *c)
+{
+    releases *r = c->r;
+    const rel_target *t = &r->targets.at[c->target];
+    const rel_lane *lane = &r->lanes.at[c->lane];
+    int64_t base = c->group != NO ? r->groups.at[c->group].turn_ms : t->eligible_ms;
+    if (c->group == NO && c->version != t->wanted)
+        return NEVER;
+    if (base == NEVER || t->current == NO)
+        return base;
+    int64_t start = base;
+    for (size_t i = 0; i < lane->rules.len; i++) {
+        if (r->rules.at[lane->rules.at[i]].kind != RULE_DEPLOYMENT_WINDOW)
+            continue;
+        uint32_t res = t->resource;
+        const rel_bypass *b =
+            r->rules.at[lane->rules.at[i]].bypassed
+                ? bypass_find(r, lane->rules.at[i], c->version, t->environment, res)
+                : NULL;
+        int64_t opens = b ? b->at_ms : window_opens(r, lane->rules.at[i], base);
+        if (opens == NEVER)
+            return NEVER;
+        start = later_of(start, opens);
+    }
+    return start;
+}
+
+int64_t rollout_turn(const chain_context *c, uint32_t rule_)
+{
+    releases *r = c->r;
+    const gradual_rollout *doc = r->rules.at[rule_].doc->gradual_rollout;
+    int64_t start = start_of(c);
+    if (start == NEVER)
+        return NEVER;
+    int64_t position = rollout_position(r, rule_, c->lane, c->target, c->version);
+    int64_t interval = doc->time_scale_interval;
+    if (doc->rollout_type == ROLLOUT_LINEAR)
+        return start + position * interval * SECOND_MS;
+    const rel_order *o = order_of(r, rule_, c->lane, c->target, c->version);
+    int64_t n = o && o->frozen > 0 ? o->frozen : 1;
+    return start + position * interval / n * SECOND_MS;
+}
+
+static void rollout_verdict(const chain_context *c, uint32_t rule_, verdict *v)
+{
+    releases *r = c->r;
+    if (c->group == NO && r->targets.at[c->target].current == c->version)
+        return;
+    int64_t turn = rollout_turn(c, rule_);
+    if (turn != NEVER && turn <= r->core->now_ms)
+        return;
+    verdict_no(v, VERDICT_WAITING, REASON_ROLLOUT, turn);
+    /* A start that is not known yet is another rule's doing. */
+    v->implied = turn == NEVER;
+}
+
+const rule_ops rollout_ops = {.order = 7, .level = LEVEL_FIRST, .verdict = rollout_verdict};

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* deploymentWindow: recurring windows (RFC 5545) in which things may start, or may not.
+ *
+ * A rule without DTSTART is anchored at local midnight of 1970-01-01, so that intervals and counts mean
+ * the same whenever they are asked. Windows are half-open to the second. Occurrences are computed once
+ * for a long stretch of time and looked up from then on. */
+#include <assert.h>
+#include <libical/ical.h>
+
+#include "base/mem.h"
+#include "engine/chain.h"
+#include "model/recurrence.h"
+
+#define OCCURRENCES_MAX 1024u
+#define MINUTE_MS (60 * SECOND_MS)
+#define DAY_MS (1440 * MINUTE_MS)
+
+typedef struct span {
+    int64_t start_ms, end_ms;
+} span;
+
+struct window_cache {
+    bool good;
+    struct icalrecurrencetype recurrence;
+    icaltimezone *zone;
+    struct icaltimetype anchor;
+    int64_t duration_ms;
+    int64_t from_ms, to_ms; /* answers are known for [from, to) */
+    VEC(span) spans;        /* merged: they neither touch nor overlap */
+};
+
+struct window_cache *window_free(struct window_cache *w)
+{
+    if (w)
+        vec_done(&w->spans);
+    return mem_free(w);
+}
+
+/* ---- reading the rule ---- */
+
+static icaltimezone *zone_named(const char *name)
+{
+    return strcmp(name, "UTC") == 0 ? icaltimezone_get_utc_timezone() : icaltimezone_get_builtin_timezone(name);
+}
+
+/* As the clocks of the window's zone show it: libical counts in local time. */
+static struct icaltimetype local_time(struct icaltimetype at, icaltimezone *zone)
+{
+    if (icaltime_is_utc(at))
+        at = icaltime_convert_to_zone(at, zone);
+    at.zone = NULL;
+    at.is_date = 0;
+    return at;
+}
+
+static bool read_rule(struct window_cache *w, str text)
+{
+    recurrence parts;
+    if (!recurrence_parse(text, &parts, NULL))
+        return false;
+    w->recurrence = icalrecurrencetype_from_string(parts.rule);
+    if (w->recurrence.freq == ICAL_NO_RECURRENCE)
+        return false;
+    if (!icaltime_is_null_time(w->recurrence.until) && !w->recurrence.until.is_date)
+        w->recurrence.until = local_time(w->recurrence.until, w->zone);
+    if (!parts.start[0])
+        return true;
+    struct icaltimetype start = icaltime_from_string(parts.start);
+    icaltimezone *other = parts.zone[0] ? zone_named(parts.zone) : NULL;
+    if (other && !icaltime_is_utc(start)) {
+        icaltimezone_convert_time(&start, other, w->zone);
+        start.zone = NULL;
+    }
+    w->anchor = local_time(start, w->zone);
+    return !icaltime_is_null_time(w->anchor);
+}
+
+static struct window_cache *cache_new(const deployment_window *doc)
+{
+    struct window_cache *w = mem_zalloc(sizeof *w);
+    char zone[128];
+    if (!w)
+        return NULL;
+    w->anchor = icaltime_from_string("19700101T000000");
+    w->duration_ms = doc->duration_minutes * MINUTE_MS;
+    str name = doc->timezone.len > 0 ? doc->timezone : STR("UTC");
+    if (name.len < sizeof zone) {
+        memcpy(zone, name.ptr, name.len);
+        zone[name.len] = 0;
+        w->zone = zone_named(zone);
+    }
+    w->good = w->zone && read_rule(w, doc->rrule);
+    return w;
+}
+
+/* ---- occurrences ---- */
+
+static int compare_spans(const void *a, const void *b)
+{
+    const span *x = a, *y = b;
+    return (x->start_ms > y->start_ms) - (x->start_ms < y->start_ms);
+}
+
+static void merge(struct window_cache *w)
+{
+    if (w->spans.len == 0)
+        return;
+    qsort(w->spans.at, w->spans.len, sizeof *w->spans.at, compare_spans);
+    size_t kept = 0;
+    for (size_t i = 1; i < w->spans.len; i++) {
+        span *last = &w->spans.at[kept], next = w->spans.at[i];
+        if (next.start_ms <= last->end_ms)
+            last->end_ms = later_of(last->end_ms, next.end_ms);
+        else
+            w->spans.at[++kept] = next;
+    }
+    w->spans.len = kept + 1;
+}
+
+/* Fills in the occurrences from a little before at_ms on. */
+static bool fill(struct window_cache *w, int64_t at_ms)
+{
+    int64_t from_ms = at_ms - w->duration_ms - 2 * DAY_MS;
+    w->spans.len = 0;
+    w->from_ms = from_ms + w->duration_ms + DAY_MS;
+    w->to_ms = INT64_MAX;
+    struct icaltimetype begin = icaltime_from_timet_with_zone((time_t)(from_ms / 1000), 0, w->zone);
+    begin.zone = NULL;
+    icalrecur_iterator *it = icalrecur_iterator_new(w->recurrence, w->anchor);
+    if (!it)
+        return true;
+    if (w->recurrence.count == 0 && icaltime_compare(begin, w->anchor) > 0)
+        icalrecur_iterator_set_start(it, begin);
+    for (struct icaltimetype at = icalrecur_iterator_next(it); !icaltime_is_null_time(at);
+         at = icalrecur_iterator_next(it)) {
+        int64_t start_ms = (int64_t)icaltime_as_timet_with_zone(at, w->zone) * 1000;
+        if (start_ms < from_ms)
+            continue;
+        if (w->spans.len == OCCURRENCES_MAX) {
+            /* A later one may still reach before this one where clocks go back. */
+            w->to_ms = start_ms - DAY_MS;
+            break;
+        }
+        if (!vec_push(&w->spans, (span){start_ms, start_ms + w->duration_ms})) {
+            icalrecur_iterator_free(it);
+            return false;
+        }
+    }
+    icalrecur_iterator_free(it);
+    merge(w);
+    if (w->to_ms <= at_ms)
+        w->to_ms = at_ms + 1;
+    return true;
+}
+
+static struct window_cache *cache_for(releases *r, uint32_t rule_, int64_t at_ms)
+{
+    rel_rule *the = &r->rules.at[rule_];
+    if (!the->windows) {
+        the->windows = cache_new(the->doc->deployment_window);
+        if (!the->windows) {
+            rel_no_memory(r);
+            return NULL;
+        }
+    }
+    struct window_cache *w = the->windows;
+    if (w->good && (at_ms < w->from_ms || at_ms >= w->to_ms) && !fill(w, at_ms))
+        rel_no_memory(r);
+    return w;
+}
+
+/* The last span that starts at or before at_ms; the number of spans if none does. */
+static size_t span_before(const struct window_cache *w, int64_t at_ms)
+{
+    size_t low = 0, high = w->spans.len;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (w->spans.at[middle].start_ms <= at_ms)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low == 0 ? w->spans.len : low - 1;
+}
+
+bool window_inside(releases *r, uint32_t rule_, int64_t at_ms, int64_t *ret_start_ms,
+                   int64_t *ret_change_ms)
+{
+    /* Half-open to the second: a window opens with its second, not earlier. */
+    const struct window_cache *w = cache_for(r, rule_, at_ms);
+    *ret_start_ms = LONG_AGO;
+    *ret_change_ms = NEVER;
+    if (!w || !w->good)
+        return false;
+    size_t i = span_before(w, at_ms);
+    if (i < w->spans.len && at_ms < w->spans.at[i].end_ms) {
+        *ret_start_ms = w->spans.at[i].start_ms;
+        *ret_change_ms = w->spans.at[i].end_ms;
+        return true;
+    }
+    size_t next = i < w->spans.len ? i + 1 : 0;
+    if (next < w->spans.len)
+        *ret_change_ms = w->spans.at[next].start_ms;
+    return false;
+}
+
+int64_t window_opens(releases *r, uint32_t rule_, int64_t at_ms)
+{
+    int64_t start, change;
+    bool inside = window_inside(r, rule_, at_ms, &start, &change);
+    bool allow = r->rules.at[rule_].doc->deployment_window->allow_window;
+    return inside == allow ? at_ms : change;
+}
+
+/* ---- the rule ---- */
+
+/* A first deployment disturbs nothing that runs, unless its group prepares the resource or changes
+ * something that runs there. */
+static bool disturbs_nothing(const chain_context *c)
+{
+    const releases *r = c->r;
+    if (r->targets.at[c->target].current != NO)
+        return false;
+    if (c->group == NO)
+        return true;
+    const rel_group *g = &r->groups.at[c->group];
+    for (size_t i = 0; i < g->members.len; i++)
+        if (g->members.at[i].role == ROLE_PRE ||
+            r->targets.at[g->members.at[i].target].current != NO)
+            return false;
+    return true;
+}
+
+static void window_verdict(const chain_context *c, uint32_t rule_, verdict *v)
+{
+    releases *r = c->r;
+    if (disturbs_nothing(c))
+        return;
+    int64_t start, change;
+    bool inside = window_inside(r, rule_, r->core->now_ms, &start, &change);
+    bool allow = r->rules.at[rule_].doc->deployment_window->allow_window;
+    v->reason.next_ms = change;
+    if (inside == allow) {
+        v->satisfied_ms = allow ? start : r->core->now_ms;
+        return;
+    }
+    verdict_no(v, VERDICT_WAITING, REASON_WINDOW, change);
+}
+
+const rule_ops window_ops = {.order = 5, .level = LEVEL_FIRST, .verdict = window_verdict};
