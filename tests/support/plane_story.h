@@ -106,6 +106,8 @@ static const plane_event story_events[] = {
     {.after_ms = 500000, .gone = "Version/agent-bad"},
     {.after_ms = 600000, .apply = STORY_VERSION("agent", "3")},
     {.after_ms = 601000, .act = &story_approve_third},
+    {.after_ms = 700000, .apply = STORY_HOST("n2", "wide")},
+    {.after_ms = 720000, .apply = STORY_VERSION("kubelet", "2")},
 };
 
 static const plane_plan story_plans[] = {
