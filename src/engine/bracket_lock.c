@@ -34,6 +34,36 @@ uint32_t site_at(releases *r, uint32_t rule_, uint32_t environment_, uint32_t re
     return s;
 }
 
+static str member_name(const releases *r, uint32_t t)
+{
+    return rel_text(r, r->deployments.at[r->targets.at[t].deployment].name);
+}
+
+void site_enter(releases *r, uint32_t s, uint32_t target)
+{
+    index_list *list = &r->sites.at[s].targets;
+    index_add(r, list, target);
+    for (size_t i = list->len; i-- > 1;) {
+        if (str_cmp(member_name(r, list->at[i - 1]), member_name(r, list->at[i])) <= 0)
+            break;
+        uint32_t swap = list->at[i];
+        list->at[i] = list->at[i - 1];
+        list->at[i - 1] = swap;
+    }
+}
+
+int site_cmp(const releases *r, uint32_t a, uint32_t b)
+{
+    const rel_site *x = &r->sites.at[a], *y = &r->sites.at[b];
+    int c = str_cmp(rel_text(r, r->resources.at[x->resource].name), rel_text(r, r->resources.at[y->resource].name));
+    if (c == 0)
+        c = str_cmp(r->rules.at[x->rule].scope, r->rules.at[y->rule].scope);
+    if (c == 0)
+        c = str_cmp(rel_text(r, r->environments.at[x->environment].name),
+                    rel_text(r, r->environments.at[y->environment].name));
+    return c;
+}
+
 void site_leave(releases *r, uint32_t s, uint32_t target)
 {
     index_drop(&r->sites.at[s].targets, target);
@@ -156,6 +186,8 @@ void site_collect(releases *r, uint32_t s, site_collection *ret)
         if (!fresh_for_lock(r, site, t))
             continue;
         ret->eligible++;
+        uint32_t wanted = target->wanted;
+        ret->news += is_new(r, t, wanted, locked_in(r, site->ready, t)) && is_new(r, t, wanted, locked_in(r, site->active, t));
         at_once = at_once || forced(r, site, t);
     }
     if (!rule_->doc || ret->opened_ms == NEVER) {
@@ -167,7 +199,7 @@ void site_collect(releases *r, uint32_t s, site_collection *ret)
         (rule_->readiness == READINESS_WAIT_FOR_ALL || rule_->unchanged == UNCHANGED_REQUIRE_ALL) &&
         ret->eligible == ret->ordinary;
     bool closed = at_once || all || r->core->now_ms >= closes;
-    ret->due = closed && ret->eligible > 0 && ret->missing == NO;
+    ret->due = closed && ret->news > 0 && ret->missing == NO;
     ret->locks_ms = closed ? NEVER : closes;
 }
 

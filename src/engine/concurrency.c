@@ -65,11 +65,21 @@ static void slot_take(releases *r, uint32_t res, uint32_t rule_, bool host)
         rel_no_memory(r);
         return;
     }
+    rel_hold *at = r->resources.at[res].holds.at;
+    for (size_t i = r->resources.at[res].holds.len; i-- > 1;) {
+        if (str_cmp(r->rules.at[at[i - 1].rule].scope, r->rules.at[at[i].rule].scope) <= 0)
+            break;
+        rel_hold swap = at[i];
+        at[i] = at[i - 1];
+        at[i - 1] = swap;
+    }
     rel_rule *the = &r->rules.at[rule_];
     the->held++;
     assert(the->held <= rule_limit(the));
     the->peak = the->held > the->peak ? the->held : the->peak;
     tell_slot(r, res, rule_, true, STR_EMPTY);
+    /* Others on the resource may have waited for it. */
+    mark_resource_all(r, res);
 }
 
 void slot_release(releases *r, uint32_t res, uint32_t rule_, str why)
@@ -267,14 +277,6 @@ bool waiter_stands(const releases *r, const rel_waiter *w)
     return *stamp_of(r, w->claim) == w->stamp;
 }
 
-static uint32_t first_target(const releases *r, uint32_t claim)
-{
-    if (!CLAIM_IS_GROUP(claim))
-        return CLAIM_INDEX(claim);
-    const rel_group *g = &r->groups.at[CLAIM_INDEX(claim)];
-    return g->members.len > 0 ? g->members.at[0].target : NO;
-}
-
 static int compare_names(const releases *r, uint32_t a, uint32_t b)
 {
     const rel_target *x = &r->targets.at[a], *y = &r->targets.at[b];
@@ -285,7 +287,7 @@ static int compare_names(const releases *r, uint32_t a, uint32_t b)
                             rel_text(r, r->environments.at[y->environment].name));
 }
 
-/* Position, resource, groups before targets, then the names of deployment and environment. */
+/* Position, resource, groups before targets; then the group that locked first, or names. */
 static int waiter_cmp(const releases *r, const rel_waiter *a, const rel_waiter *b)
 {
     if (a->position != b->position)
@@ -295,10 +297,12 @@ static int waiter_cmp(const releases *r, const rel_waiter *a, const rel_waiter *
         return str_cmp(rel_text(r, r->resources.at[x].name), rel_text(r, r->resources.at[y].name));
     if (CLAIM_IS_GROUP(a->claim) != CLAIM_IS_GROUP(b->claim))
         return CLAIM_IS_GROUP(a->claim) ? -1 : 1;
-    uint32_t s = first_target(r, a->claim), t = first_target(r, b->claim);
-    if (s == NO || t == NO || s == t)
-        return (int)(a->claim > b->claim) - (int)(a->claim < b->claim);
-    return compare_names(r, s, t);
+    uint32_t i = CLAIM_INDEX(a->claim), k = CLAIM_INDEX(b->claim);
+    if (!CLAIM_IS_GROUP(a->claim))
+        return compare_names(r, i, k);
+    if (r->groups.at[i].locked_ms != r->groups.at[k].locked_ms)
+        return r->groups.at[i].locked_ms < r->groups.at[k].locked_ms ? -1 : 1;
+    return site_cmp(r, r->groups.at[i].site, r->groups.at[k].site);
 }
 
 bool waiter_before(const releases *r, const rel_waiter *a, const rel_waiter *b)

@@ -159,7 +159,7 @@ static void target_join(releases *r, uint32_t t, uint32_t l)
         target = &r->targets.at[t];
         target->site = s;
         if (s != NO)
-            index_add(r, &r->sites.at[s].targets, t);
+            site_enter(r, s, t);
         if (old != NO)
             site_leave(r, old, t);
     }

@@ -270,6 +270,7 @@ static void on_targets(releases *r, const fact_act *act,
     uint32_t version_ = act->version.len > 0 ? version_by_id(r, act->version, act->change) : NO;
     if (act->version.len > 0 && version_ == NO)
         return;
+    index_list chosen = {0};
     size_t count = res == NO ? r->targets.len : r->resources.at[res].targets.len;
     for (size_t i = 0; i < count; i++) {
         uint32_t t = res == NO ? (uint32_t)i : r->resources.at[res].targets.at[i];
@@ -277,8 +278,12 @@ static void on_targets(releases *r, const fact_act *act,
         if (target->id != 0 && named(r, r->deployments.at[target->deployment].name, act->change) &&
             named(r, r->environments.at[target->environment].name, act->environment) &&
             (version_ == NO || r->versions.at[version_].deployment == target->deployment))
-            what(r, t, version_);
+            index_add(r, &chosen, t);
     }
+    targets_in_order(r, &chosen);
+    for (size_t i = 0; i < chosen.len; i++)
+        what(r, chosen.at[i], version_);
+    vec_done(&chosen);
 }
 
 /* ---- pause, halt, resume ---- */

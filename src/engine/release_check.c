@@ -177,7 +177,13 @@ static bool compare_claim(releases *r, uint32_t claim, uint32_t waits_in, str wh
     const rel_rule *rule_ = &r->rules.at[waits_in];
     if (rule_->held < rule_limit(rule_) || hold_find(r, claim_resource(r, claim), waits_in))
         return err_set(error, "%.*s waits for a slot that is free", STR_ARG(what));
-    return true;
+    for (size_t i = 0; i < rule_->waiters.len; i++) {
+        const rel_waiter *w = &rule_->waiters.at[i];
+        if (w->claim == claim && waiter_stands(r, w))
+            return w->position == claim_position(r, claim) ||
+                   err_set(error, "%.*s stands in the queue at a place it no longer has", STR_ARG(what));
+    }
+    return err_set(error, "%.*s waits in a queue it does not stand in", STR_ARG(what));
 }
 
 static bool compare_target(releases *r, uint32_t t, err *error)

@@ -216,25 +216,45 @@ static void bracket_settings(rel_rule *rule_, const deployment_bracket *b)
                           : b->readiness_window_seconds.value * SECOND_MS;
 }
 
-static uint32_t rule_at(releases *r, uint32_t p, const rule *doc)
+static uint32_t rule_at(releases *r, uint32_t p, str named, rule_kind kind)
 {
-    name_id id = rel_name(r, doc->id);
+    name_id id = rel_name(r, named);
     for (uint32_t i = 0; i < r->rules.len; i++)
         if (r->rules.at[i].policy == p && r->rules.at[i].id == id &&
-            r->rules.at[i].kind == doc->kind)
+            r->rules.at[i].kind == kind)
             return i;
     rel_rule fresh = {
-        .kind = doc->kind, .id = id, .policy = p, .bracket = NO, .order = {.version = NO}};
+        .kind = kind, .id = id, .policy = p, .bracket = NO, .order = {.version = NO}};
     fresh.scope = arena_printf(r->texts, "policy %.*s, rule %.*s",
-                               STR_ARG(rel_text(r, r->policies.at[p].name)), STR_ARG(doc->id));
+                               STR_ARG(rel_text(r, r->policies.at[p].name)), STR_ARG(named));
     if (!fresh.scope.ptr || !vec_push(&r->rules, fresh))
         rel_no_memory(r);
     return (uint32_t)r->rules.len - 1;
 }
 
+uint32_t rule_gone_at(releases *r, str policy, str id)
+{
+    uint32_t p = policy_at(r, policy);
+    return r->core->no_memory ? NO : rule_at(r, p, id, RULE_DEPLOYMENT_BRACKET);
+}
+
+/* Rules are asked for slots in the order of their names. */
+static void concurrency_add(releases *r, uint32_t i)
+{
+    index_list *list = &r->concurrency;
+    index_add(r, list, i);
+    for (size_t k = list->len; k-- > 1;) {
+        if (str_cmp(r->rules.at[list->at[k - 1]].scope, r->rules.at[list->at[k]].scope) <= 0)
+            return;
+        uint32_t swap = list->at[k];
+        list->at[k] = list->at[k - 1];
+        list->at[k - 1] = swap;
+    }
+}
+
 static void rule_take(releases *r, uint32_t p, const rule *doc)
 {
-    uint32_t i = rule_at(r, p, doc);
+    uint32_t i = rule_at(r, p, doc->id, doc->kind);
     if (r->core->no_memory)
         return;
     rel_rule *rule_ = &r->rules.at[i];
@@ -248,7 +268,7 @@ static void rule_take(releases *r, uint32_t p, const rule *doc)
     if (doc->kind == RULE_DEPLOYMENT_BRACKET)
         bracket_settings(rule_, doc->deployment_bracket);
     if (doc->kind == RULE_RESOURCE_CONCURRENCY && !index_has(&r->concurrency, i))
-        index_add(r, &r->concurrency, i);
+        concurrency_add(r, i);
     for (size_t k = 0; k < r->bypasses.len; k++)
         if (r->bypasses.at[k].rule == rule_->id)
             rule_->bypassed = true;
@@ -286,12 +306,20 @@ static void policy_bury(releases *r, uint32_t p)
 {
     for (uint32_t i = 0; i < r->rules.len; i++) {
         rel_rule *rule_ = &r->rules.at[i];
-        if (rule_->policy != p || rule_->doc || rule_->kind != RULE_RESOURCE_CONCURRENCY)
+        if (rule_->policy != p || rule_->doc)
+            continue;
+        rule_->peak = rule_->quarantined = 0;
+        if (rule_->kind != RULE_RESOURCE_CONCURRENCY)
             continue;
         index_drop(&r->concurrency, i);
+        index_list holders = {0};
         for (uint32_t res = 0; res < r->resources.len; res++)
             if (hold_find(r, res, i))
-                slot_release(r, res, i, STR("the rule is gone"));
+                index_add(r, &holders, res);
+        resources_in_order(r, &holders);
+        for (size_t k = 0; k < holders.len; k++)
+            slot_release(r, holders.at[k], i, STR("the rule is gone"));
+        vec_done(&holders);
     }
 }
 
@@ -475,6 +503,12 @@ void resource_gone(releases *r, str name)
     r->resources.at[res].halted = false;
     concurrency_resource(r, res);
     targets_of_resource(r, res);
+    const index_list *sites = &r->resources.at[res].sites;
+    for (size_t i = 0; i < sites->len; i++)
+        r->sites.at[sites->at[i]].groups = r->sites.at[sites->at[i]].announced = 0;
+    /* Should it come back, it is one that was added later: at the end of every order. */
+    for (size_t i = 0; i < r->rules.len; i++)
+        keymap_remove(&r->rules.at[i].order.positions, res);
     while (r->resources.at[res].holds.len > 0)
         slot_release(r, res, r->resources.at[res].holds.at[0].rule, STR("gone"));
 }

@@ -244,14 +244,54 @@ static void reasons_reduce(reasons *list)
     list->len = kept;
 }
 
+/* A job from before the group was locked: the group waits for its end. */
+static bool busy_reason(releases *r, uint32_t t, arena *a, reasons *out)
+{
+    str *of = ARENA_NEW(a, str);
+    if (!of)
+        return false;
+    *of = deployment_name(r, t);
+    return reasons_add(out, a,
+                       (reason){.rule = REASON_BUSY, .scope = STR("resource"), .act = RELEASE_COMPLETE,
+                                .of = of, .of_count = 1, .next_ms = NEVER, .detail = *of});
+}
+
+/* Rolling back goes in the reverse order of the starts: those that come first. */
+static bool rollback_reason(releases *r, uint32_t g, const rel_member *m, arena *a, reasons *out)
+{
+    const rel_group *group = &r->groups.at[g];
+    str *of = ARENA_ARRAY(a, group->members.len + 1, str);
+    size_t n = 0;
+    if (!of)
+        return false;
+    for (size_t i = 0; i < group->members.len; i++) {
+        const rel_member *other = &group->members.at[i];
+        if (other != m && (other->state == MEMBER_IS_RUNNING ||
+                           (other->state == MEMBER_IS_TO_ROLL_BACK && other->started > m->started)))
+            of[n++] = deployment_name(r, other->target);
+    }
+    chain_context c = {.r = r, .target = m->target, .lane = r->targets.at[m->target].lane,
+                       .version = m->version, .group = g, .a = a};
+    if (!failed_reason(r, g, m, a, out) || !people_explain(&c, out))
+        return false;
+    return n == 0 || reasons_add(out, a,
+                                 (reason){.rule = REASON_BRACKET, .scope = STR("rollback"), .act = RELEASE_COMPLETE,
+                                          .of = of, .of_count = n, .next_ms = NEVER,
+                                          .detail = STR("members go back one after the other")});
+}
+
 static bool group_reasons(releases *r, uint32_t g, const rel_member *m, arena *a, reasons *out)
 {
     const rel_group *group = &r->groups.at[g];
+    if (m->state == MEMBER_IS_TO_ROLL_BACK)
+        return rollback_reason(r, g, m, a, out);
     bool begun = group->state == GROUP_STATE_EXECUTING || group->state == GROUP_STATE_FAILED;
     for (size_t i = 0; !begun && i < group->members.len; i++) {
         const rel_member *other = &group->members.at[i];
         if (member_over(other))
             continue;
+        if (r->targets.at[other->target].job != 0 && !busy_reason(r, other->target, a, out))
+            return false;
         chain_context c = {.r = r,
                            .target = other->target,
                            .lane = r->targets.at[other->target].lane,

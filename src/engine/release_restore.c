@@ -93,6 +93,8 @@ static uint32_t rule_named(const releases *r, yyjson_val *json)
 static uint32_t site_named(releases *r, yyjson_val *json)
 {
     uint32_t rule_ = rule_named(r, json);
+    if (rule_ == NO)
+        rule_ = rule_gone_at(r, text(json, "policy"), text(json, "rule"));
     uint32_t e = find(r, &r->environment_of, text(json, "environment"));
     uint32_t res = find(r, &r->resource_of, text(json, "resource"));
     return rule_ == NO || e == NO || res == NO ? NO : site_at(r, rule_, e, res);
@@ -202,8 +204,14 @@ static void read_order(releases *r, yyjson_val *json)
 static void read_rule(releases *r, yyjson_val *json)
 {
     uint32_t i = rule_named(r, json);
+    if (i == NO && yyjson_obj_get(json, "overlap"))
+        i = rule_gone_at(r, text(json, "policy"), text(json, "rule"));
     if (i == NO)
         return;
+    if (!r->rules.at[i].doc) {
+        r->rules.at[i].overlap = (overlap_strategy)number(json, "overlap");
+        r->rules.at[i].strategy = (rollback_strategy)number(json, "strategy");
+    }
     r->rules.at[i].peak = number(json, "peak");
     r->rules.at[i].quarantined = number(json, "quarantined");
     read_positions(r, &r->rules.at[i].order, NO, json);

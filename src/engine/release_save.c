@@ -74,10 +74,13 @@ static void write_history(writer *w, uint32_t t)
 {
     const releases *r = w->r;
     const rel_cell *cell = &r->cells.at[r->targets.at[t].cell];
+    const index_list *versions = &r->deployments.at[cell->deployment].versions;
     for (int pass = 0; pass < 2; pass++) {
         bool any = false;
-        for (size_t k = 0; k < cell->tallies.len; k++) {
-            const rel_tally *y = &cell->tallies.at[k];
+        for (size_t k = 0; k < versions->len; k++) {
+            const rel_tally *y = tally_find(cell, versions->at[k]);
+            if (!y)
+                continue;
             size_t count = pass ? y->failures.len : y->successes.len;
             for (size_t i = 0; i < count; i++) {
                 rel_success s = pass ? y->failures.at[i] : y->successes.at[i];
@@ -271,7 +274,8 @@ static void write_cell_orders(writer *w, const rel_cell *c)
 static void write_rule(writer *w, const rel_rule *rule_)
 {
     const releases *r = w->r;
-    if (rule_->peak == 0 && rule_->quarantined == 0 && rule_->order.positions.len == 0)
+    bool gone = !rule_->doc && rule_->kind == RULE_DEPLOYMENT_BRACKET;
+    if (rule_->peak == 0 && rule_->quarantined == 0 && rule_->order.positions.len == 0 && !gone)
         return;
     key(w, "rule", rel_text(r, r->policies.at[rule_->policy].name), rel_text(r, rule_->id), none);
     buf_addz(&w->b, "{\"kind\":\"rule\"");
@@ -279,6 +283,10 @@ static void write_rule(writer *w, const rel_rule *rule_)
     text(w, "rule", rel_text(r, rule_->id));
     number(w, "peak", rule_->peak);
     number(w, "quarantined", rule_->quarantined);
+    if (gone) {
+        number(w, "overlap", rule_->overlap);
+        number(w, "strategy", rule_->strategy);
+    }
     if (rule_->order.positions.len > 0)
         write_order(w, &rule_->order);
     buf_addc(&w->b, '}');
@@ -406,7 +414,7 @@ void releases_write(const releases *r, buf *out)
         if (r->targets.at[t].id != 0)
             write_target(&w, t);
     for (size_t s = 0; s < r->sites.len; s++)
-        if (r->sites.at[s].used && r->sites.at[s].groups > 0 && r->sites.at[s].targets.len > 0)
+        if (r->sites.at[s].used && r->sites.at[s].groups > 0)
             write_site(&w, &r->sites.at[s]);
     for (size_t g = 0; g < r->groups.len; g++)
         if (r->groups.at[g].used)

@@ -76,7 +76,8 @@ void mark_site(releases *r, uint32_t s)
 
 void mark_resource(releases *r, uint32_t res)
 {
-    if (r->resources.at[res].dirty)
+    /* Only slots are looked at: who has none has nothing to settle. */
+    if (r->resources.at[res].dirty || r->resources.at[res].holds.len == 0)
         return;
     r->resources.at[res].dirty = true;
     index_add(r, &r->dirty_resources, res);
@@ -317,6 +318,7 @@ static void releases_destroy(void *self)
     vec_done(&r->wakes);
     vec_done(&r->candidates);
     vec_done(&r->needed);
+    vec_done(&r->round);
     expression_list_done(&r->expressions);
     arena_free(r->texts);
     arena_free(r->scratch);
@@ -362,6 +364,35 @@ static bool releases_take(void *self, const fact *f)
     return false;
 }
 
+/* Decisions come in the order of names, whatever order things were marked in. */
+static int compare_sites(const void *a, const void *b, void *context)
+{
+    return site_cmp(context, *(const uint32_t *)a, *(const uint32_t *)b);
+}
+
+static int compare_resources(const void *a, const void *b, void *context)
+{
+    const releases *r = context;
+    return str_cmp(rel_text(r, r->resources.at[*(const uint32_t *)a].name),
+                   rel_text(r, r->resources.at[*(const uint32_t *)b].name));
+}
+
+static void in_order(releases *r, index_list *list, int (*compare)(const void *, const void *, void *))
+{
+    if (list->len > 1)
+        qsort_r(list->at, list->len, sizeof *list->at, compare, r);
+}
+
+/* What is marked while the list is worked off belongs to the next round. */
+static index_list *taken_out(index_list *list, index_list *spare)
+{
+    index_list swap = *spare;
+    *spare = *list;
+    *list = swap;
+    list->len = 0;
+    return spare;
+}
+
 /* One round over everything that is marked. What a round starts or ends may mark more. */
 static void round_of_step(releases *r)
 {
@@ -369,26 +400,28 @@ static void round_of_step(releases *r)
     for (size_t i = 0; i < r->dirty_lanes.len; i++)
         lane_refresh(r, r->dirty_lanes.at[i]);
     r->dirty_lanes.len = 0;
-    for (size_t i = 0; i < r->dirty_targets.len; i++) {
-        uint32_t t = r->dirty_targets.at[i];
+    index_list *list = taken_out(&r->dirty_targets, &r->round);
+    for (size_t i = 0; i < list->len; i++) {
+        uint32_t t = list->at[i];
         r->targets.at[t].dirty = false;
         if (r->targets.at[t].id != 0)
             target_evaluate(r, t);
     }
-    r->dirty_targets.len = 0;
-    for (size_t i = 0; i < r->dirty_sites.len; i++) {
-        uint32_t s = r->dirty_sites.at[i];
+    list = taken_out(&r->dirty_sites, &r->round);
+    in_order(r, list, compare_sites);
+    for (size_t i = 0; i < list->len; i++) {
+        uint32_t s = list->at[i];
         r->sites.at[s].dirty = false;
         if (r->sites.at[s].used)
             site_refresh(r, s);
     }
-    r->dirty_sites.len = 0;
-    for (size_t i = 0; i < r->dirty_resources.len; i++) {
-        uint32_t res = r->dirty_resources.at[i];
+    list = taken_out(&r->dirty_resources, &r->round);
+    in_order(r, list, compare_resources);
+    for (size_t i = 0; i < list->len; i++) {
+        uint32_t res = list->at[i];
         r->resources.at[res].dirty = false;
         slots_settle(r, res);
     }
-    r->dirty_resources.len = 0;
 }
 
 static bool anything_marked(const releases *r)
@@ -464,6 +497,16 @@ static int compare_targets(const void *a, const void *b, void *context)
     return c;
 }
 
+void targets_in_order(releases *r, index_list *list)
+{
+    in_order(r, list, compare_targets);
+}
+
+void resources_in_order(releases *r, index_list *list)
+{
+    in_order(r, list, compare_resources);
+}
+
 static void releases_placements(const void *self, placement_visitor visit, void *context)
 {
     releases *r = (releases *)(uintptr_t)self;
@@ -471,8 +514,7 @@ static void releases_placements(const void *self, placement_visitor visit, void 
     for (uint32_t t = 0; t < r->targets.len; t++)
         if (r->targets.at[t].id != 0)
             index_add(r, &order, t);
-    if (order.len > 0)
-        qsort_r(order.at, order.len, sizeof *order.at, compare_targets, r);
+    targets_in_order(r, &order);
     placement_view view;
     for (size_t i = 0; i < order.len; i++)
         if (view_of(r, order.at[i], &view) && !visit(context, &view))

@@ -363,6 +363,7 @@ typedef struct releases {
     index_list concurrency; /* rules of that kind that are alive */
     VEC(rel_wake) wakes;
     int64_t people_wake_ms; /* when a freeze or bypass runs out */
+    index_list round;       /* what the present round works off */
     index_list needed;      /* scratch of slots_take */
     waiter_heap candidates; /* of this step: claims that all gates but the limits let through */
     int64_t last_job;
@@ -410,6 +411,9 @@ void mark_resource_all(releases *r, uint32_t res);
 /* Everything there is, lanes anew: for facts that may touch anything. */
 void mark_all(releases *r);
 void wake_at(releases *r, wake_kind kind, uint32_t index, int64_t at_ms);
+/* By deployment, environment, resource; and by name. */
+void targets_in_order(releases *r, index_list *list);
+void resources_in_order(releases *r, index_list *list);
 /* A decision about a target, with its names filled in; NULL when nothing is to be decided now. */
 decision *decide(releases *r, decision_kind kind, uint32_t target);
 
@@ -422,7 +426,8 @@ bool version_newer(const releases *r, uint32_t a, uint32_t b);
 /* The version of a deployment with a tag; made if it is not known. */
 uint32_t version_by_tag(releases *r, uint32_t deployment, name_id tag);
 uint32_t version_by_id(const releases *r, str id, str deployment);
-void publication_settle(releases *r);
+/* A bracket rule that is gone, for groups of it that are not over. */
+uint32_t rule_gone_at(releases *r, str policy, str id);
 
 /* release_target.c */
 void targets_of_resource(releases *r, uint32_t res);
@@ -454,6 +459,9 @@ bool version_ready(const releases *r, uint32_t v);
 /* bracket_lock.c */
 void site_refresh(releases *r, uint32_t s);
 uint32_t site_at(releases *r, uint32_t rule, uint32_t environment, uint32_t resource);
+/* Members stand in the order of their deployments' names. */
+void site_enter(releases *r, uint32_t s, uint32_t target);
+int site_cmp(const releases *r, uint32_t a, uint32_t b);
 void site_leave(releases *r, uint32_t s, uint32_t target);
 /* What is known of a group that is collecting, computed from the present facts. */
 typedef struct site_collection {
@@ -461,6 +469,7 @@ typedef struct site_collection {
     int64_t locks_ms;  /* the latest moment of its lock; NEVER: when something is eligible */
     bool due;          /* it locks now */
     uint32_t eligible; /* ordinary members with a new version that passes the version-level rules */
+    uint32_t news;     /* of these, versions that no unfinished group has locked */
     uint32_t ordinary;
     uint32_t missing; /* a hook without any version; NO: none */
 } site_collection;

@@ -67,10 +67,12 @@ static rel_order *cell_order(releases *r, uint32_t c, uint32_t version_)
         if (cell->orders.at[i].version == version_)
             return &cell->orders.at[i];
     if (cell->orders.len == ORDERS_MAX) {
-        order_done(&cell->orders.at[0]);
-        memmove(&cell->orders.at[0], &cell->orders.at[1],
-                (ORDERS_MAX - 1) * sizeof *cell->orders.at);
-        cell->orders.len--;
+        size_t oldest = 0;
+        for (size_t i = 1; i < cell->orders.len; i++)
+            if (version_newer(r, cell->orders.at[oldest].version, cell->orders.at[i].version))
+                oldest = i;
+        order_done(&cell->orders.at[oldest]);
+        cell->orders.at[oldest] = cell->orders.at[--cell->orders.len];
     }
     ranked *at = mem_alloc((cell->targets.len + 1) * sizeof *at);
     if (!at || !vec_push(&cell->orders, (rel_order){.version = version_})) {

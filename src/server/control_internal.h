@@ -65,6 +65,7 @@ struct control {
     VEC(live_job *) drafts;    /* jobs that the present turn changes */
     strmap attempts;           /* "deployment/environment/resource" -> attempt_row * */
     int64_t now_ms;            /* latest time seen */
+    int64_t engine_ms;         /* time of the engine's last turn */
     int64_t step;              /* number of the last turn */
     int64_t snapshot_sequence; /* of the last snapshot */
     int64_t rested_ms; /* an engine that is due without end is asked again only after this */

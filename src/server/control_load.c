@@ -98,7 +98,7 @@ bool control_snapshot(control *c, err *error)
     assert(!good || documents.failed || to.count == (int64_t)c->documents.len);
     buf_addf(&text,
              "{\"format\":%d,\"nowMs\":%lld,\"step\":%lld,\"documents\":%lld,\"attempts\":%zu}\n",
-             SNAPSHOT_FORMAT, (long long)c->now_ms, (long long)c->step, (long long)to.count,
+             SNAPSHOT_FORMAT, (long long)c->engine_ms, (long long)c->step, (long long)to.count,
              c->attempts.len);
     buf_add(&text, buf_str(&documents));
     add_attempts(c, &text);
@@ -167,6 +167,19 @@ static bool read_attempts(control *c, str *text, int64_t count, err *error)
     return true;
 }
 
+/* The engine had nothing more to do at that time, so it must not find anything now. */
+static bool refuse_decision(void *context, const decision *d, err *error)
+{
+    (void)context;
+    if (d->kind == DECISION_WAKE)
+        return true;
+    buf text = BUF(LIMIT_ERR_BYTES);
+    journal_write_decision(&text, d);
+    err_set(error, "the restored engine decides %.*s", STR_ARG(buf_str(&text)));
+    buf_done(&text);
+    return false;
+}
+
 static bool read_snapshot(control *c, arena *a, str text, err *error)
 {
     str line = str_cut(&text, '\n');
@@ -180,7 +193,8 @@ static bool read_snapshot(control *c, arena *a, str text, err *error)
         !header_number(header, "attempts", &attempts))
         return err_set(error, "found a format that is not %d", SNAPSHOT_FORMAT);
     return read_documents(c, &text, documents, error) && read_attempts(c, &text, attempts, error) &&
-           engine_restore(c->engine, text, error);
+           engine_restore(c->engine, text, error) &&
+           engine_turn(c, NULL, 0, (decision_sink){refuse_decision, NULL}, error);
 }
 
 /* ---- the journal ---- */
@@ -401,6 +415,7 @@ bool control_load(control *c, err *error)
 {
     assert(!c->engine);
     c->now_ms = 0;
+    c->engine_ms = 0;
     c->step = 0;
     /* Every document has a time of publication: this one is never used. */
     c->engine = engine_new(&(engine_settings){.start_ms = 1}, error);

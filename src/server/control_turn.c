@@ -81,6 +81,7 @@ bool engine_turn(control *c, const fact *facts, size_t count, decision_sink sink
 {
     decision_list out = {0};
     bool good = true;
+    c->engine_ms = c->now_ms;
     for (bool again = true; good && again; facts = NULL, count = 0) {
         again = false;
         out.len = 0;

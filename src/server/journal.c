@@ -98,8 +98,11 @@ static void begin(buf *out, const char *what, str name)
 #define ACT_TEXTS(X)                                                                               \
     X(who, "who")                                                                                  \
     X(change, "change")                                                                            \
-    X(target, "target") X(environment, "environment") X(version, "version") X(rule, "rule")        \
-        X(partition, "partition") X(name, "name") X(selector, "selector") X(reason, "reason")
+    X(target, "target")                                                                            \
+    X(environment, "environment")                                                                  \
+    X(version, "version")                                                                          \
+    X(rule, "rule")                                                                                \
+    X(partition, "partition") X(name, "name") X(selector, "selector") X(reason, "reason")
 
 static void write_act(buf *out, const fact_act *a)
 {

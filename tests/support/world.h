@@ -44,7 +44,8 @@ typedef struct world {
     int64_t starts, peak_running;
     bool quiet;  /* no full evaluation after each step */
     uint64_t steps;
-    /* Called after every step. */
+    /* Called before and after every step. */
+    void (*before)(struct world *w, const fact *facts, size_t count);
     void (*after)(struct world *w);
 } world;
 
@@ -156,6 +157,8 @@ static inline void world_step(world *w, const fact *facts, size_t count)
     err error;
     for (int round = 0; round < 100; round++) {
         w->out.len = 0;
+        if (w->before)
+            w->before(w, facts, count);
         check_msg(engine_step(w->engine, facts, count, w->now * 1000, &w->out, &error), "%s", error.text);
         w->steps++;
         size_t started = w->jobs.len;

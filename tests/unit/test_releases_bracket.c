@@ -339,6 +339,199 @@ static void readiness_refused(void **state)
     loaded_free(&l);
 }
 
+/* ---- failure, rollback, people ---- */
+
+static void rollback_rows(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *strategy, *story;
+        placement_state kubelet;
+    } rows[] = {
+        /* os-patch has run when kubelet fails; containerd runs beside it */
+        {"halt_and_notify", "drain os-patch=2 kubelet=2(failed) containerd=2", PLACEMENT_FAILED},
+        {"individual", "drain os-patch=2 kubelet=2(failed) containerd=2 kubelet=1! uncordon", PLACEMENT_EXCLUDED},
+        {"all_members",
+         "drain os-patch=2 kubelet=2(failed) containerd=2 containerd=1! kubelet=1! os-patch=1! uncordon",
+         PLACEMENT_EXCLUDED},
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        world w;
+        arena *a = arena_new(0);
+        char bracket[256];
+        snprintf(bracket, sizeof bracket, ", readinessMode: wait_for_all, readinessWindowSeconds: 3600, rollbackStrategy: %s",
+                 rows[i].strategy);
+        open_fleet(&w, 1, bracket, "  - resourceConcurrency: {groupSelector: 'true', limitType: count, limitValue: 1}\n");
+        assert_true(vec_push(&w.plans, (world_plan){"kubelet", NULL, 2 * MINUTE, -1, false, false}));
+        publish(&w, "kubelet", "2");
+        publish(&w, "containerd", "2");
+        publish(&w, "os-patch", "2");
+        world_until(&w, INT64_MAX);
+        str got = story(&w, a, "node-0");
+        check_msg(str_eq(got, str_of(rows[i].story)), "row %zu: %.*s", i, STR_ARG(got));
+        check_msg(view_at(&w, "kubelet", "node-0").state == rows[i].kubelet, "row %zu", i);
+        if (i > 0)
+            check_text(reasons_at(&w, a, "kubelet", "node-0"), "rolledBack:retry kubelet");
+        arena_free(a);
+        world_close(&w);
+    }
+}
+
+/* Without a last good version rollback becomes halt; hooks are never rolled back. */
+static void rollback_without_good_version(void **state)
+{
+    (void)state;
+    world w;
+    arena *a = arena_new(0);
+    world_open(&w, "2026-03-01T08:00:00Z");
+    set_durations(&w);
+    world_apply(&w, "apiVersion: drover.dev/v1alpha1\nkind: Environment\nmetadata: {name: prod}\nspec: {resourceSelector: 'true'}\n");
+    world_apply(&w, "apiVersion: drover.dev/v1alpha1\nkind: Resource\nmetadata: {name: node-0}\nspec: {kind: host, version: v1}\n");
+    apply_policy(&w, IMMEDIATE ", rollbackStrategy: individual", "");
+    assert_true(vec_push(&w.plans, (world_plan){"kubelet", NULL, 2 * MINUTE, -1, false, false}));
+    apply_deployments(&w);
+    world_until(&w, INT64_MAX);
+    assert_int_equal(view_at(&w, "kubelet", "node-0").state, PLACEMENT_FAILED);
+    assert_int_equal(jobs_count(&w, "uncordon", NULL), 0);
+    arena_free(a);
+    world_close(&w);
+}
+
+static void a_person_skips(void **state)
+{
+    (void)state;
+    world w;
+    arena *a = arena_new(0);
+    open_fleet(&w, 1, IMMEDIATE, "");
+    assert_true(vec_push(&w.plans, (world_plan){"kubelet", NULL, 2 * MINUTE, -1, false, false}));
+    publish(&w, "kubelet", "2");
+    world_until(&w, INT64_MAX);
+    world_act(&w, (fact_act){.act = ACT_SKIP, .change = STR("kubelet"), .target = STR("node-0")});
+    world_until(&w, INT64_MAX);
+    check_text(story(&w, a, "node-0"), "drain kubelet=2(failed) uncordon");
+    assert_int_equal(view_at(&w, "kubelet", "node-0").state, PLACEMENT_EXCLUDED);
+    check_text(reasons_at(&w, a, "kubelet", "node-0"), "skipped:retry kubelet");
+    /* until a person retries it */
+    w.plans.at[w.plans.len - 1].fail = 0;
+    world_act(&w, (fact_act){.act = ACT_RETRY, .change = STR("kubelet"), .target = STR("node-0")});
+    world_until(&w, INT64_MAX);
+    check_text(story(&w, a, "node-0"), "drain kubelet=2(failed) uncordon drain kubelet=2 uncordon");
+    arena_free(a);
+    world_close(&w);
+}
+
+/* A newer group takes the place of one that failed, and its slot; with merge what was prepared counts. */
+static void a_fix_supersedes(void **state)
+{
+    (void)state;
+    for (int merge = 0; merge < 2; merge++) {
+        world w;
+        arena *a = arena_new(0);
+        open_fleet(&w, 1, merge ? IMMEDIATE ", overlapStrategy: merge" : IMMEDIATE,
+                   "  - resourceConcurrency: {groupSelector: 'true', limitType: count, limitValue: 1}\n");
+        assert_true(vec_push(&w.plans, (world_plan){"kubelet", NULL, 2 * MINUTE, 1, false, false}));
+        publish(&w, "kubelet", "2");
+        world_until(&w, INT64_MAX);
+        publish(&w, "kubelet", "3");
+        world_until(&w, INT64_MAX);
+        check_text(story(&w, a, "node-0"), merge ? "drain kubelet=2(failed) kubelet=3 uncordon"
+                                                 : "drain kubelet=2(failed) drain kubelet=3 uncordon");
+        size_t taken = 0;
+        for (size_t i = 0; i < w.trace.len; i++)
+            taken += strstr(w.trace.at[i], "taken") != NULL;
+        assert_int_equal(taken, 1);
+        arena_free(a);
+        world_close(&w);
+    }
+}
+
+/* A locked version that is withdrawn before its job starts is locked again; nothing left: no hooks. */
+static void withdrawn_versions(void **state)
+{
+    (void)state;
+    for (int left = 0; left < 2; left++) {
+        world w;
+        arena *a = arena_new(0);
+        open_fleet(&w, 1, IMMEDIATE, LINEAR "  - resourceConcurrency: {groupSelector: 'true', limitType: count, limitValue: 0}\n");
+        publish(&w, "kubelet", "2");
+        if (left)
+            publish(&w, "kubelet", "3");
+        world_apply(&w, "apiVersion: drover.dev/v1alpha1\nkind: Version\nmetadata: {name: kubelet-%d, creationTimestamp: '2026-03-01T08:00:00Z'}\n"
+                        "spec: {deployment: kubelet, tag: '%d', status: rejected}\n", left + 2, left + 2);
+        apply_policy(&w, IMMEDIATE, "");
+        world_until(&w, INT64_MAX);
+        check_text(story(&w, a, "node-0"), left ? "drain kubelet=2 uncordon" : "");
+        assert_int_equal(view_at(&w, "kubelet", "node-0").state, PLACEMENT_DONE);
+        arena_free(a);
+        world_close(&w);
+    }
+}
+
+/* Two brackets on one resource: one group at a time, whatever its rule. */
+static void one_group_on_a_resource(void **state)
+{
+    (void)state;
+    world w;
+    arena *a = arena_new(0);
+    world_open(&w, "2026-03-01T08:00:00Z");
+    apply_nodes(&w, 1);
+    apply_deployments(&w);
+    world_apply(&w, "apiVersion: drover.dev/v1alpha1\nkind: RolloutPolicy\nmetadata: {name: one}\n"
+                    "spec: {selector: 'deployment.name == \"kubelet\"', rules: [{deploymentBracket: {deploymentSelector: 'true', readinessMode: immediate}}]}\n"
+                    "---\napiVersion: drover.dev/v1alpha1\nkind: RolloutPolicy\nmetadata: {name: two}\n"
+                    "spec: {selector: 'deployment.name == \"containerd\"', rules: [{deploymentBracket: {deploymentSelector: 'true', readinessMode: immediate}}]}\n");
+    publish(&w, "kubelet", "2");
+    publish(&w, "containerd", "2");
+    check_text(reasons_at(&w, a, "containerd", "node-0"), "bracket:complete");
+    world_until(&w, INT64_MAX);
+    check_time(job_of(&w, "kubelet", NULL, 0)->end, "2026-03-01T08:01:00Z");
+    check_time(job_of(&w, "containerd", NULL, 0)->start, "2026-03-01T08:01:00Z");
+    arena_free(a);
+    world_close(&w);
+}
+
+/* Once a group has begun, a freeze does not park it half-done; a halt does. */
+static void begun_is_finished(void **state)
+{
+    (void)state;
+    for (int halt = 0; halt < 2; halt++) {
+        world w;
+        arena *a = arena_new(0);
+        open_fleet(&w, 2, IMMEDIATE, "  - resourceConcurrency: {groupSelector: 'true', limitType: count, limitValue: 1}\n");
+        publish(&w, "kubelet", "2");
+        world_at(&w, "2026-03-01T08:02:00Z");
+        world_act(&w, (fact_act){.act = halt ? ACT_HALT : ACT_FREEZE, .reason = STR("audit")});
+        world_until(&w, INT64_MAX);
+        check_text(story(&w, a, "node-0"), halt ? "drain" : "drain kubelet=2 uncordon");
+        check_text(story(&w, a, "node-1"), "");
+        check_text(reasons_at(&w, a, "drain", "node-1"),
+                   halt ? "halted:resume node-1; concurrency:complete node-0" : "freeze:thaw freeze");
+        world_act(&w, (fact_act){.act = halt ? ACT_RESUME : ACT_THAW});
+        world_until(&w, INT64_MAX);
+        check_text(story(&w, a, "node-1"), "drain kubelet=2 uncordon");
+        arena_free(a);
+        world_close(&w);
+    }
+}
+
+/* windowTrigger eligible: the window opens when the first version passes the version-level rules. */
+static void eligible_opens(void **state)
+{
+    (void)state;
+    for (int eligible = 0; eligible < 2; eligible++) {
+        world w;
+        open_fleet(&w, 1, eligible ? ", readinessWindowSeconds: 3600, windowTrigger: eligible" : ", readinessWindowSeconds: 3600",
+                   "  - anyApproval: {minApprovals: 1}\n");
+        world_act(&w, (fact_act){.act = ACT_APPROVE, .version = STR("drain-1"), .who = STR("ann")});
+        publish(&w, "kubelet", "2");
+        world_at(&w, "2026-03-01T08:30:00Z");
+        world_act(&w, (fact_act){.act = ACT_APPROVE, .version = STR("kubelet-2"), .who = STR("ann")});
+        world_until(&w, INT64_MAX);
+        check_time(job_of(&w, "drain", NULL, 0)->start, eligible ? "2026-03-01T09:30:00Z" : "2026-03-01T09:00:00Z");
+        world_close(&w);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -352,6 +545,14 @@ int main(void)
         cmocka_unit_test(t6_newer_after_the_lock),
         cmocka_unit_test(readiness_rows),
         cmocka_unit_test(readiness_refused),
+        cmocka_unit_test(rollback_rows),
+        cmocka_unit_test(rollback_without_good_version),
+        cmocka_unit_test(a_person_skips),
+        cmocka_unit_test(a_fix_supersedes),
+        cmocka_unit_test(withdrawn_versions),
+        cmocka_unit_test(one_group_on_a_resource),
+        cmocka_unit_test(begun_is_finished),
+        cmocka_unit_test(eligible_opens),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
