@@ -40,6 +40,7 @@ typedef struct verb {
 
 /* In the order in which help lists them. */
 #define VERBS(X)                                                                                   \
+    X(serve)                                                                                       \
     X(validate)                                                                                    \
     X(completion)                                                                                  \
     X(man)                                                                                         \

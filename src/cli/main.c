@@ -9,6 +9,7 @@
 #include "cli/command.h"
 #include "cli/help.h"
 #include "cli/options.h"
+#include "server/supervisor.h"
 
 #define OPTIONS_MAX 64
 
@@ -64,6 +65,9 @@ static exit_status dispatch(int count, char **words)
         puts("drover " DROVER_VERSION);
         return STATUS_DONE;
     }
+    /* Not a command for people: the server starts one for each job. */
+    if (str_eq(word, STR(SUPERVISOR_VERB)))
+        return (exit_status)supervisor_main(count - 1, words + 1);
     if (str_eq(word, STR("--help")) || str_eq(word, STR("-h")))
         return help_all(stdout);
     const verb *c = verb_find(word);

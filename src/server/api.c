@@ -121,22 +121,22 @@ void api_page_end(call *c, page_writer *p, str last)
 
 /* ---- what operations ask ---- */
 
-str api_text(const call *c, const char *parameter)
+str api_text(const call *c, const char *name)
 {
-    str value = uri_find(&c->request->uri, parameter);
+    str value = uri_find(&c->request->uri, name);
     return value.ptr ? value : STR_EMPTY;
 }
 
-bool api_flag(const call *c, const char *parameter)
+bool api_flag(const call *c, const char *name)
 {
-    str value = uri_find(&c->request->uri, parameter);
+    str value = uri_find(&c->request->uri, name);
     return value.ptr && (value.len == 0 || str_eq(value, STR("true")));
 }
 
-int64_t api_number(const call *c, const char *parameter, int64_t otherwise)
+int64_t api_number(const call *c, const char *name, int64_t otherwise)
 {
     int64_t value;
-    str text = uri_find(&c->request->uri, parameter);
+    str text = uri_find(&c->request->uri, name);
     return text.ptr && num_parse(text, &value) ? value : otherwise;
 }
 

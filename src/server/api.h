@@ -65,9 +65,9 @@ static inline buf *api_out(call *c)
     return &c->reply->body;
 }
 
-str api_text(const call *c, const char *parameter); /* empty if it is not given */
-bool api_flag(const call *c, const char *parameter);
-int64_t api_number(const call *c, const char *parameter, int64_t otherwise);
+str api_text(const call *c, const char *name); /* empty if it is not given */
+bool api_flag(const call *c, const char *name);
+int64_t api_number(const call *c, const char *name, int64_t otherwise);
 /* Who did what, where the control plane does not write it itself. */
 bool api_audit(call *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
 opt_moment api_moment(int64_t ms); /* 0: not set */

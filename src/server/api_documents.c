@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Documents of the five kinds: list, get, put, delete; apply of many; publishing a version. */
+#include "base/mem.h"
 #include "base/num.h"
 #include "server/api.h"
 #include "server/api_shapes.h"

@@ -502,7 +502,7 @@ static bool socket_address(const http_settings *s, struct sockaddr_storage *ret,
 static int listening_socket(const http_settings *s, err *error)
 {
     struct sockaddr_storage address;
-    socklen_t len;
+    socklen_t len = 0;
     int one = 1;
     if (!socket_address(s, &address, &len, error))
         return -1;
