@@ -30,7 +30,8 @@ exit_status act_run(const verb *v, const options *given, const char *operand)
     char until[MOMENT_TEXT_BYTES] = "";
     exit_status status = STATUS_DONE;
     err error;
-    if (options_given(given, "until") && !until_text(options_text(given, "until", ""), until, &error))
+    if (options_given(given, "until") &&
+        !until_text(options_text(given, "until", ""), until, &error))
         return usage_error(v, "%s", error.text);
     scoped(client_cleanup) client *c = client_open(given, &status);
     if (!c)
@@ -41,11 +42,12 @@ exit_status act_run(const verb *v, const options *given, const char *operand)
         if (operand && strcmp(operand, members[i]) == 0 && given->operands.len > 0)
             values[i] = given->operands.at[0];
     }
-    str body = json_texts(c, members[0], values[0], members[1], values[1], members[2], values[2],
-                          members[3], values[3], members[4], values[4], members[5], values[5],
-                          members[6], values[6], members[7], values[7], "until", str_of(until),
-                          (const char *)NULL);
-    status = client_call(c, "POST", client_path(c, "/api/v1/actions/%s", str_of(v->name)), body, NULL);
+    str body =
+        json_texts(c, members[0], values[0], members[1], values[1], members[2], values[2],
+                   members[3], values[3], members[4], values[4], members[5], values[5], members[6],
+                   values[6], members[7], values[7], "until", str_of(until), (const char *)NULL);
+    status =
+        client_call(c, "POST", client_path(c, "/api/v1/actions/%s", str_of(v->name)), body, NULL);
     if (status == STATUS_DONE)
         printf("%s: done\n", v->name);
     return status;

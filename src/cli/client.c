@@ -57,7 +57,8 @@ static bool find_server(client *c, const options *given, const char *folder, err
     }
     snprintf(path, sizeof path, "%s/" SERVE_ADDRESS_FILE, folder);
     return read_line(path, c->server, sizeof c->server, error) ||
-           err_set(error, "no server was found in %s; start one with \"drover serve\" or give --server",
+           err_set(error,
+                   "no server was found in %s; start one with \"drover serve\" or give --server",
                    folder);
 }
 
@@ -185,9 +186,8 @@ static void print_refusal(client *c, yyjson_val *answer, long status)
         {
             str name = json_at(c, item, "/document"), path = json_at(c, item, "/path");
             str message = json_at(c, item, "/message");
-            fprintf(stderr, "drover: %.*s%s%.*s%s%.*s\n", STR_ARG(name),
-                    name.len > 0 ? ": " : "", STR_ARG(path), path.len > 0 ? ": " : "",
-                    STR_ARG(message));
+            fprintf(stderr, "drover: %.*s%s%.*s%s%.*s\n", STR_ARG(name), name.len > 0 ? ": " : "",
+                    STR_ARG(path), path.len > 0 ? ": " : "", STR_ARG(message));
         }
         return;
     }
@@ -198,20 +198,16 @@ static void print_refusal(client *c, yyjson_val *answer, long status)
         fail("the server answered with the status %ld", status);
 }
 
-exit_status client_try(client *c, const char *method, str path, str body, long *ret_status,
-                       yyjson_val **ret)
+exit_status client_try(client *c, const char *method, str path, str body, client_answer *ret)
 {
     err error;
-    *ret_status = 0;
-    CURLcode code = perform(c, method, path, body);
-    if (code != CURLE_OK)
+    *ret = (client_answer){.status = 0};
+    if (perform(c, method, path, body) != CURLE_OK)
         return STATUS_UNREACHABLE;
-    curl_easy_getinfo(c->curl, CURLINFO_RESPONSE_CODE, ret_status);
+    curl_easy_getinfo(c->curl, CURLINFO_RESPONSE_CODE, &ret->status);
     str text = arena_str(c->arena, buf_str(&c->answer));
-    yyjson_val *answer = text.len > 0 ? json_parse(c->arena, text, &error) : NULL;
-    if (ret)
-        *ret = answer;
-    return *ret_status < 300 ? STATUS_DONE : *ret_status == 503 ? STATUS_UNREACHABLE : STATUS_NO;
+    ret->json = text.len > 0 ? json_parse(c->arena, text, &error) : NULL;
+    return ret->status < 300 ? STATUS_DONE : ret->status == 503 ? STATUS_UNREACHABLE : STATUS_NO;
 }
 
 static exit_status unreachable(const client *c, CURLcode code)
@@ -222,17 +218,16 @@ static exit_status unreachable(const client *c, CURLcode code)
 
 exit_status client_call(client *c, const char *method, str path, str body, yyjson_val **ret)
 {
-    long status;
-    yyjson_val *answer = NULL;
-    exit_status result = client_try(c, method, path, body, &status, &answer);
-    if (status == 0) {
+    client_answer answer;
+    exit_status result = client_try(c, method, path, body, &answer);
+    if (answer.status == 0) {
         fail("%s cannot be reached", c->server);
         return STATUS_UNREACHABLE;
     }
     if (result != STATUS_DONE)
-        print_refusal(c, answer, status);
+        print_refusal(c, answer.json, answer.status);
     if (ret)
-        *ret = answer;
+        *ret = answer.json;
     return result;
 }
 
@@ -248,7 +243,8 @@ exit_status client_stream(client *c, str path, FILE *to)
         return unreachable(c, code);
     if (status < 300)
         return STATUS_DONE;
-    print_refusal(c, json_parse(c->arena, arena_str(c->arena, buf_str(&c->answer)), &error), status);
+    print_refusal(c, json_parse(c->arena, arena_str(c->arena, buf_str(&c->answer)), &error),
+                  status);
     return STATUS_NO;
 }
 
@@ -258,8 +254,8 @@ exit_status client_list(client *c, str path, int64_t limit, item_visitor visit, 
     int64_t count = 0;
     char separator = str_find(path, STR("?")) == SIZE_MAX ? '?' : '&';
     for (;;) {
-        int64_t page = limit > 0 && limit - count < CLIENT_PAGE_ITEMS ? limit - count
-                                                                      : CLIENT_PAGE_ITEMS;
+        int64_t page =
+            limit > 0 && limit - count < CLIENT_PAGE_ITEMS ? limit - count : CLIENT_PAGE_ITEMS;
         buf text = BUF(URI_BYTES_MAX);
         buf_addf(&text, "%.*s%climit=%lld", STR_ARG(path), separator, (long long)page);
         if (next.ptr) {

@@ -42,9 +42,12 @@ arena *client_arena(client *c);
 /* Sends a request and reads the JSON answer into the client's memory. body.ptr NULL: none. Refusals
  * are printed; ret may be NULL. */
 exit_status client_call(client *c, const char *method, str path, str body, yyjson_val **ret);
-/* The same without a word: *ret_status is the answer's HTTP status, 0 if there was none. */
-exit_status client_try(client *c, const char *method, str path, str body, long *ret_status,
-                       yyjson_val **ret);
+/* The same without a word. */
+typedef struct client_answer {
+    long status; /* of HTTP; 0: there was none */
+    yyjson_val *json;
+} client_answer;
+exit_status client_try(client *c, const char *method, str path, str body, client_answer *ret);
 /* Writes what comes, as it comes. */
 exit_status client_stream(client *c, str path, FILE *to);
 /* All items of a list, page by page, at most limit (0: all); path has its query already, if any. */

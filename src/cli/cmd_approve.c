@@ -7,11 +7,7 @@ static exit_status run(const options *given)
 }
 
 static const option options_of_approve[] = {
-    OPTION_DEPLOYMENT,
-    OPTION_ENVIRONMENT,
-    OPTION_REASON,
-    OPTIONS_SERVER,
-    OPTIONS_END,
+    OPTION_DEPLOYMENT, OPTION_ENVIRONMENT, OPTION_REASON, OPTIONS_SERVER, OPTIONS_END,
 };
 
 const verb cmd_approve = {

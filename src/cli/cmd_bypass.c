@@ -7,14 +7,8 @@ static exit_status run(const options *given)
 }
 
 static const option options_of_bypass[] = {
-    OPTION_VERSION,
-    OPTION_DEPLOYMENT,
-    OPTION_ENVIRONMENT,
-    OPTION_RESOURCE,
-    OPTION_UNTIL,
-    OPTION_REASON,
-    OPTIONS_SERVER,
-    OPTIONS_END,
+    OPTION_VERSION, OPTION_DEPLOYMENT, OPTION_ENVIRONMENT, OPTION_RESOURCE,
+    OPTION_UNTIL,   OPTION_REASON,     OPTIONS_SERVER,     OPTIONS_END,
 };
 
 const verb cmd_bypass = {

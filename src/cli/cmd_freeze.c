@@ -23,7 +23,8 @@ const verb cmd_freeze = {
     .operands = "[NAME]",
     .operands_min = 0,
     .operands_max = 1,
-    .about = "NAME tells freezes apart; the same name again replaces it. What runs goes on to its end.",
+    .about =
+        "NAME tells freezes apart; the same name again replaces it. What runs goes on to its end.",
     .options = options_of_freeze,
     .run = run,
 };

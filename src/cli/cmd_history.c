@@ -18,11 +18,24 @@ typedef struct history {
 static str sentence(client *c, yyjson_val *entry)
 {
     static const char *const first[] = {"/fact", "/decision", "/audit", NULL};
-    static const char *const members[] = {
-        "/act",         "/kind",     "/document/kind", "/name",   "/document/metadata/name",
-        "/change",      "/deployment", "/target",      "/resource", "/environment",
-        "/version",     "/number",   "/job",           "/state",  "/outcome",
-        "/detail",      "/reason",   NULL};
+    static const char *const members[] = {"/act",
+                                          "/kind",
+                                          "/document/kind",
+                                          "/name",
+                                          "/document/metadata/name",
+                                          "/change",
+                                          "/deployment",
+                                          "/target",
+                                          "/resource",
+                                          "/environment",
+                                          "/version",
+                                          "/number",
+                                          "/job",
+                                          "/state",
+                                          "/outcome",
+                                          "/detail",
+                                          "/reason",
+                                          NULL};
     buf out = BUF(LIMIT_TEXT_BYTES);
     for (size_t i = 0; first[i]; i++)
         buf_add(&out, json_at(c, entry, first[i]));
@@ -78,7 +91,8 @@ static exit_status run(const options *given)
     last = yyjson_get_sint(yyjson_obj_get(info, "sequence"));
     int64_t after = last > limit ? last - limit : 0;
     bool json = str_eq(options_text(given, "output", "table"), STR("json"));
-    history h = {.client = c, .table = json ? NULL : table_new(columns, 5), .json = BUF(LIMIT_TEXT_BYTES)};
+    history h = {
+        .client = c, .table = json ? NULL : table_new(columns, 5), .json = BUF(LIMIT_TEXT_BYTES)};
     if (!json && !h.table)
         return fail("memory ran out");
     str path = arena_printf(client_arena(c), "/api/v1/journal?after=%lld", (long long)after);

@@ -7,12 +7,8 @@ static exit_status run(const options *given)
 }
 
 static const option options_of_retry[] = {
-    OPTION_DEPLOYMENT,
-    OPTION_ENVIRONMENT,
-    OPTION_VERSION,
-    OPTION_REASON,
-    OPTIONS_SERVER,
-    OPTIONS_END,
+    OPTION_DEPLOYMENT, OPTION_ENVIRONMENT, OPTION_VERSION,
+    OPTION_REASON,     OPTIONS_SERVER,     OPTIONS_END,
 };
 
 const verb cmd_retry = {

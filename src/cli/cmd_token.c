@@ -6,8 +6,8 @@
 static exit_status create(client *c, const options *given, str name)
 {
     yyjson_val *answer = NULL;
-    str body = json_texts(c, "name", name, "role", options_text(given, "role", "viewer"), "selector",
-                          options_text(given, "selector", ""), (const char *)NULL);
+    str body = json_texts(c, "name", name, "role", options_text(given, "role", "viewer"),
+                          "selector", options_text(given, "selector", ""), (const char *)NULL);
     exit_status status = client_call(c, "POST", STR("/api/v1/tokens"), body, &answer);
     if (status == STATUS_DONE) {
         str token = json_at(c, answer, "/token");

@@ -34,8 +34,9 @@ static exit_status follow(client *c, str deployment_name, str tag)
     size_t printed = SIZE_MAX;
     for (;;) {
         progress p = {.client = c, .tag = tag};
-        exit_status status = client_list(
-            c, client_path(c, "/api/v1/targets?deployment=%s", deployment_name), 0, count_target, &p);
+        exit_status status =
+            client_list(c, client_path(c, "/api/v1/targets?deployment=%s", deployment_name), 0,
+                        count_target, &p);
         if (status != STATUS_DONE)
             return status;
         size_t key = p.done * 1000003 + p.failed * 1009 + p.running;

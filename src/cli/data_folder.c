@@ -47,8 +47,7 @@ bool data_folder(str given, char out[LIMIT_PATH_BYTES], err *error)
         int cause = errno;
         *at = '/';
         if (made != 0 && cause != EEXIST)
-            return err_set(error, "%s: a folder above it cannot be made: %s", out,
-                           strerror(cause));
+            return err_set(error, "%s: a folder above it cannot be made: %s", out, strerror(cause));
     }
     return true;
 }

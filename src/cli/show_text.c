@@ -52,10 +52,12 @@ void json_pretty(buf *out, yyjson_val *value)
 /* Begins with a letter, has nothing that means something, and is no word such as "yes". */
 static bool plain(str text)
 {
-    static const char *const words[] = {"y",   "n",  "yes", "no",   "on",
+    static const char *const words[] = {"y",   "n",    "yes",   "no",   "on",
                                         "off", "true", "false", "null", NULL};
-    static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._/-";
-    if (text.len == 0 || !strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ", text.ptr[0]))
+    static const char allowed[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._/-";
+    if (text.len == 0 ||
+        !strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ", text.ptr[0]))
         return false;
     for (size_t i = 0; i < text.len; i++)
         if (text.ptr[i] == 0 || !strchr(allowed, text.ptr[i]))

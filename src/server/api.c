@@ -165,10 +165,8 @@ bool api_audit(call *c, const char *format, ...)
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    journal_entry entry = {.at_ms = c->now_ms,
-                           .kind = STR("audit"),
-                           .who = c->caller.name,
-                           .json = str_of(text)};
+    journal_entry entry = {
+        .at_ms = c->now_ms, .kind = STR("audit"), .who = c->caller.name, .json = str_of(text)};
     store *s = control_store(c->api->control);
     if (!store_append(s, &entry, &entry.sequence, &error)) {
         api_error(c, &error);
@@ -187,8 +185,8 @@ static str basic_token(arena *a, str encoded)
     if (encoded.len == 0 || encoded.len > BASIC_BYTES_MAX || encoded.len % 4 != 0)
         return STR_EMPTY;
     unsigned char *plain = arena_alloc(a, encoded.len);
-    int len = plain ? EVP_DecodeBlock(plain, (const unsigned char *)encoded.ptr, (int)encoded.len)
-                    : -1;
+    int len =
+        plain ? EVP_DecodeBlock(plain, (const unsigned char *)encoded.ptr, (int)encoded.len) : -1;
     if (len < 0)
         return STR_EMPTY;
     str text = {(char *)plain, strnlen((char *)plain, (size_t)len)};
@@ -268,8 +266,9 @@ static bool parameter_good(call *c, const uri_parameter *given)
     }
     if (p->type == PARAMETER_NUMBER &&
         (!num_parse(given->value, &number) || number < p->min || number > p->max)) {
-        api_fail(c, 400, NULL, "parameter %s: found \"%s\", allowed a whole number from %lld to %lld",
-                 p->name, str_shown(given->value).text, (long long)p->min, (long long)p->max);
+        api_fail(c, 400, NULL,
+                 "parameter %s: found \"%s\", allowed a whole number from %lld to %lld", p->name,
+                 str_shown(given->value).text, (long long)p->min, (long long)p->max);
         return false;
     }
     if (p->type == PARAMETER_FLAG && given->value.len > 0 && !str_eq(given->value, STR("true")) &&

@@ -156,7 +156,8 @@ static bool body_fits(call *c, problems *found)
                           "found \"%s\", allowed %s", str_shown(d->kind).text,
                           object_kind_text(c->operation->kind));
         else if (!str_eq(d->name, c->arguments[0]))
-            problems_addf(found, &(problem){.severity = SEVERITY_ERROR, .path = STR("metadata.name")},
+            problems_addf(found,
+                          &(problem){.severity = SEVERITY_ERROR, .path = STR("metadata.name")},
                           "found \"%s\", allowed the name in the path, \"%s\"",
                           str_shown(d->name).text, str_shown(c->arguments[0]).text);
     }
@@ -184,8 +185,7 @@ static bool apply_bytes(call *c, apply_request request, apply_answer *answer, pr
 static void put_document(call *c, problems *found)
 {
     apply_answer answer;
-    apply_request request = {.file = STR("body"),
-                             .bytes = c->request->body};
+    apply_request request = {.file = STR("body"), .bytes = c->request->body};
     if (!expectation(c, &request.expected))
         return;
     if (!body_fits(c, found)) {
@@ -213,15 +213,12 @@ void run_document_delete(call *c)
 {
     err error;
     delete_answer answer;
-    delete_request request = {.who = c->caller.name,
-                              .kind = kind_text(c),
-                              .name = c->arguments[0]};
+    delete_request request = {.who = c->caller.name, .kind = kind_text(c), .name = c->arguments[0]};
     if (!expectation(c, &request.expected))
         return;
     if (control_delete(c->api->control, &request, c->now_ms, &answer, &error))
-        api_answer(c, &(result_output){.kind = request.kind,
-                                       .name = request.name,
-                                       .action = STR("deleted")});
+        api_answer(c, &(result_output){
+                          .kind = request.kind, .name = request.name, .action = STR("deleted")});
     else if (answer.missing)
         api_fail(c, 404, NULL, "%s", error.text);
     else if (answer.conflict)
@@ -305,7 +302,8 @@ static str version_name(call *c, str deployment_name, str tag_text)
 static void write_version(call *c, str name, buf *out)
 {
     const publish_input *in = c->input;
-    buf_addz(out, "{\"apiVersion\":\"" API_DROVER "\",\"kind\":\"Version\",\"metadata\":{\"name\":");
+    buf_addz(out,
+             "{\"apiVersion\":\"" API_DROVER "\",\"kind\":\"Version\",\"metadata\":{\"name\":");
     buf_add_json(out, name);
     for (size_t i = 0; i < in->labels.len; i++) {
         buf_addz(out, i == 0 ? ",\"labels\":{" : ",");
@@ -313,7 +311,8 @@ static void write_version(call *c, str name, buf *out)
         buf_addc(out, ':');
         buf_add_json(out, in->labels.at[i].value);
     }
-    buf_addz(out, in->labels.len > 0 ? "}},\"spec\":{\"deployment\":" : "},\"spec\":{\"deployment\":");
+    buf_addz(out,
+             in->labels.len > 0 ? "}},\"spec\":{\"deployment\":" : "},\"spec\":{\"deployment\":");
     buf_add_json(out, c->arguments[0]);
     buf_addz(out, ",\"tag\":");
     buf_add_json(out, in->tag);

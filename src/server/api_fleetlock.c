@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* FleetLock: hosts that ask before they reboot take the slots of resourceConcurrency.
  *
- * The client's id is the name of a Resource, or its spec.providerRef. Unknown hosts are refused. The
- * group is not looked at: which slots a host needs, the rules say. The engine says by decisions who
- * took a slot and who gave it back, so who holds is known from the journal; it is read when the first
- * host asks. A host that no rule limits holds nothing and is refused: nobody would count it. */
+ * The client's id is the name of a Resource, or its spec.providerRef. Unknown hosts are refused.
+ * The group is not looked at: which slots a host needs, the rules say. The engine says by decisions
+ * who took a slot and who gave it back, so who holds is known from the journal; it is read when the
+ * first host asks. A host that no rule limits holds nothing and is refused: nobody would count it.
+ */
 #include "base/mem.h"
 #include "server/api.h"
 #include "server/api_shapes.h"
@@ -115,7 +116,8 @@ static bool read_client(call *c, str *ret)
     yyjson_val *id = yyjson_obj_get(client, "id");
     yyjson_val *group = yyjson_obj_get(client, "group");
     if (!yyjson_is_str(id) || !yyjson_is_str(group) || yyjson_get_len(id) == 0) {
-        refuse(c, 400, "bad_request", body ? "client_params with id and group is needed" : error.text);
+        refuse(c, 400, "bad_request",
+               body ? "client_params with id and group is needed" : error.text);
         return false;
     }
     *ret = resource_of(c, (str){yyjson_get_str(id), yyjson_get_len(id)});

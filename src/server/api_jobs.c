@@ -56,9 +56,8 @@ static bool list_job(void *context, const stored_job *j)
 void run_job_list(call *c)
 {
     err error;
-    job_listing l = {.call = c,
-                     .deployment = api_text(c, "deployment"),
-                     .resource = api_text(c, "resource")};
+    job_listing l = {
+        .call = c, .deployment = api_text(c, "deployment"), .resource = api_text(c, "resource")};
     store *s = control_store(c->api->control);
     api_page(c, &l.page);
     if (!store_jobs(s, api_number(c, "continue", 0), api_flag(c, "open"), list_job, &l, &error))
@@ -160,8 +159,8 @@ static bool parse_range(str text, int64_t size, int64_t *ret_from, int64_t *ret_
         return false;
     str last = str_part(text, strlen("bytes="), text.len);
     str first = str_cut(&last, '-');
-    if (!last.ptr || (first.len == 0 && last.len == 0) || (first.len > 0 && !num_parse(first, &from)) ||
-        (last.len > 0 && !num_parse(last, &to)))
+    if (!last.ptr || (first.len == 0 && last.len == 0) ||
+        (first.len > 0 && !num_parse(first, &from)) || (last.len > 0 && !num_parse(last, &to)))
         return false;
     if (first.len == 0) {
         from = to < size ? size - to : 0;
@@ -252,9 +251,8 @@ void run_job_claim(call *c)
 {
     const claim_input *in = c->input;
     err error;
-    claim_request request = {.who = c->caller.name,
-                             .resource = in->resource,
-                             .lease_ms = in->lease_seconds * 1000};
+    claim_request request = {
+        .who = c->caller.name, .resource = in->resource, .lease_ms = in->lease_seconds * 1000};
     claim_answer answer = {.arena = c->request->arena};
     if (!control_object(c->api->control, KIND_RESOURCE, in->resource)) {
         api_fail(c, 404, NULL, "there is no Resource \"%s\"", str_shown(in->resource).text);

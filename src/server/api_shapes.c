@@ -59,9 +59,9 @@ static const field apply_output_fields[] = {
 SHAPE(apply_output);
 
 static const field group_output_fields[] = {
-    F_TEXT(group_output, "kind", kind, ALWAYS),     F_TEXT(group_output, "change", change, ALWAYS),
-    F_TEXT(group_output, "name", name, ALWAYS),     F_INT(group_output, "matched", matched, ALWAYS),
-    F_INT(group_output, "limit", limit, ALWAYS),    F_INT(group_output, "holders", holders, ALWAYS),
+    F_TEXT(group_output, "kind", kind, ALWAYS),  F_TEXT(group_output, "change", change, ALWAYS),
+    F_TEXT(group_output, "name", name, ALWAYS),  F_INT(group_output, "matched", matched, ALWAYS),
+    F_INT(group_output, "limit", limit, ALWAYS), F_INT(group_output, "holders", holders, ALWAYS),
     F_INT(group_output, "peak", peak, ALWAYS),
 };
 SHAPE(group_output);
@@ -163,10 +163,8 @@ static const field login_output_fields[] = {
 SHAPE(login_output);
 
 static const field info_output_fields[] = {
-    F_TEXT(info_output, "version", version, ALWAYS),
-    F_TIME(info_output, "startedAt", started_at),
-    F_TEXT(info_output, "caller", caller, ALWAYS),
-    F_TEXT(info_output, "role", role, ALWAYS),
+    F_TEXT(info_output, "version", version, ALWAYS),  F_TIME(info_output, "startedAt", started_at),
+    F_TEXT(info_output, "caller", caller, ALWAYS),    F_TEXT(info_output, "role", role, ALWAYS),
     F_INT(info_output, "sequence", sequence, ALWAYS),
 };
 SHAPE(info_output);
@@ -193,8 +191,8 @@ const char target_schema[] =
     "\"required\":[\"rule\",\"scope\",\"message\",\"holders\",\"releasedBy\",\"nextAt\"],"
     "\"additionalProperties\":false,\"properties\":{\"rule\":" TEXT_TYPE ",\"scope\":" TEXT_TYPE
     ",\"message\":" TEXT_TYPE ",\"holders\":" TEXTS_TYPE
-    ",\"releasedBy\":{\"type\":\"object\",\"required\":[\"act\",\"of\"],\"properties\":{\"act\":"
-    TEXT_TYPE ",\"of\":" TEXTS_TYPE "}},\"nextAt\":{\"type\":[\"string\",\"null\"],"
+    ",\"releasedBy\":{\"type\":\"object\",\"required\":[\"act\",\"of\"],\"properties\":{\"act\":" TEXT_TYPE
+    ",\"of\":" TEXTS_TYPE "}},\"nextAt\":{\"type\":[\"string\",\"null\"],"
     "\"format\":\"date-time\"}}}}}}";
 
 const char journal_schema[] =

@@ -159,7 +159,8 @@ void run_journal_list(call *c)
     journal_listing l = {.call = c};
     store *s = control_store(c->api->control);
     api_page(c, &l.page);
-    if (!store_journal(s, api_number(c, "continue", api_number(c, "after", 0)), list_entry, &l, &error))
+    if (!store_journal(s, api_number(c, "continue", api_number(c, "after", 0)), list_entry, &l,
+                       &error))
         api_error(c, &error);
     else
         api_page_end(c, &l.page,

@@ -51,8 +51,8 @@ static str summary_of(arena *a, const placement_view *v, const reasons *why)
     if (why->len == 0)
         return STR("no reason is known");
     str first = reason_text(a, &why->at[0]);
-    return why->len == 1 ? first : arena_printf(a, "%.*s, and %zu more", STR_ARG(first),
-                                                why->len - 1);
+    return why->len == 1 ? first
+                         : arena_printf(a, "%.*s, and %zu more", STR_ARG(first), why->len - 1);
 }
 
 static bool write_target(call *c, const placement_view *v)
@@ -255,8 +255,7 @@ void run_group_list(call *c)
         return;
     api_page(c, &l.page);
     engine_groups(control_engine(c->api->control), list_group, &l);
-    str last = l.more ? arena_printf(c->request->arena, "%lld",
-                                     (long long)(l.skip + l.page.count))
+    str last = l.more ? arena_printf(c->request->arena, "%lld", (long long)(l.skip + l.page.count))
                       : STR_EMPTY;
     api_page_end(c, &l.page, last);
 }

@@ -46,8 +46,7 @@ void run_token_list(call *c)
         api_error(c, &error);
         return;
     }
-    str last = l.more ? arena_printf(c->request->arena, "%lld",
-                                     (long long)(l.skip + l.page.count))
+    str last = l.more ? arena_printf(c->request->arena, "%lld", (long long)(l.skip + l.page.count))
                       : STR_EMPTY;
     api_page_end(c, &l.page, last);
 }
@@ -95,9 +94,8 @@ void run_token_create(call *c)
     const token_input *in = c->input;
     char token[AUTH_TOKEN_BYTES];
     err error;
-    stored_token row = {.name = in->name,
-                        .role = str_of(role_names[in->role]),
-                        .selector = in->selector};
+    stored_token row = {
+        .name = in->name, .role = str_of(role_names[in->role]), .selector = in->selector};
     if (!wish_good(c, in) ||
         !api_audit(c, "{\"audit\":\"tokenCreated\",\"token\":\"%.*s\",\"role\":\"%s\"}",
                    STR_ARG(in->name), role_names[in->role]))
@@ -132,7 +130,8 @@ void run_token_revoke(call *c)
         return;
     }
     if (api_audit(c, "{\"audit\":\"tokenRevoked\",\"token\":\"%.*s\"}", STR_ARG(name)))
-        api_answer(c, &(result_output){.kind = STR("Token"), .name = name, .action = STR("deleted")});
+        api_answer(c,
+                   &(result_output){.kind = STR("Token"), .name = name, .action = STR("deleted")});
 }
 
 void run_link_create(call *c)

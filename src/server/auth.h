@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* auth.h - who may do what.
  *
- * Tokens are 256 random bits; only their SHA-256 is kept, and compared in constant time. Roles grow:
- * a viewer reads, an operator also changes, an admin also hands out tokens; a worker is another kind:
- * it claims and reports jobs of the resources its label selector matches and nothing else. The first
- * admin token is made at the first start and lies in FOLDER/admin-token, readable by its owner only.
+ * Tokens are 256 random bits; only their SHA-256 is kept, and compared in constant time. Roles
+ * grow: a viewer reads, an operator also changes, an admin also hands out tokens; a worker is
+ * another kind: it claims and reports jobs of the resources its label selector matches and nothing
+ * else. The first admin token is made at the first start and lies in FOLDER/admin-token, readable
+ * by its owner only.
  *
  * A link for the dashboard carries a code that works once, for LINK_MS; it is exchanged for a token
  * that lives in memory for SESSION_MS. Decides nothing about requests: routes.h does. */

@@ -58,12 +58,13 @@ static void add_environments(buf *out)
 static void add_deployments(buf *out)
 {
     for (size_t d = 0; d < sizeof deployments / sizeof deployments[0]; d++)
-        buf_addf(out,
-                 "---\napiVersion: drover.dev/v1alpha1\nkind: Deployment\nmetadata:\n  name: %s\n  "
-                 "labels: {layer: %s}\nspec:\n  resourceSelector: resource.kind == \"host\"\n  job: "
-                 "{simulated: {seconds: %d, failPercent: %d}}\n",
-                 deployments[d].name, deployments[d].layer, deployments[d].seconds,
-                 deployments[d].fail_percent);
+        buf_addf(
+            out,
+            "---\napiVersion: drover.dev/v1alpha1\nkind: Deployment\nmetadata:\n  name: %s\n  "
+            "labels: {layer: %s}\nspec:\n  resourceSelector: resource.kind == \"host\"\n  job: "
+            "{simulated: {seconds: %d, failPercent: %d}}\n",
+            deployments[d].name, deployments[d].layer, deployments[d].seconds,
+            deployments[d].fail_percent);
 }
 
 static const char policies[] =

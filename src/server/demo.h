@@ -2,8 +2,8 @@
 /* demo.h - a made-up fleet, so that there is something to see at once.
  *
  * Documents of a few dozen hosts in three environments, with simulated jobs, written once into an
- * empty store; then new versions now and then for as long as the server runs. Uses the control plane
- * as any client does. */
+ * empty store; then new versions now and then for as long as the server runs. Uses the control
+ * plane as any client does. */
 #ifndef DROVER_SERVER_DEMO_H
 #define DROVER_SERVER_DEMO_H
 

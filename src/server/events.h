@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* events.h - the journal as Server-Sent Events.
  *
- * Every stream gets every entry behind the one it last saw, once and in order; the id of an event is
- * the entry's sequence number. The latest entries are kept in memory, ready to send; a stream that is
- * further behind reads from the store. A client that does not keep up only delays itself. */
+ * Every stream gets every entry behind the one it last saw, once and in order; the id of an event
+ * is the entry's sequence number. The latest entries are kept in memory, ready to send; a stream
+ * that is further behind reads from the store. A client that does not keep up only delays itself.
+ */
 #ifndef DROVER_SERVER_EVENTS_H
 #define DROVER_SERVER_EVENTS_H
 

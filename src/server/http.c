@@ -60,8 +60,7 @@ struct http {
 
 str http_header(const http_request *q, const char *name)
 {
-    const char *value =
-        MHD_lookup_connection_value(q->handle, MHD_HEADER_KIND, name);
+    const char *value = MHD_lookup_connection_value(q->handle, MHD_HEADER_KIND, name);
     return value ? str_of(value) : (str){NULL, 0};
 }
 
@@ -234,8 +233,8 @@ static struct MHD_Response *response_of(http *h, struct MHD_Connection *connecti
         h->handler.refuse(h->handler.context, r, 500, "memory ran out");
     }
     struct MHD_Response *response =
-        r->body.len > 0 ? MHD_create_response_from_buffer_with_free_callback(
-                              r->body.len, r->body.ptr, body_free)
+        r->body.len > 0 ? MHD_create_response_from_buffer_with_free_callback(r->body.len,
+                                                                             r->body.ptr, body_free)
                         : MHD_create_response_from_buffer(0, NULL, MHD_RESPMEM_PERSISTENT);
     if (response && r->body.len > 0)
         r->body = (buf){.max = 0};
@@ -380,7 +379,8 @@ static enum MHD_Result take_body(exchange *x, const char *bytes, size_t *len)
 
 static enum MHD_Result access_handler(void *context, struct MHD_Connection *connection,
                                       const char *url, const char *method, const char *version,
-                                      const char *upload, size_t *upload_len, void **request_context)
+                                      const char *upload, size_t *upload_len,
+                                      void **request_context)
 {
     (void)url;
     (void)version;
@@ -469,8 +469,8 @@ static unsigned connections_allowed(void)
     files.rlim_cur = files.rlim_max;
     setrlimit(RLIMIT_NOFILE, &files);
     getrlimit(RLIMIT_NOFILE, &files);
-    rlim_t room = files.rlim_cur > 2 * FILES_KEPT_FREE ? files.rlim_cur - FILES_KEPT_FREE
-                                                       : FILES_KEPT_FREE;
+    rlim_t room =
+        files.rlim_cur > 2 * FILES_KEPT_FREE ? files.rlim_cur - FILES_KEPT_FREE : FILES_KEPT_FREE;
     return room < HTTP_CONNECTIONS_MAX ? (unsigned)room : HTTP_CONNECTIONS_MAX;
 }
 
@@ -540,8 +540,9 @@ static bool start_daemon(http *h, const http_settings *s, int fd, err *error)
         NULL, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_ARRAY, tls ? tls_options : no_options,
         MHD_OPTION_END);
     if (!h->daemon)
-        return err_set(error, tls ? "the HTTP server cannot be started; are certificate and key good?"
-                                  : "the HTTP server cannot be started");
+        return err_set(error,
+                       tls ? "the HTTP server cannot be started; are certificate and key good?"
+                           : "the HTTP server cannot be started");
     return true;
 }
 

@@ -3,8 +3,9 @@
  *
  * Takes requests in whole, within the limits below, and hands each to one handler; sends what the
  * handler answers, or a stream as it grows. Checks who it is talked to as (Host) and from where
- * (Origin). A client that is too slow is dropped: a request must be complete in HTTP_REQUEST_MS, and
- * a client that takes nothing for HTTP_IDLE_SECONDS is gone. Knows no routes, tokens or documents. */
+ * (Origin). A client that is too slow is dropped: a request must be complete in HTTP_REQUEST_MS,
+ * and a client that takes nothing for HTTP_IDLE_SECONDS is gone. Knows no routes, tokens or
+ * documents. */
 #ifndef DROVER_SERVER_HTTP_H
 #define DROVER_SERVER_HTTP_H
 
@@ -84,8 +85,8 @@ typedef struct http_handler {
 } http_handler;
 
 typedef struct http_settings {
-    str address; /* IP address */
-    uint16_t port; /* 0: any */
+    str address;         /* IP address */
+    uint16_t port;       /* 0: any */
     str tls_certificate; /* PEM; empty: no TLS */
     str tls_key;
     const str *hosts; /* further names this server is called by */

@@ -210,8 +210,10 @@ static void write_path_parameters(buf *out, const operation *o, bool *first)
         str part = str_cut(&rest, '/');
         if (part.len < 2 || part.ptr[0] != '{')
             continue;
-        buf_addf(out, "%s{\"name\":\"%.*s\",\"in\":\"path\",\"required\":true,\"schema\":{\"type\":\"string\"}}",
-                 *first ? "" : ",", (int)part.len - 2, part.ptr + 1);
+        buf_addf(
+            out,
+            "%s{\"name\":\"%.*s\",\"in\":\"path\",\"required\":true,\"schema\":{\"type\":\"string\"}}",
+            *first ? "" : ",", (int)part.len - 2, part.ptr + 1);
         *first = false;
     }
 }
@@ -222,7 +224,8 @@ static void write_parameters(buf *out, const operation *o)
     buf_addz(out, ",\"parameters\":[");
     write_path_parameters(out, o, &first);
     for (const parameter *p = o->parameters; p && p->name; p++) {
-        buf_addf(out, "%s{\"name\":\"%s\",\"in\":\"query\",\"description\":", first ? "" : ",", p->name);
+        buf_addf(out, "%s{\"name\":\"%s\",\"in\":\"query\",\"description\":", first ? "" : ",",
+                 p->name);
         first = false;
         buf_add_json(out, str_of(p->about));
         buf_addf(out, ",\"schema\":{\"type\":\"%s\"", parameter_types[p->type]);
@@ -232,17 +235,20 @@ static void write_parameters(buf *out, const operation *o)
         buf_addz(out, "}}");
     }
     if (o->conditional)
-        buf_addf(out, "%s{\"name\":\"If-Match\",\"in\":\"header\",\"description\":\"the resourceVersion it "
-                      "must have\",\"schema\":{\"type\":\"string\"}}",
-                 first ? "" : ",");
+        buf_addf(
+            out,
+            "%s{\"name\":\"If-Match\",\"in\":\"header\",\"description\":\"the resourceVersion it "
+            "must have\",\"schema\":{\"type\":\"string\"}}",
+            first ? "" : ",");
     buf_addc(out, ']');
 }
 
 static void write_body(buf *out, const operation *o)
 {
     if (o->input.name) {
-        buf_addf(out, ",\"requestBody\":{\"required\":true,\"content\":{\"application/json\":{"
-                      "\"schema\":{\"$ref\":\"#/components/schemas/%s\"}}",
+        buf_addf(out,
+                 ",\"requestBody\":{\"required\":true,\"content\":{\"application/json\":{"
+                 "\"schema\":{\"$ref\":\"#/components/schemas/%s\"}}",
                  o->input.name);
         buf_addz(out, o->documents ? ",\"application/yaml\":{\"schema\":{}}}}" : "}}");
     } else if (o->raw) {
@@ -255,7 +261,8 @@ static void write_answer(buf *out, const operation *o)
     const char *name = o->answer.name ? o->answer.name : "";
     switch (o->form) {
     case ANSWER_OBJECT:
-        buf_addf(out, "\"application/json\":{\"schema\":{\"$ref\":\"#/components/schemas/%s\"}}", name);
+        buf_addf(out, "\"application/json\":{\"schema\":{\"$ref\":\"#/components/schemas/%s\"}}",
+                 name);
         return;
     case ANSWER_LIST:
         buf_addf(out,
@@ -267,7 +274,9 @@ static void write_answer(buf *out, const operation *o)
         return;
     case ANSWER_TEXT:
     case ANSWER_LOG:
-    case ANSWER_EVENTS: buf_addf(out, "\"%s\":{\"schema\":{\"type\":\"string\"}}", form_types[o->form]); return;
+    case ANSWER_EVENTS:
+        buf_addf(out, "\"%s\":{\"schema\":{\"type\":\"string\"}}", form_types[o->form]);
+        return;
     case ANSWER_BYTES: buf_addf(out, "\"%s\":{}", form_types[o->form]); return;
     }
 }
@@ -299,8 +308,8 @@ static void write_operation(buf *out, const operation *o)
     char method[8];
     size_t len = strlen(o->method);
     for (size_t i = 0; i <= len; i++)
-        method[i] = o->method[i] >= 'A' && o->method[i] <= 'Z' ? (char)(o->method[i] + 32)
-                                                               : o->method[i];
+        method[i] =
+            o->method[i] >= 'A' && o->method[i] <= 'Z' ? (char)(o->method[i] + 32) : o->method[i];
     buf_addf(out, "\n\"%s\":{\"operationId\":\"%s\",\"summary\":", method, o->id);
     buf_add_json(out, str_of(o->summary));
     buf_addf(out, ",\"x-drover-role\":\"%s\"", access_text(o->level));
@@ -342,11 +351,13 @@ static void write_paths(buf *out)
 
 void openapi_write(buf *out)
 {
-    buf_addz(out, "{\"openapi\":\"3.1.0\",\"info\":{\"title\":\"Drover\",\"version\":\"" DROVER_VERSION
-                  "\"},\n\"security\":[{\"token\":[]}],\n\"paths\":{");
+    buf_addz(out,
+             "{\"openapi\":\"3.1.0\",\"info\":{\"title\":\"Drover\",\"version\":\"" DROVER_VERSION
+             "\"},\n\"security\":[{\"token\":[]}],\n\"paths\":{");
     write_paths(out);
-    buf_addz(out, "},\n\"components\":{\"securitySchemes\":{\"token\":{\"type\":\"http\",\"scheme\":"
-                  "\"bearer\"}},\n\"schemas\":{");
+    buf_addz(out,
+             "},\n\"components\":{\"securitySchemes\":{\"token\":{\"type\":\"http\",\"scheme\":"
+             "\"bearer\"}},\n\"schemas\":{");
     write_components(out);
     buf_addz(out, "}}}\n");
 }

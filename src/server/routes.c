@@ -18,8 +18,8 @@ static const parameter page_parameters[] = {LIMIT, CONTINUE, END};
 static const parameter document_parameters[] = {
     LIMIT, CONTINUE, TEXT("selector", "labels, such as env=prod,tier in (a,b)"), END};
 static const parameter apply_parameters[] = {
-    FLAG("partial", "each document by itself instead of all or none"),
-    FLAG("dryRun", "check only"), END};
+    FLAG("partial", "each document by itself instead of all or none"), FLAG("dryRun", "check only"),
+    END};
 static const parameter target_parameters[] = {LIMIT,
                                               CONTINUE,
                                               TEXT("deployment", "only of this one"),
@@ -32,12 +32,15 @@ static const parameter journal_parameters[] = {
     LIMIT, CONTINUE, NUMBER("after", 0, INT64_MAX, "entries behind this sequence number"), END};
 static const parameter event_parameters[] = {
     NUMBER("after", 0, INT64_MAX, "as Last-Event-ID; none: from now on"), END};
-static const parameter job_parameters[] = {LIMIT, CONTINUE, FLAG("open", "only what has not ended"),
+static const parameter job_parameters[] = {LIMIT,
+                                           CONTINUE,
+                                           FLAG("open", "only what has not ended"),
                                            TEXT("deployment", "only of this one"),
-                                           TEXT("resource", "only of this one"), END};
+                                           TEXT("resource", "only of this one"),
+                                           END};
 static const parameter log_parameters[] = {FLAG("follow", "until the job has ended"), END};
-static const parameter log_add_parameters[] = {
-    NUMBER("fencing", 0, INT64_MAX, "of the claim"), END};
+static const parameter log_add_parameters[] = {NUMBER("fencing", 0, INT64_MAX, "of the claim"),
+                                               END};
 
 /* The four operations that every kind has. */
 #define DOCUMENTS(K, plural, title)                                                                \
@@ -77,11 +80,15 @@ static const parameter log_add_parameters[] = {
     }
 
 #define ACTION(A, word, text)                                                                      \
-    {                                                                                              \
-        .id = word, .method = "POST", .path = API_PREFIX "/actions/" word, .summary = (text),      \
-        .level = ACCESS_OPERATOR, .act = ACT_##A, .input = SCHEMA_OF("Act", act_input),            \
-        .answer = SCHEMA_OF("ActDone", act_output), .run = run_act                                 \
-    }
+    {.id = word,                                                                                   \
+     .method = "POST",                                                                             \
+     .path = API_PREFIX "/actions/" word,                                                          \
+     .summary = (text),                                                                            \
+     .level = ACCESS_OPERATOR,                                                                     \
+     .act = ACT_##A,                                                                               \
+     .input = SCHEMA_OF("Act", act_input),                                                         \
+     .answer = SCHEMA_OF("ActDone", act_output),                                                   \
+     .run = run_act}
 
 const operation operations[] = {
     {.id = "health",

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* routes.h - every operation of the HTTP interface, in one table.
  *
- * A row says all there is to say of an operation: method, path, who may, what goes in and what comes
- * out. Dispatch, the "Allow" of a wrong method, the checks of parameters and bodies and the OpenAPI
- * document come from these rows, so none of them can say something else than the others. */
+ * A row says all there is to say of an operation: method, path, who may, what goes in and what
+ * comes out. Dispatch, the "Allow" of a wrong method, the checks of parameters and bodies and the
+ * OpenAPI document come from these rows, so none of them can say something else than the others. */
 #ifndef DROVER_SERVER_ROUTES_H
 #define DROVER_SERVER_ROUTES_H
 
@@ -80,7 +80,7 @@ typedef struct operation {
     schema input;
     schema answer;
     answer_form form;
-    int status; /* of success; 0: 200 */
+    int status;                  /* of success; 0: 200 */
     const parameter *parameters; /* ends with a row without name; may be NULL */
     void (*run)(call *c);
 } operation;

@@ -2,8 +2,8 @@
 /* serve.h - the whole server: store, control plane, jobs and HTTP on one loop in one thread.
  *
  * Opens them in that order, hands time to the control plane when it is due, and closes them in the
- * other order when it is told to stop (SIGTERM, SIGINT), with a snapshot. Everything that matters is
- * on disk at any time, so being killed loses nothing. */
+ * other order when it is told to stop (SIGTERM, SIGINT), with a snapshot. Everything that matters
+ * is on disk at any time, so being killed loses nothing. */
 #ifndef DROVER_SERVER_SERVE_H
 #define DROVER_SERVER_SERVE_H
 
@@ -17,14 +17,14 @@
 #define SERVE_JOBS_FOLDER "jobs"
 
 typedef struct serve_settings {
-    str listen; /* ADDRESS:PORT */
-    str folder; /* of the data; made if need be */
+    str listen;          /* ADDRESS:PORT */
+    str folder;          /* of the data; made if need be */
     str tls_certificate; /* files; empty: no TLS */
     str tls_key;
     bool insecure; /* other addresses than loopback without TLS */
     bool demo;
     bool unsafe_no_sync; /* commits do not wait for the disk: for measurements */
-    const str *hosts; /* further names the server is called by */
+    const str *hosts;    /* further names the server is called by */
     size_t host_count;
 } serve_settings;
 

@@ -105,7 +105,8 @@ str uri_find(const uri *u, const char *name)
 
 void uri_encode(buf *out, str text)
 {
-    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~";
+    static const char plain[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~";
     for (size_t i = 0; i < text.len; i++) {
         char c = text.ptr[i];
         if (c != 0 && strchr(plain, c))

@@ -3,8 +3,8 @@
  *
  * Segments and parameters are decoded once, after they were cut, so that what is decoded can never
  * become structure. Refused: empty segments, "." and "..", control characters (zero bytes too), bad
- * percent signs, what is no UTF-8, a parameter that stands twice, and more than the limits. Knows no
- * routes. */
+ * percent signs, what is no UTF-8, a parameter that stands twice, and more than the limits. Knows
+ * no routes. */
 #ifndef DROVER_SERVER_URI_H
 #define DROVER_SERVER_URI_H
 
