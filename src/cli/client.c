@@ -17,6 +17,7 @@
 
 struct client {
     arena *arena;
+    arena_place start; /* of the arena */
     CURL *curl;
     char server[SERVER_TEXT_BYTES];
     char authorization[TOKEN_TEXT_BYTES + 32];
@@ -104,6 +105,8 @@ client *client_open(const options *given, exit_status *ret_status)
         c->curl = curl_easy_init();
         c->answer = BUF(CLIENT_ANSWER_BYTES_MAX);
         good = (c->arena && c->curl) || err_memory(&error);
+        if (c->arena)
+            c->start = arena_mark(c->arena);
     }
     good = good && data_folder(options_text(given, "data", ""), folder, &error) &&
            find_server(c, given, folder, &error) && find_token(c, given, folder, &error);
@@ -135,6 +138,11 @@ void client_cleanup(client **c)
 arena *client_arena(client *c)
 {
     return c->arena;
+}
+
+void client_forget(client *c)
+{
+    arena_rewind(c->arena, c->start);
 }
 
 /* ---- requests ---- */

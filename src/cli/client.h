@@ -36,8 +36,10 @@ typedef struct client client;
 client *client_open(const options *given, exit_status *ret_status);
 client *client_close(client *c);
 void client_cleanup(client **c);
-/* Of what is read: lives as long as the client. */
+/* Of what is read: lives as long as the client, or until client_forget. */
 arena *client_arena(client *c);
+/* Gives back all memory of answers and paths, for commands that go on for long. */
+void client_forget(client *c);
 
 /* Sends a request and reads the JSON answer into the client's memory. body.ptr NULL: none. Refusals
  * are printed; ret may be NULL. */

@@ -60,6 +60,7 @@ typedef struct verb {
     X(history)                                                                                     \
     X(logs)                                                                                        \
     X(token)                                                                                       \
+    X(worker)                                                                                      \
     X(backup)                                                                                      \
     X(validate)                                                                                    \
     X(completion)                                                                                  \

@@ -9,6 +9,7 @@
 #include "base/num.h"
 #include "server/api.h"
 #include "server/api_shapes.h"
+#include "server/control_internal.h"
 
 static job_output output_of(const stored_job *j)
 {
@@ -276,6 +277,8 @@ void run_job_claim(call *c)
         out.job = &job;
         out.fencing = answer.job.fencing;
         out.timeout_seconds = d ? d->deployment->spec.timeout_seconds : 0;
+        const object *v = version_tagged(plane, answer.job.deployment, answer.job.version);
+        out.version_config = v ? v->version->spec.config : NULL;
         out.resource_config = r ? r->resource->spec.config : NULL;
     }
     api_answer(c, &out);
