@@ -108,7 +108,7 @@ static bool exhausted(const releases *r, uint32_t t, uint32_t v)
 /* The version a group has locked for a target and not finished; NO: none. */
 static uint32_t locked_in(const releases *r, uint32_t g, uint32_t t)
 {
-    const rel_member *m = g == NO ? NULL : group_member(r, g, t);
+    const rel_member *m = g == NO ? NULL : member_in(r, g, t);
     if (!m || m->redeploy)
         return NO;
     return m->later != NO ? m->later : m->version;
@@ -325,6 +325,14 @@ void site_refresh(releases *r, uint32_t s)
     for (size_t i = 0; i < site->targets.len; i++)
         if (r->targets.at[site->targets.at[i]].dirty)
             target_want(r, site->targets.at[i]);
+    /* A group that has begun keeps its members; one that waits lets go who left the bracket. */
+    for (size_t i = 0; site->ready != NO && i < r->groups.at[site->ready].members.len;) {
+        uint32_t t = r->groups.at[site->ready].members.at[i].target;
+        if (r->targets.at[t].site == s)
+            i++;
+        else
+            group_forget_target(r, site->ready, t);
+    }
     if (site->ready != NO)
         group_relock(r, site->ready);
     if (site->active != NO)

@@ -345,7 +345,7 @@ static void policy_take(releases *r, const rollout_policy *doc)
     }
     policy_bury(r, p);
     policy_match_all(r, p);
-    mark_all(r);
+    mark_anew(r);
 }
 
 static void policy_gone(releases *r, name_id name)
@@ -357,7 +357,7 @@ static void policy_gone(releases *r, name_id name)
     r->policies.at[p].doc = NULL;
     policy_bury(r, p);
     policy_match_all(r, p);
-    mark_all(r);
+    mark_anew(r);
 }
 
 /* ---- documents ---- */
@@ -381,7 +381,7 @@ static void policies_match_again(releases *r)
     for (uint32_t t = 0; t < r->targets.len; t++)
         if (r->targets.at[t].id != 0)
             freezes_match(r, t);
-    mark_all(r);
+    mark_anew(r);
 }
 
 void document_take(releases *r, const object *o)
@@ -416,7 +416,7 @@ void document_take(releases *r, const object *o)
     if (known)
         policies_match_again(r);
     else
-        mark_all(r);
+        mark_anew(r);
 }
 
 void document_gone(releases *r, const object *o)
@@ -433,7 +433,7 @@ void document_gone(releases *r, const object *o)
     } else if (o->kind == KIND_ENVIRONMENT && (at = keymap_get(&r->environment_of, name)) != NO) {
         r->environments.at[at].doc = NULL;
         targets_of_environment(r, at);
-        mark_all(r);
+        mark_anew(r);
     }
 }
 

@@ -14,7 +14,7 @@ static const rel_member *member_of(const releases *r, uint32_t t, uint32_t *ret_
         return NULL;
     uint32_t groups[] = {r->sites.at[s].active, r->sites.at[s].ready};
     for (size_t i = 0; i < 2; i++) {
-        const rel_member *m = groups[i] == NO ? NULL : group_member(r, groups[i], t);
+        const rel_member *m = groups[i] == NO ? NULL : member_in(r, groups[i], t);
         if (m && !member_over(m)) {
             *ret_group = groups[i];
             return m;

@@ -290,18 +290,18 @@ static void readiness_rows(void **state)
     } rows[] = {
         {"immediate", "skip_unchanged", false, 0, "drain kubelet=2 uncordon drain containerd=2 uncordon"},
         {"immediate", "redeploy_current", false, 0,
-         "drain os-patch=1 kubelet=2 containerd=1 uncordon drain os-patch=1 kubelet=2 containerd=2 uncordon"},
-        {"collection_window", "skip_unchanged", false, 60, "drain kubelet=2 containerd=2 uncordon"},
-        {"collection_window", "skip_unchanged", true, 60, "drain os-patch=2 kubelet=2 containerd=2 uncordon"},
-        {"collection_window", "redeploy_current", false, 60, "drain os-patch=1 kubelet=2 containerd=2 uncordon"},
-        {"collection_window", "require_all", false, 60, "drain kubelet=2 containerd=2 uncordon"},
-        {"collection_window", "require_all", true, 20, "drain os-patch=2 kubelet=2 containerd=2 uncordon"},
-        {"wait_for_all", "skip_unchanged", false, 60, "drain kubelet=2 containerd=2 uncordon"},
-        {"wait_for_all", "skip_unchanged", true, 20, "drain os-patch=2 kubelet=2 containerd=2 uncordon"},
-        {"wait_for_all", "redeploy_current", false, 60, "drain os-patch=1 kubelet=2 containerd=2 uncordon"},
-        {"wait_for_all", "redeploy_current", true, 20, "drain os-patch=2 kubelet=2 containerd=2 uncordon"},
-        {"wait_for_all", "require_all", false, 60, "drain kubelet=2 containerd=2 uncordon"},
-        {"wait_for_all", "require_all", true, 20, "drain os-patch=2 kubelet=2 containerd=2 uncordon"},
+         "drain os-patch=1 containerd=1 kubelet=2 uncordon drain os-patch=1 containerd=2 kubelet=2 uncordon"},
+        {"collection_window", "skip_unchanged", false, 60, "drain containerd=2 kubelet=2 uncordon"},
+        {"collection_window", "skip_unchanged", true, 60, "drain os-patch=2 containerd=2 kubelet=2 uncordon"},
+        {"collection_window", "redeploy_current", false, 60, "drain os-patch=1 containerd=2 kubelet=2 uncordon"},
+        {"collection_window", "require_all", false, 60, "drain containerd=2 kubelet=2 uncordon"},
+        {"collection_window", "require_all", true, 20, "drain os-patch=2 containerd=2 kubelet=2 uncordon"},
+        {"wait_for_all", "skip_unchanged", false, 60, "drain containerd=2 kubelet=2 uncordon"},
+        {"wait_for_all", "skip_unchanged", true, 20, "drain os-patch=2 containerd=2 kubelet=2 uncordon"},
+        {"wait_for_all", "redeploy_current", false, 60, "drain os-patch=1 containerd=2 kubelet=2 uncordon"},
+        {"wait_for_all", "redeploy_current", true, 20, "drain os-patch=2 containerd=2 kubelet=2 uncordon"},
+        {"wait_for_all", "require_all", false, 60, "drain containerd=2 kubelet=2 uncordon"},
+        {"wait_for_all", "require_all", true, 20, "drain os-patch=2 containerd=2 kubelet=2 uncordon"},
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         world w;
@@ -349,10 +349,10 @@ static void rollback_rows(void **state)
         placement_state kubelet;
     } rows[] = {
         /* os-patch has run when kubelet fails; containerd runs beside it */
-        {"halt_and_notify", "drain os-patch=2 kubelet=2(failed) containerd=2", PLACEMENT_FAILED},
-        {"individual", "drain os-patch=2 kubelet=2(failed) containerd=2 kubelet=1! uncordon", PLACEMENT_EXCLUDED},
+        {"halt_and_notify", "drain os-patch=2 containerd=2 kubelet=2(failed)", PLACEMENT_FAILED},
+        {"individual", "drain os-patch=2 containerd=2 kubelet=2(failed) kubelet=1! uncordon", PLACEMENT_EXCLUDED},
         {"all_members",
-         "drain os-patch=2 kubelet=2(failed) containerd=2 containerd=1! kubelet=1! os-patch=1! uncordon",
+         "drain os-patch=2 containerd=2 kubelet=2(failed) kubelet=1! containerd=1! os-patch=1! uncordon",
          PLACEMENT_EXCLUDED},
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++) {

@@ -73,10 +73,12 @@ static void put_policy(random_world *x, int p)
 {
     static const char *const selectors[] = {"true", "environment.name == \"prod\"", "deployment.name != \"base\"",
                                             "resource.metadata[\"zone\"] == \"a\""};
-    char rules[8192] = "";
+    char rules[8192] = ""; /* printed with SHOW */
     size_t count = 1 + rng_below(&x->r, 5), length = 0;
     for (size_t i = 0; i < count; i++)
         length += (size_t)snprintf(rules + length, sizeof rules - length, "%s", some_rule(x));
+    if (getenv("SHOW"))
+        print_error("policy p%d at %s\n%s", p, time_at(x->w.now), rules);
     world_apply(&x->w, API "kind: RolloutPolicy\nmetadata: {name: p%d}\nspec:\n  selector: '%s'\n  priority: %d\n  rules:\n%s", p,
                 selectors[rng_below(&x->r, COUNT_OF(selectors))], (int)rng_below(&x->r, 3), rules);
 }
@@ -108,6 +110,15 @@ static void twin_compare(random_world *x)
 typedef struct known {
     const object *object;
 } known;
+
+static void compare_saved(const random_world *x, str one, str two)
+{
+    while (one.len > 0 || two.len > 0) {
+        str left = str_cut(&one, '\n'), right = str_cut(&two, '\n');
+        check_msg(str_eq(left, right), "SEED=%llu: saved\n  %.*s\nsaved again\n  %.*s", (unsigned long long)x->seed, STR_ARG(left),
+                  STR_ARG(right));
+    }
+}
 
 /* Feeds the documents as they are now, in another order than they came, and restores. */
 static void twin_make(random_world *x)
@@ -145,18 +156,16 @@ static void twin_make(random_world *x)
     assert_true(engine_save(w->engine, &saved));
     check_msg(engine_restore(x->twin, buf_str(&saved), &error), "%s", error.text);
     assert_true(engine_save(x->twin, &again));
-    str one = buf_str(&saved), two = buf_str(&again);
-    while (one.len > 0 || two.len > 0) {
-        str left = str_cut(&one, '\n'), right = str_cut(&two, '\n');
-        check_msg(str_eq(left, right), "SEED=%llu: saved\n  %.*s\nsaved again\n  %.*s", (unsigned long long)x->seed, STR_ARG(left),
-                  STR_ARG(right));
-    }
-    buf_done(&saved);
-    buf_done(&again);
+    compare_saved(x, buf_str(&saved), buf_str(&again));
     /* A restored engine looks at everything once; there is nothing new in it. */
     x->twin_out.len = 0;
     assert_true(engine_step(x->twin, NULL, 0, w->now * 1000, &x->twin_out, &error));
     check_msg(x->twin_out.len == 0, "SEED=%llu: a restored engine decides at once", (unsigned long long)x->seed);
+    buf_clear(&again);
+    assert_true(engine_save(x->twin, &again));
+    compare_saved(x, buf_str(&saved), buf_str(&again));
+    buf_done(&saved);
+    buf_done(&again);
 }
 
 /* ---- after each step ---- */
@@ -177,7 +186,7 @@ static bool has_reason(void *context, const placement_view *view)
     if (list.len == 0 && getenv("SEED")) {
         buf saved = BUF(LIMIT_TEXT_BYTES);
         engine_save(t->w->engine, &saved);
-        print_error("%.*s", STR_ARG(buf_str(&saved)));
+        fprintf(stderr, "%.*s", STR_ARG(buf_str(&saved)));
         buf_done(&saved);
     }
     check_msg(list.len > 0, "SEED=%llu at %s: %.*s on %.*s is %d and has no reason", (unsigned long long)the->seed,
