@@ -27,7 +27,8 @@ static void facts_are_one_object_each(void **state)
                   .job = 7,
                   .outcome = OUTCOME_LOST,
                   .reason = STR("gone")}},
-         "{\"fact\":\"job\",\"deployment\":\"app\",\"environment\":\"prod\",\"resource\":\"n\\\"1\",\"job\":7,"
+         "{\"fact\":\"job\",\"deployment\":\"app\",\"environment\":\"prod\","
+         "\"resource\":\"n\\\"1\",\"job\":7,"
          "\"outcome\":\"lost\",\"reason\":\"gone\"}"},
         {{.kind = FACT_JOB, .job = {.verification_failed = true}},
          "{\"fact\":\"job\",\"outcome\":\"succeeded\",\"verificationFailed\":true}"},
@@ -179,7 +180,8 @@ static void decisions_say_what_matters(void **state)
           .version = STR("2"),
           .number = 9,
           .retry = true},
-         "{\"decision\":\"job\",\"change\":\"app\",\"target\":\"n1\",\"environment\":\"prod\",\"version\":\"2\","
+         "{\"decision\":\"job\",\"change\":\"app\",\"target\":\"n1\","
+         "\"environment\":\"prod\",\"version\":\"2\","
          "\"role\":\"member\",\"number\":9,\"retry\":true}"},
         {{.kind = DECISION_SLOT, .target = STR("n1"), .group = STR("r")},
          "{\"decision\":\"slot\",\"target\":\"n1\",\"group\":\"r\",\"size\":0,\"taken\":false}"},
@@ -188,7 +190,8 @@ static void decisions_say_what_matters(void **state)
           .detail = STR("why"),
           .failed = true,
           .role = ROLE_POST},
-         "{\"decision\":\"release\",\"state\":\"failed\",\"detail\":\"why\",\"role\":\"post\",\"failed\":true}"},
+         "{\"decision\":\"release\",\"state\":\"failed\",\"detail\":\"why\","
+         "\"role\":\"post\",\"failed\":true}"},
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         buf out = BUF(10000);
