@@ -91,6 +91,7 @@ bool document_hold(control *c, const object *o, batch *b, int64_t version_number
         d = document_make(c, kind, o->metadata->name);
     if (!d)
         return false;
+    lint_forget(c);
     release_drop(c, d);
     batch_leave(d->batch);
     b->users++;
@@ -105,6 +106,7 @@ void document_drop(control *c, str kind, str name)
     held_document *d = document_find(c, kind, name);
     if (!d)
         return;
+    lint_forget(c);
     release_drop(c, d);
     strmap_remove(&c->documents, d->key);
     batch_leave(d->batch);
@@ -121,4 +123,10 @@ void documents_done(control *c)
     }
     strmap_done(&c->versions);
     strmap_done(&c->documents);
+    lint_forget(c);
+}
+
+void lint_forget(control *c)
+{
+    c->lint = problems_free(c->lint);
 }

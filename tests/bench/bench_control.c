@@ -196,6 +196,24 @@ static double resident_mib(void)
     return (double)pages * (double)sysconf(_SC_PAGESIZE) / (1024.0 * 1024.0);
 }
 
+#define WRITES 1000
+
+/* One document a request, beside ten thousand others. */
+static void bench_writes(plane *p)
+{
+    double start = bench_seconds();
+    for (int i = 0; i < WRITES; i++) {
+        buf text = BUF(10000);
+        buf_addf(&text,
+                 API "kind: Version\nmetadata: {name: none-%d}\n"
+                     "spec: {deployment: none, tag: 't%d'}\n",
+                 i, i);
+        apply(p, &text);
+    }
+    bench_row("documents written one by one, durable", WRITES / (bench_seconds() - start), "1/s",
+              ">= 500");
+}
+
 static void bench_start(void)
 {
     plane p = {.folder = "/tmp/drover-bench-XXXXXX"};
@@ -205,6 +223,10 @@ static void bench_start(void)
     if (child == 0) { /* so that its memory is not ours */
         open_plane(&p, false);
         fleet(&p, 10);
+        buf none = BUF(10000);
+        buf_addz(&none, API "kind: Deployment\nmetadata: {name: none}\n"
+                            "spec: {resourceSelector: 'false', job: {manual: {}}}\n");
+        apply(&p, &none);
         publish(&p, 10);
         run_to_the_end(&p, (int64_t)HOSTS * 10);
         close_plane(&p);
@@ -217,6 +239,7 @@ static void bench_start(void)
     open_plane(&p, true);
     bench_row("start with 100,000 release targets", bench_seconds() - start, "s", "<= 3");
     bench_row("resident after it", resident_mib(), "MiB", "<= 300");
+    bench_writes(&p);
     close_plane(&p);
     char line[128];
     snprintf(line, sizeof line, "rm -rf %s", p.folder);
