@@ -170,8 +170,7 @@ void group_forget_target(releases *r, uint32_t g, uint32_t t)
             if (!group_has_work(group) && group->starts == 0) {
                 group->members.len = 0;
                 group_end(r, g, GROUP_STATE_SUPERSEDED, STR("its members are gone"));
-            }
-            else if (group->members.len == 0)
+            } else if (group->members.len == 0)
                 group_end(r, g, GROUP_STATE_COMPLETED, STR("its members are gone"));
             return;
         }

@@ -55,7 +55,8 @@ void site_enter(releases *r, uint32_t s, uint32_t target)
 int site_cmp(const releases *r, uint32_t a, uint32_t b)
 {
     const rel_site *x = &r->sites.at[a], *y = &r->sites.at[b];
-    int c = str_cmp(rel_text(r, r->resources.at[x->resource].name), rel_text(r, r->resources.at[y->resource].name));
+    int c = str_cmp(rel_text(r, r->resources.at[x->resource].name),
+                    rel_text(r, r->resources.at[y->resource].name));
     if (c == 0)
         c = str_cmp(r->rules.at[x->rule].scope, r->rules.at[y->rule].scope);
     if (c == 0)
@@ -187,7 +188,8 @@ void site_collect(releases *r, uint32_t s, site_collection *ret)
             continue;
         ret->eligible++;
         uint32_t wanted = target->wanted;
-        ret->news += is_new(r, t, wanted, locked_in(r, site->ready, t)) && is_new(r, t, wanted, locked_in(r, site->active, t));
+        ret->news += is_new(r, t, wanted, locked_in(r, site->ready, t)) &&
+                     is_new(r, t, wanted, locked_in(r, site->active, t));
         at_once = at_once || forced(r, site, t);
     }
     if (!rule_->doc || ret->opened_ms == NEVER) {

@@ -466,7 +466,8 @@ bool slot_claim_host(releases *r, uint32_t res, str rule_)
         for (size_t i = 0; i < r->concurrency.len; i++) {
             uint32_t at = r->concurrency.at[i];
             const rel_rule *the = &r->rules.at[at];
-            if (!slot_applies(r, at, res) || (rule_.len > 0 && !str_eq(rule_, rel_text(r, the->id))))
+            if (!slot_applies(r, at, res) ||
+                (rule_.len > 0 && !str_eq(rule_, rel_text(r, the->id))))
                 continue;
             if (pass == 0 && !hold_find(r, res, at) && the->held >= rule_limit(the))
                 return false;
@@ -480,7 +481,8 @@ void slot_free_host(releases *r, uint32_t res, str rule_)
 {
     rel_resource *resource_ = &r->resources.at[res];
     for (size_t i = 0; i < resource_->holds.len; i++)
-        if (rule_.len == 0 || str_eq(rule_, rel_text(r, r->rules.at[resource_->holds.at[i].rule].id)))
+        if (rule_.len == 0 ||
+            str_eq(rule_, rel_text(r, r->rules.at[resource_->holds.at[i].rule].id)))
             resource_->holds.at[i].host = false;
     mark_resource_all(r, res);
 }

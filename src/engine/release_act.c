@@ -71,8 +71,7 @@ void people_freeze(releases *r, rel_freeze f)
     thaw(r, f.name);
     str text = rel_text(r, f.selector);
     if (text.len > 0)
-        f.failed =
-            !expression_compile(&r->expressions, text, SCOPE_POLICY, &f.expression, NULL);
+        f.failed = !expression_compile(&r->expressions, text, SCOPE_POLICY, &f.expression, NULL);
     if (!vec_push(&r->freezes, f)) {
         rel_no_memory(r);
         return;

@@ -21,7 +21,8 @@ static bool verify_slots(const releases *r, err *error)
         }
         if (held != rule_->held)
             return err_set(error, "rule %.*s counts %lld slots, %lld are held",
-                           STR_ARG(rel_text(r, rule_->id)), (long long)rule_->held, (long long)held);
+                           STR_ARG(rel_text(r, rule_->id)), (long long)rule_->held,
+                           (long long)held);
         if (rule_->doc && matched != rule_->matched)
             return err_set(error, "rule %.*s counts %lld resources, %lld match",
                            STR_ARG(rel_text(r, rule_->id)), (long long)rule_->matched,
@@ -78,7 +79,8 @@ static bool verify_groups(const releases *r, err *error)
         bool begun = group->state == GROUP_STATE_EXECUTING || group->state == GROUP_STATE_FAILED;
         if (begun != (r->resources.at[site->resource].active == g) || begun != (site->active == g))
             return err_set(error, "group %.*s is %.*s, but the resource says otherwise",
-                           STR_ARG(rel_text(r, group->name)), STR_ARG(group_state_text(group->state)));
+                           STR_ARG(rel_text(r, group->name)),
+                           STR_ARG(group_state_text(group->state)));
         for (size_t i = 0; begun && i < group->members.len; i++)
             if (!verify_member(r, group, &group->members.at[i], error))
                 return false;
@@ -133,7 +135,8 @@ static bool compare_matrix(releases *r, err *error)
                 if (want != have)
                     return err_set(error, "%.*s on %.*s should %sbe a release target",
                                    STR_ARG(rel_text(r, dep->name)),
-                                   STR_ARG(rel_text(r, r->resources.at[res].name)), want ? "" : "not ");
+                                   STR_ARG(rel_text(r, r->resources.at[res].name)),
+                                   want ? "" : "not ");
             }
     return true;
 }
@@ -145,10 +148,10 @@ static bool compare_policies(releases *r, uint32_t t, err *error)
         const rollout_policy *doc = r->policies.at[p].doc;
         bool in = false;
         if (doc && doc->spec.enabled &&
-            !scope_release_matches(r, &doc->spec.selector,
-                                   (scope_release){target->deployment, target->environment,
-                                                   target->resource, NO},
-                                   &in, NULL))
+            !scope_release_matches(
+                r, &doc->spec.selector,
+                (scope_release){target->deployment, target->environment, target->resource, NO}, &in,
+                NULL))
             in = false;
         if (in != index_has(&r->lanes.at[target->lane].policies, p))
             return err_set(error, "policy %.*s: its targets are not those its selector matches",
@@ -196,11 +199,13 @@ static bool compare_queues(releases *r, err *error)
                 continue;
             standing++;
             if (w->position != claim_position(r, w->claim))
-                return err_set(error, "%.*s stands in the queue at a place it no longer has",
-                               STR_ARG(rel_text(r, r->resources.at[claim_resource(r, w->claim)].name)));
+                return err_set(
+                    error, "%.*s stands in the queue at a place it no longer has",
+                    STR_ARG(rel_text(r, r->resources.at[claim_resource(r, w->claim)].name)));
         }
     }
-    return standing == waiting || err_set(error, "%zu wait for slots, %zu stand in the queues", waiting, standing);
+    return standing == waiting ||
+           err_set(error, "%zu wait for slots, %zu stand in the queues", waiting, standing);
 }
 
 static bool compare_target(releases *r, uint32_t t, err *error)
@@ -240,9 +245,10 @@ static bool compare_slots(releases *r, err *error)
     for (uint32_t res = 0; res < r->resources.len; res++)
         for (size_t i = 0; i < r->resources.at[res].holds.len; i++)
             if (!slot_needed(r, res, r->resources.at[res].holds.at[i].rule))
-                return err_set(error, "%.*s keeps a slot of %.*s it does not need",
-                               STR_ARG(rel_text(r, r->resources.at[res].name)),
-                               STR_ARG(rel_text(r, r->rules.at[r->resources.at[res].holds.at[i].rule].id)));
+                return err_set(
+                    error, "%.*s keeps a slot of %.*s it does not need",
+                    STR_ARG(rel_text(r, r->resources.at[res].name)),
+                    STR_ARG(rel_text(r, r->rules.at[r->resources.at[res].holds.at[i].rule].id)));
     for (size_t k = 0; k < r->concurrency.len; k++) {
         const rel_rule *rule_ = &r->rules.at[r->concurrency.at[k]];
         for (uint32_t res = 0; res < r->resources.len; res++) {

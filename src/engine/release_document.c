@@ -106,7 +106,8 @@ uint32_t version_by_tag(releases *r, uint32_t deployment_, name_id tag)
     if (v != NO)
         return v;
     v = (uint32_t)r->versions.len;
-    rel_version fresh = {.tag = tag, .id = tag, .deployment = deployment_, .published_ms = LONG_AGO};
+    rel_version fresh = {
+        .tag = tag, .id = tag, .deployment = deployment_, .published_ms = LONG_AGO};
     if (!vec_push(&r->versions, fresh) ||
         !keymap_put(&r->version_of, KEY_PAIR(deployment_, tag), v)) {
         rel_no_memory(r);
@@ -212,19 +213,17 @@ static void bracket_settings(rel_rule *rule_, const deployment_bracket *b)
     rule_->trigger = b->window_trigger;
     rule_->strategy = b->rollback_strategy;
     rule_->window_ms = b->readiness_mode == READINESS_IMMEDIATE || !b->readiness_window_seconds.set
-                          ? 0
-                          : b->readiness_window_seconds.value * SECOND_MS;
+                           ? 0
+                           : b->readiness_window_seconds.value * SECOND_MS;
 }
 
 static uint32_t rule_at(releases *r, uint32_t p, str named, rule_kind kind)
 {
     name_id id = rel_name(r, named);
     for (uint32_t i = 0; i < r->rules.len; i++)
-        if (r->rules.at[i].policy == p && r->rules.at[i].id == id &&
-            r->rules.at[i].kind == kind)
+        if (r->rules.at[i].policy == p && r->rules.at[i].id == id && r->rules.at[i].kind == kind)
             return i;
-    rel_rule fresh = {
-        .kind = kind, .id = id, .policy = p, .bracket = NO, .order = {.version = NO}};
+    rel_rule fresh = {.kind = kind, .id = id, .policy = p, .bracket = NO, .order = {.version = NO}};
     fresh.scope = arena_printf(r->texts, "policy %.*s, rule %.*s",
                                STR_ARG(rel_text(r, r->policies.at[p].name)), STR_ARG(named));
     if (!fresh.scope.ptr || !vec_push(&r->rules, fresh))

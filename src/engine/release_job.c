@@ -17,8 +17,8 @@ bool target_failed(releases *r, uint32_t t)
 {
     const rel_target *target = &r->targets.at[t];
     return target->job == 0 && target->attempts > 0 && target->failed_version != NO &&
-           (target->failed_rollback ||
-            (target->failed_version != target->current && target->failed_version == target_goal(r, t))) &&
+           (target->failed_rollback || (target->failed_version != target->current &&
+                                        target->failed_version == target_goal(r, t))) &&
            !retry_ask(r, t).again;
 }
 
@@ -49,8 +49,11 @@ static bool group_continues(releases *r, uint32_t g)
     for (size_t i = 0; i < group->members.len; i++) {
         const rel_member *m = &group->members.at[i];
         int64_t unused;
-        chain_context c = {.r = r, .target = m->target, .lane = r->targets.at[m->target].lane,
-                           .version = m->version, .group = g};
+        chain_context c = {.r = r,
+                           .target = m->target,
+                           .lane = r->targets.at[m->target].lane,
+                           .version = m->version,
+                           .group = g};
         if (member_open(group, m) && r->targets.at[m->target].job == 0 && chain_allows(&c, &unused))
             return true;
     }

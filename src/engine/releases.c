@@ -382,7 +382,8 @@ static int compare_resources(const void *a, const void *b, void *context)
                    rel_text(r, r->resources.at[*(const uint32_t *)b].name));
 }
 
-static void in_order(releases *r, index_list *list, int (*compare)(const void *, const void *, void *))
+static void in_order(releases *r, index_list *list,
+                     int (*compare)(const void *, const void *, void *))
 {
     if (list->len > 1)
         qsort_r(list->at, list->len, sizeof *list->at, compare, r);
@@ -432,8 +433,9 @@ static void round_of_step(releases *r)
 static bool anything_marked(const releases *r)
 {
     return r->dirty_lanes.len + r->dirty_targets.len + r->dirty_sites.len + r->dirty_resources.len +
-               r->relanes.len >
-           0 || r->refill;
+                   r->relanes.len >
+               0 ||
+           r->refill;
 }
 
 static void releases_step(void *self)

@@ -233,8 +233,9 @@ typedef struct rel_target {
 
 #define GROUP_STATES(X)                                                                            \
     X(COLLECTING, "collecting")                                                                    \
-    X(READY, "ready") X(QUEUED, "queued") X(EXECUTING, "executing") X(COMPLETED, "completed")      \
-        X(FAILED, "failed") X(SUPERSEDED, "superseded")
+    X(READY, "ready")                                                                              \
+    X(QUEUED, "queued") X(EXECUTING, "executing") X(COMPLETED, "completed") X(FAILED, "failed")    \
+        X(SUPERSEDED, "superseded")
 typedef enum rel_group_state {
 #define X(state, text) GROUP_STATE_##state,
     GROUP_STATES(X)
@@ -243,8 +244,9 @@ typedef enum rel_group_state {
 
 #define GROUP_MEMBER_STATES(X)                                                                     \
     X(PENDING, "pending")                                                                          \
-    X(RUNNING, "running") X(DONE, "done") X(FAILED, "failed") X(SKIPPED, "skipped")                \
-        X(TO_ROLL_BACK, "toRollBack") X(ROLLED_BACK, "rolledBack")
+    X(RUNNING, "running")                                                                          \
+    X(DONE, "done") X(FAILED, "failed") X(SKIPPED, "skipped") X(TO_ROLL_BACK, "toRollBack")        \
+        X(ROLLED_BACK, "rolledBack")
 typedef enum rel_member_state {
 #define X(state, text) MEMBER_IS_##state,
     GROUP_MEMBER_STATES(X)
@@ -369,8 +371,8 @@ typedef struct releases {
     int64_t last_job;
     uint64_t epoch; /* rises when documents or resources change */
     bool halted;
-    bool asking;   /* somebody only wants to know: no position is given out */
-    bool restored; /* no step has looked at what was read yet */
+    bool asking;    /* somebody only wants to know: no position is given out */
+    bool restored;  /* no step has looked at what was read yet */
     bool refill;    /* rules changed: lanes are to be filled in again */
     arena *texts;   /* scopes, compiled selectors of freezes */
     arena *scratch; /* of one evaluation */

@@ -124,7 +124,8 @@ static bool by_bracket(const releases *r, uint32_t rule_, uint32_t lane)
            r->lanes.at[lane].bracket == r->rules.at[rule_].bracket;
 }
 
-static rel_order *order_of(releases *r, uint32_t rule_, uint32_t lane, uint32_t t, uint32_t version_)
+static rel_order *order_of(releases *r, uint32_t rule_, uint32_t lane, uint32_t t,
+                           uint32_t version_)
 {
     if (!by_bracket(r, rule_, lane))
         return cell_order(r, r->targets.at[t].cell, version_);
@@ -134,7 +135,8 @@ static rel_order *order_of(releases *r, uint32_t rule_, uint32_t lane, uint32_t 
     return &bracket->order;
 }
 
-static int64_t position_take(releases *r, uint32_t rule_, uint32_t lane, uint32_t t, uint32_t version_)
+static int64_t position_take(releases *r, uint32_t rule_, uint32_t lane, uint32_t t,
+                             uint32_t version_)
 {
     rel_order *o = order_of(r, rule_, lane, t, version_);
     if (!o)
@@ -150,7 +152,8 @@ static int64_t position_take(releases *r, uint32_t rule_, uint32_t lane, uint32_
 }
 
 /* The position it has, or would get, and of how many: asking changes nothing. */
-static int64_t position_peek(releases *r, uint32_t rule_, uint32_t lane, uint32_t t, uint32_t version_)
+static int64_t position_peek(releases *r, uint32_t rule_, uint32_t lane, uint32_t t,
+                             uint32_t version_)
 {
     bool bracket = by_bracket(r, rule_, lane);
     rel_cell *cell = &r->cells.at[r->targets.at[t].cell];
@@ -173,7 +176,8 @@ static int64_t position_peek(releases *r, uint32_t rule_, uint32_t lane, uint32_
 
 int64_t rollout_position(releases *r, uint32_t rule_, uint32_t lane, uint32_t t, uint32_t version_)
 {
-    return r->asking ? position_peek(r, rule_, lane, t, version_) : position_take(r, rule_, lane, t, version_);
+    return r->asking ? position_peek(r, rule_, lane, t, version_)
+                     : position_take(r, rule_, lane, t, version_);
 }
 
 static int64_t order_size(releases *r, uint32_t rule_, uint32_t lane, uint32_t t, uint32_t version_)

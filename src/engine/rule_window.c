@@ -40,7 +40,8 @@ struct window_cache *window_free(struct window_cache *w)
 
 static icaltimezone *zone_named(const char *name)
 {
-    return strcmp(name, "UTC") == 0 ? icaltimezone_get_utc_timezone() : icaltimezone_get_builtin_timezone(name);
+    return strcmp(name, "UTC") == 0 ? icaltimezone_get_utc_timezone()
+                                    : icaltimezone_get_builtin_timezone(name);
 }
 
 /* As the clocks of the window's zone show it: libical counts in local time. */
@@ -130,7 +131,8 @@ static icalrecur_iterator *iterator_near(const struct window_cache *w, struct ic
     if (ahead && unit > 0) {
         int64_t step = unit * w->recurrence.interval, from = (int64_t)icaltime_as_timet(anchor);
         int64_t skip = ((int64_t)icaltime_as_timet(begin) - from) / step * step;
-        anchor = icaltime_from_timet_with_zone((time_t)(from + skip), 0, icaltimezone_get_utc_timezone());
+        anchor = icaltime_from_timet_with_zone((time_t)(from + skip), 0,
+                                               icaltimezone_get_utc_timezone());
         anchor.zone = NULL;
     }
     icalrecur_iterator *it = icalrecur_iterator_new(w->recurrence, anchor);

@@ -72,8 +72,11 @@ static void step(plan *p, const fact *facts, size_t count)
             if (d->kind != DECISION_JOB)
                 continue;
             p->started++;
-            int64_t minutes = str_eq(d->change, STR("drain")) ? 8 : str_eq(d->change, STR("uncordon")) ? 1 : 3;
-            push(&p->jobs, (job){p->now_ms + minutes * 60000, d->number, d->change, d->environment, d->target});
+            int64_t minutes = str_eq(d->change, STR("drain"))      ? 8
+                              : str_eq(d->change, STR("uncordon")) ? 1
+                                                                   : 3;
+            push(&p->jobs, (job){p->now_ms + minutes * 60000, d->number, d->change, d->environment,
+                                 d->target});
         }
         count = 0;
         if (p->started == before)
@@ -84,20 +87,33 @@ static void step(plan *p, const fact *facts, size_t count)
 static fact answer(job j)
 {
     return (fact){.kind = FACT_JOB,
-                  .job = {.deployment = j.deployment, .environment = j.environment, .resource = j.resource, .job = j.number,
+                  .job = {.deployment = j.deployment,
+                          .environment = j.environment,
+                          .resource = j.resource,
+                          .job = j.number,
                           .outcome = OUTCOME_SUCCEEDED}};
 }
 
 static void add_text(buf *b, int resources)
 {
     static const char *const names[] = {"drain", "os-patch", "kubelet", "containerd", "uncordon"};
-    buf_addz(b, API "\"Environment\",\"metadata\":{\"name\":\"prod\"},\"spec\":{\"resourceSelector\":\"true\"}}\n");
+    buf_addz(
+        b, API
+        "\"Environment\",\"metadata\":{\"name\":\"prod\"},\"spec\":{\"resourceSelector\":\"true\"}}\n");
     for (size_t i = 0; i < 5; i++)
-        buf_addf(b, API "\"Deployment\",\"metadata\":{\"name\":\"%s\",\"labels\":{\"layer\":\"node\"}},\"spec\":{\"resourceSelector\":\"true\",\"job\":{\"pull\":{}}}}\n"
-                    API "\"Version\",\"metadata\":{\"name\":\"%s-1\"},\"spec\":{\"deployment\":\"%s\",\"tag\":\"1\"}}\n", names[i], names[i], names[i]);
+        buf_addf(
+            b,
+            API
+            "\"Deployment\",\"metadata\":{\"name\":\"%s\",\"labels\":{\"layer\":\"node\"}},\"spec\":{\"resourceSelector\":\"true\",\"job\":{\"pull\":{}}}}\n" API
+            "\"Version\",\"metadata\":{\"name\":\"%s-1\"},\"spec\":{\"deployment\":\"%s\",\"tag\":\"1\"}}\n",
+            names[i], names[i], names[i]);
     for (int i = 0; i < resources; i++)
-        buf_addf(b, "%s" API "\"Resource\",\"metadata\":{\"name\":\"resource-%06d\",\"labels\":{\"cluster\":\"east\",\"zone\":\"%d\"}},\"spec\":{\"kind\":\"host\",\"version\":\"v1\"}}%s",
-                 i % LISTED ? "," : API "\"List\",\"items\":[", i, i % 3, i % LISTED == LISTED - 1 || i == resources - 1 ? "]}\n" : "");
+        buf_addf(
+            b,
+            "%s" API
+            "\"Resource\",\"metadata\":{\"name\":\"resource-%06d\",\"labels\":{\"cluster\":\"east\",\"zone\":\"%d\"}},\"spec\":{\"kind\":\"host\",\"version\":\"v1\"}}%s",
+            i % LISTED ? "," : API "\"List\",\"items\":[", i, i % 3,
+            i % LISTED == LISTED - 1 || i == resources - 1 ? "]}\n" : "");
 }
 
 static void load(plan *p, int resources, const char *policy)
@@ -107,10 +123,15 @@ static void load(plan *p, int resources, const char *policy)
     text = BUF(LIMIT_TEXT_BYTES);
     add_text(&text, resources);
     buf_addz(&text, policy);
-    *p = (plan){.set = document_set_new(), .objects = objects_new(), .found = problems_new(), .names = arena_new(0), .now_ms = START_MS};
+    *p = (plan){.set = document_set_new(),
+                .objects = objects_new(),
+                .found = problems_new(),
+                .names = arena_new(0),
+                .now_ms = START_MS};
     engine_settings settings = {.start_ms = START_MS};
     p->engine = engine_new(&settings, &error);
-    if (!documents_read(p->set, STR("bench.json"), buf_str(&text), p->found) || !objects_read(p->objects, p->set, p->found)) {
+    if (!documents_read(p->set, STR("bench.json"), buf_str(&text), p->found) ||
+        !objects_read(p->objects, p->set, p->found)) {
         for (size_t i = 0; i < problems_count(p->found); i++)
             fprintf(stderr, "%.*s\n", STR_ARG(problems_at(p->found, i)->message));
         abort();
@@ -124,7 +145,9 @@ static void feed(plan *p)
         const object *o = &p->objects->at[i];
         fact f = {.kind = FACT_DOCUMENT, .document = o};
         if (o->kind == KIND_RESOURCE)
-            f = (fact){.kind = FACT_TARGET, .target = {.kind = TARGET_RESOURCE, .name = o->metadata->name, .document = o}};
+            f = (fact){
+                .kind = FACT_TARGET,
+                .target = {.kind = TARGET_RESOURCE, .name = o->metadata->name, .document = o}};
         if (!vec_push(&facts, f))
             abort();
     }
@@ -143,27 +166,27 @@ static void close_plan(plan *p)
     vec_done(&p->jobs);
 }
 
-#define BRACKET                                                                                                          \
-    API "\"RolloutPolicy\",\"metadata\":{\"name\":\"nodes\"},\"spec\":{\"rules\":["                                        \
-        "{\"deploymentBracket\":{\"deploymentSelector\":\"true\",\"readinessWindowSeconds\":86400,"                         \
-        "\"preSelector\":\"deployment.name == 'drain'\",\"postSelector\":\"deployment.name == 'uncordon'\"}},"              \
-        "{\"deploymentDependency\":{\"dependsOn\":\"deployment.name == 'os-patch'\","                                      \
-        "\"appliesTo\":\"deployment.name in ['kubelet', 'containerd']\"}},"                                                \
-        "{\"gradualRollout\":{\"rolloutType\":\"linear\",\"timeScaleInterval\":30}},"                                      \
+#define BRACKET                                                                                                \
+    API "\"RolloutPolicy\",\"metadata\":{\"name\":\"nodes\"},\"spec\":{\"rules\":["                            \
+        "{\"deploymentBracket\":{\"deploymentSelector\":\"true\",\"readinessWindowSeconds\":86400,"            \
+        "\"preSelector\":\"deployment.name == 'drain'\",\"postSelector\":\"deployment.name == 'uncordon'\"}}," \
+        "{\"deploymentDependency\":{\"dependsOn\":\"deployment.name == 'os-patch'\","                          \
+        "\"appliesTo\":\"deployment.name in ['kubelet', 'containerd']\"}},"                                    \
+        "{\"gradualRollout\":{\"rolloutType\":\"linear\",\"timeScaleInterval\":30}},"                          \
         "{\"resourceConcurrency\":{\"groupSelector\":\"resource.metadata['cluster'] == 'east'\",\"limitType\":\"percentage\",\"limitValue\":20}}]}}\n"
 
-#define ALL_KINDS                                                                                                        \
-    API "\"RolloutPolicy\",\"metadata\":{\"name\":\"all\"},\"spec\":{\"rules\":["                                          \
-        "{\"versionSelector\":{\"selector\":\"version.tag != 'bad'\"}},{\"anyApproval\":{\"minApprovals\":0}},"             \
-        "{\"environmentProgression\":{\"dependsOnEnvironmentSelector\":\"environment.name == 'none'\"}},"                  \
-        "{\"deploymentWindow\":{\"rrule\":\"FREQ=DAILY\",\"durationMinutes\":1439}},{\"versionCooldown\":{\"intervalSeconds\":1}},"  \
-        "{\"gradualRollout\":{\"rolloutType\":\"linear-normalized\",\"timeScaleInterval\":60}},"                            \
-        "{\"deploymentDependency\":{\"dependsOn\":\"deployment.name == 'os-patch'\",\"appliesTo\":\"deployment.name == 'kubelet'\"}},"  \
-        "{\"retry\":{\"maxRetries\":2}},{\"rollback\":{\"onJobStatuses\":[\"failure\"]}},"                                  \
-        "{\"resourceConcurrency\":{\"groupSelector\":\"resource.metadata['cluster'] == 'east'\",\"limitType\":\"percentage\",\"limitValue\":10}},"  \
-        "{\"resourceConcurrency\":{\"groupSelector\":\"resource.metadata['zone'] == '1'\",\"limitType\":\"percentage\",\"limitValue\":20}}],"  \
-        "\"selector\":\"deployment.name in ['kubelet', 'os-patch', 'containerd', 'drain', 'uncordon']\"}}\n"                \
-    API "\"Environment\",\"metadata\":{\"name\":\"none\"},\"spec\":{\"resourceSelector\":\"false\"}}\n"
+#define ALL_KINDS                                                                                                                                  \
+    API "\"RolloutPolicy\",\"metadata\":{\"name\":\"all\"},\"spec\":{\"rules\":["                                                                  \
+        "{\"versionSelector\":{\"selector\":\"version.tag != 'bad'\"}},{\"anyApproval\":{\"minApprovals\":0}},"                                    \
+        "{\"environmentProgression\":{\"dependsOnEnvironmentSelector\":\"environment.name == 'none'\"}},"                                          \
+        "{\"deploymentWindow\":{\"rrule\":\"FREQ=DAILY\",\"durationMinutes\":1439}},{\"versionCooldown\":{\"intervalSeconds\":1}},"                \
+        "{\"gradualRollout\":{\"rolloutType\":\"linear-normalized\",\"timeScaleInterval\":60}},"                                                   \
+        "{\"deploymentDependency\":{\"dependsOn\":\"deployment.name == 'os-patch'\",\"appliesTo\":\"deployment.name == 'kubelet'\"}},"             \
+        "{\"retry\":{\"maxRetries\":2}},{\"rollback\":{\"onJobStatuses\":[\"failure\"]}},"                                                         \
+        "{\"resourceConcurrency\":{\"groupSelector\":\"resource.metadata['cluster'] == 'east'\",\"limitType\":\"percentage\",\"limitValue\":10}}," \
+        "{\"resourceConcurrency\":{\"groupSelector\":\"resource.metadata['zone'] == '1'\",\"limitType\":\"percentage\",\"limitValue\":20}}],"      \
+        "\"selector\":\"deployment.name in ['kubelet', 'os-patch', 'containerd', 'drain', 'uncordon']\"}}\n" API                                   \
+        "\"Environment\",\"metadata\":{\"name\":\"none\"},\"spec\":{\"resourceSelector\":\"false\"}}\n"
 
 static void bench_plan(void)
 {
@@ -225,14 +248,17 @@ static void bench_facts(void)
     }
     qsort(times, n, sizeof times[0], compare);
     bench_row("one outcome among 100,000 placements, median", times[n / 2] * 1e6, "us", "<= 20");
-    bench_row("one outcome among 100,000 placements, 99th percentile", times[n * 99 / 100] * 1e6, "us", "<= 1000");
-    bench_row("placements looked at for one outcome", (double)(engine_looked_at(p.engine) - looked) / (double)n, "count", "<= 100");
+    bench_row("one outcome among 100,000 placements, 99th percentile", times[n * 99 / 100] * 1e6,
+              "us", "<= 1000");
+    bench_row("placements looked at for one outcome",
+              (double)(engine_looked_at(p.engine) - looked) / (double)n, "count", "<= 100");
     fact freeze = {.kind = FACT_ACT, .act = {.act = ACT_FREEZE, .name = STR("f")}};
     step(&p, &freeze, 1);
     fact thaw = {.kind = FACT_ACT, .act = {.act = ACT_THAW, .name = STR("f")}};
     start = bench_seconds();
     step(&p, &thaw, 1);
-    bench_row("everything evaluated, 100,000 placements", (bench_seconds() - start) * 1e3, "ms", "<= 100");
+    bench_row("everything evaluated, 100,000 placements", (bench_seconds() - start) * 1e3, "ms",
+              "<= 100");
     start = bench_seconds();
     if (!engine_full(p.engine, &error)) {
         fprintf(stderr, "%s\n", error.text);
