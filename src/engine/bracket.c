@@ -89,7 +89,7 @@ void group_end(releases *r, uint32_t g, rel_group_state state, str detail)
     mark_resource_all(r, site->resource);
 }
 
-rel_member *group_member(const releases *r, uint32_t g, uint32_t target)
+rel_member *member_in(const releases *r, uint32_t g, uint32_t target)
 {
     const rel_group *group = &r->groups.at[g];
     for (size_t i = 0; i < group->members.len; i++)
@@ -167,9 +167,10 @@ void group_forget_target(releases *r, uint32_t g, uint32_t t)
         if (group->members.at[i].target == t) {
             member_remove(group, i);
             mark_site(r, group->site);
-            if (!group_has_work(group) && group->starts == 0)
+            if (!group_has_work(group) && group->starts == 0) {
+                group->members.len = 0;
                 group_end(r, g, GROUP_STATE_SUPERSEDED, STR("its members are gone"));
-            else if (group->members.len == 0)
+            } else if (group->members.len == 0)
                 group_end(r, g, GROUP_STATE_COMPLETED, STR("its members are gone"));
             return;
         }
@@ -299,8 +300,10 @@ bool group_start_members(releases *r, uint32_t g)
             !chain_allows(&c, &unused))
             continue;
         /* A slot that timed out must be taken again. */
-        if (!slots_take(r, CLAIM_GROUP(g), &full))
+        if (!slots_take(r, CLAIM_GROUP(g), &full)) {
+            claim_wait(r, CLAIM_GROUP(g), full);
             return started;
+        }
         member_start(r, g, m, m->version, m->role);
         started = true;
     }
@@ -380,7 +383,7 @@ static void member_failed(releases *r, uint32_t g, rel_member *m)
 void group_outcome(releases *r, uint32_t g, uint32_t t, bool success)
 {
     rel_group *group = &r->groups.at[g];
-    rel_member *m = group->used ? group_member(r, g, t) : NULL;
+    rel_member *m = group->used ? member_in(r, g, t) : NULL;
     if (!m)
         return;
     bool was_rollback = r->targets.at[t].job_role == ROLE_ROLLBACK;
@@ -474,7 +477,7 @@ void group_supersede(releases *r, uint32_t s)
     bool merge = r->rules.at[site->rule].overlap == OVERLAP_MERGE;
     for (size_t i = 0; i < old->members.len; i++) {
         const rel_member *was = &old->members.at[i];
-        rel_member *now = group_member(r, site->ready, was->target);
+        rel_member *now = member_in(r, site->ready, was->target);
         if (now && merge && was->role == ROLE_PRE && was->state == MEMBER_IS_DONE)
             now->state = MEMBER_IS_DONE;
         /* What the older group never came to is still to be done. */
@@ -490,7 +493,7 @@ void group_supersede(releases *r, uint32_t s)
 
 static void member_join(releases *r, rel_group *into, uint32_t g, const rel_member *m)
 {
-    rel_member *has = group_member(r, g, m->target);
+    rel_member *has = member_in(r, g, m->target);
     if (!has) {
         rel_member fresh = *m;
         fresh.good = r->targets.at[m->target].current;

@@ -55,7 +55,8 @@ void site_enter(releases *r, uint32_t s, uint32_t target)
 int site_cmp(const releases *r, uint32_t a, uint32_t b)
 {
     const rel_site *x = &r->sites.at[a], *y = &r->sites.at[b];
-    int c = str_cmp(rel_text(r, r->resources.at[x->resource].name), rel_text(r, r->resources.at[y->resource].name));
+    int c = str_cmp(rel_text(r, r->resources.at[x->resource].name),
+                    rel_text(r, r->resources.at[y->resource].name));
     if (c == 0)
         c = str_cmp(r->rules.at[x->rule].scope, r->rules.at[y->rule].scope);
     if (c == 0)
@@ -108,7 +109,7 @@ static bool exhausted(const releases *r, uint32_t t, uint32_t v)
 /* The version a group has locked for a target and not finished; NO: none. */
 static uint32_t locked_in(const releases *r, uint32_t g, uint32_t t)
 {
-    const rel_member *m = g == NO ? NULL : group_member(r, g, t);
+    const rel_member *m = g == NO ? NULL : member_in(r, g, t);
     if (!m || m->redeploy)
         return NO;
     return m->later != NO ? m->later : m->version;
@@ -187,7 +188,8 @@ void site_collect(releases *r, uint32_t s, site_collection *ret)
             continue;
         ret->eligible++;
         uint32_t wanted = target->wanted;
-        ret->news += is_new(r, t, wanted, locked_in(r, site->ready, t)) && is_new(r, t, wanted, locked_in(r, site->active, t));
+        ret->news += is_new(r, t, wanted, locked_in(r, site->ready, t)) &&
+                     is_new(r, t, wanted, locked_in(r, site->active, t));
         at_once = at_once || forced(r, site, t);
     }
     if (!rule_->doc || ret->opened_ms == NEVER) {
@@ -325,6 +327,14 @@ void site_refresh(releases *r, uint32_t s)
     for (size_t i = 0; i < site->targets.len; i++)
         if (r->targets.at[site->targets.at[i]].dirty)
             target_want(r, site->targets.at[i]);
+    /* A group that has begun keeps its members; one that waits lets go who left the bracket. */
+    for (size_t i = 0; site->ready != NO && i < r->groups.at[site->ready].members.len;) {
+        uint32_t t = r->groups.at[site->ready].members.at[i].target;
+        if (r->targets.at[t].site == s)
+            i++;
+        else
+            group_forget_target(r, site->ready, t);
+    }
     if (site->ready != NO)
         group_relock(r, site->ready);
     if (site->active != NO)

@@ -236,6 +236,7 @@ static bool slot_overdue(releases *r, uint32_t res, size_t i, int64_t *next_ms)
         r->resources.at[res].quarantined = true;
         r->rules.at[hold->rule].quarantined++;
         slot_release(r, res, hold->rule, STR("quarantined"));
+        mark_resource_all(r, res); /* its other slots are of no use to it now */
         return true;
     case SLOT_TIMEOUT_RELEASE: slot_release(r, res, hold->rule, STR("timed out")); return true;
     }
@@ -385,6 +386,16 @@ void claim_offer(releases *r, uint32_t claim)
               (rel_waiter){claim_position(r, claim), claim, *stamp_of(r, claim)});
 }
 
+void claim_wait(releases *r, uint32_t claim, uint32_t full)
+{
+    if (*place_of(r, claim) == full)
+        return;
+    claim_withdraw(r, claim);
+    *place_of(r, claim) = full;
+    heap_push(r, &r->rules.at[full].waiters,
+              (rel_waiter){claim_position(r, claim), claim, *stamp_of(r, claim)});
+}
+
 static rel_waiter *heap_top(const releases *r, waiter_heap *h)
 {
     while (h->len > 0 && !waiter_stands(r, &h->at[0]))
@@ -409,7 +420,10 @@ static void claim_start(releases *r, uint32_t claim)
 {
     uint32_t t = CLAIM_INDEX(claim);
     if (CLAIM_IS_GROUP(claim)) {
-        group_begin(r, t);
+        if (r->groups.at[t].state == GROUP_STATE_EXECUTING)
+            mark_site(r, r->groups.at[t].site);
+        else
+            group_begin(r, t);
         return;
     }
     rel_target *target = &r->targets.at[t];
@@ -440,9 +454,7 @@ void claims_serve(releases *r)
             mark_resource(r, res);
             continue;
         }
-        *place_of(r, w.claim) = full;
-        heap_push(r, &r->rules.at[full].waiters,
-                  (rel_waiter){w.position, w.claim, *stamp_of(r, w.claim)});
+        claim_wait(r, w.claim, full);
     }
 }
 
@@ -454,7 +466,8 @@ bool slot_claim_host(releases *r, uint32_t res, str rule_)
         for (size_t i = 0; i < r->concurrency.len; i++) {
             uint32_t at = r->concurrency.at[i];
             const rel_rule *the = &r->rules.at[at];
-            if (!slot_applies(r, at, res) || (rule_.len > 0 && !str_eq(rule_, rel_text(r, the->id))))
+            if (!slot_applies(r, at, res) ||
+                (rule_.len > 0 && !str_eq(rule_, rel_text(r, the->id))))
                 continue;
             if (pass == 0 && !hold_find(r, res, at) && the->held >= rule_limit(the))
                 return false;
@@ -468,7 +481,8 @@ void slot_free_host(releases *r, uint32_t res, str rule_)
 {
     rel_resource *resource_ = &r->resources.at[res];
     for (size_t i = 0; i < resource_->holds.len; i++)
-        if (rule_.len == 0 || str_eq(rule_, rel_text(r, r->rules.at[resource_->holds.at[i].rule].id)))
+        if (rule_.len == 0 ||
+            str_eq(rule_, rel_text(r, r->rules.at[resource_->holds.at[i].rule].id)))
             resource_->holds.at[i].host = false;
     mark_resource_all(r, res);
 }

@@ -24,6 +24,7 @@ typedef uint32_t placement_id; /* given out once, never reused */
         X(RECORD, "record") /* a package's entry in the node's state changed */                    \
         X(TAINT, "taint") X(UNTAINT, "untaint")                                                    \
             X(DEPLOY, "deploy") /* make this version the live one on a cluster */                  \
+        X(PASS, "pass")         /* a pass over a change's partitions came to this */               \
         X(JOB, "job")           /* run a job for a release target */                               \
         X(GROUP, "group")       /* a version group changed its state */                            \
         X(SLOT, "slot")         /* a resource took or gave back a concurrency slot */              \
@@ -55,7 +56,7 @@ typedef struct decision {
     str state;  /* RECORD: complete, in_progress, ...; GROUP: its state; RELEASE: the outcome */
     str detail; /* one word or sentence more: why it failed, the interrupt, the reason of a halt */
     job_role role;
-    int64_t number; /* JOB: its number; RUN: the attempt; BATCH, JUDGE: the batch's number;
+    int64_t number; /* JOB: its number; RUN: the attempt; BATCH, JUDGE: the batch's number; PASS: its own;
                         START: place in the rollout (SKYHOOK_NODE_ORDER) */
     int64_t size;   /* BATCH, JUDGE: members; SLOT: taken now */
     int64_t complete, erroring, blocked; /* JUDGE */
@@ -64,6 +65,8 @@ typedef struct decision {
     bool fix;      /* DEPLOY: the cluster was unavailable already */
     bool retry;    /* START, JOB: tried again, in no batch */
     bool taken;    /* SLOT: taken, else given back */
+    int64_t created, updated, fixed;        /* PASS: released first, healthy and broken clusters */
+    int64_t visited, partitions, not_ready; /* PASS: partitions reached, all, and not ready ones */
     int64_t at_ms; /* WAKE */
 } decision;
 

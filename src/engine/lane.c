@@ -170,7 +170,7 @@ static void target_join(releases *r, uint32_t t, uint32_t l)
 
 void lanes_settle(releases *r)
 {
-    if (r->relanes.len == 0)
+    if (r->relanes.len == 0 && !r->refill)
         return;
     /* Rules may have changed under lanes that stay: fill them in again, once. */
     for (uint32_t l = 0; r->refill && l < r->lanes.len; l++) {
@@ -354,7 +354,7 @@ uint32_t target_goal(const releases *r, uint32_t t)
     const rel_site *site = &r->sites.at[target->site];
     uint32_t groups[] = {site->active, site->ready};
     for (size_t i = 0; i < 2; i++) {
-        const rel_member *m = groups[i] == NO ? NULL : group_member(r, groups[i], t);
+        const rel_member *m = groups[i] == NO ? NULL : member_in(r, groups[i], t);
         if (m && !member_over(m))
             return m->version;
     }

@@ -71,8 +71,7 @@ void people_freeze(releases *r, rel_freeze f)
     thaw(r, f.name);
     str text = rel_text(r, f.selector);
     if (text.len > 0)
-        f.failed =
-            !expression_compile(&r->expressions, text, SCOPE_POLICY, &f.expression, NULL);
+        f.failed = !expression_compile(&r->expressions, text, SCOPE_POLICY, &f.expression, NULL);
     if (!vec_push(&r->freezes, f)) {
         rel_no_memory(r);
         return;
@@ -114,6 +113,7 @@ void people_bypass(releases *r, rel_bypass b)
         if (r->rules.at[i].id == b.rule)
             r->rules.at[i].bypassed = true;
     people_wake(r);
+    r->refill = true; /* a bypass for one resource ends what its lane has in common */
     mark_all(r);
 }
 
@@ -132,6 +132,7 @@ void people_expire(releases *r)
             r->bypasses.at[kept++] = r->bypasses.at[i];
     r->bypasses.len = kept;
     people_wake(r);
+    r->refill = true;
     mark_all(r);
 }
 
@@ -182,7 +183,7 @@ static rel_member *unfinished_member(releases *r, uint32_t t, uint32_t *ret_grou
         return NULL;
     uint32_t groups[] = {r->sites.at[s].active, r->sites.at[s].ready};
     for (size_t i = 0; i < 2; i++) {
-        rel_member *m = groups[i] == NO ? NULL : group_member(r, groups[i], t);
+        rel_member *m = groups[i] == NO ? NULL : member_in(r, groups[i], t);
         if (m && !member_over(m)) {
             *ret_group = groups[i];
             return m;

@@ -21,7 +21,8 @@ static bool verify_slots(const releases *r, err *error)
         }
         if (held != rule_->held)
             return err_set(error, "rule %.*s counts %lld slots, %lld are held",
-                           STR_ARG(rel_text(r, rule_->id)), (long long)rule_->held, (long long)held);
+                           STR_ARG(rel_text(r, rule_->id)), (long long)rule_->held,
+                           (long long)held);
         if (rule_->doc && matched != rule_->matched)
             return err_set(error, "rule %.*s counts %lld resources, %lld match",
                            STR_ARG(rel_text(r, rule_->id)), (long long)rule_->matched,
@@ -78,7 +79,8 @@ static bool verify_groups(const releases *r, err *error)
         bool begun = group->state == GROUP_STATE_EXECUTING || group->state == GROUP_STATE_FAILED;
         if (begun != (r->resources.at[site->resource].active == g) || begun != (site->active == g))
             return err_set(error, "group %.*s is %.*s, but the resource says otherwise",
-                           STR_ARG(rel_text(r, group->name)), STR_ARG(group_state_text(group->state)));
+                           STR_ARG(rel_text(r, group->name)),
+                           STR_ARG(group_state_text(group->state)));
         for (size_t i = 0; begun && i < group->members.len; i++)
             if (!verify_member(r, group, &group->members.at[i], error))
                 return false;
@@ -128,12 +130,13 @@ static bool compare_matrix(releases *r, err *error)
                 bool want = dep->doc && env->doc && r->resources.at[res].object &&
                             matches(r, &dep->doc->spec.resource_selector, res) &&
                             matches(r, &env->doc->spec.resource_selector, res);
-                bool have = target_find(r, rel_text(r, dep->name), rel_text(r, env->name),
-                                        rel_text(r, r->resources.at[res].name)) != NO;
+                uint32_t c = keymap_get(&r->cell_of, KEY_PAIR(d, e));
+                bool have = c != NO && keymap_get(&r->target_of, KEY_PAIR(c, res)) != NO;
                 if (want != have)
                     return err_set(error, "%.*s on %.*s should %sbe a release target",
                                    STR_ARG(rel_text(r, dep->name)),
-                                   STR_ARG(rel_text(r, r->resources.at[res].name)), want ? "" : "not ");
+                                   STR_ARG(rel_text(r, r->resources.at[res].name)),
+                                   want ? "" : "not ");
             }
     return true;
 }
@@ -145,10 +148,10 @@ static bool compare_policies(releases *r, uint32_t t, err *error)
         const rollout_policy *doc = r->policies.at[p].doc;
         bool in = false;
         if (doc && doc->spec.enabled &&
-            !scope_release_matches(r, &doc->spec.selector,
-                                   (scope_release){target->deployment, target->environment,
-                                                   target->resource, NO},
-                                   &in, NULL))
+            !scope_release_matches(
+                r, &doc->spec.selector,
+                (scope_release){target->deployment, target->environment, target->resource, NO}, &in,
+                NULL))
             in = false;
         if (in != index_has(&r->lanes.at[target->lane].policies, p))
             return err_set(error, "policy %.*s: its targets are not those its selector matches",
@@ -177,13 +180,32 @@ static bool compare_claim(releases *r, uint32_t claim, uint32_t waits_in, str wh
     const rel_rule *rule_ = &r->rules.at[waits_in];
     if (rule_->held < rule_limit(rule_) || hold_find(r, claim_resource(r, claim), waits_in))
         return err_set(error, "%.*s waits for a slot that is free", STR_ARG(what));
-    for (size_t i = 0; i < rule_->waiters.len; i++) {
-        const rel_waiter *w = &rule_->waiters.at[i];
-        if (w->claim == claim && waiter_stands(r, w))
-            return w->position == claim_position(r, claim) ||
-                   err_set(error, "%.*s stands in the queue at a place it no longer has", STR_ARG(what));
+    return true;
+}
+
+/* Everybody who waits stands in one queue, once, at the place that is his. */
+static bool compare_queues(releases *r, err *error)
+{
+    size_t waiting = 0, standing = 0;
+    for (uint32_t t = 0; t < r->targets.len; t++)
+        waiting += r->targets.at[t].id != 0 && r->targets.at[t].waits_in != NO;
+    for (uint32_t g = 0; g < r->groups.len; g++)
+        waiting += r->groups.at[g].used && r->groups.at[g].waits_in != NO;
+    for (size_t k = 0; k < r->concurrency.len; k++) {
+        const rel_rule *rule_ = &r->rules.at[r->concurrency.at[k]];
+        for (size_t i = 0; i < rule_->waiters.len; i++) {
+            const rel_waiter *w = &rule_->waiters.at[i];
+            if (!waiter_stands(r, w))
+                continue;
+            standing++;
+            if (w->position != claim_position(r, w->claim))
+                return err_set(
+                    error, "%.*s stands in the queue at a place it no longer has",
+                    STR_ARG(rel_text(r, r->resources.at[claim_resource(r, w->claim)].name)));
+        }
     }
-    return err_set(error, "%.*s waits in a queue it does not stand in", STR_ARG(what));
+    return standing == waiting ||
+           err_set(error, "%zu wait for slots, %zu stand in the queues", waiting, standing);
 }
 
 static bool compare_target(releases *r, uint32_t t, err *error)
@@ -195,7 +217,8 @@ static bool compare_target(releases *r, uint32_t t, err *error)
         r->targets.at[t].wanted = before.wanted;
         return err_set(error, "%.*s should want another version", STR_ARG(name_of(r, t)));
     }
-    return compare_claim(r, CLAIM_TARGET(t), before.waits_in, name_of(r, t), error);
+    return compare_claim(r, CLAIM_TARGET(t), before.waits_in,
+                         rel_text(r, r->resources.at[before.resource].name), error);
 }
 
 static bool compare_site(releases *r, uint32_t s, err *error)
@@ -212,21 +235,9 @@ static bool compare_site(releases *r, uint32_t s, err *error)
         return compare_claim(r, CLAIM_GROUP(site->ready), g->waits_in, rel_text(r, g->name), error);
     }
     const rel_group *g = site->active == NO ? NULL : &r->groups.at[site->active];
-    for (size_t i = 0; g && g->state == GROUP_STATE_EXECUTING && i < g->members.len; i++) {
-        const rel_member *m = &g->members.at[i];
-        int64_t next_ms;
-        chain_context ctx = {.r = r, .target = m->target, .lane = r->targets.at[m->target].lane,
-                             .version = m->version, .group = site->active};
-        bool open = member_open(g, m) && r->targets.at[m->target].job == 0 && chain_allows(&ctx, &next_ms);
-        index_list needed = {0};
-        claim_rules(r, CLAIM_GROUP(site->active), &needed);
-        for (size_t k = 0; k < needed.len; k++)
-            open = open && hold_find(r, site->resource, needed.at[k]);
-        vec_done(&needed);
-        if (open)
-            return err_set(error, "%.*s could start in its group and has not", STR_ARG(name_of(r, m->target)));
-    }
-    return true;
+    if (!g || g->state != GROUP_STATE_EXECUTING)
+        return true;
+    return compare_claim(r, CLAIM_GROUP(site->active), g->waits_in, rel_text(r, g->name), error);
 }
 
 static bool compare_slots(releases *r, err *error)
@@ -234,8 +245,10 @@ static bool compare_slots(releases *r, err *error)
     for (uint32_t res = 0; res < r->resources.len; res++)
         for (size_t i = 0; i < r->resources.at[res].holds.len; i++)
             if (!slot_needed(r, res, r->resources.at[res].holds.at[i].rule))
-                return err_set(error, "%.*s keeps a slot it does not need",
-                               STR_ARG(rel_text(r, r->resources.at[res].name)));
+                return err_set(
+                    error, "%.*s keeps a slot of %.*s it does not need",
+                    STR_ARG(rel_text(r, r->resources.at[res].name)),
+                    STR_ARG(rel_text(r, r->rules.at[r->resources.at[res].holds.at[i].rule].id)));
     for (size_t k = 0; k < r->concurrency.len; k++) {
         const rel_rule *rule_ = &r->rules.at[r->concurrency.at[k]];
         for (uint32_t res = 0; res < r->resources.len; res++) {
@@ -257,6 +270,7 @@ bool releases_compare(releases *r, err *error)
         return true; /* facts were taken in that no step has looked at */
     uint64_t looked_at = r->core->looked_at;
     forget_answers(r);
+    r->asking = true;
     bool good = compare_matrix(r, error);
     for (uint32_t t = 0; good && t < r->targets.len; t++)
         if (r->targets.at[t].id != 0)
@@ -264,7 +278,8 @@ bool releases_compare(releases *r, err *error)
     for (uint32_t s = 0; good && s < r->sites.len; s++)
         if (r->sites.at[s].used)
             good = compare_site(r, s, error);
-    good = good && compare_slots(r, error);
+    good = good && compare_slots(r, error) && compare_queues(r, error);
+    r->asking = false;
     r->core->looked_at = looked_at;
     return good;
 }

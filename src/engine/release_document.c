@@ -106,7 +106,8 @@ uint32_t version_by_tag(releases *r, uint32_t deployment_, name_id tag)
     if (v != NO)
         return v;
     v = (uint32_t)r->versions.len;
-    rel_version fresh = {.tag = tag, .id = tag, .deployment = deployment_, .published_ms = LONG_AGO};
+    rel_version fresh = {
+        .tag = tag, .id = tag, .deployment = deployment_, .published_ms = LONG_AGO};
     if (!vec_push(&r->versions, fresh) ||
         !keymap_put(&r->version_of, KEY_PAIR(deployment_, tag), v)) {
         rel_no_memory(r);
@@ -212,19 +213,17 @@ static void bracket_settings(rel_rule *rule_, const deployment_bracket *b)
     rule_->trigger = b->window_trigger;
     rule_->strategy = b->rollback_strategy;
     rule_->window_ms = b->readiness_mode == READINESS_IMMEDIATE || !b->readiness_window_seconds.set
-                          ? 0
-                          : b->readiness_window_seconds.value * SECOND_MS;
+                           ? 0
+                           : b->readiness_window_seconds.value * SECOND_MS;
 }
 
 static uint32_t rule_at(releases *r, uint32_t p, str named, rule_kind kind)
 {
     name_id id = rel_name(r, named);
     for (uint32_t i = 0; i < r->rules.len; i++)
-        if (r->rules.at[i].policy == p && r->rules.at[i].id == id &&
-            r->rules.at[i].kind == kind)
+        if (r->rules.at[i].policy == p && r->rules.at[i].id == id && r->rules.at[i].kind == kind)
             return i;
-    rel_rule fresh = {
-        .kind = kind, .id = id, .policy = p, .bracket = NO, .order = {.version = NO}};
+    rel_rule fresh = {.kind = kind, .id = id, .policy = p, .bracket = NO, .order = {.version = NO}};
     fresh.scope = arena_printf(r->texts, "policy %.*s, rule %.*s",
                                STR_ARG(rel_text(r, r->policies.at[p].name)), STR_ARG(named));
     if (!fresh.scope.ptr || !vec_push(&r->rules, fresh))
@@ -345,7 +344,7 @@ static void policy_take(releases *r, const rollout_policy *doc)
     }
     policy_bury(r, p);
     policy_match_all(r, p);
-    mark_all(r);
+    mark_anew(r);
 }
 
 static void policy_gone(releases *r, name_id name)
@@ -357,7 +356,7 @@ static void policy_gone(releases *r, name_id name)
     r->policies.at[p].doc = NULL;
     policy_bury(r, p);
     policy_match_all(r, p);
-    mark_all(r);
+    mark_anew(r);
 }
 
 /* ---- documents ---- */
@@ -381,7 +380,7 @@ static void policies_match_again(releases *r)
     for (uint32_t t = 0; t < r->targets.len; t++)
         if (r->targets.at[t].id != 0)
             freezes_match(r, t);
-    mark_all(r);
+    mark_anew(r);
 }
 
 void document_take(releases *r, const object *o)
@@ -416,7 +415,7 @@ void document_take(releases *r, const object *o)
     if (known)
         policies_match_again(r);
     else
-        mark_all(r);
+        mark_anew(r);
 }
 
 void document_gone(releases *r, const object *o)
@@ -433,7 +432,7 @@ void document_gone(releases *r, const object *o)
     } else if (o->kind == KIND_ENVIRONMENT && (at = keymap_get(&r->environment_of, name)) != NO) {
         r->environments.at[at].doc = NULL;
         targets_of_environment(r, at);
-        mark_all(r);
+        mark_anew(r);
     }
 }
 

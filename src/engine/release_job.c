@@ -17,7 +17,8 @@ bool target_failed(releases *r, uint32_t t)
 {
     const rel_target *target = &r->targets.at[t];
     return target->job == 0 && target->attempts > 0 && target->failed_version != NO &&
-           (target->failed_rollback || target->failed_version == target_goal(r, t)) &&
+           (target->failed_rollback || (target->failed_version != target->current &&
+                                        target->failed_version == target_goal(r, t))) &&
            !retry_ask(r, t).again;
 }
 
@@ -41,12 +42,32 @@ static bool target_passes(releases *r, uint32_t t, int64_t *next_ms)
     return target->site == NO && target_pending(r, t) && chain_allows(&c, next_ms);
 }
 
+/* A group that has begun and lost a slot: whether a member could start but for it. */
+static bool group_continues(releases *r, uint32_t g)
+{
+    const rel_group *group = &r->groups.at[g];
+    for (size_t i = 0; i < group->members.len; i++) {
+        const rel_member *m = &group->members.at[i];
+        int64_t unused;
+        chain_context c = {.r = r,
+                           .target = m->target,
+                           .lane = r->targets.at[m->target].lane,
+                           .version = m->version,
+                           .group = g};
+        if (member_open(group, m) && r->targets.at[m->target].job == 0 && chain_allows(&c, &unused))
+            return true;
+    }
+    return false;
+}
+
 /* Everybody in the group is asked before the first of them starts: what is begun must be finished. */
 static bool group_passes(releases *r, uint32_t g, int64_t *next_ms)
 {
     const rel_group *group = &r->groups.at[g];
     bool passes = true, first = false;
     *next_ms = NEVER;
+    if (group->used && group->state == GROUP_STATE_EXECUTING)
+        return group_continues(r, g);
     if (!group->used || r->resources.at[r->sites.at[group->site].resource].active != NO)
         return false;
     for (size_t i = 0; i < group->members.len && passes; i++) {

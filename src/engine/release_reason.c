@@ -14,7 +14,7 @@ static const rel_member *member_of(const releases *r, uint32_t t, uint32_t *ret_
         return NULL;
     uint32_t groups[] = {r->sites.at[s].active, r->sites.at[s].ready};
     for (size_t i = 0; i < 2; i++) {
-        const rel_member *m = groups[i] == NO ? NULL : group_member(r, groups[i], t);
+        const rel_member *m = groups[i] == NO ? NULL : member_in(r, groups[i], t);
         if (m && !member_over(m)) {
             *ret_group = groups[i];
             return m;
@@ -131,7 +131,8 @@ static bool slot_reasons(releases *r, uint32_t claim, arena *a, reasons *out)
     bool good = true;
     for (size_t i = 0; good && i < needed.len; i++) {
         const rel_rule *rule_ = &r->rules.at[needed.at[i]];
-        if (!hold_find(r, claim_resource(r, claim), needed.at[i]) && rule_->held >= rule_limit(rule_))
+        if (!hold_find(r, claim_resource(r, claim), needed.at[i]) &&
+            rule_->held >= rule_limit(rule_))
             good = slot_reason(r, claim, needed.at[i], a, out);
     }
     vec_done(&needed);
@@ -252,8 +253,13 @@ static bool busy_reason(releases *r, uint32_t t, arena *a, reasons *out)
         return false;
     *of = deployment_name(r, t);
     return reasons_add(out, a,
-                       (reason){.rule = REASON_BUSY, .scope = STR("resource"), .act = RELEASE_COMPLETE,
-                                .of = of, .of_count = 1, .next_ms = NEVER, .detail = *of});
+                       (reason){.rule = REASON_BUSY,
+                                .scope = STR("resource"),
+                                .act = RELEASE_COMPLETE,
+                                .of = of,
+                                .of_count = 1,
+                                .next_ms = NEVER,
+                                .detail = *of});
 }
 
 /* Rolling back goes in the reverse order of the starts: those that come first. */
@@ -270,13 +276,21 @@ static bool rollback_reason(releases *r, uint32_t g, const rel_member *m, arena 
                            (other->state == MEMBER_IS_TO_ROLL_BACK && other->started > m->started)))
             of[n++] = deployment_name(r, other->target);
     }
-    chain_context c = {.r = r, .target = m->target, .lane = r->targets.at[m->target].lane,
-                       .version = m->version, .group = g, .a = a};
+    chain_context c = {.r = r,
+                       .target = m->target,
+                       .lane = r->targets.at[m->target].lane,
+                       .version = m->version,
+                       .group = g,
+                       .a = a};
     if (!failed_reason(r, g, m, a, out) || !people_explain(&c, out))
         return false;
     return n == 0 || reasons_add(out, a,
-                                 (reason){.rule = REASON_BRACKET, .scope = STR("rollback"), .act = RELEASE_COMPLETE,
-                                          .of = of, .of_count = n, .next_ms = NEVER,
+                                 (reason){.rule = REASON_BRACKET,
+                                          .scope = STR("rollback"),
+                                          .act = RELEASE_COMPLETE,
+                                          .of = of,
+                                          .of_count = n,
+                                          .next_ms = NEVER,
                                           .detail = STR("members go back one after the other")});
 }
 

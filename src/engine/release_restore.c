@@ -47,7 +47,8 @@ static void read_pairs(releases *r, uint32_t t, yyjson_val *list, bool success)
 
 static void read_target(releases *r, yyjson_val *json)
 {
-    uint32_t t = target_find(r, text(json, "deployment"), text(json, "environment"), text(json, "resource"));
+    uint32_t t =
+        target_find(r, text(json, "deployment"), text(json, "environment"), text(json, "resource"));
     if (t == NO)
         return;
     rel_target *x = &r->targets.at[t];
@@ -296,8 +297,9 @@ bool releases_read(releases *r, str key, str json, err *error)
     static const struct {
         str kind;
         void (*read)(releases *, yyjson_val *);
-    } readers[] = {{STR("target"), read_target}, {STR("site"), read_site},   {STR("group"), read_group},
-                   {STR("order"), read_order},   {STR("rule"), read_rule},   {STR("slot"), read_slot}};
+    } readers[] = {{STR("target"), read_target}, {STR("site"), read_site},
+                   {STR("group"), read_group},   {STR("order"), read_order},
+                   {STR("rule"), read_rule},     {STR("slot"), read_slot}};
     str kind = text(root, "kind");
     for (size_t i = 0; i < sizeof readers / sizeof readers[0]; i++)
         if (str_eq(kind, readers[i].kind))

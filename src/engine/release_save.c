@@ -120,7 +120,8 @@ static void write_target(writer *w, uint32_t t)
     const releases *r = w->r;
     const rel_target *x = &r->targets.at[t];
     key(w, "target", rel_text(r, r->deployments.at[x->deployment].name),
-        rel_text(r, r->environments.at[x->environment].name), rel_text(r, r->resources.at[x->resource].name));
+        rel_text(r, r->environments.at[x->environment].name),
+        rel_text(r, r->resources.at[x->resource].name));
     buf_addz(&w->b, "{\"kind\":\"target\"");
     text(w, "deployment", rel_text(r, r->deployments.at[x->deployment].name));
     text(w, "environment", rel_text(r, r->environments.at[x->environment].name));
@@ -185,7 +186,8 @@ static void write_site_names(writer *w, const rel_site *s)
 static void write_site(writer *w, const rel_site *s)
 {
     const releases *r = w->r;
-    key(w, "site", rel_text(r, r->rules.at[s->rule].id), rel_text(r, r->environments.at[s->environment].name),
+    key(w, "site", rel_text(r, r->rules.at[s->rule].id),
+        rel_text(r, r->environments.at[s->environment].name),
         rel_text(r, r->resources.at[s->resource].name));
     buf_addz(&w->b, "{\"kind\":\"site\"");
     write_site_names(w, s);

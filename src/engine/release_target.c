@@ -221,7 +221,13 @@ void target_drop(releases *r, uint32_t t)
         site_leave(r, target->site, t);
     if (target->lane != NO)
         r->lanes.at[target->lane].users--;
-    index_drop(&r->cells.at[target->cell].targets, t);
+    rel_cell *cell = &r->cells.at[target->cell];
+    index_drop(&cell->targets, t);
+    for (size_t i = 0; i < cell->orders.len; i++)
+        keymap_remove(&cell->orders.at[i].positions, t);
+    /* Where nobody is left, no rollout goes on. */
+    while (cell->targets.len == 0 && cell->orders.len > 0)
+        order_done(&cell->orders.at[--cell->orders.len]);
     index_drop(&r->resources.at[target->resource].targets, t);
     keymap_remove(&r->target_of, KEY_PAIR(target->cell, target->resource));
     keymap_remove(&r->placement_of, target->id);

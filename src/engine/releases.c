@@ -95,16 +95,21 @@ void mark_resource_all(releases *r, uint32_t res)
 
 void mark_all(releases *r)
 {
+    for (uint32_t l = 0; l < r->lanes.len; l++)
+        mark_lane(r, l);
+    for (uint32_t res = 0; res < r->resources.len; res++)
+        mark_resource_all(r, res);
+}
+
+void mark_anew(releases *r)
+{
     r->refill = true;
     for (uint32_t t = 0; t < r->targets.len; t++)
         if (r->targets.at[t].id != 0 && !r->targets.at[t].relane) {
             r->targets.at[t].relane = true;
             index_add(r, &r->relanes, t);
         }
-    for (uint32_t l = 0; l < r->lanes.len; l++)
-        mark_lane(r, l);
-    for (uint32_t res = 0; res < r->resources.len; res++)
-        mark_resource_all(r, res);
+    mark_all(r);
 }
 
 /* ---- the heap of times ---- */
@@ -377,7 +382,8 @@ static int compare_resources(const void *a, const void *b, void *context)
                    rel_text(r, r->resources.at[*(const uint32_t *)b].name));
 }
 
-static void in_order(releases *r, index_list *list, int (*compare)(const void *, const void *, void *))
+static void in_order(releases *r, index_list *list,
+                     int (*compare)(const void *, const void *, void *))
 {
     if (list->len > 1)
         qsort_r(list->at, list->len, sizeof *list->at, compare, r);
@@ -427,15 +433,16 @@ static void round_of_step(releases *r)
 static bool anything_marked(const releases *r)
 {
     return r->dirty_lanes.len + r->dirty_targets.len + r->dirty_sites.len + r->dirty_resources.len +
-               r->relanes.len >
-           0;
+                   r->relanes.len >
+               0 ||
+           r->refill;
 }
 
 static void releases_step(void *self)
 {
     releases *r = self;
     if (r->restored)
-        mark_all(r);
+        mark_anew(r);
     r->restored = false;
     wake_due(r);
     do {
@@ -533,7 +540,10 @@ static bool releases_reasons(const void *self, placement_id id, arena *a, reason
 {
     releases *r = (releases *)(uintptr_t)self;
     uint32_t t = keymap_get(&r->placement_of, id);
-    return t == NO || target_reasons(r, t, a, out);
+    r->asking = true;
+    bool good = t == NO || target_reasons(r, t, a, out);
+    r->asking = false;
+    return good;
 }
 
 static void releases_groups(const void *self, group_visitor visit, void *context)

@@ -233,8 +233,9 @@ typedef struct rel_target {
 
 #define GROUP_STATES(X)                                                                            \
     X(COLLECTING, "collecting")                                                                    \
-    X(READY, "ready") X(QUEUED, "queued") X(EXECUTING, "executing") X(COMPLETED, "completed")      \
-        X(FAILED, "failed") X(SUPERSEDED, "superseded")
+    X(READY, "ready")                                                                              \
+    X(QUEUED, "queued") X(EXECUTING, "executing") X(COMPLETED, "completed") X(FAILED, "failed")    \
+        X(SUPERSEDED, "superseded")
 typedef enum rel_group_state {
 #define X(state, text) GROUP_STATE_##state,
     GROUP_STATES(X)
@@ -243,8 +244,9 @@ typedef enum rel_group_state {
 
 #define GROUP_MEMBER_STATES(X)                                                                     \
     X(PENDING, "pending")                                                                          \
-    X(RUNNING, "running") X(DONE, "done") X(FAILED, "failed") X(SKIPPED, "skipped")                \
-        X(TO_ROLL_BACK, "toRollBack") X(ROLLED_BACK, "rolledBack")
+    X(RUNNING, "running")                                                                          \
+    X(DONE, "done") X(FAILED, "failed") X(SKIPPED, "skipped") X(TO_ROLL_BACK, "toRollBack")        \
+        X(ROLLED_BACK, "rolledBack")
 typedef enum rel_member_state {
 #define X(state, text) MEMBER_IS_##state,
     GROUP_MEMBER_STATES(X)
@@ -369,7 +371,8 @@ typedef struct releases {
     int64_t last_job;
     uint64_t epoch; /* rises when documents or resources change */
     bool halted;
-    bool restored; /* no step has looked at what was read yet */
+    bool asking;    /* somebody only wants to know: no position is given out */
+    bool restored;  /* no step has looked at what was read yet */
     bool refill;    /* rules changed: lanes are to be filled in again */
     arena *texts;   /* scopes, compiled selectors of freezes */
     arena *scratch; /* of one evaluation */
@@ -408,8 +411,9 @@ void mark_site(releases *r, uint32_t s);
 void mark_resource(releases *r, uint32_t res);
 /* All targets, sites and slots of a resource. */
 void mark_resource_all(releases *r, uint32_t res);
-/* Everything there is, lanes anew: for facts that may touch anything. */
+/* Everything there is; and also which rules each target is under. */
 void mark_all(releases *r);
+void mark_anew(releases *r);
 void wake_at(releases *r, wake_kind kind, uint32_t index, int64_t at_ms);
 /* By deployment, environment, resource; and by name. */
 void targets_in_order(releases *r, index_list *list);
@@ -481,7 +485,7 @@ void group_advance(releases *r, uint32_t g);
 void group_state_set(releases *r, uint32_t g, rel_group_state state, str detail);
 void group_end(releases *r, uint32_t g, rel_group_state state, str detail);
 uint32_t group_new(releases *r, uint32_t s);
-rel_member *group_member(const releases *r, uint32_t g, uint32_t target);
+rel_member *member_in(const releases *r, uint32_t g, uint32_t target);
 bool group_runs(const rel_group *g);
 bool group_has_work(const rel_group *g);
 bool member_over(const rel_member *m);
@@ -516,6 +520,8 @@ void claim_rules(releases *r, uint32_t claim, index_list *ret);
 void slots_settle(releases *r, uint32_t res);
 void slots_progress(releases *r, uint32_t res);
 void claim_offer(releases *r, uint32_t claim);
+/* Puts a claim into the queue of a rule that is full. */
+void claim_wait(releases *r, uint32_t claim, uint32_t full);
 void claim_withdraw(releases *r, uint32_t claim);
 void claims_serve(releases *r);
 int64_t claim_position(releases *r, uint32_t claim);

@@ -76,7 +76,7 @@ static bool counts_in_group(const chain_context *c, uint32_t rule_, uint32_t u, 
     *ret_member = false;
     if (c->group == NO)
         return false;
-    const rel_member *m = group_member(r, c->group, u);
+    const rel_member *m = member_in(r, c->group, u);
     *ret_member = m || up->site == r->groups.at[c->group].site;
     if (!*ret_member)
         return false;
@@ -175,7 +175,7 @@ static bool version_need_met(const chain_context *c, const version_dependency *n
             continue;
         bool yes = false;
         const rel_member *m =
-            c->group != NO && c->starting ? group_member(r, c->group, on->at[i]) : NULL;
+            c->group != NO && c->starting ? member_in(r, c->group, on->at[i]) : NULL;
         uint32_t v = m && !member_over(m) ? m->version : up->current;
         if (v == NO)
             continue;

@@ -10,8 +10,8 @@
 int64_t retry_backoff_seconds(const retry *rule_, int64_t failed_attempts)
 {
     int64_t seconds = rule_->backoff_seconds;
-    int64_t most =
-        rule_->max_backoff_seconds.set ? rule_->max_backoff_seconds.value : INT64_MAX / 4 / SECOND_MS;
+    int64_t most = rule_->max_backoff_seconds.set ? rule_->max_backoff_seconds.value
+                                                  : INT64_MAX / 4 / SECOND_MS;
     if (rule_->backoff_strategy == BACKOFF_LINEAR)
         return seconds;
     for (int64_t i = 1; i < failed_attempts && seconds < most; i++)

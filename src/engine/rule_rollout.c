@@ -124,7 +124,8 @@ static bool by_bracket(const releases *r, uint32_t rule_, uint32_t lane)
            r->lanes.at[lane].bracket == r->rules.at[rule_].bracket;
 }
 
-static rel_order *order_of(releases *r, uint32_t rule_, uint32_t lane, uint32_t t, uint32_t version_)
+static rel_order *order_of(releases *r, uint32_t rule_, uint32_t lane, uint32_t t,
+                           uint32_t version_)
 {
     if (!by_bracket(r, rule_, lane))
         return cell_order(r, r->targets.at[t].cell, version_);
@@ -134,7 +135,8 @@ static rel_order *order_of(releases *r, uint32_t rule_, uint32_t lane, uint32_t 
     return &bracket->order;
 }
 
-int64_t rollout_position(releases *r, uint32_t rule_, uint32_t lane, uint32_t t, uint32_t version_)
+static int64_t position_take(releases *r, uint32_t rule_, uint32_t lane, uint32_t t,
+                             uint32_t version_)
 {
     rel_order *o = order_of(r, rule_, lane, t, version_);
     if (!o)
@@ -147,6 +149,49 @@ int64_t rollout_position(releases *r, uint32_t rule_, uint32_t lane, uint32_t t,
     if (!keymap_put(&o->positions, key, at))
         rel_no_memory(r);
     return at;
+}
+
+/* The position it has, or would get, and of how many: asking changes nothing. */
+static int64_t position_peek(releases *r, uint32_t rule_, uint32_t lane, uint32_t t,
+                             uint32_t version_)
+{
+    bool bracket = by_bracket(r, rule_, lane);
+    rel_cell *cell = &r->cells.at[r->targets.at[t].cell];
+    const rel_order *o = NULL;
+    if (bracket && r->rules.at[r->rules.at[rule_].bracket].order.positions.len > 0)
+        o = &r->rules.at[r->rules.at[rule_].bracket].order;
+    for (size_t i = 0; !bracket && i < cell->orders.len; i++)
+        if (cell->orders.at[i].version == version_)
+            o = &cell->orders.at[i];
+    if (o) {
+        uint32_t at = keymap_get(&o->positions, bracket ? r->targets.at[t].resource : t);
+        return at == NO ? o->next : at;
+    }
+    int64_t before = 0;
+    uint64_t own = hash_of_target(r, t, version_);
+    for (size_t i = 0; !bracket && i < cell->targets.len; i++)
+        before += hash_of_target(r, cell->targets.at[i], version_) < own;
+    return before;
+}
+
+int64_t rollout_position(releases *r, uint32_t rule_, uint32_t lane, uint32_t t, uint32_t version_)
+{
+    return r->asking ? position_peek(r, rule_, lane, t, version_)
+                     : position_take(r, rule_, lane, t, version_);
+}
+
+static int64_t order_size(releases *r, uint32_t rule_, uint32_t lane, uint32_t t, uint32_t version_)
+{
+    if (r->asking) {
+        const rel_cell *cell = &r->cells.at[r->targets.at[t].cell];
+        for (size_t i = 0; !by_bracket(r, rule_, lane) && i < cell->orders.len; i++)
+            if (cell->orders.at[i].version == version_)
+                return cell->orders.at[i].frozen;
+        return by_bracket(r, rule_, lane) ? r->rules.at[r->rules.at[rule_].bracket].order.frozen
+                                          : (int64_t)cell->targets.len;
+    }
+    const rel_order *o = order_of(r, rule_, lane, t, version_);
+    return o ? o->frozen : 1;
 }
 
 /* From when turns are counted: all that had to be satisfied first, and a window that was open then. */
@@ -188,8 +233,8 @@ int64_t rollout_turn(const chain_context *c, uint32_t rule_)
     int64_t interval = doc->time_scale_interval;
     if (doc->rollout_type == ROLLOUT_LINEAR)
         return start + position * interval * SECOND_MS;
-    const rel_order *o = order_of(r, rule_, c->lane, c->target, c->version);
-    int64_t n = o && o->frozen > 0 ? o->frozen : 1;
+    int64_t n = order_size(r, rule_, c->lane, c->target, c->version);
+    n = n > 0 ? n : 1;
     return start + position * interval / n * SECOND_MS;
 }
 

@@ -40,7 +40,8 @@ struct window_cache *window_free(struct window_cache *w)
 
 static icaltimezone *zone_named(const char *name)
 {
-    return strcmp(name, "UTC") == 0 ? icaltimezone_get_utc_timezone() : icaltimezone_get_builtin_timezone(name);
+    return strcmp(name, "UTC") == 0 ? icaltimezone_get_utc_timezone()
+                                    : icaltimezone_get_builtin_timezone(name);
 }
 
 /* As the clocks of the window's zone show it: libical counts in local time. */
@@ -117,6 +118,29 @@ static void merge(struct window_cache *w)
     w->spans.len = kept + 1;
 }
 
+/* Where to begin counting so as to reach "begin" soon. libical's own way to skip ahead loses the phase of
+ * intervals below a day: those are moved by whole intervals instead. */
+static icalrecur_iterator *iterator_near(const struct window_cache *w, struct icaltimetype begin)
+{
+    struct icaltimetype anchor = w->anchor;
+    int64_t unit = w->recurrence.freq == ICAL_HOURLY_RECURRENCE     ? 3600
+                   : w->recurrence.freq == ICAL_MINUTELY_RECURRENCE ? 60
+                   : w->recurrence.freq == ICAL_SECONDLY_RECURRENCE ? 1
+                                                                    : 0;
+    bool ahead = w->recurrence.count == 0 && icaltime_compare(begin, anchor) > 0;
+    if (ahead && unit > 0) {
+        int64_t step = unit * w->recurrence.interval, from = (int64_t)icaltime_as_timet(anchor);
+        int64_t skip = ((int64_t)icaltime_as_timet(begin) - from) / step * step;
+        anchor = icaltime_from_timet_with_zone((time_t)(from + skip), 0,
+                                               icaltimezone_get_utc_timezone());
+        anchor.zone = NULL;
+    }
+    icalrecur_iterator *it = icalrecur_iterator_new(w->recurrence, anchor);
+    if (it && ahead && unit == 0)
+        icalrecur_iterator_set_start(it, begin);
+    return it;
+}
+
 /* Fills in the occurrences from a little before at_ms on. */
 static bool fill(struct window_cache *w, int64_t at_ms)
 {
@@ -126,11 +150,9 @@ static bool fill(struct window_cache *w, int64_t at_ms)
     w->to_ms = INT64_MAX;
     struct icaltimetype begin = icaltime_from_timet_with_zone((time_t)(from_ms / 1000), 0, w->zone);
     begin.zone = NULL;
-    icalrecur_iterator *it = icalrecur_iterator_new(w->recurrence, w->anchor);
+    icalrecur_iterator *it = iterator_near(w, begin);
     if (!it)
         return true;
-    if (w->recurrence.count == 0 && icaltime_compare(begin, w->anchor) > 0)
-        icalrecur_iterator_set_start(it, begin);
     for (struct icaltimetype at = icalrecur_iterator_next(it); !icaltime_is_null_time(at);
          at = icalrecur_iterator_next(it)) {
         int64_t start_ms = (int64_t)icaltime_as_timet_with_zone(at, w->zone) * 1000;

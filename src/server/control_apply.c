@@ -26,8 +26,8 @@ static bool is_ours(object_kind kind)
 /* One document on its way in. */
 typedef struct candidate {
     object object;
-    const held_document *present; /* NULL: it is new */
-    str json;                     /* as it will be stored */
+    held_document *present; /* NULL: it is new */
+    str json;               /* as it will be stored */
     bool refused;
     bool unchanged;
 } candidate;
@@ -41,7 +41,8 @@ typedef struct application {
     object_list *objects;
     candidate *at; /* one a document, good or not */
     size_t len;
-    bool failed; /* something that is no document's fault */
+    strmap seen;     /* "Kind/name" of those read so far */
+    problems *after; /* what lint says of all of them with what is accepted */
 } application;
 
 /* ---- reading ---- */
@@ -59,14 +60,15 @@ static void refuse(application *a, candidate *c, const char *why)
     c->refused = true;
 }
 
-static bool known_before(const application *a, size_t at)
+/* Whether this document stands in the request already; remembers it. False without memory, too,
+ * with *ret_failed. */
+static bool known_before(application *a, const object *o, bool *ret_failed)
 {
-    const object *o = &a->at[at].object;
-    for (size_t i = 0; i < at; i++)
-        if (a->at[i].object.metadata && a->at[i].object.kind == o->kind &&
-            str_eq(a->at[i].object.metadata->name, o->metadata->name))
-            return true;
-    return false;
+    str key = arena_printf(a->objects->arena, "%s/%.*s", object_kind_text(o->kind),
+                           STR_ARG(o->metadata->name));
+    bool known = key.ptr && strmap_get(&a->seen, key);
+    *ret_failed = !key.ptr || (!known && !strmap_put(&a->seen, key, 1));
+    return known;
 }
 
 /* The server owns these: a client that sends back what it got changes nothing by it. */
@@ -110,10 +112,11 @@ static bool read_one(application *a, size_t at)
                "RolloutPolicy");
         return true;
     }
-    if (known_before(a, at)) {
+    bool failed;
+    if (known_before(a, &c->object, &failed))
         refuse(a, c, "stands there twice");
-        return true;
-    }
+    if (failed || c->refused)
+        return !failed;
     c->present = document_find(a->control, d->kind, c->object.metadata->name);
     stamp(a, c);
     buf text = BUF(LIMIT_DOCUMENT_BYTES);
@@ -156,14 +159,6 @@ static bool read_all(application *a)
 
 /* ---- all documents together ---- */
 
-static bool replaced(const application *a, const object *o)
-{
-    for (size_t i = 0; i < a->len; i++)
-        if (!a->at[i].refused && a->at[i].present && &a->at[i].present->object == o)
-            return true;
-    return false;
-}
-
 /* What lint says of the stored documents with (or without) the candidates in their places. */
 static problems *lint_with(const application *a, bool candidates)
 {
@@ -171,10 +166,12 @@ static problems *lint_with(const application *a, bool candidates)
     problems *found = problems_new();
     bool good = all && found;
     const strmap *stored = &a->control->documents;
+    for (size_t i = 0; i < a->len; i++)
+        if (a->at[i].present)
+            a->at[i].present->replaced = candidates && !a->at[i].refused;
     for (size_t i = 0; good && i < stored->len; i++) {
-        const object *o = &((held_document *)(uintptr_t)stored->entries[i].value)->object;
-        if (!candidates || !replaced(a, o))
-            good = objects_add(all, *o);
+        const held_document *d = (const held_document *)(uintptr_t)stored->entries[i].value;
+        good = d->replaced || objects_add(all, d->object);
     }
     for (size_t i = 0; good && candidates && i < a->len; i++)
         if (!a->at[i].refused)
@@ -222,12 +219,13 @@ static void refuse_named(application *a, const problem *p)
 /* Problems that are there already are not this request's. *ret_new: some were. */
 static bool lint_once(application *a, const problems *before, bool *ret_new)
 {
-    problems *after = lint_with(a, true);
+    problems_free(a->after);
+    a->after = lint_with(a, true);
     *ret_new = false;
-    if (!after)
+    if (!a->after)
         return err_memory(a->error);
-    for (size_t i = 0; i < problems_count(after); i++) {
-        const problem *p = problems_at(after, i);
+    for (size_t i = 0; i < problems_count(a->after); i++) {
+        const problem *p = problems_at(a->after, i);
         if (in_list(before, p))
             continue;
         problems_add(a->answer->found, p);
@@ -236,18 +234,20 @@ static bool lint_once(application *a, const problems *before, bool *ret_new)
         *ret_new = true;
         refuse_named(a, p);
     }
-    problems_free(after);
     return true;
 }
 
 static bool lint_candidates(application *a)
 {
-    problems *before = lint_with(a, false);
-    bool good = before || err_memory(a->error), again = true;
+    if (!a->control->lint)
+        a->control->lint = lint_with(a, false);
+    bool good = a->control->lint || err_memory(a->error), again = true;
     /* With partial, what is left over may lack what was refused: it is looked at again. */
     while (good && again)
-        good = lint_once(a, before, &again);
-    problems_free(before);
+        good = lint_once(a, a->control->lint, &again);
+    for (size_t i = 0; i < a->len; i++)
+        if (a->at[i].present)
+            a->at[i].present->replaced = false;
     return good;
 }
 
@@ -323,6 +323,12 @@ static bool write_candidates(application *a, int64_t now_ms)
     if (!turn_begin(&t, a->request->who, a->error))
         return false;
     bool good = fill_turn(a, &t) && turn_run(a->control, &t, now_ms, a->error);
+    if (good && a->control->engine) {
+        /* What is accepted is what was looked at last. */
+        lint_forget(a->control);
+        a->control->lint = a->after;
+        a->after = NULL;
+    }
     size_t next = 0;
     for (size_t i = 0; good && i < a->len; i++)
         if (changes(&a->at[i]))
@@ -377,6 +383,8 @@ bool control_apply(control *c, const apply_request *request, int64_t now_ms, app
                      .objects = objects_new()};
     bool good = (a.set && a.objects) || err_memory(error);
     good = good && apply_all(&a, now_ms);
+    problems_free(a.after);
+    strmap_done(&a.seen);
     objects_free(a.objects);
     document_set_free(a.set);
     return good;

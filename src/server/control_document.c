@@ -3,16 +3,25 @@
 #include "base/mem.h"
 #include "server/control_internal.h"
 
-#define KEY_BYTES_MOST (2 * LIMIT_DOCUMENT_BYTES)
+/* Longer than two names can be; tags may be longer, and are then not found by tag. */
+#define KEY_BYTES LIMIT_PATH_BYTES
 
+/* "first/second"; both may hold any byte. */
+static str join(char *out, str first, str second)
+{
+    memcpy(out, first.ptr, first.len);
+    out[first.len] = '/';
+    memcpy(out + first.len + 1, second.ptr, second.len);
+    return (str){out, first.len + 1 + second.len};
+}
+
+/* Allocates nothing: "not there" must not depend on memory. */
 static void *find(const strmap *map, str first, str second)
 {
-    buf key = BUF(KEY_BYTES_MOST);
-    buf_add(&key, first);
-    buf_addc(&key, '/');
-    buf_add(&key, second);
-    const uint64_t *at = strmap_get(map, buf_str(&key));
-    buf_done(&key);
+    char key[KEY_BYTES];
+    if (first.len + second.len + 2 > sizeof key)
+        return NULL;
+    const uint64_t *at = strmap_get(map, join(key, first, second));
     return at ? (void *)(uintptr_t)*at : NULL;
 }
 
@@ -49,12 +58,10 @@ static void release_drop(control *c, held_document *d)
 static bool release_hold(control *c, held_document *d)
 {
     const struct version_spec *spec = &d->object.version->spec;
-    size_t len = spec->deployment.len + 1 + spec->tag.len;
-    char *text = mem_alloc(len + 1);
+    char *text = mem_alloc(spec->deployment.len + 1 + spec->tag.len);
     if (!text)
         return false;
-    snprintf(text, len + 1, "%.*s/%.*s", STR_ARG(spec->deployment), STR_ARG(spec->tag));
-    d->release = (str){text, len};
+    d->release = join(text, spec->deployment, spec->tag);
     /* A second document of the same tag takes the place; its key must be the map's, so the first
      * one goes. */
     strmap_remove(&c->versions, d->release);
@@ -69,12 +76,10 @@ static bool release_hold(control *c, held_document *d)
 
 static held_document *document_make(control *c, str kind, str name)
 {
-    size_t len = kind.len + 1 + name.len;
-    held_document *d = mem_zalloc(sizeof *d + len + 1);
+    held_document *d = mem_zalloc(sizeof *d + kind.len + 1 + name.len);
     if (!d)
         return NULL;
-    snprintf(d->text, len + 1, "%.*s/%.*s", STR_ARG(kind), STR_ARG(name));
-    d->key = (str){d->text, len};
+    d->key = join(d->text, kind, name);
     return strmap_put(&c->documents, d->key, (uintptr_t)d) ? d : mem_free(d);
 }
 
@@ -86,6 +91,7 @@ bool document_hold(control *c, const object *o, batch *b, int64_t version_number
         d = document_make(c, kind, o->metadata->name);
     if (!d)
         return false;
+    lint_forget(c);
     release_drop(c, d);
     batch_leave(d->batch);
     b->users++;
@@ -100,6 +106,7 @@ void document_drop(control *c, str kind, str name)
     held_document *d = document_find(c, kind, name);
     if (!d)
         return;
+    lint_forget(c);
     release_drop(c, d);
     strmap_remove(&c->documents, d->key);
     batch_leave(d->batch);
@@ -116,4 +123,10 @@ void documents_done(control *c)
     }
     strmap_done(&c->versions);
     strmap_done(&c->documents);
+    lint_forget(c);
+}
+
+void lint_forget(control *c)
+{
+    c->lint = problems_free(c->lint);
 }

@@ -33,7 +33,8 @@ typedef struct held_document {
     object object;
     int64_t version;
     batch *batch;
-    str release; /* a Version's "deployment/tag"; its bytes are the map's key */
+    str release;   /* a Version's "deployment/tag"; its bytes are the map's key */
+    bool replaced; /* by a document of the present apply */
     char text[];
 } held_document;
 
@@ -61,6 +62,7 @@ struct control {
     engine *engine;            /* NULL: to be rebuilt */
     strmap documents;          /* key -> held_document * */
     strmap versions;           /* release -> held_document * */
+    problems *lint;            /* what lint says of all documents; NULL: not known */
     VEC(live_job *) jobs;      /* by number */
     VEC(live_job *) drafts;    /* jobs that the present turn changes */
     strmap attempts;           /* "deployment/environment/resource" -> attempt_row * */
@@ -126,6 +128,8 @@ void attempts_done(control *c);
 
 held_document *document_find(const control *c, str kind, str name);
 void documents_done(control *c);
+/* The documents are others now: what lint says is not known. */
+void lint_forget(control *c);
 /* The Version of a deployment with that tag, or NULL. */
 const object *version_tagged(const control *c, str deployment, str tag);
 /* The document is there, as this object of this batch; one that was there before leaves. */

@@ -32,10 +32,16 @@ void batch_leave(batch *b)
         batch_free(b);
 }
 
+/* Line by line: a parser that is handed one value takes memory for one value. */
 static bool batch_fill(batch *b, problems *found)
 {
-    return documents_read_as(b->set, STR("store"), buf_str(&b->text), FORMAT_JSON, found) &&
-           objects_read(b->objects, b->set, found);
+    str rest = buf_str(&b->text);
+    while (rest.len > 0) {
+        str line = str_cut(&rest, '\n');
+        if (line.len > 0 && !documents_read_as(b->set, STR("store"), line, FORMAT_JSON, found))
+            return false;
+    }
+    return objects_read(b->objects, b->set, found);
 }
 
 batch *batch_read(buf *text, err *error)

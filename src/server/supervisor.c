@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -110,12 +111,17 @@ static char **words_of(arena *a, const str *words, size_t len)
     return list;
 }
 
-/* In the child: becomes the command, or writes down why not. */
-static _Noreturn void become(const job_command *c, char **argv, char **env, const int ends[2])
+/* In the child: becomes the command, or writes down why not. ends: where its output goes, where
+ * trouble is told, and the supervisor. */
+static _Noreturn void become(const job_command *c, char **argv, char **env, const int ends[3])
 {
     sigset_t none;
     sigemptyset(&none);
     setpgid(0, 0);
+    /* Without its supervisor the job is lost, and may be started again: it must not go on. */
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != ends[2])
+        _exit(FAILED_TO_EXEC);
     const int reset[] = {SIGPIPE, SIGHUP, SIGINT, SIGTERM};
     for (size_t i = 0; i < sizeof reset / sizeof reset[0]; i++)
         signal(reset[i], SIG_DFL);
@@ -145,9 +151,10 @@ static bool process_start(process *p, arena *a, const job_command *c, err *error
         close(output[1]);
         return err_set(error, "cannot make a pipe: %s", strerror(errno));
     }
+    int self = getpid();
     p->pid = fork();
     if (p->pid == 0)
-        become(c, argv, env, (int[]){output[1], trouble[1]});
+        become(c, argv, env, (int[]){output[1], trouble[1], self});
     int why = errno;
     close(output[1]);
     close(trouble[1]);

@@ -4,9 +4,9 @@
  * One for each job, started as "drover job-supervisor FOLDER NUMBER". Runs the command of the spec
  * in a process group of its own, without a shell; ends it at the time limit, or when it is asked to
  * by SIGTERM, with TERM and after the grace time with KILL; what the command leaves behind in its
- * group is killed when it ends. Then the verification in the same way. Keeps the log within its
- * limit and writes down how it ended. Lives in a session of its own: neither the server's end nor
- * its terminal's concerns it. */
+ * group is killed when it ends, and it is killed itself should the supervisor die. Then the
+ * verification in the same way. Keeps the log within its limit and writes down how it ended. Lives
+ * in a session of its own: neither the server's end nor its terminal's concerns it. */
 #ifndef DROVER_SERVER_SUPERVISOR_H
 #define DROVER_SERVER_SUPERVISOR_H
 

@@ -13,6 +13,8 @@
 
 #define FILE_NAME "drover.db"
 #define LOCK_NAME "lock"
+#define LOCK_TRIES 100
+#define LOCK_TRY_US 10000
 #define FOLDER_BYTES ((size_t)LIMIT_PATH_BYTES - 64) /* leaves room for the names in it */
 
 /* ---- opening ---- */
@@ -116,7 +118,8 @@ static bool prepare_all(store *s, err *error)
     return true;
 }
 
-/* The lock belongs to the process: it goes with it, however it ends. */
+/* The lock goes with the process, however it ends; but what the process was just about to start
+ * still has the file open until it becomes another program. So a restart waits a little. */
 static bool lock_folder(store *s, const char folder[FOLDER_BYTES], err *error)
 {
     if (mkdir(folder, 0700) != 0 && errno != EEXIST)
@@ -126,8 +129,11 @@ static bool lock_folder(store *s, const char folder[FOLDER_BYTES], err *error)
     s->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     if (s->lock < 0)
         return err_set(error, "cannot write to the folder: %s", strerror(errno));
-    if (flock(s->lock, LOCK_EX | LOCK_NB) != 0)
-        return err_set(error, "the folder is in use by another drover");
+    for (int tries = 0; flock(s->lock, LOCK_EX | LOCK_NB) != 0; tries++) {
+        if (tries == LOCK_TRIES)
+            return err_set(error, "the folder is in use by another drover");
+        usleep(LOCK_TRY_US);
+    }
     return true;
 }
 

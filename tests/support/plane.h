@@ -22,6 +22,7 @@
 /* What outlives a process. */
 typedef struct plane_shared {
     int64_t now_ms;
+    int64_t sequence;               /* the last entry that was heard of */
     int announced[PLANE_JOBS_MOST]; /* as new */
 } plane_shared;
 
@@ -87,6 +88,7 @@ static inline void plane_hear_entry(void *context, const journal_entry *e)
     check_msg(e->sequence == p->last_sequence + 1, "entry %lld follows %lld",
               (long long)e->sequence, (long long)p->last_sequence);
     p->last_sequence = e->sequence;
+    p->shared->sequence = e->sequence;
 }
 
 static inline bool plane_see_done(void *context, const journal_entry *e)
@@ -127,8 +129,9 @@ static inline bool plane_apply(plane *p, const char *who, const char *text, err 
     apply_answer answer = {.arena = arena_new(0), .found = problems_new()};
     apply_request request = {
         .who = str_of(who), .file = STR("test"), .bytes = str_of(text), .expected = APPLY_ANY};
-    bool good = control_apply(p->control, &request, p->shared->now_ms, &answer, error);
-    for (size_t i = 0; i < problems_count(answer.found); i++) {
+    bool good = answer.arena && answer.found &&
+                control_apply(p->control, &request, p->shared->now_ms, &answer, error);
+    for (size_t i = 0; answer.found && i < problems_count(answer.found); i++) {
         buf line = BUF(2000);
         problem_text(problems_at(answer.found, i), &line);
         if (problems_at(answer.found, i)->severity == SEVERITY_ERROR)

@@ -20,7 +20,8 @@
 
 #define STORY_FLEET                                                                                \
     STORY_HOST("n1", "canary")                                                                     \
-    STORY_HOST("n2", "wide") STORY_HOST("n3", "wide") STORY_HOST("n4", "wide") STORY_API           \
+    STORY_HOST("n2", "wide")                                                                       \
+    STORY_HOST("n3", "wide") STORY_HOST("n4", "wide") STORY_API                                    \
         "kind: Environment\nmetadata: {name: canary}\n"                                            \
         "spec: {resourceSelector: 'resource.metadata[\"ring\"] == \"canary\"'}\n" STORY_API        \
         "kind: Environment\nmetadata: {name: wide}\n"                                              \
@@ -33,35 +34,39 @@
                             STORY_DEPLOYMENT("puller", "app", "pull: {}") STORY_DEPLOYMENT(        \
                                 "firmware", "hand", "manual: {instructions: flash it}")
 
-#define STORY_POLICIES                                                                                 \
-    STORY_API                                                                                          \
-    "kind: RolloutPolicy\nmetadata: {name: nodes}\n"                                                   \
-    "spec:\n  selector: 'deployment.metadata[\"layer\"] == \"node\"'\n  rules:\n"                      \
-    "  - deploymentBracket: {deploymentSelector: 'deployment.metadata[\"layer\"] == \"node\"', "       \
-    "readinessMode: collection_window, readinessWindowSeconds: 30, "                                   \
-    "preSelector: 'deployment.name == \"drain\"', postSelector: 'deployment.name == \"uncordon\"'}\n"  \
-    "  - deploymentDependency: {dependsOn: 'deployment.name == \"os\"', "                              \
-    "appliesTo: 'deployment.name == \"kubelet\"'}\n"                                                   \
-    "  - resourceConcurrency: {groupSelector: 'true', limitType: count, limitValue: 2}\n"              \
-    "  - gradualRollout: {rolloutType: linear, timeScaleInterval: 5}\n"                                \
-    "  - retry: {maxRetries: 1, backoffSeconds: 7}\n" STORY_API                                        \
-    "kind: RolloutPolicy\nmetadata: {name: apps}\n"                                                    \
-    "spec:\n  selector: 'deployment.metadata[\"layer\"] == \"app\"'\n  rules:\n"                       \
-    "  - versionSelector: {selector: 'version.tag != \"bad\"'}\n"                                      \
-    "  - versionCooldown: {intervalSeconds: 20}\n"                                                     \
-    "  - retry: {maxRetries: 1, backoffSeconds: 3}\n"                                                  \
-    "  - rollback: {onJobStatuses: [failure], onVerificationFailure: true}\n"                          \
-    "  - deploymentWindow: {rrule: 'FREQ=HOURLY;BYMINUTE=0,2,4,6,8,10,12,14,16;BYSECOND=0', "          \
-    "durationMinutes: 1, timezone: UTC, allowWindow: true}\n"                                          \
-    "  - rolloutStrategy: {maxUnavailable: 2}\n" STORY_API                                             \
-    "kind: RolloutPolicy\nmetadata: {name: wide-apps}\n"                                               \
-    "spec:\n  selector: 'deployment.metadata[\"layer\"] == \"app\" && environment.name == \"wide\"'\n" \
-    "  rules:\n"                                                                                       \
-    "  - anyApproval: {minApprovals: 1}\n"                                                             \
-    "  - environmentProgression: {dependsOnEnvironmentSelector: 'environment.name == \"canary\"', "    \
-    "minimumSoakTimeMinutes: 1}\n"                                                                     \
-    "  - gradualRollout: {rolloutType: linear-normalized, timeScaleInterval: 9}\n"                     \
-    "  - deploymentPolicy: {default: {budget: {count: 2}, strategy: {fixed: {}}}, compartments: []}\n"
+#define STORY_POLICIES                                                                             \
+    STORY_API                                                                                      \
+    "kind: RolloutPolicy\nmetadata: {name: nodes}\n"                                               \
+    "spec:\n  selector: 'deployment.metadata[\"layer\"] == \"node\"'\n  rules:\n"                  \
+    "  - deploymentBracket: {deploymentSelector: 'deployment.metadata[\"layer\"] == \"node\"', "   \
+    "readinessMode: collection_window, readinessWindowSeconds: 30, "                               \
+    "preSelector: 'deployment.name == \"drain\"', "                                                \
+    "postSelector: 'deployment.name == \"uncordon\"'}\n"                                           \
+    "  - deploymentDependency: {dependsOn: 'deployment.name == \"os\"', "                          \
+    "appliesTo: 'deployment.name == \"kubelet\"'}\n"                                               \
+    "  - resourceConcurrency: {groupSelector: 'true', limitType: count, limitValue: 2}\n"          \
+    "  - gradualRollout: {rolloutType: linear, timeScaleInterval: 5}\n"                            \
+    "  - retry: {maxRetries: 1, backoffSeconds: 7}\n" STORY_API                                    \
+    "kind: RolloutPolicy\nmetadata: {name: apps}\n"                                                \
+    "spec:\n  selector: 'deployment.metadata[\"layer\"] == \"app\"'\n  rules:\n"                   \
+    "  - versionSelector: {selector: 'version.tag != \"bad\"'}\n"                                  \
+    "  - versionCooldown: {intervalSeconds: 20}\n"                                                 \
+    "  - retry: {maxRetries: 1, backoffSeconds: 3}\n"                                              \
+    "  - rollback: {onJobStatuses: [failure], onVerificationFailure: true}\n"                      \
+    "  - deploymentWindow: {rrule: 'FREQ=HOURLY;BYMINUTE=0,2,4,6,8,10,12,14,16;BYSECOND=0', "      \
+    "durationMinutes: 1, timezone: UTC, allowWindow: true}\n"                                      \
+    "  - rolloutStrategy: {maxUnavailable: 2}\n" STORY_API                                         \
+    "kind: RolloutPolicy\nmetadata: {name: wide-apps}\n"                                           \
+    "spec:\n  selector: 'deployment.metadata[\"layer\"] == \"app\" && "                            \
+    "environment.name == \"wide\"'\n"                                                              \
+    "  rules:\n"                                                                                   \
+    "  - anyApproval: {minApprovals: 1}\n"                                                         \
+    "  - environmentProgression: {dependsOnEnvironmentSelector: "                                  \
+    "'environment.name == \"canary\"', "                                                           \
+    "minimumSoakTimeMinutes: 1}\n"                                                                 \
+    "  - gradualRollout: {rolloutType: linear-normalized, timeScaleInterval: 9}\n"                 \
+    "  - deploymentPolicy: {default: {budget: {count: 2}, strategy: {fixed: {}}}, "                \
+    "compartments: []}\n"
 
 static const fact_act story_freeze = {.act = ACT_FREEZE, .name = {"lunch", 5}, .reason = {"no", 2}};
 static const fact_act story_thaw = {.act = ACT_THAW, .name = {"lunch", 5}};

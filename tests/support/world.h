@@ -28,7 +28,7 @@ typedef struct world_job {
 typedef struct world_plan {
     const char *deployment, *resource; /* NULL: any */
     int64_t seconds;
-    int fail;      /* so many times; -1: always */
+    int fail; /* so many times; -1: always */
     bool bad_verification, lost;
 } world_plan;
 
@@ -42,7 +42,7 @@ typedef struct world {
     decision_list out;
     int64_t now; /* seconds */
     int64_t starts, peak_running;
-    bool quiet;  /* no full evaluation after each step */
+    bool quiet; /* no full evaluation after each step */
     uint64_t steps;
     /* Called before and after every step. */
     void (*before)(struct world *w, const fact *facts, size_t count);
@@ -110,7 +110,8 @@ static inline const world_plan *plan_for(world *w, const char *change, const cha
     return &usual;
 }
 
-static inline void world_note(world *w, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static inline void world_note(world *w, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 static inline void world_note(world *w, const char *format, ...)
 {
     char *line = mem_alloc(512);
@@ -159,7 +160,8 @@ static inline void world_step(world *w, const fact *facts, size_t count)
         w->out.len = 0;
         if (w->before)
             w->before(w, facts, count);
-        check_msg(engine_step(w->engine, facts, count, w->now * 1000, &w->out, &error), "%s", error.text);
+        check_msg(engine_step(w->engine, facts, count, w->now * 1000, &w->out, &error), "%s",
+                  error.text);
         w->steps++;
         size_t started = w->jobs.len;
         world_take_decisions(w);
@@ -177,7 +179,8 @@ static inline void world_step(world *w, const fact *facts, size_t count)
 }
 
 /* Documents, all in one step. */
-static inline void world_apply(world *w, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static inline void world_apply(world *w, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 static inline void world_apply(world *w, const char *format, ...)
 {
     char *text = NULL, *copy;
@@ -203,8 +206,9 @@ static inline void world_apply(world *w, const char *format, ...)
         const object *o = &l.objects->at[i];
         fact f = {.kind = FACT_DOCUMENT, .document = o};
         if (o->kind == KIND_RESOURCE)
-            f = (fact){.kind = FACT_TARGET,
-                       .target = {.kind = TARGET_RESOURCE, .name = o->metadata->name, .document = o}};
+            f = (fact){
+                .kind = FACT_TARGET,
+                .target = {.kind = TARGET_RESOURCE, .name = o->metadata->name, .document = o}};
         assert_true(vec_push(&facts, f));
     }
     world_step(w, facts.at, facts.len);
@@ -239,7 +243,9 @@ static inline fact job_answer(world *w, world_job *j)
     j->ended = true;
     j->failed = failing;
     bool verifying = failing && p->bad_verification;
-    outcome how = !failing || verifying ? OUTCOME_SUCCEEDED : p->lost ? OUTCOME_LOST : OUTCOME_FAILED;
+    outcome how = !failing || verifying ? OUTCOME_SUCCEEDED
+                  : p->lost             ? OUTCOME_LOST
+                                        : OUTCOME_FAILED;
     return (fact){.kind = FACT_JOB,
                   .job = {.deployment = str_of(j->deployment),
                           .environment = str_of(j->environment),
@@ -290,7 +296,8 @@ static inline void world_at(world *w, const char *when)
 }
 
 /* The nth job (from 0) of a deployment on a resource; NULL if there is none. */
-static inline const world_job *job_of(const world *w, const char *change, const char *target, size_t nth)
+static inline const world_job *job_of(const world *w, const char *change, const char *target,
+                                      size_t nth)
 {
     for (size_t i = 0; i < w->jobs.len; i++)
         if (strcmp(w->jobs.at[i].deployment, change) == 0 &&

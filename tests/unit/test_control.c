@@ -67,7 +67,7 @@ typedef struct applied {
     bool good;
     bool conflict;
     err error;
-    char text[2000]; /* "Kind/name action@version ..." and then problems */
+    char text[100000]; /* "Kind/name action@version ..." and then problems */
 } applied;
 
 static applied apply_with(plane *p, apply_request request)
@@ -487,6 +487,61 @@ static void reports_of_one_call_are_one_turn(void **state)
     plane_close(&p);
 }
 
+/* ---- limits ---- */
+
+typedef struct slots {
+    int64_t taken, most, limit;
+} slots;
+
+static bool count_slots(void *context, const journal_entry *e)
+{
+    slots *s = context;
+    if (!str_starts(e->json, STR("{\"decision\":\"slot\"")))
+        return true;
+    s->taken += str_ends(e->json, STR("\"taken\":true}")) ? 1 : -1;
+    s->most = s->taken > s->most ? s->taken : s->most;
+    check_msg(s->taken <= s->limit, "entry %lld: %lld slots are taken", (long long)e->sequence,
+              (long long)s->taken);
+    return true;
+}
+
+static void a_thousand_turns_in_one_second_keep_to_the_limit(void **state)
+{
+    (void)state;
+    plane p;
+    open_plane(&p);
+    buf text = BUF(LIMIT_TEXT_BYTES);
+    for (int i = 0; i < 1000; i++)
+        buf_addf(&text, STORY_API "kind: Resource\nmetadata: {name: r%d}\nspec: {kind: host}\n", i);
+    buf_addz(&text, STORY_API "kind: Environment\nmetadata: {name: e}\n"
+                              "spec: {resourceSelector: 'true'}\n" STORY_API
+                              "kind: Deployment\nmetadata: {name: app}\n"
+                              "spec: {resourceSelector: 'true', job: {manual: {}}}\n" STORY_API
+                              "kind: RolloutPolicy\nmetadata: {name: p}\nspec: {rules: [{"
+                              "resourceConcurrency: {groupSelector: 'true', "
+                              "limitType: percentage, limitValue: 20}}]}\n");
+    buf_addc(&text, '\0');
+    assert_true(apply(&p, text.ptr).good);
+    buf_done(&text);
+    assert_true(apply(&p, STORY_VERSION("app", "1")).good);
+    rng r = rng_seeded();
+    job_report reports[1000];
+    for (int64_t next = 1; next <= 1000;) {
+        /* So many end together, now and then all that run. */
+        size_t n = 0, most = 1 + rng_below(&r, 200);
+        for (; next <= 1000 && n < most; n++)
+            reports[n] = ended(next++, JOB_FENCING_ANY, OUTCOME_SUCCEEDED);
+        must(control_jobs(p.control, reports, n, p.shared->now_ms, problem_));
+        for (size_t i = 0; i < n; i++)
+            check_msg(!reports[i].ignored, "job %lld was not there", (long long)reports[i].number);
+    }
+    slots s = {.limit = 200};
+    must(store_journal(p.store, 0, count_slots, &s, problem_));
+    assert_int_equal(s.most, 200);
+    assert_int_equal(s.taken, 0);
+    plane_close(&p);
+}
+
 /* ---- restarts ---- */
 
 static void every_restart_arrives_at_the_same_state(void **state)
@@ -580,6 +635,7 @@ int main(void)
         TEST(a_lease_does_not_outlive_the_time_limit),
         TEST(cancelling_asks_the_worker_and_ends_what_waits),
         TEST(reports_of_one_call_are_one_turn),
+        TEST(a_thousand_turns_in_one_second_keep_to_the_limit),
         TEST(every_restart_arrives_at_the_same_state),
         TEST(nothing_is_written_at_rest),
         TEST(a_replay_that_differs_is_an_error),

@@ -11,23 +11,25 @@ static void apply_nodes(world *w, int count)
     world_apply(w, "apiVersion: drover.dev/v1alpha1\nkind: Environment\nmetadata: {name: prod}\n"
                    "spec: {resourceSelector: 'true'}\n");
     for (int i = 0; i < count; i++)
-        world_apply(w,
-                    "apiVersion: drover.dev/v1alpha1\nkind: Resource\nmetadata: {name: node-%d, labels: {cluster: east}}\n"
-                    "spec: {kind: host, version: v1}\n"
-                    "status: {releases: [{deployment: drain, version: '1'}, {deployment: uncordon, version: '1'}, "
-                    "{deployment: kubelet, version: '1'}, {deployment: containerd, version: '1'}, "
-                    "{deployment: os-patch, version: '1'}]}\n",
-                    i);
+        world_apply(
+            w,
+            "apiVersion: drover.dev/v1alpha1\nkind: Resource\nmetadata: {name: node-%d, labels: {cluster: east}}\n"
+            "spec: {kind: host, version: v1}\n"
+            "status: {releases: [{deployment: drain, version: '1'}, {deployment: uncordon, version: '1'}, "
+            "{deployment: kubelet, version: '1'}, {deployment: containerd, version: '1'}, "
+            "{deployment: os-patch, version: '1'}]}\n",
+            i);
 }
 
 static void apply_deployments(world *w)
 {
     const char *names[] = {"drain", "os-patch", "kubelet", "containerd", "uncordon"};
     for (size_t i = 0; i < COUNT_OF(names); i++) {
-        world_apply(w,
-                    "apiVersion: drover.dev/v1alpha1\nkind: Deployment\nmetadata: {name: %s, labels: {layer: node}}\n"
-                    "spec: {resourceSelector: 'true', job: {pull: {}}}\n",
-                    names[i]);
+        world_apply(
+            w,
+            "apiVersion: drover.dev/v1alpha1\nkind: Deployment\nmetadata: {name: %s, labels: {layer: node}}\n"
+            "spec: {resourceSelector: 'true', job: {pull: {}}}\n",
+            names[i]);
         world_apply(w,
                     "apiVersion: drover.dev/v1alpha1\nkind: Version\n"
                     "metadata: {name: %s-1, creationTimestamp: '2026-01-01T00:00:00Z'}\n"
@@ -38,29 +40,31 @@ static void apply_deployments(world *w)
 
 static void publish(world *w, const char *change, const char *tag)
 {
-    world_apply(w,
-                "apiVersion: drover.dev/v1alpha1\nkind: Version\n"
-                "metadata: {name: %s-%s, creationTimestamp: '%s'}\nspec: {deployment: %s, tag: '%s'}\n",
-                change, tag, time_at(w->now), change, tag);
+    world_apply(
+        w,
+        "apiVersion: drover.dev/v1alpha1\nkind: Version\n"
+        "metadata: {name: %s-%s, creationTimestamp: '%s'}\nspec: {deployment: %s, tag: '%s'}\n",
+        change, tag, time_at(w->now), change, tag);
 }
 
 #define DEPENDENCIES                                                                               \
-    "  - deploymentDependency: {dependsOn: 'deployment.name == \"os-patch\"', "                     \
+    "  - deploymentDependency: {dependsOn: 'deployment.name == \"os-patch\"', "                    \
     "appliesTo: 'deployment.name in [\"kubelet\", \"containerd\"]'}\n"
 
 static void apply_policy(world *w, const char *bracket, const char *more)
 {
-    world_apply(w,
-                "apiVersion: drover.dev/v1alpha1\nkind: RolloutPolicy\nmetadata: {name: nodes}\n"
-                "spec:\n  selector: 'deployment.metadata[\"layer\"] == \"node\"'\n  rules:\n"
-                "  - deploymentBracket: {deploymentSelector: 'deployment.metadata[\"layer\"] == \"node\"', "
-                "preSelector: 'deployment.name == \"drain\"', postSelector: 'deployment.name == \"uncordon\"'%s}\n"
-                DEPENDENCIES "%s",
-                bracket, more);
+    world_apply(
+        w,
+        "apiVersion: drover.dev/v1alpha1\nkind: RolloutPolicy\nmetadata: {name: nodes}\n"
+        "spec:\n  selector: 'deployment.metadata[\"layer\"] == \"node\"'\n  rules:\n"
+        "  - deploymentBracket: {deploymentSelector: 'deployment.metadata[\"layer\"] == \"node\"', "
+        "preSelector: 'deployment.name == \"drain\"', postSelector: 'deployment.name == \"uncordon\"'%s}\n" DEPENDENCIES
+        "%s",
+        bracket, more);
 }
 
 #define TWENTY_PERCENT                                                                             \
-    "  - resourceConcurrency: {groupSelector: 'resource.metadata[\"cluster\"] == \"east\"', "        \
+    "  - resourceConcurrency: {groupSelector: 'resource.metadata[\"cluster\"] == \"east\"', "      \
     "limitType: percentage, limitValue: 20}\n"
 #define LINEAR "  - gradualRollout: {rolloutType: linear, timeScaleInterval: 300}\n"
 #define DAY_WINDOW ", readinessMode: collection_window, readinessWindowSeconds: 86400"
@@ -131,7 +135,6 @@ static void t1_ten_nodes_two_at_a_time(void **state)
     world_close(&w);
 }
 
-
 /* The deployments that ran on a resource, in the order of their starts: "drain kubelet=2 uncordon". */
 static str story(const world *w, arena *a, const char *host)
 {
@@ -141,9 +144,9 @@ static str story(const world *w, arena *a, const char *host)
         if (strcmp(j->resource, host) != 0)
             continue;
         bool hook = j->role == ROLE_PRE || j->role == ROLE_POST;
-        text = arena_printf(a, "%.*s%s%s%s%s%s%s", STR_ARG(text), text.len ? " " : "", j->deployment,
-                            hook ? "" : "=", hook ? "" : j->version, j->role == ROLE_ROLLBACK ? "!" : "",
-                            j->failed ? "(failed)" : "");
+        text = arena_printf(a, "%.*s%s%s%s%s%s%s", STR_ARG(text), text.len ? " " : "",
+                            j->deployment, hook ? "" : "=", hook ? "" : j->version,
+                            j->role == ROLE_ROLLBACK ? "!" : "", j->failed ? "(failed)" : "");
     }
     return text;
 }
@@ -170,13 +173,17 @@ static void t3_two_groups(void **state)
     for (int merge = 0; merge < 2; merge++) {
         world w;
         arena *a = arena_new(0);
-        open_fleet(&w, 1, merge ? IMMEDIATE ", overlapStrategy: merge" : IMMEDIATE ", overlapStrategy: queue", "");
+        open_fleet(&w, 1,
+                   merge ? IMMEDIATE ", overlapStrategy: merge"
+                         : IMMEDIATE ", overlapStrategy: queue",
+                   "");
         publish(&w, "kubelet", "2");
         world_at(&w, "2026-03-01T08:09:00Z"); /* drained, kubelet runs */
         publish(&w, "containerd", "2");
         world_until(&w, INT64_MAX);
-        check_text(story(&w, a, "node-0"), merge ? "drain kubelet=2 containerd=2 uncordon"
-                                                 : "drain kubelet=2 uncordon drain containerd=2 uncordon");
+        check_text(story(&w, a, "node-0"),
+                   merge ? "drain kubelet=2 containerd=2 uncordon"
+                         : "drain kubelet=2 uncordon drain containerd=2 uncordon");
         arena_free(a);
         world_close(&w);
     }
@@ -222,8 +229,9 @@ static void t4_failure_holds_all(void **state)
     (void)state;
     world w;
     arena *a = arena_new(0);
-    open_fleet(&w, 2, IMMEDIATE,
-               "  - resourceConcurrency: {groupSelector: 'true', limitType: count, limitValue: 1}\n");
+    open_fleet(
+        &w, 2, IMMEDIATE,
+        "  - resourceConcurrency: {groupSelector: 'true', limitType: count, limitValue: 1}\n");
     assert_true(vec_push(&w.plans, (world_plan){"kubelet", "node-0", 3 * MINUTE, 1, false, false}));
     publish(&w, "kubelet", "2");
     world_until(&w, INT64_MAX);
@@ -232,7 +240,8 @@ static void t4_failure_holds_all(void **state)
     assert_int_equal(view_at(&w, "kubelet", "node-0").state, PLACEMENT_FAILED);
     assert_int_equal(view_at(&w, "uncordon", "node-0").state, PLACEMENT_WAITING);
     check_text(reasons_at(&w, a, "kubelet", "node-0"), "retry:retry kubelet");
-    check_text(reasons_at(&w, a, "uncordon", "node-0"), "failed:retry kubelet; bracket:complete kubelet");
+    check_text(reasons_at(&w, a, "uncordon", "node-0"),
+               "failed:retry kubelet; bracket:complete kubelet");
     check_text(reasons_at(&w, a, "drain", "node-1"), "concurrency:complete node-0");
     world_act(&w, (fact_act){.act = ACT_RETRY, .change = STR("kubelet"), .target = STR("node-0")});
     world_until(&w, INT64_MAX);
@@ -247,10 +256,12 @@ static void t5_drains(void **state)
     (void)state;
     world w;
     open_fleet(&w, 10, IMMEDIATE, "");
-    world_apply(&w, "apiVersion: drover.dev/v1alpha1\nkind: List\nitems:\n"
-                    "- {apiVersion: drover.dev/v1alpha1, kind: Version, metadata: {name: kubelet-2}, spec: {deployment: kubelet, tag: '2'}}\n"
-                    "- {apiVersion: drover.dev/v1alpha1, kind: Version, metadata: {name: containerd-2}, spec: {deployment: containerd, tag: '2'}}\n"
-                    "- {apiVersion: drover.dev/v1alpha1, kind: Version, metadata: {name: os-patch-2}, spec: {deployment: os-patch, tag: '2'}}\n");
+    world_apply(
+        &w,
+        "apiVersion: drover.dev/v1alpha1\nkind: List\nitems:\n"
+        "- {apiVersion: drover.dev/v1alpha1, kind: Version, metadata: {name: kubelet-2}, spec: {deployment: kubelet, tag: '2'}}\n"
+        "- {apiVersion: drover.dev/v1alpha1, kind: Version, metadata: {name: containerd-2}, spec: {deployment: containerd, tag: '2'}}\n"
+        "- {apiVersion: drover.dev/v1alpha1, kind: Version, metadata: {name: os-patch-2}, spec: {deployment: os-patch, tag: '2'}}\n");
     world_until(&w, INT64_MAX);
     assert_int_equal(jobs_count(&w, "drain", NULL), 10);
     assert_int_equal(jobs_count(&w, "kubelet", NULL), 10);
@@ -288,27 +299,36 @@ static void readiness_rows(void **state)
         int lock; /* minutes after the first publication */
         const char *story;
     } rows[] = {
-        {"immediate", "skip_unchanged", false, 0, "drain kubelet=2 uncordon drain containerd=2 uncordon"},
+        {"immediate", "skip_unchanged", false, 0,
+         "drain kubelet=2 uncordon drain containerd=2 uncordon"},
         {"immediate", "redeploy_current", false, 0,
-         "drain os-patch=1 kubelet=2 containerd=1 uncordon drain os-patch=1 kubelet=2 containerd=2 uncordon"},
-        {"collection_window", "skip_unchanged", false, 60, "drain kubelet=2 containerd=2 uncordon"},
-        {"collection_window", "skip_unchanged", true, 60, "drain os-patch=2 kubelet=2 containerd=2 uncordon"},
-        {"collection_window", "redeploy_current", false, 60, "drain os-patch=1 kubelet=2 containerd=2 uncordon"},
-        {"collection_window", "require_all", false, 60, "drain kubelet=2 containerd=2 uncordon"},
-        {"collection_window", "require_all", true, 20, "drain os-patch=2 kubelet=2 containerd=2 uncordon"},
-        {"wait_for_all", "skip_unchanged", false, 60, "drain kubelet=2 containerd=2 uncordon"},
-        {"wait_for_all", "skip_unchanged", true, 20, "drain os-patch=2 kubelet=2 containerd=2 uncordon"},
-        {"wait_for_all", "redeploy_current", false, 60, "drain os-patch=1 kubelet=2 containerd=2 uncordon"},
-        {"wait_for_all", "redeploy_current", true, 20, "drain os-patch=2 kubelet=2 containerd=2 uncordon"},
-        {"wait_for_all", "require_all", false, 60, "drain kubelet=2 containerd=2 uncordon"},
-        {"wait_for_all", "require_all", true, 20, "drain os-patch=2 kubelet=2 containerd=2 uncordon"},
+         "drain os-patch=1 containerd=1 kubelet=2 uncordon drain os-patch=1 containerd=2 kubelet=2 uncordon"},
+        {"collection_window", "skip_unchanged", false, 60, "drain containerd=2 kubelet=2 uncordon"},
+        {"collection_window", "skip_unchanged", true, 60,
+         "drain os-patch=2 containerd=2 kubelet=2 uncordon"},
+        {"collection_window", "redeploy_current", false, 60,
+         "drain os-patch=1 containerd=2 kubelet=2 uncordon"},
+        {"collection_window", "require_all", false, 60, "drain containerd=2 kubelet=2 uncordon"},
+        {"collection_window", "require_all", true, 20,
+         "drain os-patch=2 containerd=2 kubelet=2 uncordon"},
+        {"wait_for_all", "skip_unchanged", false, 60, "drain containerd=2 kubelet=2 uncordon"},
+        {"wait_for_all", "skip_unchanged", true, 20,
+         "drain os-patch=2 containerd=2 kubelet=2 uncordon"},
+        {"wait_for_all", "redeploy_current", false, 60,
+         "drain os-patch=1 containerd=2 kubelet=2 uncordon"},
+        {"wait_for_all", "redeploy_current", true, 20,
+         "drain os-patch=2 containerd=2 kubelet=2 uncordon"},
+        {"wait_for_all", "require_all", false, 60, "drain containerd=2 kubelet=2 uncordon"},
+        {"wait_for_all", "require_all", true, 20,
+         "drain os-patch=2 containerd=2 kubelet=2 uncordon"},
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         world w;
         arena *a = arena_new(0);
         char bracket[256];
-        snprintf(bracket, sizeof bracket, ", readinessMode: %s, unchangedMemberStrategy: %s%s", rows[i].mode,
-                 rows[i].unchanged, strcmp(rows[i].mode, "immediate") ? ", readinessWindowSeconds: 3600" : "");
+        snprintf(bracket, sizeof bracket, ", readinessMode: %s, unchangedMemberStrategy: %s%s",
+                 rows[i].mode, rows[i].unchanged,
+                 strcmp(rows[i].mode, "immediate") ? ", readinessWindowSeconds: 3600" : "");
         open_fleet(&w, 1, bracket, "");
         publish(&w, "kubelet", "2");
         world_at(&w, "2026-03-01T08:10:00Z");
@@ -331,10 +351,11 @@ static void readiness_rows(void **state)
 static void readiness_refused(void **state)
 {
     (void)state;
-    loaded l = load_text("policy.yaml",
-                         STR("apiVersion: drover.dev/v1alpha1\nkind: RolloutPolicy\nmetadata: {name: p}\nspec:\n  rules:\n"
-                             "  - deploymentBracket: {deploymentSelector: 'true', readinessMode: immediate, "
-                             "unchangedMemberStrategy: require_all}\n"));
+    loaded l = load_text(
+        "policy.yaml",
+        STR("apiVersion: drover.dev/v1alpha1\nkind: RolloutPolicy\nmetadata: {name: p}\nspec:\n  rules:\n"
+            "  - deploymentBracket: {deploymentSelector: 'true', readinessMode: immediate, "
+            "unchangedMemberStrategy: require_all}\n"));
     assert_false(l.good);
     loaded_free(&l);
 }
@@ -349,20 +370,26 @@ static void rollback_rows(void **state)
         placement_state kubelet;
     } rows[] = {
         /* os-patch has run when kubelet fails; containerd runs beside it */
-        {"halt_and_notify", "drain os-patch=2 kubelet=2(failed) containerd=2", PLACEMENT_FAILED},
-        {"individual", "drain os-patch=2 kubelet=2(failed) containerd=2 kubelet=1! uncordon", PLACEMENT_EXCLUDED},
+        {"halt_and_notify", "drain os-patch=2 containerd=2 kubelet=2(failed)", PLACEMENT_FAILED},
+        {"individual", "drain os-patch=2 containerd=2 kubelet=2(failed) kubelet=1! uncordon",
+         PLACEMENT_EXCLUDED},
         {"all_members",
-         "drain os-patch=2 kubelet=2(failed) containerd=2 containerd=1! kubelet=1! os-patch=1! uncordon",
+         "drain os-patch=2 containerd=2 kubelet=2(failed) kubelet=1! containerd=1! os-patch=1! uncordon",
          PLACEMENT_EXCLUDED},
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         world w;
         arena *a = arena_new(0);
         char bracket[256];
-        snprintf(bracket, sizeof bracket, ", readinessMode: wait_for_all, readinessWindowSeconds: 3600, rollbackStrategy: %s",
-                 rows[i].strategy);
-        open_fleet(&w, 1, bracket, "  - resourceConcurrency: {groupSelector: 'true', limitType: count, limitValue: 1}\n");
-        assert_true(vec_push(&w.plans, (world_plan){"kubelet", NULL, 2 * MINUTE, -1, false, false}));
+        snprintf(
+            bracket, sizeof bracket,
+            ", readinessMode: wait_for_all, readinessWindowSeconds: 3600, rollbackStrategy: %s",
+            rows[i].strategy);
+        open_fleet(
+            &w, 1, bracket,
+            "  - resourceConcurrency: {groupSelector: 'true', limitType: count, limitValue: 1}\n");
+        assert_true(
+            vec_push(&w.plans, (world_plan){"kubelet", NULL, 2 * MINUTE, -1, false, false}));
         publish(&w, "kubelet", "2");
         publish(&w, "containerd", "2");
         publish(&w, "os-patch", "2");
@@ -385,8 +412,12 @@ static void rollback_without_good_version(void **state)
     arena *a = arena_new(0);
     world_open(&w, "2026-03-01T08:00:00Z");
     set_durations(&w);
-    world_apply(&w, "apiVersion: drover.dev/v1alpha1\nkind: Environment\nmetadata: {name: prod}\nspec: {resourceSelector: 'true'}\n");
-    world_apply(&w, "apiVersion: drover.dev/v1alpha1\nkind: Resource\nmetadata: {name: node-0}\nspec: {kind: host, version: v1}\n");
+    world_apply(
+        &w,
+        "apiVersion: drover.dev/v1alpha1\nkind: Environment\nmetadata: {name: prod}\nspec: {resourceSelector: 'true'}\n");
+    world_apply(
+        &w,
+        "apiVersion: drover.dev/v1alpha1\nkind: Resource\nmetadata: {name: node-0}\nspec: {kind: host, version: v1}\n");
     apply_policy(&w, IMMEDIATE ", rollbackStrategy: individual", "");
     assert_true(vec_push(&w.plans, (world_plan){"kubelet", NULL, 2 * MINUTE, -1, false, false}));
     apply_deployments(&w);
@@ -427,15 +458,17 @@ static void a_fix_supersedes(void **state)
     for (int merge = 0; merge < 2; merge++) {
         world w;
         arena *a = arena_new(0);
-        open_fleet(&w, 1, merge ? IMMEDIATE ", overlapStrategy: merge" : IMMEDIATE,
-                   "  - resourceConcurrency: {groupSelector: 'true', limitType: count, limitValue: 1}\n");
+        open_fleet(
+            &w, 1, merge ? IMMEDIATE ", overlapStrategy: merge" : IMMEDIATE,
+            "  - resourceConcurrency: {groupSelector: 'true', limitType: count, limitValue: 1}\n");
         assert_true(vec_push(&w.plans, (world_plan){"kubelet", NULL, 2 * MINUTE, 1, false, false}));
         publish(&w, "kubelet", "2");
         world_until(&w, INT64_MAX);
         publish(&w, "kubelet", "3");
         world_until(&w, INT64_MAX);
-        check_text(story(&w, a, "node-0"), merge ? "drain kubelet=2(failed) kubelet=3 uncordon"
-                                                 : "drain kubelet=2(failed) drain kubelet=3 uncordon");
+        check_text(story(&w, a, "node-0"),
+                   merge ? "drain kubelet=2(failed) kubelet=3 uncordon"
+                         : "drain kubelet=2(failed) drain kubelet=3 uncordon");
         size_t taken = 0;
         for (size_t i = 0; i < w.trace.len; i++)
             taken += strstr(w.trace.at[i], "taken") != NULL;
@@ -452,12 +485,18 @@ static void withdrawn_versions(void **state)
     for (int left = 0; left < 2; left++) {
         world w;
         arena *a = arena_new(0);
-        open_fleet(&w, 1, IMMEDIATE, LINEAR "  - resourceConcurrency: {groupSelector: 'true', limitType: count, limitValue: 0}\n");
+        open_fleet(
+            &w, 1, IMMEDIATE,
+            LINEAR
+            "  - resourceConcurrency: {groupSelector: 'true', limitType: count, limitValue: 0}\n");
         publish(&w, "kubelet", "2");
         if (left)
             publish(&w, "kubelet", "3");
-        world_apply(&w, "apiVersion: drover.dev/v1alpha1\nkind: Version\nmetadata: {name: kubelet-%d, creationTimestamp: '2026-03-01T08:00:00Z'}\n"
-                        "spec: {deployment: kubelet, tag: '%d', status: rejected}\n", left + 2, left + 2);
+        world_apply(
+            &w,
+            "apiVersion: drover.dev/v1alpha1\nkind: Version\nmetadata: {name: kubelet-%d, creationTimestamp: '2026-03-01T08:00:00Z'}\n"
+            "spec: {deployment: kubelet, tag: '%d', status: rejected}\n",
+            left + 2, left + 2);
         apply_policy(&w, IMMEDIATE, "");
         world_until(&w, INT64_MAX);
         check_text(story(&w, a, "node-0"), left ? "drain kubelet=2 uncordon" : "");
@@ -476,10 +515,12 @@ static void one_group_on_a_resource(void **state)
     world_open(&w, "2026-03-01T08:00:00Z");
     apply_nodes(&w, 1);
     apply_deployments(&w);
-    world_apply(&w, "apiVersion: drover.dev/v1alpha1\nkind: RolloutPolicy\nmetadata: {name: one}\n"
-                    "spec: {selector: 'deployment.name == \"kubelet\"', rules: [{deploymentBracket: {deploymentSelector: 'true', readinessMode: immediate}}]}\n"
-                    "---\napiVersion: drover.dev/v1alpha1\nkind: RolloutPolicy\nmetadata: {name: two}\n"
-                    "spec: {selector: 'deployment.name == \"containerd\"', rules: [{deploymentBracket: {deploymentSelector: 'true', readinessMode: immediate}}]}\n");
+    world_apply(
+        &w,
+        "apiVersion: drover.dev/v1alpha1\nkind: RolloutPolicy\nmetadata: {name: one}\n"
+        "spec: {selector: 'deployment.name == \"kubelet\"', rules: [{deploymentBracket: {deploymentSelector: 'true', readinessMode: immediate}}]}\n"
+        "---\napiVersion: drover.dev/v1alpha1\nkind: RolloutPolicy\nmetadata: {name: two}\n"
+        "spec: {selector: 'deployment.name == \"containerd\"', rules: [{deploymentBracket: {deploymentSelector: 'true', readinessMode: immediate}}]}\n");
     publish(&w, "kubelet", "2");
     publish(&w, "containerd", "2");
     check_text(reasons_at(&w, a, "containerd", "node-0"), "bracket:complete");
@@ -497,7 +538,9 @@ static void begun_is_finished(void **state)
     for (int halt = 0; halt < 2; halt++) {
         world w;
         arena *a = arena_new(0);
-        open_fleet(&w, 2, IMMEDIATE, "  - resourceConcurrency: {groupSelector: 'true', limitType: count, limitValue: 1}\n");
+        open_fleet(
+            &w, 2, IMMEDIATE,
+            "  - resourceConcurrency: {groupSelector: 'true', limitType: count, limitValue: 1}\n");
         publish(&w, "kubelet", "2");
         world_at(&w, "2026-03-01T08:02:00Z");
         world_act(&w, (fact_act){.act = halt ? ACT_HALT : ACT_FREEZE, .reason = STR("audit")});
@@ -505,7 +548,8 @@ static void begun_is_finished(void **state)
         check_text(story(&w, a, "node-0"), halt ? "drain" : "drain kubelet=2 uncordon");
         check_text(story(&w, a, "node-1"), "");
         check_text(reasons_at(&w, a, "drain", "node-1"),
-                   halt ? "halted:resume node-1; concurrency:complete node-0" : "freeze:thaw freeze");
+                   halt ? "halted:resume node-1; concurrency:complete node-0"
+                        : "freeze:thaw freeze");
         world_act(&w, (fact_act){.act = halt ? ACT_RESUME : ACT_THAW});
         world_until(&w, INT64_MAX);
         check_text(story(&w, a, "node-1"), "drain kubelet=2 uncordon");
@@ -520,14 +564,18 @@ static void eligible_opens(void **state)
     (void)state;
     for (int eligible = 0; eligible < 2; eligible++) {
         world w;
-        open_fleet(&w, 1, eligible ? ", readinessWindowSeconds: 3600, windowTrigger: eligible" : ", readinessWindowSeconds: 3600",
+        open_fleet(&w, 1,
+                   eligible ? ", readinessWindowSeconds: 3600, windowTrigger: eligible"
+                            : ", readinessWindowSeconds: 3600",
                    "  - anyApproval: {minApprovals: 1}\n");
         world_act(&w, (fact_act){.act = ACT_APPROVE, .version = STR("drain-1"), .who = STR("ann")});
         publish(&w, "kubelet", "2");
         world_at(&w, "2026-03-01T08:30:00Z");
-        world_act(&w, (fact_act){.act = ACT_APPROVE, .version = STR("kubelet-2"), .who = STR("ann")});
+        world_act(&w,
+                  (fact_act){.act = ACT_APPROVE, .version = STR("kubelet-2"), .who = STR("ann")});
         world_until(&w, INT64_MAX);
-        check_time(job_of(&w, "drain", NULL, 0)->start, eligible ? "2026-03-01T09:30:00Z" : "2026-03-01T09:00:00Z");
+        check_time(job_of(&w, "drain", NULL, 0)->start,
+                   eligible ? "2026-03-01T09:30:00Z" : "2026-03-01T09:00:00Z");
         world_close(&w);
     }
 }

@@ -30,15 +30,23 @@ static random_world *the; /* for the hook after each step */
 static void put_host(random_world *x, int i)
 {
     static const char *const zones[] = {"a", "b"};
-    world_apply(&x->w, API "kind: Resource\nmetadata: {name: h%d, labels: {zone: %s, env: %s}}\nspec: {kind: host, version: v1}\n%s", i,
-                zones[rng_below(&x->r, 2)], environments[rng_below(&x->r, 3) == 0],
-                rng_below(&x->r, 2) ? "status: {releases: [{deployment: app, version: v0}, {deployment: drain, version: v0}]}\n" : "");
+    world_apply(
+        &x->w,
+        API
+        "kind: Resource\nmetadata: {name: h%d, labels: {zone: %s, env: %s}}\nspec: {kind: host, version: v1}\n%s",
+        i, zones[rng_below(&x->r, 2)], environments[rng_below(&x->r, 3) == 0],
+        rng_below(&x->r, 2)
+            ? "status: {releases: [{deployment: app, version: v0}, {deployment: drain, version: v0}]}\n"
+            : "");
 }
 
 static void put_version(random_world *x, int c, int number, const char *status)
 {
-    world_apply(&x->w, API "kind: Version\nmetadata: {name: %s-v%d, creationTimestamp: '%s'}\nspec: {deployment: %s, tag: v%d, status: %s}\n",
-                changes[c], number, time_at(x->w.now), changes[c], number, status);
+    world_apply(
+        &x->w,
+        API
+        "kind: Version\nmetadata: {name: %s-v%d, creationTimestamp: '%s'}\nspec: {deployment: %s, tag: v%d, status: %s}\n",
+        changes[c], number, time_at(x->w.now), changes[c], number, status);
 }
 
 static const char *some_rule(random_world *x)
@@ -71,22 +79,29 @@ static const char *some_rule(random_world *x)
 
 static void put_policy(random_world *x, int p)
 {
-    static const char *const selectors[] = {"true", "environment.name == \"prod\"", "deployment.name != \"base\"",
+    static const char *const selectors[] = {"true", "environment.name == \"prod\"",
+                                            "deployment.name != \"base\"",
                                             "resource.metadata[\"zone\"] == \"a\""};
-    char rules[8192] = "";
+    char rules[8192] = ""; /* printed with SHOW */
     size_t count = 1 + rng_below(&x->r, 5), length = 0;
     for (size_t i = 0; i < count; i++)
         length += (size_t)snprintf(rules + length, sizeof rules - length, "%s", some_rule(x));
-    world_apply(&x->w, API "kind: RolloutPolicy\nmetadata: {name: p%d}\nspec:\n  selector: '%s'\n  priority: %d\n  rules:\n%s", p,
-                selectors[rng_below(&x->r, COUNT_OF(selectors))], (int)rng_below(&x->r, 3), rules);
+    if (getenv("SHOW"))
+        print_error("policy p%d at %s\n%s", p, time_at(x->w.now), rules);
+    world_apply(
+        &x->w,
+        API
+        "kind: RolloutPolicy\nmetadata: {name: p%d}\nspec:\n  selector: '%s'\n  priority: %d\n  rules:\n%s",
+        p, selectors[rng_below(&x->r, COUNT_OF(selectors))], (int)rng_below(&x->r, 3), rules);
 }
 
 /* ---- the twin: an engine that was restored from what the first one saved ---- */
 
 static str decision_line(arena *a, const decision *d)
 {
-    return arena_printf(a, "%d %.*s %.*s %.*s %.*s %.*s %.*s %d %lld %lld %d%d%d", (int)d->kind, STR_ARG(d->change), STR_ARG(d->target),
-                        STR_ARG(d->environment), STR_ARG(d->version), STR_ARG(d->group), STR_ARG(d->state), (int)d->role,
+    return arena_printf(a, "%d %.*s %.*s %.*s %.*s %.*s %.*s %d %lld %lld %d%d%d", (int)d->kind,
+                        STR_ARG(d->change), STR_ARG(d->target), STR_ARG(d->environment),
+                        STR_ARG(d->version), STR_ARG(d->group), STR_ARG(d->state), (int)d->role,
                         (long long)d->number, (long long)d->size, d->retry, d->taken, d->failed);
 }
 
@@ -94,13 +109,15 @@ static void twin_compare(random_world *x)
 {
     arena *a = arena_new(0);
     for (size_t i = 0; getenv("SHOW") && (i < x->w.out.len || i < x->twin_out.len); i++)
-        print_error("%-70.*s | %.*s\n", STR_ARG(i < x->w.out.len ? decision_line(a, &x->w.out.at[i]) : STR("-")),
+        print_error("%-70.*s | %.*s\n",
+                    STR_ARG(i < x->w.out.len ? decision_line(a, &x->w.out.at[i]) : STR("-")),
                     STR_ARG(i < x->twin_out.len ? decision_line(a, &x->twin_out.at[i]) : STR("-")));
     for (size_t i = 0; i < x->w.out.len || i < x->twin_out.len; i++) {
         str one = i < x->w.out.len ? decision_line(a, &x->w.out.at[i]) : STR("nothing");
         str two = i < x->twin_out.len ? decision_line(a, &x->twin_out.at[i]) : STR("nothing");
-        check_msg(str_eq(one, two), "SEED=%llu: the engine decides\n  %.*s\nthe restored one\n  %.*s", (unsigned long long)x->seed,
-                  STR_ARG(one), STR_ARG(two));
+        check_msg(str_eq(one, two),
+                  "SEED=%llu: the engine decides\n  %.*s\nthe restored one\n  %.*s",
+                  (unsigned long long)x->seed, STR_ARG(one), STR_ARG(two));
     }
     arena_free(a);
 }
@@ -108,6 +125,15 @@ static void twin_compare(random_world *x)
 typedef struct known {
     const object *object;
 } known;
+
+static void compare_saved(const random_world *x, str one, str two)
+{
+    while (one.len > 0 || two.len > 0) {
+        str left = str_cut(&one, '\n'), right = str_cut(&two, '\n');
+        check_msg(str_eq(left, right), "SEED=%llu: saved\n  %.*s\nsaved again\n  %.*s",
+                  (unsigned long long)x->seed, STR_ARG(left), STR_ARG(right));
+    }
+}
 
 /* Feeds the documents as they are now, in another order than they came, and restores. */
 static void twin_make(random_world *x)
@@ -123,8 +149,9 @@ static void twin_make(random_world *x)
         for (size_t k = 0; k < w->texts.at[i].objects->len; k++) {
             const object *o = &w->texts.at[i].objects->at[k];
             size_t at = 0;
-            while (at < last.len && (last.at[at].object->kind != o->kind ||
-                                     !str_eq(last.at[at].object->metadata->name, o->metadata->name)))
+            while (at < last.len &&
+                   (last.at[at].object->kind != o->kind ||
+                    !str_eq(last.at[at].object->metadata->name, o->metadata->name)))
                 at++;
             if (at == last.len)
                 assert_true(vec_push(&last, (known){o}));
@@ -137,7 +164,9 @@ static void twin_make(random_world *x)
             continue;
         fact f = {.kind = FACT_DOCUMENT, .document = o};
         if (o->kind == KIND_RESOURCE)
-            f = (fact){.kind = FACT_TARGET, .target = {.kind = TARGET_RESOURCE, .name = o->metadata->name, .document = o}};
+            f = (fact){
+                .kind = FACT_TARGET,
+                .target = {.kind = TARGET_RESOURCE, .name = o->metadata->name, .document = o}};
         assert_true(engine_take(x->twin, &f, 1, w->now * 1000, &error));
     }
     vec_done(&last);
@@ -145,18 +174,17 @@ static void twin_make(random_world *x)
     assert_true(engine_save(w->engine, &saved));
     check_msg(engine_restore(x->twin, buf_str(&saved), &error), "%s", error.text);
     assert_true(engine_save(x->twin, &again));
-    str one = buf_str(&saved), two = buf_str(&again);
-    while (one.len > 0 || two.len > 0) {
-        str left = str_cut(&one, '\n'), right = str_cut(&two, '\n');
-        check_msg(str_eq(left, right), "SEED=%llu: saved\n  %.*s\nsaved again\n  %.*s", (unsigned long long)x->seed, STR_ARG(left),
-                  STR_ARG(right));
-    }
-    buf_done(&saved);
-    buf_done(&again);
+    compare_saved(x, buf_str(&saved), buf_str(&again));
     /* A restored engine looks at everything once; there is nothing new in it. */
     x->twin_out.len = 0;
     assert_true(engine_step(x->twin, NULL, 0, w->now * 1000, &x->twin_out, &error));
-    check_msg(x->twin_out.len == 0, "SEED=%llu: a restored engine decides at once", (unsigned long long)x->seed);
+    check_msg(x->twin_out.len == 0, "SEED=%llu: a restored engine decides at once",
+              (unsigned long long)x->seed);
+    buf_clear(&again);
+    assert_true(engine_save(x->twin, &again));
+    compare_saved(x, buf_str(&saved), buf_str(&again));
+    buf_done(&saved);
+    buf_done(&again);
 }
 
 /* ---- after each step ---- */
@@ -177,11 +205,12 @@ static bool has_reason(void *context, const placement_view *view)
     if (list.len == 0 && getenv("SEED")) {
         buf saved = BUF(LIMIT_TEXT_BYTES);
         engine_save(t->w->engine, &saved);
-        print_error("%.*s", STR_ARG(buf_str(&saved)));
+        fprintf(stderr, "%.*s", STR_ARG(buf_str(&saved)));
         buf_done(&saved);
     }
-    check_msg(list.len > 0, "SEED=%llu at %s: %.*s on %.*s is %d and has no reason", (unsigned long long)the->seed,
-              time_at(t->w->now), STR_ARG(view->change), STR_ARG(view->target), (int)view->state);
+    check_msg(list.len > 0, "SEED=%llu at %s: %.*s on %.*s is %d and has no reason",
+              (unsigned long long)the->seed, time_at(t->w->now), STR_ARG(view->change),
+              STR_ARG(view->target), (int)view->state);
     t->open += view->state != PLACEMENT_EXCLUDED;
     arena_free(a);
     return true;
@@ -201,8 +230,8 @@ static void step_both(random_world *x, const fact *facts, size_t count)
     err error;
     if (x->twin) {
         x->twin_out.len = 0;
-        check_msg(engine_step(x->twin, facts, count, x->w.now * 1000, &x->twin_out, &error), "SEED=%llu: %s",
-                  (unsigned long long)x->seed, error.text);
+        check_msg(engine_step(x->twin, facts, count, x->w.now * 1000, &x->twin_out, &error),
+                  "SEED=%llu: %s", (unsigned long long)x->seed, error.text);
     }
 }
 
@@ -225,28 +254,55 @@ static void random_act(random_world *x)
     str host = str_of(names[rng_below(&x->r, HOSTS)]);
     size_t c = rng_below(&x->r, CHANGES);
     char id[64];
-    snprintf(id, sizeof id, "%s-v%d", changes[c], 1 + (int)rng_below(&x->r, (size_t)x->versions[c] + 1));
+    snprintf(id, sizeof id, "%s-v%d", changes[c],
+             1 + (int)rng_below(&x->r, (size_t)x->versions[c] + 1));
     switch (rng_below(&x->r, 12)) {
     case 0:
     case 1:
-    case 2: world_act(&x->w, (fact_act){.act = ACT_APPROVE, .version = str_of(id), .who = STR("ann")}); break;
-    case 3: world_act(&x->w, (fact_act){.act = ACT_RETRY, .target = host}); break;
-    case 4: world_act(&x->w, (fact_act){.act = ACT_SKIP, .change = random_change(x), .target = host}); break;
-    case 5: world_act(&x->w, (fact_act){.act = ACT_ROLLBACK, .change = random_change(x), .target = host}); break;
-    case 6: world_act(&x->w, (fact_act){.act = rng_below(&x->r, 2) ? ACT_PAUSE : ACT_RESUME, .change = random_change(x)}); break;
-    case 7:
-        world_act(&x->w, (fact_act){.act = ACT_FREEZE, .name = STR("f"), .until_ms = (x->w.now + 120) * 1000,
-                                    .selector = rng_below(&x->r, 2) ? STR("resource.metadata['zone'] == 'a'") : STR_EMPTY});
+    case 2:
+        world_act(&x->w, (fact_act){.act = ACT_APPROVE, .version = str_of(id), .who = STR("ann")});
         break;
-    case 8: world_act(&x->w, (fact_act){.act = rng_below(&x->r, 2) ? ACT_HALT : ACT_RESUME, .target = host}); break;
-    case 9: world_act(&x->w, (fact_act){.act = rng_below(&x->r, 2) ? ACT_CLAIM_SLOT : ACT_FREE_SLOT, .target = host}); break;
+    case 3: world_act(&x->w, (fact_act){.act = ACT_RETRY, .target = host}); break;
+    case 4:
+        world_act(&x->w, (fact_act){.act = ACT_SKIP, .change = random_change(x), .target = host});
+        break;
+    case 5:
+        world_act(&x->w,
+                  (fact_act){.act = ACT_ROLLBACK, .change = random_change(x), .target = host});
+        break;
+    case 6:
+        world_act(&x->w, (fact_act){.act = rng_below(&x->r, 2) ? ACT_PAUSE : ACT_RESUME,
+                                    .change = random_change(x)});
+        break;
+    case 7:
+        world_act(&x->w, (fact_act){.act = ACT_FREEZE,
+                                    .name = STR("f"),
+                                    .until_ms = (x->w.now + 120) * 1000,
+                                    .selector = rng_below(&x->r, 2)
+                                                    ? STR("resource.metadata['zone'] == 'a'")
+                                                    : STR_EMPTY});
+        break;
+    case 8:
+        world_act(&x->w,
+                  (fact_act){.act = rng_below(&x->r, 2) ? ACT_HALT : ACT_RESUME, .target = host});
+        break;
+    case 9:
+        world_act(&x->w, (fact_act){.act = rng_below(&x->r, 2) ? ACT_CLAIM_SLOT : ACT_FREE_SLOT,
+                                    .target = host});
+        break;
     case 10: {
-        static const char *const rules[] = {"p0/deploymentWindow/0", "p0/anyApproval/0", "p1/deploymentBracket/0", "p1/gradualRollout/0"};
-        world_act(&x->w, (fact_act){.act = ACT_BYPASS, .rule = str_of(rules[rng_below(&x->r, COUNT_OF(rules))]), .version = str_of(id),
-                                    .target = rng_below(&x->r, 2) ? host : STR_EMPTY, .until_ms = (x->w.now + 300) * 1000});
+        static const char *const rules[] = {"p0/deploymentWindow/0", "p0/anyApproval/0",
+                                            "p1/deploymentBracket/0", "p1/gradualRollout/0"};
+        world_act(&x->w, (fact_act){.act = ACT_BYPASS,
+                                    .rule = str_of(rules[rng_below(&x->r, COUNT_OF(rules))]),
+                                    .version = str_of(id),
+                                    .target = rng_below(&x->r, 2) ? host : STR_EMPTY,
+                                    .until_ms = (x->w.now + 300) * 1000});
         break;
     }
-    default: world_act(&x->w, (fact_act){.act = ACT_REJECT, .version = str_of(id), .who = STR("ann")}); break;
+    default:
+        world_act(&x->w, (fact_act){.act = ACT_REJECT, .version = str_of(id), .who = STR("ann")});
+        break;
     }
 }
 
@@ -259,7 +315,8 @@ static void random_document(random_world *x)
     case 1: put_policy(x, (int)rng_below(&x->r, 2)); break;
     case 2:
         if (x->versions[c] > 0)
-            put_version(x, (int)c, 1 + (int)rng_below(&x->r, (size_t)x->versions[c]), states[rng_below(&x->r, 4)]);
+            put_version(x, (int)c, 1 + (int)rng_below(&x->r, (size_t)x->versions[c]),
+                        states[rng_below(&x->r, 4)]);
         break;
     default: put_version(x, (int)c, ++x->versions[c], "ready"); break;
     }
@@ -269,10 +326,11 @@ static void set_faults(random_world *x, bool faulty)
 {
     x->w.plans.len = 0;
     for (size_t c = 0; c < CHANGES; c++)
-        assert_true(vec_push(&x->w.plans,
-                             (world_plan){changes[c], NULL, 20 + (int64_t)rng_below(&x->r, 200),
-                                          faulty && rng_below(&x->r, 3) == 0 ? (int)rng_below(&x->r, 4) : 0, rng_below(&x->r, 4) == 0,
-                                          rng_below(&x->r, 4) == 0}));
+        assert_true(
+            vec_push(&x->w.plans,
+                     (world_plan){changes[c], NULL, 20 + (int64_t)rng_below(&x->r, 200),
+                                  faulty && rng_below(&x->r, 3) == 0 ? (int)rng_below(&x->r, 4) : 0,
+                                  rng_below(&x->r, 4) == 0, rng_below(&x->r, 4) == 0}));
 }
 
 /* Faults stop: what people hold is let go, every policy goes, and all of it must end. */
@@ -310,10 +368,15 @@ static void one_world(uint64_t seed)
     x.w.before = before_step;
     set_faults(&x, true);
     for (size_t i = 0; i < 2; i++)
-        world_apply(&x.w, API "kind: Environment\nmetadata: {name: %s}\nspec: {resourceSelector: '%s'}\n", environments[i],
-                    i ? "resource.metadata[\"env\"] == \"staging\"" : "true");
+        world_apply(&x.w,
+                    API "kind: Environment\nmetadata: {name: %s}\nspec: {resourceSelector: '%s'}\n",
+                    environments[i], i ? "resource.metadata[\"env\"] == \"staging\"" : "true");
     for (size_t c = 0; c < CHANGES; c++)
-        world_apply(&x.w, API "kind: Deployment\nmetadata: {name: %s}\nspec: {resourceSelector: 'true', job: {pull: {}}}\n", changes[c]);
+        world_apply(
+            &x.w,
+            API
+            "kind: Deployment\nmetadata: {name: %s}\nspec: {resourceSelector: 'true', job: {pull: {}}}\n",
+            changes[c]);
     for (int i = 0; i < HOSTS; i++)
         put_host(&x, i);
     put_policy(&x, 0);

@@ -8,26 +8,38 @@
 
 static void environment_of(world *w, const char *name, const char *selector_text)
 {
-    world_apply(w, API "kind: Environment\nmetadata: {name: %s}\nspec: {resourceSelector: '%s'}\n", name, selector_text);
+    world_apply(w, API "kind: Environment\nmetadata: {name: %s}\nspec: {resourceSelector: '%s'}\n",
+                name, selector_text);
 }
 
 static void deployment_of(world *w, const char *name)
 {
-    world_apply(w, API "kind: Deployment\nmetadata: {name: %s}\nspec: {resourceSelector: 'true', job: {pull: {}}}\n", name);
+    world_apply(
+        w,
+        API
+        "kind: Deployment\nmetadata: {name: %s}\nspec: {resourceSelector: 'true', job: {pull: {}}}\n",
+        name);
 }
 
 /* Resources that run version 1 of app already, or nothing. */
 static void hosts(world *w, const char *prefix, int count, const char *labels, bool running)
 {
     for (int i = 0; i < count; i++)
-        world_apply(w, API "kind: Resource\nmetadata: {name: %s%d, labels: {%s}}\nspec: {kind: host, version: v1}\n%s", prefix, i,
-                    labels, running ? "status: {releases: [{deployment: app, version: '1'}]}\n" : "");
+        world_apply(
+            w,
+            API
+            "kind: Resource\nmetadata: {name: %s%d, labels: {%s}}\nspec: {kind: host, version: v1}\n%s",
+            prefix, i, labels,
+            running ? "status: {releases: [{deployment: app, version: '1'}]}\n" : "");
 }
 
 static void publish(world *w, const char *change, const char *tag)
 {
-    world_apply(w, API "kind: Version\nmetadata: {name: %s-%s, creationTimestamp: '%s'}\nspec: {deployment: %s, tag: '%s'}\n", change, tag,
-                time_at(w->now), change, tag);
+    world_apply(
+        w,
+        API
+        "kind: Version\nmetadata: {name: %s-%s, creationTimestamp: '%s'}\nspec: {deployment: %s, tag: '%s'}\n",
+        change, tag, time_at(w->now), change, tag);
 }
 
 static void policy(world *w, const char *rules)
@@ -41,7 +53,9 @@ static void open_app(world *w, const char *start, int count, const char *rules)
     world_open(w, start);
     environment_of(w, "prod", "true");
     deployment_of(w, "app");
-    world_apply(w, API "kind: Version\nmetadata: {name: app-1, creationTimestamp: '2026-01-01T00:00:00Z'}\nspec: {deployment: app, tag: '1'}\n");
+    world_apply(
+        w, API
+        "kind: Version\nmetadata: {name: app-1, creationTimestamp: '2026-01-01T00:00:00Z'}\nspec: {deployment: app, tag: '1'}\n");
     hosts(w, "h", count, "", true);
     if (rules)
         policy(w, rules);
@@ -57,7 +71,11 @@ static void newest_ready_version(void **state)
     assert_int_equal(view_at(&w, "app", "h0").state, PLACEMENT_DONE);
     static const char *const states[] = {"building", "paused", "rejected", "failed"};
     for (size_t i = 0; i < COUNT_OF(states); i++)
-        world_apply(&w, API "kind: Version\nmetadata: {name: x%zu}\nspec: {deployment: app, tag: x%zu, status: %s}\n", i, i, states[i]);
+        world_apply(
+            &w,
+            API
+            "kind: Version\nmetadata: {name: x%zu}\nspec: {deployment: app, tag: x%zu, status: %s}\n",
+            i, i, states[i]);
     world_until(&w, INT64_MAX);
     assert_int_equal(w.jobs.len, 0);
     publish(&w, "app", "2");
@@ -66,11 +84,15 @@ static void newest_ready_version(void **state)
     assert_int_equal(w.jobs.len, 2);
     check_text(view_at(&w, "app", "h0").current, "3");
     /* A version that is rejected is no longer wanted: back to the newest that is. */
-    world_apply(&w, API "kind: Version\nmetadata: {name: app-3, creationTimestamp: '2026-03-01T08:00:00Z'}\nspec: {deployment: app, tag: '3', status: rejected}\n");
+    world_apply(
+        &w, API
+        "kind: Version\nmetadata: {name: app-3, creationTimestamp: '2026-03-01T08:00:00Z'}\nspec: {deployment: app, tag: '3', status: rejected}\n");
     world_until(&w, INT64_MAX);
     check_text(view_at(&w, "app", "h0").current, "2");
     /* A paused one stays where it runs. */
-    world_apply(&w, API "kind: Version\nmetadata: {name: app-2, creationTimestamp: '2026-03-01T08:00:00Z'}\nspec: {deployment: app, tag: '2', status: paused}\n");
+    world_apply(
+        &w, API
+        "kind: Version\nmetadata: {name: app-2, creationTimestamp: '2026-03-01T08:00:00Z'}\nspec: {deployment: app, tag: '2', status: paused}\n");
     world_until(&w, INT64_MAX);
     check_text(view_at(&w, "app", "h0").current, "2");
     world_close(&w);
@@ -81,14 +103,17 @@ static void version_selector_rule(void **state)
     (void)state;
     world w;
     arena *a = arena_new(0);
-    open_app(&w, "2026-03-01T08:00:00Z", 2,
-             "  - versionSelector: {selector: 'version.tag != \"2\" || resource.name == \"h1\"', description: not two}\n");
+    open_app(
+        &w, "2026-03-01T08:00:00Z", 2,
+        "  - versionSelector: {selector: 'version.tag != \"2\" || resource.name == \"h1\"', description: not two}\n");
     publish(&w, "app", "2");
     world_until(&w, INT64_MAX);
     assert_int_equal(jobs_count(&w, "app", "h0"), 0);
     assert_int_equal(jobs_count(&w, "app", "h1"), 1);
     /* Another evaluation error than a missing key refuses. */
-    policy(&w, "  - versionSelector: {selector: 'version.tag == \"1\" || int(version.tag) / 0 == 1'}\n");
+    policy(
+        &w,
+        "  - versionSelector: {selector: 'version.tag == \"1\" || int(version.tag) / 0 == 1'}\n");
     publish(&w, "app", "3");
     world_until(&w, INT64_MAX);
     assert_int_equal(w.jobs.len, 2); /* h1 goes back to 1, nothing goes to 3 */
@@ -111,10 +136,16 @@ static void approval_rule(void **state)
     world_act(&w, (fact_act){.act = ACT_APPROVE, .version = STR("app-2"), .who = STR("ann")});
     world_act(&w, (fact_act){.act = ACT_APPROVE, .version = STR("app-2"), .who = STR("ann")});
     assert_int_equal(w.jobs.len, 0);
-    world_act(&w, (fact_act){.act = ACT_APPROVE, .version = STR("app-2"), .who = STR("bob"), .environment = STR("other")});
+    world_act(&w, (fact_act){.act = ACT_APPROVE,
+                             .version = STR("app-2"),
+                             .who = STR("bob"),
+                             .environment = STR("other")});
     assert_int_equal(w.jobs.len, 0);
     world_act(&w, (fact_act){.act = ACT_REJECT, .version = STR("app-2"), .who = STR("ann")});
-    world_act(&w, (fact_act){.act = ACT_APPROVE, .version = STR("app-2"), .who = STR("bob"), .environment = STR("prod")});
+    world_act(&w, (fact_act){.act = ACT_APPROVE,
+                             .version = STR("app-2"),
+                             .who = STR("bob"),
+                             .environment = STR("prod")});
     assert_int_equal(w.jobs.len, 0);
     world_act(&w, (fact_act){.act = ACT_APPROVE, .version = STR("app-2"), .who = STR("ann")});
     assert_int_equal(w.jobs.len, 1);
@@ -135,12 +166,15 @@ static void progression_rule(void **state)
     deployment_of(&w, "app");
     hosts(&w, "s", 3, "env: staging", false);
     hosts(&w, "h", 1, "env: prod", false);
-    world_apply(&w, API "kind: RolloutPolicy\nmetadata: {name: p}\nspec:\n  selector: 'environment.name == \"prod\"'\n  rules:\n"
-                        "  - environmentProgression: {dependsOnEnvironmentSelector: 'environment.name == \"staging\"', minimumSuccessPercentage: 50, minimumSoakTimeMinutes: 30}\n"
-                        "  - gradualRollout: {rolloutType: linear, timeScaleInterval: 60}\n");
+    world_apply(
+        &w, API
+        "kind: RolloutPolicy\nmetadata: {name: p}\nspec:\n  selector: 'environment.name == \"prod\"'\n  rules:\n"
+        "  - environmentProgression: {dependsOnEnvironmentSelector: 'environment.name == \"staging\"', minimumSuccessPercentage: 50, minimumSoakTimeMinutes: 30}\n"
+        "  - gradualRollout: {rolloutType: linear, timeScaleInterval: 60}\n");
     for (int i = 0; i < 3; i++) {
         static const char *const names[] = {"s0", "s1", "s2"};
-        assert_true(vec_push(&w.plans, (world_plan){"app", names[i], (i + 1) * 5 * MINUTE, 0, false, false}));
+        assert_true(vec_push(&w.plans,
+                             (world_plan){"app", names[i], (i + 1) * 5 * MINUTE, 0, false, false}));
     }
     publish(&w, "app", "1");
     /* successes 10:05, 10:10, 10:15; half of three is the second; the soak counts from the last. */
@@ -170,18 +204,23 @@ static void progression_counts(void **state)
         deployment_of(&w, "app");
         hosts(&w, "s", rows[i].targets, "env: staging", false);
         hosts(&w, "h", 1, "env: prod", false);
-        world_apply(&w, API "kind: RolloutPolicy\nmetadata: {name: p}\nspec:\n  selector: 'environment.name == \"prod\"'\n  rules:\n"
-                            "  - environmentProgression: {dependsOnEnvironmentSelector: 'environment.name == \"staging\"', minimumSuccessPercentage: %d}\n",
-                    rows[i].percent);
+        world_apply(
+            &w,
+            API
+            "kind: RolloutPolicy\nmetadata: {name: p}\nspec:\n  selector: 'environment.name == \"prod\"'\n  rules:\n"
+            "  - environmentProgression: {dependsOnEnvironmentSelector: 'environment.name == \"staging\"', minimumSuccessPercentage: %d}\n",
+            rows[i].percent);
         char names[8][16];
         for (int k = 0; k < rows[i].targets; k++) {
             snprintf(names[k], sizeof names[k], "s%d", k);
-            assert_true(vec_push(&w.plans, (world_plan){"app", names[k], (k + 1) * MINUTE, 0, false, false}));
+            assert_true(vec_push(&w.plans,
+                                 (world_plan){"app", names[k], (k + 1) * MINUTE, 0, false, false}));
         }
         publish(&w, "app", "1");
         world_until(&w, INT64_MAX);
-        check_msg(job_of(&w, "app", "h0", 0)->start == at_time("2026-03-01T10:00:00Z") + rows[i].need * MINUTE, "row %zu: %s", i,
-                  time_at(job_of(&w, "app", "h0", 0)->start));
+        check_msg(job_of(&w, "app", "h0", 0)->start ==
+                      at_time("2026-03-01T10:00:00Z") + rows[i].need * MINUTE,
+                  "row %zu: %s", i, time_at(job_of(&w, "app", "h0", 0)->start));
         world_close(&w);
     }
 }
@@ -196,16 +235,20 @@ static void progression_age_and_absence(void **state)
     environment_of(&w, "prod", "resource.metadata[\"env\"] == \"prod\"");
     deployment_of(&w, "app");
     hosts(&w, "s", 1, "env: staging", false);
-    world_apply(&w, API "kind: RolloutPolicy\nmetadata: {name: p}\nspec:\n  selector: 'environment.name == \"prod\"'\n  rules:\n"
-                        "  - environmentProgression: {dependsOnEnvironmentSelector: 'environment.name.startsWith(\"stag\")', maximumAgeHours: 1}\n");
+    world_apply(
+        &w, API
+        "kind: RolloutPolicy\nmetadata: {name: p}\nspec:\n  selector: 'environment.name == \"prod\"'\n  rules:\n"
+        "  - environmentProgression: {dependsOnEnvironmentSelector: 'environment.name.startsWith(\"stag\")', maximumAgeHours: 1}\n");
     publish(&w, "app", "1");
     world_at(&w, "2026-03-01T12:00:00Z");
     hosts(&w, "h", 1, "env: prod", false);
     world_until(&w, INT64_MAX);
     assert_int_equal(jobs_count(&w, "app", "h0"), 0); /* too old */
     /* no environment matches: refused */
-    world_apply(&w, API "kind: RolloutPolicy\nmetadata: {name: p}\nspec:\n  selector: 'environment.name == \"prod\"'\n  rules:\n"
-                        "  - environmentProgression: {dependsOnEnvironmentSelector: 'environment.name == \"nowhere\"'}\n");
+    world_apply(
+        &w, API
+        "kind: RolloutPolicy\nmetadata: {name: p}\nspec:\n  selector: 'environment.name == \"prod\"'\n  rules:\n"
+        "  - environmentProgression: {dependsOnEnvironmentSelector: 'environment.name == \"nowhere\"'}\n");
     world_until(&w, INT64_MAX);
     assert_int_equal(jobs_count(&w, "app", "h0"), 0);
     arena_free(a);
@@ -221,29 +264,45 @@ static void window_rows(void **state)
         const char *rule, *publish, *start;
     } rows[] = {
         /* half-open to the second */
-        {"rrule: 'FREQ=DAILY;BYHOUR=2', durationMinutes: 60", "2026-03-01T01:59:59Z", "2026-03-01T02:00:00Z"},
-        {"rrule: 'FREQ=DAILY;BYHOUR=2', durationMinutes: 60", "2026-03-01T02:00:00Z", "2026-03-01T02:00:00Z"},
-        {"rrule: 'FREQ=DAILY;BYHOUR=2', durationMinutes: 60", "2026-03-01T02:59:59Z", "2026-03-01T02:59:59Z"},
-        {"rrule: 'FREQ=DAILY;BYHOUR=2', durationMinutes: 60", "2026-03-01T03:00:00Z", "2026-03-02T02:00:00Z"},
+        {"rrule: 'FREQ=DAILY;BYHOUR=2', durationMinutes: 60", "2026-03-01T01:59:59Z",
+         "2026-03-01T02:00:00Z"},
+        {"rrule: 'FREQ=DAILY;BYHOUR=2', durationMinutes: 60", "2026-03-01T02:00:00Z",
+         "2026-03-01T02:00:00Z"},
+        {"rrule: 'FREQ=DAILY;BYHOUR=2', durationMinutes: 60", "2026-03-01T02:59:59Z",
+         "2026-03-01T02:59:59Z"},
+        {"rrule: 'FREQ=DAILY;BYHOUR=2', durationMinutes: 60", "2026-03-01T03:00:00Z",
+         "2026-03-02T02:00:00Z"},
         /* deny */
-        {"rrule: 'FREQ=DAILY;BYHOUR=2', durationMinutes: 60, allowWindow: false", "2026-03-01T02:30:00Z", "2026-03-01T03:00:00Z"},
-        {"rrule: 'FREQ=DAILY;BYHOUR=2', durationMinutes: 60, allowWindow: false", "2026-03-01T03:00:00Z", "2026-03-01T03:00:00Z"},
-        {"rrule: 'FREQ=DAILY;BYHOUR=2', durationMinutes: 60, allowWindow: false", "2026-03-01T01:59:59Z", "2026-03-01T01:59:59Z"},
+        {"rrule: 'FREQ=DAILY;BYHOUR=2', durationMinutes: 60, allowWindow: false",
+         "2026-03-01T02:30:00Z", "2026-03-01T03:00:00Z"},
+        {"rrule: 'FREQ=DAILY;BYHOUR=2', durationMinutes: 60, allowWindow: false",
+         "2026-03-01T03:00:00Z", "2026-03-01T03:00:00Z"},
+        {"rrule: 'FREQ=DAILY;BYHOUR=2', durationMinutes: 60, allowWindow: false",
+         "2026-03-01T01:59:59Z", "2026-03-01T01:59:59Z"},
         /* local time: 02:00 in Berlin is 01:00Z in winter, 00:00Z in summer (from 29 March 2026) */
-        {"rrule: 'FREQ=DAILY;BYHOUR=2', durationMinutes: 60, timezone: Europe/Berlin", "2026-03-01T00:30:00Z", "2026-03-01T01:00:00Z"},
-        {"rrule: 'FREQ=DAILY;BYHOUR=2', durationMinutes: 60, timezone: Europe/Berlin", "2026-03-29T12:00:00Z", "2026-03-30T00:00:00Z"},
+        {"rrule: 'FREQ=DAILY;BYHOUR=2', durationMinutes: 60, timezone: Europe/Berlin",
+         "2026-03-01T00:30:00Z", "2026-03-01T01:00:00Z"},
+        {"rrule: 'FREQ=DAILY;BYHOUR=2', durationMinutes: 60, timezone: Europe/Berlin",
+         "2026-03-29T12:00:00Z", "2026-03-30T00:00:00Z"},
         /* over midnight, and a window longer than its period */
-        {"rrule: 'FREQ=DAILY;BYHOUR=23', durationMinutes: 120", "2026-03-02T00:59:59Z", "2026-03-02T00:59:59Z"},
-        {"rrule: 'FREQ=HOURLY', durationMinutes: 90", "2026-03-02T00:30:00Z", "2026-03-02T00:30:00Z"},
+        {"rrule: 'FREQ=DAILY;BYHOUR=23', durationMinutes: 120", "2026-03-02T00:59:59Z",
+         "2026-03-02T00:59:59Z"},
+        {"rrule: 'FREQ=HOURLY', durationMinutes: 90", "2026-03-02T00:30:00Z",
+         "2026-03-02T00:30:00Z"},
         /* weekly on Saturday; 2026-03-07 is one */
-        {"rrule: 'FREQ=WEEKLY;BYDAY=SA', durationMinutes: 60", "2026-03-01T08:00:00Z", "2026-03-07T00:00:00Z"},
+        {"rrule: 'FREQ=WEEKLY;BYDAY=SA', durationMinutes: 60", "2026-03-01T08:00:00Z",
+         "2026-03-07T00:00:00Z"},
         /* every second day, anchored at 1970-01-01: 2026-03-01 is day 20513, so 2026-03-02 is even */
-        {"rrule: 'FREQ=DAILY;INTERVAL=2', durationMinutes: 60", "2026-03-01T08:00:00Z", "2026-03-02T00:00:00Z"},
+        {"rrule: 'FREQ=DAILY;INTERVAL=2', durationMinutes: 60", "2026-03-01T08:00:00Z",
+         "2026-03-02T00:00:00Z"},
         /* a start of its own */
-        {"rrule: 'DTSTART:20260310T040000Z\nRRULE:FREQ=DAILY', durationMinutes: 60", "2026-03-01T08:00:00Z", "2026-03-10T04:00:00Z"},
+        {"rrule: 'DTSTART:20260310T040000Z\nRRULE:FREQ=DAILY', durationMinutes: 60",
+         "2026-03-01T08:00:00Z", "2026-03-10T04:00:00Z"},
         /* the last occurrence has gone by: never */
-        {"rrule: 'DTSTART:20260101T040000Z\nRRULE:FREQ=DAILY;COUNT=3', durationMinutes: 60", "2026-03-01T08:00:00Z", NULL},
-        {"rrule: 'FREQ=DAILY;UNTIL=20260302T000000Z', durationMinutes: 60", "2026-03-01T08:00:00Z", "2026-03-02T00:00:00Z"},
+        {"rrule: 'DTSTART:20260101T040000Z\nRRULE:FREQ=DAILY;COUNT=3', durationMinutes: 60",
+         "2026-03-01T08:00:00Z", NULL},
+        {"rrule: 'FREQ=DAILY;UNTIL=20260302T000000Z', durationMinutes: 60", "2026-03-01T08:00:00Z",
+         "2026-03-02T00:00:00Z"},
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         world w;
@@ -276,7 +335,8 @@ static void window_exemptions(void **state)
     (void)state;
     world w;
     arena *a = arena_new(0);
-    open_app(&w, "2026-03-01T08:00:00Z", 1, "  - deploymentWindow: {rrule: 'FREQ=DAILY;BYHOUR=2', durationMinutes: 60}\n");
+    open_app(&w, "2026-03-01T08:00:00Z", 1,
+             "  - deploymentWindow: {rrule: 'FREQ=DAILY;BYHOUR=2', durationMinutes: 60}\n");
     hosts(&w, "new", 1, "", false);
     check_time(job_of(&w, "app", "new0", 0)->start, "2026-03-01T08:00:00Z");
     publish(&w, "app", "2");
@@ -318,7 +378,9 @@ static void retry_rows(void **state)
     } rows[] = {
         {"maxRetries: 3", 4, {0, 0, 0, 0}},
         {"maxRetries: 4, backoffSeconds: 30, backoffStrategy: exponential", 5, {30, 60, 120, 240}},
-        {"maxRetries: 4, backoffSeconds: 30, backoffStrategy: exponential, maxBackoffSeconds: 100", 5, {30, 60, 100, 100}},
+        {"maxRetries: 4, backoffSeconds: 30, backoffStrategy: exponential, maxBackoffSeconds: 100",
+         5,
+         {30, 60, 100, 100}},
         {"maxRetries: 2, backoffSeconds: 45", 3, {45, 45, 0, 0}},
         {"maxRetries: 0", 1, {0, 0, 0, 0}},
         {"maxRetries: 3, retryOnStatuses: [cancelled]", 1, {0, 0, 0, 0}},
@@ -333,7 +395,8 @@ static void retry_rows(void **state)
         world_until(&w, INT64_MAX);
         check_msg((int)w.jobs.len == rows[i].jobs, "row %zu: %zu jobs", i, w.jobs.len);
         for (size_t k = 1; k < w.jobs.len; k++) {
-            check_msg(w.jobs.at[k].start - w.jobs.at[k - 1].end == rows[i].pauses[k - 1], "row %zu, pause %zu", i, k);
+            check_msg(w.jobs.at[k].start - w.jobs.at[k - 1].end == rows[i].pauses[k - 1],
+                      "row %zu, pause %zu", i, k);
             assert_true(w.jobs.at[k].retry);
         }
         assert_int_equal(view_at(&w, "app", "h0").state, PLACEMENT_FAILED);
@@ -354,8 +417,9 @@ static void rollback_rule(void **state)
     for (int verify = 0; verify < 2; verify++) {
         world w;
         arena *a = arena_new(0);
-        open_app(&w, "2026-03-01T08:00:00Z", 1, verify ? "  - rollback: {onVerificationFailure: true}\n"
-                                                       : "  - retry: {maxRetries: 1}\n  - rollback: {onJobStatuses: [failure]}\n");
+        open_app(&w, "2026-03-01T08:00:00Z", 1,
+                 verify ? "  - rollback: {onVerificationFailure: true}\n"
+                        : "  - retry: {maxRetries: 1}\n  - rollback: {onJobStatuses: [failure]}\n");
         assert_true(vec_push(&w.plans, (world_plan){"app", NULL, 60, -1, verify, false}));
         publish(&w, "app", "2");
         world_until(&w, INT64_MAX);
@@ -406,15 +470,19 @@ static void dependency_rows(void **state)
         deployment_of(&w, "app");
         hosts(&w, "h", 1, "", false);
         char rules[300];
-        snprintf(rules, sizeof rules, "  - deploymentDependency: {dependsOn: 'deployment.name in [\"a\", \"b\"]', appliesTo: 'deployment.name == \"app\"', match: %s}\n",
-                 rows[i].match);
+        snprintf(
+            rules, sizeof rules,
+            "  - deploymentDependency: {dependsOn: 'deployment.name in [\"a\", \"b\"]', appliesTo: 'deployment.name == \"app\"', match: %s}\n",
+            rows[i].match);
         policy(&w, rules);
         assert_true(vec_push(&w.plans, (world_plan){"a", NULL, 5 * MINUTE, 0, false, false}));
         assert_true(vec_push(&w.plans, (world_plan){"b", NULL, 10 * MINUTE, 0, false, false}));
-        world_apply(&w, API "kind: List\nitems:\n"
-                            "- {apiVersion: drover.dev/v1alpha1, kind: Version, metadata: {name: a-1}, spec: {deployment: a, tag: '1'}}\n"
-                            "- {apiVersion: drover.dev/v1alpha1, kind: Version, metadata: {name: b-1}, spec: {deployment: b, tag: '1'}}\n"
-                            "- {apiVersion: drover.dev/v1alpha1, kind: Version, metadata: {name: app-1}, spec: {deployment: app, tag: '1'}}\n");
+        world_apply(
+            &w, API
+            "kind: List\nitems:\n"
+            "- {apiVersion: drover.dev/v1alpha1, kind: Version, metadata: {name: a-1}, spec: {deployment: a, tag: '1'}}\n"
+            "- {apiVersion: drover.dev/v1alpha1, kind: Version, metadata: {name: b-1}, spec: {deployment: b, tag: '1'}}\n"
+            "- {apiVersion: drover.dev/v1alpha1, kind: Version, metadata: {name: app-1}, spec: {deployment: app, tag: '1'}}\n");
         world_until(&w, INT64_MAX);
         check_time(job_of(&w, "app", "h0", 0)->start, rows[i].start);
         world_close(&w);
@@ -432,12 +500,17 @@ static void dependency_on_a_version(void **state)
     deployment_of(&w, "os");
     deployment_of(&w, "app");
     hosts(&w, "h", 1, "", false);
-    policy(&w, "  - deploymentDependency: {dependsOn: 'deployment.name == \"os\" && version.tag == \"2\"', appliesTo: 'deployment.name == \"app\"'}\n");
+    policy(
+        &w,
+        "  - deploymentDependency: {dependsOn: 'deployment.name == \"os\" && version.tag == \"2\"', appliesTo: 'deployment.name == \"app\"'}\n");
     publish(&w, "app", "1");
-    assert_int_equal(jobs_count(&w, "app", NULL), 1); /* no version of os could match: no upstream */
+    assert_int_equal(jobs_count(&w, "app", NULL),
+                     1); /* no version of os could match: no upstream */
     publish(&w, "os", "1");
     world_until(&w, INT64_MAX);
-    world_apply(&w, API "kind: Version\nmetadata: {name: os-2}\nspec: {deployment: os, tag: '2', status: building}\n");
+    world_apply(
+        &w, API
+        "kind: Version\nmetadata: {name: os-2}\nspec: {deployment: os, tag: '2', status: building}\n");
     publish(&w, "app", "2");
     world_until(&w, INT64_MAX);
     assert_int_equal(jobs_count(&w, "app", NULL), 1);
@@ -456,7 +529,9 @@ static void version_dependencies(void **state)
     arena *a = arena_new(0);
     open_app(&w, "2026-03-01T08:00:00Z", 1, NULL);
     deployment_of(&w, "db");
-    world_apply(&w, API "kind: Version\nmetadata: {name: app-2}\nspec: {deployment: app, tag: '2', dependsOn: [{deployment: db, versionSelector: 'version.tag == \"7\"'}]}\n");
+    world_apply(
+        &w, API
+        "kind: Version\nmetadata: {name: app-2}\nspec: {deployment: app, tag: '2', dependsOn: [{deployment: db, versionSelector: 'version.tag == \"7\"'}]}\n");
     assert_int_equal(w.jobs.len, 0);
     check_text(reasons_at(&w, a, "app", "h0"), "dependency:complete db");
     publish(&w, "db", "6");
@@ -477,18 +552,25 @@ static void freeze_and_thaw(void **state)
     world w;
     arena *a = arena_new(0);
     open_app(&w, "2026-03-01T08:00:00Z", 2, NULL);
-    world_act(&w, (fact_act){.act = ACT_FREEZE, .name = STR("audit"), .selector = STR("resource.name == 'h0'"), .who = STR("ann")});
-    world_act(&w, (fact_act){.act = ACT_FREEZE, .name = STR("night"), .until_ms = at_time("2026-03-01T09:00:00Z") * 1000});
+    world_act(&w, (fact_act){.act = ACT_FREEZE,
+                             .name = STR("audit"),
+                             .selector = STR("resource.name == 'h0'"),
+                             .who = STR("ann")});
+    world_act(&w, (fact_act){.act = ACT_FREEZE,
+                             .name = STR("night"),
+                             .until_ms = at_time("2026-03-01T09:00:00Z") * 1000});
     publish(&w, "app", "2");
     assert_int_equal(w.jobs.len, 0);
-    check_text(reasons_at(&w, a, "app", "h0"), "freeze:thaw audit; freeze:thaw night @01T09:00:00Z");
+    check_text(reasons_at(&w, a, "app", "h0"),
+               "freeze:thaw audit; freeze:thaw night @01T09:00:00Z");
     world_until(&w, at_time("2026-03-01T10:00:00Z"));
     check_time(job_of(&w, "app", "h1", 0)->start, "2026-03-01T09:00:00Z");
     assert_int_equal(jobs_count(&w, "app", "h0"), 0);
     world_act(&w, (fact_act){.act = ACT_THAW, .name = STR("audit")});
     assert_int_equal(jobs_count(&w, "app", "h0"), 1);
     /* a selector that does not compile holds everything */
-    world_act(&w, (fact_act){.act = ACT_FREEZE, .name = STR("bad"), .selector = STR("resource.name ==")});
+    world_act(
+        &w, (fact_act){.act = ACT_FREEZE, .name = STR("bad"), .selector = STR("resource.name ==")});
     publish(&w, "app", "3");
     world_until(&w, at_time("2026-03-01T12:00:00Z"));
     assert_int_equal(w.jobs.len, 2);
@@ -500,14 +582,24 @@ static void bypass_of_rules(void **state)
 {
     (void)state;
     world w;
-    open_app(&w, "2026-03-01T08:00:00Z", 2, "  - anyApproval: {minApprovals: 1}\n  - deploymentWindow: {rrule: 'FREQ=DAILY;BYHOUR=2', durationMinutes: 60}\n");
+    open_app(
+        &w, "2026-03-01T08:00:00Z", 2,
+        "  - anyApproval: {minApprovals: 1}\n  - deploymentWindow: {rrule: 'FREQ=DAILY;BYHOUR=2', durationMinutes: 60}\n");
     publish(&w, "app", "2");
-    world_act(&w, (fact_act){.act = ACT_BYPASS, .rule = STR("p/deploymentWindow/0"), .version = STR("app-2")});
+    world_act(&w, (fact_act){.act = ACT_BYPASS,
+                             .rule = STR("p/deploymentWindow/0"),
+                             .version = STR("app-2")});
     assert_int_equal(w.jobs.len, 0);
-    world_act(&w, (fact_act){.act = ACT_BYPASS, .rule = STR("p/anyApproval/0"), .version = STR("app-2"), .target = STR("h1")});
+    world_act(&w, (fact_act){.act = ACT_BYPASS,
+                             .rule = STR("p/anyApproval/0"),
+                             .version = STR("app-2"),
+                             .target = STR("h1")});
     assert_int_equal(jobs_count(&w, "app", "h1"), 1);
     assert_int_equal(jobs_count(&w, "app", "h0"), 0);
-    world_act(&w, (fact_act){.act = ACT_BYPASS, .rule = STR("p/anyApproval/0"), .version = STR("app-2"), .until_ms = (w.now + 1) * 1000});
+    world_act(&w, (fact_act){.act = ACT_BYPASS,
+                             .rule = STR("p/anyApproval/0"),
+                             .version = STR("app-2"),
+                             .until_ms = (w.now + 1) * 1000});
     assert_int_equal(jobs_count(&w, "app", "h0"), 1);
     world_close(&w);
 }
@@ -531,24 +623,15 @@ static void pause_of_a_deployment(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(newest_ready_version),
-        cmocka_unit_test(version_selector_rule),
-        cmocka_unit_test(approval_rule),
-        cmocka_unit_test(progression_rule),
-        cmocka_unit_test(progression_counts),
-        cmocka_unit_test(progression_age_and_absence),
-        cmocka_unit_test(window_rows),
-        cmocka_unit_test(window_exemptions),
-        cmocka_unit_test(cooldown_rule),
-        cmocka_unit_test(retry_rows),
-        cmocka_unit_test(rollback_rule),
-        cmocka_unit_test(rollback_by_hand),
-        cmocka_unit_test(dependency_rows),
-        cmocka_unit_test(dependency_on_a_version),
-        cmocka_unit_test(version_dependencies),
-        cmocka_unit_test(freeze_and_thaw),
-        cmocka_unit_test(bypass_of_rules),
-        cmocka_unit_test(pause_of_a_deployment),
+        cmocka_unit_test(newest_ready_version), cmocka_unit_test(version_selector_rule),
+        cmocka_unit_test(approval_rule),        cmocka_unit_test(progression_rule),
+        cmocka_unit_test(progression_counts),   cmocka_unit_test(progression_age_and_absence),
+        cmocka_unit_test(window_rows),          cmocka_unit_test(window_exemptions),
+        cmocka_unit_test(cooldown_rule),        cmocka_unit_test(retry_rows),
+        cmocka_unit_test(rollback_rule),        cmocka_unit_test(rollback_by_hand),
+        cmocka_unit_test(dependency_rows),      cmocka_unit_test(dependency_on_a_version),
+        cmocka_unit_test(version_dependencies), cmocka_unit_test(freeze_and_thaw),
+        cmocka_unit_test(bypass_of_rules),      cmocka_unit_test(pause_of_a_deployment),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What must survive a restart, and whether the steps came to what a look at everything would. */
+#include "engine/clusters_internal.h"
+
+#include <inttypes.h>
+
+#include "base/mem.h"
+#include "model/document.h"
+
+static str text_of(const clusters *c, name_id n)
+{
+    return names_text(c->core->names, n);
+}
+
+/* ---- saving ---- */
+
+static void save_name(buf *out, const clusters *c, const char *key, name_id value, bool *any)
+{
+    if (!value)
+        return;
+    buf_addf(out, "%s\"%s\":", *any ? "," : "", key);
+    buf_add_json(out, text_of(c, value));
+    *any = true;
+}
+
+static void save_flag(buf *out, const char *key, bool value, bool *any)
+{
+    if (!value)
+        return;
+    buf_addf(out, "%s\"%s\":true", *any ? "," : "", key);
+    *any = true;
+}
+
+static void save_placed(buf *out, const clusters *c, const placed *at)
+{
+    bool any = false;
+    buf_add_json(out, text_of(c, at->label));
+    buf_addz(out, ":{");
+    save_name(out, c, "applied", at->claimed ? at->applied : 0, &any);
+    save_name(out, c, "claim", at->claimed ? at->live : 0, &any);
+    save_name(out, c, "flight", at->flight, &any);
+    save_name(out, c, "given", at->given, &any);
+    save_flag(out, "failed", at->failed && at->live == at->given, &any);
+    save_flag(out, "again", at->again, &any);
+    save_flag(out, "offline", at->offline, &any);
+    buf_addc(out, '}');
+}
+
+static void save_figures(buf *out, const bundle_record *b)
+{
+    buf_addf(out,
+             ",\"passes\":%" PRId64 ",\"visited\":%" PRId64 ",\"partitionCount\":%" PRId64
+             ",\"notReady\":%" PRId64,
+             b->passes, b->last.visited, b->last.partitions, b->last.not_ready);
+}
+
+static void save_bundle(buf *out, const bundle_record *b, arena *scratch)
+{
+    const clusters *c = b->self;
+    size_t count = 0;
+    member_id *order = members_in_order(b, scratch, &count);
+    out->failed |= !order;
+    buf_addz(out, "clusters ");
+    buf_add(out, text_of(c, b->change));
+    buf_addf(out, " {\"settings\":\"%016" PRIx64 "\",\"wish\":\"%016" PRIx64 "\"", b->settings,
+             b->wish);
+    bool any = true;
+    save_flag(out, "paused", b->act_paused, &any);
+    save_flag(out, "resumed", b->resumed, &any);
+    save_flag(out, "running", b->running, &any);
+    save_flag(out, "lastReleased", b->last_released, &any);
+    save_flag(out, "haltedNow", b->halted_now, &any);
+    save_figures(out, b);
+    buf_addz(out, ",\"rollout\":");
+    partitions_save(b->pacing, out);
+    buf_addz(out, ",\"placed\":{");
+    any = false;
+    for (size_t i = 0; order && i < count; i++) {
+        const placed *at = &b->members.at[order[i]];
+        if (!at->claimed && !at->flight && !at->given && !at->again && !at->offline)
+            continue;
+        if (any)
+            buf_addc(out, ',');
+        any = true;
+        save_placed(out, c, at);
+    }
+    buf_addz(out, "}}\n");
+}
+
+void clusters_save(const void *self, buf *out)
+{
+    const clusters *c = self;
+    arena *scratch scoped(arena_cleanup) = arena_new(0);
+    if (!scratch) {
+        out->failed = true;
+        return;
+    }
+    for (size_t i = 0; i < c->bundles.len; i++)
+        if (c->bundles.at[i]->present)
+            save_bundle(out, c->bundles.at[i], scratch);
+}
+
+/* ---- restoring ---- */
+
+static bool find_member(void *context, str called, member_id *ret)
+{
+    const bundle_record *b = context;
+    const uint64_t *found = strmap_get(&b->by_label, called);
+    if (found)
+        *ret = (member_id)*found;
+    return found != NULL;
+}
+
+static name_id name_in(clusters *c, yyjson_val *from, const char *key)
+{
+    yyjson_val *value = yyjson_obj_get(from, key);
+    return yyjson_is_str(value) ? intern(c, (str){yyjson_get_str(value), yyjson_get_len(value)})
+                                : 0;
+}
+
+static bool flag_in(yyjson_val *from, const char *key)
+{
+    return yyjson_get_bool(yyjson_obj_get(from, key));
+}
+
+static int64_t number_in(yyjson_val *from, const char *key)
+{
+    return yyjson_get_sint(yyjson_obj_get(from, key));
+}
+
+/* Reports that were taken in already may show that a claim has been carried out since. */
+static void restore_placed(bundle_record *b, member_id m, yyjson_val *saved)
+{
+    clusters *c = b->self;
+    placed *at = &b->members.at[m];
+    name_id claim = name_in(c, saved, "claim");
+    at->flight = name_in(c, saved, "flight");
+    at->given = name_in(c, saved, "given");
+    at->again = flag_in(saved, "again");
+    at->offline = flag_in(saved, "offline");
+    if (claim && claim != at->live) {
+        at->live = claim;
+        at->applied = name_in(c, saved, "applied");
+        at->ready = at->failed = false;
+        at->claimed = true;
+    }
+    placed_judge(b, m);
+    clock_update(b, m);
+}
+
+/* A failure that was reported since counts like one that is reported now. */
+static void restore_failure(bundle_record *b, member_id m, yyjson_val *saved)
+{
+    const placed *at = &b->members.at[m];
+    bool counts =
+        at->failed && !flag_in(saved, "failed") && at->live == at->wanted && at->live == at->given;
+    if (counts && partitions_failed(b->pacing, m))
+        b->halted_now = true;
+}
+
+static bool same_hash(yyjson_val *from, const char *key, uint64_t hash)
+{
+    char text[17];
+    snprintf(text, sizeof text, "%016" PRIx64, hash);
+    yyjson_val *value = yyjson_obj_get(from, key);
+    return yyjson_is_str(value) && yyjson_equals_str(value, text);
+}
+
+static str part_of(arena *a, yyjson_val *value)
+{
+    buf text = BUF(LIMIT_TEXT_BYTES);
+    json_write(&text, value);
+    str copy = text.failed ? (str){NULL, 0} : arena_str(a, buf_str(&text));
+    buf_done(&text);
+    return copy;
+}
+
+static void restore_bundle(bundle_record *b, yyjson_val *saved)
+{
+    b->act_paused = flag_in(saved, "paused");
+    b->resumed = flag_in(saved, "resumed");
+    b->running = flag_in(saved, "running");
+    b->last_released = flag_in(saved, "lastReleased");
+    b->halted_now = flag_in(saved, "haltedNow");
+    b->passes = number_in(saved, "passes");
+    b->last = (pass_figures){.visited = number_in(saved, "visited"),
+                             .partitions = number_in(saved, "partitionCount"),
+                             .not_ready = number_in(saved, "notReady")};
+    b->cut_due = !same_hash(saved, "settings", b->settings);
+    b->work_changed = b->edited = !same_hash(saved, "wish", b->wish);
+    b->dirty = true;
+}
+
+static void restore_members(bundle_record *b, yyjson_val *saved,
+                            void (*restore)(bundle_record *b, member_id m, yyjson_val *saved))
+{
+    size_t i, max;
+    yyjson_val *called, *value;
+    yyjson_obj_foreach(yyjson_obj_get(saved, "placed"), i, max, called, value)
+    {
+        member_id m;
+        if (find_member(b, (str){yyjson_get_str(called), yyjson_get_len(called)}, &m))
+            restore(b, m, value);
+    }
+}
+
+bool clusters_restore(void *self, str key, str json, err *error)
+{
+    clusters *c = self;
+    bundle_record *b = bundle_find(c, key);
+    if (!b)
+        return true; /* it was deleted since */
+    arena *scratch scoped(arena_cleanup) = arena_new(0);
+    yyjson_val *saved = scratch ? json_parse(scratch, json, error) : NULL;
+    if (!saved)
+        return scratch ? false : err_memory(error);
+    restore_bundle(b, saved);
+    restore_members(b, saved, restore_placed);
+    str rollout = part_of(scratch, yyjson_obj_get(saved, "rollout"));
+    if (!rollout.ptr)
+        return err_memory(error);
+    if (!partitions_restore(b->pacing, rollout, find_member, error))
+        return false;
+    restore_members(b, saved, restore_failure);
+    for (member_id m = 0; m < b->members.len; m++) {
+        if (!b->members.at[m].present)
+            continue;
+        c->core->no_memory |= !partitions_assign(b->pacing, m);
+        placed_refresh(b, m);
+    }
+    return !c->core->no_memory || err_memory(error);
+}
+
+/* ---- everything from scratch ---- */
+
+static bool full_member(bundle_record *b, member_id m, err *error)
+{
+    clusters *c = b->self;
+    const placed *at = &b->members.at[m];
+    const cluster_record *r = &c->clusters.at[at->cluster];
+    str name = text_of(c, at->label);
+    if (!r->present || wanted_version(b, r) != at->wanted)
+        return err_set(error, "%.*s should run another version", STR_ARG(name));
+    if (partitions_get(b->pacing, m) != placed_flags(b, at))
+        return err_set(error, "%.*s is not what the partitions think", STR_ARG(name));
+    int64_t due = offline_at(b, at);
+    bool on_clock = at->clock > 0 && at->clock <= b->clock.len && b->clock.at[at->clock - 1] == m;
+    if (on_clock != (due != REASON_NEVER && !at->offline))
+        return err_set(error, "%.*s is missing on the clock", STR_ARG(name));
+    return true;
+}
+
+static bool full_bundle(bundle_record *b, err *error)
+{
+    clusters *c = b->self;
+    size_t targets = 0;
+    for (size_t i = 0; i < c->clusters.len; i++)
+        targets += c->clusters.at[i].present && wanted_version(b, &c->clusters.at[i]) != 0;
+    if (targets != b->by_label.len)
+        return err_set(error, "%zu targets, %zu placements", targets, b->by_label.len);
+    for (member_id m = 0; m < b->members.len; m++)
+        if (b->members.at[m].present && !full_member(b, m, error))
+            return false;
+    bool held = bundle_paused(b) || partitions_halted(b->pacing);
+    bool settled = !b->dirty && !held && !b->cut_due && !b->work_changed;
+    return partitions_check(b->pacing, c->core->now_ms, settled, error);
+}
+
+bool clusters_full(void *self, err *error)
+{
+    clusters *c = self;
+    for (size_t i = 0; i < c->bundles.len; i++) {
+        bundle_record *b = c->bundles.at[i];
+        if (b->present && !full_bundle(b, error))
+            return err_wrap(error, "bundle %.*s", STR_ARG(text_of(c, b->change)));
+    }
+    return true;
+}
+
+static bool check_placed(const bundle_record *b, member_id m, err *error)
+{
+    const placed *at = &b->members.at[m];
+    str name = text_of(b->self, at->label);
+    if (at->claimed && !at->live)
+        return err_set(error, "I2: %.*s has a claim on nothing", STR_ARG(name));
+    if (at->flight && at->claimed && at->live != at->flight)
+        return err_set(error, "I5: %.*s claims one version and flies another", STR_ARG(name));
+    if (at->flight && placed_done(at) && at->flight == at->live)
+        return err_set(error, "I5: %.*s is done and still in flight", STR_ARG(name));
+    return true;
+}
+
+bool clusters_check(const void *self, err *error)
+{
+    const clusters *c = self;
+    for (size_t i = 0; i < c->bundles.len; i++) {
+        const bundle_record *b = c->bundles.at[i];
+        for (member_id m = 0; b->present && m < b->members.len; m++)
+            if (b->members.at[m].present && !check_placed(b, m, error))
+                return err_wrap(error, "bundle %.*s", STR_ARG(text_of(c, b->change)));
+    }
+    return true;
+}

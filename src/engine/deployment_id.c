@@ -1,0 +1,606 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/deployment_id.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <math.h>
+#include <openssl/evp.h>
+
+#include "base/vec.h"
+
+#define MANIFEST_ID_BYTES 63u /* a Kubernetes name's length */
+#define SHA256_BYTES 32u
+
+bool sha256_hex(str text, char ret[SHA256_HEX_BYTES])
+{
+    static const char digits[] = "0123456789abcdef";
+    unsigned char bytes[SHA256_BYTES];
+    unsigned length = 0;
+    if (!EVP_Digest(text.ptr, text.len, bytes, &length, EVP_sha256(), NULL))
+        return false;
+    assert(length == SHA256_BYTES);
+    for (size_t i = 0; i < SHA256_BYTES; i++) {
+        ret[2 * i] = digits[bytes[i] >> 4];
+        ret[2 * i + 1] = digits[bytes[i] & 15];
+    }
+    ret[SHA256_HEX_BYTES - 1] = 0;
+    return true;
+}
+
+/* ---- Go's JSON ---- */
+
+static str text_of(const yyjson_val *value)
+{
+    yyjson_val *v = (yyjson_val *)(uintptr_t)value; /* yyjson's readers take no const */
+    return yyjson_is_str(v) ? (str){yyjson_get_str(v), yyjson_get_len(v)} : (str){NULL, 0};
+}
+
+static yyjson_val *member_of(const yyjson_val *object, str key)
+{
+    yyjson_val *v = (yyjson_val *)(uintptr_t)object;
+    return v && yyjson_is_obj(v) ? yyjson_obj_getn(v, key.ptr, key.len) : NULL;
+}
+
+/* encoding/json escapes what HTML would take for markup, and the two separators of JavaScript. */
+static void go_text(buf *out, str text)
+{
+    buf_addc(out, '"');
+    for (size_t i = 0; i < text.len; i++) {
+        unsigned char c = (unsigned char)text.ptr[i];
+        bool separator = c == 0xE2 && i + 2 < text.len && (unsigned char)text.ptr[i + 1] == 0x80 &&
+                         ((unsigned char)text.ptr[i + 2] & 0xFE) == 0xA8;
+        if (separator) {
+            buf_addz(out, (unsigned char)text.ptr[i + 2] == 0xA8 ? "\\u2028" : "\\u2029");
+            i += 2;
+        } else if (c == '"' || c == '\\') {
+            buf_addc(out, '\\');
+            buf_addc(out, (char)c);
+        } else if (c == '\n' || c == '\r' || c == '\t' || c == '\b' || c == '\f') {
+            buf_addc(out, '\\');
+            buf_addc(out, c == '\n'   ? 'n'
+                          : c == '\r' ? 'r'
+                          : c == '\t' ? 't'
+                          : c == '\b' ? 'b'
+                                      : 'f');
+        } else if (c < 0x20 || c == '<' || c == '>' || c == '&') {
+            buf_addf(out, "\\u%04x", (unsigned)c);
+        } else {
+            buf_addc(out, (char)c);
+        }
+    }
+    buf_addc(out, '"');
+}
+
+/* Go writes a float that is whole without a fraction. Values only: no decision depends on the
+ * number. */
+#define GO_PLAIN_FLOAT_MAX 1e21
+static void go_real(buf *out, double number)
+{
+    if (number == trunc(number) && fabs(number) < GO_PLAIN_FLOAT_MAX) {
+        buf_addf(out, "%.0f", number);
+        return;
+    }
+    for (int digits = 1; digits <= 17; digits++) { /* the shortest that reads back the same */
+        char text[40];
+        snprintf(text, sizeof text, "%.*g", digits, number);
+        if (strtod(text, NULL) == number) {
+            buf_addz(out, text);
+            return;
+        }
+    }
+}
+
+typedef struct pair {
+    str key;
+    yyjson_val *value;
+} pair;
+
+typedef VEC(pair) pairs;
+
+static int pair_order(const void *a, const void *b)
+{
+    return str_cmp(((const pair *)a)->key, ((const pair *)b)->key);
+}
+
+static void go_value(buf *out, yyjson_val *value);
+
+static void go_map(buf *out, yyjson_val *map)
+{
+    pairs sorted = {0};
+    size_t i, max;
+    yyjson_val *key, *value;
+    yyjson_obj_foreach(map, i, max, key, value)
+    {
+        if (!vec_push(&sorted, (pair){text_of(key), value}))
+            out->failed = true;
+    }
+    if (sorted.len > 1)
+        qsort(sorted.at, sorted.len, sizeof *sorted.at, pair_order);
+    buf_addc(out, '{');
+    for (size_t at = 0; at < sorted.len; at++) {
+        if (at > 0)
+            buf_addc(out, ',');
+        go_text(out, sorted.at[at].key);
+        buf_addc(out, ':');
+        go_value(out, sorted.at[at].value);
+    }
+    buf_addc(out, '}');
+    vec_done(&sorted);
+}
+
+static void go_list(buf *out, yyjson_val *list)
+{
+    size_t i, max;
+    yyjson_val *value;
+    buf_addc(out, '[');
+    yyjson_arr_foreach(list, i, max, value)
+    {
+        if (i > 0)
+            buf_addc(out, ',');
+        go_value(out, value);
+    }
+    buf_addc(out, ']');
+}
+
+static void go_value(buf *out, yyjson_val *value)
+{
+    if (yyjson_is_obj(value))
+        go_map(out, value);
+    else if (yyjson_is_arr(value))
+        go_list(out, value);
+    else if (yyjson_is_str(value))
+        go_text(out, text_of(value));
+    else if (yyjson_is_bool(value))
+        buf_addz(out, yyjson_get_bool(value) ? "true" : "false");
+    else if (yyjson_is_uint(value))
+        buf_addf(out, "%" PRIu64, yyjson_get_uint(value));
+    else if (yyjson_is_int(value))
+        buf_addf(out, "%" PRId64, yyjson_get_sint(value));
+    else if (yyjson_is_real(value))
+        go_real(out, yyjson_get_real(value));
+    else
+        buf_addz(out, "null");
+}
+
+/* What "omitempty" leaves out. Objects stay: they are pointers to structs in Go; maps are named
+ * where they are written. */
+static bool is_zero(yyjson_val *v)
+{
+    return !v || yyjson_is_null(v) || yyjson_is_false(v) ||
+           (yyjson_is_str(v) && yyjson_get_len(v) == 0) ||
+           (yyjson_is_int(v) && yyjson_get_sint(v) == 0) ||
+           (yyjson_is_arr(v) && yyjson_arr_size(v) == 0);
+}
+
+/* ---- resources ---- */
+
+static void resource_json(buf *out, yyjson_val *resource)
+{
+    static const str fields[] = {STR("name"), STR("content"), STR("encoding")};
+    bool any = false;
+    buf_addc(out, '{');
+    for (size_t f = 0; f < sizeof fields / sizeof fields[0]; f++) {
+        str text = text_of(member_of(resource, fields[f]));
+        if (text.len == 0)
+            continue;
+        if (any)
+            buf_addc(out, ',');
+        any = true;
+        go_text(out, fields[f]);
+        buf_addc(out, ':');
+        go_text(out, text);
+    }
+    buf_addc(out, '}');
+}
+
+str resources_id(arena *a, raw_json resources)
+{
+    yyjson_val *list = (yyjson_val *)(uintptr_t)resources;
+    buf text = BUF(LIMIT_TEXT_BYTES);
+    buf_addc(&text, '{');
+    if (list && yyjson_arr_size(list) > 0) {
+        size_t i, max;
+        yyjson_val *resource;
+        buf_addz(&text, "\"resources\":[");
+        yyjson_arr_foreach(list, i, max, resource)
+        {
+            if (i > 0)
+                buf_addc(&text, ',');
+            resource_json(&text, resource);
+        }
+        buf_addc(&text, ']');
+    }
+    buf_addz(&text, "}\n");
+    char hex[SHA256_HEX_BYTES];
+    bool good = !text.failed && sha256_hex(buf_str(&text), hex);
+    buf_done(&text);
+    return good ? arena_printf(a, "s-%.*s", (int)(MANIFEST_ID_BYTES - 2), hex) : (str){NULL, 0};
+}
+
+str manifest_id(arena *a, const bundle_spec *spec)
+{
+    if (spec->contents_id.len > 0)
+        return spec->contents_id;
+    if (spec->helm_op_options)
+        return STR_EMPTY;
+    return resources_id(a, spec->resources);
+}
+
+/* ---- merging options ---- */
+
+/* How a field of an override meets the one below it. */
+#define MERGES(X)                                                                                  \
+    X(KEEP, "the override is not looked at")                                                       \
+    X(TEXT, "the override if it is not empty")                                                     \
+    X(OR, "true if either is")                                                                     \
+    X(APPEND, "both lists, one after the other")                                                   \
+    X(IDENTITY, "both lists, an equal identity replaced")                                          \
+    X(DEEP, "objects merged key by key, however deep")                                             \
+    X(TIMEOUT, "the override; below 0 it resets")
+
+typedef enum merge_rule {
+#define X(rule, text) MERGE_##rule,
+    MERGES(X)
+#undef X
+} merge_rule;
+
+typedef struct merged_field {
+    str name;
+    merge_rule rule;
+    bool is_map; /* a Go map: left out when empty */
+} merged_field;
+
+/* In the order in which Fleet writes them. */
+static const merged_field helm_fields[] = {
+    {STR("valuesFiles"), MERGE_KEEP, false},
+    {STR("chart"), MERGE_TEXT, false},
+    {STR("repo"), MERGE_TEXT, false},
+    {STR("releaseName"), MERGE_TEXT, false},
+    {STR("version"), MERGE_TEXT, false},
+    {STR("timeoutSeconds"), MERGE_TIMEOUT, false},
+    {STR("values"), MERGE_DEEP, false},
+    {STR("templateValues"), MERGE_DEEP, true},
+    {STR("valuesFrom"), MERGE_IDENTITY, false},
+    {STR("force"), MERGE_OR, false},
+    {STR("takeOwnership"), MERGE_OR, false},
+    {STR("maxHistory"), MERGE_KEEP, false},
+    {STR("waitForJobs"), MERGE_OR, false},
+    {STR("atomic"), MERGE_OR, false},
+    {STR("disablePreProcess"), MERGE_OR, false},
+    {STR("disableDNS"), MERGE_OR, false},
+    {STR("skipSchemaValidation"), MERGE_KEEP, false},
+    {STR("disableDependencyUpdate"), MERGE_KEEP, false},
+};
+
+static const merged_field yaml_fields[] = {{STR("overlays"), MERGE_APPEND, false}};
+static const merged_field kustomize_fields[] = {{STR("dir"), MERGE_TEXT, false}};
+
+/* One value and those laid over it, lowest first; some may be NULL. */
+typedef struct layers {
+    yyjson_val **at;
+    size_t len;
+} layers;
+
+typedef struct option_writer {
+    arena *arena;
+    buf out;
+    bool any; /* something stands in the present object */
+} option_writer;
+
+static void write_key(option_writer *w, str key)
+{
+    if (w->any)
+        buf_addc(&w->out, ',');
+    w->any = true;
+    go_text(&w->out, key);
+    buf_addc(&w->out, ':');
+}
+
+static layers layers_below(option_writer *w, layers above, str key)
+{
+    layers below = {ARENA_ARRAY(w->arena, above.len, yyjson_val *), above.len};
+    if (!below.at) {
+        w->out.failed = true;
+        return (layers){NULL, 0};
+    }
+    for (size_t i = 0; i < above.len; i++)
+        below.at[i] = member_of(above.at[i], key);
+    return below;
+}
+
+/* The topmost value an override may have replaced the lowest with. */
+static yyjson_val *choose(layers l, merge_rule rule)
+{
+    yyjson_val *chosen = l.at[0];
+    for (size_t i = 1; i < l.len && rule != MERGE_KEEP; i++) {
+        if (is_zero(l.at[i]))
+            continue;
+        bool resets = rule == MERGE_TIMEOUT && yyjson_is_sint(l.at[i]);
+        chosen = resets && yyjson_get_sint(l.at[i]) < 0 ? NULL : l.at[i];
+    }
+    return chosen;
+}
+
+static bool layers_are_objects(layers l)
+{
+    size_t objects = 0;
+    for (size_t i = 0; i < l.len; i++)
+        objects += l.at[i] && yyjson_is_obj(l.at[i]);
+    return objects > 1 && yyjson_is_obj(l.at[l.len - 1]);
+}
+
+/* Go's merge: objects key by key, anything else by the topmost that is there. */
+static void write_deep(option_writer *w, layers l)
+{
+    size_t top = l.len;
+    while (top > 0 && !l.at[top - 1])
+        top--;
+    l.len = top;
+    if (top == 0 || !layers_are_objects(l)) {
+        if (top == 0)
+            buf_addz(&w->out, "{}");
+        else
+            go_value(&w->out, l.at[top - 1]);
+        return;
+    }
+    pairs keys = {0};
+    for (size_t i = 0; i < l.len; i++) {
+        size_t at, max;
+        yyjson_val *key, *value;
+        if (!yyjson_is_obj(l.at[i]))
+            l.at[i] = NULL;
+        yyjson_obj_foreach(l.at[i], at, max, key,
+                           value) if (!vec_push(&keys, (pair){text_of(key), value})) w->out.failed =
+            true;
+    }
+    if (keys.len > 1)
+        qsort(keys.at, keys.len, sizeof *keys.at, pair_order);
+    buf_addc(&w->out, '{');
+    for (size_t k = 0; k < keys.len; k++) {
+        if (k > 0 && str_eq(keys.at[k].key, keys.at[k - 1].key))
+            continue;
+        if (k > 0)
+            buf_addc(&w->out, ',');
+        go_text(&w->out, keys.at[k].key);
+        buf_addc(&w->out, ':');
+        layers below = layers_below(w, l, keys.at[k].key);
+        if (below.at)
+            write_deep(w, below);
+    }
+    buf_addc(&w->out, '}');
+    vec_done(&keys);
+}
+
+/* An entry of valuesFrom or downstreamResources: Go's struct order, empty members omitted. */
+static void write_entry(buf *out, yyjson_val *entry)
+{
+    static const str fields[] = {
+        STR("configMapKeyRef"), STR("secretKeyRef"), STR("kind"), STR("name"),
+        STR("namespace"),       STR("key")};
+    if (!yyjson_is_obj(entry)) {
+        go_value(out, entry);
+        return;
+    }
+    bool any = false;
+    buf_addc(out, '{');
+    for (size_t f = 0; f < sizeof fields / sizeof fields[0]; f++) {
+        yyjson_val *value = member_of(entry, fields[f]);
+        if (is_zero(value))
+            continue;
+        if (any)
+            buf_addc(out, ',');
+        any = true;
+        go_text(out, fields[f]);
+        buf_addc(out, ':');
+        write_entry(out, value);
+    }
+    buf_addc(out, '}');
+}
+
+static bool same_entry(option_writer *w, yyjson_val *a, yyjson_val *b)
+{
+    buf left = BUF(LIMIT_TEXT_BYTES), right = BUF(LIMIT_TEXT_BYTES);
+    write_entry(&left, a);
+    write_entry(&right, b);
+    bool same = str_eq(buf_str(&left), buf_str(&right));
+    w->out.failed |= left.failed || right.failed;
+    buf_done(&left);
+    buf_done(&right);
+    return same;
+}
+
+/* All members of these entries are their identity: an equal one is not added a second time. */
+static void write_lists(option_writer *w, layers l, bool identity)
+{
+    VEC(yyjson_val *) entries = {0};
+    for (size_t i = 0; i < l.len; i++) {
+        size_t at, max;
+        yyjson_val *entry;
+        yyjson_arr_foreach(l.at[i], at, max, entry)
+        {
+            bool known = false;
+            for (size_t k = 0; identity && !known && k < entries.len; k++)
+                known = same_entry(w, entries.at[k], entry);
+            if (!known && !vec_push(&entries, entry))
+                w->out.failed = true;
+        }
+    }
+    buf_addc(&w->out, '[');
+    for (size_t k = 0; k < entries.len; k++) {
+        if (k > 0)
+            buf_addc(&w->out, ',');
+        if (identity)
+            write_entry(&w->out, entries.at[k]);
+        else
+            go_value(&w->out, entries.at[k]);
+    }
+    buf_addc(&w->out, ']');
+    vec_done(&entries);
+}
+
+static bool all_zero(layers l)
+{
+    for (size_t i = 0; i < l.len; i++)
+        if (!is_zero(l.at[i]))
+            return false;
+    return true;
+}
+
+static bool all_empty_maps(layers l)
+{
+    for (size_t i = 0; i < l.len; i++)
+        if (l.at[i] && yyjson_obj_size(l.at[i]) > 0)
+            return false;
+    return true;
+}
+
+static void write_merged(option_writer *w, layers l, const merged_field *field)
+{
+    switch (field->rule) {
+    case MERGE_KEEP:
+    case MERGE_TEXT:
+    case MERGE_TIMEOUT: {
+        yyjson_val *chosen = choose(l, field->rule);
+        if (is_zero(chosen) ||
+            (field->is_map && yyjson_is_obj(chosen) && yyjson_obj_size(chosen) == 0))
+            return;
+        write_key(w, field->name);
+        go_value(&w->out, chosen);
+        return;
+    }
+    case MERGE_OR:
+        if (all_zero(l))
+            return;
+        write_key(w, field->name);
+        buf_addz(&w->out, "true");
+        return;
+    case MERGE_APPEND:
+    case MERGE_IDENTITY:
+        if (all_zero(l))
+            return;
+        write_key(w, field->name);
+        write_lists(w, l, field->rule == MERGE_IDENTITY);
+        return;
+    case MERGE_DEEP:
+        if (all_zero(l) || (field->is_map && all_empty_maps(l)))
+            return;
+        write_key(w, field->name);
+        write_deep(w, l);
+        return;
+    }
+}
+
+static void write_struct(option_writer *w, layers l, const merged_field *fields, size_t count)
+{
+    bool outer = w->any;
+    buf_addc(&w->out, '{');
+    w->any = false;
+    for (size_t f = 0; f < count; f++) {
+        layers below = layers_below(w, l, fields[f].name);
+        if (below.at)
+            write_merged(w, below, &fields[f]);
+    }
+    buf_addc(&w->out, '}');
+    w->any = outer;
+}
+
+typedef enum option_index {
+#define X(member, json) OPTION_##member,
+    BUNDLE_OPTIONS(X)
+#undef X
+} option_index;
+
+/* The rule of each option, and the fields of those that are structs of known order. */
+typedef struct option_rule {
+    merged_field field;
+    const merged_field *fields;
+    size_t field_count;
+} option_rule;
+
+#define FIELDS(table) table, sizeof table / sizeof table[0]
+static const option_rule option_rules[] = {
+    [OPTION_yaml] = {{STR("yaml"), MERGE_DEEP, false}, FIELDS(yaml_fields)},
+    [OPTION_kustomize] = {{STR("kustomize"), MERGE_DEEP, false}, FIELDS(kustomize_fields)},
+    [OPTION_default_namespace] = {{STR("defaultNamespace"), MERGE_TEXT, false}, NULL, 0},
+    [OPTION_namespace_] = {{STR("namespace"), MERGE_TEXT, false}, NULL, 0},
+    [OPTION_helm] = {{STR("helm"), MERGE_DEEP, false}, FIELDS(helm_fields)},
+    [OPTION_service_account] = {{STR("serviceAccount"), MERGE_TEXT, false}, NULL, 0},
+    [OPTION_create_namespace] = {{STR("createNamespace"), MERGE_KEEP, false}, NULL, 0},
+    [OPTION_force_sync_generation] = {{STR("forceSyncGeneration"), MERGE_TEXT, false}, NULL, 0},
+    [OPTION_keep_resources] = {{STR("keepResources"), MERGE_OR, false}, NULL, 0},
+    [OPTION_delete_namespace] = {{STR("deleteNamespace"), MERGE_KEEP, false}, NULL, 0},
+    [OPTION_ignore] = {{STR("ignore"), MERGE_KEEP, false}, NULL, 0},
+    [OPTION_namespace_labels] = {{STR("namespaceLabels"), MERGE_KEEP, true}, NULL, 0},
+    [OPTION_namespace_annotations] = {{STR("namespaceAnnotations"), MERGE_KEEP, true}, NULL, 0},
+    [OPTION_delete_crd_resources] = {{STR("deleteCRDResources"), MERGE_KEEP, false}, NULL, 0},
+    [OPTION_downstream_resources] = {{STR("downstreamResources"), MERGE_IDENTITY, false}, NULL, 0},
+    [OPTION_overwrites] = {{STR("overwrites"), MERGE_TEXT, false}, NULL, 0},
+    [OPTION_allowed_target_namespace_selector] =
+        {{STR("allowedTargetNamespaceSelector"), MERGE_TEXT, false}, NULL, 0},
+};
+#define HASHED_OPTIONS (sizeof option_rules / sizeof option_rules[0])
+
+static raw_json option_of(const bundle_options *options, size_t index)
+{
+    const raw_json all[] = {
+#define X(member, json) [OPTION_##member] = options->member,
+        BUNDLE_OPTIONS(X)
+#undef X
+    };
+    return all[index];
+}
+
+static bool any_given(layers l)
+{
+    for (size_t i = 0; i < l.len; i++)
+        if (l.at[i] && !yyjson_is_null(l.at[i]))
+            return true;
+    return false;
+}
+
+str options_json(arena *a, const bundle_options *base, const bundle_options *const *over,
+                 size_t over_count, bool ensure_helm)
+{
+    option_writer w = {.arena = a, .out = BUF(LIMIT_TEXT_BYTES)};
+    layers l = {ARENA_ARRAY(a, over_count + 1, yyjson_val *), over_count + 1};
+    if (!l.at)
+        return (str){NULL, 0};
+    buf_addc(&w.out, '{');
+    for (size_t o = 0; o < HASHED_OPTIONS; o++) {
+        l.at[0] = (yyjson_val *)(uintptr_t)option_of(base, o);
+        for (size_t i = 0; i < over_count; i++)
+            l.at[i + 1] = (yyjson_val *)(uintptr_t)option_of(over[i], o);
+        const option_rule *rule = &option_rules[o];
+        if (!rule->fields) {
+            write_merged(&w, l, &rule->field);
+        } else if (any_given(l) || (ensure_helm && o == OPTION_helm)) {
+            write_key(&w, rule->field.name);
+            write_struct(&w, l, rule->fields, rule->field_count);
+        }
+    }
+    buf_addz(&w.out, "}\n");
+    str text = w.out.failed ? (str){NULL, 0} : arena_str(a, buf_str(&w.out));
+    buf_done(&w.out);
+    return text;
+}
+
+str deployment_id(arena *a, str manifest, str options)
+{
+    char hex[SHA256_HEX_BYTES];
+    if (!sha256_hex(options, hex))
+        return (str){NULL, 0};
+    return arena_printf(a, "%.*s:%s", STR_ARG(manifest), hex);
+}
+
+bool labels_usable(label_set labels)
+{
+    for (size_t i = 0; i < labels.len; i++) {
+        str key = labels.at[i].key;
+        bool dropped = str_starts(key, STR("kubectl.kubernetes.io/")) ||
+                       str_find(key, STR("cattle.io/")) != SIZE_MAX;
+        if (!dropped || str_starts(key, STR("fleet.cattle.io/")) ||
+            str_starts(key, STR("management.cattle.io/")))
+            return true;
+    }
+    return false;
+}

@@ -1,0 +1,497 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Why a member is held, found by asking the pass itself "what if these were complete?".
+ *
+ * First what keeps the walk from reaching the member's partition: from each partition that must
+ * become ready as many members as it has too many that are not. Then the partition's own limit,
+ * counted with those ahead in the queue. What is left (the limit of the whole, maxNew) is found
+ * by leaving out, one after the other, everybody who need not be complete. */
+#include "engine/partition_internal.h"
+
+#include <assert.h>
+
+typedef struct inquiry {
+    const partitions *p;
+    const partition_question *q;
+    arena *arena;
+    reasons *out;
+    paced *me;
+    uint32_t home; /* the first partition I sit in */
+    candidate_kind kind;
+    uint32_t supposed;
+    tally *base; /* counts with what is supposed */
+    tally *work;
+    bool *open;     /* partitions that are approved, or supposed to be */
+    bool overlap;   /* somebody sits in several partitions: there are several ways to start */
+    bool *required; /* partitions that must become ready, or ready for long enough */
+    int64_t unavailable;
+    bool no_memory;
+} inquiry;
+
+static int inquiry_order(const void *a, const void *b, void *context)
+{
+    const partitions *p = context;
+    return paced_order(&p->members.at[*(const member_id *)a],
+                       &p->members.at[*(const member_id *)b]);
+}
+
+/* Fills the lists of the partitions from the order of all. */
+static bool group_make(partitions *p)
+{
+    size_t seats = 0;
+    if (!vec_reserve(&p->group_ends, p->parts.len + 1))
+        return false;
+    for (size_t i = 0; i < p->parts.len; i++) {
+        p->group_ends.at[i] = seats; /* where it begins; each member moves it on to where it ends */
+        seats += (size_t)p->parts.at[i].count;
+    }
+    if (!vec_reserve(&p->grouped, seats + 1))
+        return false;
+    for (size_t i = 0; i < p->order.len; i++) {
+        const paced *member = &p->members.at[p->order.at[i]];
+        for (uint32_t s = member->seats; s; s = p->seats.at[s].next)
+            p->grouped.at[p->group_ends.at[p->seats.at[s].partition]++] = p->order.at[i];
+    }
+    return true;
+}
+
+/* The members in order are made when first asked for: scratch, not state. */
+static bool order_make(const partitions *p)
+{
+    partitions *scratch = (partitions *)(uintptr_t)p;
+    if (p->order.len > 0)
+        return true;
+    for (size_t m = 0; m < p->members.len; m++)
+        if (p->members.at[m].present && !vec_push(&scratch->order, (member_id)m))
+            return false;
+    if (p->order.len > 1)
+        qsort_r(scratch->order.at, p->order.len, sizeof *p->order.at, inquiry_order, scratch);
+    if (group_make(scratch))
+        return true;
+    scratch->order.len = 0;
+    return false;
+}
+
+typedef struct roll {
+    const member_id *at;
+    size_t len;
+} roll;
+
+/* The members of a partition, or with PARTITION_NONE all there are, in order. */
+static roll roll_of(const partitions *p, uint32_t index)
+{
+    if (index == PARTITION_NONE)
+        return (roll){p->order.at, p->order.len};
+    size_t count = (size_t)p->parts.at[index].count;
+    return (roll){&p->grouped.at[p->group_ends.at[index] - count], count};
+}
+
+static bool sits(const partitions *p, const paced *member, uint32_t index)
+{
+    for (uint32_t s = member->seats; s; s = p->seats.at[s].next)
+        if (p->seats.at[s].partition == index)
+            return true;
+    return false;
+}
+
+static bool is_supposed(const inquiry *in, const paced *member)
+{
+    return member->supposed == in->supposed;
+}
+
+/* Supposes a member complete (sign 1), or no longer (-1). */
+static void suppose(inquiry *in, paced *member, int64_t sign)
+{
+    const partitions *p = in->p;
+    assert(is_supposed(in, member) == (sign < 0));
+    member->supposed = sign > 0 ? in->supposed : 0;
+    bool unavailable = paced_unavailable(member->flags);
+    in->unavailable -= unavailable && !member->own ? sign : 0;
+    for (uint32_t s = member->seats; s; s = p->seats.at[s].next) {
+        tally *t = &in->base[p->seats.at[s].partition];
+        t->unavailable -= unavailable ? sign : 0;
+        t->bad -= paced_bad(member->flags) ? sign : 0;
+        t->candidates -= paced_candidate(member->flags) != CANDIDATE_NONE ? sign : 0;
+    }
+}
+
+static walk_end ask(inquiry *in)
+{
+    memcpy(in->work, in->base, in->p->parts.len * sizeof *in->work);
+    walk w = {.p = in->p,
+              .now_ms = in->q->now_ms,
+              .mark = walk_mark(in->p),
+              .supposed = in->supposed,
+              .at = in->work,
+              .unavailable = in->unavailable,
+              .open = in->open,
+              .watched = in->me,
+              .watched_as = in->kind};
+    walk_partitions(&w);
+    return w.end;
+}
+
+/* ---- names ---- */
+
+typedef bool (*member_test)(const inquiry *in, const paced *member, uint32_t index);
+
+static bool test_bad(const inquiry *in, const paced *member, uint32_t index)
+{
+    return member != in->me && paced_bad(member->flags) && sits(in->p, member, index);
+}
+
+static bool test_unavailable(const inquiry *in, const paced *member, uint32_t index)
+{
+    return member != in->me && paced_unavailable(member->flags) && sits(in->p, member, index);
+}
+
+static bool test_whole(const inquiry *in, const paced *member, uint32_t index)
+{
+    (void)index;
+    return member != in->me && member->seats && !member->own && paced_unavailable(member->flags);
+}
+
+static const str *names_where(inquiry *in, member_test test, uint32_t index, size_t *ret_count)
+{
+    roll members = roll_of(in->p, index);
+    str *names = ARENA_ARRAY(in->arena, members.len + 1, str);
+    *ret_count = 0;
+    in->no_memory |= !names;
+    for (size_t i = 0; names && i < members.len; i++) {
+        const paced *member = &in->p->members.at[members.at[i]];
+        if (test(in, member, index))
+            names[(*ret_count)++] = member->label;
+    }
+    return names;
+}
+
+static const str *one_name(inquiry *in, str name)
+{
+    str *names = ARENA_ARRAY(in->arena, 1, str);
+    in->no_memory |= !names;
+    if (names)
+        names[0] = name;
+    return names;
+}
+
+static str partition_scope(inquiry *in, uint32_t index)
+{
+    str scope = arena_printf(in->arena, "partition %.*s", STR_ARG(in->p->parts.at[index].name));
+    in->no_memory |= !scope.ptr;
+    return scope;
+}
+
+static void add(inquiry *in, reason r)
+{
+    in->no_memory |= !reasons_add(in->out, in->arena, r);
+}
+
+/* ---- reaching the partition ---- */
+
+static void add_soak(inquiry *in, uint32_t index, int64_t from_ms)
+{
+    add(in, (reason){.rule = REASON_SOAK,
+                     .scope = partition_scope(in, index),
+                     .act = RELEASE_TIME,
+                     .next_ms = from_ms + in->p->soak_ms});
+}
+
+/* Supposes the first "need" members that the test lets through; returns how many there were. */
+static int64_t suppose_first(inquiry *in, member_test test, uint32_t index, int64_t need)
+{
+    roll members = roll_of(in->p, index);
+    int64_t count = 0;
+    for (size_t i = 0; count < need && i < members.len; i++) {
+        paced *member = &in->p->members.at[members.at[i]];
+        if (is_supposed(in, member) || !test(in, member, index))
+            continue;
+        suppose(in, member, 1);
+        count++;
+    }
+    return count;
+}
+
+/* Chooses the partitions that must become ready, and whose members must be complete for that. */
+static void reach(inquiry *in)
+{
+    const partitions *p = in->p;
+    int64_t holding = 0;
+    for (uint32_t i = 0; i < in->home; i++) {
+        const part *at = &p->parts.at[i];
+        holding +=
+            !part_is_ready(at, &in->base[i]) || part_soaks(p, at, &in->base[i], in->q->now_ms);
+    }
+    for (uint32_t i = 0; i < in->home && holding > p->budget; i++) {
+        const part *at = &p->parts.at[i];
+        in->required[i] =
+            !part_is_ready(at, &in->base[i]) || part_soaks(p, at, &in->base[i], in->q->now_ms);
+        holding -= in->required[i];
+        if (in->required[i])
+            suppose_first(in, test_bad, i, in->base[i].bad - at->cap);
+    }
+}
+
+/* ---- what is said of it ---- */
+
+/* Whether a member that is supposed complete is named by that partition's reason: by the first
+ * one's. */
+static bool test_named(const inquiry *in, const paced *member, uint32_t index)
+{
+    if (!is_supposed(in, member))
+        return false;
+    for (uint32_t s = member->seats; s; s = in->p->seats.at[s].next)
+        if (in->required[in->p->seats.at[s].partition])
+            return in->p->seats.at[s].partition == index;
+    return index == PARTITION_NONE;
+}
+
+static void add_required(inquiry *in, uint32_t index)
+{
+    const part *at = &in->p->parts.at[index];
+    if (part_is_ready(at, &at->now)) {
+        add_soak(in, index,
+                 at->ready_since_ms == REASON_NEVER ? in->q->now_ms : at->ready_since_ms);
+        return;
+    }
+    reason r = {.rule = REASON_PARTITION,
+                .scope = partition_scope(in, index),
+                .act = RELEASE_COMPLETE,
+                .next_ms = REASON_NEVER,
+                .have = at->now.bad,
+                .limit = at->cap,
+                .detail = at->name};
+    r.holders = names_where(in, test_bad, index, &r.holder_count);
+    r.of = names_where(in, test_named, index, &r.of_count);
+    if (r.of_count == 0) /* another reason implies it */
+        return;
+    add(in, r);
+    if (in->p->soak_ms > 0 && at->counted > 0)
+        add_soak(in, index, in->q->now_ms);
+}
+
+static void open_partitions(inquiry *in)
+{
+    for (uint32_t i = 0; i < in->p->parts.len; i++) {
+        const part *at = &in->p->parts.at[i];
+        bool needed = in->overlap ? in->open[i]
+                                  : i == in->home || (i < in->home && in->base[i].candidates > 0);
+        if (!at->approval || at->approved || !needed)
+            continue;
+        add(in, (reason){.rule = REASON_APPROVAL,
+                         .scope = partition_scope(in, i),
+                         .act = RELEASE_APPROVE,
+                         .of = one_name(in, at->name),
+                         .of_count = 1,
+                         .next_ms = REASON_NEVER,
+                         .limit = 1,
+                         .detail = at->name});
+    }
+}
+
+/* ---- the limits ---- */
+
+/* Candidates of my partition that are released before me and become unavailable by it. */
+static bool test_ahead(const inquiry *in, const paced *member, uint32_t index)
+{
+    candidate_kind kind = paced_candidate(member->flags);
+    return (kind == CANDIDATE_NEW || kind == CANDIDATE_HEALTHY) &&
+           paced_order(member, in->me) < 0 && member != in->me && sits(in->p, member, index);
+}
+
+static int64_t count_ahead(const inquiry *in)
+{
+    roll members = roll_of(in->p, in->home);
+    int64_t ahead = 0;
+    for (size_t i = 0; i < members.len; i++) {
+        const paced *member = &in->p->members.at[members.at[i]];
+        if (member == in->me)
+            break;
+        ahead += !is_supposed(in, member) && test_ahead(in, member, in->home);
+    }
+    return ahead;
+}
+
+/* The partition's own limit: holders first, then those ahead. */
+static void partition_limit(inquiry *in, walk_end end)
+{
+    int64_t have = in->base[in->home].unavailable;
+    int64_t limit = at_least_one(in->p->parts.at[in->home].cap);
+    int64_t need = have + 1 - limit + (end == WALK_PARTITION_FULL ? count_ahead(in) : 0);
+    int64_t holders = suppose_first(in, test_unavailable, in->home, need);
+    if (end == WALK_PARTITION_FULL)
+        suppose_first(in, test_ahead, in->home, need - holders);
+}
+
+typedef VEC(member_id) blamed;
+
+static walk_end ask_closed(inquiry *in, uint32_t index)
+{
+    in->open[index] = false;
+    return ask(in);
+}
+
+/* Leaves out everybody who need not be complete, those first who are least to blame, until
+ * everybody who stays is needed: a holder who stays may free a place for another one who then
+ * must be complete too. */
+static void leave_out(inquiry *in, const blamed *list)
+{
+    bool changed = true;
+    while (changed) {
+        changed = false;
+        for (size_t n = 2 * list->len; n > 0; n--) { /* first the candidates, then the holders */
+            paced *member = &in->p->members.at[list->at[(n - 1) % list->len]];
+            if (!is_supposed(in, member) || paced_unavailable(member->flags) != (n <= list->len))
+                continue;
+            suppose(in, member, -1);
+            if (ask(in) == WALK_RELEASED)
+                changed = true;
+            else
+                suppose(in, member, 1);
+        }
+        for (uint32_t i = 0; in->overlap && i < in->p->parts.len; i++) {
+            if (!in->open[i] || !in->p->parts.at[i].approval || in->p->parts.at[i].approved)
+                continue;
+            in->open[i] = ask_closed(in, i) != WALK_RELEASED;
+            changed |= !in->open[i];
+        }
+    }
+}
+
+/* Supposes all complete who could matter; false if even that does not help. */
+static bool suppose_all(inquiry *in, blamed *list)
+{
+    const partitions *p = in->p;
+    for (size_t i = 0; i < p->order.len; i++) {
+        paced *member = &p->members.at[p->order.at[i]];
+        if (member == in->me || !member->seats || is_supposed(in, member) ||
+            !paced_bad(member->flags))
+            continue;
+        if (p->seats.at[member->seats].partition > in->home && !paced_unavailable(member->flags))
+            continue;
+        suppose(in, member, 1);
+        if (!vec_push(list, p->order.at[i]))
+            in->no_memory = true;
+    }
+    return ask(in) == WALK_RELEASED;
+}
+
+/* The limit that stood in the way once the partition was reached. */
+static void add_limit(inquiry *in, walk_end end, bool helps)
+{
+    reason r = {.rule = REASON_UNAVAILABLE, .act = RELEASE_COMPLETE, .next_ms = REASON_NEVER};
+    switch (end) {
+    case WALK_MAX_NEW:
+        r.rule = REASON_MAX_NEW;
+        r.scope = in->q->scope;
+        r.limit = in->p->max_new;
+        break;
+    case WALK_WHOLE_FULL:
+        r.scope = in->q->scope;
+        r.limit = at_least_one(in->p->cap);
+        r.holders = names_where(in, test_whole, PARTITION_NONE, &r.holder_count);
+        break;
+    case WALK_NO_CREATE:
+    case WALK_PARTITION_FULL:
+    case WALK_UNREACHED:
+    case WALK_RELEASED:
+        r.scope = partition_scope(in, in->home);
+        r.limit = at_least_one(in->p->parts.at[in->home].cap);
+        r.holders = names_where(in, test_unavailable, in->home, &r.holder_count);
+        break;
+    }
+    r.have = (int64_t)r.holder_count;
+    r.of = names_where(in, test_named, PARTITION_NONE, &r.of_count);
+    if (!helps) { /* nobody's becoming complete would */
+        r.act = RELEASE_EDIT;
+        r.of = one_name(in, in->q->editable);
+        r.of_count = 1;
+    }
+    if (r.of_count > 0)
+        add(in, r);
+}
+
+static void collect_supposed(inquiry *in, blamed *list)
+{
+    const partitions *p = in->p;
+    list->len = 0;
+    for (size_t i = 0; i < p->order.len; i++)
+        if (is_supposed(in, &p->members.at[p->order.at[i]]))
+            in->no_memory |= !vec_push(list, p->order.at[i]);
+}
+
+/* What was found piece by piece is looked at as a whole where the pieces may overlap. */
+static bool may_overlap(const partitions *p)
+{
+    size_t seats = p->seats.len - 1;
+    for (uint32_t s = p->free_seat; s; s = p->seats.at[s].next)
+        seats--;
+    return (int64_t)seats > p->assigned;
+}
+
+/* Supposes as few members complete as must be for the limits to let me through; says which limit
+ * it was and whether that helps. */
+static walk_end limits(inquiry *in, bool *ret_helps)
+{
+    walk_end first = ask(in);
+    bool whole = in->overlap;
+    blamed list = {0};
+    *ret_helps = true;
+    if (first == WALK_NO_CREATE || first == WALK_PARTITION_FULL)
+        partition_limit(in, first);
+    if (first != WALK_RELEASED && ask(in) != WALK_RELEASED) {
+        collect_supposed(in, &list);
+        size_t before = list.len;
+        *ret_helps = suppose_all(in, &list);
+        while (!*ret_helps && list.len > before)
+            suppose(in, &in->p->members.at[list.at[--list.len]], -1);
+        whole = true;
+    }
+    if (whole && *ret_helps) {
+        collect_supposed(in, &list);
+        if (list.len <= PARTITION_BLAMED_MAX)
+            leave_out(in, &list);
+    }
+    vec_done(&list);
+    return first;
+}
+
+bool partitions_reasons(const partitions *p, const partition_question *q, arena *a, reasons *out)
+{
+    paced *me = &p->members.at[q->member];
+    unsigned flags = me->flags & ~(unsigned)PACED_OUT;
+    inquiry in = {.p = p, .q = q, .arena = a, .out = out, .me = me, .kind = paced_candidate(flags)};
+    if (!p->cut || !me->seats || in.kind == CANDIDATE_NONE)
+        return true;
+    in.home = p->seats.at[me->seats].partition;
+    in.supposed = walk_mark(p);
+    in.unavailable = p->unavailable;
+    in.base = ARENA_ARRAY(a, p->parts.len, tally);
+    in.work = ARENA_ARRAY(a, p->parts.len, tally);
+    in.required = ARENA_ARRAY(a, p->parts.len, bool);
+    in.open = ARENA_ARRAY(a, p->parts.len, bool);
+    in.overlap = may_overlap(p);
+    if (!in.base || !in.work || !in.required || !in.open || !order_make(p))
+        return false;
+    for (size_t i = 0; i < p->parts.len; i++) {
+        in.base[i] = p->parts.at[i].now;
+        in.open[i] = true;
+    }
+    if (me->flags & PACED_OUT) { /* it will count once it is let in */
+        in.unavailable += paced_unavailable(flags) && !me->own;
+        for (uint32_t s = me->seats; s; s = p->seats.at[s].next) {
+            tally *t = &in.base[p->seats.at[s].partition];
+            t->unavailable += paced_unavailable(flags);
+            t->bad += paced_bad(flags);
+            t->candidates++;
+        }
+    }
+    bool helps;
+    reach(&in);
+    walk_end end = limits(&in, &helps);
+    for (uint32_t i = 0; i < in.home; i++)
+        if (in.required[i])
+            add_required(&in, i);
+    open_partitions(&in);
+    if (end != WALK_RELEASED)
+        add_limit(&in, end, helps);
+    return !in.no_memory;
+}
