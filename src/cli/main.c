@@ -65,9 +65,6 @@ static exit_status dispatch(int count, char **words)
         puts("drover " DROVER_VERSION);
         return STATUS_DONE;
     }
-    /* Not a command for people: the server starts one for each job. */
-    if (str_eq(word, STR(SUPERVISOR_VERB)))
-        return (exit_status)supervisor_main(count - 1, words + 1);
     if (str_eq(word, STR("--help")) || str_eq(word, STR("-h")))
         return help_all(stdout);
     if (str_eq(word, STR(SUPERVISOR_VERB))) /* not for people: "drover serve" starts it */

@@ -21,8 +21,8 @@
 #define AUTH_SESSION_MS INT64_C(43200000)
 #define AUTH_TOKEN_BYTES 48 /* "drover_" and 32 bytes as base64url fit, with the zero */
 /* Requests a second that one caller may make, and how many at once. */
-#define AUTH_RATE_PER_SECOND 20000
-#define AUTH_RATE_BURST 40000
+#define AUTH_RATE_PER_SECOND 50000
+#define AUTH_RATE_BURST 100000
 /* The same for requests without a good token, by address. */
 #define AUTH_STRANGER_PER_SECOND 200
 #define AUTH_STRANGER_BURST 1000
