@@ -57,6 +57,7 @@ typedef struct verb {
     X(bypass)                                                                                      \
     X(freeze)                                                                                      \
     X(thaw)                                                                                        \
+    X(explain)                                                                                     \
     X(history)                                                                                     \
     X(logs)                                                                                        \
     X(token)                                                                                       \
