@@ -7,7 +7,9 @@ import json
 import pathlib
 import resource
 import socket
+import subprocess
 import sys
+import tempfile
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
@@ -189,10 +191,39 @@ def addresses(tap, program):
     for words, message in ((["--listen", "0.0.0.0:0"], "--tls-cert"), (["--listen", "x"], "ADDRESS:PORT"),
                            (["--tls-cert", "/nope"], "go together"),
                            (["--listen", "127.0.0.1:99999"], "ADDRESS:PORT")):
-        with __import__("tempfile").TemporaryDirectory() as folder:
+        with tempfile.TemporaryDirectory() as folder:
             result = drover.run(program, "serve", "--data", folder + "/d", *words)
         good = result.status == 1 and message in result.err
         tap.test(f"serve {' '.join(words)}", None if good else repr(result))
+
+
+def tls(tap, program):
+    """The commands trust a certificate they are told to trust, and no other."""
+    with tempfile.TemporaryDirectory(prefix="drover-test-") as folder:
+        certificate, key = f"{folder}/cert.pem", f"{folder}/key.pem"
+        made = subprocess.run(
+            ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out",
+             certificate, "-days", "2", "-subj", "/CN=localhost", "-addext",
+             "subjectAltName=IP:127.0.0.1"], stderr=subprocess.DEVNULL, check=False)
+        if made.returncode != 0:
+            tap.test("TLS # SKIP there is no openssl")
+            return
+        data = f"{folder}/data"
+        process = subprocess.Popen(
+            [str(program), "serve", "--data", data, "--listen", "127.0.0.1:0", "--tls-cert",
+             certificate, "--tls-key", key], stdout=subprocess.PIPE)
+        line = process.stdout.readline().decode()
+        tap.test("it listens with TLS", None if "https://127.0.0.1:" in line else line)
+        good = drover.run(program, "token", "list", "--data", data, "--ca-file", certificate)
+        tap.test("a certificate that is trusted", None if good.status == 0 else repr(good))
+        bad = drover.run(program, "token", "list", "--data", data)
+        tap.test("one that is not", None if bad.status == 3 else repr(bad))
+        plain = drover.run(program, "token", "list", "--data", data, "--server",
+                           line.split(" ")[4].rstrip(",").replace("https", "http"))
+        tap.test("no plain text", None if plain.status != 0 else repr(plain))
+        process.terminate()
+        process.stdout.close()
+        tap.test("it stops in order", None if process.wait(timeout=30) == 0 else "exit status")
 
 
 def main():
@@ -207,6 +238,7 @@ def main():
             tap.test("a data folder in use is refused", None if with_it.status == 1 else repr(with_it))
             tap.test("it stops in order", None if server.stop() == 0 else "exit status")
         addresses(tap, program)
+        tls(tap, program)
     return tap.done()
 
 
