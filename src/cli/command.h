@@ -58,6 +58,7 @@ typedef struct verb {
     X(freeze)                                                                                      \
     X(thaw)                                                                                        \
     X(explain)                                                                                     \
+    X(watch)                                                                                       \
     X(history)                                                                                     \
     X(logs)                                                                                        \
     X(token)                                                                                       \

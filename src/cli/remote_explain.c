@@ -3,7 +3,6 @@
 
 #include "base/limits.h"
 #include "base/mem.h"
-#include "cli/client.h"
 #include "cli/output.h"
 #include "cli/show.h"
 
@@ -67,20 +66,19 @@ static void add_reason(client *c, buf *out, yyjson_val *reason)
         buf_addf(out, "    %-12s%.*s\n", "asked again", STR_ARG(next));
 }
 
-static void add_text(client *c, buf *out, yyjson_val *target)
+void remote_explain_text(client *c, buf *out, yyjson_val *target)
 {
     size_t index, count;
     yyjson_val *reason;
     str name = json_at(c, target, "/target"), state = json_at(c, target, "/state");
     str change = json_at(c, target, "/change"), summary = json_at(c, target, "/summary");
     str where = json_at(c, target, "/environment"), wanted = json_at(c, target, "/wanted");
-    str line =
-        str_eq(state, STR("done"))
-            ? arena_printf(client_arena(c), "%.*s is done in %.*s: %.*s", STR_ARG(name),
-                           STR_ARG(where), STR_ARG(summary))
-            : arena_printf(client_arena(c), "%.*s, %.*s %.*s in %.*s, is %.*s: %.*s", STR_ARG(name),
-                           STR_ARG(change), STR_ARG(wanted), STR_ARG(where), STR_ARG(state),
-                           STR_ARG(summary));
+    str line = str_eq(state, STR("done"))
+                   ? arena_printf(client_arena(c), "%.*s is done in %.*s: %.*s", STR_ARG(name),
+                                  STR_ARG(where), STR_ARG(summary))
+                   : arena_printf(client_arena(c), "%.*s, %.*s %.*s in %.*s, is %.*s: %.*s",
+                                  STR_ARG(name), STR_ARG(change), STR_ARG(wanted), STR_ARG(where),
+                                  STR_ARG(state), STR_ARG(summary));
     output_wrap(out, line.ptr ? line : STR_EMPTY, 0, 2);
     buf_addc(out, '\n');
     yyjson_arr_foreach(yyjson_obj_get(target, "reasons"), index, count, reason)
@@ -109,7 +107,7 @@ exit_status remote_explain(const options *given)
         json_pretty(&out, s.first);
         buf_addc(&out, '\n');
     } else {
-        add_text(c, &out, s.first);
+        remote_explain_text(c, &out, s.first);
     }
     return output_buf(stdout, &out) ? STATUS_DONE : STATUS_NO;
 }

@@ -233,6 +233,7 @@ void demo_greet(FILE *to)
           "with jobs that only take time. A new version comes every 45 seconds. Try, in another\n"
           "terminal:\n"
           "\n"
+          "    drover watch\n"
           "    drover get targets --state waiting\n"
           "    drover explain prod-07\n"
           "    drover get jobs\n"

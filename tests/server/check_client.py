@@ -5,6 +5,8 @@
 import json
 import os
 import pathlib
+import pty
+import select
 import signal
 import subprocess
 import sys
@@ -104,6 +106,41 @@ def acts(cli):
     cli.expect("bypass without a rule that is there", 1, "bypass", "x/y/0", "--version", "web-2.0",
                err='there is no rule "x/y/0"')
     cli.expect("history", 0, "history", "--limit", "500", out="act pause web lunch")
+
+
+def watch(cli):
+    """On a terminal of 24 lines: bars, an explanation, a filter, and q."""
+    cli.expect("watch --once", 0, "watch", "--once", out="web: ")
+    child, terminal = pty.fork()
+    if child == 0:
+        os.execv(cli.server.program, ["drover", "watch", "--data", str(cli.server.folder)])
+
+    def screen(keys, seconds):
+        os.write(terminal, keys)
+        text, end = b"", time.monotonic() + seconds
+        while time.monotonic() < end:
+            if select.select([terminal], [], [], 0.1)[0]:
+                try:
+                    text += os.read(terminal, 65536)
+                except OSError:
+                    break
+        return text.decode("utf-8", "replace")
+    first = screen(b"", 1.5)
+    cli.tap.test("watch: bars and rows", None if "web" in first and "q quits" in first else first)
+    filtered = screen(b"/zzz\n", 0.5)
+    cli.tap.test("watch: a filter", None if "nothing waits" in filtered else filtered)
+    back = screen(b"/\nj\033[A\n", 0.7)
+    cli.tap.test("watch: an explanation", None if "any key goes back" in back else back)
+    screen(b"xq", 0.5)
+
+    def ended():
+        return os.waitpid(child, os.WNOHANG)[0] == child
+    over = servers.wait_for(ended, 5)
+    cli.tap.test("watch: q quits", None if over else "it does not")
+    if not over:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    os.close(terminal)
 
 
 def tokens(cli):
@@ -222,6 +259,7 @@ def main():
             cli = Cli(tap, server, folder)
             documents(cli)
             acts(cli)
+            watch(cli)
             tokens(cli)
             workers(cli)
             cli.expect("delete", 0, "delete", "resource", "h2", out="resource/h2 deleted")
