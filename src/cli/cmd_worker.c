@@ -42,8 +42,8 @@ static bool serve_jobs(const work *w, str resource_name, bool once)
         }
         bool here = answer.status > 0 && answer.status < 300;
         if (here != reachable)
-            log_line(here ? LOG_INFO : LOG_WARN, here ? "the server answers again"
-                                                      : "the server does not answer");
+            log_line(here ? LOG_INFO : LOG_WARN,
+                     here ? "the server answers again" : "the server does not answer");
         reachable = here;
         bool found = here && yyjson_get_bool(yyjson_obj_get(answer.json, "found"));
         if (found)
@@ -87,7 +87,9 @@ static exit_status run(const options *given)
 
 static const option options_of_worker[] = {
     {.name = "resource", .argument = "NAME", .help = "the resource whose jobs it runs"},
-    {.name = "lease", .argument = "SECONDS", .help = "how long a claim holds without a heartbeat; 30 unless told"},
+    {.name = "lease",
+     .argument = "SECONDS",
+     .help = "how long a claim holds without a heartbeat; 30 unless told"},
     {.name = "once", .help = "run one job, if there is one, and end"},
     OPTIONS_SERVER,
     OPTIONS_END,

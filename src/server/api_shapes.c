@@ -191,8 +191,9 @@ const char target_schema[] =
     "\"required\":[\"rule\",\"scope\",\"message\",\"holders\",\"releasedBy\",\"nextAt\"],"
     "\"additionalProperties\":false,\"properties\":{\"rule\":" TEXT_TYPE ",\"scope\":" TEXT_TYPE
     ",\"message\":" TEXT_TYPE ",\"holders\":" TEXTS_TYPE
-    ",\"releasedBy\":{\"type\":\"object\",\"required\":[\"act\",\"of\"],\"properties\":{\"act\":" TEXT_TYPE
-    ",\"of\":" TEXTS_TYPE "}},\"nextAt\":{\"type\":[\"string\",\"null\"],"
+    ",\"releasedBy\":{\"type\":\"object\",\"required\":[\"act\",\"of\"],"
+    "\"properties\":{\"act\":" TEXT_TYPE ",\"of\":" TEXTS_TYPE
+    "}},\"nextAt\":{\"type\":[\"string\",\"null\"],"
     "\"format\":\"date-time\"}}}}}}";
 
 const char journal_schema[] =

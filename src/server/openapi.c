@@ -210,10 +210,10 @@ static void write_path_parameters(buf *out, const operation *o, bool *first)
         str part = str_cut(&rest, '/');
         if (part.len < 2 || part.ptr[0] != '{')
             continue;
-        buf_addf(
-            out,
-            "%s{\"name\":\"%.*s\",\"in\":\"path\",\"required\":true,\"schema\":{\"type\":\"string\"}}",
-            *first ? "" : ",", (int)part.len - 2, part.ptr + 1);
+        buf_addf(out,
+                 "%s{\"name\":\"%.*s\",\"in\":\"path\",\"required\":true,"
+                 "\"schema\":{\"type\":\"string\"}}",
+                 *first ? "" : ",", (int)part.len - 2, part.ptr + 1);
         *first = false;
     }
 }

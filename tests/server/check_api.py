@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Every operation of the HTTP interface, against a real server; answers held to openapi.json. TAP."""
+"""Every operation of a real server; answers held to openapi.json. TAP."""
 
 import base64
 import json
@@ -149,13 +149,15 @@ def applies(checks):
     partial = checks.expect("apply: partial", 200, "POST", "/api/v1/apply?partial=true",
                             many(host("n1"), bad))
     actions = [result["action"] for result in partial.json["results"]]
-    checks.test("apply: partial writes the good ones", "created" in actions and "refused" in actions,
+    checks.test("apply: partial writes the good ones",
+        "created" in actions and "refused" in actions,
                 partial)
     checks.expect("apply: it is there", 200, "GET", "/api/v1/resources/n1")
     dry = checks.expect("apply: dryRun", 200, "POST", "/api/v1/apply?dryRun=true", many(host("n2")))
     checks.test("apply: says what it would do", dry.json["results"][0]["action"] == "created", dry)
     checks.expect("apply: dryRun writes nothing", 404, "GET", "/api/v1/resources/n2")
-    yaml = "apiVersion: drover.dev/v1alpha1\nkind: Resource\nmetadata: {name: n3}\nspec: {kind: host}\n"
+    yaml = ("apiVersion: drover.dev/v1alpha1\nkind: Resource\nmetadata: {name: n3}\n"
+            "spec: {kind: host}\n")
     checks.expect("apply: YAML", 200, "POST", "/api/v1/apply", yaml,
                   headers={"Content-Type": "application/yaml"})
     for name in ("n1", "n3"):
@@ -194,7 +196,8 @@ def settled(checks, deployment_name, resource, state="done"):
 
 
 def rollouts(checks):
-    made = checks.expect("publish", 201, "POST", "/api/v1/deployments/by-hand/versions", {"tag": "1"})
+    made = checks.expect("publish", 201, "POST", "/api/v1/deployments/by-hand/versions",
+        {"tag": "1"})
     checks.test("publish names it", made.json["name"] == "by-hand-1", made)
     checks.expect("publish the same again", 200, "POST", "/api/v1/deployments/by-hand/versions",
                   {"tag": "1"})
@@ -208,7 +211,8 @@ def rollouts(checks):
     checks.expect("no such job", 404, "GET", "/api/v1/jobs/999999")
     checks.expect("no number", 404, "GET", "/api/v1/jobs/x")
     waiting = target(checks, "by-hand", "a1")
-    checks.test("in flight, and why", waiting["state"] == "inFlight" and waiting["reasons"], waiting)
+    checks.test("in flight, and why", waiting["state"] == "inFlight" and waiting["reasons"],
+        waiting)
     checks.expect("complete by hand", 200, "POST", f"/api/v1/jobs/{job['number']}/complete",
                   {"outcome": "succeeded"})
     again = checks.expect("complete again", 200, "POST", f"/api/v1/jobs/{job['number']}/complete",
@@ -228,7 +232,8 @@ def rollouts(checks):
 
 
 def commands(checks):
-    checks.expect("publish a script", 201, "POST", "/api/v1/deployments/script/versions", {"tag": "1"})
+    checks.expect("publish a script", 201, "POST", "/api/v1/deployments/script/versions",
+        {"tag": "1"})
     checks.test("the script runs", settled(checks, "script", "a1"), target(checks, "script", "a1"))
     jobs = checks.server.request("GET", "/api/v1/jobs?deployment=script&resource=a1").json["items"]
     number = jobs[0]["number"]
@@ -240,7 +245,8 @@ def commands(checks):
     checks.test("is that part", part.body == "a1", part)
     checks.expect("a part that is not there", 416, "GET", f"/api/v1/jobs/{number}/log",
                   headers={"Range": "bytes=99999-"})
-    follow = checks.expect("followed to the end", 200, "GET", f"/api/v1/jobs/{number}/log?follow=true")
+    follow = checks.expect("followed to the end", 200, "GET",
+        f"/api/v1/jobs/{number}/log?follow=true")
     checks.test("gives the same", follow.body == log.body, follow)
 
 
@@ -255,7 +261,8 @@ def actions(checks):
                       ("reject", {"version": "timed-1"}),
                       ("bypass", {"rule": "ask/anyApproval/0", "version": "timed-1",
                                   "until": "2099-01-01T00:00:00Z"}),
-                      ("retry", {"resource": "a2"}), ("skip", {"resource": "a2", "deployment": "by-hand"}),
+                      ("retry", {"resource": "a2"}), ("skip", {"resource": "a2",
+                      "deployment": "by-hand"}),
                       ("rollback", {"resource": "a1", "deployment": "by-hand"})):
         checks.expect(f"act: {act} {body}", 200, "POST", f"/api/v1/actions/{act}", body)
     checks.test("bypassed, it runs", settled(checks, "timed", "a1"), target(checks, "timed", "a1"))
@@ -265,7 +272,8 @@ def actions(checks):
                               ("freeze", {"until": "2001-01-01T00:00:00Z"}, 422),
                               ("freeze", {"until": "soon"}, 400), ("pause", {"frob": 1}, 400),
                               ("pause", [1], 400), ("pause", "{", 400), ("frob", {}, 404)):
-        checks.expect(f"act: {act} {body} is refused", status, "POST", f"/api/v1/actions/{act}", body)
+        checks.expect(f"act: {act} {body} is refused", status, "POST", f"/api/v1/actions/{act}",
+            body)
 
 
 def workers(checks):
@@ -297,7 +305,8 @@ def workers(checks):
     late = checks.expect("heartbeat of an old claim", 200, "POST", f"{path}/heartbeat",
                          {"fencing": fencing - 1}, token=token)
     checks.test("does not", late.json["held"] is False, late)
-    checks.expect("log upload", 200, "POST", f"{path}/log?fencing={fencing}", "hello\n", token=token)
+    checks.expect("log upload", 200, "POST", f"{path}/log?fencing={fencing}", "hello\n",
+        token=token)
     checks.expect("log upload of an old claim", 409, "POST", f"{path}/log?fencing={fencing - 1}",
                   "no\n", token=token)
     checks.expect("a foreign worker's report", 403, "POST", f"{path}/complete",
@@ -326,7 +335,8 @@ def tokens(checks):
     operator = server.request("POST", "/api/v1/tokens",
                               {"name": "o", "role": "operator"}).json["token"]
     listed = checks.expect("tokens are listed", 200, "GET", "/api/v1/tokens")
-    checks.test("without secrets", viewer not in listed.body and "token\"" not in listed.body, listed)
+    checks.test("without secrets", viewer not in listed.body and "token\"" not in listed.body,
+        listed)
     checks.expect("the same name again", 409, "POST", "/api/v1/tokens",
                   {"name": "v", "role": "viewer"})
     for body in ({"name": "x", "role": "king"}, {"role": "viewer"}, {"name": "", "role": "viewer"}):
@@ -416,7 +426,8 @@ def system(checks):
     checks.test("metrics have help and type", names and set(names) <= helped and helped == typed,
                 metrics)
     journal = checks.expect("journal", 200, "GET", "/api/v1/journal?limit=5")
-    checks.test("in order, from 1", [e["sequence"] for e in journal.json["items"]] == [1, 2, 3, 4, 5],
+    checks.test("in order, from 1", [e["sequence"] for e in journal.json["items"]] == [1, 2, 3, 4,
+        5],
                 journal)
     backup = checks.server.request("GET", "/api/v1/backup")
     checks.test("backup is an SQLite file", backup.status == 200

@@ -75,7 +75,8 @@ def documents(cli):
     one = cli.expect("get -o json", 0, "get", "resource/h1", "-o", "json")
     cli.tap.test("is JSON", None if json.loads(one.out)["metadata"]["name"] == "h1" else one.out)
     yaml = cli.expect("get -o yaml", 0, "get", "deployments", "-o", "yaml")
-    cli.expect("what get prints can be applied", 0, "apply", "-f", "-", out="deployment/web unchanged",
+    cli.expect("what get prints can be applied", 0, "apply", "-f", "-",
+        out="deployment/web unchanged",
                stdin=yaml.out.encode())
     cli.expect("get by labels", 0, "get", "resources", "-l", "env=b", err="no resources found")
     cli.expect("get what is no kind", 2, "get", "frobs", err="allowed resources")
@@ -86,13 +87,15 @@ def acts(cli):
     cli.expect("publish --wait", 0, "version", "publish", "web", "1.0", "--wait",
                out="version/web-1.0 created", err="2 of 2 done")
     cli.expect("publish again", 0, "version", "publish", "web", "1.0", out="unchanged")
-    cli.expect("publish for nobody", 1, "version", "publish", "nope", "1", err="there is no Deployment")
+    cli.expect("publish for nobody", 1, "version", "publish", "nope", "1",
+        err="there is no Deployment")
     cli.expect("pause", 0, "pause", "web", "--reason", "lunch", out="pause: done")
     cli.run("version", "publish", "web", "2.0")
     cli.expect("it is paused", 0, "get", "targets", "--deployment", "web", out="web is paused")
     cli.expect("explain", 0, "explain", "h1", "--change", "web", out="released by resume")
     why = cli.expect("explain -o json", 0, "explain", "h1", "--change", "web", "-o", "json")
-    cli.tap.test("is JSON", None if json.loads(why.out)["reasons"][0]["rule"] == "paused" else why.out)
+    cli.tap.test("is JSON",
+        None if json.loads(why.out)["reasons"][0]["rule"] == "paused" else why.out)
     cli.expect("explain nobody", 1, "explain", "nope", err="no such resource")
     cli.expect("resume", 0, "resume", "web")
     cli.expect("freeze", 0, "freeze", "f1", "--until", "1h", "--selector", 'deployment.name == "x"')
@@ -151,7 +154,8 @@ def tokens(cli):
     cli.expect("and writes nothing", 1, "pause", "web", "--token-file", token, err="viewer")
     address = (cli.server.folder / "address").read_text().strip()
     result = drover.run(cli.server.program, "get", "resources",
-                        env={"DROVER_SERVER": address, "DROVER_TOKEN": made.out.strip(), "HOME": "/"})
+                        env={"DROVER_SERVER": address, "DROVER_TOKEN": made.out.strip(),
+                            "HOME": "/"})
     cli.tap.test("server and token by environment", None if "h1" in result.out else repr(result))
     cli.expect("token list", 0, "token", "list", out="viewer")
     cli.expect("token revoke", 0, "token", "revoke", "ci", out="token/ci revoked")
@@ -160,7 +164,8 @@ def tokens(cli):
                err="cannot be reached")
     file = pathlib.Path(cli.folder) / "copy.db"
     cli.expect("backup", 0, "backup", file)
-    cli.tap.test("is an SQLite file", None if file.read_bytes().startswith(b"SQLite") else "it is not")
+    cli.tap.test("is an SQLite file",
+        None if file.read_bytes().startswith(b"SQLite") else "it is not")
     cli.expect("backup over a file", 1, "backup", file, err="exists")
 
 
@@ -197,7 +202,8 @@ def workers(cli):
     # Two workers on one resource: one of them runs it.
     cli.run("version", "publish", "pulled", "1")
     both = [worker(cli, *command(1)), worker(cli, *command(1))]
-    cli.tap.test("two workers: it succeeds", None if job_is(cli, "1", "succeeded") else job_of(cli, "1"))
+    cli.tap.test("two workers: it succeeds", None if job_is(cli, "1", "succeeded") else job_of(cli,
+        "1"))
     for process in both:
         stop(process)
     cli.tap.test("and ran once", drover.difference(["b 1", "e 1"], marked()))
@@ -234,7 +240,8 @@ def workers(cli):
     process = worker(cli, *command(60))
     servers.wait_for(lambda: "b 6" in marked(), 20)
     cli.server.request("POST", f"/api/v1/jobs/{job_of(cli, '6')['number']}/cancel")
-    cli.tap.test("a cancelled job is ended", None if job_is(cli, "6", "failed") else job_of(cli, "6"))
+    cli.tap.test("a cancelled job is ended", None if job_is(cli, "6", "failed") else job_of(cli,
+        "6"))
     # A server that is away for longer than the claim: the command is stopped before it ends.
     cli.run("version", "publish", "pulled", "7")
     servers.wait_for(lambda: "b 7" in marked(), 20)
@@ -245,7 +252,8 @@ def workers(cli):
     cli.tap.test("a worker without a server stops its command in time",
                  None if not running else f"{running}")
     cli.server.start()
-    cli.tap.test("and the job is lost", None if job_is(cli, "7", "lost", "failed") else job_of(cli, "7"))
+    cli.tap.test("and the job is lost", None if job_is(cli, "7", "lost", "failed") else job_of(cli,
+        "7"))
     stop(process)
     begun = [mark for mark in marked() if mark.startswith("b")]
     cli.tap.test("no version ran twice", drover.difference(sorted(set(begun)), sorted(begun)))

@@ -30,7 +30,7 @@ class Listener:
         self.ids = []
 
     def take(self, data):
-        """Reads ids as they come; data is a part of a chunked body, whose frames do no harm here."""
+        """Reads ids as they come; the frames of a chunked body do no harm here."""
         self.text += data
         while True:
             at = self.text.find(b"\n")
@@ -142,14 +142,16 @@ def crowd(tap, server, measure):
                  None if each < STREAM_KIB_MOST else f"{each:.1f} KiB")
     for listener in listeners:
         listener.close()
-    gone = servers.wait_for(lambda: "drover_http_streams 0" in server.request("GET", "/metrics").body, 40)
+    gone = servers.wait_for(lambda: "drover_http_streams 0" in server.request("GET",
+        "/metrics").body, 40)
     tap.test("closed streams are let go", None if gone else "they are not")
 
 
 def picture(server):
     """Everything a client can see that must survive; times and sequence included."""
     lists = {}
-    for path in ("resources", "environments", "deployments", "versions", "targets", "jobs", "tokens"):
+    for path in ("resources", "environments", "deployments", "versions", "targets", "jobs",
+        "tokens"):
         lists[path] = server.request("GET", f"/api/v1/{path}?limit=1000").json["items"]
     lists["journal"] = server.request("GET", "/api/v1/journal?limit=1000").json["items"]
     return lists

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What a server must bear: path tricks, foreign sites, large and slow bodies, many connections. TAP."""
+"""What a server must bear: path tricks, foreign sites, slow and many clients. TAP."""
 
 import http.client
 import json
@@ -44,7 +44,8 @@ def paths(tap, server):
     encoded = get(server, "/api/v1/resources/pl%61in")
     tap.test("an encoded letter is that letter", None if status_of(encoded) == 200 else encoded)
     for target, statuses in (
-            ("/api/v1/resources/../resources/plain", {400}), ("/api/v1/resources/%2e%2e/plain", {400}),
+            ("/api/v1/resources/../resources/plain", {400}), ("/api/v1/resources/%2e%2e/plain",
+            {400}),
             ("/api/v1/resources/%2E/plain", {400}), ("//api/v1/resources/plain", {400}),
             ("/api//v1/resources/plain", {400}), ("/api/v1/resources/plain/", {400}),
             ("/api/v1/resources/plain%00", {400}), ("/api/v1/resources/plain%00.json", {400}),
@@ -52,10 +53,12 @@ def paths(tap, server):
             ("/api/v1/resources/%4", {400}), ("/api/v1/resources/%zz", {400}),
             ("/api/v1/resources/%ff", {400}), ("/api/v1/resources/%c0%af", {400}),
             ("/api/v1/resources/a%2Fb", {404}), ("/api/v1/resources/..%2f..%2fetc%2fpasswd", {404}),
-            ("/a/b/c/d/e/f/g/h/i/j", {400}), ("/", {404}), ("*", {400}), ("http://localhost/healthz", {400}),
+            ("/a/b/c/d/e/f/g/h/i/j", {400}), ("/", {404}), ("*", {400}),
+            ("http://localhost/healthz", {400}),
             ("/api/v1/resources?limit=%", {400}), ("/api/v1/resources?%00=1", {400}),
             ("/api/v1/jobs/1%202", {404}), ("/api/v1/jobs/99999999999999999999", {404}),
-            ("/api/v1/jobs/-1", {404}), ("/" + "a" * 9000, {400, 414}), ("/" + "a" * 40000, {414, 431})):
+            ("/api/v1/jobs/-1", {404}), ("/" + "a" * 9000, {400, 414}), ("/" + "a" * 40000, {414,
+            431})):
         answer = get(server, target)
         tap.test(f"path {target[:50]}", None if status_of(answer) in statuses else answer[:500])
     for name, text in (("a zero byte", b"GET /heal\0thz HTTP/1.1\r\nHost: localhost\r\n\r\n"),
@@ -83,10 +86,12 @@ def sites(tap, server):
 
 
 def bodies(tap, server):
-    head = (f"POST /api/v1/apply HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {server.token}"
+    head = ("POST /api/v1/apply HTTP/1.1\r\nHost: localhost\r\n"
+            f"Authorization: Bearer {server.token}"
             f"\r\n")
     announced = server.raw(head + f"Content-Length: {BODY_MOST + 1}\r\n\r\n", timeout=5)
-    tap.test("a body that is announced too large", None if status_of(announced) == 413 else announced)
+    tap.test("a body that is announced too large",
+        None if status_of(announced) == 413 else announced)
     nobody = server.raw("POST /api/v1/apply HTTP/1.1\r\nHost: localhost\r\nContent-Length: 30000000"
                         "\r\n\r\n", timeout=5)
     tap.test("nobody's body is not waited for", None if status_of(nobody) == 401 else nobody)
@@ -116,7 +121,8 @@ def bodies(tap, server):
 
 def slow(tap, server):
     """One byte a second for ever: dropped after 30 s, and nobody else waits meanwhile."""
-    head = (f"POST /api/v1/apply HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {server.token}"
+    head = ("POST /api/v1/apply HTTP/1.1\r\nHost: localhost\r\n"
+            f"Authorization: Bearer {server.token}"
             f"\r\nContent-Length: 1000\r\n\r\n").encode()
     connections = [server.connect() for _ in range(2)]
     connections[0].sendall(head)
@@ -188,7 +194,8 @@ def rate(tap, server):
 
 
 def addresses(tap, program):
-    for words, message in ((["--listen", "0.0.0.0:0"], "--tls-cert"), (["--listen", "x"], "ADDRESS:PORT"),
+    for words, message in ((["--listen", "0.0.0.0:0"], "--tls-cert"), (["--listen", "x"],
+        "ADDRESS:PORT"),
                            (["--tls-cert", "/nope"], "go together"),
                            (["--listen", "127.0.0.1:99999"], "ADDRESS:PORT")):
         with tempfile.TemporaryDirectory() as folder:
@@ -233,9 +240,12 @@ def main():
             for part in (paths, sites, bodies, rate, crowd, slow):
                 part(tap, server)
             tap.test("openapi.json is still given",
-                     None if json.loads(server.request("GET", "/api/v1/openapi.json").body) else "no")
-            with_it = drover.run(program, "serve", "--data", server.folder, "--listen", "127.0.0.1:0")
-            tap.test("a data folder in use is refused", None if with_it.status == 1 else repr(with_it))
+                     None if json.loads(server.request("GET",
+                         "/api/v1/openapi.json").body) else "no")
+            with_it = drover.run(program, "serve", "--data", server.folder, "--listen",
+                "127.0.0.1:0")
+            tap.test("a data folder in use is refused",
+                None if with_it.status == 1 else repr(with_it))
             tap.test("it stops in order", None if server.stop() == 0 else "exit status")
         addresses(tap, program)
         tls(tap, program)

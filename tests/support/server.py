@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A real `drover serve` on a free port, and requests to it whose answers are held to openapi.json."""
+"""A real `drover serve` on a free port; answers are held to its openapi.json."""
 
 import http.client
 import json
@@ -14,7 +14,7 @@ import time
 
 
 def matches(schema, value, components, path="$"):
-    """What is wrong with value by the subset of JSON Schema that openapi.json uses; "" if nothing."""
+    """What is wrong with value by the part of JSON Schema that is used; "" if nothing."""
     if "$ref" in schema:
         return matches(components[schema["$ref"].rsplit("/", 1)[1]], value, components, path)
     types = {"object": dict, "array": list, "string": str, "boolean": bool, "null": type(None)}
@@ -109,7 +109,8 @@ class Server:
     def start(self):
         environment = dict(os.environ, LC_ALL="C.UTF-8")
         self.process = subprocess.Popen(
-            [self.program, "serve", "--data", str(self.folder), "--listen", f"127.0.0.1:{self.port}",
+            [self.program, "serve", "--data", str(self.folder), "--listen",
+                f"127.0.0.1:{self.port}",
              *self.words], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment)
         line = self.process.stdout.readline().decode()
         match = re.search(r":(\d+), data", line)
@@ -173,7 +174,8 @@ class Server:
         if operation is None:
             return
         fleet = operation["operationId"].startswith("fleetLock")
-        described = operation["responses"].get(str(answer.status), operation["responses"]["default"])
+        described = operation["responses"].get(str(answer.status),
+            operation["responses"]["default"])
         if answer.status < 300:
             self.called.add(operation["operationId"])
             if str(answer.status) not in operation["responses"]:
