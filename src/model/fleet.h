@@ -10,7 +10,7 @@
 
 /* ---- who is meant ---- */
 
-/* Members that are given must all hold; none given matches nothing (fleet.md 2.1). */
+/* Members that are given must all hold; none given matches nothing. */
 typedef struct cluster_match {
     str cluster_name;
     label_query cluster_selector;
@@ -18,7 +18,7 @@ typedef struct cluster_match {
     label_query cluster_group_selector;
 } cluster_match;
 
-/* In the order in which Fleet hashes them (fleet.md 1.4); diff and correctDrift are not hashed. */
+/* In the order in which Fleet hashes them; diff and correctDrift are not hashed. */
 #define BUNDLE_OPTIONS(X)                                                                          \
     X(yaml, "yaml")                                                                                \
     X(kustomize, "kustomize")                                                                      \
@@ -108,7 +108,7 @@ bool rollout_strategy_parse(arena *a, str text, rollout_strategy *ret, err *erro
     X(WAIT_APPLIED, "WaitApplied")                                                                 \
     X(ERR_APPLIED, "ErrApplied")
 
-/* In the order of their ranks, low to high (fleet.md 3.2). */
+/* In the order of their ranks, low to high. */
 typedef enum bundle_state {
 #define X(state, text) BUNDLE_##state,
     BUNDLE_STATES(X)
@@ -210,7 +210,7 @@ typedef struct fleet_yaml {
     kept_fields kept;
 } fleet_yaml;
 
-/* The Bundle that fleet.yaml stands for when no GitRepo adds to it (fleet.md 1.2). name is used
+/* The Bundle that fleet.yaml stands for when no GitRepo adds to it. name is used
  * when the file has none. NULL without memory. */
 bundle *fleet_yaml_bundle(arena *a, const fleet_yaml *f, str name);
 

@@ -2,8 +2,8 @@
 /* lint.h - what is right or wrong only when documents are looked at together.
  *
  * Errors: two objects of one kind and name, references into nowhere where the other side must be
- * among the documents, dependency cycles. Warnings: what is allowed but rarely meant (product.md
- * 5). Each object is right in itself already. */
+ * among the documents, dependency cycles. Warnings: what is allowed but rarely meant
+ * (docs/validate.md lists them). Each object is right in itself already. */
 #ifndef DROVER_MODEL_LINT_H
 #define DROVER_MODEL_LINT_H
 

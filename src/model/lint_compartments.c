@@ -3,8 +3,9 @@
  * interruptionBudget.
  *
  * When the documents name nodes (or, for a rule, resources), each is put into its compartment as
- * the engine does it (semantics.md A1), so that what no one can reach and what percentages come to
- * is known. */
+ * the engine does it (cohort.h), so that what no one can reach and what percentages come to is
+ * known. */
+#include "base/num.h"
 #include "model/json.h"
 #include "model/lint_internal.h"
 
@@ -39,8 +40,7 @@ static int64_t ceiling(budget b, int64_t count)
 {
     if (b.count.set)
         return b.count.value;
-    int64_t share = count * (b.percent.set ? b.percent.value : 100) / 100;
-    return count > 0 && share < 1 ? 1 : share;
+    return num_percent(count, b.percent.set ? b.percent.value : 100);
 }
 
 static bool safer(const subject *s, const tally *tallies, size_t a, size_t b)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Deployments that wait for each other (semantics.md C5) and brackets whose hooks are none (C2).
+/* Deployments that wait for each other, and brackets whose hooks are none.
  *
  * A deployment can be released once every rule that applies to it is satisfied: each upstream other
  * than itself is released (match all), or one is (match any). Those are taken away again and again;

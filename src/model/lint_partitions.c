@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Warnings about rolloutStrategy, in bundles, in fleet.yaml and as a rule.
  *
- * When the documents name clusters, they are matched as Fleet does it (fleet.md 2.1, 2.2), so that
- * it is known what percentages come to and who is in two partitions. A fleet.yaml does not say
- * which clusters it goes to: all of them are taken. Mappings into other namespaces are not
- * followed. */
+ * When the documents name clusters, they are matched as Fleet does it, so that it is known what
+ * percentages come to and who is in two partitions. A fleet.yaml does not say which clusters it
+ * goes to: all of them are taken. Mappings into other namespaces are not followed. */
 #include "model/lint_internal.h"
 
 #define STRATEGY_ANNOTATION "drover.dev/rollout-strategy"

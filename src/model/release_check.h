@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* release_check.h - what the fields of Drover's own kinds must be together (semantics.md part C).
+/* release_check.h - what the fields of Drover's own kinds must be together.
  *
  * Internal to src/model. */
 #ifndef DROVER_MODEL_RELEASE_CHECK_H

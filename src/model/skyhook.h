@@ -191,7 +191,7 @@ typedef struct node_state {
     LIST(package_status) packages;
 } node_state;
 
-/* The annotation's exact text (skyhook.md 3.2): keys sorted, compact, Go's HTML escapes. Everything
+/* The annotation's exact text: keys sorted, compact, Go's HTML escapes. Everything
  * that is read is in a. */
 bool node_state_parse(arena *a, str text, node_state *ret, err *error);
 void node_state_write(const node_state *s, buf *out);

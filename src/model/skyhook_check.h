@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* skyhook_check.h - what the fields of a Skyhook or DeploymentPolicy must be together
- * (skyhook.md 9.2).
+/* skyhook_check.h - what the fields of a Skyhook or DeploymentPolicy must be together.
  *
  * Internal to src/model. */
 #ifndef DROVER_MODEL_SKYHOOK_CHECK_H

@@ -159,7 +159,7 @@ bool int_or_percent_parse(str text, int_or_percent *ret, err *error)
     return true;
 }
 
-/* trunc(trunc(count * p) / 100), at least 1, at most count (fleet.md 2.3). */
+/* trunc(trunc(count * p) / 100), at least 1, at most count: as Fleet rounds. */
 static int64_t percent_limit(int64_t value, int64_t count)
 {
     if (value <= 0)

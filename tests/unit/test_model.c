@@ -550,6 +550,36 @@ static void test_tolerations(void **state)
         &(toleration){.key = STR("a"), .op = TOLERATION_EXISTS, .effect = TAINT_NO_EXECUTE}, &t));
 }
 
+static void test_small_questions(void **state)
+{
+    (void)state;
+    loaded l = load_text(
+        "f", STR("apiVersion: skyhook.nvidia.com/v1alpha1\nkind: Skyhook\nmetadata:\n  name: a\n"
+                 "  annotations: {skyhook.nvidia.com/pause: 'true'}\n"
+                 "spec: {packages: {aa: {version: 1.0.0, image: x}}}\n"
+                 "---\napiVersion: skyhook.nvidia.com/v1alpha1\nkind: Skyhook\nmetadata:\n"
+                 "  name: b\n  annotations: {skyhook.nvidia.com/pause: 'yes',"
+                 " skyhook.nvidia.com/disable: 'true'}\nspec: {}\n"
+                 "---\napiVersion: v1\nkind: Node\nmetadata: {name: up}\n"
+                 "status: {conditions: [{type: DiskPressure, status: 'False'},"
+                 " {type: Ready, status: 'True'}]}\n"
+                 "---\napiVersion: v1\nkind: Node\nmetadata: {name: down}\n"
+                 "status: {conditions: [{type: Ready, status: Unknown}]}\n"
+                 "---\napiVersion: v1\nkind: Node\nmetadata: {name: mute}\n"));
+    assert_true(l.good);
+    const object *at = l.objects->at;
+    assert_true(skyhook_paused(at[0].skyhook));
+    assert_false(skyhook_disabled(at[0].skyhook));
+    check_text(skyhook_package(at[0].skyhook, STR("aa"))->version, "1.0.0");
+    assert_null(skyhook_package(at[0].skyhook, STR("a")));
+    assert_false(skyhook_paused(at[1].skyhook));
+    assert_true(skyhook_disabled(at[1].skyhook));
+    assert_true(node_ready(at[2].node));
+    assert_false(node_ready(at[3].node));
+    assert_false(node_ready(at[4].node));
+    loaded_free(&l);
+}
+
 static void test_problem_forms(void **state)
 {
     (void)state;
@@ -697,6 +727,7 @@ int main(void)
         cmocka_unit_test(test_node_state),
         cmocka_unit_test(test_recurrence),
         cmocka_unit_test(test_tolerations),
+        cmocka_unit_test(test_small_questions),
         cmocka_unit_test(test_problem_forms),
         cmocka_unit_test(test_two_steps),
         cmocka_unit_test(test_annotations),
