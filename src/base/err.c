@@ -36,13 +36,13 @@ bool err_wrap(err *error, const char *format, ...)
     if (!error)
         return false;
     char inner[LIMIT_ERR_BYTES];
-    memcpy(inner, error->text, sizeof inner);
+    snprintf(inner, sizeof inner, "%s", error->text);
     va_list args;
     va_start(args, format);
     int length = vsnprintf(error->text, sizeof error->text, format, args);
     va_end(args);
     if (length < 0) {
-        memcpy(error->text, inner, sizeof inner);
+        memcpy(error->text, inner, strlen(inner) + 1);
         return false;
     }
     if (length >= (int)sizeof error->text) {

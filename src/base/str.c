@@ -76,6 +76,37 @@ str str_cut(str *text, char separator)
     return head;
 }
 
+static char lower(char c)
+{
+    return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+}
+
+static size_t smaller(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+size_t str_distance(str a, str b)
+{
+    size_t rows[3][STR_DISTANCE_BYTES + 1];
+    if (a.len > STR_DISTANCE_BYTES || b.len > STR_DISTANCE_BYTES)
+        return SIZE_MAX;
+    for (size_t j = 0; j <= b.len; j++)
+        rows[0][j] = j;
+    for (size_t i = 1; i <= a.len; i++) {
+        size_t *now = rows[i % 3], *before = rows[(i + 2) % 3], *older = rows[(i + 1) % 3];
+        char c = lower(a.ptr[i - 1]);
+        now[0] = i;
+        for (size_t j = 1; j <= b.len; j++) {
+            char d = lower(b.ptr[j - 1]);
+            now[j] = smaller(before[j - 1] + (c != d), smaller(before[j], now[j - 1]) + 1);
+            if (i > 1 && j > 1 && c == lower(b.ptr[j - 2]) && d == lower(a.ptr[i - 2]))
+                now[j] = smaller(now[j], older[j - 2] + 1);
+        }
+    }
+    return rows[a.len % 3][b.len];
+}
+
 size_t str_utf8_sequence(str text)
 {
     if (text.len == 0)

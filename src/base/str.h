@@ -45,6 +45,12 @@ str str_trim(str text);
  * separator returns everything and leaves *text empty with a NULL pointer. */
 str str_cut(str *text, char separator);
 
+/* How many letters must be changed, added, left out or swapped with their neighbour to make one
+ * text of the other, whatever their case: for "did you mean". SIZE_MAX when one is longer than
+ * STR_DISTANCE_BYTES. */
+#define STR_DISTANCE_BYTES 64
+size_t str_distance(str a, str b);
+
 /* Valid UTF-8 by RFC 3629: shortest forms, no surrogates, nothing above U+10FFFF. */
 bool str_utf8(str text);
 /* Length of the valid sequence at the start of text, 0 if there is none. */

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/options.h"
 
-/* Longer words are not worth a guess. */
-#define LIKE_BYTES_MAX 40
 #define TABLE_ROWS_MAX 64
 
 /* Words still to be read. */
@@ -14,42 +12,16 @@ typedef struct reader {
     err *error;
 } reader;
 
-static size_t smaller(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
-/* Edit distance, a swap of neighbours counted as one: the commonest slip of all. */
-static size_t distance(str a, str b)
-{
-    size_t rows[3][LIKE_BYTES_MAX + 1];
-    for (size_t j = 0; j <= b.len; j++)
-        rows[0][j] = j;
-    for (size_t i = 1; i <= a.len; i++) {
-        size_t *now = rows[i % 3], *before = rows[(i + 2) % 3], *older = rows[(i + 1) % 3];
-        now[0] = i;
-        for (size_t j = 1; j <= b.len; j++) {
-            size_t change = before[j - 1] + (a.ptr[i - 1] != b.ptr[j - 1]);
-            now[j] = smaller(change, smaller(before[j], now[j - 1]) + 1);
-            if (i > 1 && j > 1 && a.ptr[i - 1] == b.ptr[j - 2] && a.ptr[i - 2] == b.ptr[j - 1])
-                now[j] = smaller(now[j], older[j - 2] + 1);
-        }
-    }
-    return rows[a.len % 3][b.len];
-}
-
 const char *most_like(str word, const char *const *candidates)
 {
     const char *best = NULL;
     size_t best_distance = word.len / 3 + 1; /* one slip in three letters */
-    if (word.len == 0 || word.len > LIKE_BYTES_MAX)
+    if (word.len == 0)
         return NULL;
     for (; *candidates; candidates++) {
         str candidate = str_of(*candidates);
-        if (candidate.len > LIKE_BYTES_MAX)
-            continue;
         bool begun = word.len > 1 && str_starts(candidate, word);
-        size_t d = begun ? 1 : distance(word, candidate);
+        size_t d = begun ? 1 : str_distance(word, candidate);
         if (d < best_distance || (d == best_distance && !best && d < candidate.len)) {
             best = *candidates;
             best_distance = d;

@@ -268,7 +268,8 @@ static void curve(canvas *c)
     if (drawn) {
         buf_addf(
             c->out,
-            "<text x=\"%d\" y=\"%lld\" class=\"tick\" text-anchor=\"end\" style=\"fill:%s\">limit</text>\n",
+            "<text x=\"%d\" y=\"%lld\" class=\"tick\" text-anchor=\"end\" "
+            "style=\"fill:%s\">limit</text>\n",
             WIDTH - RIGHT - 4,
             (long long)(HEAD + CURVE_HEIGHT - limit * (CURVE_HEIGHT - 20) / top - 5), LIMIT);
     }

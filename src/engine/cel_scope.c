@@ -306,10 +306,9 @@ bool scope_environment_matches(releases *r, const expression *e, uint32_t env, b
     return scope_release_matches(r, e, (scope_release){NO, env, NO, NO}, ret, error);
 }
 
-bool scope_version_matches(releases *r, const expression *e, uint32_t d, uint32_t v, bool *ret,
-                           err *error)
+bool scope_version_matches(releases *r, const expression *e, uint32_t d, uint32_t v, bool *ret)
 {
-    return scope_release_matches(r, e, (scope_release){d, NO, NO, v}, ret, error);
+    return scope_release_matches(r, e, (scope_release){d, NO, NO, v}, ret, NULL);
 }
 
 bool expression_sees(const expression *e, str variable)

@@ -43,7 +43,8 @@ typedef struct verdict {
     X(VERSION, "version")     /* which version is wanted */                                        \
     X(FIRST, "first")         /* of a version group only its first job, else every job */          \
     X(EACH, "each")           /* every job */                                                      \
-    X(ELSEWHERE, "elsewhere") /* not a question of the chain: concurrency.c, rule_rollback.c ... */
+    X(ELSEWHERE, "elsewhere") /* not a question of the chain: concurrency.c, rule_rollback.c ...   \
+                               */
 typedef enum rule_level {
 #define X(kind, text) LEVEL_##kind,
     RULE_LEVELS(X)
@@ -130,8 +131,7 @@ bool scope_resource_matches(releases *r, const expression *e, uint32_t res, bool
 bool scope_deployment_matches(releases *r, const expression *e, uint32_t d, bool *ret, err *error);
 bool scope_environment_matches(releases *r, const expression *e, uint32_t env, bool *ret,
                                err *error);
-bool scope_version_matches(releases *r, const expression *e, uint32_t d, uint32_t v, bool *ret,
-                           err *error);
+bool scope_version_matches(releases *r, const expression *e, uint32_t d, uint32_t v, bool *ret);
 /* deployment, environment, resource and, unless NO, version. */
 typedef struct scope_release {
     uint32_t deployment, environment, resource, version;

@@ -202,7 +202,7 @@ static void tell_released(teller *t)
         tell(t, r, text_of(c, t->b->change));
     } else if (at->flight) {
         r.rule = REASON_RUNNING;
-        r.detail = text_of(c, at->flight);
+        r.detail = STR("a deployment that its agent has not confirmed yet");
         tell(t, r, name);
     } else {
         r.rule = REASON_NOT_READY;

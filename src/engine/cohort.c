@@ -359,7 +359,7 @@ bool cohort_outcome(cohort *c, member_id m, member_state outcome)
     assert(outcome == MEMBER_DONE || outcome == MEMBER_FAILED || outcome == MEMBER_BLOCKED);
     compartment *p = &c->compartments.at[e->compartment];
     entry_count(c, e, -1);
-    e->state = (uint8_t)outcome;
+    e->state = e->outcome = (uint8_t)outcome;
     e->retry_ms = REASON_NEVER;
     if (e->retrying && outcome == MEMBER_DONE) {
         /* It was counted as failed when its batch was judged. */
@@ -467,9 +467,9 @@ static bool batch_judge(cohort *c, compartment *p, cohort_events *out)
     cohort_event e = {
         .kind = COHORT_EVENT_JUDGE, .compartment = p->rule.name, .number = p->current_batch};
     for (size_t i = 0; i < p->batch.len; i++) {
-        member_state state = c->members.at[p->batch.at[i]].state;
-        e.complete += state == MEMBER_DONE;
-        e.erroring += state == MEMBER_FAILED;
+        member_state outcome = c->members.at[p->batch.at[i]].outcome;
+        e.complete += outcome == MEMBER_DONE;
+        e.erroring += outcome == MEMBER_FAILED;
     }
     e.size = (int64_t)p->batch.len;
     e.blocked = e.size - e.complete - e.erroring;

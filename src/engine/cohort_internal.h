@@ -14,6 +14,7 @@ typedef struct entry {
     int64_t retry_ms;     /* FAILED: when it may be tried again */
     uint32_t compartment; /* COMPARTMENT_NONE until the next step */
     uint8_t state;        /* member_state */
+    uint8_t outcome;      /* of a batch member: final for its batch, whatever it is now */
     bool held;
     bool in_batch; /* of the open batch, with or without an outcome */
     bool retrying;

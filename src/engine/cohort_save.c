@@ -25,45 +25,44 @@
     X(batch_open, "open")                                                                          \
     X(carried, "carried")
 
-typedef bool (*member_test)(const entry *e);
+/* The lists of members that are kept: their claims, how those of the open batch ended, and what of
+ * them is something else by now because they got new work. */
+#define MEMBER_LISTS_KEPT(X)                                                                       \
+    X(RUNS, "members", MEMBER_IN_FLIGHT)                                                           \
+    X(RETRIES, "retrying", MEMBER_IN_FLIGHT)                                                       \
+    X(ENDED, "done", MEMBER_DONE)                                                                  \
+    X(ENDED, "erroring", MEMBER_FAILED)                                                            \
+    X(ENDED, "blocked", MEMBER_BLOCKED)                                                            \
+    X(IS_NOW, "nowWaiting", MEMBER_WAITING)                                                        \
+    X(IS_NOW, "nowStartable", MEMBER_STARTABLE)                                                    \
+    X(IS_NOW, "nowDone", MEMBER_DONE)                                                              \
+    X(IS_NOW, "nowFailed", MEMBER_FAILED)                                                          \
+    X(IS_NOW, "nowBlocked", MEMBER_BLOCKED)
 
-static bool runs_in_batch(const entry *e)
-{
-    return e->in_batch && e->state == MEMBER_IN_FLIGHT;
-}
-
-static bool done_in_batch(const entry *e)
-{
-    return e->in_batch && e->state == MEMBER_DONE;
-}
-
-static bool failed_in_batch(const entry *e)
-{
-    return e->in_batch && e->state == MEMBER_FAILED;
-}
-
-static bool blocked_in_batch(const entry *e)
-{
-    return e->in_batch && e->state == MEMBER_BLOCKED;
-}
-
-static bool retries(const entry *e)
-{
-    return e->retrying;
-}
+typedef enum list_kind { LIST_RUNS, LIST_RETRIES, LIST_ENDED, LIST_IS_NOW } list_kind;
 
 static const struct member_list {
     str key;
-    member_test belongs;
+    list_kind kind;
     member_state state;
 } member_lists[] = {
-    {STR("members"), runs_in_batch, MEMBER_IN_FLIGHT},
-    {STR("done"), done_in_batch, MEMBER_DONE},
-    {STR("erroring"), failed_in_batch, MEMBER_FAILED},
-    {STR("blocked"), blocked_in_batch, MEMBER_BLOCKED},
-    {STR("retrying"), retries, MEMBER_IN_FLIGHT},
+#define X(kind, key, state) {STR(key), LIST_##kind, state},
+    MEMBER_LISTS_KEPT(X)
+#undef X
 };
 #define MEMBER_LISTS (sizeof member_lists / sizeof member_lists[0])
+
+static bool belongs(const entry *e, const struct member_list *list)
+{
+    bool ended = e->in_batch && e->state != MEMBER_IN_FLIGHT;
+    switch (list->kind) {
+    case LIST_RUNS: return e->in_batch && e->state == MEMBER_IN_FLIGHT;
+    case LIST_RETRIES: return e->retrying;
+    case LIST_ENDED: return ended && e->outcome == list->state;
+    case LIST_IS_NOW: return ended && e->state == list->state && e->outcome != list->state;
+    }
+    return false;
+}
 
 static int by_name(const void *a, const void *b)
 {
@@ -75,19 +74,21 @@ static void save_members(const cohort *c, uint32_t index, const struct member_li
     VEC(str) found = {0};
     for (size_t i = 0; i < c->members.len; i++) {
         const entry *e = &c->members.at[i];
-        if (e->state != MEMBER_ABSENT && e->compartment == index && list->belongs(e) &&
+        if (e->state != MEMBER_ABSENT && e->compartment == index && belongs(e, list) &&
             !vec_push(&found, e->name))
             out->failed = true;
     }
     if (found.len > 1)
         qsort(found.at, found.len, sizeof *found.at, by_name);
-    buf_addf(out, ",\"%.*s\":[", STR_ARG(list->key));
     for (size_t i = 0; i < found.len; i++) {
-        if (i > 0)
+        if (i == 0)
+            buf_addf(out, ",\"%.*s\":[", STR_ARG(list->key));
+        else
             buf_addc(out, ',');
         buf_add_json(out, found.at[i]);
     }
-    buf_addc(out, ']');
+    if (found.len > 0)
+        buf_addc(out, ']');
     vec_done(&found);
 }
 
@@ -126,19 +127,21 @@ void cohort_save(const cohort *c, buf *out)
     vec_done(&found);
 }
 
-/* Gives back the claim a member had, in the compartment it had it in. */
+/* Gives back the claim a member had, in the compartment it had it in, and what became of it. */
 static bool restore_member(cohort *c, uint32_t index, member_id m, const struct member_list *list)
 {
     entry *e = &c->members.at[m];
     compartment *p = &c->compartments.at[index];
-    bool retrying = list->belongs == retries;
     entry_count(c, e, -1);
     e->compartment = index;
-    e->in_batch = !retrying;
-    e->retrying = retrying;
     e->state = (uint8_t)list->state;
+    e->retrying = list->kind == LIST_RETRIES;
+    e->in_batch = list->kind != LIST_RETRIES;
+    if (list->kind == LIST_ENDED)
+        e->outcome = (uint8_t)list->state;
     entry_count(c, e, 1);
-    return retrying || vec_push(&p->batch, m);
+    bool joins = list->kind == LIST_RUNS || list->kind == LIST_ENDED;
+    return !joins || vec_push(&p->batch, m);
 }
 
 static bool restore_members(cohort *c, uint32_t index, yyjson_val *json, const strmap *by_names)

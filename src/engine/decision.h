@@ -20,8 +20,9 @@ typedef uint32_t placement_id; /* given out once, never reused */
     X(RESET, "reset")     /* a group is at batch 1 again */                                        \
     X(CORDON, "cordon")                                                                            \
     X(UNCORDON, "uncordon")                                                                        \
-    X(DRAIN, "drain") X(RUN, "run") /* run one stage of a package on a node */                     \
-        X(RECORD, "record")         /* a package's entry in the node's state changed */            \
+    X(DRAIN, "drain")                                                                              \
+    X(RUN, "run")           /* run one stage of a package on a node */                             \
+        X(RECORD, "record") /* a package's entry in the node's state changed */                    \
         X(TAINT, "taint") X(UNTAINT, "untaint")                                                    \
             X(DEPLOY, "deploy") /* make this version the live one on a cluster */                  \
         X(PASS, "pass")         /* a pass over a change's partitions came to this */               \
@@ -56,18 +57,18 @@ typedef struct decision {
     str state;  /* RECORD: complete, in_progress, ...; GROUP: its state; RELEASE: the outcome */
     str detail; /* one word or sentence more: why it failed, the interrupt, the reason of a halt */
     job_role role;
-    int64_t number; /* JOB: its number; RUN: the attempt; BATCH, JUDGE: the batch's number; PASS: its own;
-                        START: place in the rollout (SKYHOOK_NODE_ORDER) */
+    int64_t number; /* JOB: its number; RUN: the attempt; BATCH, JUDGE: the batch's number; PASS:
+                       its own; START: place in the rollout (SKYHOOK_NODE_ORDER) */
     int64_t size;   /* BATCH, JUDGE: members; SLOT: taken now */
     int64_t complete, erroring, blocked; /* JUDGE */
     bool failed;                         /* JUDGE: the batch failed; RELEASE: the placement did */
-    bool first;    /* DEPLOY: the first version on this cluster; START: it ran nothing before */
-    bool fix;      /* DEPLOY: the cluster was unavailable already */
-    bool retry;    /* START, JOB: tried again, in no batch */
-    bool taken;    /* SLOT: taken, else given back */
+    bool first; /* DEPLOY: the first version on this cluster; START: it ran nothing before */
+    bool fix;   /* DEPLOY: the cluster was unavailable already */
+    bool retry; /* START, JOB: tried again, in no batch */
+    bool taken; /* SLOT: taken, else given back */
     int64_t created, updated, fixed;        /* PASS: released first, healthy and broken clusters */
     int64_t visited, partitions, not_ready; /* PASS: partitions reached, all, and not ready ones */
-    int64_t at_ms; /* WAKE */
+    int64_t at_ms;                          /* WAKE */
 } decision;
 
 typedef VEC(decision) decision_list;

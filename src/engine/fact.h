@@ -122,10 +122,11 @@ typedef struct fact_job {
 #define ACTS(X)                                                                                    \
     X(PAUSE, "pause")                                                                              \
     X(RESUME, "resume")                                                                            \
-    X(APPROVE, "approve") X(REJECT, "reject") X(RETRY, "retry") X(SKIP, "skip")                    \
-        X(BYPASS, "bypass") X(ROLLBACK, "rollback") X(RESET, "reset")                              \
-            X(RESET_BATCHES, "resetBatches") X(FREEZE, "freeze") X(THAW, "thaw") X(HALT, "halt")   \
-                X(CLAIM_SLOT, "claimSlot") X(FREE_SLOT, "freeSlot")
+    X(APPROVE, "approve")                                                                          \
+    X(REJECT, "reject") X(RETRY, "retry") X(SKIP, "skip") X(BYPASS, "bypass")                      \
+        X(ROLLBACK, "rollback") X(RESET, "reset") X(RESET_BATCHES, "resetBatches")                 \
+            X(FREEZE, "freeze") X(THAW, "thaw") X(HALT, "halt") X(CLAIM_SLOT, "claimSlot")         \
+                X(FREE_SLOT, "freeSlot")
 typedef enum act_kind {
 #define X(kind, text) ACT_##kind,
     ACTS(X)

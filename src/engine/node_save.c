@@ -19,8 +19,9 @@
 #define PLACEMENT_FLAGS(X)                                                                         \
     X(failed)                                                                                      \
     X(cordoned)                                                                                    \
-    X(cordon_seen) X(cordon_lost) X(cordon_again) X(no_cordon) X(drained) X(in_priority)           \
-        X(leave_priority) X(reset_pending) X(malformed) X(drain_told) X(leaving)
+    X(cordon_seen)                                                                                 \
+    X(cordon_lost) X(cordon_again) X(no_cordon) X(drained) X(in_priority) X(leave_priority)        \
+        X(reset_pending) X(malformed) X(drain_told) X(leaving)
 #define TARGET_FLAGS(X)                                                                            \
     X(touched)                                                                                     \
     X(taint_decided)                                                                               \

@@ -104,7 +104,7 @@ static const struct sentence {
     [REASON_BUSY] = {"{detail} is at work on it", NULL},
     [REASON_VERSION_SELECTOR] = {"the version is not selected: {detail}", NULL},
     [REASON_NO_VERSION] = {"there is no version to deploy", NULL},
-    [REASON_RUNNING] = {"{detail} runs", NULL},
+    [REASON_RUNNING] = {"{detail} is under way", NULL},
     [REASON_FAILED] = {"failed: {detail}", NULL},
     [REASON_SKIPPED] = {"a person skipped {detail} here", NULL},
     [REASON_ROLLED_BACK] = {"{detail} was rolled back here", NULL},

@@ -13,7 +13,8 @@
 #define REASON_RULES(X)                                                                            \
     X(BUDGET, "budget")                                                                            \
     X(BATCH, "batch")                                                                              \
-    X(STOPPED, "stopped") X(PAUSED, "paused") X(DISABLED, "disabled") X(PRIORITY, "priority")      \
+    X(STOPPED, "stopped")                                                                          \
+    X(PAUSED, "paused") X(DISABLED, "disabled") X(PRIORITY, "priority")                            \
         X(DEPENDENCY, "dependency") X(BRACKET, "bracket") X(CONCURRENCY, "concurrency") X(         \
             WINDOW, "window") X(APPROVAL, "approval") X(PROGRESSION, "progression")                \
             X(COOLDOWN, "cooldown") X(ROLLOUT, "rollout") X(FREEZE, "freeze") X(DRAIN, "drain") X( \
@@ -39,9 +40,10 @@ typedef enum reason_rule {
 #define RELEASE_ACTS(X)                                                                            \
     X(COMPLETE, "complete")                                                                        \
     X(TIME, "time")                                                                                \
-    X(RESUME, "resume") X(APPROVE, "approve") X(RETRY, "retry") X(RESET, "reset") X(EDIT, "edit")  \
-        X(LABEL, "label") X(UNTAINT, "untaint") X(UNCORDON, "uncordon") X(THAW, "thaw")            \
-            X(PUBLISH, "publish") X(ONLINE, "online")
+    X(RESUME, "resume")                                                                            \
+    X(APPROVE, "approve") X(RETRY, "retry") X(RESET, "reset") X(EDIT, "edit") X(LABEL, "label")    \
+        X(UNTAINT, "untaint") X(UNCORDON, "uncordon") X(THAW, "thaw") X(PUBLISH, "publish")        \
+            X(ONLINE, "online")
 typedef enum release_act {
 #define X(act, text) RELEASE_##act,
     RELEASE_ACTS(X)

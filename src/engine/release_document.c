@@ -280,7 +280,8 @@ static void concurrency_members(releases *r, uint32_t i)
     for (uint32_t res = 0; res < r->resources.len; res++) {
         bool in = false;
         if (r->resources.at[res].object)
-            /* An expression that fails puts the resource into the group: the limit then counts it. */
+            /* An expression that fails puts the resource into the group: the limit then counts it.
+             */
             if (!scope_resource_matches(r, &rule_->doc->resource_concurrency->group_selector, res,
                                         &in, NULL))
                 in = true;

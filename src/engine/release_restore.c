@@ -47,8 +47,8 @@ static void read_pairs(releases *r, uint32_t t, yyjson_val *list, bool success)
 
 static void read_target(releases *r, yyjson_val *json)
 {
-    uint32_t t =
-        release_find(r, text(json, "deployment"), text(json, "environment"), text(json, "resource"));
+    uint32_t t = release_find(r, text(json, "deployment"), text(json, "environment"),
+                              text(json, "resource"));
     if (t == NO)
         return;
     rel_target *x = &r->targets.at[t];

@@ -244,8 +244,10 @@ static void write_order(writer *w, const rel_order *o)
         if (o->positions.values[i] == NO)
             continue;
         uint32_t index = (uint32_t)o->positions.keys[i];
-        /* A resource that is gone keeps its number among the others, and nobody can find it again. */
-        bool gone = o->version != NO ? r->targets.at[index].id == 0 : !r->resources.at[index].object;
+        /* A resource that is gone keeps its number among the others, and nobody can find it again.
+         */
+        bool gone =
+            o->version != NO ? r->targets.at[index].id == 0 : !r->resources.at[index].object;
         if (gone)
             continue;
         at[n++] = (placed){o->positions.values[i], index};

@@ -4,14 +4,16 @@
  * A release target is one deployment on one resource in one environment.
  *
  *     documents -> release_target.c   which targets there are, and which policies they fall under
- *               -> lane.c             targets under the same rules; the newest version they may have
- *               -> bracket*.c         members of a bracket on a resource, locked into version groups
+ *               -> lane.c             targets under the same rules; the newest version they may
+ * have
+ *               -> bracket*.c         members of a bracket on a resource, locked into version
+ * groups
  *               -> chain.c, rule_*.c  may it start now? every rule in a file of its own
  *               -> concurrency.c      slots: all that are needed, or none
  *               -> release_job.c      the job starts; the job has ended
  *
- * Everything is in arrays and is named by its index; NO is no index. What a fact touches is marked and
- * looked at in the next step; what only time can change is in one heap. */
+ * Everything is in arrays and is named by its index; NO is no index. What a fact touches is marked
+ * and looked at in the next step; what only time can change is in one heap. */
 #ifndef DROVER_ENGINE_RELEASES_INTERNAL_H
 #define DROVER_ENGINE_RELEASES_INTERNAL_H
 

@@ -13,7 +13,7 @@ static answer ask(releases *r, uint32_t rule_, uint32_t d, uint32_t v)
 {
     bool yes = false;
     const expression *e = &r->rules.at[rule_].doc->deployment_dependency->depends_on;
-    if (!scope_version_matches(r, e, d, v, &yes, NULL))
+    if (!scope_version_matches(r, e, d, v, &yes))
         return ANSWER_ERROR;
     return yes ? ANSWER_TRUE : ANSWER_FALSE;
 }
@@ -179,7 +179,7 @@ static bool version_need_met(const chain_context *c, const version_dependency *n
         uint32_t v = m && !member_over(m) ? m->version : up->current;
         if (v == NO)
             continue;
-        if (!scope_version_matches(r, &need->version_selector, d, v, &yes, NULL))
+        if (!scope_version_matches(r, &need->version_selector, d, v, &yes))
             *ret_error = true;
         else if (yes)
             return true;

@@ -381,15 +381,20 @@ static bool is_list(const document *d)
     return str_ends(d->kind, STR("List")) && items;
 }
 
-/* The bytes an item takes in the text. yyjson's strings stand in a copy of it, so that the distance
- * from one item's first key to the next item's is the size. */
-static size_t item_bytes(const yyjson_val *item, const yyjson_val *next)
+/* Where the first string at or behind a value stands in yyjson's copy of the text. */
+static const char *text_of(const tree *t, const yyjson_val *value)
 {
-    bool keys =
-        json_is_object(item) && json_len(item) > 0 && json_is_object(next) && json_len(next) > 0;
-    if (!keys)
-        return 0;
-    return (size_t)((next + 1)->uni.str - (item + 1)->uni.str);
+    const yyjson_val *root = yyjson_doc_get_root(t->doc);
+    const yyjson_val *end = root + yyjson_doc_get_val_count(t->doc);
+    while (value < end && !json_is_text(value))
+        value++;
+    return value < end ? value->uni.str : (root + 1)->uni.str + t->text.len;
+}
+
+/* About how many bytes of the text an item takes, whatever stands behind it. */
+static size_t item_bytes(const tree *t, const yyjson_val *item)
+{
+    return json_len(item) > 0 ? (size_t)(text_of(t, json_next(item)) - text_of(t, item)) : 0;
 }
 
 static void add_items(reading *r, tree *t, const document *list)
@@ -414,11 +419,10 @@ static void add_items(reading *r, tree *t, const document *list)
     const yyjson_val *item = json_first(items);
     for (size_t i = 0; i < count; i++) {
         document *d = &documents[i];
-        const yyjson_val *next = json_next(item);
         *d = (document){.tree = t, .root = (yyjson_val *)(uintptr_t)item, .file = r->source->file};
         if (!json_is_object(item)) {
             report_type(r, t, item);
-        } else if (i + 1 < count && item_bytes(item, next) > LIMIT_DOCUMENT_BYTES) {
+        } else if (item_bytes(t, item) > LIMIT_DOCUMENT_BYTES) {
             report(r, tree_line(t, item), "found a document of more than 1.5 MiB");
         } else {
             read_header(d);
@@ -428,7 +432,7 @@ static void add_items(reading *r, tree *t, const document *list)
             }
             add_document(r, d);
         }
-        item = next;
+        item = json_next(item);
     }
 }
 

@@ -102,25 +102,7 @@ const shape rollout_strategy_shape = {SHAPE_OF(rollout_strategy, strategy_fields
 
 bool rollout_strategy_parse(arena *a, str text, rollout_strategy *ret, err *error)
 {
-    const yyjson_val *root = json_parse(a, text, error);
-    if (!root)
-        return false;
-    problems *found = problems_new();
-    if (!found)
-        return err_memory(error);
-    reader r = {.arena = a, .found = found};
-    place at = {.value = root};
-    rollout_strategy strategy;
-    bool good = shape_read(&r, &rollout_strategy_shape, &at, &strategy);
-    if (good)
-        *ret = strategy;
-    else if (problems_count(found) > 0 && !r.no_memory)
-        err_set(error, "%.*s: %.*s", STR_ARG(problems_at(found, 0)->path),
-                STR_ARG(problems_at(found, 0)->message));
-    else
-        err_memory(error);
-    problems_free(found);
-    return good;
+    return shape_parse(a, &rollout_strategy_shape, text, ret, error);
 }
 
 /* ---- Bundle ---- */

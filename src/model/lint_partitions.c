@@ -210,24 +210,23 @@ static void check_strategy(const subject *s)
 /* ---- where strategies stand ---- */
 
 /* The annotation is the same object for those whose CRDs drop what they do not know. */
-static void check_annotation(lint *l, const object *o, subject *s, const place *root)
+static void check_annotation(const subject *of, str text, const place *root)
 {
     err error;
     rollout_strategy read;
-    str text = label_get(o->metadata->annotations, STR(STRATEGY_ANNOTATION));
+    lint *l = of->all->l;
     place meta = place_key(root, STR("metadata"));
     place annotations = place_key(&meta, STR("annotations"));
     place at = place_key(&annotations, STR(STRATEGY_ANNOTATION));
-    if (!text.ptr)
-        return;
     if (!rollout_strategy_parse(l->arena, text, &read, &error)) {
         place_error(&at, l->found, "found no rolloutStrategy in JSON: %s", error.text);
         return;
     }
-    s->strategy = &read;
-    s->at = &at;
-    s->in_text = true;
-    check_strategy(s);
+    subject s = *of;
+    s.strategy = &read;
+    s.at = &at;
+    s.in_text = true;
+    check_strategy(&s);
 }
 
 static void check_bundle(const clusters *all, const object *o, const member **targets)
@@ -241,8 +240,9 @@ static void check_bundle(const clusters *all, const object *o, const member **ta
         if (str_eq(c->cluster->metadata->namespace_, o->metadata->namespace_) && is_target(spec, c))
             targets[s.target_count++] = c;
     }
-    if (label_get(o->metadata->annotations, STR(STRATEGY_ANNOTATION)).ptr)
-        check_annotation(all->l, o, &s, &root);
+    str annotation = label_get(o->metadata->annotations, STR(STRATEGY_ANNOTATION));
+    if (annotation.ptr)
+        check_annotation(&s, annotation, &root);
     else
         check_strategy(&s);
 }

@@ -129,6 +129,10 @@ void reader_warning(reader *r, const place *at, const char *format, ...)
 /* Notes a failed allocation. Returns false. */
 bool reader_memory(reader *r);
 
+/* A struct from JSON text that stands in a text, such as an annotation: *ret is s->size bytes, and
+ * untouched on failure. The first problem is the error. */
+bool shape_parse(arena *a, const shape *s, str text, void *ret, err *error);
+
 /* Writes compact JSON. Fields that equal their default are left out unless they say otherwise. */
 #define SHAPE_WRITE_GO_ESCAPES 1u /* "<", ">", "&" as Go's encoder writes them */
 void shape_write(const shape *s, const void *value, buf *out, unsigned flags);

@@ -83,30 +83,6 @@ static bool find_field(const shape *s, str name, spot *at)
     return false;
 }
 
-/* How many letters must change to make b of a; at most "most" + 1. */
-static size_t distance(str a, str b, size_t most)
-{
-    size_t row[64];
-    if (a.len >= 64 || b.len >= 64 || a.len > b.len + most || b.len > a.len + most)
-        return most + 1;
-    for (size_t j = 0; j <= b.len; j++)
-        row[j] = j;
-    for (size_t i = 1; i <= a.len; i++) {
-        size_t corner = row[0];
-        row[0] = i;
-        for (size_t j = 1; j <= b.len; j++) {
-            size_t above = row[j];
-            size_t cost = (a.ptr[i - 1] | 0x20) == (b.ptr[j - 1] | 0x20) ? 0 : 1;
-            size_t best = corner + cost;
-            best = above + 1 < best ? above + 1 : best;
-            best = row[j - 1] + 1 < best ? row[j - 1] + 1 : best;
-            corner = above;
-            row[j] = best;
-        }
-    }
-    return row[b.len];
-}
-
 static void nearest(const shape *s, str name, str *best, size_t *best_distance)
 {
     for (size_t i = 0; i < s->field_count; i++) {
@@ -115,7 +91,7 @@ static void nearest(const shape *s, str name, str *best, size_t *best_distance)
             nearest(f->shape, name, best, best_distance);
             continue;
         }
-        size_t d = distance(name, f->name, 3);
+        size_t d = str_distance(name, f->name);
         if (d < *best_distance) {
             *best = f->name;
             *best_distance = d;
@@ -362,4 +338,25 @@ static bool read_struct(reader *r, const shape *s, const place *at, void *out, b
 bool shape_read(reader *r, const shape *s, const place *at, void *out)
 {
     return read_struct(r, s, at, out, false);
+}
+
+bool shape_parse(arena *a, const shape *s, str text, void *ret, err *error)
+{
+    const yyjson_val *root = json_parse(a, text, error);
+    if (!root)
+        return false;
+    scoped(problems_cleanup) problems *found = problems_new();
+    void *value = arena_alloc(a, s->size);
+    if (!found || !value)
+        return err_memory(error);
+    reader r = {.arena = a, .found = found};
+    place at = {.value = root};
+    if (shape_read(&r, s, &at, value)) {
+        memcpy(ret, value, s->size);
+        return true;
+    }
+    if (problems_count(found) == 0 || r.no_memory)
+        return err_memory(error);
+    const problem *first = problems_at(found, 0);
+    return err_set(error, "%.*s: %.*s", STR_ARG(first->path), STR_ARG(first->message));
 }

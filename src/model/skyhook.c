@@ -322,25 +322,7 @@ bool skyhook_disabled(const skyhook *s)
 
 bool node_state_parse(arena *a, str text, node_state *ret, err *error)
 {
-    const yyjson_val *root = json_parse(a, text, error);
-    if (!root)
-        return false;
-    problems *found = problems_new();
-    if (!found)
-        return err_memory(error);
-    reader r = {.arena = a, .found = found};
-    place at = {.value = root};
-    node_state state;
-    bool good = shape_read(&r, &node_state_shape, &at, &state);
-    if (good)
-        *ret = state;
-    else if (problems_count(found) > 0 && !r.no_memory)
-        err_set(error, "%.*s: %.*s", STR_ARG(problems_at(found, 0)->path),
-                STR_ARG(problems_at(found, 0)->message));
-    else
-        err_memory(error);
-    problems_free(found);
-    return good;
+    return shape_parse(a, &node_state_shape, text, ret, error);
 }
 
 void node_state_write(const node_state *s, buf *out)

@@ -202,32 +202,6 @@ bool cel_function_space(str name)
 
 /* ---- Suggestions -------------------------------------------------------------------------- */
 
-#define DISTANCE_BYTES 40
-
-/* How many letters must change, come or go to make one of the other. */
-unsigned cel_distance(str a, str b)
-{
-    unsigned row[DISTANCE_BYTES + 1];
-    if (a.len > DISTANCE_BYTES || b.len > DISTANCE_BYTES)
-        return DISTANCE_BYTES;
-    for (unsigned k = 0; k <= b.len; k++)
-        row[k] = k;
-    for (unsigned i = 0; i < a.len; i++) {
-        unsigned corner = row[0];
-        row[0] = i + 1;
-        for (unsigned k = 0; k < b.len; k++) {
-            unsigned best = corner + (a.ptr[i] != b.ptr[k]);
-            corner = row[k + 1];
-            if (corner + 1 < best)
-                best = corner + 1;
-            if (row[k] + 1 < best)
-                best = row[k] + 1;
-            row[k + 1] = best;
-        }
-    }
-    return row[b.len];
-}
-
 const char *cel_function_suggest(str name)
 {
     /* Names from other languages that users bring along. */
@@ -261,9 +235,9 @@ const char *cel_function_suggest(str name)
         if (str_eq(name, str_of(known[i][0])))
             return known[i][1];
     const char *best = NULL;
-    unsigned least = name.len < 4 ? 2 : 3;
+    size_t least = name.len < 4 ? 2 : 3;
     for (size_t i = 0; i < ROWS; i++) {
-        unsigned d = cel_distance(name, table[i].name);
+        size_t d = str_distance(name, table[i].name);
         if (d < least) {
             least = d;
             best = table[i].name.ptr;

@@ -372,7 +372,6 @@ const cel_function *cel_function_table(size_t *ret_count);
 const char *cel_function_suggest(str name);
 /* Whether some function's name begins with "name.": then it is no variable. */
 bool cel_function_space(str name);
-unsigned cel_distance(str a, str b);
 
 /* Text, leniently: every byte that is no UTF-8 counts as one code point. */
 size_t cel_code_points(str text);

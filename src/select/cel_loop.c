@@ -57,39 +57,37 @@ static cel_value loop_one(run *r, const node *n, cel_iter *it)
     return cel_bool(found == 1);
 }
 
-/* Whether an element is taken: 1, 0, or -1 with an error in *ret. */
-static int taken(run *r, const node *condition, cel_value *ret)
+/* What the loop makes of the next element that it takes. False with null in *ret at the end, and
+ * with the error in *ret when there was one. */
+static bool next_value(run *r, const node *n, cel_iter *it, cel_value *ret)
 {
-    if (!condition)
-        return 1;
-    cel_value v = eval(r, condition);
-    if (v.kind == CEL_BOOL)
-        return v.b;
-    *ret = is_error(v) ? v : not_bool(r, condition, v);
-    return -1;
+    bool filter = n->op == LOOP_FILTER;
+    const node *condition = filter ? n->items[1] : n->count == 3 ? n->items[2] : NULL;
+    while (step(r, n, it)) {
+        cel_value take = condition ? eval(r, condition) : cel_bool(true);
+        if (take.kind != CEL_BOOL) {
+            *ret = is_error(take) ? take : not_bool(r, condition, take);
+            return false;
+        }
+        if (!take.b)
+            continue;
+        *ret = filter ? r->locals[n->slot] : eval(r, n->items[1]);
+        return !is_error(*ret);
+    }
+    *ret = r->stopped ? r->fatal : cel_null();
+    return false;
 }
 
 static cel_value loop_list(run *r, const node *n, cel_iter *it)
 {
-    bool filter = n->op == LOOP_FILTER;
-    const node *condition = filter ? n->items[1] : n->count == 3 ? n->items[2] : NULL;
     cel_value *items = cel_alloc(r, it->len, sizeof *items);
     if (!items)
         return r->fatal;
     size_t len = 0;
     cel_value v;
-    while (step(r, n, it)) {
-        int take = taken(r, condition, &v);
-        if (take < 0)
-            return v;
-        if (take == 0)
-            continue;
-        v = filter ? r->locals[n->slot] : eval(r, n->items[1]);
-        if (is_error(v))
-            return v;
+    while (next_value(r, n, it, &v))
         items[len++] = v;
-    }
-    return r->stopped ? r->fatal : cel_native_list(r, items, len);
+    return is_error(v) ? v : cel_native_list(r, items, len);
 }
 
 static cel_value loop_map(run *r, const node *n, cel_iter *it)
@@ -99,18 +97,9 @@ static cel_value loop_map(run *r, const node *n, cel_iter *it)
         return r->fatal;
     size_t len = 0;
     cel_value v;
-    while (step(r, n, it)) {
-        int take = taken(r, n->count == 3 ? n->items[2] : NULL, &v);
-        if (take < 0)
-            return v;
-        if (take == 0)
-            continue;
-        v = eval(r, n->items[1]);
-        if (is_error(v))
-            return v;
+    while (next_value(r, n, it, &v))
         entries[len++] = (cel_entry){r->locals[n->slot], v};
-    }
-    return r->stopped ? r->fatal : cel_native_map(r, entries, len);
+    return is_error(v) ? v : cel_native_map(r, entries, len);
 }
 
 /* Each element gives a map; all of them together are the result. */
@@ -120,15 +109,9 @@ static cel_value loop_entries(run *r, const node *n, cel_iter *it)
     size_t len = 0;
     size_t cap = 0;
     cel_value v;
-    while (step(r, n, it)) {
-        int take = taken(r, n->count == 3 ? n->items[2] : NULL, &v);
-        if (take < 0)
-            return v;
-        if (take == 0)
-            continue;
-        v = eval(r, n->items[1]);
+    while (next_value(r, n, it, &v)) {
         if (v.kind != CEL_MAP)
-            return is_error(v) ? v : not_a(r, n->items[1], "a map", v);
+            return not_a(r, n->items[1], "a map", v);
         cel_iter inner = cel_iterate(r, v);
         if (inner.len == 0)
             continue;
@@ -144,6 +127,8 @@ static cel_value loop_entries(run *r, const node *n, cel_iter *it)
         while (cel_charge(r, 1) && cel_next(&inner, &entries[len].key, &entries[len].value))
             len++;
     }
+    if (is_error(v))
+        return v;
     return r->stopped ? r->fatal : cel_native_map(r, entries, len);
 }
 

@@ -63,9 +63,9 @@ static bool use_name(checker *c, node *n, str name, bool absolute)
 static bool unknown_variable(checker *c, const node *n)
 {
     const cel_variable *best = NULL;
-    unsigned least = 3;
+    size_t least = 3;
     for (size_t i = 0; i < c->env->variable_count; i++) {
-        unsigned d = cel_distance(n->name, c->env->variables[i].name);
+        size_t d = str_distance(n->name, c->env->variables[i].name);
         if (d < least) {
             least = d;
             best = &c->env->variables[i];

@@ -325,6 +325,10 @@ bool selector_match(const selector *s, label_set labels)
     for (size_t i = 0; i < s->count; i++) {
         const requirement *r = &s->at[i];
         const label *found = find_label(labels, r->key);
+        if (found) { /* both are sorted by key: the next one does not stand before it */
+            labels.len -= (size_t)(found - labels.at);
+            labels.at = found;
+        }
         bool holds = false;
         switch (r->op) {
         case LABEL_IN: holds = found && has_value(r, found->value); break;

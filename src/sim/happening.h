@@ -15,12 +15,12 @@
     X(RESUME, "resume")                                                                            \
     X(APPROVE, "approve")                                                                          \
     X(CORDON, "cordon")                                                                            \
-    X(UNCORDON, "uncordon") X(JOIN, "join") X(DELETE, "delete") X(LABEL, "label") X(FAIL, "fail")  \
-        X(HEAL, "heal") X(OFFLINE, "offline") X(ONLINE, "online") X(APPLY, "apply")                \
-            X(RETRY, "retry") X(SKIP, "skip") X(RESET, "reset") X(REBOOT, "reboot")                \
-                X(REJECT, "reject") X(ROLLBACK, "rollback") X(BYPASS, "bypass")                    \
-                    X(FREEZE, "freeze") X(THAW, "thaw") X(HALT, "halt") X(TAINT, "taint")          \
-                        X(UNTAINT, "untaint")
+    X(UNCORDON, "uncordon")                                                                        \
+    X(JOIN, "join") X(DELETE, "delete") X(LABEL, "label") X(FAIL, "fail") X(HEAL, "heal")          \
+        X(OFFLINE, "offline") X(ONLINE, "online") X(APPLY, "apply") X(RETRY, "retry")              \
+            X(SKIP, "skip") X(RESET, "reset") X(REBOOT, "reboot") X(REJECT, "reject")              \
+                X(ROLLBACK, "rollback") X(BYPASS, "bypass") X(FREEZE, "freeze") X(THAW, "thaw")    \
+                    X(HALT, "halt") X(TAINT, "taint") X(UNTAINT, "untaint")
 
 typedef enum happening_kind {
 #define X(kind, text) HAPPEN_##kind,

@@ -163,7 +163,7 @@ static void answer_release(sim *s, const decision *d, sim_placement *p)
 {
     if (p->in_flight)
         sim_let_go(s, p->target);
-    if (p->in_flight && p->retrying && !d->failed && str_eq(d->state, STR("done")))
+    if (p->in_flight && p->retrying && str_eq(d->state, STR("complete")))
         ledger_recovers(&s->ledger, d);
     p->in_flight = p->retrying = false;
 }

@@ -141,7 +141,8 @@ void story_decision(buf *out, int64_t ms, const decision *d, int64_t batch)
     case DECISION_PASS:
         buf_addf(
             out,
-            "pass %lld of %.*s: %lld created, %lld updated, %lld fixed; %lld of %lld partitions visited, %lld not ready",
+            "pass %lld of %.*s: %lld created, %lld updated, %lld fixed; %lld of %lld partitions "
+            "visited, %lld not ready",
             (long long)d->number, STR_ARG(d->change), (long long)d->created, (long long)d->updated,
             (long long)d->fixed, (long long)d->visited, (long long)d->partitions,
             (long long)d->not_ready);

@@ -241,7 +241,8 @@ void world_clusters(world *w)
     world_add(
         w,
         STR("{\"apiVersion\":\"fleet.cattle.io/v1alpha1\",\"kind\":\"ClusterGroup\",\"metadata\":{"
-            "\"name\":\"g\",\"namespace\":\"fleet\"},\"spec\":{\"selector\":{\"matchExpressions\":[{"
+            "\"name\":\"g\",\"namespace\":\"fleet\"},\"spec\":{\"selector\":{"
+            "\"matchExpressions\":[{"
             "\"key\":\"region\",\"operator\":\"In\",\"values\":[\"east\",\"west\"]}]}}}"));
     for (int64_t i = 0; i < c.bundles; i++)
         world_add(w, bundle_text(&c, i, 0));

@@ -268,8 +268,9 @@ static void cure(release_world *r, int64_t at_ms)
 {
     world *w = r->w;
     for (int64_t i = 1; i <= r->resources + 3; i++) {
-        str target = i <= r->resources ? world_textf(w, "r%02lld", (long long)i)
-                                       : world_textf(w, "newr%02lld", (long long)(i - r->resources));
+        str target = i <= r->resources
+                         ? world_textf(w, "r%02lld", (long long)i)
+                         : world_textf(w, "newr%02lld", (long long)(i - r->resources));
         world_happens(w, (happening){.kind = HAPPEN_HEAL, .after_ms = at_ms, .target = target});
         for (int64_t d = 0; d < r->deployments; d++)
             world_happens(w, (happening){.kind = HAPPEN_RETRY,

@@ -1,21 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading 5,000 nodes as "kubectl get nodes -o json" prints them, against yyjson alone; and
- * documents as people write them, in YAML. */
+/* Reading 5,000 nodes as "kubectl get nodes -o json" prints them, against yyjson alone. */
 #include <assert.h>
 #include <stdlib.h>
 
 #include "base/limits.h"
 #include "bench.h"
-#include "model/lint.h"
 #include "model/object.h"
 
 #define NODES 5000
-#define YAML_DOCUMENTS 10000
-
-typedef struct input {
-    str text;
-    bool lint;
-} input;
 
 static const char *const managers[] = {"kubelet", "kube-controller-manager", "gpu-operator",
                                        "cilium"};
@@ -138,72 +130,39 @@ static buf make_nodes(void)
     return out;
 }
 
-static buf make_yaml(void)
+static void read_plain(str text)
 {
-    buf out = BUF(LIMIT_FILE_BYTES);
-    for (size_t n = 0; n < YAML_DOCUMENTS; n++)
-        buf_addf(&out,
-                 "---\napiVersion: skyhook.nvidia.com/v1alpha1\nkind: Skyhook\nmetadata:\n"
-                 "  name: skyhook-%05zu\nspec:\n  deploymentPolicy: policy\n  nodeSelectors:\n"
-                 "    matchLabels:\n      env: prod\n  packages:\n    tuning:\n"
-                 "      version: 1.2.3\n      image: ghcr.io/example/tuning\n      interrupt:\n"
-                 "        type: service\n        services: [containerd]\n      configMap:\n"
-                 "        a.conf: |\n          one\n          two\n",
-                 n);
-    return out;
+    yyjson_doc *doc = yyjson_read(text.ptr, text.len, 0);
+    assert(doc);
+    bench_keep(doc);
+    yyjson_doc_free(doc);
 }
 
-static void read_plain(void *context, uint64_t count)
+static void read_typed(str text)
 {
-    const input *in = context;
-    for (uint64_t i = 0; i < count; i++) {
-        yyjson_doc *doc = yyjson_read(in->text.ptr, in->text.len, 0);
-        assert(doc);
-        bench_keep(doc);
-        yyjson_doc_free(doc);
-    }
-}
-
-static void read_typed(void *context, uint64_t count)
-{
-    const input *in = context;
-    for (uint64_t i = 0; i < count; i++) {
-        document_set *set = document_set_new();
-        object_list *objects = objects_new();
-        problems *found = problems_new();
-        assert(set && objects && found);
-        bool good = objects_load(objects, set, STR("bench"), in->text, found);
-        if (in->lint) /* errors are its business, as long as everything was looked at */
-            lint_all(objects, found);
-        good = good && !problems_out_of_memory(found);
-        assert(good && objects->len >= NODES);
-        bench_keep(objects->at);
-        objects_free(objects);
-        document_set_free(set);
-        problems_free(found);
-    }
-}
-
-/* Time of this program alone, so that what else the machine does counts little. */
-static double cpu_seconds(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+    document_set *set = document_set_new();
+    object_list *objects = objects_new();
+    problems *found = problems_new();
+    assert(set && objects && found);
+    bool good = objects_load(objects, set, STR("bench"), text, found);
+    assert(good && !problems_out_of_memory(found) && objects->len == NODES);
+    bench_keep(objects->at);
+    objects_free(objects);
+    document_set_free(set);
+    problems_free(found);
 }
 
 /* The two take turns, so that a slow machine is slow for both. */
 static void compare(const char *form, str text)
 {
-    input in = {.text = text};
     double plain = 1e9;
     double typed = 1e9;
     for (int run = 0; run <= BENCH_RUNS; run++) {
-        double start = cpu_seconds();
-        read_plain(&in, 1);
-        double middle = cpu_seconds();
-        read_typed(&in, 1);
-        double end = cpu_seconds();
+        double start = bench_seconds();
+        read_plain(text);
+        double middle = bench_seconds();
+        read_typed(text);
+        double end = bench_seconds();
         plain = middle - start < plain ? middle - start : plain;
         typed = end - middle < typed ? end - middle : typed;
     }
@@ -231,11 +190,5 @@ int main(void)
     assert(compact);
     compare("compact", (str){compact, length});
     free(compact);
-
-    buf documents = make_yaml();
-    input yaml = {.text = buf_str(&documents), .lint = true};
-    assert(!documents.failed);
-    bench_row("validate 10000 YAML documents", bench_best(read_typed, &yaml, 1), "s", "<= 1");
-    buf_done(&documents);
     return 0;
 }

@@ -8,7 +8,8 @@
 #include "sim/sim.h"
 
 static const char nodes_text[] =
-    "{\"apiVersion\":\"skyhook.nvidia.com/v1alpha1\",\"kind\":\"DeploymentPolicy\",\"metadata\":{\"name\":"
+    "{\"apiVersion\":\"skyhook.nvidia.com/v1alpha1\",\"kind\":\"DeploymentPolicy\",\"metadata\":{"
+    "\"name\":"
     "\"p\"},\"spec\":{\"default\":{\"budget\":{\"percent\":100},\"strategy\":{\"exponential\":{}}},"
     "\"compartments\":["
     "{\"name\":\"a\",\"selector\":{\"matchLabels\":{\"tier\":\"a\"}},\"budget\":{\"percent\":100},"
@@ -19,30 +20,39 @@ static const char nodes_text[] =
     "\"strategy\":{\"exponential\":{}}},"
     "{\"name\":\"d\",\"selector\":{\"matchLabels\":{\"tier\":\"d\"}},\"budget\":{\"percent\":10},"
     "\"strategy\":{\"exponential\":{}}}]}}"
-    "{\"apiVersion\":\"skyhook.nvidia.com/v1alpha1\",\"kind\":\"Skyhook\",\"metadata\":{\"name\":\"sk\"},"
-    "\"spec\":{\"deploymentPolicy\":\"p\",\"packages\":{\"pack\":{\"version\":\"1.0.0\",\"image\":\"r/p\"}}}}";
+    "{\"apiVersion\":\"skyhook.nvidia.com/v1alpha1\",\"kind\":\"Skyhook\",\"metadata\":{"
+    "\"name\":\"sk\"},"
+    "\"spec\":{\"deploymentPolicy\":\"p\",\"packages\":{\"pack\":{\"version\":\"1.0.0\","
+    "\"image\":\"r/p\"}}}}";
 
-#define DEPLOYMENT(name, seconds)                                                                    \
-    "{\"apiVersion\":\"drover.dev/v1alpha1\",\"kind\":\"Deployment\",\"metadata\":{\"name\":\"" name \
-    "\"},\"spec\":{\"resourceSelector\":\"true\",\"job\":{\"simulated\":{\"seconds\":" seconds       \
-    "}}}}"                                                                                           \
-    "{\"apiVersion\":\"drover.dev/v1alpha1\",\"kind\":\"Version\",\"metadata\":{\"name\":\"" name    \
+#define DEPLOYMENT(name, seconds) \
+    "{\"apiVersion\":\"drover.dev/v1alpha1\",\"kind\":\"Deployment\",\"metadata\":{" \
+    "\"name\":\"" name \
+    "\"},\"spec\":{\"resourceSelector\":\"true\",\"job\":{\"simulated\":{\"seconds\":" seconds \
+    "}}}}" \
+    "{\"apiVersion\":\"drover.dev/v1alpha1\",\"kind\":\"Version\",\"metadata\":{\"name\":\"" name \
     "-1\"},\"spec\":{\"deployment\":\"" name "\",\"tag\":\"1\"}}"
 
 static const char bracket_text[] =
-    "{\"apiVersion\":\"drover.dev/v1alpha1\",\"kind\":\"Environment\",\"metadata\":{\"name\":\"prod\"},"
+    "{\"apiVersion\":\"drover.dev/v1alpha1\",\"kind\":\"Environment\",\"metadata\":{"
+    "\"name\":\"prod\"},"
     "\"spec\":{\"resourceSelector\":\"true\"}}" DEPLOYMENT("drain", "480") DEPLOYMENT("os-patch",
                                                                                       "180")
         DEPLOYMENT("kubelet", "180") DEPLOYMENT("containerd", "180") DEPLOYMENT(
             "uncordon",
-            "60") "{\"apiVersion\":\"drover.dev/v1alpha1\",\"kind\":\"RolloutPolicy\",\"metadata\":{\"name\":\"p\"},"
+            "60") "{\"apiVersion\":\"drover.dev/v1alpha1\",\"kind\":\"RolloutPolicy\","
+            "\"metadata\":{\"name\":\"p\"},"
                   "\"spec\":{\"selector\":\"true\",\"rules\":["
-                  "{\"deploymentBracket\":{\"deploymentSelector\":\"true\",\"readinessMode\":\"collection_window\","
-                  "\"readinessWindowSeconds\":86400,\"preSelector\":\"deployment.name == 'drain'\",\"postSelector\":"
+                  "{\"deploymentBracket\":{\"deploymentSelector\":\"true\","
+                  "\"readinessMode\":\"collection_window\","
+                  "\"readinessWindowSeconds\":86400,\"preSelector\":\"deployment.name == "
+                  "'drain'\",\"postSelector\":"
                   "\"deployment.name == 'uncordon'\"}},"
-                  "{\"resourceConcurrency\":{\"groupSelector\":\"true\",\"limitType\":\"percentage\",\"limitValue\":20}},"
+                  "{\"resourceConcurrency\":{\"groupSelector\":\"true\","
+                  "\"limitType\":\"percentage\",\"limitValue\":20}},"
                   "{\"gradualRollout\":{\"rolloutType\":\"linear\",\"timeScaleInterval\":300}},"
-                  "{\"deploymentDependency\":{\"dependsOn\":\"deployment.name == 'os-patch'\",\"appliesTo\":"
+                  "{\"deploymentDependency\":{\"dependsOn\":\"deployment.name == 'os-patch'\","
+                  "\"appliesTo\":"
                   "\"deployment.name in ['kubelet','containerd']\"}}]}}";
 
 static void must(bool good, const char *what)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Release targets: the plan of a five-deployment bracket over 10,000 resources, and single facts and a
- * whole evaluation among 100,000 placements under all rule kinds. */
+/* Release targets: the plan of a five-deployment bracket over 10,000 resources, and single facts
+ * and a whole evaluation among 100,000 placements under all rule kinds. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -98,19 +98,24 @@ static void add_text(buf *b, int resources)
     static const char *const names[] = {"drain", "os-patch", "kubelet", "containerd", "uncordon"};
     buf_addz(
         b, API
-        "\"Environment\",\"metadata\":{\"name\":\"prod\"},\"spec\":{\"resourceSelector\":\"true\"}}\n");
+        "\"Environment\",\"metadata\":{\"name\":\"prod\"},\"spec\":{"
+        "\"resourceSelector\":\"true\"}}\n");
     for (size_t i = 0; i < 5; i++)
         buf_addf(
             b,
             API
-            "\"Deployment\",\"metadata\":{\"name\":\"%s\",\"labels\":{\"layer\":\"node\"}},\"spec\":{\"resourceSelector\":\"true\",\"job\":{\"pull\":{}}}}\n" API
-            "\"Version\",\"metadata\":{\"name\":\"%s-1\"},\"spec\":{\"deployment\":\"%s\",\"tag\":\"1\"}}\n",
+            "\"Deployment\",\"metadata\":{\"name\":\"%s\",\"labels\":{\"layer\":\"node\"}},"
+            "\"spec\":{\"resourceSelector\":\"true\",\"job\":{\"pull\":{}}}}\n" API
+            "\"Version\",\"metadata\":{\"name\":\"%s-1\"},\"spec\":{\"deployment\":\"%s\","
+            "\"tag\":\"1\"}}\n",
             names[i], names[i], names[i]);
     for (int i = 0; i < resources; i++)
         buf_addf(
             b,
             "%s" API
-            "\"Resource\",\"metadata\":{\"name\":\"resource-%06d\",\"labels\":{\"cluster\":\"east\",\"zone\":\"%d\"}},\"spec\":{\"kind\":\"host\",\"version\":\"v1\"}}%s",
+            "\"Resource\",\"metadata\":{\"name\":\"resource-%06d\",\"labels\":{"
+            "\"cluster\":\"east\",\"zone\":\"%d\"}},\"spec\":{\"kind\":\"host\","
+            "\"version\":\"v1\"}}%s",
             i % LISTED ? "," : API "\"List\",\"items\":[", i, i % 3,
             i % LISTED == LISTED - 1 || i == resources - 1 ? "]}\n" : "");
 }
@@ -165,27 +170,38 @@ static void close_plan(plan *p)
     vec_done(&p->jobs);
 }
 
-#define BRACKET                                                                                                \
-    API "\"RolloutPolicy\",\"metadata\":{\"name\":\"nodes\"},\"spec\":{\"rules\":["                            \
-        "{\"deploymentBracket\":{\"deploymentSelector\":\"true\",\"readinessWindowSeconds\":86400,"            \
-        "\"preSelector\":\"deployment.name == 'drain'\",\"postSelector\":\"deployment.name == 'uncordon'\"}}," \
-        "{\"deploymentDependency\":{\"dependsOn\":\"deployment.name == 'os-patch'\","                          \
-        "\"appliesTo\":\"deployment.name in ['kubelet', 'containerd']\"}},"                                    \
-        "{\"gradualRollout\":{\"rolloutType\":\"linear\",\"timeScaleInterval\":30}},"                          \
-        "{\"resourceConcurrency\":{\"groupSelector\":\"resource.metadata['cluster'] == 'east'\",\"limitType\":\"percentage\",\"limitValue\":20}}]}}\n"
+#define BRACKET \
+    API "\"RolloutPolicy\",\"metadata\":{\"name\":\"nodes\"},\"spec\":{\"rules\":[" \
+        "{\"deploymentBracket\":{\"deploymentSelector\":\"true\"," \
+        "\"readinessWindowSeconds\":86400," \
+        "\"preSelector\":\"deployment.name == 'drain'\",\"postSelector\":\"deployment.name == " \
+        "'uncordon'\"}}," \
+        "{\"deploymentDependency\":{\"dependsOn\":\"deployment.name == 'os-patch'\"," \
+        "\"appliesTo\":\"deployment.name in ['kubelet', 'containerd']\"}}," \
+        "{\"gradualRollout\":{\"rolloutType\":\"linear\",\"timeScaleInterval\":30}}," \
+        "{\"resourceConcurrency\":{\"groupSelector\":\"resource.metadata['cluster'] == 'east'\"," \
+        "\"limitType\":\"percentage\",\"limitValue\":20}}]}}\n"
 
-#define ALL_KINDS                                                                                                                                  \
-    API "\"RolloutPolicy\",\"metadata\":{\"name\":\"all\"},\"spec\":{\"rules\":["                                                                  \
-        "{\"versionSelector\":{\"selector\":\"version.tag != 'bad'\"}},{\"anyApproval\":{\"minApprovals\":0}},"                                    \
-        "{\"environmentProgression\":{\"dependsOnEnvironmentSelector\":\"environment.name == 'none'\"}},"                                          \
-        "{\"deploymentWindow\":{\"rrule\":\"FREQ=DAILY\",\"durationMinutes\":1439}},{\"versionCooldown\":{\"intervalSeconds\":1}},"                \
-        "{\"gradualRollout\":{\"rolloutType\":\"linear-normalized\",\"timeScaleInterval\":60}},"                                                   \
-        "{\"deploymentDependency\":{\"dependsOn\":\"deployment.name == 'os-patch'\",\"appliesTo\":\"deployment.name == 'kubelet'\"}},"             \
-        "{\"retry\":{\"maxRetries\":2}},{\"rollback\":{\"onJobStatuses\":[\"failure\"]}},"                                                         \
-        "{\"resourceConcurrency\":{\"groupSelector\":\"resource.metadata['cluster'] == 'east'\",\"limitType\":\"percentage\",\"limitValue\":10}}," \
-        "{\"resourceConcurrency\":{\"groupSelector\":\"resource.metadata['zone'] == '1'\",\"limitType\":\"percentage\",\"limitValue\":20}}],"      \
-        "\"selector\":\"deployment.name in ['kubelet', 'os-patch', 'containerd', 'drain', 'uncordon']\"}}\n" API                                   \
-        "\"Environment\",\"metadata\":{\"name\":\"none\"},\"spec\":{\"resourceSelector\":\"false\"}}\n"
+#define ALL_KINDS \
+    API "\"RolloutPolicy\",\"metadata\":{\"name\":\"all\"},\"spec\":{\"rules\":[" \
+        "{\"versionSelector\":{\"selector\":\"version.tag != 'bad'\"}},{\"anyApproval\":{" \
+        "\"minApprovals\":0}}," \
+        "{\"environmentProgression\":{\"dependsOnEnvironmentSelector\":\"environment.name == " \
+        "'none'\"}}," \
+        "{\"deploymentWindow\":{\"rrule\":\"FREQ=DAILY\",\"durationMinutes\":1439}},{" \
+        "\"versionCooldown\":{\"intervalSeconds\":1}}," \
+        "{\"gradualRollout\":{\"rolloutType\":\"linear-normalized\",\"timeScaleInterval\":60}}," \
+        "{\"deploymentDependency\":{\"dependsOn\":\"deployment.name == 'os-patch'\"," \
+        "\"appliesTo\":\"deployment.name == 'kubelet'\"}}," \
+        "{\"retry\":{\"maxRetries\":2}},{\"rollback\":{\"onJobStatuses\":[\"failure\"]}}," \
+        "{\"resourceConcurrency\":{\"groupSelector\":\"resource.metadata['cluster'] == 'east'\"," \
+        "\"limitType\":\"percentage\",\"limitValue\":10}}," \
+        "{\"resourceConcurrency\":{\"groupSelector\":\"resource.metadata['zone'] == '1'\"," \
+        "\"limitType\":\"percentage\",\"limitValue\":20}}]," \
+        "\"selector\":\"deployment.name in ['kubelet', 'os-patch', 'containerd', 'drain', " \
+        "'uncordon']\"}}\n" API \
+        "\"Environment\",\"metadata\":{\"name\":\"none\"},\"spec\":{" \
+        "\"resourceSelector\":\"false\"}}\n"
 
 static void bench_plan(void)
 {

@@ -9,6 +9,7 @@ import difflib
 import json
 import pathlib
 import sys
+import tempfile
 import xml.etree.ElementTree
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
@@ -43,7 +44,8 @@ CASES = {
     "explain-release.json": (["explain", "prod-east-03", *RELEASE, *START, "-o", "json"], 0),
 }
 
-PLAN_KEYS = ["outcome", "reason", "seconds", "targets", "done", "failed", "excluded", "peakInFlight",
+PLAN_KEYS = ["outcome", "reason", "seconds", "targets", "done", "failed", "excluded",
+             "peakInFlight",
              "starts", "drains", "drainsSaved", "changes", "passes", "jobs", "inFlight", "waiting"]
 REASON_KEYS = ["rule", "scope", "message", "holders", "releasedBy", "nextAt"]
 
@@ -58,10 +60,12 @@ def compare(tap, program, name, words, status):
     if "--update" in sys.argv:
         stored.write_text(result.out, encoding="utf-8")
     expected = stored.read_text(encoding="utf-8") if stored.exists() else ""
-    difference = "".join(difflib.unified_diff(expected.splitlines(True), result.out.splitlines(True),
+    difference = "".join(difflib.unified_diff(expected.splitlines(True),
+                                              result.out.splitlines(True),
                                               "stored", "printed", n=1))
     good = not difference and (status is None or result.status == status)
-    check(tap, good, f"{name} is as stored", f"exit status {result.status}\n{difference}{result.err}")
+    check(tap, good, f"{name} is as stored",
+          f"exit status {result.status}\n{difference}{result.err}")
     return result
 
 
@@ -76,10 +80,12 @@ def shape(tap, name, result):
             keys = ["target", "change", "state", "summary", "reasons"]
             check(tap, list(found) == keys, f"{name} has all keys", str(list(found)))
             reasons = found["reasons"]
-        check(tap, all(list(r) == REASON_KEYS for r in reasons), f"{name}: reasons have all keys", "")
+        check(tap, all(list(r) == REASON_KEYS for r in reasons),
+              f"{name}: reasons have all keys", "")
     elif name.endswith(".svg"):
         root = xml.etree.ElementTree.fromstring(result.out)
-        check(tap, root.tag.endswith("svg") and "href" not in result.out, f"{name} is a picture", "")
+        check(tap, root.tag.endswith("svg") and "href" not in result.out,
+              f"{name} is a picture", "")
     else:
         wide = [line for line in result.out.splitlines() if len(line) > 100]
         check(tap, not wide, f"{name} fits 100 columns", "\n".join(wide))
@@ -97,7 +103,45 @@ def statuses(tap, program):
             ([*base, "--kubeconfig", "x"], 3), (["explain", *SKYHOOK], 2),
             (["explain", "nobody", *SKYHOOK], 1), (["plan", "-f", "no-such-file.yaml"], 1)]:
         result = drover.run(program, *words)
-        check(tap, result.status == status, f"{' '.join(words[-2:])}: exit status {status}", str(result))
+        check(tap, result.status == status,
+              f"{' '.join(words[-2:])}: exit status {status}", str(result))
+
+
+def fleet_with_drains(shared):
+    """Ten nodes and three deployments: one drain for all of them in one bracket, or one for each in
+    a bracket of its own."""
+    def document(kind, name, spec):
+        return {"apiVersion": "drover.dev/v1alpha1", "kind": kind, "metadata": {"name": name},
+                "spec": spec}
+
+    apps = ["containerd", "kubelet", "os-patch"]
+    brackets = {"drain": "true"} if shared else {
+        f"drain-{app}": f'deployment.name.endsWith("{app}")' for app in apps}
+    items = [document("Environment", "prod", {"resourceSelector": "true"})]
+    items += [document("Resource", f"node-{i}", {"kind": "host", "version": "v1"})
+              for i in range(10)]
+    for name in [*apps, *brackets]:
+        items.append(document("Deployment", name,
+                              {"resourceSelector": "true", "job": {"pull": {}}}))
+        items.append(document("Version", f"{name}-1", {"deployment": name, "tag": "1"}))
+    for drain, members in brackets.items():
+        items.append(document("RolloutPolicy", drain, {"rules": [{"deploymentBracket": {
+            "deploymentSelector": members, "readinessMode": "immediate",
+            "preSelector": f'deployment.name == "{drain}"'}}]}))
+    return "\n---\n".join(json.dumps(item) for item in items)
+
+
+def drains(tap, program):
+    """T5: a drain for each of three deployments on ten nodes, against one drain for all three."""
+    for shared, expected in [(False, (60, 30, 0)), (True, (40, 10, 20))]:
+        with tempfile.NamedTemporaryFile("w", suffix=".yaml", encoding="utf-8") as file:
+            file.write(fleet_with_drains(shared))
+            file.flush()
+            result = drover.run(program, "plan", "-f", file.name, *START, "-o", "json")
+        plan = json.loads(result.out)
+        found = (plan["starts"], plan["drains"], plan["drainsSaved"])
+        check(tap, result.status == 0 and plan["outcome"] == "complete" and found == expected,
+              f"{expected[1]} drains, {expected[2]} saved", f"{found} {result.err}")
 
 
 def main():
@@ -106,8 +150,10 @@ def main():
         for name, (words, status) in CASES.items():
             shape(tap, name, compare(tap, program, name, words, status))
         statuses(tap, program)
+        drains(tap, program)
         told = [drover.run(program, "plan", *SKYHOOK, *START, "-o", "trace").out for _ in range(2)]
-        check(tap, told[0] == told[1] and told[0].startswith("      0s  "), "a trace repeats", told[0][:200])
+        check(tap, told[0] == told[1] and told[0].startswith("      0s  "),
+              "a trace repeats", told[0][:200])
     return tap.done()
 
 

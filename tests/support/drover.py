@@ -57,6 +57,10 @@ class Tap:
         for line in str(problem).splitlines():
             print(f"# {line}")
 
+    def skip(self, name, reason):
+        self.count += 1
+        print(f"ok {self.count} - {name} # SKIP {reason}")
+
     def done(self):
         print(f"1..{self.count}")
         sys.stdout.flush()

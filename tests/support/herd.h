@@ -256,8 +256,7 @@ static inline size_t herd_step(herd *h)
     h->created = h->updated = h->fixed = 0;
     for (size_t i = 0; i < h->count; i++)
         h->at[i].released = false;
-    check_msg(engine_step(h->e, h->facts.at, h->facts.len, h->now_ms, &h->out), "%s",
-              error.text);
+    check_msg(engine_step(h->e, h->facts.at, h->facts.len, h->now_ms, &h->out), "%s", error.text);
     h->facts.len = 0;
     for (size_t i = 0; i < h->out.len; i++)
         herd_decided(h, &h->out.at[i]);

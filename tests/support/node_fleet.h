@@ -405,8 +405,7 @@ static inline bool fleet_step(fleet *f)
         f->out.len = 0;
         if (f->before_step)
             f->before_step(f);
-        assert_true(
-            engine_step(f->engine, f->pending.at, f->pending.len, f->now_ms, &f->out));
+        assert_true(engine_step(f->engine, f->pending.at, f->pending.len, f->now_ms, &f->out));
         if (f->after_step)
             f->after_step(f);
         f->pending.len = 0;

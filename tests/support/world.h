@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* world.h - release targets in virtual time, for tests: documents go in as text, jobs take as long as
- * the test says and end as it says, and every job is written down.
+/* world.h - release targets in virtual time, for tests: documents go in as text, jobs take as long
+ * as the test says and end as it says, and every job is written down.
  *
  * Every step is followed by engine_check and engine_full. */
 #ifndef DROVER_TESTS_SUPPORT_WORLD_H
@@ -160,8 +160,7 @@ static inline void world_step(world *w, const fact *facts, size_t count)
         w->out.len = 0;
         if (w->before)
             w->before(w, facts, count);
-        check_msg(engine_step(w->engine, facts, count, w->now * 1000, &w->out), "%s",
-                  error.text);
+        check_msg(engine_step(w->engine, facts, count, w->now * 1000, &w->out), "%s", error.text);
         w->steps++;
         size_t started = w->jobs.len;
         world_take_decisions(w);

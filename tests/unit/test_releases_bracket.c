@@ -13,9 +13,11 @@ static void apply_nodes(world *w, int count)
     for (int i = 0; i < count; i++)
         world_apply(
             w,
-            "apiVersion: drover.dev/v1alpha1\nkind: Resource\nmetadata: {name: node-%d, labels: {cluster: east}}\n"
+            "apiVersion: drover.dev/v1alpha1\nkind: Resource\nmetadata: {name: node-%d, labels: {"
+            "cluster: east}}\n"
             "spec: {kind: host, version: v1}\n"
-            "status: {releases: [{deployment: drain, version: '1'}, {deployment: uncordon, version: '1'}, "
+            "status: {releases: [{deployment: drain, version: '1'}, {deployment: uncordon, "
+            "version: '1'}, "
             "{deployment: kubelet, version: '1'}, {deployment: containerd, version: '1'}, "
             "{deployment: os-patch, version: '1'}]}\n",
             i);
@@ -27,7 +29,8 @@ static void apply_deployments(world *w)
     for (size_t i = 0; i < COUNT_OF(names); i++) {
         world_apply(
             w,
-            "apiVersion: drover.dev/v1alpha1\nkind: Deployment\nmetadata: {name: %s, labels: {layer: node}}\n"
+            "apiVersion: drover.dev/v1alpha1\nkind: Deployment\nmetadata: {name: %s, labels: {"
+            "layer: node}}\n"
             "spec: {resourceSelector: 'true', job: {pull: {}}}\n",
             names[i]);
         world_apply(w,
@@ -58,7 +61,8 @@ static void apply_policy(world *w, const char *bracket, const char *more)
         "apiVersion: drover.dev/v1alpha1\nkind: RolloutPolicy\nmetadata: {name: nodes}\n"
         "spec:\n  selector: 'deployment.metadata[\"layer\"] == \"node\"'\n  rules:\n"
         "  - deploymentBracket: {deploymentSelector: 'deployment.metadata[\"layer\"] == \"node\"', "
-        "preSelector: 'deployment.name == \"drain\"', postSelector: 'deployment.name == \"uncordon\"'%s}\n" DEPENDENCIES
+        "preSelector: 'deployment.name == \"drain\"', postSelector: 'deployment.name == "
+        "\"uncordon\"'%s}\n" DEPENDENCIES
         "%s",
         bracket, more);
 }
@@ -135,7 +139,8 @@ static void t1_ten_nodes_two_at_a_time(void **state)
     world_close(&w);
 }
 
-/* The deployments that ran on a resource, in the order of their starts: "drain kubelet=2 uncordon". */
+/* The deployments that ran on a resource, in the order of their starts: "drain kubelet=2 uncordon".
+ */
 static str story(const world *w, arena *a, const char *host)
 {
     str text = STR_EMPTY;
@@ -259,9 +264,12 @@ static void t5_drains(void **state)
     world_apply(
         &w,
         "apiVersion: drover.dev/v1alpha1\nkind: List\nitems:\n"
-        "- {apiVersion: drover.dev/v1alpha1, kind: Version, metadata: {name: kubelet-2}, spec: {deployment: kubelet, tag: '2'}}\n"
-        "- {apiVersion: drover.dev/v1alpha1, kind: Version, metadata: {name: containerd-2}, spec: {deployment: containerd, tag: '2'}}\n"
-        "- {apiVersion: drover.dev/v1alpha1, kind: Version, metadata: {name: os-patch-2}, spec: {deployment: os-patch, tag: '2'}}\n");
+        "- {apiVersion: drover.dev/v1alpha1, kind: Version, metadata: {name: kubelet-2}, spec: {"
+        "deployment: kubelet, tag: '2'}}\n"
+        "- {apiVersion: drover.dev/v1alpha1, kind: Version, metadata: {name: containerd-2}, spec: "
+        "{deployment: containerd, tag: '2'}}\n"
+        "- {apiVersion: drover.dev/v1alpha1, kind: Version, metadata: {name: os-patch-2}, spec: {"
+        "deployment: os-patch, tag: '2'}}\n");
     world_until(&w, INT64_MAX);
     assert_int_equal(jobs_count(&w, "drain", NULL), 10);
     assert_int_equal(jobs_count(&w, "kubelet", NULL), 10);
@@ -289,7 +297,8 @@ static void t6_newer_after_the_lock(void **state)
 
 /* ---- the readiness table ---- */
 
-/* kubelet 2 at +0, containerd 2 at +10 min and, if all, os-patch 2 at +20 min; the window is an hour. */
+/* kubelet 2 at +0, containerd 2 at +10 min and, if all, os-patch 2 at +20 min; the window is an
+ * hour. */
 static void readiness_rows(void **state)
 {
     (void)state;
@@ -302,7 +311,8 @@ static void readiness_rows(void **state)
         {"immediate", "skip_unchanged", false, 0,
          "drain kubelet=2 uncordon drain containerd=2 uncordon"},
         {"immediate", "redeploy_current", false, 0,
-         "drain os-patch=1 containerd=1 kubelet=2 uncordon drain os-patch=1 containerd=2 kubelet=2 uncordon"},
+         "drain os-patch=1 containerd=1 kubelet=2 uncordon drain os-patch=1 containerd=2 "
+         "kubelet=2 uncordon"},
         {"collection_window", "skip_unchanged", false, 60, "drain containerd=2 kubelet=2 uncordon"},
         {"collection_window", "skip_unchanged", true, 60,
          "drain os-patch=2 containerd=2 kubelet=2 uncordon"},
@@ -353,7 +363,8 @@ static void readiness_refused(void **state)
     (void)state;
     loaded l = load_text(
         "policy.yaml",
-        STR("apiVersion: drover.dev/v1alpha1\nkind: RolloutPolicy\nmetadata: {name: p}\nspec:\n  rules:\n"
+        STR("apiVersion: drover.dev/v1alpha1\nkind: RolloutPolicy\nmetadata: {name: p}\nspec:\n  "
+        "rules:\n"
             "  - deploymentBracket: {deploymentSelector: 'true', readinessMode: immediate, "
             "unchangedMemberStrategy: require_all}\n"));
     assert_false(l.good);
@@ -374,7 +385,8 @@ static void rollback_rows(void **state)
         {"individual", "drain os-patch=2 containerd=2 kubelet=2(failed) kubelet=1! uncordon",
          PLACEMENT_EXCLUDED},
         {"all_members",
-         "drain os-patch=2 containerd=2 kubelet=2(failed) kubelet=1! containerd=1! os-patch=1! uncordon",
+         "drain os-patch=2 containerd=2 kubelet=2(failed) kubelet=1! containerd=1! os-patch=1! "
+         "uncordon",
          PLACEMENT_EXCLUDED},
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
@@ -414,10 +426,12 @@ static void rollback_without_good_version(void **state)
     set_durations(&w);
     world_apply(
         &w,
-        "apiVersion: drover.dev/v1alpha1\nkind: Environment\nmetadata: {name: prod}\nspec: {resourceSelector: 'true'}\n");
+        "apiVersion: drover.dev/v1alpha1\nkind: Environment\nmetadata: {name: prod}\nspec: {"
+        "resourceSelector: 'true'}\n");
     world_apply(
         &w,
-        "apiVersion: drover.dev/v1alpha1\nkind: Resource\nmetadata: {name: node-0}\nspec: {kind: host, version: v1}\n");
+        "apiVersion: drover.dev/v1alpha1\nkind: Resource\nmetadata: {name: node-0}\nspec: {kind: "
+        "host, version: v1}\n");
     apply_policy(&w, IMMEDIATE ", rollbackStrategy: individual", "");
     assert_true(vec_push(&w.plans, (world_plan){"kubelet", NULL, 2 * MINUTE, -1, false, false}));
     apply_deployments(&w);
@@ -451,7 +465,8 @@ static void a_person_skips(void **state)
     world_close(&w);
 }
 
-/* A newer group takes the place of one that failed, and its slot; with merge what was prepared counts. */
+/* A newer group takes the place of one that failed, and its slot; with merge what was prepared
+ * counts. */
 static void a_fix_supersedes(void **state)
 {
     (void)state;
@@ -478,7 +493,8 @@ static void a_fix_supersedes(void **state)
     }
 }
 
-/* A locked version that is withdrawn before its job starts is locked again; nothing left: no hooks. */
+/* A locked version that is withdrawn before its job starts is locked again; nothing left: no hooks.
+ */
 static void withdrawn_versions(void **state)
 {
     (void)state;
@@ -494,7 +510,8 @@ static void withdrawn_versions(void **state)
             publish(&w, "kubelet", "3");
         world_apply(
             &w,
-            "apiVersion: drover.dev/v1alpha1\nkind: Version\nmetadata: {name: kubelet-%d, creationTimestamp: '2026-03-01T08:00:00Z'}\n"
+            "apiVersion: drover.dev/v1alpha1\nkind: Version\nmetadata: {name: kubelet-%d, "
+            "creationTimestamp: '2026-03-01T08:00:00Z'}\n"
             "spec: {deployment: kubelet, tag: '%d', status: rejected}\n",
             left + 2, left + 2);
         apply_policy(&w, IMMEDIATE, "");
@@ -518,9 +535,11 @@ static void one_group_on_a_resource(void **state)
     world_apply(
         &w,
         "apiVersion: drover.dev/v1alpha1\nkind: RolloutPolicy\nmetadata: {name: one}\n"
-        "spec: {selector: 'deployment.name == \"kubelet\"', rules: [{deploymentBracket: {deploymentSelector: 'true', readinessMode: immediate}}]}\n"
+        "spec: {selector: 'deployment.name == \"kubelet\"', rules: [{deploymentBracket: {"
+        "deploymentSelector: 'true', readinessMode: immediate}}]}\n"
         "---\napiVersion: drover.dev/v1alpha1\nkind: RolloutPolicy\nmetadata: {name: two}\n"
-        "spec: {selector: 'deployment.name == \"containerd\"', rules: [{deploymentBracket: {deploymentSelector: 'true', readinessMode: immediate}}]}\n");
+        "spec: {selector: 'deployment.name == \"containerd\"', rules: [{deploymentBracket: {"
+        "deploymentSelector: 'true', readinessMode: immediate}}]}\n");
     publish(&w, "kubelet", "2");
     publish(&w, "containerd", "2");
     check_text(reasons_at(&w, a, "containerd", "node-0"), "bracket:complete");
@@ -558,7 +577,8 @@ static void begun_is_finished(void **state)
     }
 }
 
-/* windowTrigger eligible: the window opens when the first version passes the version-level rules. */
+/* windowTrigger eligible: the window opens when the first version passes the version-level rules.
+ */
 static void eligible_opens(void **state)
 {
     (void)state;

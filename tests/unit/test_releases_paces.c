@@ -41,10 +41,12 @@ static void batch_rows(void **state)
         {10, "default: {budget: {percent: 30}, strategy: {fixed: {initialBatch: 5}}}", "3,3,3,1",
          0},
         {10,
-         "default: {budget: {count: 1}, strategy: {fixed: {}}}, compartments: [{name: all, selector: {matchLabels: {x: z}}, budget: {percent: 25}}]",
+         "default: {budget: {count: 1}, strategy: {fixed: {}}}, compartments: [{name: all, "
+         "selector: {matchLabels: {x: z}}, budget: {percent: 25}}]",
          "2,2,2,2,2", 0},
         {10,
-         "default: {budget: {count: 10}, strategy: {fixed: {initialBatch: 3, failureThreshold: 1}}}",
+         "default: {budget: {count: 10}, strategy: {fixed: {initialBatch: 3, failureThreshold: "
+         "1}}}",
          "3", 1},
         {6, "default: {budget: {count: 2}, strategy: {fixed: {initialBatch: 2}}}", "2,2,2", 6},
     };
@@ -57,17 +59,20 @@ static void batch_rows(void **state)
             API "kind: Environment\nmetadata: {name: prod}\nspec: {resourceSelector: 'true'}\n");
         world_apply(
             &w, API
-            "kind: Deployment\nmetadata: {name: app}\nspec: {resourceSelector: 'true', job: {pull: {}}}\n");
+            "kind: Deployment\nmetadata: {name: app}\nspec: {resourceSelector: 'true', job: {"
+            "pull: {}}}\n");
         for (int k = 0; k < rows[i].hosts; k++)
             world_apply(
                 &w,
                 API
-                "kind: Resource\nmetadata: {name: h%02d, labels: {x: z}}\nspec: {kind: host, version: v1}\n",
+                "kind: Resource\nmetadata: {name: h%02d, labels: {x: z}}\nspec: {kind: host, "
+                "version: v1}\n",
                 k);
         world_apply(
             &w,
             API
-            "kind: RolloutPolicy\nmetadata: {name: p}\nspec:\n  rules:\n  - deploymentPolicy: {%s}\n",
+            "kind: RolloutPolicy\nmetadata: {name: p}\nspec:\n  rules:\n  - deploymentPolicy: {"
+            "%s}\n",
             rows[i].policy);
         assert_true(vec_push(&w.plans, (world_plan){"app", NULL, 60, rows[i].fail, false, false}));
         world_apply(&w, API
@@ -91,17 +96,21 @@ static void in_a_bracket(void **state)
                 "kind: Environment\nmetadata: {name: prod}\nspec: {resourceSelector: 'true'}\n");
     world_apply(
         &w, API
-        "kind: Deployment\nmetadata: {name: drain}\nspec: {resourceSelector: 'true', job: {pull: {}}}\n");
+        "kind: Deployment\nmetadata: {name: drain}\nspec: {resourceSelector: 'true', job: {pull: {"
+        "}}}\n");
     world_apply(
         &w, API
-        "kind: Deployment\nmetadata: {name: app}\nspec: {resourceSelector: 'true', job: {pull: {}}}\n");
+        "kind: Deployment\nmetadata: {name: app}\nspec: {resourceSelector: 'true', job: {pull: {"
+        "}}}\n");
     for (int k = 0; k < 5; k++)
         world_apply(
             &w, API "kind: Resource\nmetadata: {name: h%d}\nspec: {kind: host, version: v1}\n", k);
     world_apply(
         &w, API
-        "kind: RolloutPolicy\nmetadata: {name: p}\nspec:\n  rules:\n  - deploymentPolicy: {default: {budget: {count: 2}, strategy: {fixed: {initialBatch: 2}}}}\n"
-        "  - deploymentBracket: {deploymentSelector: 'true', readinessMode: immediate, preSelector: 'deployment.name == \"drain\"'}\n");
+        "kind: RolloutPolicy\nmetadata: {name: p}\nspec:\n  rules:\n  - deploymentPolicy: {"
+        "default: {budget: {count: 2}, strategy: {fixed: {initialBatch: 2}}}}\n"
+        "  - deploymentBracket: {deploymentSelector: 'true', readinessMode: immediate, "
+        "preSelector: 'deployment.name == \"drain\"'}\n");
     world_apply(&w, API
                 "kind: Version\nmetadata: {name: drain-1}\nspec: {deployment: drain, tag: '1'}\n");
     world_apply(&w,

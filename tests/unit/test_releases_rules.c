@@ -17,7 +17,8 @@ static void deployment_of(world *w, const char *name)
     world_apply(
         w,
         API
-        "kind: Deployment\nmetadata: {name: %s}\nspec: {resourceSelector: 'true', job: {pull: {}}}\n",
+        "kind: Deployment\nmetadata: {name: %s}\nspec: {resourceSelector: 'true', job: {pull: {"
+        "}}}\n",
         name);
 }
 
@@ -28,7 +29,8 @@ static void hosts(world *w, const char *prefix, int count, const char *labels, b
         world_apply(
             w,
             API
-            "kind: Resource\nmetadata: {name: %s%d, labels: {%s}}\nspec: {kind: host, version: v1}\n%s",
+            "kind: Resource\nmetadata: {name: %s%d, labels: {%s}}\nspec: {kind: host, version: "
+            "v1}\n%s",
             prefix, i, labels,
             running ? "status: {releases: [{deployment: app, version: '1'}]}\n" : "");
 }
@@ -38,7 +40,8 @@ static void publish(world *w, const char *change, const char *tag)
     world_apply(
         w,
         API
-        "kind: Version\nmetadata: {name: %s-%s, creationTimestamp: '%s'}\nspec: {deployment: %s, tag: '%s'}\n",
+        "kind: Version\nmetadata: {name: %s-%s, creationTimestamp: '%s'}\nspec: {deployment: %s, "
+        "tag: '%s'}\n",
         change, tag, time_at(w->now), change, tag);
 }
 
@@ -55,7 +58,8 @@ static void open_app(world *w, const char *start, int count, const char *rules)
     deployment_of(w, "app");
     world_apply(
         w, API
-        "kind: Version\nmetadata: {name: app-1, creationTimestamp: '2026-01-01T00:00:00Z'}\nspec: {deployment: app, tag: '1'}\n");
+        "kind: Version\nmetadata: {name: app-1, creationTimestamp: '2026-01-01T00:00:00Z'}\nspec: "
+        "{deployment: app, tag: '1'}\n");
     hosts(w, "h", count, "", true);
     if (rules)
         policy(w, rules);
@@ -74,7 +78,8 @@ static void newest_ready_version(void **state)
         world_apply(
             &w,
             API
-            "kind: Version\nmetadata: {name: x%zu}\nspec: {deployment: app, tag: x%zu, status: %s}\n",
+            "kind: Version\nmetadata: {name: x%zu}\nspec: {deployment: app, tag: x%zu, status: "
+            "%s}\n",
             i, i, states[i]);
     world_until(&w, INT64_MAX);
     assert_int_equal(w.jobs.len, 0);
@@ -86,13 +91,15 @@ static void newest_ready_version(void **state)
     /* A version that is rejected is no longer wanted: back to the newest that is. */
     world_apply(
         &w, API
-        "kind: Version\nmetadata: {name: app-3, creationTimestamp: '2026-03-01T08:00:00Z'}\nspec: {deployment: app, tag: '3', status: rejected}\n");
+        "kind: Version\nmetadata: {name: app-3, creationTimestamp: '2026-03-01T08:00:00Z'}\nspec: "
+        "{deployment: app, tag: '3', status: rejected}\n");
     world_until(&w, INT64_MAX);
     check_text(view_at(&w, "app", "h0").current, "2");
     /* A paused one stays where it runs. */
     world_apply(
         &w, API
-        "kind: Version\nmetadata: {name: app-2, creationTimestamp: '2026-03-01T08:00:00Z'}\nspec: {deployment: app, tag: '2', status: paused}\n");
+        "kind: Version\nmetadata: {name: app-2, creationTimestamp: '2026-03-01T08:00:00Z'}\nspec: "
+        "{deployment: app, tag: '2', status: paused}\n");
     world_until(&w, INT64_MAX);
     check_text(view_at(&w, "app", "h0").current, "2");
     world_close(&w);
@@ -105,7 +112,8 @@ static void version_selector_rule(void **state)
     arena *a = arena_new(0);
     open_app(
         &w, "2026-03-01T08:00:00Z", 2,
-        "  - versionSelector: {selector: 'version.tag != \"2\" || resource.name == \"h1\"', description: not two}\n");
+        "  - versionSelector: {selector: 'version.tag != \"2\" || resource.name == \"h1\"', "
+        "description: not two}\n");
     publish(&w, "app", "2");
     world_until(&w, INT64_MAX);
     assert_int_equal(jobs_count(&w, "app", "h0"), 0);
@@ -168,8 +176,10 @@ static void progression_rule(void **state)
     hosts(&w, "h", 1, "env: prod", false);
     world_apply(
         &w, API
-        "kind: RolloutPolicy\nmetadata: {name: p}\nspec:\n  selector: 'environment.name == \"prod\"'\n  rules:\n"
-        "  - environmentProgression: {dependsOnEnvironmentSelector: 'environment.name == \"staging\"', minimumSuccessPercentage: 50, minimumSoakTimeMinutes: 30}\n"
+        "kind: RolloutPolicy\nmetadata: {name: p}\nspec:\n  selector: 'environment.name == "
+        "\"prod\"'\n  rules:\n"
+        "  - environmentProgression: {dependsOnEnvironmentSelector: 'environment.name == "
+        "\"staging\"', minimumSuccessPercentage: 50, minimumSoakTimeMinutes: 30}\n"
         "  - gradualRollout: {rolloutType: linear, timeScaleInterval: 60}\n");
     for (int i = 0; i < 3; i++) {
         static const char *const names[] = {"s0", "s1", "s2"};
@@ -207,8 +217,10 @@ static void progression_counts(void **state)
         world_apply(
             &w,
             API
-            "kind: RolloutPolicy\nmetadata: {name: p}\nspec:\n  selector: 'environment.name == \"prod\"'\n  rules:\n"
-            "  - environmentProgression: {dependsOnEnvironmentSelector: 'environment.name == \"staging\"', minimumSuccessPercentage: %d}\n",
+            "kind: RolloutPolicy\nmetadata: {name: p}\nspec:\n  selector: 'environment.name == "
+            "\"prod\"'\n  rules:\n"
+            "  - environmentProgression: {dependsOnEnvironmentSelector: 'environment.name == "
+            "\"staging\"', minimumSuccessPercentage: %d}\n",
             rows[i].percent);
         char names[8][16];
         for (int k = 0; k < rows[i].targets; k++) {
@@ -237,8 +249,10 @@ static void progression_age_and_absence(void **state)
     hosts(&w, "s", 1, "env: staging", false);
     world_apply(
         &w, API
-        "kind: RolloutPolicy\nmetadata: {name: p}\nspec:\n  selector: 'environment.name == \"prod\"'\n  rules:\n"
-        "  - environmentProgression: {dependsOnEnvironmentSelector: 'environment.name.startsWith(\"stag\")', maximumAgeHours: 1}\n");
+        "kind: RolloutPolicy\nmetadata: {name: p}\nspec:\n  selector: 'environment.name == "
+        "\"prod\"'\n  rules:\n"
+        "  - environmentProgression: {dependsOnEnvironmentSelector: "
+        "'environment.name.startsWith(\"stag\")', maximumAgeHours: 1}\n");
     publish(&w, "app", "1");
     world_at(&w, "2026-03-01T12:00:00Z");
     hosts(&w, "h", 1, "env: prod", false);
@@ -247,8 +261,10 @@ static void progression_age_and_absence(void **state)
     /* no environment matches: refused */
     world_apply(
         &w, API
-        "kind: RolloutPolicy\nmetadata: {name: p}\nspec:\n  selector: 'environment.name == \"prod\"'\n  rules:\n"
-        "  - environmentProgression: {dependsOnEnvironmentSelector: 'environment.name == \"nowhere\"'}\n");
+        "kind: RolloutPolicy\nmetadata: {name: p}\nspec:\n  selector: 'environment.name == "
+        "\"prod\"'\n  rules:\n"
+        "  - environmentProgression: {dependsOnEnvironmentSelector: 'environment.name == "
+        "\"nowhere\"'}\n");
     world_until(&w, INT64_MAX);
     assert_int_equal(jobs_count(&w, "app", "h0"), 0);
     arena_free(a);
@@ -256,6 +272,21 @@ static void progression_age_and_absence(void **state)
 }
 
 /* ---- windows ---- */
+
+/* YAML folds a newline in quotes; write it as an escape. */
+static void yaml_quoted(const char *plain, char out[300])
+{
+    size_t n = 0;
+    for (const char *c = plain; *c; c++) {
+        if (*c == '\n') {
+            out[n++] = '\\';
+            out[n++] = 'n';
+        } else {
+            out[n++] = *c == '\'' ? '"' : *c;
+        }
+    }
+    out[n] = 0;
+}
 
 static void window_rows(void **state)
 {
@@ -292,7 +323,8 @@ static void window_rows(void **state)
         /* weekly on Saturday; 2026-03-07 is one */
         {"rrule: 'FREQ=WEEKLY;BYDAY=SA', durationMinutes: 60", "2026-03-01T08:00:00Z",
          "2026-03-07T00:00:00Z"},
-        /* every second day, anchored at 1970-01-01: 2026-03-01 is day 20513, so 2026-03-02 is even */
+        /* every second day, anchored at 1970-01-01: 2026-03-01 is day 20513, so 2026-03-02 is even
+         */
         {"rrule: 'FREQ=DAILY;INTERVAL=2', durationMinutes: 60", "2026-03-01T08:00:00Z",
          "2026-03-02T00:00:00Z"},
         /* a start of its own */
@@ -307,17 +339,7 @@ static void window_rows(void **state)
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         world w;
         char rules[400], text[300];
-        /* YAML folds a newline in quotes; write it as an escape. */
-        size_t n = 0;
-        for (const char *c = rows[i].rule; *c; c++) {
-            if (*c == '\n') {
-                text[n++] = '\\';
-                text[n++] = 'n';
-            } else {
-                text[n++] = *c == '\'' ? '"' : *c;
-            }
-        }
-        text[n] = 0;
+        yaml_quoted(rows[i].rule, text);
         snprintf(rules, sizeof rules, "  - deploymentWindow: {%s}\n", text);
         open_app(&w, rows[i].publish, 1, rules);
         publish(&w, "app", "2");
@@ -472,7 +494,8 @@ static void dependency_rows(void **state)
         char rules[300];
         snprintf(
             rules, sizeof rules,
-            "  - deploymentDependency: {dependsOn: 'deployment.name in [\"a\", \"b\"]', appliesTo: 'deployment.name == \"app\"', match: %s}\n",
+            "  - deploymentDependency: {dependsOn: 'deployment.name in [\"a\", \"b\"]', "
+            "appliesTo: 'deployment.name == \"app\"', match: %s}\n",
             rows[i].match);
         policy(&w, rules);
         assert_true(vec_push(&w.plans, (world_plan){"a", NULL, 5 * MINUTE, 0, false, false}));
@@ -480,16 +503,20 @@ static void dependency_rows(void **state)
         world_apply(
             &w, API
             "kind: List\nitems:\n"
-            "- {apiVersion: drover.dev/v1alpha1, kind: Version, metadata: {name: a-1}, spec: {deployment: a, tag: '1'}}\n"
-            "- {apiVersion: drover.dev/v1alpha1, kind: Version, metadata: {name: b-1}, spec: {deployment: b, tag: '1'}}\n"
-            "- {apiVersion: drover.dev/v1alpha1, kind: Version, metadata: {name: app-1}, spec: {deployment: app, tag: '1'}}\n");
+            "- {apiVersion: drover.dev/v1alpha1, kind: Version, metadata: {name: a-1}, spec: {"
+            "deployment: a, tag: '1'}}\n"
+            "- {apiVersion: drover.dev/v1alpha1, kind: Version, metadata: {name: b-1}, spec: {"
+            "deployment: b, tag: '1'}}\n"
+            "- {apiVersion: drover.dev/v1alpha1, kind: Version, metadata: {name: app-1}, spec: {"
+            "deployment: app, tag: '1'}}\n");
         world_until(&w, INT64_MAX);
         check_time(job_of(&w, "app", "h0", 0)->start, rows[i].start);
         world_close(&w);
     }
 }
 
-/* A condition on the version makes an upstream wait, never vanish; none on the resource is satisfied. */
+/* A condition on the version makes an upstream wait, never vanish; none on the resource is
+ * satisfied. */
 static void dependency_on_a_version(void **state)
 {
     (void)state;
@@ -502,7 +529,8 @@ static void dependency_on_a_version(void **state)
     hosts(&w, "h", 1, "", false);
     policy(
         &w,
-        "  - deploymentDependency: {dependsOn: 'deployment.name == \"os\" && version.tag == \"2\"', appliesTo: 'deployment.name == \"app\"'}\n");
+        "  - deploymentDependency: {dependsOn: 'deployment.name == \"os\" && version.tag == "
+        "\"2\"', appliesTo: 'deployment.name == \"app\"'}\n");
     publish(&w, "app", "1");
     assert_int_equal(jobs_count(&w, "app", NULL),
                      1); /* no version of os could match: no upstream */
@@ -510,7 +538,8 @@ static void dependency_on_a_version(void **state)
     world_until(&w, INT64_MAX);
     world_apply(
         &w, API
-        "kind: Version\nmetadata: {name: os-2}\nspec: {deployment: os, tag: '2', status: building}\n");
+        "kind: Version\nmetadata: {name: os-2}\nspec: {deployment: os, tag: '2', status: "
+        "building}\n");
     publish(&w, "app", "2");
     world_until(&w, INT64_MAX);
     assert_int_equal(jobs_count(&w, "app", NULL), 1);
@@ -531,7 +560,8 @@ static void version_dependencies(void **state)
     deployment_of(&w, "db");
     world_apply(
         &w, API
-        "kind: Version\nmetadata: {name: app-2}\nspec: {deployment: app, tag: '2', dependsOn: [{deployment: db, versionSelector: 'version.tag == \"7\"'}]}\n");
+        "kind: Version\nmetadata: {name: app-2}\nspec: {deployment: app, tag: '2', dependsOn: [{"
+        "deployment: db, versionSelector: 'version.tag == \"7\"'}]}\n");
     assert_int_equal(w.jobs.len, 0);
     check_text(reasons_at(&w, a, "app", "h0"), "dependency:complete db");
     publish(&w, "db", "6");
@@ -584,7 +614,8 @@ static void bypass_of_rules(void **state)
     world w;
     open_app(
         &w, "2026-03-01T08:00:00Z", 2,
-        "  - anyApproval: {minApprovals: 1}\n  - deploymentWindow: {rrule: 'FREQ=DAILY;BYHOUR=2', durationMinutes: 60}\n");
+        "  - anyApproval: {minApprovals: 1}\n  - deploymentWindow: {rrule: 'FREQ=DAILY;BYHOUR=2', "
+        "durationMinutes: 60}\n");
     publish(&w, "app", "2");
     world_act(&w, (fact_act){.act = ACT_BYPASS,
                              .rule = STR("p/deploymentWindow/0"),

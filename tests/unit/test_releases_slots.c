@@ -14,13 +14,15 @@ static void open_hosts(world *w, int count, const char *rules)
                 "kind: Environment\nmetadata: {name: prod}\nspec: {resourceSelector: 'true'}\n");
     world_apply(
         w, API
-        "kind: Deployment\nmetadata: {name: app}\nspec: {resourceSelector: 'true', job: {pull: {}}}\n");
+        "kind: Deployment\nmetadata: {name: app}\nspec: {resourceSelector: 'true', job: {pull: {"
+        "}}}\n");
     buf text = BUF(1 << 24);
     for (int i = 0; i < count; i++)
         buf_addf(
             &text,
             "---\n" API
-            "kind: Resource\nmetadata: {name: h%04d, labels: {half: '%d'}}\nspec: {kind: host, version: v1}\n",
+            "kind: Resource\nmetadata: {name: h%04d, labels: {half: '%d'}}\nspec: {kind: host, "
+            "version: v1}\n",
             i, i % 2);
     buf_addc(&text, 0);
     world_apply(w, "%s", text.ptr);
@@ -33,7 +35,8 @@ static void publish(world *w, const char *tag)
     world_apply(
         w,
         API
-        "kind: Version\nmetadata: {name: app-%s, creationTimestamp: '%s'}\nspec: {deployment: app, tag: '%s'}\n",
+        "kind: Version\nmetadata: {name: app-%s, creationTimestamp: '%s'}\nspec: {deployment: app,"
+        " tag: '%s'}\n",
         tag, time_at(w->now), tag);
 }
 
@@ -45,7 +48,8 @@ static size_t running(const world *w)
     return n;
 }
 
-/* Limits: percentages round down but never to nothing; zero is a pause; an empty group does not apply. */
+/* Limits: percentages round down but never to nothing; zero is a pause; an empty group does not
+ * apply. */
 static void limit_rows(void **state)
 {
     (void)state;
@@ -67,7 +71,8 @@ static void limit_rows(void **state)
         char rules[300];
         snprintf(
             rules, sizeof rules,
-            "  - resourceConcurrency: {groupSelector: 'true', %s}\n  - resourceConcurrency: {groupSelector: 'false', limitType: count, limitValue: 1}\n",
+            "  - resourceConcurrency: {groupSelector: 'true', %s}\n  - resourceConcurrency: {"
+            "groupSelector: 'false', limitType: count, limitValue: 1}\n",
             rows[i].limit);
         open_hosts(&w, rows[i].hosts, rules);
         publish(&w, "1");
@@ -106,7 +111,8 @@ static void several_rules(void **state)
     open_hosts(
         &w, 8,
         "  - resourceConcurrency: {groupSelector: 'true', limitType: count, limitValue: 3}\n"
-        "  - resourceConcurrency: {groupSelector: 'resource.metadata[\"half\"] == \"1\"', limitType: count, limitValue: 1}\n");
+        "  - resourceConcurrency: {groupSelector: 'resource.metadata[\"half\"] == \"1\"', "
+        "limitType: count, limitValue: 1}\n");
     publish(&w, "1");
     /* h0 and h1 and h2; h3 waits for the second rule, h4 for the first */
     assert_int_equal(running(&w), 3);
@@ -134,7 +140,8 @@ static void timeouts(void **state)
         char rules[300];
         snprintf(
             rules, sizeof rules,
-            "  - resourceConcurrency: {groupSelector: 'true', limitType: count, limitValue: 1, slotTimeoutSeconds: 600, onTimeout: %s}\n",
+            "  - resourceConcurrency: {groupSelector: 'true', limitType: count, limitValue: 1, "
+            "slotTimeoutSeconds: 600, onTimeout: %s}\n",
             rows[i].what);
         open_hosts(&w, 3, rules);
         assert_true(vec_push(&w.plans, (world_plan){"app", "h0000", 60, 1, false, false}));
@@ -184,12 +191,14 @@ static void shrinking_limit(void **state)
     world w;
     open_hosts(
         &w, 6,
-        "  - id: c\n    resourceConcurrency: {groupSelector: 'true', limitType: count, limitValue: 4}\n");
+        "  - id: c\n    resourceConcurrency: {groupSelector: 'true', limitType: count, "
+        "limitValue: 4}\n");
     publish(&w, "1");
     assert_int_equal(running(&w), 4);
     world_apply(
         &w, API
-        "kind: RolloutPolicy\nmetadata: {name: p}\nspec:\n  rules:\n  - id: c\n    resourceConcurrency: {groupSelector: 'true', limitType: count, limitValue: 1}\n");
+        "kind: RolloutPolicy\nmetadata: {name: p}\nspec:\n  rules:\n  - id: c\n    "
+        "resourceConcurrency: {groupSelector: 'true', limitType: count, limitValue: 1}\n");
     assert_int_equal(running(&w), 4);
     world_until(&w, INT64_MAX);
     assert_int_equal(w.jobs.len, 6);
@@ -197,14 +206,16 @@ static void shrinking_limit(void **state)
     world_close(&w);
 }
 
-/* A thousand resources whose turn comes in the same second never take more than 200 slots of 20 %. */
+/* A thousand resources whose turn comes in the same second never take more than 200 slots of 20 %.
+ */
 static void thousand_at_once(void **state)
 {
     (void)state;
     world w;
     open_hosts(
         &w, 1000,
-        "  - resourceConcurrency: {groupSelector: 'true', limitType: percentage, limitValue: 20}\n");
+        "  - resourceConcurrency: {groupSelector: 'true', limitType: percentage, limitValue: "
+        "20}\n");
     w.quiet = true;
     publish(&w, "1");
     assert_int_equal(running(&w), 200);
@@ -232,7 +243,8 @@ static str key_of(arena *a, int i, const char *version_id)
 {
     return arena_printf(
         a,
-        "1111111%d-1111-4111-8111-111111111111-22222222-2222-4222-8222-222222222222-33333333-3333-4333-8333-333333333333%s",
+        "1111111%d-1111-4111-8111-111111111111-22222222-2222-4222-8222-222222222222-33333"
+        "333-3333-4333-8333-333333333333%s",
         i, version_id);
 }
 
@@ -266,27 +278,32 @@ static void position_vectors(void **state)
         {"55555555-5555-4555-8555-555555555555", "", "2954863017", "linear", 540},
         {"55555555-5555-4555-8555-555555555555", "", "2954863017", "linear-normalized", 54},
         {"55555555-5555-4555-8555-555555555555",
-         "  - deploymentBracket: {deploymentSelector: 'true', readinessMode: immediate}\n    id: 66666666-6666-4666-8666-666666666666\n",
+         "  - deploymentBracket: {deploymentSelector: 'true', readinessMode: immediate}\n    id: "
+         "66666666-6666-4666-8666-666666666666\n",
          "6257843109", "linear", 540}};
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         world w;
         world_open(&w, "2026-03-01T08:00:00Z");
         world_apply(
             &w, API
-            "kind: Environment\nmetadata: {name: prod, uid: 22222222-2222-4222-8222-222222222222}\nspec: {resourceSelector: 'true'}\n");
+            "kind: Environment\nmetadata: {name: prod, uid: "
+            "22222222-2222-4222-8222-222222222222}\nspec: {resourceSelector: 'true'}\n");
         world_apply(
             &w, API
-            "kind: Deployment\nmetadata: {name: app, uid: 33333333-3333-4333-8333-333333333333}\nspec: {resourceSelector: 'true', job: {pull: {}}}\n");
+            "kind: Deployment\nmetadata: {name: app, uid: 33333333-3333-4333-8333-3333333"
+            "33333}\nspec: {resourceSelector: 'true', job: {pull: {}}}\n");
         for (int k = 0; k < 10; k++)
             world_apply(
                 &w,
                 API
-                "kind: Resource\nmetadata: {name: node-%d, uid: 1111111%d-1111-4111-8111-111111111111}\nspec: {kind: host, version: v1}\n",
+                "kind: Resource\nmetadata: {name: node-%d, uid: "
+                "1111111%d-1111-4111-8111-111111111111}\nspec: {kind: host, version: v1}\n",
                 k, k);
         world_apply(
             &w,
             API
-            "kind: RolloutPolicy\nmetadata: {name: p}\nspec:\n  rules:\n  - gradualRollout: {rolloutType: %s, timeScaleInterval: 60}\n%s",
+            "kind: RolloutPolicy\nmetadata: {name: p}\nspec:\n  rules:\n  - gradualRollout: {"
+            "rolloutType: %s, timeScaleInterval: 60}\n%s",
             rows[i].type, rows[i].bracket);
         world_apply(
             &w,

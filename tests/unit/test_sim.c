@@ -83,11 +83,15 @@ typedef struct fixture {
 } fixture;
 
 static const char skyhook_text[] =
-    "{\"apiVersion\":\"skyhook.nvidia.com/v1alpha1\",\"kind\":\"DeploymentPolicy\",\"metadata\":{\"name\":"
-    "\"p\"},\"spec\":{\"default\":{\"budget\":{\"percent\":100},\"strategy\":{\"linear\":{\"initialBatch\":2,"
+    "{\"apiVersion\":\"skyhook.nvidia.com/v1alpha1\",\"kind\":\"DeploymentPolicy\",\"metadata\":{"
+    "\"name\":"
+    "\"p\"},\"spec\":{\"default\":{\"budget\":{\"percent\":100},\"strategy\":{\"linear\":{"
+    "\"initialBatch\":2,"
     "\"delta\":2,\"failureThreshold\":3}}}}}"
-    "{\"apiVersion\":\"skyhook.nvidia.com/v1alpha1\",\"kind\":\"Skyhook\",\"metadata\":{\"name\":\"sk\"},"
-    "\"spec\":{\"deploymentPolicy\":\"p\",\"packages\":{\"pack\":{\"version\":\"1.0.0\",\"image\":\"r/p\"}}}}";
+    "{\"apiVersion\":\"skyhook.nvidia.com/v1alpha1\",\"kind\":\"Skyhook\",\"metadata\":{"
+    "\"name\":\"sk\"},"
+    "\"spec\":{\"deploymentPolicy\":\"p\",\"packages\":{\"pack\":{\"version\":\"1.0.0\","
+    "\"image\":\"r/p\"}}}}";
 
 static fixture fixture_of(const char *text, sim_settings settings)
 {
@@ -144,7 +148,8 @@ static void batches_are_counted_as_they_went(void **state)
     assert_int_equal(counts.done, 9);
     assert_int_equal(counts.failed, 1);
     assert_int_equal(sim_ended(f.sim), SIM_STALLED);
-    /* The last batch of four, and the failed one, which is tried again when nobody fresh is left. */
+    /* The last batch of four, and the failed one, which is tried again when nobody fresh is left.
+     */
     assert_int_equal(sim_ledger(f.sim)->peak_in_flight, 5);
     assert_true(str_starts(sim_story(f.sim),
                            STR("      0s  open batch 1 of __default__ for sk: 2 to go\n"

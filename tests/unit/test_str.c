@@ -453,9 +453,38 @@ static void test_no_memory(void **state)
     check_each_allocation_fails(build_text, NULL);
 }
 
+static void test_distance(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *a;
+        const char *b;
+        size_t distance;
+    } rows[] = {{"", "", 0},
+                {"", "abc", 3},
+                {"validate", "validate", 0},
+                {"validate", "VALIDATE", 0},
+                {"validat", "validate", 1},
+                {"vlaidate", "validate", 1},
+                {"vaildtae", "validate", 2},
+                {"valixate", "validate", 1},
+                {"kitten", "sitting", 3},
+                {"ca", "abc", 3}};
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        str a = str_of(rows[i].a), b = str_of(rows[i].b);
+        check_msg(str_distance(a, b) == rows[i].distance, "row %zu", i);
+        check_msg(str_distance(b, a) == rows[i].distance, "row %zu", i);
+    }
+    char text[STR_DISTANCE_BYTES + 1];
+    memset(text, 'x', sizeof text);
+    assert_int_equal(str_distance((str){text, sizeof text - 1}, STR("")), STR_DISTANCE_BYTES);
+    assert_true(str_distance((str){text, sizeof text}, STR("")) == SIZE_MAX);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_distance),
         cmocka_unit_test(test_compare),
         cmocka_unit_test(test_starts_ends_find),
         cmocka_unit_test(test_part),

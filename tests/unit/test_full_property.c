@@ -23,7 +23,8 @@ typedef struct job {
 
 static world_wishes wishes_of(uint64_t seed)
 {
-    world_wishes w = {.cured = seed % 2 == 0, .faults = seed % 3 == 0, .check = true, .full = seed % 4 == 0};
+    world_wishes w = {
+        .cured = seed % 2 == 0, .faults = seed % 3 == 0, .check = true, .full = seed % 4 == 0};
     uint64_t kind = seed / 6 % 10;
     if (getenv("KIND"))
         kind = strtoull(getenv("KIND"), NULL, 10);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Small random worlds over all rule kinds: invariants and the full evaluation hold after every step, a
- * saved engine goes on exactly like the one that was not saved, every target that is not done says why,
- * and when faults stop everything ends. SEED=number repeats a run, RUNS=number sets how many. */
+/* Small random worlds over all rule kinds: invariants and the full evaluation hold after every
+ * step, a saved engine goes on exactly like the one that was not saved, every target that is not
+ * done says why, and when faults stop everything ends. SEED=number repeats a run, RUNS=number sets
+ * how many. */
 #include "support/check.h"
 
 #include "support/world.h"
@@ -34,10 +35,12 @@ static void put_host(random_world *x, int i)
     world_apply(
         &x->w,
         API
-        "kind: Resource\nmetadata: {name: h%d, labels: {zone: %s, env: %s}}\nspec: {kind: host, version: v1}\n%s",
+        "kind: Resource\nmetadata: {name: h%d, labels: {zone: %s, env: %s}}\nspec: {kind: host, "
+        "version: v1}\n%s",
         i, zones[rng_below(&x->r, 2)], environments[rng_below(&x->r, 3) == 0],
         rng_below(&x->r, 2)
-            ? "status: {releases: [{deployment: app, version: v0}, {deployment: drain, version: v0}]}\n"
+            ? "status: {releases: [{deployment: app, version: v0}, {deployment: drain, version: "
+            "v0}]}\n"
             : "");
 }
 
@@ -46,36 +49,55 @@ static void put_version(random_world *x, int c, int number, const char *status)
     world_apply(
         &x->w,
         API
-        "kind: Version\nmetadata: {name: %s-v%d, creationTimestamp: '%s'}\nspec: {deployment: %s, tag: v%d, status: %s}\n",
+        "kind: Version\nmetadata: {name: %s-v%d, creationTimestamp: '%s'}\nspec: {deployment: %s, "
+        "tag: v%d, status: %s}\n",
         changes[c], number, time_at(x->w.now), changes[c], number, status);
 }
 
 static const char *some_rule(random_world *x)
 {
     static const char *const rules[] = {
-        "  - deploymentBracket: {deploymentSelector: 'true', readinessMode: immediate, preSelector: 'deployment.name == \"drain\"', postSelector: 'deployment.name == \"undrain\"'}\n",
-        "  - deploymentBracket: {deploymentSelector: 'true', readinessWindowSeconds: 300, overlapStrategy: merge, rollbackStrategy: individual, preSelector: 'deployment.name == \"drain\"'}\n",
-        "  - deploymentBracket: {deploymentSelector: 'deployment.name != \"base\"', readinessMode: wait_for_all, readinessWindowSeconds: 600, unchangedMemberStrategy: redeploy_current, rollbackStrategy: all_members}\n",
-        "  - deploymentBracket: {deploymentSelector: 'true', readinessWindowSeconds: 200, unchangedMemberStrategy: require_all, windowTrigger: eligible}\n",
+        "  - deploymentBracket: {deploymentSelector: 'true', readinessMode: immediate, "
+        "preSelector: 'deployment.name == \"drain\"', postSelector: 'deployment.name == "
+        "\"undrain\"'}\n",
+        "  - deploymentBracket: {deploymentSelector: 'true', readinessWindowSeconds: 300, "
+        "overlapStrategy: merge, rollbackStrategy: individual, preSelector: 'deployment.name == "
+        "\"drain\"'}\n",
+        "  - deploymentBracket: {deploymentSelector: 'deployment.name != \"base\"', "
+        "readinessMode: wait_for_all, readinessWindowSeconds: 600, unchangedMemberStrategy: "
+        "redeploy_current, rollbackStrategy: all_members}\n",
+        "  - deploymentBracket: {deploymentSelector: 'true', readinessWindowSeconds: 200, "
+        "unchangedMemberStrategy: require_all, windowTrigger: eligible}\n",
         "  - resourceConcurrency: {groupSelector: 'true', limitType: count, limitValue: 1}\n",
-        "  - resourceConcurrency: {groupSelector: 'true', limitType: count, limitValue: 2, slotTimeoutSeconds: 400, onTimeout: release}\n",
-        "  - resourceConcurrency: {groupSelector: 'resource.metadata[\"zone\"] == \"a\"', limitType: percentage, limitValue: 40, slotTimeoutSeconds: 300, onTimeout: quarantine}\n",
-        "  - resourceConcurrency: {groupSelector: 'resource.metadata[\"zone\"] == \"b\"', limitType: count, limitValue: 1, slotTimeoutSeconds: 500, onTimeout: hold}\n",
+        "  - resourceConcurrency: {groupSelector: 'true', limitType: count, limitValue: 2, "
+        "slotTimeoutSeconds: 400, onTimeout: release}\n",
+        "  - resourceConcurrency: {groupSelector: 'resource.metadata[\"zone\"] == \"a\"', "
+        "limitType: percentage, limitValue: 40, slotTimeoutSeconds: 300, onTimeout: quarantine}\n",
+        "  - resourceConcurrency: {groupSelector: 'resource.metadata[\"zone\"] == \"b\"', "
+        "limitType: count, limitValue: 1, slotTimeoutSeconds: 500, onTimeout: hold}\n",
         "  - gradualRollout: {rolloutType: linear, timeScaleInterval: 90}\n",
         "  - gradualRollout: {rolloutType: linear-normalized, timeScaleInterval: 500}\n",
-        "  - deploymentDependency: {dependsOn: 'deployment.name == \"base\"', appliesTo: 'deployment.name == \"app\"'}\n",
-        "  - deploymentDependency: {dependsOn: 'deployment.name in [\"base\", \"drain\"]', appliesTo: 'deployment.name in [\"app\", \"undrain\"]', match: any}\n",
+        "  - deploymentDependency: {dependsOn: 'deployment.name == \"base\"', appliesTo: "
+        "'deployment.name == \"app\"'}\n",
+        "  - deploymentDependency: {dependsOn: 'deployment.name in [\"base\", \"drain\"]', "
+        "appliesTo: 'deployment.name in [\"app\", \"undrain\"]', match: any}\n",
         "  - deploymentWindow: {rrule: 'FREQ=MINUTELY;INTERVAL=20', durationMinutes: 10}\n",
-        "  - deploymentWindow: {rrule: 'FREQ=HOURLY', durationMinutes: 15, allowWindow: false, timezone: Europe/Berlin}\n",
+        "  - deploymentWindow: {rrule: 'FREQ=HOURLY', durationMinutes: 15, allowWindow: false, "
+        "timezone: Europe/Berlin}\n",
         "  - anyApproval: {minApprovals: 1}\n",
-        "  - environmentProgression: {dependsOnEnvironmentSelector: 'environment.name == \"staging\"', minimumSuccessPercentage: 50, minimumSoakTimeMinutes: 5}\n",
+        "  - environmentProgression: {dependsOnEnvironmentSelector: 'environment.name == "
+        "\"staging\"', minimumSuccessPercentage: 50, minimumSoakTimeMinutes: 5}\n",
         "  - versionSelector: {selector: 'version.tag != \"v2\"'}\n",
-        "  - versionSelector: {selector: 'version.tag != \"v3\" || resource.metadata[\"zone\"] == \"a\"'}\n",
+        "  - versionSelector: {selector: 'version.tag != \"v3\" || resource.metadata[\"zone\"] == "
+        "\"a\"'}\n",
         "  - versionCooldown: {intervalSeconds: 240}\n",
         "  - retry: {maxRetries: 2, backoffSeconds: 60, backoffStrategy: exponential}\n",
         "  - rollback: {onJobStatuses: [failure]}\n",
-        "  - deploymentPolicy: {default: {budget: {count: 2}, strategy: {fixed: {initialBatch: 1}}}}\n",
-        "  - deploymentPolicy: {default: {budget: {percent: 60}, strategy: {exponential: {}}}, compartments: [{name: a, selector: {matchLabels: {zone: a}}, budget: {count: 1}, strategy: {linear: {initialBatch: 1}}}]}\n",
+        "  - deploymentPolicy: {default: {budget: {count: 2}, strategy: {fixed: {initialBatch: "
+        "1}}}}\n",
+        "  - deploymentPolicy: {default: {budget: {percent: 60}, strategy: {exponential: {}}}, "
+        "compartments: [{name: a, selector: {matchLabels: {zone: a}}, budget: {count: 1}, "
+        "strategy: {linear: {initialBatch: 1}}}]}\n",
     };
     return rules[rng_below(&x->r, COUNT_OF(rules))];
 }
@@ -94,7 +116,8 @@ static void put_policy(random_world *x, int p)
     world_apply(
         &x->w,
         API
-        "kind: RolloutPolicy\nmetadata: {name: p%d}\nspec:\n  selector: '%s'\n  priority: %d\n  rules:\n%s",
+        "kind: RolloutPolicy\nmetadata: {name: p%d}\nspec:\n  selector: '%s'\n  priority: %d\n  "
+        "rules:\n%s",
         p, selectors[rng_below(&x->r, COUNT_OF(selectors))], (int)rng_below(&x->r, 3), rules);
 }
 
@@ -415,7 +438,8 @@ static void one_world(uint64_t seed)
         world_apply(
             &x.w,
             API
-            "kind: Deployment\nmetadata: {name: %s}\nspec: {resourceSelector: 'true', job: {pull: {}}}\n",
+            "kind: Deployment\nmetadata: {name: %s}\nspec: {resourceSelector: 'true', job: {pull: "
+            "{}}}\n",
             changes[c]);
     for (int i = 0; i < HOSTS; i++)
         put_host(&x, i);
