@@ -62,7 +62,8 @@ static void read_target(releases *r, yyjson_val *json)
     x->job = number(json, "job");
     x->job_version = version_named(r, d, json, "jobVersion");
     x->job_role = (job_role)number(json, "jobRole");
-    x->job_epoch = r->epoch;
+    /* A job that is older than the documents may lack slots that they ask for. */
+    x->job_epoch = number(json, "jobOlder") != 0 ? r->epoch - 1 : r->epoch;
     x->failed_version = version_named(r, d, json, "failedVersion");
     x->attempts = (uint32_t)number(json, "attempts");
     x->failed_ms = number(json, "failedMs");

@@ -135,6 +135,7 @@ static void write_target(writer *w, uint32_t t)
         number(w, "job", x->job);
         tag_of(w, "jobVersion", x->job_version);
         number(w, "jobRole", x->job_role);
+        flag(w, "jobOlder", x->job_epoch != r->epoch);
         if (x->job_group != NO)
             text(w, "jobGroup", rel_text(r, r->groups.at[x->job_group].name));
     }
