@@ -53,8 +53,8 @@ unsigned placed_flags(const bundle_record *b, const placed *at)
 void placed_refresh(bundle_record *b, member_id m)
 {
     b->self->core->looked_at++;
-    if (partitions_set(b->pacing, m, placed_flags(b, &b->members.at[m])))
-        b->dirty = true;
+    if (partitions_set(b->roll.pacing, m, placed_flags(b, &b->members.at[m])))
+        b->roll.dirty = true;
 }
 
 void claim_ends(bundle_record *b, placed *at, claim_end end)
@@ -211,8 +211,8 @@ static void take_report(clusters *c, const fact_report *r)
         at->again = false;
     bool counts = at->failed && !failed_before && live == at->wanted && live == at->given;
     placed_judge(b, m);
-    if (counts && partitions_failed(b->pacing, m))
-        b->halted_now = true;
+    if (counts && partitions_failed(b->roll.pacing, m))
+        b->roll.halted_now = true;
     placed_refresh(b, m);
 }
 
@@ -226,16 +226,16 @@ static void act_on(bundle_record *b, const fact_act *act)
     case ACT_RESUME:
         b->act_paused = false;
         b->resumed = true;
-        partitions_resume(b->pacing);
-        b->halted_now = false;
-        b->dirty = true;
+        partitions_resume(b->roll.pacing);
+        b->roll.halted_now = false;
+        b->roll.dirty = true;
         break;
     case ACT_APPROVE:
-        for (size_t i = 0; i < partitions_count(b->pacing); i++) {
+        for (size_t i = 0; i < partitions_count(b->roll.pacing); i++) {
             partition_view view;
-            partitions_view(b->pacing, i, &view);
+            partitions_view(b->roll.pacing, i, &view);
             if (act->partition.len == 0 || str_eq(act->partition, view.name))
-                b->dirty |= partitions_approve(b->pacing, view.name);
+                b->roll.dirty |= partitions_approve(b->roll.pacing, view.name);
         }
         break;
     case ACT_RETRY: {
@@ -360,7 +360,7 @@ static void release(bundle_record *b, const partition_pick *pick)
     clusters *c = b->self;
     placed *at = &b->members.at[pick->member];
     partition_view view;
-    partitions_view(b->pacing, pick->partition, &view);
+    partitions_view(b->roll.pacing, pick->partition, &view);
     claim_ends(b, at, CLAIM_SUPERSEDED);
     tell_ended(c);
     tell_start(b, at, pick, core_text(c->core, view.name));
@@ -368,83 +368,60 @@ static void release(bundle_record *b, const partition_pick *pick)
     at->live = at->flight = at->given = at->wanted;
     at->ready = at->failed = at->again = false;
     at->message = 0;
-    partitions_set(b->pacing, pick->member, placed_flags(b, at));
+    partitions_set(b->roll.pacing, pick->member, placed_flags(b, at));
 }
 
 static void tell_pass(bundle_record *b, const pass_figures *f)
 {
-    bool released = f->created + f->updated + f->fixed > 0;
-    bool news = f->visited != b->last.visited || f->partitions != b->last.partitions ||
-                f->not_ready != b->last.not_ready;
-    if (released || b->last_released || news) {
-        decision *d = core_decide(b->self->core, DECISION_PASS, 0);
-        if (!d)
-            return;
-        b->passes++;
-        d->change = names_text(b->self->core->names, b->change);
-        d->number = b->passes;
-        d->size = f->created + f->updated + f->fixed;
-        d->created = f->created;
-        d->updated = f->updated;
-        d->fixed = f->fixed;
-        d->visited = f->visited;
-        d->partitions = f->partitions;
-        d->not_ready = f->not_ready;
-        b->last = *f;
-    }
-    b->last_released = released;
+    decision *d = core_decide(b->self->core, DECISION_PASS, 0);
+    if (!d)
+        return;
+    d->change = names_text(b->self->core->names, b->change);
+    d->number = b->roll.passes;
+    d->size = f->created + f->updated + f->fixed;
+    d->created = f->created;
+    d->updated = f->updated;
+    d->fixed = f->fixed;
+    d->visited = f->visited;
+    d->partitions = f->partitions;
+    d->not_ready = f->not_ready;
 }
 
 static void tell_halt(bundle_record *b)
 {
-    decision *d = b->halted_now ? core_decide(b->self->core, DECISION_HALT, 0) : NULL;
-    b->halted_now = false;
+    decision *d = b->roll.halted_now ? core_decide(b->self->core, DECISION_HALT, 0) : NULL;
+    b->roll.halted_now = false;
     if (!d)
         return;
     d->change = names_text(b->self->core->names, b->change);
     d->detail = STR("failureThreshold");
-    d->number = partitions_failures(b->pacing);
+    d->number = partitions_failures(b->roll.pacing);
 }
 
-/* A rollout starts when the wish changes while none runs; then, and when the settings change,
- * the cut is made anew. */
 static void begin(bundle_record *b)
 {
-    bool starts = b->cut_due || !partitions_are_cut(b->pacing) || (b->work_changed && !b->running);
-    if (b->edited || (starts && b->work_changed))
-        partitions_edited(b->pacing);
-    if (starts && b->by_label.len > 0) {
-        if (!partitions_cut(b->pacing))
-            b->self->core->no_memory = true;
-        b->self->core->looked_at += b->by_label.len;
-        b->running = true;
-        b->dirty = true;
-    }
-    b->cut_due = b->work_changed = b->edited = false;
+    bool cut;
+    if (!partition_rollout_begin(&b->roll, b->by_label.len, &cut))
+        b->self->core->no_memory = true;
+    b->self->core->looked_at += cut ? b->by_label.len : 0;
 }
 
 static void bundle_step(bundle_record *b)
 {
     clusters *c = b->self;
-    int64_t soaked = partitions_next_ms(b->pacing);
-    if (soaked != REASON_NEVER && c->core->now_ms >= soaked)
-        b->dirty = true;
-    if (!b->dirty || !partitions_are_cut(b->pacing) || bundle_paused(b) ||
-        partitions_halted(b->pacing))
+    if (!partition_rollout_due(&b->roll, c->core->now_ms) || bundle_paused(b))
         return;
     pass_figures figures;
     c->picks.len = 0;
-    if (!partitions_pass(b->pacing, c->core->now_ms, &c->picks, &figures)) {
+    if (!partitions_pass(b->roll.pacing, c->core->now_ms, &c->picks, &figures)) {
         c->core->no_memory = true;
         return;
     }
     c->core->looked_at += (uint64_t)figures.looked_at;
     for (size_t i = 0; i < c->picks.len && !c->core->no_memory; i++)
         release(b, &c->picks.at[i]);
-    b->dirty = c->picks.len > 0;
-    tell_pass(b, &figures);
-    if (partitions_complete(b->pacing))
-        b->running = false;
+    if (partition_rollout_passed(&b->roll, &figures))
+        tell_pass(b, &figures);
 }
 
 static void clusters_step(void *self)
@@ -472,8 +449,8 @@ static int64_t clusters_next_ms(const void *self)
         const bundle_record *b = c->bundles.at[i];
         if (!b->present)
             continue;
-        bool held = bundle_paused(b) || partitions_halted(b->pacing);
-        int64_t soaked = held ? REASON_NEVER : partitions_next_ms(b->pacing);
+        bool held = bundle_paused(b) || partitions_halted(b->roll.pacing);
+        int64_t soaked = held ? REASON_NEVER : partitions_next_ms(b->roll.pacing);
         int64_t offline =
             b->clock.len > 0 ? offline_at(b, &b->members.at[b->clock.at[0]]) : REASON_NEVER;
         if (soaked != REASON_NEVER && (earliest == REASON_NEVER || soaked < earliest))
@@ -493,7 +470,7 @@ static void clusters_destroy(void *self)
         return;
     for (size_t i = 0; i < c->bundles.len; i++) {
         bundle_record *b = c->bundles.at[i];
-        partitions_free(b->pacing);
+        partitions_free(b->roll.pacing);
         arena_free(b->own);
         strmap_done(&b->wanted);
         strmap_done(&b->by_label);

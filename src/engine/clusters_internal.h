@@ -9,7 +9,7 @@
 
 #include "base/strmap.h"
 #include "engine/cluster_match.h"
-#include "engine/partition.h"
+#include "engine/partition_rollout.h"
 #include "engine/vocabulary.h"
 
 /* How a claim ends, in the words of DECISION_RELEASE. */
@@ -101,12 +101,10 @@ struct bundle_record {
     const bundle *document;
     arena *own; /* the strategy of an annotation, and keys of "wanted" */
     rollout_strategy strategy;
-    uint64_t settings;   /* hash of what defines partitions */
-    uint64_t everything; /* hash of the whole strategy */
-    uint64_t wish;       /* hash of content and options */
+    uint64_t wish; /* hash of content and options */
     str manifest;
     strmap wanted; /* choice -> version */
-    partitions *pacing;
+    partition_rollout roll;
     VEC(placed) members;
     VEC(member_id) free_members;
     strmap by_label;
@@ -114,11 +112,6 @@ struct bundle_record {
     VEC(member_id) clock; /* who goes offline next: a heap */
     bool act_paused;      /* a person paused it */
     bool resumed;         /* a person resumed what the document pauses */
-    bool dirty, cut_due, work_changed, edited, halted_now;
-    bool running;       /* a rollout began and was not complete yet */
-    int64_t passes;     /* that were worth telling */
-    pass_figures last;  /* the last of them */
-    bool last_released; /* the last pass released something */
 };
 
 /* ---- clusters_targets.c ---- */

@@ -48,14 +48,6 @@ static void save_placed(buf *out, const clusters *c, const placed *at)
     buf_addc(out, '}');
 }
 
-static void save_figures(buf *out, const bundle_record *b)
-{
-    buf_addf(out,
-             ",\"passes\":%" PRId64 ",\"visited\":%" PRId64 ",\"partitionCount\":%" PRId64
-             ",\"notReady\":%" PRId64,
-             b->passes, b->last.visited, b->last.partitions, b->last.not_ready);
-}
-
 static void save_bundle(buf *out, const bundle_record *b, arena *scratch)
 {
     const clusters *c = b->self;
@@ -64,17 +56,12 @@ static void save_bundle(buf *out, const bundle_record *b, arena *scratch)
     out->failed |= !order;
     buf_addz(out, "clusters ");
     buf_add(out, text_of(c, b->change));
-    buf_addf(out, " {\"settings\":\"%016" PRIx64 "\",\"wish\":\"%016" PRIx64 "\"", b->settings,
+    buf_addf(out, " {\"settings\":\"%016" PRIx64 "\",\"wish\":\"%016" PRIx64 "\"", b->roll.settings,
              b->wish);
     bool any = true;
     save_flag(out, "paused", b->act_paused, &any);
     save_flag(out, "resumed", b->resumed, &any);
-    save_flag(out, "running", b->running, &any);
-    save_flag(out, "lastReleased", b->last_released, &any);
-    save_flag(out, "haltedNow", b->halted_now, &any);
-    save_figures(out, b);
-    buf_addz(out, ",\"rollout\":");
-    partitions_save(b->pacing, out);
+    partition_rollout_save(&b->roll, out);
     buf_addz(out, ",\"placed\":{");
     any = false;
     for (size_t i = 0; order && i < count; i++) {
@@ -146,11 +133,6 @@ static bool flag_in(yyjson_val *from, const char *key)
     return yyjson_get_bool(yyjson_obj_get(from, key));
 }
 
-static int64_t number_in(yyjson_val *from, const char *key)
-{
-    return yyjson_get_sint(yyjson_obj_get(from, key));
-}
-
 /* Reports that were taken in already may show that a claim has been carried out since. */
 static void restore_placed(bundle_record *b, member_id m, yyjson_val *saved)
 {
@@ -177,8 +159,8 @@ static void restore_failure(bundle_record *b, member_id m, yyjson_val *saved)
     const placed *at = &b->members.at[m];
     bool counts =
         at->failed && !flag_in(saved, "failed") && at->live == at->wanted && at->live == at->given;
-    if (counts && partitions_failed(b->pacing, m))
-        b->halted_now = true;
+    if (counts && partitions_failed(b->roll.pacing, m))
+        b->roll.halted_now = true;
 }
 
 static bool same_hash(yyjson_val *from, const char *key, uint64_t hash)
@@ -202,16 +184,10 @@ static void restore_bundle(bundle_record *b, yyjson_val *saved)
 {
     b->act_paused = flag_in(saved, "paused");
     b->resumed = flag_in(saved, "resumed");
-    b->running = flag_in(saved, "running");
-    b->last_released = flag_in(saved, "lastReleased");
-    b->halted_now = flag_in(saved, "haltedNow");
-    b->passes = number_in(saved, "passes");
-    b->last = (pass_figures){.visited = number_in(saved, "visited"),
-                             .partitions = number_in(saved, "partitionCount"),
-                             .not_ready = number_in(saved, "notReady")};
-    b->cut_due = !same_hash(saved, "settings", b->settings);
-    b->work_changed = b->edited = !same_hash(saved, "wish", b->wish);
-    b->dirty = true;
+    partition_rollout_restore(&b->roll, saved);
+    b->roll.cut_due = !same_hash(saved, "settings", b->roll.settings);
+    b->roll.work_changed = b->roll.edited = !same_hash(saved, "wish", b->wish);
+    b->roll.dirty = true;
 }
 
 static void restore_members(bundle_record *b, yyjson_val *saved,
@@ -295,13 +271,13 @@ bool clusters_restore(void *self, str key, str json, err *error)
     str rollout = part_of(scratch, yyjson_obj_get(saved, "rollout"));
     if (!rollout.ptr)
         return err_memory(error);
-    if (!partitions_restore(b->pacing, rollout, find_member, error))
+    if (!partitions_restore(b->roll.pacing, rollout, find_member, error))
         return false;
     restore_members(b, saved, restore_failure);
     for (member_id m = 0; m < b->members.len; m++) {
         if (!b->members.at[m].present)
             continue;
-        c->core->no_memory |= !partitions_assign(b->pacing, m);
+        c->core->no_memory |= !partitions_assign(b->roll.pacing, m);
         placed_refresh(b, m);
     }
     return !c->core->no_memory || err_memory(error);
@@ -317,7 +293,7 @@ static bool full_member(bundle_record *b, member_id m, err *error)
     str name = text_of(c, at->label);
     if (!r->present || wanted_version(b, r) != at->wanted)
         return err_set(error, "%.*s should run another version", STR_ARG(name));
-    if (partitions_get(b->pacing, m) != placed_flags(b, at))
+    if (partitions_get(b->roll.pacing, m) != placed_flags(b, at))
         return err_set(error, "%.*s is not what the partitions think", STR_ARG(name));
     int64_t due = offline_at(b, at);
     bool on_clock = at->clock > 0 && at->clock <= b->clock.len && b->clock.at[at->clock - 1] == m;
@@ -337,9 +313,9 @@ static bool full_bundle(bundle_record *b, err *error)
     for (member_id m = 0; m < b->members.len; m++)
         if (b->members.at[m].present && !full_member(b, m, error))
             return false;
-    bool held = bundle_paused(b) || partitions_halted(b->pacing);
-    bool settled = !b->dirty && !held && !b->cut_due && !b->work_changed;
-    return partitions_check(b->pacing, c->core->now_ms, settled, error);
+    bool held = bundle_paused(b) || partitions_halted(b->roll.pacing);
+    bool settled = !b->roll.dirty && !held && !b->roll.cut_due && !b->roll.work_changed;
+    return partitions_check(b->roll.pacing, c->core->now_ms, settled, error);
 }
 
 bool clusters_full(void *self, err *error)

@@ -146,7 +146,7 @@ static void join(bundle_record *b, uint32_t number, name_id wanted)
                 vec_push(&r->placed, ref) && vec_push(&c->placements, ref) &&
                 (m < b->members.len || vec_push(&b->members, at)) &&
                 vec_reserve(&b->free_members, b->members.len) &&
-                partitions_join(b->pacing, m, text_of(c, at.label), text_of(c, r->name),
+                partitions_join(b->roll.pacing, m, text_of(c, at.label), text_of(c, r->name),
                                 text_of(c, r->namespace_));
     if (!good) {
         c->core->no_memory = true;
@@ -160,8 +160,8 @@ static void join(bundle_record *b, uint32_t number, name_id wanted)
     b->members.at[m].offline = due != REASON_NEVER && due <= c->core->now_ms;
     clock_update(b, m);
     placed_refresh(b, m);
-    c->core->no_memory |= !partitions_assign(b->pacing, m);
-    b->dirty = true;
+    c->core->no_memory |= !partitions_assign(b->roll.pacing, m);
+    b->roll.dirty = true;
 }
 
 /* Forgets placements that are gone once they are the greater part. */
@@ -189,7 +189,7 @@ static void leave(bundle_record *b, member_id m)
     cluster_record *r = &c->clusters.at[at->cluster];
     claim_ends(b, at, CLAIM_GONE);
     clock_remove(b, m);
-    partitions_leave(b->pacing, m);
+    partitions_leave(b->roll.pacing, m);
     strmap_remove(&b->by_label, text_of(c, at->label));
     for (size_t i = 0; i < r->placed.len; i++)
         if (r->placed.at[i].id == at->id) {
@@ -198,7 +198,7 @@ static void leave(bundle_record *b, member_id m)
         }
     at->present = false;
     b->free_members.at[b->free_members.len++] = m; /* room was made when it joined */
-    b->dirty = true;
+    b->roll.dirty = true;
     placements_compact(c);
 }
 
@@ -228,11 +228,11 @@ static void place_cluster(bundle_record *b, uint32_t number)
     if (at->wanted != wanted) {
         at->wanted = wanted;
         at->again = false;
-        b->work_changed = true;
+        b->roll.work_changed = true;
     }
-    if (partitions_of(b->pacing, m) == PARTITION_NONE) {
-        c->core->no_memory |= !partitions_assign(b->pacing, m);
-        b->dirty |= partitions_of(b->pacing, m) != PARTITION_NONE;
+    if (partitions_of(b->roll.pacing, m) == PARTITION_NONE) {
+        c->core->no_memory |= !partitions_assign(b->roll.pacing, m);
+        b->roll.dirty |= partitions_of(b->roll.pacing, m) != PARTITION_NONE;
     }
     placed_refresh(b, m);
 }
@@ -435,55 +435,6 @@ static str change_name(clusters *c, const metadata *meta)
     return name;
 }
 
-static void add_amount(buf *out, int_or_percent v)
-{
-    buf_addf(out, "%d:%" PRId64 ",", (int)v.kind, v.value);
-}
-
-static void add_query(buf *out, label_query q)
-{
-    buf_addc(out, q.compiled ? '{' : '-');
-    for (size_t i = 0; i < q.len; i++) {
-        buf_add_json(out, q.terms[i].key);
-        buf_addf(out, "%d", (int)q.terms[i].op);
-        for (size_t v = 0; v < q.terms[i].value_count; v++)
-            buf_add_json(out, q.terms[i].values[v]);
-    }
-    buf_addc(out, '}');
-}
-
-/* What defines partitions, and then the rest of the strategy, as text to hash. */
-static void hash_strategy(bundle_record *b, uint64_t *ret_settings, uint64_t *ret_everything)
-{
-    const rollout_strategy *s = &b->strategy;
-    buf text = BUF(LIMIT_TEXT_BYTES);
-    add_amount(&text, s->auto_partition_size);
-    buf_addf(&text, "%" PRId64 ";", s->auto_partition_threshold);
-    for (size_t i = 0; i < s->partitions.len; i++) {
-        const partition *p = &s->partitions.at[i];
-        buf_add_json(&text, p->name);
-        buf_add_json(&text, p->match.cluster_name);
-        buf_add_json(&text, p->match.cluster_group);
-        add_query(&text, p->match.cluster_selector);
-        add_query(&text, p->match.cluster_group_selector);
-    }
-    *ret_settings = str_hash(buf_str(&text));
-    add_amount(&text, s->max_unavailable);
-    add_amount(&text, s->max_unavailable_partitions);
-    buf_addf(&text, "%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64, s->max_new,
-             s->soak_seconds.set ? s->soak_seconds.value : 0,
-             s->failure_threshold.set ? s->failure_threshold.value : 0,
-             s->offline_after_seconds.set ? s->offline_after_seconds.value : 0);
-    for (size_t i = 0; i < s->partitions.len; i++) {
-        add_amount(&text, s->partitions.at[i].max_unavailable);
-        buf_addc(&text, s->partitions.at[i].approval ? 'a' : '-');
-    }
-    *ret_everything = str_hash(buf_str(&text));
-    if (text.failed)
-        b->self->core->no_memory = true;
-    buf_done(&text);
-}
-
 /* Tells whether an edit made while nobody looked changed what is wanted. */
 static uint64_t hash_wish(bundle_record *b)
 {
@@ -542,16 +493,16 @@ static bundle_record *bundle_add(clusters *c, str change)
         b->self = c;
         b->change = name;
         b->own = arena_new(0);
-        b->pacing = partitions_new(matches_partition, b);
+        b->roll.pacing = partitions_new(matches_partition, b);
     }
     size_t at = 0;
     while (at < c->bundles.len && str_cmp(text_of(c, c->bundles.at[at]->change), change) < 0)
         at++;
-    bool good = b && name && b->own && b->pacing && vec_push(&c->bundles, b);
+    bool good = b && name && b->own && b->roll.pacing && vec_push(&c->bundles, b);
     if (!good) {
         c->core->no_memory = true;
         if (b) {
-            partitions_free(b->pacing);
+            partitions_free(b->roll.pacing);
             arena_free(b->own);
             mem_free(b);
         }
@@ -585,24 +536,16 @@ void bundle_document(clusters *c, const bundle *doc)
     read_strategy(b);
     str manifest = manifest_id(b->own, &doc->spec);
     b->manifest = manifest.ptr ? manifest : STR_EMPTY;
-    uint64_t settings, everything;
-    hash_strategy(b, &settings, &everything);
-    if (!manifest.ptr || !partitions_set_policy(b->pacing, &b->strategy))
+    if (!manifest.ptr || !partition_rollout_set(&b->roll, &b->strategy, fresh))
         c->core->no_memory = true;
-    b->cut_due |= fresh || settings != b->settings;
-    b->edited |= fresh;
-    if (everything != b->everything)
-        partitions_resume(b->pacing);
-    b->settings = settings;
-    b->everything = everything;
     b->wish = hash_wish(b);
-    bool before = b->work_changed;
-    b->work_changed = false;
+    bool before = b->roll.work_changed;
+    b->roll.work_changed = false;
     set_offline_after(b);
     place_all(b);
-    b->edited |= b->work_changed;
-    b->work_changed |= before;
-    b->dirty = true;
+    b->roll.edited |= b->roll.work_changed;
+    b->roll.work_changed |= before;
+    b->roll.dirty = true;
 }
 
 void bundle_gone(clusters *c, const bundle *doc)
@@ -615,7 +558,7 @@ void bundle_gone(clusters *c, const bundle *doc)
             leave(b, m);
     b->present = false;
     b->document = NULL;
-    b->act_paused = b->resumed = b->running = b->dirty = b->last_released = false;
-    b->passes = 0;
-    b->last = (pass_figures){0};
+    b->act_paused = b->resumed = b->roll.running = b->roll.dirty = b->roll.last_released = false;
+    b->roll.passes = 0;
+    b->roll.last = (pass_figures){0};
 }

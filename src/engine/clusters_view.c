@@ -15,7 +15,7 @@ placement_state placed_state(const bundle_record *b, member_id m)
     if (placed_done(at))
         return PLACEMENT_DONE;
     if (at->offline ||
-        (partitions_are_cut(b->pacing) && partitions_of(b->pacing, m) == PARTITION_NONE))
+        (partitions_are_cut(b->roll.pacing) && partitions_of(b->roll.pacing, m) == PARTITION_NONE))
         return PLACEMENT_EXCLUDED;
     if (at->flight)
         return PLACEMENT_IN_FLIGHT;
@@ -56,11 +56,11 @@ member_id *members_in_order(const bundle_record *b, arena *a, size_t *ret_count)
 
 static str partition_name(const bundle_record *b, member_id m)
 {
-    uint32_t index = partitions_of(b->pacing, m);
+    uint32_t index = partitions_of(b->roll.pacing, m);
     if (index == PARTITION_NONE)
         return STR_EMPTY;
     partition_view view;
-    partitions_view(b->pacing, index, &view);
+    partitions_view(b->roll.pacing, index, &view);
     return view.name;
 }
 
@@ -130,9 +130,9 @@ void clusters_groups(const void *self, group_visitor visit, void *context)
     const clusters *c = self;
     for (size_t i = 0; i < c->bundles.len; i++) {
         const bundle_record *b = c->bundles.at[i];
-        for (size_t p = 0; b->present && p < partitions_count(b->pacing); p++) {
+        for (size_t p = 0; b->present && p < partitions_count(b->roll.pacing); p++) {
             partition_view at;
-            partitions_view(b->pacing, p, &at);
+            partitions_view(b->roll.pacing, p, &at);
             group_view view = {
                 .kind = GROUP_PARTITION,
                 .change = text_of(c, b->change),
@@ -145,7 +145,7 @@ void clusters_groups(const void *self, group_visitor visit, void *context)
                 .ready = at.ready,
                 .visited = at.visited,
                 .unavailable = at.unavailable,
-                .stopped = partitions_halted(b->pacing),
+                .stopped = partitions_halted(b->roll.pacing),
             };
             if (!visit(context, &view))
                 return;
@@ -225,12 +225,12 @@ static void tell_own(teller *t)
                       .act = RELEASE_RESUME,
                       .detail = change},
              change);
-    else if (partitions_halted(t->b->pacing))
+    else if (partitions_halted(t->b->roll.pacing))
         tell(t,
              (reason){.rule = REASON_HALTED,
                       .scope = bundle_scope,
                       .act = RELEASE_RESUME,
-                      .have = partitions_failures(t->b->pacing),
+                      .have = partitions_failures(t->b->roll.pacing),
                       .limit = t->b->strategy.failure_threshold.value,
                       .detail = STR("failureThreshold was reached")},
              change);
@@ -252,8 +252,8 @@ static void tell_own(teller *t)
                       .act = RELEASE_ONLINE,
                       .detail = STR("its agent was not seen for too long")},
              name);
-    if (partitions_are_cut(t->b->pacing) &&
-        partitions_of(t->b->pacing, t->member) == PARTITION_NONE)
+    if (partitions_are_cut(t->b->roll.pacing) &&
+        partitions_of(t->b->roll.pacing, t->member) == PARTITION_NONE)
         tell(t, (reason){.rule = REASON_NO_PARTITION, .scope = bundle_scope, .act = RELEASE_LABEL},
              name);
 }
@@ -278,7 +278,7 @@ bool clusters_reasons(const void *self, placement_id id, arena *a, reasons *out)
     partition_question q = {ref->member, c->core->now_ms, format_name(&t, "bundle", change),
                             change};
     size_t before = out->len;
-    bool good = !t.no_memory && partitions_reasons(b->pacing, &q, a, out);
+    bool good = !t.no_memory && partitions_reasons(b->roll.pacing, &q, a, out);
     if (good && out->len == before && before == 0) /* nothing objects: the next pass takes it */
         tell(&t,
              (reason){.rule = REASON_MAX_NEW,
