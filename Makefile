@@ -16,7 +16,7 @@ all:
 	ninja -C build
 
 run: all
-	build/drover help
+	build/drover serve --demo
 
 # Every test, in the release build and under the address and undefined sanitizers.
 test:

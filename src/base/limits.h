@@ -49,6 +49,7 @@
 /* Growth inside the program. */
 #define LIMIT_NAMES 16000000u
 #define LIMIT_TEXT_BYTES (512u * 1024u * 1024u)
+#define LIMIT_PATH_BYTES 4096
 #define LIMIT_ERR_BYTES 1024
 #define LIMIT_LOG_LINE_BYTES 4096
 

@@ -3,6 +3,7 @@
 #include "base/moment.h"
 #include "cli/output.h"
 #include "cli/plan.h"
+#include "cli/remote_explain.h"
 #include "cli/scenario.h"
 
 #define HOLDERS_SHOWN 8
@@ -156,6 +157,8 @@ static exit_status answer(const scenario *sc, const options *given)
 
 static exit_status run(const options *given)
 {
+    if (!options_given(given, "file") && !options_given(given, "kubeconfig"))
+        return remote_explain(given);
     scenario sc = {0};
     err error = {0};
     int64_t after_ms = 0;
@@ -171,10 +174,12 @@ static exit_status run(const options *given)
 
 static const option options_of_explain[] = {
     SCENARIO_OPTIONS,
+    OPTIONS_SERVER,
     {.name = "after", .argument = "D", .help = "ask when so much virtual time has passed (0s)"},
     {.name = "change",
      .argument = "NAME",
      .help = "the Skyhook, Bundle or Deployment to ask about"},
+    {.name = "environment", .argument = "NAME", .help = "the Environment, of a server"},
     OPTION_OUTPUT("text|json"),
     OPTIONS_END,
 };
@@ -186,7 +191,8 @@ const verb cmd_explain = {
     .operands_min = 1,
     .operands_max = 1,
     .about =
-        "Runs the same virtual fleet as plan up to --after, then asks the engine. First the answer "
+        "With documents (-f) it runs the same virtual fleet as plan up to --after, then asks the "
+        "engine; without, it asks a server about its live fleet. First the answer "
         "in one sentence, then each cause: who holds what it waits for, what would release it, "
         "when it is asked again.\n"
         "\n"

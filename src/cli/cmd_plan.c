@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/limits.h"
 #include "base/num.h"
+#include "cli/client.h"
 #include "cli/output.h"
 #include "cli/plan.h"
 #include "cli/plan_check.h"
@@ -54,6 +55,7 @@ static exit_status run(const options *given)
 
 static const option options_of_plan[] = {
     SCENARIO_OPTIONS,
+    OPTIONS_SERVER,
     OPTION_OUTPUT("table|json|svg|trace"),
     {.name = "check",
      .argument = "LIMIT",

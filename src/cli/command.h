@@ -40,6 +40,30 @@ typedef struct verb {
 
 /* In the order in which help lists them. */
 #define VERBS(X)                                                                                   \
+    X(serve)                                                                                       \
+    X(apply)                                                                                       \
+    X(delete)                                                                                      \
+    X(get)                                                                                         \
+    X(describe)                                                                                    \
+    X(version)                                                                                     \
+    X(pause)                                                                                       \
+    X(resume)                                                                                      \
+    X(halt)                                                                                        \
+    X(approve)                                                                                     \
+    X(reject)                                                                                      \
+    X(retry)                                                                                       \
+    X(skip)                                                                                        \
+    X(rollback)                                                                                    \
+    X(bypass)                                                                                      \
+    X(freeze)                                                                                      \
+    X(thaw)                                                                                        \
+    X(explain)                                                                                     \
+    X(watch)                                                                                       \
+    X(history)                                                                                     \
+    X(logs)                                                                                        \
+    X(token)                                                                                       \
+    X(worker)                                                                                      \
+    X(backup)                                                                                      \
     X(validate)                                                                                    \
     X(plan)                                                                                        \
     X(explain)                                                                                     \

@@ -9,6 +9,7 @@
 #include "cli/command.h"
 #include "cli/help.h"
 #include "cli/options.h"
+#include "server/supervisor.h"
 
 #define OPTIONS_MAX 64
 
@@ -66,6 +67,8 @@ static exit_status dispatch(int count, char **words)
     }
     if (str_eq(word, STR("--help")) || str_eq(word, STR("-h")))
         return help_all(stdout);
+    if (str_eq(word, STR(SUPERVISOR_VERB))) /* not for people: "drover serve" starts it */
+        return (exit_status)supervisor_main(count - 1, words + 1);
     const verb *c = verb_find(word);
     return c ? run(c, count - 1, words + 1) : unknown_verb(word);
 }

@@ -57,8 +57,7 @@ typedef struct scenario {
          .argument = "FILE",                                                                       \
          .help = "things that happen on the way, one JSON object a line"},                         \
         {.name = "seed", .argument = "N", .help = "for everything random; without it nothing is"}, \
-        {.name = "kubeconfig", .argument = "FILE", .help = "a live fleet: not available yet"},     \
-        {.name = "server", .argument = "URL", .help = "a live fleet: not available yet"}
+        {.name = "kubeconfig", .argument = "FILE", .help = "a live fleet: not available yet"}
 
 /* STATUS_DONE, or the status to exit with: what is wrong was said. tell: keep the story.
  * scenario_done is needed in either case. */

@@ -512,6 +512,9 @@ void resource_gone(releases *r, str name)
     const index_list *sites = &r->resources.at[res].sites;
     for (size_t i = 0; i < sites->len; i++)
         r->sites.at[sites->at[i]].groups = r->sites.at[sites->at[i]].announced = 0;
+    /* Should it come back, it is one that was added later: at the end of every order. */
+    for (size_t i = 0; i < r->rules.len; i++)
+        keymap_remove(&r->rules.at[i].order.positions, res);
     while (r->resources.at[res].holds.len > 0)
         slot_release(r, res, r->resources.at[res].holds.at[0].rule, STR("gone"));
 }

@@ -525,11 +525,35 @@ static size_t skip_blanks(str text, size_t at)
     return at;
 }
 
+/* The text up to where the first value's brackets are closed; all of it if they are not. A parser
+ * that is handed what follows, too, takes memory for that as well, each time. */
+static str first_value(str text)
+{
+    size_t depth = 0;
+    bool quoted = false;
+    if (text.ptr[0] != '{' && text.ptr[0] != '[')
+        return text;
+    for (size_t at = 0; at < text.len; at++) {
+        char c = text.ptr[at];
+        if (quoted) {
+            at += c == '\\';
+            quoted = c != '"';
+        } else if (c == '"')
+            quoted = true;
+        else if (c == '{' || c == '[')
+            depth++;
+        else if ((c == '}' || c == ']') && --depth == 0)
+            return str_part(text, 0, at + 1);
+    }
+    return text;
+}
+
 /* One value after the other; a bad one is passed over. */
 static void read_json(reading *r, str text)
 {
     uint32_t line = 1;
     size_t counted = 0; /* lines are counted up to here: only when something follows */
+    bool first = true;
     for (size_t at = skip_blanks(text, 0); at < text.len; at = skip_blanks(text, at)) {
         /* JSON documents may be separated as YAML's are. */
         if (is_marker(str_part(text, at, 4))) {
@@ -539,6 +563,9 @@ static void read_json(reading *r, str text)
         line += count_lines(str_part(text, counted, at - counted));
         counted = at;
         str rest = str_part(text, at, SIZE_MAX);
+        if (!first) /* most texts have one value, which is not gone through twice */
+            rest = first_value(rest);
+        first = false;
         yyjson_read_err fault = {0};
         yyjson_doc *doc = parse(rest, &fault);
         if (!doc) {

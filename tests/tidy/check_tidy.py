@@ -33,6 +33,7 @@ COLUMNS_MOST = 100
 FUNCTION_LINES_MOST = 70
 FILE_LINES_MOST = 800
 PARAMETERS_MOST = 5
+FOREIGN_CALLBACKS = ("enum MHD_Result access_handler(",)  # a library says what they take
 
 C_SUFFIXES = {".c", ".h", ".cc", ".cpp", ".hpp"}
 SOURCE_SUFFIXES = C_SUFFIXES | {".py", ".sh", ".build", ".ts", ".tsx", ".js", ".mjs", ".css", ".go"}
@@ -178,7 +179,8 @@ def check_functions(files):
         for line, length, signature in functions_of(text):
             if length > FUNCTION_LINES_MOST:
                 yield f"{path}:{line}: a function of {length} lines, allowed {FUNCTION_LINES_MOST}"
-            if parameter_count(signature) > PARAMETERS_MOST:
+            if parameter_count(signature) > PARAMETERS_MOST and not any(
+                    word in signature for word in FOREIGN_CALLBACKS):
                 yield (f"{path}:{line}: {parameter_count(signature)} parameters, "
                        f"allowed {PARAMETERS_MOST}")
 

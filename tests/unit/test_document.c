@@ -380,6 +380,36 @@ static void test_lists(void **state)
     document_set_free(set);
 }
 
+static long resident_pages(void)
+{
+    long pages = 0;
+    FILE *f = fopen("/proc/self/statm", "r");
+    assert_non_null(f);
+    assert_int_equal(fscanf(f, "%*s %ld", &pages), 1);
+    fclose(f);
+    return pages;
+}
+
+/* Each value takes memory for itself, not for all that follow it. */
+static void test_many_values(void **state)
+{
+    (void)state;
+    buf text = BUF(LIMIT_TEXT_BYTES);
+    for (int i = 0; i < 4000; i++)
+        buf_addf(&text, "%s{\"kind\": \"K\", \"a\": [\"}\\\"]\", {\"n\": %d}]}", i % 2 ? "" : "\n",
+                 i);
+    document_set *set = document_set_new();
+    problems *found = problems_new();
+    long before = resident_pages();
+    assert_true(documents_read(set, STR("f"), buf_str(&text), found));
+    long grown = (resident_pages() - before) * sysconf(_SC_PAGESIZE);
+    assert_int_equal(documents_count(set), 4000);
+    check_msg(grown < 64 * 1024 * 1024, "%ld bytes for %zu", grown, text.len);
+    problems_free(found);
+    document_set_free(set);
+    buf_done(&text);
+}
+
 static void test_sizes(void **state)
 {
     (void)state;
@@ -415,6 +445,7 @@ int main(void)
         cmocka_unit_test(test_lines),
         cmocka_unit_test(test_lists),
         cmocka_unit_test(test_sizes),
+        cmocka_unit_test(test_many_values),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);

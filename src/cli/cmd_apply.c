@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/limits.h"
+#include "base/mem.h"
+#include "cli/client.h"
+#include "cli/input.h"
+#include "cli/show.h"
+
+/* What the server says of each document. */
+static exit_status print_results(client *c, yyjson_val *answer)
+{
+    size_t index, count;
+    yyjson_val *item;
+    bool refused = false;
+    yyjson_arr_foreach(yyjson_obj_get(answer, "problems"), index, count, item)
+    {
+        str name = json_at(c, item, "/document"), path = json_at(c, item, "/path");
+        str message = json_at(c, item, "/message"), level = json_at(c, item, "/severity");
+        fprintf(stderr, "drover: %.*s: %.*s%s%.*s%s%.*s\n", STR_ARG(level), STR_ARG(name),
+                name.len > 0 ? ": " : "", STR_ARG(path), path.len > 0 ? ": " : "",
+                STR_ARG(message));
+    }
+    yyjson_arr_foreach(yyjson_obj_get(answer, "results"), index, count, item)
+    {
+        str kind = json_at(c, item, "/kind"), name = json_at(c, item, "/name");
+        str action = json_at(c, item, "/action");
+        const show_kind *known = show_find(kind);
+        refused = refused || str_eq(action, STR("refused"));
+        printf("%s/%.*s %.*s\n", known ? known->singular : "document", STR_ARG(name),
+               STR_ARG(action));
+    }
+    return refused ? STATUS_NO : STATUS_DONE;
+}
+
+static exit_status send(const input *in, const options *given)
+{
+    exit_status status = STATUS_DONE;
+    scoped(client_cleanup) client *c = client_open(given, &status);
+    if (!c)
+        return status;
+    buf body = BUF(LIMIT_TEXT_BYTES);
+    for (size_t i = 0; i < in->objects->len; i++) {
+        object_write(&in->objects->at[i], &body);
+        buf_addc(&body, '\n');
+    }
+    bool partial = options_given(given, "partial"), dry = options_given(given, "dry-run");
+    str path = partial && dry ? STR("/api/v1/apply?partial=true&dryRun=true")
+               : partial      ? STR("/api/v1/apply?partial=true")
+               : dry          ? STR("/api/v1/apply?dryRun=true")
+                              : STR("/api/v1/apply");
+    yyjson_val *answer = NULL;
+    status = body.failed ? fail("memory ran out")
+                         : client_call(c, "POST", path, buf_str(&body), &answer);
+    if (status == STATUS_DONE)
+        status = print_results(c, answer);
+    buf_done(&body);
+    return status;
+}
+
+static exit_status run(const options *given)
+{
+    input in;
+    exit_status status = input_read(&in, &cmd_apply, given);
+    if (status == STATUS_DONE) {
+        input_report(&in);
+        bool bad = input_bad(&in) && !options_given(given, "partial");
+        status = bad ? STATUS_NO : send(&in, given);
+        if (status == STATUS_DONE && input_bad(&in))
+            status = STATUS_NO;
+    }
+    input_done(&in);
+    return status;
+}
+
+static const option options_of_apply[] = {
+    OPTION_FILES,
+    {.name = "partial", .help = "write each document by itself instead of all or none"},
+    {.name = "dry-run", .help = "check only"},
+    OPTIONS_SERVER,
+    OPTIONS_END,
+};
+
+const verb cmd_apply = {
+    .name = "apply",
+    .summary = "write documents to the server",
+    .about = "Checks all documents, together with what the server has, and writes all of them or, "
+             "when one is wrong, none. What is as it was stays unchanged.",
+    .options = options_of_apply,
+    .run = run,
+};

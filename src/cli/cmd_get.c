@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/mem.h"
+#include "base/num.h"
+#include "cli/client.h"
+#include "cli/show.h"
+#include "server/uri.h"
+
+static void add_query(buf *path, const options *given, const char *name, const char *parameter_name)
+{
+    str value = options_text(given, name, "");
+    if (value.len == 0)
+        return;
+    buf_addf(path, "%c%s=", str_find(buf_str(path), STR("?")) == SIZE_MAX ? '?' : '&',
+             parameter_name);
+    uri_encode(path, value);
+}
+
+static str list_path(client *c, const show_kind *kind, const options *given)
+{
+    buf path = BUF(URI_BYTES_MAX);
+    bool targets = strcmp(kind->plural, "targets") == 0, jobs = strcmp(kind->plural, "jobs") == 0;
+    buf_addf(&path, "/api/v1/%s", kind->plural);
+    if (kind->kind || targets)
+        add_query(&path, given, "selector", "selector");
+    if (targets) {
+        add_query(&path, given, "environment", "environment");
+        add_query(&path, given, "state", "state");
+    }
+    if (targets || jobs) {
+        add_query(&path, given, "deployment", "deployment");
+        add_query(&path, given, "resource", "resource");
+    }
+    if (jobs && options_given(given, "open"))
+        buf_addf(&path, "%copen=true", str_find(buf_str(&path), STR("?")) == SIZE_MAX ? '?' : '&');
+    str whole = arena_str(client_arena(c), buf_str(&path));
+    buf_done(&path);
+    return whole.ptr ? whole : STR("/");
+}
+
+/* "web", or "web/prod/host-1" for a release target. */
+static str one_path(client *c, const show_kind *kind, str name)
+{
+    if (strcmp(kind->plural, "targets") != 0)
+        return client_path(c, "/api/v1/%s/%s", str_of(kind->plural), name);
+    str parts[3] = {STR_EMPTY, STR_EMPTY, STR_EMPTY};
+    for (size_t i = 0; i < 3 && name.ptr; i++)
+        parts[i] = str_cut(&name, '/');
+    return client_path(c, "/api/v1/targets/%s/%s/%s", parts[0], parts[1], parts[2]);
+}
+
+static exit_status run(const options *given)
+{
+    exit_status status = STATUS_DONE;
+    int64_t limit = 0;
+    str word = given->operands.at[0];
+    size_t slash = str_find(word, STR("/"));
+    str kind_word = slash == SIZE_MAX ? word : str_part(word, 0, slash);
+    const show_kind *kind = show_find(kind_word);
+    str limit_text = options_text(given, "limit", "0");
+    if (!kind)
+        return usage_error(&cmd_get, "found \"%s\", allowed " SHOW_KINDS_HELP,
+                           str_shown(kind_word).text);
+    if (!num_parse(limit_text, &limit) || limit < 0)
+        return usage_error(&cmd_get, "--limit: found \"%s\", allowed a number",
+                           str_shown(limit_text).text);
+    scoped(client_cleanup) client *c = client_open(given, &status);
+    if (!c)
+        return status;
+    bool jobs = strcmp(kind->plural, "jobs") == 0;
+    limit = limit == 0 && jobs ? 50 : limit;
+    show *s = show_begin(c, kind, options_text(given, "output", "table"));
+    bool one = given->operands.len > 1 || slash != SIZE_MAX;
+    if (!s) {
+        status = fail("memory ran out");
+    } else if (one) {
+        yyjson_val *answer = NULL;
+        str name = slash != SIZE_MAX ? str_part(word, slash + 1, word.len) : given->operands.at[1];
+        status = client_call(c, "GET", one_path(c, kind, name), (str){NULL, 0}, &answer);
+        if (status == STATUS_DONE)
+            show_item(s, answer);
+    } else {
+        status = client_list(c, list_path(c, kind, given), limit, show_item, s);
+    }
+    if (status == STATUS_DONE)
+        return show_end(s, one);
+    if (s)
+        show_free(s);
+    return status;
+}
+
+static const option options_of_get[] = {
+    OPTION_OUTPUT("table|json|yaml|name"),
+    {.name = "selector",
+     .letter = 'l',
+     .argument = "LABELS",
+     .help = "only what has these labels; targets: whose resource has them"},
+    {.name = "deployment", .argument = "NAME", .help = "targets, jobs: only of this one"},
+    {.name = "environment", .argument = "NAME", .help = "targets: only of this one"},
+    {.name = "resource", .argument = "NAME", .help = "targets, jobs: only of this one"},
+    {.name = "state",
+     .argument = "waiting|inFlight|failed|blocked|excluded|done",
+     .help = "targets: only in this state"},
+    {.name = "open", .help = "jobs: only what has not ended"},
+    {.name = "limit", .argument = "N", .help = "at most so many; jobs: 50 unless told"},
+    OPTIONS_SERVER,
+    OPTIONS_END,
+};
+
+const verb cmd_get = {
+    .name = "get",
+    .summary = "list what the server has",
+    .operands = "KIND [NAME]",
+    .operands_min = 1,
+    .operands_max = 2,
+    .about = "KIND is one of " SHOW_KINDS_HELP ". A release target is named "
+             "DEPLOYMENT/ENVIRONMENT/RESOURCE; KIND/NAME works too.",
+    .options = options_of_get,
+    .run = run,
+};

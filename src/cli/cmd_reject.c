@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/acts.h"
+
+static exit_status run(const options *given)
+{
+    return act_run(&cmd_reject, given, "version");
+}
+
+static const option options_of_reject[] = {
+    OPTION_DEPLOYMENT, OPTION_ENVIRONMENT, OPTION_REASON, OPTIONS_SERVER, OPTIONS_END,
+};
+
+const verb cmd_reject = {
+    .name = "reject",
+    .summary = "take an approval of a version back",
+    .operands = "VERSION",
+    .operands_min = 1,
+    .operands_max = 1,
+    .about = "VERSION is its name, or with --deployment its tag.",
+    .options = options_of_reject,
+    .run = run,
+};

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Release targets with state and reasons, and the groups that share a limit. */
+#include "server/api.h"
+#include "server/api_shapes.h"
+
+static const char *const state_names[] = {
+#define X(state, text) [PLACEMENT_##state] = (text),
+    PLACEMENT_STATES(X)
+#undef X
+};
+
+/* ---- one target ---- */
+
+static void write_texts(buf *out, const str *at, size_t count)
+{
+    buf_addc(out, '[');
+    for (size_t i = 0; i < count; i++) {
+        buf_addz(out, i > 0 ? "," : "");
+        buf_add_json(out, at[i]);
+    }
+    buf_addc(out, ']');
+}
+
+static void write_reason(buf *out, arena *a, const reason *r)
+{
+    buf_addz(out, "{\"rule\":");
+    buf_add_json(out, reason_rule_name(r->rule));
+    buf_addz(out, ",\"scope\":");
+    buf_add_json(out, r->scope);
+    buf_addz(out, ",\"message\":");
+    buf_add_json(out, reason_text(a, r));
+    buf_addz(out, ",\"holders\":");
+    write_texts(out, r->holders, r->holder_count);
+    buf_addz(out, ",\"releasedBy\":{\"act\":");
+    buf_add_json(out, release_act_name(r->act));
+    buf_addz(out, ",\"of\":");
+    write_texts(out, r->of, r->of_count);
+    buf_addz(out, "},\"nextAt\":");
+    if (r->next_ms == REASON_NEVER)
+        buf_addz(out, "null");
+    else
+        json_time_ms(out, r->next_ms);
+    buf_addc(out, '}');
+}
+
+static str summary_of(arena *a, const placement_view *v, const reasons *why)
+{
+    if (v->state == PLACEMENT_DONE)
+        return arena_printf(a, "%.*s runs %.*s %.*s", STR_ARG(v->target), STR_ARG(v->change),
+                            STR_ARG(v->current));
+    if (why->len == 0)
+        return STR("no reason is known");
+    str first = reason_text(a, &why->at[0]);
+    return why->len == 1 ? first
+                         : arena_printf(a, "%.*s, and %zu more", STR_ARG(first), why->len - 1);
+}
+
+static bool write_target(call *c, const placement_view *v)
+{
+    const engine *e = control_engine(c->api->control);
+    arena *a = c->request->arena;
+    buf *out = api_out(c);
+    reasons why = {0};
+    if (v->state != PLACEMENT_DONE && !engine_reasons(e, v->id, a, &why))
+        return false;
+    buf_addz(out, "{\"target\":");
+    buf_add_json(out, v->target);
+    buf_addz(out, ",\"change\":");
+    buf_add_json(out, v->change);
+    buf_addz(out, ",\"environment\":");
+    buf_add_json(out, v->environment);
+    buf_addf(out, ",\"state\":\"%s\",\"summary\":", state_names[v->state]);
+    buf_add_json(out, summary_of(a, v, &why));
+    buf_addz(out, ",\"wanted\":");
+    buf_add_json(out, v->wanted);
+    buf_addz(out, ",\"current\":");
+    buf_add_json(out, v->current);
+    buf_addz(out, ",\"reasons\":[");
+    for (size_t i = 0; i < why.len; i++) {
+        buf_addz(out, i > 0 ? "," : "");
+        write_reason(out, a, &why.at[i]);
+    }
+    buf_addz(out, "]}");
+    return true;
+}
+
+/* ---- pages ---- */
+
+typedef struct target_filter {
+    call *call;
+    page_writer page;
+    str deployment, environment, resource, state;
+    const selector *selector;
+    str after[3]; /* deployment, environment, resource of the page before */
+    bool behind;  /* there is one */
+    VEC(placement_view) found;
+    bool more, no_memory;
+} target_filter;
+
+static bool wanted(str filter, str value)
+{
+    return filter.len == 0 || str_eq(filter, value);
+}
+
+static bool behind(const target_filter *f, const placement_view *v)
+{
+    int order = str_cmp(v->change, f->after[0]);
+    if (order == 0)
+        order = str_cmp(v->environment, f->after[1]);
+    if (order == 0)
+        order = str_cmp(v->target, f->after[2]);
+    return order > 0;
+}
+
+static bool take_target(void *context, const placement_view *v)
+{
+    target_filter *f = context;
+    if (v->kind != TARGET_RESOURCE || !wanted(f->deployment, v->change) ||
+        !wanted(f->environment, v->environment) || !wanted(f->resource, v->target) ||
+        !wanted(f->state, str_of(state_names[v->state])) || (f->behind && !behind(f, v)))
+        return true;
+    if (f->selector) {
+        const object *o = control_object(f->call->api->control, KIND_RESOURCE, v->target);
+        if (!o || !selector_match(f->selector, o->metadata->labels))
+            return true;
+    }
+    if (f->found.len >= (size_t)f->page.limit) {
+        f->more = true;
+        return false;
+    }
+    f->no_memory = !vec_push(&f->found, *v);
+    return !f->no_memory;
+}
+
+static bool engine_there(call *c)
+{
+    if (control_engine(c->api->control))
+        return true;
+    api_fail(c, 503, NULL, "the engine is being rebuilt after a failure of the store");
+    return false;
+}
+
+static bool fill_filter(target_filter *f, call *c)
+{
+    err error;
+    *f = (target_filter){.call = c,
+                         .deployment = api_text(c, "deployment"),
+                         .environment = api_text(c, "environment"),
+                         .resource = api_text(c, "resource"),
+                         .state = api_text(c, "state")};
+    str labels = api_text(c, "selector");
+    str after = api_text(c, "continue");
+    if (labels.len > 0) {
+        f->selector = selector_parse(c->request->arena, labels, &error);
+        if (!f->selector) {
+            api_fail(c, 400, NULL, "parameter selector: %s", error.text);
+            return false;
+        }
+    }
+    if (after.len > 0) {
+        for (size_t i = 0; i < 3; i++)
+            f->after[i] = after.ptr ? str_cut(&after, '/') : (str){NULL, 0};
+        f->behind = true;
+        if (!f->after[2].ptr) {
+            api_fail(c, 400, NULL, "parameter continue: this is of no page");
+            return false;
+        }
+    }
+    return true;
+}
+
+void run_target_list(call *c)
+{
+    target_filter f;
+    if (!engine_there(c) || !fill_filter(&f, c))
+        return;
+    api_page(c, &f.page);
+    engine_placements(control_engine(c->api->control), take_target, &f);
+    bool good = !f.no_memory;
+    for (size_t i = 0; good && i < f.found.len; i++)
+        good = api_next(c, &f.page) && write_target(c, &f.found.at[i]);
+    str last = STR_EMPTY;
+    if (good && f.more) {
+        const placement_view *v = &f.found.at[f.found.len - 1];
+        last = arena_printf(c->request->arena, "%.*s/%.*s/%.*s", STR_ARG(v->change),
+                            STR_ARG(v->environment), STR_ARG(v->target));
+    }
+    if (good)
+        api_page_end(c, &f.page, last);
+    else
+        api_fail(c, 503, NULL, "memory ran out");
+    vec_done(&f.found);
+}
+
+void run_target_get(call *c)
+{
+    target_filter f = {.call = c,
+                       .page = {.limit = 1},
+                       .deployment = c->arguments[0],
+                       .environment = c->arguments[1],
+                       .resource = c->arguments[2]};
+    if (!engine_there(c))
+        return;
+    engine_placements(control_engine(c->api->control), take_target, &f);
+    if (f.found.len == 0)
+        api_fail(c, 404, NULL, "there is no release target of %s in %s on %s",
+                 str_shown(c->arguments[0]).text, str_shown(c->arguments[1]).text,
+                 str_shown(c->arguments[2]).text);
+    else if (!write_target(c, &f.found.at[0]))
+        api_fail(c, 503, NULL, "memory ran out");
+    else
+        buf_addc(api_out(c), '\n');
+    vec_done(&f.found);
+}
+
+/* ---- groups ---- */
+
+typedef struct group_listing {
+    call *call;
+    page_writer page;
+    int64_t skip, seen;
+    bool more;
+} group_listing;
+
+static const char *const group_names[] = {
+#define X(kind, text) [GROUP_##kind] = (text),
+    GROUP_KINDS(X)
+#undef X
+};
+
+static bool list_group(void *context, const group_view *v)
+{
+    group_listing *l = context;
+    if (l->seen++ < l->skip)
+        return true;
+    if (!api_next(l->call, &l->page)) {
+        l->more = true;
+        return false;
+    }
+    group_output out = {.kind = str_of(group_names[v->kind]),
+                        .change = v->change,
+                        .name = v->name,
+                        .matched = v->matched,
+                        .limit = v->limit,
+                        .holders = v->holders,
+                        .peak = v->peak};
+    shape_write(&group_output_shape, &out, api_out(l->call), 0);
+    return true;
+}
+
+void run_group_list(call *c)
+{
+    group_listing l = {.call = c, .skip = api_number(c, "continue", 0)};
+    if (!engine_there(c))
+        return;
+    api_page(c, &l.page);
+    engine_groups(control_engine(c->api->control), list_group, &l);
+    str last = l.more ? arena_printf(c->request->arena, "%lld", (long long)(l.skip + l.page.count))
+                      : STR_EMPTY;
+    api_page_end(c, &l.page, last);
+}

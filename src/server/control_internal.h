@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* control_internal.h - the inside of the control plane, for control*.c alone.
+ *
+ *     control.c         what others call: opening, time, acts
+ *     control_apply.c   documents come and go
+ *     control_job.c     jobs begin, are claimed, end
+ *     control_turn.c    one turn: facts in, decisions out, all of it in one transaction
+ *     control_load.c    snapshot and journal back into an engine */
+#ifndef DROVER_SERVER_CONTROL_INTERNAL_H
+#define DROVER_SERVER_CONTROL_INTERNAL_H
+
+#include "base/strmap.h"
+#include "base/vec.h"
+#include "server/control.h"
+
+/* ---- documents in memory ---- */
+
+/* Documents that were read together live until the last of them is replaced. */
+typedef struct batch {
+    buf text;
+    document_set *set;
+    object_list *objects;
+    size_t users;
+} batch;
+
+/* Takes over text: JSON documents, one a line, all of them good. NULL with an error. */
+batch *batch_read(buf *text, err *error);
+/* One user less; frees it after the last. Accepts NULL. */
+void batch_leave(batch *b);
+
+typedef struct held_document {
+    str key; /* "Kind/name", behind the struct */
+    object object;
+    int64_t version;
+    batch *batch;
+    str release;   /* a Version's "deployment/tag"; its bytes are the map's key */
+    bool replaced; /* by a document of the present apply */
+    char text[];
+} held_document;
+
+/* ---- jobs in memory: those that have not ended ---- */
+
+typedef struct live_job {
+    stored_job job; /* texts are behind the struct; reason is a literal */
+    /* What it will be when the present turn is committed. */
+    stored_job draft;
+    bool drafted;
+    char text[];
+} live_job;
+
+/* How often a release target was tried: the attempt that runs, or the last one that failed. */
+typedef struct attempt_row {
+    int64_t attempt;
+    size_t len;
+    char key[];
+} attempt_row;
+
+struct control {
+    store *store;
+    control_settings settings;
+    control_listener listener;
+    engine *engine;            /* NULL: to be rebuilt */
+    strmap documents;          /* key -> held_document * */
+    strmap versions;           /* release -> held_document * */
+    problems *lint;            /* what lint says of all documents; NULL: not known */
+    VEC(live_job *) jobs;      /* by number */
+    VEC(live_job *) drafts;    /* jobs that the present turn changes */
+    strmap attempts;           /* "deployment/environment/resource" -> attempt_row * */
+    int64_t now_ms;            /* latest time seen */
+    int64_t engine_ms;         /* time of the engine's last turn */
+    int64_t step;              /* number of the last turn */
+    int64_t snapshot_sequence; /* of the last snapshot */
+    int64_t rested_ms; /* an engine that is due without end is asked again only after this */
+};
+
+/* ---- one turn ---- */
+
+/* A document that the turn writes or takes out. */
+typedef struct turn_document {
+    const object *object; /* of batch; for one that goes: the one that is there */
+    str json;             /* empty: it goes */
+    int64_t expected;
+    int64_t version; /* the answer */
+} turn_document;
+
+/* An entry that is neither fact nor decision. */
+typedef struct turn_note {
+    str who;
+    str json;
+} turn_note;
+
+typedef struct turn {
+    str who;
+    arena *arena;
+    batch *batch; /* of the documents; may be NULL. The turn takes it over */
+    VEC(turn_document) documents;
+    VEC(fact) facts;   /* besides documents */
+    VEC(str) fact_who; /* one a fact; empty list: who */
+    VEC(turn_note) notes;
+    bool time;     /* the engine is stepped even without facts */
+    bool conflict; /* the answer */
+    /* inside */
+    VEC(journal_entry) entries;
+    VEC(live_job *) started;
+    bool stepped;
+} turn;
+
+bool turn_begin(turn *t, str who, err *error);
+/* Commits everything or nothing; then tells the listener. Drafts of jobs are part of it. */
+bool turn_run(control *c, turn *t, int64_t now_ms, err *error);
+void turn_done(turn *t);
+
+/* Feeds facts and steps until nothing starts. Each decision is handed on before the next step. */
+typedef bool (*decision_visitor)(void *context, const decision *d, err *error);
+typedef struct decision_sink {
+    decision_visitor visit;
+    void *context;
+} decision_sink;
+bool engine_turn(control *c, const fact *facts, size_t count, decision_sink sink, err *error);
+
+/* Counts attempts: called for every decision of every turn, also when it is replayed. *ret_attempt
+ * is that of a job. */
+bool attempts_follow(control *c, const decision *d, int64_t *ret_attempt, err *error);
+bool attempts_put(control *c, str key, int64_t attempt);
+void attempts_done(control *c);
+
+/* ---- documents ---- */
+
+held_document *document_find(const control *c, str kind, str name);
+void documents_done(control *c);
+/* The documents are others now: what lint says is not known. */
+void lint_forget(control *c);
+/* The Version of a deployment with that tag, or NULL. */
+const object *version_tagged(const control *c, str deployment, str tag);
+/* The document is there, as this object of this batch; one that was there before leaves. */
+bool document_hold(control *c, const object *o, batch *b, int64_t version);
+void document_drop(control *c, str kind, str name);
+
+/* ---- jobs ---- */
+
+live_job *job_find(const control *c, int64_t number);
+live_job *job_make(const stored_job *j);
+bool job_hold(control *c, live_job *j);
+void job_drop(control *c, int64_t number);
+/* What the turn makes of it; NULL without memory. */
+stored_job *job_draft(control *c, live_job *j);
+void drafts_forget(control *c);
+void job_announce(const control *c, const live_job *j, bool known);
+/* When the next claim runs out; REASON_NEVER: there is none. */
+int64_t job_expiry_next(const control *c);
+/* The ends of those that have run out, as part of the turn. */
+bool jobs_expire(control *c, turn *t, err *error);
+
+/* ---- the store ---- */
+
+/* Everything from the store again; what was in memory is freed first. */
+bool control_load(control *c, err *error);
+void control_unload(control *c);
+/* Writes a snapshot now. */
+bool control_snapshot(control *c, err *error);
+/* The engine is there, or is rebuilt. */
+bool control_ready(control *c, int64_t now_ms, err *error);
+
+#endif

@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One turn: facts in, decisions out, all of it in one transaction. */
+#include <assert.h>
+
+#include "base/mem.h"
+#include "server/control_internal.h"
+#include "server/journal.h"
+
+/* ---- attempts ---- */
+
+static str attempt_key(char out[LIMIT_PATH_BYTES], const decision *d)
+{
+    int len = snprintf(out, LIMIT_PATH_BYTES, "%.*s/%.*s/%.*s", STR_ARG(d->change),
+                       STR_ARG(d->environment), STR_ARG(d->target));
+    assert(len > 0 && len < LIMIT_PATH_BYTES); /* three names */
+    return (str){out, (size_t)len};
+}
+
+static attempt_row *attempt_find(const control *c, str key)
+{
+    const uint64_t *at = strmap_get(&c->attempts, key);
+    return at ? (attempt_row *)(uintptr_t)*at : NULL;
+}
+
+bool attempts_put(control *c, str key, int64_t attempt)
+{
+    attempt_row *row = attempt_find(c, key);
+    if (row) {
+        row->attempt = attempt;
+        return true;
+    }
+    row = mem_zalloc(sizeof *row + key.len);
+    if (!row)
+        return false;
+    row->attempt = attempt;
+    row->len = key.len;
+    memcpy(row->key, key.ptr, key.len);
+    if (strmap_put(&c->attempts, (str){row->key, row->len}, (uintptr_t)row))
+        return true;
+    mem_free(row);
+    return false;
+}
+
+static void attempts_remove(control *c, str key)
+{
+    attempt_row *row = attempt_find(c, key);
+    if (!row)
+        return;
+    strmap_remove(&c->attempts, key);
+    mem_free(row);
+}
+
+void attempts_done(control *c)
+{
+    for (size_t i = 0; i < c->attempts.len; i++)
+        mem_free((void *)(uintptr_t)c->attempts.entries[i].value);
+    strmap_done(&c->attempts);
+}
+
+bool attempts_follow(control *c, const decision *d, int64_t *ret_attempt, err *error)
+{
+    char text[LIMIT_PATH_BYTES];
+    if (d->kind == DECISION_RELEASE && !d->failed)
+        attempts_remove(c, attempt_key(text, d));
+    if (d->kind != DECISION_JOB)
+        return true;
+    str key = attempt_key(text, d);
+    const attempt_row *before = attempt_find(c, key);
+    *ret_attempt = d->retry && before ? before->attempt + 1 : 1;
+    return attempts_put(c, key, *ret_attempt) || err_memory(error);
+}
+
+/* ---- the engine ---- */
+
+static bool starts_something(const decision *d)
+{
+    return d->kind == DECISION_START || d->kind == DECISION_DEPLOY || d->kind == DECISION_JOB;
+}
+
+bool engine_turn(control *c, const fact *facts, size_t count, decision_sink sink, err *error)
+{
+    decision_list out = {0};
+    bool good = true;
+    c->engine_ms = c->now_ms;
+    for (bool again = true; good && again; facts = NULL, count = 0) {
+        again = false;
+        out.len = 0;
+        good = engine_step(c->engine, facts, count, c->now_ms, &out) || err_memory(error);
+        for (size_t i = 0; good && i < out.len; i++) {
+            again = again || starts_something(&out.at[i]);
+            good = sink.visit(sink.context, &out.at[i], error);
+        }
+    }
+    vec_done(&out);
+    return good;
+}
+
+/* ---- writing ---- */
+
+bool turn_begin(turn *t, str who, err *error)
+{
+    *t = (turn){.who = who, .arena = arena_new(0)};
+    return t->arena || err_memory(error);
+}
+
+void turn_done(turn *t)
+{
+    batch_leave(t->batch);
+    vec_done(&t->documents);
+    vec_done(&t->facts);
+    vec_done(&t->fact_who);
+    vec_done(&t->notes);
+    vec_done(&t->entries);
+    for (size_t i = 0; i < t->started.len; i++)
+        mem_free(t->started.at[i]);
+    vec_done(&t->started);
+    arena_free(t->arena);
+}
+
+/* Appends to the journal, and remembers the entry for the listener. json is in the turn's arena. */
+static bool turn_append(control *c, turn *t, journal_entry e, err *error)
+{
+    e.at_ms = c->now_ms;
+    e.step = c->step + 1;
+    return store_append(c->store, &e, &e.sequence, error) &&
+           (vec_push(&t->entries, e) || err_memory(error));
+}
+
+/* The text of a fact or a decision, in the turn's arena. */
+static str keep_text(turn *t, buf *text)
+{
+    str kept = text->failed ? (str){0} : arena_str(t->arena, buf_str(text));
+    buf_done(text);
+    return kept;
+}
+
+/* The engine is told what the journal says, so a replay cannot be told anything else. */
+static bool write_fact(control *c, turn *t, fact *f, str who, err *error)
+{
+    buf text = BUF(LIMIT_TEXT_BYTES);
+    journal_write_fact(&text, f);
+    str json = keep_text(t, &text);
+    if (!json.ptr)
+        return err_memory(error);
+    journal_fact read;
+    if (f && (f->kind == FACT_JOB || f->kind == FACT_ACT)) {
+        if (!journal_read_fact(t->arena, json, &read, error))
+            return false;
+        *f = read.fact;
+    }
+    return turn_append(c, t, (journal_entry){.kind = STR("fact"), .who = who, .json = json}, error);
+}
+
+static bool write_document(control *c, turn *t, turn_document *d, err *error)
+{
+    str kind = str_of(object_kind_text(d->object->kind));
+    str name = d->object->metadata->name;
+    bool gone = d->json.len == 0;
+    stored_document row = {.kind = kind, .name = name, .json = d->json};
+    bool good = gone ? store_delete_document(c->store, (document_key){kind, name}, d->expected,
+                                             &t->conflict, error)
+                     : store_put_document(c->store, &row, d->expected, &t->conflict, error);
+    d->version = row.version;
+    fact f = gone ? journal_gone_of(d->object) : journal_fact_of(d->object);
+    return good && write_fact(c, t, &f, t->who, error) &&
+           (vec_push(&t->facts, f) || err_memory(error));
+}
+
+static bool write_facts(control *c, turn *t, err *error)
+{
+    size_t others = t->facts.len;
+    bool good = true;
+    for (size_t i = 0; good && i < others; i++)
+        good = write_fact(c, t, &t->facts.at[i], t->fact_who.len > 0 ? t->fact_who.at[i] : t->who,
+                          error);
+    for (size_t i = 0; good && i < t->documents.len; i++)
+        good = write_document(c, t, &t->documents.at[i], error);
+    if (good && t->time && t->facts.len == 0)
+        good = write_fact(c, t, NULL, STR_EMPTY, error);
+    for (size_t i = 0; good && i < t->notes.len; i++)
+        good = turn_append(c, t,
+                           (journal_entry){.kind = STR("audit"),
+                                           .who = t->notes.at[i].who,
+                                           .json = t->notes.at[i].json},
+                           error);
+    return good;
+}
+
+static const str role_names[] = {
+#define X(role, text) [ROLE_##role] = {text, sizeof(text) - 1},
+    JOB_ROLES(X)
+#undef X
+};
+
+typedef struct turn_context {
+    control *control;
+    turn *turn;
+} turn_context;
+
+static bool write_new_job(control *c, turn *t, const decision *d, int64_t attempt, err *error)
+{
+    live_job *j = job_make(&(stored_job){.number = d->number,
+                                         .deployment = d->change,
+                                         .environment = d->environment,
+                                         .resource = d->target,
+                                         .version = d->version,
+                                         .group = d->group,
+                                         .role = role_names[d->role],
+                                         .state = STR("pending"),
+                                         .attempt = attempt});
+    if (!j || !vec_push(&t->started, j)) {
+        mem_free(j);
+        return err_memory(error);
+    }
+    return store_put_job(c->store, &j->job, error);
+}
+
+static bool write_decision(void *context, const decision *d, err *error)
+{
+    turn_context *at = context;
+    if (d->kind == DECISION_WAKE)
+        return true; /* engine_next_ms says the same */
+    buf text = BUF(LIMIT_TEXT_BYTES);
+    journal_write_decision(&text, d);
+    str json = keep_text(at->turn, &text);
+    int64_t attempt = 0;
+    if (!json.ptr)
+        return err_memory(error);
+    return turn_append(at->control, at->turn,
+                       (journal_entry){.kind = STR("decision"), .json = json}, error) &&
+           attempts_follow(at->control, d, &attempt, error) &&
+           (d->kind != DECISION_JOB || write_new_job(at->control, at->turn, d, attempt, error));
+}
+
+static bool write_all(control *c, turn *t, err *error)
+{
+    if (!write_facts(c, t, error))
+        return false;
+    for (size_t i = 0; i < c->drafts.len; i++)
+        if (!store_put_job(c->store, &c->drafts.at[i]->draft, error))
+            return false;
+    if (t->facts.len == 0 && !t->time)
+        return true;
+    t->stepped = true;
+    return engine_turn(c, t->facts.at, t->facts.len,
+                       (decision_sink){write_decision, &(turn_context){c, t}}, error);
+}
+
+/* ---- after the commit ---- */
+
+static bool hold_documents(control *c, turn *t)
+{
+    bool good = true;
+    for (size_t i = 0; good && i < t->documents.len; i++) {
+        const turn_document *d = &t->documents.at[i];
+        if (d->json.len == 0)
+            document_drop(c, str_of(object_kind_text(d->object->kind)), d->object->metadata->name);
+        else
+            good = document_hold(c, d->object, t->batch, d->version);
+    }
+    return good;
+}
+
+static bool hold_jobs(control *c, turn *t)
+{
+    for (size_t i = 0; i < c->drafts.len; i++) {
+        live_job *j = c->drafts.at[i];
+        bool cancelling = str_eq(j->draft.reason, STR("cancelling"));
+        j->job = j->draft;
+        j->job.reason = cancelling ? STR("cancelling") : STR_EMPTY; /* the draft's is the turn's */
+        j->drafted = false;
+        if (j->job.ended_ms != 0)
+            job_drop(c, j->job.number);
+    }
+    c->drafts.len = 0;
+    for (size_t i = 0; i < t->started.len; i++)
+        if (!job_hold(c, t->started.at[i])) /* its own from here on */
+            return false;
+        else
+            t->started.at[i] = NULL;
+    return true;
+}
+
+/* Jobs that wait may be of another kind since their deployment was edited. */
+static void announce_edited(const control *c, const turn *t)
+{
+    for (size_t i = 0; i < t->documents.len; i++) {
+        const turn_document *d = &t->documents.at[i];
+        if (d->object->kind != KIND_DEPLOYMENT || d->json.len == 0)
+            continue;
+        for (size_t k = 0; k < c->jobs.len; k++)
+            if (str_eq(c->jobs.at[k]->job.deployment, d->object->metadata->name) &&
+                str_eq(c->jobs.at[k]->job.state, STR("pending")))
+                job_announce(c, c->jobs.at[k], true);
+    }
+}
+
+static void tell(const control *c, const turn *t, int64_t first_job)
+{
+    for (size_t i = 0; c->listener.journal && i < t->entries.len; i++)
+        c->listener.journal(c->listener.context, &t->entries.at[i]);
+    size_t first = c->jobs.len; /* new ones have the highest numbers */
+    while (first > 0 && c->jobs.at[first - 1]->job.number >= first_job)
+        first--;
+    for (; first < c->jobs.len; first++)
+        job_announce(c, c->jobs.at[first], false);
+}
+
+static void after_commit(control *c, turn *t)
+{
+    int64_t first_job = t->started.len > 0 ? t->started.at[0]->job.number : INT64_MAX;
+    c->step += t->entries.len > 0 ? 1 : 0;
+    /* What is on disk is true. If memory cannot follow, it is read again from there. */
+    if (!hold_jobs(c, t) || !hold_documents(c, t)) {
+        err ignored;
+        control_unload(c);
+        control_load(c, &ignored);
+    }
+    announce_edited(c, t);
+    tell(c, t, first_job);
+    if (c->engine &&
+        store_sequence(c->store) - c->snapshot_sequence >= c->settings.snapshot_entries) {
+        err ignored; /* tried again after the next turn; until then a start takes longer */
+        control_snapshot(c, &ignored);
+    }
+}
+
+bool turn_run(control *c, turn *t, int64_t now_ms, err *error)
+{
+    assert(c->engine);
+    assert(now_ms <= c->now_ms); /* control_ready has seen it */
+    if (!store_begin(c->store, error)) {
+        drafts_forget(c);
+        return false;
+    }
+    if (write_all(c, t, error) && store_commit(c->store, error)) {
+        after_commit(c, t);
+        return true;
+    }
+    store_rollback(c->store);
+    drafts_forget(c);
+    if (t->stepped) {
+        /* The engine is ahead of the store. */
+        err ignored;
+        control_unload(c);
+        control_load(c, &ignored);
+    }
+    return false;
+}

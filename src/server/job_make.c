@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "server/job_make.h"
+
+#include "base/vec.h"
+#include "server/template.h"
+
+/* What a program needs to find its way, and no more: no tokens, no settings of the server. */
+static const char *const inherited[] = {"PATH", "HOME", "USER",   "LOGNAME", "SHELL",
+                                        "LANG", "TZ",   "TMPDIR", "LC_ALL"};
+#define PATH_OTHERWISE "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+typedef VEC(str) word_list;
+
+static bool has_name(const word_list *env, str name)
+{
+    for (size_t i = 0; i < env->len; i++) {
+        str entry = env->at[i];
+        if (str_eq(str_cut(&entry, '='), name))
+            return true;
+    }
+    return false;
+}
+
+/* The first one of a name counts. */
+static bool add_env(arena *a, word_list *env, str name, str value)
+{
+    if (has_name(env, name))
+        return true;
+    str entry = arena_printf(a, "%.*s=%.*s", STR_ARG(name), STR_ARG(value));
+    return entry.ptr && vec_push(env, entry);
+}
+
+static bool add_order(arena *a, word_list *env, const stored_job *j)
+{
+    const struct {
+        str name, value;
+    } rows[] = {
+        {STR("DROVER_JOB_ID"), arena_printf(a, "%lld", (long long)j->number)},
+        {STR("DROVER_RESOURCE"), j->resource},
+        {STR("DROVER_DEPLOYMENT"), j->deployment},
+        {STR("DROVER_ENVIRONMENT"), j->environment},
+        {STR("DROVER_VERSION"), j->version},
+        {STR("DROVER_GROUP"), j->group},
+        {STR("DROVER_ATTEMPT"), arena_printf(a, "%lld", (long long)j->attempt)},
+    };
+    bool good = true;
+    for (size_t i = 0; good && i < sizeof rows / sizeof rows[0]; i++)
+        good = rows[i].value.ptr && add_env(a, env, rows[i].name, rows[i].value);
+    return good;
+}
+
+static bool add_inherited(arena *a, word_list *env)
+{
+    bool good = true;
+    for (size_t i = 0; good && i < sizeof inherited / sizeof inherited[0]; i++) {
+        const char *value = getenv(inherited[i]);
+        if (value)
+            good = add_env(a, env, str_of(inherited[i]), str_of(value));
+    }
+    return good && add_env(a, env, STR("PATH"), STR(PATH_OTHERWISE));
+}
+
+static bool keep(arena *a, const word_list *from, str **ret, size_t *ret_len)
+{
+    *ret = ARENA_ARRAY(a, from->len + 1, str);
+    *ret_len = from->len;
+    for (size_t i = 0; *ret && i < from->len; i++)
+        (*ret)[i] = from->at[i];
+    return *ret != NULL;
+}
+
+static bool make_argv(arena *a, const template_values *values, const command *c, word_list *argv,
+                      err *error)
+{
+    for (size_t i = 0; i < c->run.len; i++) {
+        str word = template_expand(a, c->run.at[i], values, error);
+        if (!word.ptr)
+            return err_wrap(error, "run[%zu]", i);
+        if (!vec_push(argv, word))
+            return err_memory(error);
+    }
+    return true;
+}
+
+static bool make_env(arena *a, const template_values *values, const command *c, word_list *env,
+                     err *error)
+{
+    for (size_t i = 0; i < c->env.len; i++) {
+        str value = template_expand(a, c->env.at[i].value, values, error);
+        if (!value.ptr)
+            return err_wrap(error, "env.%s", str_shown(c->env.at[i].key).text);
+        if (!add_env(a, env, c->env.at[i].key, value))
+            return err_memory(error);
+    }
+    return true;
+}
+
+bool job_make_command(arena *a, const job_order *order, const command *c, job_command *ret,
+                      err *error)
+{
+    const stored_job *j = order->job;
+    template_values values = {.deployment = j->deployment,
+                              .environment = j->environment,
+                              .version = j->version,
+                              .resource = order->resource,
+                              .version_object = order->version};
+    word_list argv = {0}, env = {0};
+    bool good = make_argv(a, &values, c, &argv, error);
+    good = good && (add_order(a, &env, j) || err_memory(error));
+    good = good && make_env(a, &values, c, &env, error);
+    good = good && ((add_inherited(a, &env) && keep(a, &argv, &ret->argv, &ret->argv_len) &&
+                     keep(a, &env, &ret->env, &ret->env_len)) ||
+                    err_memory(error));
+    ret->workdir = c->workdir.ptr ? c->workdir : STR_EMPTY;
+    vec_done(&argv);
+    vec_done(&env);
+    return good;
+}
+
+bool job_make_spec(const job_order *order, int64_t grace_ms, buf *out, err *error)
+{
+    const struct deployment_spec *d = &order->deployment->deployment->spec;
+    int64_t seconds = d->timeout_seconds < INT32_MAX ? d->timeout_seconds : INT32_MAX;
+    job_spec spec = {
+        .timeout_ms = seconds * 1000, .grace_ms = grace_ms, .verified = d->verify != NULL};
+    arena *a = arena_new(0);
+    bool good = a || err_memory(error);
+    good = good && job_make_command(a, order, d->job.command, &spec.run, error) &&
+           (!d->verify || job_make_command(a, order, d->verify, &spec.verify, error) ||
+            err_wrap(error, "verify"));
+    if (good)
+        job_spec_write(&spec, out);
+    if (good && out->failed)
+        good = err_memory(error);
+    arena_free(a);
+    return good;
+}

@@ -1,0 +1,256 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What a server must bear: path tricks, foreign sites, slow and many clients. TAP."""
+
+import http.client
+import json
+import pathlib
+import resource
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
+import drover  # pylint: disable=wrong-import-position
+import server as servers  # pylint: disable=wrong-import-position
+
+CONNECTIONS = 10000
+BODY_MOST = 32 * 1024 * 1024
+
+
+def status_of(text):
+    parts = text.split(" ", 2)
+    return int(parts[1]) if len(parts) > 1 and parts[1].isdigit() else 0
+
+
+def alive(server):
+    return server.request("GET", "/api/v1/info", check=False).status == 200
+
+
+def get(server, target, *lines, host="localhost"):
+    head = [f"GET {target} HTTP/1.1", f"Host: {host}", "Connection: close",
+            f"Authorization: Bearer {server.token}", *lines]
+    return server.raw("\r\n".join(head) + "\r\n\r\n", timeout=10)
+
+
+def paths(tap, server):
+    server.request("PUT", "/api/v1/resources/plain", {
+        "apiVersion": "drover.dev/v1alpha1", "kind": "Resource", "metadata": {"name": "plain"},
+        "spec": {"kind": "host"}})
+    good = get(server, "/api/v1/resources/plain")
+    tap.test("the plain path", None if status_of(good) == 200 else good)
+    encoded = get(server, "/api/v1/resources/pl%61in")
+    tap.test("an encoded letter is that letter", None if status_of(encoded) == 200 else encoded)
+    for target, statuses in (
+            ("/api/v1/resources/../resources/plain", {400}), ("/api/v1/resources/%2e%2e/plain",
+            {400}),
+            ("/api/v1/resources/%2E/plain", {400}), ("//api/v1/resources/plain", {400}),
+            ("/api//v1/resources/plain", {400}), ("/api/v1/resources/plain/", {400}),
+            ("/api/v1/resources/plain%00", {400}), ("/api/v1/resources/plain%00.json", {400}),
+            ("/api/v1/resources/pl%0ain", {400}), ("/api/v1/resources/%", {400}),
+            ("/api/v1/resources/%4", {400}), ("/api/v1/resources/%zz", {400}),
+            ("/api/v1/resources/%ff", {400}), ("/api/v1/resources/%c0%af", {400}),
+            ("/api/v1/resources/a%2Fb", {404}), ("/api/v1/resources/..%2f..%2fetc%2fpasswd", {404}),
+            ("/a/b/c/d/e/f/g/h/i/j", {400}), ("/", {404}), ("*", {400}),
+            ("http://localhost/healthz", {400}),
+            ("/api/v1/resources?limit=%", {400}), ("/api/v1/resources?%00=1", {400}),
+            ("/api/v1/jobs/1%202", {404}), ("/api/v1/jobs/99999999999999999999", {404}),
+            ("/api/v1/jobs/-1", {404}), ("/" + "a" * 9000, {400, 414}), ("/" + "a" * 40000, {414,
+            431})):
+        answer = get(server, target)
+        tap.test(f"path {target[:50]}", None if status_of(answer) in statuses else answer[:500])
+    for name, text in (("a zero byte", b"GET /heal\0thz HTTP/1.1\r\nHost: localhost\r\n\r\n"),
+                       ("no HTTP", b"hello\r\n\r\n"), ("binary", bytes(range(256)) * 4),
+                       ("a header that never ends", b"GET / HTTP/1.1\r\nX: " + b"a" * 100000)):
+        answer = server.raw(text, timeout=3)
+        tap.test(f"{name} gets no 2xx and no 5xx but the protocol's",
+                 None if status_of(answer) // 100 in (0, 4) or status_of(answer) == 505 else answer)
+    tap.test("alive after the paths", None if alive(server) else "it is not")
+
+
+def sites(tap, server):
+    for host, status in (("localhost", 200), (f"localhost:{server.port}", 200), ("127.0.0.1", 200),
+                         ("[::1]:80", 200), ("LOCALHOST", 200), ("evil.example", 421),
+                         ("localhost.evil.example", 421), ("evil.example:7070", 421), ("", 400),
+                         ("a:b:c", 421), ("[::1", 421)):
+        answer = get(server, "/healthz", host=host)
+        tap.test(f"Host {host}", None if status_of(answer) == status else answer)
+    for line, status in (("Origin: http://evil.example", 403), ("Origin: null", 403),
+                         ("Origin: https://localhost", 403), ("Origin: http://localhost", 200),
+                         ("Sec-Fetch-Site: cross-site", 403), ("Sec-Fetch-Site: same-site", 403),
+                         ("Sec-Fetch-Site: same-origin", 200), ("Sec-Fetch-Site: none", 200)):
+        answer = get(server, "/healthz", line)
+        tap.test(line, None if status_of(answer) == status else answer)
+
+
+def bodies(tap, server):
+    head = ("POST /api/v1/apply HTTP/1.1\r\nHost: localhost\r\n"
+            f"Authorization: Bearer {server.token}"
+            f"\r\n")
+    announced = server.raw(head + f"Content-Length: {BODY_MOST + 1}\r\n\r\n", timeout=5)
+    tap.test("a body that is announced too large",
+        None if status_of(announced) == 413 else announced)
+    nobody = server.raw("POST /api/v1/apply HTTP/1.1\r\nHost: localhost\r\nContent-Length: 30000000"
+                        "\r\n\r\n", timeout=5)
+    tap.test("nobody's body is not waited for", None if status_of(nobody) == 401 else nobody)
+    with server.connect() as connection:
+        connection.sendall((head + "Transfer-Encoding: chunked\r\n\r\n").encode())
+        piece = b"100000\r\n" + b" " * 0x100000 + b"\r\n"
+        try:
+            for _ in range(34):
+                connection.sendall(piece)
+            connection.sendall(b"0\r\n\r\n")
+            answer = connection.recv(65536).decode()
+        except OSError as problem:
+            answer = f"{problem}"
+    tap.test("a body that grows too large", None if status_of(answer) == 413 else answer)
+    bad = server.raw(head + "Content-Length: x\r\nConnection: close\r\n\r\n", timeout=5)
+    tap.test("a length that is none", None if status_of(bad) in (0, 400) else bad)
+    deep = server.request("POST", "/api/v1/apply", "[" * 100000)
+    tap.test("a deep body", None if deep.status == 422 else repr(deep))
+    twice = server.request("POST", "/api/v1/actions/pause", '{"deployment":"a","deployment":"b"}')
+    tap.test("a key twice", None if twice.status == 400 else repr(twice))
+    invalid = server.request("POST", "/api/v1/actions/pause", b'{"deployment":"\xff"}')
+    tap.test("no UTF-8", None if invalid.status == 400 else repr(invalid))
+    surplus = server.request("GET", "/api/v1/resources", "x")
+    tap.test("a body where none belongs", None if surplus.status == 400 else repr(surplus))
+    tap.test("alive after the bodies", None if alive(server) else "it is not")
+
+
+def slow(tap, server):
+    """One byte a second for ever: dropped after 30 s, and nobody else waits meanwhile."""
+    head = ("POST /api/v1/apply HTTP/1.1\r\nHost: localhost\r\n"
+            f"Authorization: Bearer {server.token}"
+            f"\r\nContent-Length: 1000\r\n\r\n").encode()
+    connections = [server.connect() for _ in range(2)]
+    connections[0].sendall(head)
+    connections[1].sendall(b"GET /healthz HTTP/1.1\r\nHost: loc")
+    start, longest = time.monotonic(), 0.0
+    dropped = [None, None]
+    while time.monotonic() - start < 45 and None in dropped:
+        for index, connection in enumerate(connections):
+            if dropped[index] is not None:
+                continue
+            try:
+                connection.sendall(b"a")
+                connection.settimeout(0.01)
+                if connection.recv(100) == b"":
+                    dropped[index] = time.monotonic() - start
+            except TimeoutError:
+                pass
+            except OSError:
+                dropped[index] = time.monotonic() - start
+        before = time.monotonic()
+        if not alive(server):
+            break
+        longest = max(longest, time.monotonic() - before)
+        time.sleep(0.9)
+    for connection in connections:
+        connection.close()
+    good = all(after is not None and 25 < after < 40 for after in dropped)
+    tap.test("slow clients are dropped", None if good else str(dropped))
+    tap.test("nobody waits for them", None if longest < 1 else f"{longest:.2f} s")
+
+
+def crowd(tap, server):
+    """Ten thousand connections at once, each of which gets its answer."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = min(CONNECTIONS, hard - 500)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, max(soft, wanted + 400)), hard))
+    connections = []
+    try:
+        for _ in range(wanted):
+            connections.append(socket.create_connection(("127.0.0.1", server.port), timeout=60))
+        request = (f"GET /api/v1/info HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer "
+                   f"{server.token}\r\n\r\n").encode()
+        for connection in connections:
+            connection.sendall(request)
+        good = sum(connection.recv(4096).startswith(b"HTTP/1.1 200") for connection in connections)
+        tap.test(f"{wanted} connections at once", None if good == wanted else f"{good} answered")
+    except OSError as problem:
+        tap.test(f"{wanted} connections at once", f"{len(connections)}: {problem}")
+    finally:
+        for connection in connections:
+            connection.close()
+    tap.test("alive after the crowd", None if servers.wait_for(lambda: alive(server), 10) else "no")
+
+
+def rate(tap, server):
+    """Strangers are slowed down, those with a token are not."""
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
+    statuses = set()
+    for _ in range(3000):
+        connection.request("GET", "/api/v1/info", headers={"Authorization": "Bearer wrong"})
+        response = connection.getresponse()
+        response.read()
+        statuses.add(response.status)
+        if response.status == 429:
+            break
+    connection.close()
+    tap.test("guessing tokens ends in 429", None if statuses == {401, 429} else str(statuses))
+    tap.test("a good token still works", None if alive(server) else "it does not")
+
+
+def addresses(tap, program):
+    for words, message in ((["--listen", "0.0.0.0:0"], "--tls-cert"), (["--listen", "x"],
+        "ADDRESS:PORT"),
+                           (["--tls-cert", "/nope"], "go together"),
+                           (["--listen", "127.0.0.1:99999"], "ADDRESS:PORT")):
+        with tempfile.TemporaryDirectory() as folder:
+            result = drover.run(program, "serve", "--data", folder + "/d", *words)
+        good = result.status == 1 and message in result.err
+        tap.test(f"serve {' '.join(words)}", None if good else repr(result))
+
+
+def tls(tap, program):
+    """The commands trust a certificate they are told to trust, and no other."""
+    with tempfile.TemporaryDirectory(prefix="drover-test-") as folder:
+        certificate, key = f"{folder}/cert.pem", f"{folder}/key.pem"
+        made = subprocess.run(
+            ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out",
+             certificate, "-days", "2", "-subj", "/CN=localhost", "-addext",
+             "subjectAltName=IP:127.0.0.1"], stderr=subprocess.DEVNULL, check=False)
+        if made.returncode != 0:
+            tap.test("TLS # SKIP there is no openssl")
+            return
+        data = f"{folder}/data"
+        process = subprocess.Popen(
+            [str(program), "serve", "--data", data, "--listen", "127.0.0.1:0", "--tls-cert",
+             certificate, "--tls-key", key], stdout=subprocess.PIPE)
+        line = process.stdout.readline().decode()
+        tap.test("it listens with TLS", None if "https://127.0.0.1:" in line else line)
+        good = drover.run(program, "token", "list", "--data", data, "--ca-file", certificate)
+        tap.test("a certificate that is trusted", None if good.status == 0 else repr(good))
+        bad = drover.run(program, "token", "list", "--data", data)
+        tap.test("one that is not", None if bad.status == 3 else repr(bad))
+        plain = drover.run(program, "token", "list", "--data", data, "--server",
+                           line.split(" ")[4].rstrip(",").replace("https", "http"))
+        tap.test("no plain text", None if plain.status != 0 else repr(plain))
+        process.terminate()
+        process.stdout.close()
+        tap.test("it stops in order", None if process.wait(timeout=30) == 0 else "exit status")
+
+
+def main():
+    tap = drover.Tap()
+    for program in drover.programs():
+        with servers.Server(program) as server:
+            for part in (paths, sites, bodies, rate, crowd, slow):
+                part(tap, server)
+            tap.test("openapi.json is still given",
+                     None if json.loads(server.request("GET",
+                         "/api/v1/openapi.json").body) else "no")
+            with_it = drover.run(program, "serve", "--data", server.folder, "--listen",
+                "127.0.0.1:0")
+            tap.test("a data folder in use is refused",
+                None if with_it.status == 1 else repr(with_it))
+            tap.test("it stops in order", None if server.stop() == 0 else "exit status")
+        addresses(tap, program)
+        tls(tap, program)
+    return tap.done()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

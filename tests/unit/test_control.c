@@ -1,0 +1,645 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The control plane: documents, acts, claims and time, over a real store in virtual time. What
+ * happens when it is killed or its store fails is in test_control_crash.c. */
+#include "support/plane_story.h"
+
+#include "model/lint.h"
+
+static char folder[64];
+
+static int make_folder(void **state)
+{
+    (void)state;
+    snprintf(folder, sizeof folder, "/tmp/drover-control-XXXXXX");
+    return mkdtemp(folder) ? 0 : -1;
+}
+
+static int remove_folder(void **state)
+{
+    (void)state;
+    char line[256];
+    snprintf(line, sizeof line, "rm -rf %s", folder);
+    return system(line);
+}
+
+/* lint_all's place is taken here: a document with the label "lint: error" is wrong together with
+ * others, unless a Resource called "cure" is there. */
+bool __real_lint_all(const object_list *objects, problems *found);
+bool __wrap_lint_all(const object_list *objects, problems *found);
+bool __wrap_lint_all(const object_list *objects, problems *found)
+{
+    bool cured = false, good = true;
+    for (size_t i = 0; i < objects->len; i++)
+        cured = cured || str_eq(objects->at[i].metadata->name, STR("cure"));
+    for (size_t i = 0; i < objects->len && !cured; i++) {
+        str lint = label_get(objects->at[i].metadata->labels, STR("lint"));
+        if (lint.len == 0)
+            continue;
+        char name[128];
+        snprintf(name, sizeof name, "%s/%.*s", object_kind_text(objects->at[i].kind),
+                 STR_ARG(objects->at[i].metadata->name));
+        good = false;
+        problems_add(found, &(problem){.severity = str_eq(lint, STR("error")) ? SEVERITY_ERROR
+                                                                              : SEVERITY_WARNING,
+                                       .document = str_of(name),
+                                       .message = STR("is wrong with others")});
+    }
+    return good;
+}
+
+#define must(call)                                                                                 \
+    do {                                                                                           \
+        err error_ = {""};                                                                         \
+        err *problem_ = &error_;                                                                   \
+        check_msg(call, "%s", error_.text);                                                        \
+    } while (0)
+
+/* ---- a plane without events ---- */
+
+static void open_plane(plane *p)
+{
+    *p = (plane){
+        .folder = folder, .shared = plane_share(), .start_ms = 1000000, .snapshot_entries = 1000};
+    plane_open(p);
+}
+
+typedef struct applied {
+    bool good;
+    bool conflict;
+    err error;
+    char text[100000]; /* "Kind/name action@version ..." and then problems */
+} applied;
+
+static applied apply_with(plane *p, apply_request request)
+{
+    applied out = {.error = {""}};
+    apply_answer answer = {.arena = arena_new(0), .found = problems_new()};
+    request.who = STR("me");
+    request.file = STR("f.yaml");
+    out.good = control_apply(p->control, &request, p->shared->now_ms, &answer, &out.error);
+    out.conflict = answer.conflict;
+    buf text = BUF(sizeof out.text - 1);
+    for (size_t i = 0; i < answer.count; i++)
+        buf_addf(&text, "%.*s/%.*s %.*s@%lld ", STR_ARG(answer.results[i].kind),
+                 STR_ARG(answer.results[i].name),
+                 STR_ARG(apply_action_name(answer.results[i].action)),
+                 (long long)answer.results[i].version);
+    for (size_t i = 0; i < problems_count(answer.found); i++) {
+        buf_addc(&text, '|');
+        problem_text(problems_at(answer.found, i), &text);
+    }
+    snprintf(out.text, sizeof out.text, "%.*s", STR_ARG(buf_str(&text)));
+    buf_done(&text);
+    problems_free(answer.found);
+    arena_free(answer.arena);
+    return out;
+}
+
+static applied apply(plane *p, const char *text)
+{
+    return apply_with(p, (apply_request){.bytes = str_of(text), .expected = APPLY_ANY});
+}
+
+static buf engine_text(const plane *p)
+{
+    buf out = BUF(LIMIT_TEXT_BYTES);
+    assert_true(engine_save(control_engine(p->control), &out));
+    return out;
+}
+
+static void expect_applied(applied got, bool good, const char *text)
+{
+    check_msg(got.good == good, "%s; %s", got.text, got.error.text);
+    check_text(str_of(got.text), text);
+}
+
+/* ---- documents ---- */
+
+static void documents_are_created_updated_and_left_alone(void **state)
+{
+    (void)state;
+    plane p;
+    open_plane(&p);
+    expect_applied(apply(&p, STORY_HOST("a", "x") STORY_HOST("b", "x")), true,
+                   "Resource/a created@1 Resource/b created@2 ");
+    int64_t before = store_sequence(p.store);
+    p.shared->now_ms += 5000;
+    expect_applied(apply(&p, STORY_HOST("a", "x")), true, "Resource/a unchanged@1 ");
+    assert_int_equal(store_sequence(p.store), before); /* no writes for nothing */
+    expect_applied(apply(&p, STORY_HOST("a", "w") STORY_HOST("b", "x") STORY_HOST("c", "z")), true,
+                   "Resource/a updated@3 Resource/b unchanged@2 Resource/c created@4 ");
+    arena *a = arena_new(0);
+    stored_document d;
+    must(store_get_document(p.store, (document_key){STR("Resource"), STR("a")}, a, &d, problem_));
+    /* The time of its first apply stays, and nothing that is the server's is kept. */
+    check_text(d.json,
+               "{\"apiVersion\":\"drover.dev/v1alpha1\",\"kind\":\"Resource\",\"metadata\":{"
+               "\"name\":\"a\",\"labels\":{\"ring\":\"w\"},\"creationTimestamp\":"
+               "\"1970-01-01T00:16:40Z\"},\"spec\":{\"kind\":\"host\",\"config\":{\"address\":"
+               "\"10.0.0.1\"}}}");
+    arena_free(a);
+    plane_close(&p);
+}
+
+static void all_or_none_unless_partial(void **state)
+{
+    (void)state;
+    plane p;
+    open_plane(&p);
+    const char *mixed = STORY_HOST("a", "x") STORY_API
+        "kind: Resource\nmetadata: {name: b}\nspec: {knd: x}\n" STORY_API
+        "kind: Resource\nmetadata: {name: wrong, labels: {lint: error}}\n"
+        "spec: {kind: host}\n";
+    applied all = apply(&p, mixed);
+    assert_false(all.good);
+    check_has_at(str_of(all.text),
+                 STR("Resource/a refused@0 Resource/b refused@0 Resource/wrong refused@0 |"),
+                 __FILE__, __LINE__);
+    check_has_at(str_of(all.text), STR("Resource/b: spec"), __FILE__, __LINE__);
+    check_has_at(str_of(all.text), STR("Resource/wrong: is wrong with others"), __FILE__, __LINE__);
+    assert_int_equal(store_sequence(p.store), 0);
+    applied some = apply_with(
+        &p, (apply_request){.bytes = str_of(mixed), .expected = APPLY_ANY, .partial = true});
+    assert_false(some.good); /* something was refused */
+    check_has_at(str_of(some.text),
+                 STR("Resource/a created@1 Resource/b refused@0 Resource/wrong refused@0 |"),
+                 __FILE__, __LINE__);
+    assert_non_null(control_object(p.control, KIND_RESOURCE, STR("a")));
+    assert_null(control_object(p.control, KIND_RESOURCE, STR("wrong")));
+    plane_close(&p);
+}
+
+static void old_problems_refuse_nothing_new(void **state)
+{
+    (void)state;
+    plane p;
+    open_plane(&p);
+    const char *both = STORY_API "kind: Resource\nmetadata: {name: wrong, labels: {lint: error}}\n"
+                                 "spec: {kind: host}\n" STORY_HOST("cure", "x");
+    assert_true(apply(&p, both).good);
+    delete_answer answer;
+    must(control_delete(
+        p.control,
+        &(delete_request){.kind = STR("Resource"), .name = STR("cure"), .expected = APPLY_ANY},
+        p.shared->now_ms, &answer, problem_));
+    expect_applied(apply(&p, STORY_HOST("other", "x")), true, "Resource/other created@3 ");
+    plane_close(&p);
+}
+
+static void warnings_are_told_and_refuse_nothing(void **state)
+{
+    (void)state;
+    plane p;
+    open_plane(&p);
+    expect_applied(apply(&p, STORY_API
+                         "kind: Resource\nmetadata: {name: odd, labels: {lint: warning}}\n"
+                         "spec: {kind: host}\n"),
+                   true, "Resource/odd created@1 |Resource/odd: is wrong with others");
+    plane_close(&p);
+}
+
+static void what_does_not_belong_here_is_refused(void **state)
+{
+    (void)state;
+    plane p;
+    open_plane(&p);
+    applied foreign = apply(&p, "apiVersion: v1\nkind: Node\nmetadata: {name: no-kind}\n");
+    check_has_at(str_of(foreign.text), STR("allowed Resource, Environment"), __FILE__, __LINE__);
+    applied unknown = apply(&p, "apiVersion: v1\nkind: Service\nmetadata: {name: no-kind}\n");
+    check_has_at(str_of(unknown.text), STR("found the kind \"Service\", allowed Resource"),
+                 __FILE__, __LINE__);
+    applied twice = apply(&p, STORY_HOST("a", "x") STORY_HOST("a", "w"));
+    check_has_at(str_of(twice.text), STR("stands there twice"), __FILE__, __LINE__);
+    applied broken = apply(&p, "{\"apiVersion\": ");
+    assert_false(foreign.good || unknown.good || twice.good || broken.good);
+    assert_int_equal(store_sequence(p.store), 0);
+    expect_applied(apply(&p, ""), true, "");
+    plane_close(&p);
+}
+
+static void a_dry_run_writes_nothing(void **state)
+{
+    (void)state;
+    plane p;
+    open_plane(&p);
+    expect_applied(apply_with(&p, (apply_request){.bytes = STR(STORY_HOST("a", "x")),
+                                                  .expected = APPLY_ANY,
+                                                  .dry_run = true}),
+                   true, "Resource/a created@0 ");
+    assert_int_equal(store_sequence(p.store), 0);
+    plane_close(&p);
+}
+
+static void an_expected_version_is_held_to(void **state)
+{
+    (void)state;
+    plane p;
+    open_plane(&p);
+    str one = STR(STORY_HOST("a", "x")), other = STR(STORY_HOST("a", "w"));
+    assert_true(apply_with(&p, (apply_request){.bytes = one, .expected = 0}).good);
+    applied again = apply_with(&p, (apply_request){.bytes = other, .expected = 0});
+    assert_true(!again.good && again.conflict);
+    check_err(again.error, "found version 1, expected 0");
+    assert_true(apply_with(&p, (apply_request){.bytes = other, .expected = 1}).good);
+    applied many =
+        apply_with(&p, (apply_request){.bytes = STR(STORY_HOST("b", "x") STORY_HOST("c", "x")),
+                                       .expected = 1});
+    assert_true(!many.good && !many.conflict);
+    delete_answer answer;
+    err error;
+    delete_request gone = {.kind = STR("Resource"), .name = STR("a"), .expected = 1};
+    assert_false(control_delete(p.control, &gone, 0, &answer, &error));
+    assert_true(answer.conflict && !answer.missing);
+    assert_non_null(control_object(p.control, KIND_RESOURCE, STR("a")));
+    gone.expected = 2;
+    must(control_delete(p.control, &gone, 0, &answer, problem_));
+    assert_false(control_delete(p.control, &gone, 0, &answer, &error));
+    assert_true(answer.missing);
+    check_err(error, "there is no Resource \"a\"");
+    plane_close(&p);
+}
+
+/* ---- acts ---- */
+
+static void acts_must_name_what_exists(void **state)
+{
+    (void)state;
+    plane p;
+    open_plane(&p);
+    assert_true(apply(&p, STORY_FLEET STORY_POLICIES STORY_VERSION("agent", "1")).good);
+    const struct {
+        fact_act act;
+        const char *want; /* NULL: taken */
+    } rows[] = {
+        {{.act = ACT_PAUSE, .change = STR("nope")}, "there is no Deployment \"nope\""},
+        {{.act = ACT_PAUSE, .change = STR("agent")}, NULL},
+        {{.act = ACT_RETRY, .target = STR("n9")}, "there is no Resource \"n9\""},
+        {{.act = ACT_SKIP, .target = STR("n1"), .environment = STR("moon")},
+         "there is no Environment \"moon\""},
+        {{.act = ACT_APPROVE, .version = STR("1")}, "there is no Version \"1\""},
+        {{.act = ACT_APPROVE, .version = STR("agent-1")}, NULL},
+        {{.act = ACT_APPROVE, .change = STR("agent"), .version = STR("1")}, NULL},
+        {{.act = ACT_APPROVE, .change = STR("os"), .version = STR("agent-1")},
+         "there is no Version \"agent-1\""},
+        {{.act = ACT_REJECT}, "a version must be named"},
+        {{.act = ACT_BYPASS, .version = STR("agent-1")}, "a rule must be named"},
+        {{.act = ACT_BYPASS, .version = STR("agent-1"), .rule = STR("x")},
+         "there is no rule \"x\""},
+        {{.act = ACT_BYPASS, .version = STR("agent-1"), .rule = STR("apps/retry/0")}, NULL},
+        {{.act = ACT_FREEZE, .selector = STR("resource.name ==")}, "selector: 1:17"},
+        {{.act = ACT_FREEZE, .selector = STR("resource.name == 'n1'")}, NULL},
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        err error = {""};
+        int64_t before = store_sequence(p.store);
+        bool good = control_act(p.control, &rows[i].act, p.shared->now_ms, &error);
+        check_msg(good == !rows[i].want, "row %zu: %s", i, error.text);
+        if (!rows[i].want)
+            continue;
+        check_has_at(str_of(error.text), str_of(rows[i].want), __FILE__, __LINE__);
+        assert_int_equal(store_sequence(p.store), before);
+    }
+    plane_close(&p);
+}
+
+/* ---- jobs ---- */
+
+static stored_job job_now(const plane *p, int64_t number, arena *a)
+{
+    stored_job j = {0};
+    err error = {""};
+    check_msg(store_get_job(p->store, number, a, &j, &error), "job %lld: %s", (long long)number,
+              error.text);
+    return j;
+}
+
+static claim_answer claim(plane *p, const char *resource_name, int64_t lease_ms, arena *a)
+{
+    claim_answer answer = {.arena = a};
+    must(control_claim(p->control,
+                       &(claim_request){.who = STR("worker"),
+                                        .resource = str_of(resource_name),
+                                        .lease_ms = lease_ms},
+                       p->shared->now_ms, &answer, problem_));
+    return answer;
+}
+
+static job_report ended(int64_t number, int64_t fencing, outcome how)
+{
+    return (job_report){
+        .who = STR("worker"), .number = number, .fencing = fencing, .ended = true, .outcome = how};
+}
+
+static bool report(plane *p, job_report r)
+{
+    must(control_jobs(p->control, &r, 1, p->shared->now_ms, problem_));
+    return !r.ignored;
+}
+
+static heartbeat beat(plane *p, int64_t number, int64_t fencing)
+{
+    heartbeat b = {.number = number, .fencing = fencing};
+    must(control_heartbeat(p->control, &b, p->shared->now_ms, problem_));
+    return b;
+}
+
+#define PULL_FLEET(timeout)                                                                        \
+    STORY_HOST("n1", "x")                                                                          \
+    STORY_HOST("n2", "x")                                                                          \
+    STORY_API                                                                                      \
+    "kind: Environment\nmetadata: {name: all}\nspec: {resourceSelector: 'true'}\n" STORY_API       \
+    "kind: Deployment\nmetadata: {name: app}\nspec: {resourceSelector: 'true', "                   \
+    "timeoutSeconds: " timeout ", job: {pull: {}}}\n" STORY_VERSION("app", "1") STORY_API          \
+        "kind: RolloutPolicy\nmetadata: {name: again}\nspec: {rules: [{retry: "                    \
+        "{maxRetries: 5, backoffSeconds: 1}}]}\n"
+
+static void a_claim_is_had_by_one_worker(void **state)
+{
+    (void)state;
+    plane p;
+    open_plane(&p);
+    arena *a = arena_new(0);
+    assert_true(apply(&p, PULL_FLEET("3600")).good);
+    claim_answer first = claim(&p, "n1", 0, a), second = claim(&p, "n1", 0, a),
+                 other = claim(&p, "n2", 0, a);
+    assert_true(first.found && !second.found && other.found);
+    assert_false(claim(&p, "n3", 0, a).found);
+    assert_true(other.job.fencing > first.job.fencing && first.job.fencing > 0);
+    assert_int_equal(first.job.lease_ms, p.shared->now_ms + LIMIT_LEASE_MS);
+    check_text(first.job.state, "running");
+    check_text(first.job.version, "1");
+    assert_true(report(&p, ended(first.job.number, first.job.fencing, OUTCOME_SUCCEEDED)));
+    assert_false(report(&p, ended(first.job.number, first.job.fencing, OUTCOME_FAILED)));
+    check_text(job_now(&p, first.job.number, a).state, "succeeded");
+    arena_free(a);
+    plane_close(&p);
+}
+
+static void a_worker_without_heartbeat_loses_its_job(void **state)
+{
+    (void)state;
+    plane p;
+    open_plane(&p);
+    arena *a = arena_new(0);
+    assert_true(apply(&p, PULL_FLEET("3600")).good);
+    claim_answer first = claim(&p, "n1", 10000, a);
+    p.shared->now_ms += 9000;
+    heartbeat b = beat(&p, first.job.number, first.job.fencing);
+    assert_true(b.held && !b.cancel);
+    assert_int_equal(b.until_ms, p.shared->now_ms + LIMIT_LEASE_MS);
+    assert_false(beat(&p, first.job.number, first.job.fencing - 1).held);
+    assert_int_equal(control_next_ms(p.control), b.until_ms);
+    /* A restart in between changes nothing. */
+    plane_close(&p);
+    plane_open(&p);
+    p.shared->now_ms = b.until_ms - 1;
+    must(control_tick(p.control, p.shared->now_ms, problem_));
+    check_text(job_now(&p, first.job.number, a).state, "running");
+    p.shared->now_ms = b.until_ms;
+    /* Nobody has ticked: the claim itself sees that the lease has run out. */
+    assert_false(claim(&p, "n1", 0, a).found);
+    stored_job lost = job_now(&p, first.job.number, a);
+    check_text(lost.state, "lost");
+    check_text(lost.reason, "its worker sent no heartbeat");
+    p.shared->now_ms += 1000;
+    must(control_tick(p.control, p.shared->now_ms, problem_));
+    claim_answer second = claim(&p, "n1", 0, a);
+    assert_true(second.found && second.job.number > first.job.number && second.job.attempt == 2);
+    assert_true(second.job.fencing > first.job.fencing);
+    /* The first one comes back. */
+    assert_false(beat(&p, first.job.number, first.job.fencing).held);
+    assert_false(report(&p, ended(first.job.number, first.job.fencing, OUTCOME_SUCCEEDED)));
+    assert_false(report(&p, ended(second.job.number, first.job.fencing, OUTCOME_SUCCEEDED)));
+    assert_true(report(&p, ended(second.job.number, second.job.fencing, OUTCOME_SUCCEEDED)));
+    arena_free(a);
+    plane_close(&p);
+}
+
+static void a_lease_does_not_outlive_the_time_limit(void **state)
+{
+    (void)state;
+    plane p;
+    open_plane(&p);
+    arena *a = arena_new(0);
+    assert_true(apply(&p, PULL_FLEET("70")).good);
+    claim_answer first = claim(&p, "n1", 0, a);
+    p.shared->now_ms += 50000;
+    heartbeat b = beat(&p, first.job.number, first.job.fencing);
+    assert_int_equal(b.until_ms, first.job.started_ms + 70000);
+    p.shared->now_ms = b.until_ms;
+    assert_false(beat(&p, first.job.number, first.job.fencing).held);
+    stored_job failed = job_now(&p, first.job.number, a);
+    check_text(failed.state, "failed");
+    check_text(failed.reason, "the time limit was reached");
+    arena_free(a);
+    plane_close(&p);
+}
+
+static void cancelling_asks_the_worker_and_ends_what_waits(void **state)
+{
+    (void)state;
+    plane p;
+    open_plane(&p);
+    arena *a = arena_new(0);
+    err error;
+    assert_true(apply(&p, PULL_FLEET("3600")).good);
+    claim_answer first = claim(&p, "n1", 10000, a);
+    must(control_cancel(p.control, first.job.number, STR("ann"), p.shared->now_ms, problem_));
+    plane_close(&p);
+    plane_open(&p);
+    p.shared->now_ms += 5000;
+    heartbeat b = beat(&p, first.job.number, first.job.fencing);
+    assert_true(b.held && b.cancel);
+    assert_int_equal(b.until_ms, first.job.lease_ms); /* not prolonged */
+    assert_true(report(&p, ended(first.job.number, first.job.fencing, OUTCOME_FAILED)));
+    int64_t waiting = first.job.number == 1 ? 2 : 1;
+    must(control_cancel(p.control, waiting, STR("ann"), p.shared->now_ms, problem_));
+    check_text(job_now(&p, waiting, a).state, "failed");
+    check_text(job_now(&p, waiting, a).reason, "cancelled");
+    assert_false(control_cancel(p.control, waiting, STR("ann"), p.shared->now_ms, &error));
+    check_err_has(error, "it has ended");
+    arena_free(a);
+    plane_close(&p);
+}
+
+static void reports_of_one_call_are_one_turn(void **state)
+{
+    (void)state;
+    plane p;
+    open_plane(&p);
+    assert_true(apply(&p, PULL_FLEET("70")).good);
+    job_report r[] = {{.number = 1, .fencing = JOB_FENCING_ANY, .pid = 7},
+                      {.number = 2, .fencing = JOB_FENCING_ANY, .pid = 8},
+                      ended(1, JOB_FENCING_ANY, OUTCOME_SUCCEEDED),
+                      ended(1, JOB_FENCING_ANY, OUTCOME_FAILED),
+                      ended(77, JOB_FENCING_ANY, OUTCOME_FAILED),
+                      {.number = 1, .fencing = JOB_FENCING_ANY, .pid = 9}};
+    must(control_jobs(p.control, r, COUNT_OF(r), p.shared->now_ms, problem_));
+    const bool ignored[] = {false, false, false, true, true, true};
+    arena *a = arena_new(0);
+    for (size_t i = 0; i < COUNT_OF(r); i++)
+        check_msg(r[i].ignored == ignored[i], "report %zu", i);
+    stored_job one = job_now(&p, 1, a), two = job_now(&p, 2, a);
+    check_text(one.state, "succeeded");
+    assert_int_equal(one.pid, 7);
+    check_text(two.state, "running");
+    arena_free(a);
+    plane_close(&p);
+}
+
+/* ---- limits ---- */
+
+typedef struct slots {
+    int64_t taken, most, limit;
+} slots;
+
+static bool count_slots(void *context, const journal_entry *e)
+{
+    slots *s = context;
+    if (!str_starts(e->json, STR("{\"decision\":\"slot\"")))
+        return true;
+    s->taken += str_ends(e->json, STR("\"taken\":true}")) ? 1 : -1;
+    s->most = s->taken > s->most ? s->taken : s->most;
+    check_msg(s->taken <= s->limit, "entry %lld: %lld slots are taken", (long long)e->sequence,
+              (long long)s->taken);
+    return true;
+}
+
+static void a_thousand_turns_in_one_second_keep_to_the_limit(void **state)
+{
+    (void)state;
+    plane p;
+    open_plane(&p);
+    buf text = BUF(LIMIT_TEXT_BYTES);
+    for (int i = 0; i < 1000; i++)
+        buf_addf(&text, STORY_API "kind: Resource\nmetadata: {name: r%d}\nspec: {kind: host}\n", i);
+    buf_addz(&text, STORY_API "kind: Environment\nmetadata: {name: e}\n"
+                              "spec: {resourceSelector: 'true'}\n" STORY_API
+                              "kind: Deployment\nmetadata: {name: app}\n"
+                              "spec: {resourceSelector: 'true', job: {manual: {}}}\n" STORY_API
+                              "kind: RolloutPolicy\nmetadata: {name: p}\nspec: {rules: [{"
+                              "resourceConcurrency: {groupSelector: 'true', "
+                              "limitType: percentage, limitValue: 20}}]}\n");
+    buf_addc(&text, '\0');
+    assert_true(apply(&p, text.ptr).good);
+    buf_done(&text);
+    assert_true(apply(&p, STORY_VERSION("app", "1")).good);
+    rng r = rng_seeded();
+    job_report reports[1000];
+    for (int64_t next = 1; next <= 1000;) {
+        /* So many end together, now and then all that run. */
+        size_t n = 0, most = 1 + rng_below(&r, 200);
+        for (; next <= 1000 && n < most; n++)
+            reports[n] = ended(next++, JOB_FENCING_ANY, OUTCOME_SUCCEEDED);
+        must(control_jobs(p.control, reports, n, p.shared->now_ms, problem_));
+        for (size_t i = 0; i < n; i++)
+            check_msg(!reports[i].ignored, "job %lld was not there", (long long)reports[i].number);
+    }
+    slots s = {.limit = 200};
+    must(store_journal(p.store, 0, count_slots, &s, problem_));
+    assert_int_equal(s.most, 200);
+    assert_int_equal(s.taken, 0);
+    plane_close(&p);
+}
+
+/* ---- restarts ---- */
+
+static void every_restart_arrives_at_the_same_state(void **state)
+{
+    (void)state;
+    plane p = story_plane(folder, plane_share());
+    err error;
+    plane_open(&p);
+    for (size_t steps = 0; plane_step(&p, &error); steps++) {
+        check_msg(error.text[0] == 0, "%s", error.text);
+        if (steps % 3 != 0)
+            continue;
+        buf before = engine_text(&p);
+        int64_t next = control_next_ms(p.control);
+        plane_close(&p);
+        plane_open(&p);
+        buf after = engine_text(&p);
+        check_str(buf_str(&after), buf_str(&before));
+        assert_int_equal(control_next_ms(p.control), next);
+        buf_done(&before);
+        buf_done(&after);
+    }
+    must(engine_check(control_engine(p.control), problem_));
+    plane_close(&p);
+}
+
+static void nothing_is_written_at_rest(void **state)
+{
+    (void)state;
+    plane p = story_plane(folder, plane_share());
+    plane_open(&p);
+    plane_run(&p, 0);
+    plane_close(&p);
+    plane_open(&p);
+    int64_t before = store_sequence(p.store);
+    for (int i = 0; i < 10; i++)
+        must(control_tick(p.control, p.shared->now_ms, problem_));
+    assert_int_equal(store_sequence(p.store), before);
+    plane_close(&p);
+}
+
+static void a_replay_that_differs_is_an_error(void **state)
+{
+    (void)state;
+    plane p;
+    open_plane(&p);
+    assert_true(apply(&p, PULL_FLEET("70")).good);
+    must(store_append(p.store,
+                      &(journal_entry){.at_ms = p.shared->now_ms,
+                                       .step = 1,
+                                       .kind = STR("decision"),
+                                       .json = STR("{\"decision\":\"job\",\"change\":\"evil\"}")},
+                      NULL, problem_));
+    err error;
+    assert_null(control_open(p.store, NULL, NULL, 0, &error));
+    check_err_has(error, "journal, step 1: the replay decides nothing where the journal has "
+                         "{\"decision\":\"job\",\"change\":\"evil\"}");
+    plane_close(&p);
+}
+
+static void time_does_not_go_back(void **state)
+{
+    (void)state;
+    plane p;
+    open_plane(&p);
+    assert_true(apply(&p, STORY_HOST("a", "x")).good);
+    p.shared->now_ms -= 500000;
+    assert_true(apply(&p, STORY_HOST("b", "x")).good);
+    plane_close(&p);
+    plane_open(&p);
+    assert_true(apply(&p, STORY_HOST("c", "x")).good);
+    const object *c = control_object(p.control, KIND_RESOURCE, STR("c"));
+    assert_int_equal(c->metadata->creation_timestamp.at.seconds, 1000);
+    plane_close(&p);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, make_folder, remove_folder)
+    const struct CMUnitTest tests[] = {
+        TEST(documents_are_created_updated_and_left_alone),
+        TEST(all_or_none_unless_partial),
+        TEST(old_problems_refuse_nothing_new),
+        TEST(warnings_are_told_and_refuse_nothing),
+        TEST(what_does_not_belong_here_is_refused),
+        TEST(a_dry_run_writes_nothing),
+        TEST(an_expected_version_is_held_to),
+        TEST(acts_must_name_what_exists),
+        TEST(a_claim_is_had_by_one_worker),
+        TEST(a_worker_without_heartbeat_loses_its_job),
+        TEST(a_lease_does_not_outlive_the_time_limit),
+        TEST(cancelling_asks_the_worker_and_ends_what_waits),
+        TEST(reports_of_one_call_are_one_turn),
+        TEST(a_thousand_turns_in_one_second_keep_to_the_limit),
+        TEST(every_restart_arrives_at_the_same_state),
+        TEST(nothing_is_written_at_rest),
+        TEST(a_replay_that_differs_is_an_error),
+        TEST(time_does_not_go_back),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The control plane is killed before each of its writes, each write is refused once, the disk is
+ * full, memory runs out: what comes of a day is the same as if nothing had happened. */
+#include "support/plane_story.h"
+
+#include <signal.h>
+#include <sys/resource.h>
+
+static char folder[64];
+
+static int make_folder(void **state)
+{
+    (void)state;
+    snprintf(folder, sizeof folder, "/tmp/drover-crash-XXXXXX");
+    return mkdtemp(folder) ? 0 : -1;
+}
+
+static int remove_folder(void **state)
+{
+    (void)state;
+    char line[256];
+    snprintf(line, sizeof line, "rm -rf %s", folder);
+    return system(line);
+}
+
+#define must(call)                                                                                 \
+    do {                                                                                           \
+        err error_ = {""};                                                                         \
+        err *problem_ = &error_;                                                                   \
+        check_msg(call, "%s", error_.text);                                                        \
+    } while (0)
+
+/* ---- the store's writes, each counted ---- */
+
+#define KILLED 99
+
+static struct trouble {
+    bool kill;      /* else refuse */
+    uint64_t at;    /* the n-th write from now on; 0: none */
+    uint64_t seen;  /* writes so far */
+    uint64_t total; /* troubles so far */
+    int snapshots;  /* each third one gets by, else there would never be one */
+} trouble;
+
+/* Whether this write is to be refused. May not return. */
+static bool trouble_now(void)
+{
+    if (trouble.at == 0 || ++trouble.seen != trouble.at)
+        return false;
+    if (trouble.kill)
+        _exit(KILLED);
+    trouble.total++;
+    /* The next attempt gets one write further. */
+    trouble.at++;
+    trouble.seen = 0;
+    return true;
+}
+
+#define WRAP(call, parameters, arguments)                                                          \
+    bool __real_##call parameters;                                                                 \
+    bool __wrap_##call parameters;                                                                 \
+    bool __wrap_##call parameters                                                                  \
+    {                                                                                              \
+        return trouble_now() ? err_set(error, "trouble") : __real_##call arguments;                \
+    }
+
+WRAP(store_begin, (store * s, err *error), (s, error))
+WRAP(store_append, (store * s, const journal_entry *e, int64_t *ret, err *error),
+     (s, e, ret, error))
+WRAP(store_put_job, (store * s, const stored_job *j, err *error), (s, j, error))
+WRAP(store_put_document,
+     (store * s, stored_document *d, int64_t expected, bool *ret_conflict, err *error),
+     (s, d, expected, ret_conflict, error))
+WRAP(store_delete_document,
+     (store * s, str kind, str name, int64_t expected, bool *ret_conflict, err *error),
+     (s, kind, name, expected, ret_conflict, error))
+
+bool __real_store_put_snapshot(store *s, int64_t sequence, str text, err *error);
+bool __wrap_store_put_snapshot(store *s, int64_t sequence, str text, err *error);
+bool __wrap_store_put_snapshot(store *s, int64_t sequence, str text, err *error)
+{
+    if (trouble.snapshots++ % 3 != 2 && trouble_now())
+        return err_set(error, "trouble");
+    return __real_store_put_snapshot(s, sequence, text, error);
+}
+
+bool __real_store_commit(store *s, err *error);
+bool __wrap_store_commit(store *s, err *error);
+bool __wrap_store_commit(store *s, err *error)
+{
+    if (trouble_now()) {
+        store_rollback(s); /* as the store does */
+        return err_set(error, "trouble");
+    }
+    bool good = __real_store_commit(s, error);
+    if (good && trouble.at != 0 && !trouble.kill) {
+        trouble.at = 1;
+        trouble.seen = 0;
+    }
+    return good;
+}
+
+/* ---- what must hold in every journal ---- */
+
+typedef struct audit {
+    char slots[64][32]; /* resources that hold one */
+    char jobs[64][96];  /* release targets with a job that has not ended */
+    int64_t step;
+} audit;
+
+static size_t find_row(char *rows, size_t size, str name)
+{
+    for (size_t i = 0; i < 64; i++)
+        if (str_eq(str_of(rows + i * size), name))
+            return i;
+    return SIZE_MAX;
+}
+
+static size_t count_rows(const char *rows, size_t size)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < 64; i++)
+        n += rows[i * size] != 0;
+    return n;
+}
+
+static void put_row(char *rows, size_t size, str name, bool in)
+{
+    size_t at = find_row(rows, size, in ? STR_EMPTY : name);
+    check_msg(at != SIZE_MAX, "%.*s is not there", STR_ARG(name));
+    snprintf(rows + at * size, size, "%.*s", in ? (int)name.len : 0, name.ptr);
+}
+
+static str text_of(yyjson_val *o, const char *key)
+{
+    yyjson_val *v = yyjson_obj_get(o, key);
+    return v ? (str){yyjson_get_str(v), yyjson_get_len(v)} : STR_EMPTY;
+}
+
+static bool audit_entry(void *context, const journal_entry *e)
+{
+    audit *a = context;
+    check_msg(e->step >= a->step, "step %lld follows %lld", (long long)e->step, (long long)a->step);
+    a->step = e->step;
+    if (!str_eq(e->kind, STR("decision")))
+        return true;
+    yyjson_doc *doc = yyjson_read(e->json.ptr, e->json.len, 0);
+    yyjson_val *o = yyjson_doc_get_root(doc);
+    str what = text_of(o, "decision"), target = text_of(o, "target");
+    char key[96];
+    snprintf(key, sizeof key, "%.*s/%.*s/%.*s", STR_ARG(text_of(o, "change")),
+             STR_ARG(text_of(o, "environment")), STR_ARG(target));
+    if (str_eq(what, STR("slot")))
+        put_row(a->slots[0], sizeof a->slots[0], target,
+                yyjson_get_bool(yyjson_obj_get(o, "taken")));
+    if (str_eq(what, STR("job"))) {
+        check_msg(find_row(a->jobs[0], sizeof a->jobs[0], str_of(key)) == SIZE_MAX,
+                  "%s: two jobs at once", key);
+        put_row(a->jobs[0], sizeof a->jobs[0], str_of(key), true);
+    }
+    if (str_eq(what, STR("release")) &&
+        find_row(a->jobs[0], sizeof a->jobs[0], str_of(key)) != SIZE_MAX)
+        put_row(a->jobs[0], sizeof a->jobs[0], str_of(key), false);
+    check_msg(count_rows(a->slots[0], sizeof a->slots[0]) <= STORY_SLOTS,
+              "entry %lld: too many slots", (long long)e->sequence);
+    yyjson_doc_free(doc);
+    return true;
+}
+
+static void check_journal(const plane *p)
+{
+    audit a = {0};
+    must(store_journal(p->store, 0, audit_entry, &a, problem_));
+}
+
+/* ---- the undisturbed day ---- */
+
+static char undisturbed_folder[64];
+static buf undisturbed;
+
+static int live_a_day(void **state)
+{
+    (void)state;
+    make_folder(state);
+    snprintf(undisturbed_folder, sizeof undisturbed_folder, "%s", folder);
+    plane p = story_plane(folder, plane_share());
+    plane_open(&p);
+    plane_run(&p, 0);
+    undisturbed = plane_state(&p);
+    check_journal(&p);
+    plane_close(&p);
+    return 0;
+}
+
+static int forget_the_day(void **state)
+{
+    snprintf(folder, sizeof folder, "%s", undisturbed_folder);
+    buf_done(&undisturbed);
+    return remove_folder(state);
+}
+
+static void check_same(const plane *p)
+{
+    buf now = plane_state(p);
+    str left = buf_str(&now), right = buf_str(&undisturbed);
+    while (left.len > 0 || right.len > 0) {
+        str one = str_cut(&left, '\n'), two = str_cut(&right, '\n');
+        check_str(one, two);
+    }
+    buf_done(&now);
+    check_journal(p);
+}
+
+/* ---- kill -9 before every write ---- */
+
+/* Each process gets one write further than the last one, until something is committed. */
+static void killed_before_every_write_the_day_ends_the_same(void **state)
+{
+    (void)state;
+    plane_shared *shared = plane_share();
+    uint64_t at = 1, kills = 0;
+    int64_t reached = 0;
+    for (bool over = false; !over;) {
+        pid_t child = fork();
+        assert_true(child >= 0);
+        if (child == 0) {
+            plane p = story_plane(folder, shared);
+            trouble = (struct trouble){.snapshots = (int)kills};
+            plane_open(&p);
+            trouble.kill = true;
+            trouble.at = at;
+            plane_run(&p, 0);
+            trouble.at = 0;
+            plane_close(&p);
+            _exit(0);
+        }
+        int status;
+        assert_int_equal(waitpid(child, &status, 0), child);
+        check_msg(WIFEXITED(status) && (WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == KILLED),
+                  "after %llu kills: status %x", (unsigned long long)kills, (unsigned)status);
+        over = WEXITSTATUS(status) == 0;
+        kills += !over;
+        at = shared->sequence > reached ? 1 : at + 1;
+        reached = shared->sequence;
+    }
+    trouble = (struct trouble){0};
+    plane p = story_plane(folder, shared);
+    plane_open(&p);
+    check_same(&p);
+    plane_close(&p);
+    print_message("# %llu kills, %lld entries\n", (unsigned long long)kills, (long long)reached);
+    check_msg(kills > 500, "only %llu kills", (unsigned long long)kills);
+}
+
+/* ---- a store that refuses ---- */
+
+static void every_write_refused_once_the_day_ends_the_same(void **state)
+{
+    (void)state;
+    plane p = story_plane(folder, plane_share());
+    trouble = (struct trouble){0};
+    plane_open(&p);
+    trouble.at = 1;
+    plane_run(&p, 100000);
+    trouble.at = 0;
+    print_message("# %llu refusals\n", (unsigned long long)trouble.total);
+    check_msg(trouble.total > 500, "only %llu refusals", (unsigned long long)trouble.total);
+    check_same(&p);
+    plane_close(&p);
+}
+
+static buf engine_text(const plane *p)
+{
+    buf out = BUF(LIMIT_TEXT_BYTES);
+    assert_non_null(control_engine(p->control));
+    assert_true(engine_save(control_engine(p->control), &out));
+    return out;
+}
+
+static void a_full_disk_loses_nothing_and_is_got_over(void **state)
+{
+    (void)state;
+    plane p = story_plane(folder, plane_share());
+    trouble = (struct trouble){0};
+    signal(SIGXFSZ, SIG_IGN);
+    plane_open(&p);
+    err error = {""};
+    for (int i = 0; i < 60; i++)
+        assert_true(plane_step(&p, &error));
+    struct rlimit before;
+    getrlimit(RLIMIT_FSIZE, &before);
+    struct rlimit small = {1024, before.rlim_max};
+    buf was = engine_text(&p);
+    int64_t sequence = store_sequence(p.store);
+    int refused = 0;
+    for (int i = 0; i < 20; i++) {
+        setrlimit(RLIMIT_FSIZE, &small);
+        plane_step(&p, &error);
+        setrlimit(RLIMIT_FSIZE, &before);
+        refused += error.text[0] != 0;
+    }
+    buf is = engine_text(&p);
+    check_str(buf_str(&is), buf_str(&was));
+    assert_int_equal(store_sequence(p.store), sequence);
+    assert_true(refused > 0);
+    plane_run(&p, 0);
+    check_same(&p);
+    buf_done(&is);
+    buf_done(&was);
+    plane_close(&p);
+}
+
+/* ---- memory ---- */
+
+/* Something new each time. */
+static bool do_something(plane *p, int what, uint64_t nth, err *error)
+{
+    char text[4000], name[32];
+    snprintf(name, sizeof name, "%d-%llu", what, (unsigned long long)nth);
+    snprintf(text, sizeof text, STORY_HOST("n1", "r%s") STORY_VERSION("agent", "v%s"), name, name,
+             name);
+    fact_act freeze = {.act = ACT_FREEZE, .name = str_of(name), .who = STR("me")};
+    return what == 0 ? plane_apply(p, "me", text, error)
+                     : control_act(p->control, &freeze, p->shared->now_ms, error);
+}
+
+static void without_memory_nothing_happens_and_it_goes_on(void **state)
+{
+    (void)state;
+    plane p = story_plane(folder, plane_share());
+    trouble = (struct trouble){0};
+    plane_open(&p);
+    err error = {""};
+    assert_true(plane_apply(&p, "me", STORY_FLEET STORY_POLICIES, &error));
+    uint64_t refused = 0;
+    for (int what = 0; what < 2; what++) {
+        bool failed = true;
+        for (uint64_t nth = 1; failed; nth++) {
+            int64_t sequence = store_sequence(p.store);
+            mem_fail_at(nth);
+            bool good = do_something(&p, what, nth, &error);
+            failed = mem_failed();
+            mem_fail_at(0);
+            /* One that failed may still have been taken: when only the memory of it is lost. */
+            assert_true(good || failed);
+            assert_true(good == (store_sequence(p.store) > sequence));
+            refused += !good;
+            must(control_repair(p.control, problem_));
+            check_msg(nth < 100000, "no end of allocations");
+        }
+    }
+    print_message("# %llu refusals\n", (unsigned long long)refused);
+    buf before = engine_text(&p);
+    plane_close(&p);
+    plane_open(&p);
+    buf after = engine_text(&p);
+    check_str(buf_str(&after), buf_str(&before));
+    buf_done(&before);
+    buf_done(&after);
+    plane_close(&p);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, make_folder, remove_folder)
+    const struct CMUnitTest tests[] = {
+        TEST(killed_before_every_write_the_day_ends_the_same),
+        TEST(every_write_refused_once_the_day_ends_the_same),
+        TEST(a_full_disk_loses_nothing_and_is_got_over),
+        TEST(without_memory_nothing_happens_and_it_goes_on),
+    };
+    return cmocka_run_group_tests(tests, live_a_day, forget_the_day);
+}
