@@ -139,7 +139,8 @@ void claim_rules(releases *r, uint32_t claim, index_list *ret)
         rules_of_target(r, g->members.at[i].target, ret);
 }
 
-bool slots_take(releases *r, uint32_t claim, uint32_t *ret_full)
+/* Whether every slot the claim needs is free or its own; r->needed lists their rules. */
+static bool slots_free(releases *r, uint32_t claim, uint32_t *ret_full)
 {
     uint32_t res = claim_resource(r, claim);
     index_list *needed = &r->needed;
@@ -151,8 +152,15 @@ bool slots_take(releases *r, uint32_t claim, uint32_t *ret_full)
             return false;
         }
     }
-    for (size_t i = 0; i < needed->len; i++)
-        slot_take(r, res, needed->at[i], false);
+    return true;
+}
+
+bool slots_take(releases *r, uint32_t claim, uint32_t *ret_full)
+{
+    if (!slots_free(r, claim, ret_full))
+        return false;
+    for (size_t i = 0; i < r->needed.len; i++)
+        slot_take(r, claim_resource(r, claim), r->needed.at[i], false);
     return true;
 }
 
@@ -449,6 +457,12 @@ void claims_serve(releases *r)
         int64_t next_ms;
         uint32_t full;
         claim_withdraw(r, w.claim);
+        /* Its gates were open when it was last looked at: without a slot that is not asked again.
+         */
+        if (!slots_free(r, w.claim, &full)) {
+            claim_wait(r, w.claim, full);
+            continue;
+        }
         /* Time may have passed while it stood in the queue. */
         if (!claim_passes(r, w.claim, &next_ms)) {
             if (CLAIM_IS_GROUP(w.claim))
@@ -457,13 +471,9 @@ void claims_serve(releases *r)
                 mark_target(r, CLAIM_INDEX(w.claim));
             continue;
         }
-        if (slots_take(r, w.claim, &full)) {
-            uint32_t res = claim_resource(r, w.claim);
-            claim_start(r, w.claim);
-            mark_resource(r, res);
-            continue;
-        }
-        claim_wait(r, w.claim, full);
+        slots_take(r, w.claim, &full);
+        claim_start(r, w.claim);
+        mark_resource(r, claim_resource(r, w.claim));
     }
 }
 

@@ -121,17 +121,48 @@ static bool matches(releases *r, const expression *e, uint32_t res)
     return scope_resource_matches(r, e, res, &in, NULL) && in;
 }
 
+/* The resources a selector matches are those that were written down for it. */
+static bool compare_selector(releases *r, const expression *e, const bitset *have, str what,
+                             err *error)
+{
+    for (uint32_t res = 0; res < r->resources.len; res++) {
+        bool want = e && r->resources.at[res].object && matches(r, e, res);
+        if (want != bitset_has(have, res))
+            return err_set(error, "%.*s counts other resources than match", STR_ARG(what));
+    }
+    return true;
+}
+
+static bool compare_selectors(releases *r, err *error)
+{
+    bool good = true;
+    for (uint32_t d = 0; good && d < r->deployments.len; d++) {
+        const rel_deployment *dep = &r->deployments.at[d];
+        good = compare_selector(r, dep->doc ? &dep->doc->spec.resource_selector : NULL,
+                                &dep->resources, rel_text(r, dep->name), error);
+    }
+    for (uint32_t e = 0; good && e < r->environments.len; e++) {
+        const rel_environment *env = &r->environments.at[e];
+        good = compare_selector(r, env->doc ? &env->doc->spec.resource_selector : NULL,
+                                &env->resources, rel_text(r, env->name), error);
+    }
+    for (size_t k = 0; good && k < r->concurrency.len; k++) {
+        const rel_rule *rule_ = &r->rules.at[r->concurrency.at[k]];
+        good = compare_selector(r, &rule_->doc->resource_concurrency->group_selector, &rule_->group,
+                                rel_text(r, rule_->id), error);
+    }
+    return good;
+}
+
 static bool compare_matrix(releases *r, err *error)
 {
     for (uint32_t d = 0; d < r->deployments.len; d++)
-        for (uint32_t e = 0; e < r->environments.len; e++)
+        for (uint32_t e = 0; e < r->environments.len; e++) {
+            const rel_deployment *dep = &r->deployments.at[d];
+            const rel_environment *env = &r->environments.at[e];
+            uint32_t c = keymap_get(&r->cell_of, KEY_PAIR(d, e));
             for (uint32_t res = 0; res < r->resources.len; res++) {
-                const rel_deployment *dep = &r->deployments.at[d];
-                const rel_environment *env = &r->environments.at[e];
-                bool want = dep->doc && env->doc && r->resources.at[res].object &&
-                            matches(r, &dep->doc->spec.resource_selector, res) &&
-                            matches(r, &env->doc->spec.resource_selector, res);
-                uint32_t c = keymap_get(&r->cell_of, KEY_PAIR(d, e));
+                bool want = bitset_has(&dep->resources, res) && bitset_has(&env->resources, res);
                 bool have = c != NO && keymap_get(&r->target_of, KEY_PAIR(c, res)) != NO;
                 if (want != have)
                     return err_set(error, "%.*s on %.*s should %sbe a release target",
@@ -139,25 +170,37 @@ static bool compare_matrix(releases *r, err *error)
                                    STR_ARG(rel_text(r, r->resources.at[res].name)),
                                    want ? "" : "not ");
             }
+        }
     return true;
 }
 
-static bool compare_policies(releases *r, uint32_t t, err *error)
+/* A lane's policies are those that select it; res is NO for the policies that do not look at the
+ * resource: they are asked once for all targets of the lane. */
+static bool compare_policies(releases *r, uint32_t l, uint32_t res, err *error)
 {
-    const rel_target *target = &r->targets.at[t];
+    const rel_lane *lane = &r->lanes.at[l];
+    const rel_cell *cell = &r->cells.at[lane->cell];
     for (uint32_t p = 0; p < r->policies.len; p++) {
         const rollout_policy *doc = r->policies.at[p].doc;
-        bool in = false;
-        if (doc && doc->spec.enabled &&
-            !scope_release_matches(
-                r, &doc->spec.selector,
-                (scope_release){target->deployment, target->environment, target->resource, NO}, &in,
-                NULL))
+        bool asked = doc && doc->spec.enabled, in = false;
+        if ((asked && expression_sees(&doc->spec.selector, STR("resource"))) != (res != NO))
+            continue;
+        if (asked && !scope_release_matches(
+                         r, &doc->spec.selector,
+                         (scope_release){cell->deployment, cell->environment, res, NO}, &in, NULL))
             in = false;
-        if (in != index_has(&r->lanes.at[target->lane].policies, p))
+        if (in != index_has(&lane->policies, p))
             return err_set(error, "policy %.*s: its targets are not those its selector matches",
                            STR_ARG(rel_text(r, r->policies.at[p].name)));
     }
+    return true;
+}
+
+static bool compare_lanes(releases *r, err *error)
+{
+    for (uint32_t l = 0; l < r->lanes.len; l++)
+        if (r->lanes.at[l].users > 0 && !compare_policies(r, l, NO, error))
+            return false;
     return true;
 }
 
@@ -175,7 +218,8 @@ static bool compare_claim(releases *r, uint32_t claim, uint32_t waits_in, str wh
     int64_t next_ms;
     bool passes = claim_passes(r, claim, &next_ms);
     if (!passes)
-        return true;
+        return waits_in == NO ||
+               err_set(error, "%.*s waits for a slot and could not use it", STR_ARG(what));
     if (waits_in == NO)
         return err_set(error, "%.*s could start and has not", STR_ARG(what));
     const rel_rule *rule_ = &r->rules.at[waits_in];
@@ -212,7 +256,9 @@ static bool compare_queues(releases *r, err *error)
 static bool compare_target(releases *r, uint32_t t, err *error)
 {
     rel_target before = r->targets.at[t];
-    if (!compare_policies(r, t, error))
+    if (r->lanes.at[before.lane].cell != before.cell)
+        return err_set(error, "%.*s is in a lane of others", STR_ARG(name_of(r, t)));
+    if (!compare_policies(r, before.lane, before.resource, error))
         return false;
     if (target_want(r, t)) {
         r->targets.at[t].wanted = before.wanted;
@@ -250,16 +296,6 @@ static bool compare_slots(releases *r, err *error)
                     error, "%.*s keeps a slot of %.*s it does not need",
                     STR_ARG(rel_text(r, r->resources.at[res].name)),
                     STR_ARG(rel_text(r, r->rules.at[r->resources.at[res].holds.at[i].rule].id)));
-    for (size_t k = 0; k < r->concurrency.len; k++) {
-        const rel_rule *rule_ = &r->rules.at[r->concurrency.at[k]];
-        for (uint32_t res = 0; res < r->resources.len; res++) {
-            bool in = r->resources.at[res].object &&
-                      matches(r, &rule_->doc->resource_concurrency->group_selector, res);
-            if (in != bitset_has(&rule_->group, res))
-                return err_set(error, "rule %.*s counts other resources than match",
-                               STR_ARG(rel_text(r, rule_->id)));
-        }
-    }
     return true;
 }
 
@@ -272,7 +308,7 @@ bool releases_compare(releases *r, err *error)
     uint64_t looked_at = r->core->looked_at;
     forget_answers(r);
     r->asking = true;
-    bool good = compare_matrix(r, error);
+    bool good = compare_selectors(r, error) && compare_matrix(r, error) && compare_lanes(r, error);
     for (uint32_t t = 0; good && t < r->targets.len; t++)
         if (r->targets.at[t].id != 0)
             good = compare_target(r, t, error);
