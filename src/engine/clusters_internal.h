@@ -124,6 +124,9 @@ void mapping_document(clusters *c, const metadata *meta, const bundle_namespace_
 bundle_record *bundle_find(const clusters *c, str change);
 /* The version a cluster should run; 0: it is no target. */
 name_id wanted_version(bundle_record *b, const cluster_record *r);
+/* The bundle's member on a cluster; PLACED_NONE: it has none there. */
+#define PLACED_NONE UINT32_MAX
+member_id placed_on(const bundle_record *b, const cluster_record *r);
 label_set record_labels(const cluster_record *r);
 
 /* ---- clusters.c ---- */

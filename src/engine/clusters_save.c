@@ -285,13 +285,12 @@ bool clusters_restore(void *self, str key, str json, err *error)
 
 /* ---- everything from scratch ---- */
 
-static bool full_member(bundle_record *b, member_id m, err *error)
+static bool full_member(bundle_record *b, member_id m, name_id wanted, err *error)
 {
     clusters *c = b->self;
     const placed *at = &b->members.at[m];
-    const cluster_record *r = &c->clusters.at[at->cluster];
     str name = text_of(c, at->label);
-    if (!r->present || wanted_version(b, r) != at->wanted)
+    if (!at->present || at->wanted != wanted)
         return err_set(error, "%.*s should run another version", STR_ARG(name));
     if (partitions_get(b->roll.pacing, m) != placed_flags(b, at))
         return err_set(error, "%.*s is not what the partitions think", STR_ARG(name));
@@ -306,13 +305,20 @@ static bool full_bundle(bundle_record *b, err *error)
 {
     clusters *c = b->self;
     size_t targets = 0;
-    for (size_t i = 0; i < c->clusters.len; i++)
-        targets += c->clusters.at[i].present && wanted_version(b, &c->clusters.at[i]) != 0;
+    for (size_t i = 0; i < c->clusters.len; i++) {
+        const cluster_record *r = &c->clusters.at[i];
+        name_id wanted = r->present ? wanted_version(b, r) : 0;
+        member_id m = placed_on(b, r);
+        if (!wanted)
+            continue;
+        targets++;
+        if (m == PLACED_NONE)
+            return err_set(error, "%.*s should be a target", STR_ARG(text_of(c, r->name)));
+        if (!full_member(b, m, wanted, error))
+            return false;
+    }
     if (targets != b->by_label.len)
         return err_set(error, "%zu targets, %zu placements", targets, b->by_label.len);
-    for (member_id m = 0; m < b->members.len; m++)
-        if (b->members.at[m].present && !full_member(b, m, error))
-            return false;
     bool held = bundle_paused(b) || partitions_halted(b->roll.pacing);
     bool settled = !b->roll.dirty && !held && !b->roll.cut_due && !b->roll.work_changed;
     return partitions_check(b->roll.pacing, c->core->now_ms, settled, error);

@@ -202,20 +202,25 @@ static void leave(bundle_record *b, member_id m)
     placements_compact(c);
 }
 
+member_id placed_on(const bundle_record *b, const cluster_record *r)
+{
+    for (size_t i = 0; i < r->placed.len; i++)
+        if (r->placed.at[i].bundle == b)
+            return r->placed.at[i].member;
+    return PLACED_NONE;
+}
+
 /* Makes the placement of a bundle on a cluster what documents and labels say. */
 static void place_cluster(bundle_record *b, uint32_t number)
 {
     clusters *c = b->self;
     const cluster_record *r = &c->clusters.at[number];
     name_id wanted = r->present ? wanted_version(b, r) : 0;
-    member_id m = UINT32_MAX;
+    member_id m = placed_on(b, r);
     c->core->looked_at++;
-    for (size_t i = 0; i < r->placed.len; i++)
-        if (r->placed.at[i].bundle == b)
-            m = r->placed.at[i].member;
     if (c->core->no_memory)
         return;
-    if (m == UINT32_MAX) {
+    if (m == PLACED_NONE) {
         if (wanted)
             join(b, number, wanted);
         return;

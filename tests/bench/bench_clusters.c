@@ -157,16 +157,22 @@ static void measure_reasons(size_t count, const char *name)
     end(&f);
 }
 
-/* Everything counted again, and the pass made the slow way. */
+/* Everything counted again, and the pass made the slow way. The best of a few: the machine does
+ * other things too. */
 static void measure_full(size_t count, const char *name)
 {
     fleet f =
         fleet_of(count, (int_or_percent){AMOUNT_PERCENT, 10 * AMOUNT_PERCENT_SCALE, STR_EMPTY});
     err error;
+    double best = 0;
     begin(&f);
-    double start = bench_seconds();
-    insist(engine_full(f.e, &error));
-    bench_row(name, (bench_seconds() - start) * 1e3, "ms", "-");
+    for (int i = 0; i < BENCH_RUNS; i++) {
+        double start = bench_seconds();
+        insist(engine_full(f.e, &error));
+        double seconds = bench_seconds() - start;
+        best = i == 0 || seconds < best ? seconds : best;
+    }
+    bench_row(name, best * 1e3, "ms", "<= 100");
     end(&f);
 }
 

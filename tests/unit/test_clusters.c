@@ -688,14 +688,19 @@ static void test_seed_003_manual_partitioning_example(void **state)
 static void test_one_report_among_many_looks_at_few(void **state)
 {
     (void)state;
-    herd *h = herd_new(10000);
+    herd *h = herd_new(100000);
     h->document.spec.rollout_strategy.max_unavailable = herd_amount("#5");
     h->document.spec.rollout_strategy.soak_seconds = (opt_int){true, 60};
-    for (size_t i = 0; i < h->count; i++)
+    h->document.spec.rollout_strategy.failure_threshold = (opt_int){true, 3};
+    h->document.spec.rollout_strategy.offline_after_seconds = (opt_int){true, 3600};
+    for (size_t i = 0; i < h->count; i++) {
+        h->at[i].last_seen_ms = h->now_ms;
         herd_runs_old(h, i, true);
+    }
     herd_load(h);
     herd_step(h);
     herd_step(h);
+    assert_true(engine_looked_at(h->e) >= h->count);
     uint64_t before = engine_looked_at(h->e);
     herd_answers(h, 0); /* done: the next one is released */
     assert_int_equal(herd_step(h), 1);

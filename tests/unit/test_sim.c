@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The virtual fleet: its parts, what it tells, what it counts, and that the engine under it looks
- * only at what a fact touches. */
+/* The virtual fleet: its parts, what it tells and what it counts. */
 #include "support/check.h"
 
 #include "sim/agenda.h"
@@ -202,54 +201,6 @@ static void happenings_are_read_line_by_line(void **state)
     fixture_done(&f);
 }
 
-/* ---- incremental for real ---- */
-
-#define MANY 100000u
-#define LOOKED_AT_MOST 64u
-
-static uint64_t looked_at_for(engine *e, const fact *f, int64_t now_ms)
-{
-    decision_list out = {0};
-    err error = {0};
-    uint64_t before = engine_looked_at(e);
-    check_msg(engine_step(e, f, 1, now_ms, &out), "%s", error.text);
-    vec_done(&out);
-    return engine_looked_at(e) - before;
-}
-
-/* Of 100,000 nodes one reports, is labelled, ends a stage: the engine must not look at all of them.
- */
-static void one_fact_touches_few_placements(void **state)
-{
-    (void)state;
-    err error;
-    fixture f = fixture_of(skyhook_text, (sim_settings){0});
-    assert_true(sim_add_targets(f.sim, TARGET_NODE, MANY, (label_set){0}, &error));
-    assert_true(sim_run(f.sim, 0, &error)); /* the first batch runs */
-    engine *e = sim_engine(f.sim);
-    assert_true(engine_looked_at(e) >= MANY);
-    char boot[HERD_BOOT_BYTES];
-    fact heartbeat, relabelled;
-    int64_t now_ms = sim_now_ms(f.sim);
-    herd_fact(sim_herd(f.sim), 50000, boot, &heartbeat);
-    assert_in_range(looked_at_for(e, &heartbeat, now_ms + 1000), 0, LOOKED_AT_MOST);
-    const label labels[] = {{STR("tier"), STR("x")}};
-    relabelled = heartbeat;
-    relabelled.target.labels = (label_set){labels, 1};
-    assert_in_range(looked_at_for(e, &relabelled, now_ms + 2000), 0, LOOKED_AT_MOST);
-    fact outcome_of = {.kind = FACT_STAGE,
-                       .stage = {.change = STR("sk"),
-                                 .target = STR("node-0001"),
-                                 .package = STR("pack"),
-                                 .version = STR("1.0.0"),
-                                 .stage = STR("apply"),
-                                 .attempt = 1,
-                                 .outcome = OUTCOME_SUCCEEDED}};
-    uint64_t looked_at = looked_at_for(e, &outcome_of, now_ms + 3000);
-    assert_in_range(looked_at, 1, LOOKED_AT_MOST);
-    fixture_done(&f);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -259,7 +210,6 @@ int main(void)
         cmocka_unit_test(batches_are_counted_as_they_went),
         cmocka_unit_test(a_failure_that_happens_once_is_retried),
         cmocka_unit_test(happenings_are_read_line_by_line),
-        cmocka_unit_test(one_fact_touches_few_placements),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
