@@ -6,6 +6,7 @@
 #include "base/moment.h"
 #include "base/num.h"
 #include "cli/output.h"
+#include "cli/scenario_names.h"
 
 #define TARGETS_MAX 10000000
 
@@ -211,12 +212,13 @@ static bool take_all(scenario *sc, const options *given, err *error)
     return each(sc, given, "nodes", take_nodes, error) &&
            each(sc, given, "clusters", take_clusters, error) &&
            each(sc, given, "resources", take_resources, error) &&
+           each(sc, given, "events", take_events, error) &&
+           scenario_names_check(sc, given, error) &&
            each(sc, given, "duration", take_duration, error) &&
            each(sc, given, "fail", take_fail, error) &&
            each(sc, given, "fail-once", take_fail_once, error) &&
            each(sc, given, "offline", take_offline, error) &&
-           each(sc, given, "from", take_from, error) &&
-           each(sc, given, "events", take_events, error);
+           each(sc, given, "from", take_from, error);
 }
 
 exit_status scenario_read(scenario *sc, const verb *c, const options *given, bool tell)
