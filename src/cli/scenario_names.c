@@ -52,16 +52,16 @@ static void list_name(void *context, str name)
 
 static void names_error(err *error, str found, const char *what, const listing *l)
 {
-    buf names = BUF(LIMIT_TEXT_BYTES);
+    buf text = BUF(LIMIT_TEXT_BYTES);
     for (size_t i = 0; i < l->count; i++)
-        buf_addf(&names, "%s%.*s", i > 0 ? ", " : "", STR_ARG(l->shown[i]));
+        buf_addf(&text, "%s%.*s", i > 0 ? ", " : "", STR_ARG(l->shown[i]));
     if (l->count == 0)
-        buf_addz(&names, "there is none");
+        buf_addz(&text, "there is none");
     if (l->more)
-        buf_addz(&names, " and others");
+        buf_addz(&text, " and others");
     err_set(error, "found \"%s\", allowed %s: %.*s", str_shown(found).text, what,
-            STR_ARG(buf_str(&names)));
-    buf_done(&names);
+            STR_ARG(buf_str(&text)));
+    buf_done(&text);
 }
 
 /* ---- the flags ---- */

@@ -107,6 +107,29 @@ def statuses(tap, program):
               f"{' '.join(words[-2:])}: exit status {status}", str(result))
 
 
+def unknown_names(tap, program):
+    """A flag about something that does not exist says so, and what there is."""
+    for base, words, message in [
+            (SKYHOOK, ["--fail", "drivr@node-03"],
+             '--fail: found "drivr", allowed a package, deployment or bundle: '),
+            (SKYHOOK, ["--fail-once", "driver@node-99"],
+             '--fail-once: found "node-99", allowed a target: '),
+            (SKYHOOK, ["--fail", "@node-03"], '--fail: found "", allowed a package'),
+            (SKYHOOK, ["--duration", "drian=5m"], '--duration: found "drian", allowed a package'),
+            (SKYHOOK, ["--from", "drivr=1.0.0"], '--from: found "drivr", allowed a package'),
+            (FLEET, ["--offline", "nowhere"], '--offline: found "nowhere", allowed a target: '),
+            (FLEET, ["--fail", "node-exporter-x@edge-03"], "allowed a package, deployment or bundle: "),
+    ]:
+        result = drover.run(program, "plan", *base, *START, *words)
+        check(tap, result.status == 2 and message in result.err and not result.out,
+              f"{' '.join(words)} is refused", str(result))
+    for base, words, status in [(SKYHOOK, ["--duration", "drain=5m", "--duration", "driver=5m"], 0),
+                                (SKYHOOK, ["--fail-once", "driver@node-03"], 0),
+                                (RELEASE, ["--from", "kubelet=1.0"], 1)]:
+        result = drover.run(program, "plan", *base, *START, *words)
+        check(tap, result.status == status, f"{' '.join(words)} is taken", str(result))
+
+
 def fleet_with_drains(shared):
     """Ten nodes and three deployments: one drain for all of them in one bracket, or one for each in
     a bracket of its own."""
@@ -150,6 +173,7 @@ def main():
         for name, (words, status) in CASES.items():
             shape(tap, name, compare(tap, program, name, words, status))
         statuses(tap, program)
+        unknown_names(tap, program)
         drains(tap, program)
         told = [drover.run(program, "plan", *SKYHOOK, *START, "-o", "trace").out for _ in range(2)]
         check(tap, told[0] == told[1] and told[0].startswith("      0s  "),

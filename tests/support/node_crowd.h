@@ -84,20 +84,20 @@ static inline void node_crowd_close(node_crowd *c)
 }
 
 /* The node reports that it is as it was. boot_id takes a text the fact points to. */
-static inline fact node_crowd_heartbeat(const node_crowd *c, uint32_t node,
+static inline fact node_crowd_heartbeat(const node_crowd *c, uint32_t number,
                                         char boot_id[HERD_BOOT_BYTES])
 {
     fact f;
-    herd_fact(sim_herd(c->sim), node, boot_id, &f);
+    herd_fact(sim_herd(c->sim), number, boot_id, &f);
     return f;
 }
 
 /* The first stage of a node in its first batch succeeded. */
-static inline fact node_crowd_outcome(str node)
+static inline fact node_crowd_outcome(str target)
 {
     return (fact){.kind = FACT_STAGE,
                   .stage = {.change = STR("first"),
-                            .target = node,
+                            .target = target,
                             .package = STR("tune"),
                             .version = STR("1.0.0"),
                             .stage = STR("apply"),

@@ -57,7 +57,7 @@ static void nodes(void **state)
     relabelled.target.labels = (label_set){labels, 1};
     check_few("a label", looked_at_for(e, &relabelled, now_ms + 2000), 1);
     fact away = heartbeat;
-    away.target.ready = !away.target.ready;
+    away.target.not_ready = true;
     check_few("a node that is not Ready", looked_at_for(e, &away, now_ms + 3000), 1);
     fact ended = node_crowd_outcome(sim_herd(c.sim)->targets.at[0].name);
     check_few("an outcome", looked_at_for(e, &ended, now_ms + 4000), 1);
