@@ -118,7 +118,8 @@ def unknown_names(tap, program):
             (SKYHOOK, ["--duration", "drian=5m"], '--duration: found "drian", allowed a package'),
             (SKYHOOK, ["--from", "drivr=1.0.0"], '--from: found "drivr", allowed a package'),
             (FLEET, ["--offline", "nowhere"], '--offline: found "nowhere", allowed a target: '),
-            (FLEET, ["--fail", "node-exporter-x@edge-03"], "allowed a package, deployment or bundle: "),
+            (FLEET, ["--fail", "node-exporter-x@edge-03"],
+             "allowed a package, deployment or bundle: "),
     ]:
         result = drover.run(program, "plan", *base, *START, *words)
         check(tap, result.status == 2 and message in result.err and not result.out,

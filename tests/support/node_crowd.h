@@ -13,26 +13,28 @@
 #include "sim/sim.h"
 
 #define CROWD_API "{\"apiVersion\":\"skyhook.nvidia.com/v1alpha1\",\"kind\":"
-#define CROWD_COMPARTMENT(name, budget, strategy)                                                  \
-    "{\"name\":\"" name "\",\"selector\":{\"matchLabels\":{\"tier\":\"" name                       \
-    "\"}},\"budget\":{" budget "},\"strategy\":{\"" strategy                                       \
-    "\":{\"initialBatch\":1000,\"failureThreshold\":3}}}"
+#define CROWD_PACE "{\"initialBatch\":1000,\"failureThreshold\":3}}}"
+#define CROWD_SELECTOR "\"selector\":{\"matchLabels\":{\"tier\":"
 
-static const char node_crowd_text[] = CROWD_API
-    "\"DeploymentPolicy\",\"metadata\":{\"name\":\"p\"},\"spec\":{\"failedNodesHoldBudget\":true,"
-    "\"default\":{\"budget\":{\"percent\":10},\"strategy\":{\"fixed\":{}}},\"compartments\":[" CROWD_COMPARTMENT(
-        "a", "\"count\":4000",
-        "fixed") "," CROWD_COMPARTMENT("b", "\"percent\":50",
-                                       "linear") "," CROWD_COMPARTMENT("c", "\"percent\":25",
-                                                                       "exponential") "]}}" CROWD_API
-                                                                                      "\"Skyhook\",\"metadata\":{\"name\":\"first\"},\"spec\":{\"priority\":10,"
-                                                                                      "\"runtimeRequired\":true,\"deploymentPolicy\":\"p\",\"packages\":{"
-                                                                                      "\"tune\":{\"version\":\"1.0.0\",\"image\":\"r/t\",\"configMap\":{\"a\":\"b\"}},"
-                                                                                      "\"driver\":{\"version\":\"2.0.0\",\"image\":\"r/d\",\"dependsOn\":{\"tune\":\"1.0.0\"},"
-                                                                                      "\"interrupt\":{\"type\":\"reboot\"}}}}}" CROWD_API
-                                                                                      "\"Skyhook\",\"metadata\":{\"name\":\"second\"},\"spec\":{\"priority\":20,"
-                                                                                      "\"interruptionBudget\":{\"percent\":10},\"packages\":{"
-                                                                                      "\"audit\":{\"version\":\"1.0.0\",\"image\":\"r/a\"}}}}";
+static const char *const node_crowd_texts[] = {
+    CROWD_API "\"DeploymentPolicy\",\"metadata\":{\"name\":\"p\"},\"spec\":{"
+              "\"failedNodesHoldBudget\":true,"
+              "\"default\":{\"budget\":{\"percent\":10},\"strategy\":{\"fixed\":{}}},"
+              "\"compartments\":[{\"name\":\"a\"," CROWD_SELECTOR "\"a\"}},"
+              "\"budget\":{\"count\":4000},\"strategy\":{\"fixed\":" CROWD_PACE
+              ",{\"name\":\"b\"," CROWD_SELECTOR "\"b\"}},"
+              "\"budget\":{\"percent\":50},\"strategy\":{\"linear\":" CROWD_PACE
+              ",{\"name\":\"c\"," CROWD_SELECTOR "\"c\"}},"
+              "\"budget\":{\"percent\":25},\"strategy\":{\"exponential\":" CROWD_PACE "]}}",
+    CROWD_API "\"Skyhook\",\"metadata\":{\"name\":\"first\"},\"spec\":{\"priority\":10,"
+              "\"runtimeRequired\":true,\"deploymentPolicy\":\"p\",\"packages\":{"
+              "\"tune\":{\"version\":\"1.0.0\",\"image\":\"r/t\",\"configMap\":{\"a\":\"b\"}},"
+              "\"driver\":{\"version\":\"2.0.0\",\"image\":\"r/d\","
+              "\"dependsOn\":{\"tune\":\"1.0.0\"},\"interrupt\":{\"type\":\"reboot\"}}}}}",
+    CROWD_API "\"Skyhook\",\"metadata\":{\"name\":\"second\"},\"spec\":{\"priority\":20,"
+              "\"interruptionBudget\":{\"percent\":10},\"packages\":{"
+              "\"audit\":{\"version\":\"1.0.0\",\"image\":\"r/a\"}}}}",
+};
 
 typedef struct node_crowd {
     document_set *documents;
@@ -61,10 +63,11 @@ static inline node_crowd node_crowd_open(uint64_t count)
     sim_settings settings = {
         .start_ms = INT64_C(1767225600000), .duration_ms = -1, .horizon_ms = INT64_C(1) << 40};
     c.sim = sim_new(&settings, &error);
-    node_crowd_insist(documents_read_as(c.documents, STR("crowd"), str_of(node_crowd_text),
-                                        FORMAT_JSON, c.found) &&
-                          objects_read(c.objects, c.documents, c.found),
-                      "documents");
+    for (size_t i = 0; i < sizeof node_crowd_texts / sizeof node_crowd_texts[0]; i++)
+        node_crowd_insist(documents_read_as(c.documents, STR("crowd"), str_of(node_crowd_texts[i]),
+                                            FORMAT_JSON, c.found),
+                          "documents");
+    node_crowd_insist(objects_read(c.objects, c.documents, c.found), "documents");
     for (size_t i = 0; i < c.objects->len; i++)
         node_crowd_insist(sim_add_object(c.sim, &c.objects->at[i], &error), error.text);
     for (size_t i = 0; i < 4; i++)
