@@ -1,18 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/limits.h"
-#include "base/moment.h"
+#include "cli/explain_show.h"
 #include "cli/output.h"
-#include "cli/plan.h"
 #include "cli/remote_explain.h"
 #include "cli/scenario.h"
-
-#define HOLDERS_SHOWN 8
-
-static const char *const states[] = {
-#define X(state, text) text,
-    PLACEMENT_STATES(X)
-#undef X
-};
 
 typedef struct search {
     str target;
@@ -41,94 +32,6 @@ static bool look(void *context, const placement_view *v)
     return true;
 }
 
-/* ---- the answer in one sentence ---- */
-
-static str summary(arena *a, const placement_view *v, const reasons *why)
-{
-    str first = why->len > 0 ? reason_text(a, &why->at[0]) : STR("no reason is known");
-    str more = why->len > 1 ? arena_printf(a, ", and %zu more", why->len - 1) : STR_EMPTY;
-    const char *verb_of = "";
-    switch (v->state) {
-    case PLACEMENT_DONE:
-        return arena_printf(a, "%.*s is done: %.*s runs there%s%.*s", STR_ARG(v->target),
-                            STR_ARG(v->change), v->current.len > 0 ? " at " : "",
-                            STR_ARG(v->current));
-    case PLACEMENT_WAITING: verb_of = "waits for"; break;
-    case PLACEMENT_IN_FLIGHT: verb_of = "is being changed by"; break;
-    case PLACEMENT_FAILED: verb_of = "failed for"; break;
-    case PLACEMENT_BLOCKED: verb_of = "is blocked for"; break;
-    case PLACEMENT_EXCLUDED: verb_of = "is left out of"; break;
-    }
-    return arena_printf(a, "%.*s %s %.*s: %.*s%.*s", STR_ARG(v->target), verb_of,
-                        STR_ARG(v->change), STR_ARG(first), STR_ARG(more));
-}
-
-/* ---- text ---- */
-
-static void list(buf *out, const char *title, const str *at, size_t count)
-{
-    if (count == 0)
-        return;
-    buf words = BUF(LIMIT_TEXT_BYTES);
-    for (size_t i = 0; i < count && i < HOLDERS_SHOWN; i++) {
-        buf_addz(&words, i > 0 ? ", " : "");
-        buf_add(&words, at[i]);
-    }
-    if (count > HOLDERS_SHOWN)
-        buf_addf(&words, " and %zu more", count - HOLDERS_SHOWN);
-    buf_addf(out, "    %-12s", title);
-    output_wrap(out, buf_str(&words), 16, 16);
-    buf_addc(out, '\n');
-    buf_done(&words);
-}
-
-static void reason_text_form(buf *out, arena *a, const reason *r)
-{
-    str name = reason_rule_name(r->rule);
-    buf_addf(out, "\n  %.*s", STR_ARG(name));
-    if (r->scope.len > 0)
-        buf_addf(out, " (%.*s)", STR_ARG(r->scope));
-    buf_addz(out, ": ");
-    output_wrap(out, reason_text(a, r), 6 + name.len + r->scope.len, 4);
-    buf_addc(out, '\n');
-    list(out, "held by", r->holders, r->holder_count);
-    str act = release_act_name(r->act);
-    buf_addf(out, "    %-12s%.*s", "released by", STR_ARG(act));
-    buf_addc(out, '\n');
-    list(out, "of", r->of, r->of_count);
-    if (r->next_ms == REASON_NEVER)
-        return;
-    char text[MOMENT_TEXT_BYTES];
-    size_t len = moment_format((moment){r->next_ms / 1000, 0}, text);
-    buf_addf(out, "    %-12s%.*s\n", "asked again", (int)len, text);
-}
-
-static void print_text(buf *out, arena *a, const placement_view *v, const reasons *why)
-{
-    output_wrap(out, summary(a, v, why), 0, 2);
-    buf_addc(out, '\n');
-    for (size_t i = 0; i < why->len; i++)
-        reason_text_form(out, a, &why->at[i]);
-}
-
-/* ---- JSON ---- */
-
-static void print_json(buf *out, arena *a, const placement_view *v, const reasons *why)
-{
-    buf_addz(out, "{\"target\":");
-    buf_add_json(out, v->target);
-    buf_addz(out, ",\"change\":");
-    buf_add_json(out, v->change);
-    buf_addf(out, ",\"state\":\"%s\",\"summary\":", states[v->state]);
-    buf_add_json(out, summary(a, v, why));
-    buf_addz(out, ",\n \"reasons\":[");
-    for (size_t i = 0; i < why->len; i++) {
-        buf_addz(out, i > 0 ? ",\n  " : "\n  ");
-        plan_reason_json(&why->at[i], a, out);
-    }
-    buf_addz(out, "]}\n");
-}
-
 /* ---- the command ---- */
 
 static exit_status answer(const scenario *sc, const options *given)
@@ -144,14 +47,14 @@ static exit_status answer(const scenario *sc, const options *given)
     if (s.count == 0)
         return fail("%.*s: there is no such target", STR_ARG(s.target));
     const placement_view *v = s.has_undone ? &s.found : &s.first;
-    reasons why = {0};
-    if (!engine_reasons(e, v->id, sc->arena, &why))
+    yyjson_val *value = explain_value(e, v, sc->arena);
+    if (!value)
         return fail("out of memory");
     buf out = BUF(LIMIT_TEXT_BYTES);
     if (str_eq(options_text(given, "output", "text"), STR("json")))
-        print_json(&out, sc->arena, v, &why);
+        explain_json(&out, value);
     else
-        print_text(&out, sc->arena, v, &why);
+        explain_text(&out, value);
     return output_buf(stdout, &out) ? STATUS_DONE : STATUS_NO;
 }
 

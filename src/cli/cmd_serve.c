@@ -19,15 +19,17 @@ static exit_status run(const options *given)
     }
     if (!data_folder(options_text(given, "data", ""), folder, &error))
         return fail("%s", error.text);
-    serve_settings settings = {.listen = options_text(given, "listen", SERVE_LISTEN),
-                               .folder = str_of(folder),
-                               .tls_certificate = options_text(given, "tls-cert", ""),
-                               .tls_key = options_text(given, "tls-key", ""),
-                               .insecure = options_given(given, "insecure"),
-                               .demo = options_given(given, "demo"),
-                               .unsafe_no_sync = options_given(given, "unsafe-no-sync"),
-                               .hosts = hosts,
-                               .host_count = host_count};
+    serve_settings settings = {
+        .listen = options_text(given, "listen", SERVE_LISTEN),
+        .folder = str_of(folder),
+        .tls_certificate = options_text(given, "tls-cert", ""),
+        .tls_key = options_text(given, "tls-key", ""),
+        .insecure = options_given(given, "insecure"),
+        .demo = options_given(given, "demo"),
+        .fleetlock_join = str_eq(options_text(given, "fleetlock-unknown", ""), STR("join")),
+        .unsafe_no_sync = options_given(given, "unsafe-no-sync"),
+        .hosts = hosts,
+        .host_count = host_count};
     return serve_run(&settings, &error) ? STATUS_DONE : fail("%s", error.text);
 }
 
@@ -44,6 +46,10 @@ static const option options_of_serve[] = {
      .argument = "NAME",
      .repeatable = true,
      .help = "a further name by which clients call this server; others are refused"},
+    {.name = "fleetlock-unknown",
+     .argument = "refuse|join",
+     .help = "what becomes of hosts that ask for a slot and are no Resource: refused unless told, "
+             "or made one, labelled with the group they name"},
     {.name = "unsafe-no-sync",
      .help = "do not wait for the disk: faster, and loses the last steps when the machine stops"},
     OPTIONS_END,

@@ -9,7 +9,7 @@
 #include "base/mem.h"
 #include "cli/client.h"
 #include "cli/output.h"
-#include "cli/remote_explain.h"
+#include "cli/explain_show.h"
 #include "cli/watch_view.h"
 
 #define REFRESH_MS 1000
@@ -43,7 +43,7 @@ static bool take_row(void *context, yyjson_val *item)
                                           .state = json_at(c, item, "/state"),
                                           .current = json_at(c, item, "/current"),
                                           .wanted = json_at(c, item, "/wanted"),
-                                          .why = json_at(c, item, "/summary")});
+                                          .why = json_at(c, item, "/reasons/0/message")});
 }
 
 static exit_status refresh(watch *w)
@@ -81,7 +81,7 @@ static void explain(watch *w)
     client_try(w->client, "GET", path, (str){NULL, 0}, &answer);
     buf_addz(&out, "\033[H\033[2J");
     if (answer.json)
-        remote_explain_text(w->client, &out, answer.json);
+        explain_text(&out, answer.json);
     buf_addz(&out, "\nany key goes back");
     output_buf(stdout, &out);
     fflush(stdout);

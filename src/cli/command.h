@@ -57,7 +57,6 @@ typedef struct verb {
     X(bypass)                                                                                      \
     X(freeze)                                                                                      \
     X(thaw)                                                                                        \
-    X(explain)                                                                                     \
     X(watch)                                                                                       \
     X(history)                                                                                     \
     X(logs)                                                                                        \

@@ -41,8 +41,6 @@ void plan_svg(const plan *p, buf *out);
 /* Prints. False without memory. */
 bool plan_table(const plan *p, FILE *to);
 
-/* {"rule":...} as in explain. */
-void plan_reason_json(const reason *r, arena *a, buf *out);
 /* A time since 1970 as a JSON text; null for REASON_NEVER. */
 void plan_time_json(int64_t ms, buf *out);
 /* "1h30m", "45s": without parts that are zero. */

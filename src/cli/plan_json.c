@@ -39,36 +39,6 @@ void plan_time_json(int64_t ms, buf *out)
     buf_add_json(out, (str){text, len});
 }
 
-static void names_json(const str *at, size_t count, buf *out)
-{
-    buf_addc(out, '[');
-    for (size_t i = 0; i < count; i++) {
-        if (i > 0)
-            buf_addc(out, ',');
-        buf_add_json(out, at[i]);
-    }
-    buf_addc(out, ']');
-}
-
-void plan_reason_json(const reason *r, arena *a, buf *out)
-{
-    buf_addc(out, '{');
-    key_text(out, "rule", reason_rule_name(r->rule));
-    buf_addc(out, ',');
-    key_text(out, "scope", r->scope);
-    buf_addc(out, ',');
-    key_text(out, "message", reason_text(a, r));
-    buf_addz(out, ",\"holders\":");
-    names_json(r->holders, r->holder_count, out);
-    buf_addz(out, ",\"releasedBy\":{");
-    key_text(out, "act", release_act_name(r->act));
-    buf_addz(out, ",\"of\":");
-    names_json(r->of, r->of_count, out);
-    buf_addz(out, "},\"nextAt\":");
-    plan_time_json(r->next_ms, out);
-    buf_addc(out, '}');
-}
-
 static void batch_json(const plan *p, const ledger_batch *b, buf *out)
 {
     buf_addf(out, "{\"number\":%lld,\"start\":%lld,\"end\":", (long long)b->number,
@@ -233,7 +203,7 @@ static bool waiting_json(void *context, const placement_view *v)
     for (size_t i = 0; i < why.len; i++) {
         if (i > 0)
             buf_addc(w->out, ',');
-        plan_reason_json(&why.at[i], w->arena, w->out);
+        reason_json(&why.at[i], w->arena, w->out);
     }
     buf_addz(w->out, "]}");
     return true;

@@ -10,7 +10,5 @@
 /* The first operand is the resource; --change names a deployment, --environment an environment;
  * without them the answer is about the first by name that is not done. -o text or json. */
 exit_status remote_explain(const options *given);
-/* The text for one release target as the server gives it. */
-void remote_explain_text(client *c, buf *out, yyjson_val *target);
 
 #endif

@@ -169,6 +169,33 @@ void engine_groups(const engine *e, group_visitor visit, void *context)
         vocabularies[v]->groups(e->self[v], visit, context);
 }
 
+void engine_slots(const engine *e, str target, slot_visitor visit, void *context)
+{
+    for (size_t v = 0; v < VOCABULARY_COUNT; v++)
+        if (vocabularies[v]->slots)
+            vocabularies[v]->slots(e->self[v], target, visit, context);
+}
+
+str engine_sentence(arena *a, const placement_view *v, const reasons *why)
+{
+    str first = why->len > 0 ? reason_text(a, &why->at[0]) : STR("no reason is known");
+    str more = why->len > 1 ? arena_printf(a, ", and %zu more", why->len - 1) : STR_EMPTY;
+    const char *verb = "";
+    switch (v->state) {
+    case PLACEMENT_DONE:
+        return arena_printf(a, "%.*s is done: %.*s runs there%s%.*s", STR_ARG(v->target),
+                            STR_ARG(v->change), v->current.len > 0 ? " at " : "",
+                            STR_ARG(v->current));
+    case PLACEMENT_WAITING: verb = "waits for"; break;
+    case PLACEMENT_IN_FLIGHT: verb = "is being changed by"; break;
+    case PLACEMENT_FAILED: verb = "failed for"; break;
+    case PLACEMENT_BLOCKED: verb = "is blocked for"; break;
+    case PLACEMENT_EXCLUDED: verb = "is left out of"; break;
+    }
+    return arena_printf(a, "%.*s %s %.*s: %.*s%.*s", STR_ARG(v->target), verb, STR_ARG(v->change),
+                        STR_ARG(first), STR_ARG(more));
+}
+
 bool engine_save(const engine *e, buf *out)
 {
     buf_addf(out, "engine ids {\"next\":%u}\n", e->core.next_placement);

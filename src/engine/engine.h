@@ -82,6 +82,9 @@ bool engine_placement(const engine *e, placement_id id, placement_view *ret);
 /* Why a placement is not done: never empty for one that is not. False without memory. */
 bool engine_reasons(const engine *e, placement_id id, arena *a, reasons *out);
 
+/* The answer to "why is it not moving" in one sentence. Empty text without memory. */
+str engine_sentence(arena *a, const placement_view *v, const reasons *why);
+
 #define GROUP_KINDS(X)                                                                             \
     X(COMPARTMENT, "compartment") X(PARTITION, "partition") X(CONCURRENCY, "concurrency")
 typedef enum group_kind {
@@ -109,6 +112,18 @@ typedef struct group_view {
 } group_view;
 typedef bool (*group_visitor)(void *context, const group_view *view);
 void engine_groups(const engine *e, group_visitor visit, void *context);
+
+/* A concurrency slot that a resource has now. */
+typedef struct slot_view {
+    str rule; /* its id */
+    str target;
+    bool host; /* the host asked for it (ACT_CLAIM_SLOT) and has not given it back */
+    bool job;  /* it was taken for a job */
+} slot_view;
+typedef bool (*slot_visitor)(void *context, const slot_view *view);
+/* Those of one resource, or of all (an empty one). What became of an
+ * ACT_CLAIM_SLOT is seen here: a host that got what it asked for has slots with "host". */
+void engine_slots(const engine *e, str target, slot_visitor visit, void *context);
 
 /* Everything that must survive a restart and is not in documents and targets: claims, batches,
  * version groups, outcomes, approvals, freezes. Canonical text: equal state, equal bytes. */

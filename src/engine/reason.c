@@ -152,3 +152,43 @@ str reason_text(arena *a, const reason *r)
     }
     return text;
 }
+
+/* ---- as JSON ---- */
+
+static void key_text(buf *out, const char *key, str text)
+{
+    buf_addf(out, "\"%s\":", key);
+    buf_add_json(out, text);
+}
+
+static void key_names(buf *out, const char *key, const str *at, size_t count)
+{
+    buf_addf(out, "\"%s\":[", key);
+    for (size_t i = 0; i < count; i++) {
+        buf_addz(out, i > 0 ? "," : "");
+        buf_add_json(out, at[i]);
+    }
+    buf_addc(out, ']');
+}
+
+void reason_json(const reason *r, arena *a, buf *out)
+{
+    buf_addc(out, '{');
+    key_text(out, "rule", reason_rule_name(r->rule));
+    buf_addc(out, ',');
+    key_text(out, "scope", r->scope);
+    buf_addc(out, ',');
+    key_text(out, "message", reason_text(a, r));
+    buf_addc(out, ',');
+    key_names(out, "holders", r->holders, r->holder_count);
+    buf_addz(out, ",\"releasedBy\":{");
+    key_text(out, "act", release_act_name(r->act));
+    buf_addc(out, ',');
+    key_names(out, "of", r->of, r->of_count);
+    buf_addz(out, "},");
+    if (r->next_ms == REASON_NEVER)
+        buf_addz(out, "\"nextAt\":null");
+    else
+        key_text(out, "nextAt", time_text(a, r->next_ms));
+    buf_addc(out, '}');
+}

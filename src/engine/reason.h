@@ -14,22 +14,25 @@
     X(BUDGET, "budget")                                                                            \
     X(BATCH, "batch")                                                                              \
     X(STOPPED, "stopped")                                                                          \
-    X(PAUSED, "paused") X(DISABLED, "disabled") X(PRIORITY, "priority")                            \
-        X(DEPENDENCY, "dependency") X(BRACKET, "bracket") X(CONCURRENCY, "concurrency") X(         \
-            WINDOW, "window") X(APPROVAL, "approval") X(PROGRESSION, "progression")                \
-            X(COOLDOWN, "cooldown") X(ROLLOUT, "rollout") X(FREEZE, "freeze") X(DRAIN, "drain") X( \
-                TAINT, "taint") X(IGNORED, "ignored") X(PARTITION, "partition")                    \
-                X(OFFLINE, "offline") X(RETRY, "retry") X(POLICY_NOT_FOUND, "policyNotFound") X(   \
-                    NOT_READY, "notReady") X(BUSY, "busy") X(VERSION_SELECTOR, "versionSelector")  \
-                    X(NO_VERSION, "noVersion") X(RUNNING, "running") X(FAILED, "failed")           \
-                        X(SKIPPED, "skipped") X(ROLLED_BACK, "rolledBack") X(HALTED, "halted")     \
-                            X(NO_NAMESPACE, "noNamespace") X(NO_PARTITION, "noPartition")          \
-                                X(SOAK, "soak") X(MAX_NEW, "maxNew") X(UNAVAILABLE, "unavailable") \
-                                    X(NODE_LOST, "nodeLost") X(EXPRESSION, "expression")           \
-                                        X(QUARANTINED, "quarantined")                              \
-                                            X(VERIFICATION, "verification") X(REBOOT, "reboot")    \
-                                                X(WAITING_PODS, "waitingPods")                     \
-                                                    X(MALFORMED, "malformed")
+    X(PAUSED, "paused")                                                                            \
+    X(DISABLED, "disabled") X(PRIORITY, "priority") X(DEPENDENCY, "dependency")                    \
+        X(BRACKET, "bracket") X(CONCURRENCY, "concurrency") X(WINDOW, "window")                    \
+            X(APPROVAL, "approval") X(PROGRESSION, "progression") X(COOLDOWN, "cooldown") X(       \
+                ROLLOUT, "rollout") X(FREEZE, "freeze") X(DRAIN, "drain") X(TAINT, "taint")        \
+                X(IGNORED, "ignored") X(PARTITION, "partition") X(OFFLINE, "offline") X(           \
+                    RETRY, "retry") X(POLICY_NOT_FOUND, "policyNotFound") X(NOT_READY, "notReady") \
+                    X(BUSY, "busy") X(VERSION_SELECTOR, "versionSelector")                         \
+                        X(NO_VERSION, "noVersion") X(RUNNING, "running") X(FAILED, "failed")       \
+                            X(SKIPPED, "skipped") X(ROLLED_BACK, "rolledBack") X(HALTED, "halted") \
+                                X(NO_NAMESPACE, "noNamespace") X(NO_PARTITION, "noPartition")      \
+                                    X(SOAK, "soak") X(MAX_NEW, "maxNew")                           \
+                                        X(UNAVAILABLE, "unavailable") X(NODE_LOST, "nodeLost")     \
+                                            X(EXPRESSION, "expression")                            \
+                                                X(QUARANTINED, "quarantined")                      \
+                                                    X(VERIFICATION, "verification")                \
+                                                        X(REBOOT, "reboot")                        \
+                                                            X(WAITING_PODS, "waitingPods")         \
+                                                                X(MALFORMED, "malformed")
 
 typedef enum reason_rule {
 #define X(rule, text) REASON_##rule,
@@ -41,9 +44,9 @@ typedef enum reason_rule {
     X(COMPLETE, "complete")                                                                        \
     X(TIME, "time")                                                                                \
     X(RESUME, "resume")                                                                            \
-    X(APPROVE, "approve") X(RETRY, "retry") X(RESET, "reset") X(EDIT, "edit") X(LABEL, "label")    \
-        X(UNTAINT, "untaint") X(UNCORDON, "uncordon") X(THAW, "thaw") X(PUBLISH, "publish")        \
-            X(ONLINE, "online")
+    X(APPROVE, "approve")                                                                          \
+    X(RETRY, "retry") X(RESET, "reset") X(EDIT, "edit") X(LABEL, "label") X(UNTAINT, "untaint")    \
+        X(UNCORDON, "uncordon") X(THAW, "thaw") X(PUBLISH, "publish") X(ONLINE, "online")
 typedef enum release_act {
 #define X(act, text) RELEASE_##act,
     RELEASE_ACTS(X)
@@ -77,6 +80,8 @@ typedef struct reasons {
 bool reasons_add(reasons *list, arena *a, reason r);
 /* The sentence, e.g. "5 of 5 places are taken". */
 str reason_text(arena *a, const reason *r);
+/* {"rule":...,"nextAt":...}: the one form in which programs read a reason. */
+void reason_json(const reason *r, arena *a, buf *out);
 str reason_rule_name(reason_rule rule);
 str release_act_name(release_act act);
 

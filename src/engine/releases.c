@@ -577,6 +577,35 @@ static void releases_groups(const void *self, group_visitor visit, void *context
     paces_groups(r, visit, context);
 }
 
+static bool resource_slots(const releases *r, uint32_t res, slot_visitor visit, void *context)
+{
+    const rel_resource *resource_ = &r->resources.at[res];
+    for (size_t i = 0; i < resource_->holds.len; i++) {
+        const rel_hold *hold = &resource_->holds.at[i];
+        slot_view view = {.rule = rel_text(r, r->rules.at[hold->rule].id),
+                          .target = rel_text(r, resource_->name),
+                          .host = hold->host,
+                          .job = hold->job};
+        if (!visit(context, &view))
+            return false;
+    }
+    return true;
+}
+
+static void releases_slots(const void *self, str target, slot_visitor visit, void *context)
+{
+    const releases *r = self;
+    if (target.len > 0) {
+        uint32_t res = keymap_get(&r->resource_of, names_find(r->core->names, target));
+        if (res != NO)
+            resource_slots(r, res, visit, context);
+        return;
+    }
+    for (uint32_t res = 0; res < r->resources.len; res++)
+        if (!resource_slots(r, res, visit, context))
+            return;
+}
+
 static void releases_save(const void *self, buf *out)
 {
     releases_write(self, out);
@@ -608,6 +637,7 @@ const vocabulary vocabulary_releases = {
     .placement = releases_placement,
     .reasons = releases_reasons,
     .groups = releases_groups,
+    .slots = releases_slots,
     .save = releases_save,
     .restore = releases_restore,
     .unnumber = releases_unnumber,

@@ -35,6 +35,8 @@ typedef struct vocabulary {
     bool (*placement)(const void *self, placement_id id, placement_view *ret);
     bool (*reasons)(const void *self, placement_id id, arena *a, reasons *out);
     void (*groups)(const void *self, group_visitor visit, void *context);
+    /* Optional. */
+    void (*slots)(const void *self, str target, slot_visitor visit, void *context);
     /* One line "VOCABULARY KEY JSON" a record, sorted; restore gets the lines of this vocabulary
      * one by one. */
     void (*save)(const void *self, buf *out);

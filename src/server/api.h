@@ -7,7 +7,6 @@
 #ifndef DROVER_SERVER_API_H
 #define DROVER_SERVER_API_H
 
-#include "base/strmap.h"
 #include "server/auth.h"
 #include "server/control.h"
 #include "server/events.h"
@@ -16,6 +15,8 @@
 #include "server/routes.h"
 
 #define API_PREFIX "/api/v1"
+/* What a host that joined by FleetLock calls its group. */
+#define FLEETLOCK_GROUP_LABEL "drover.dev/fleetlock-group"
 #define SSE_BACKLOG_MAX INT64_C(1000000000)
 
 typedef struct api {
@@ -30,8 +31,7 @@ typedef struct api {
     bool ready;
     uint64_t answered[6]; /* by the first digit of the status */
     uint64_t refused_rate;
-    strmap *slots; /* who holds slots, once FleetLock has asked; see api_fleetlock.c */
-    arena *slot_names;
+    bool fleetlock_join; /* hosts that are no Resource become one; else they are refused */
 } api;
 
 http_handler api_handler(api *a);

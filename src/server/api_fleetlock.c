@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* FleetLock: hosts that ask before they reboot take the slots of resourceConcurrency.
  *
- * The client's id is the name of a Resource, or its spec.providerRef. Unknown hosts are refused.
- * The group is not looked at: which slots a host needs, the rules say. The engine says by decisions
- * who took a slot and who gave it back, so who holds is known from the journal; it is read when the
- * first host asks. A host that no rule limits holds nothing and is refused: nobody would count it.
- */
+ * The client's id is the name of a Resource, or its spec.providerRef. A host that is neither is
+ * refused, or joins (--fleetlock-unknown): a Resource is made for it, with the group it names as a
+ * label, so that rules can count it like any other. Which slots a host needs, the rules say;
+ * whether it got them, the engine does. A host that no rule counts holds nothing and is refused:
+ * nobody would limit it. */
 #include "base/mem.h"
 #include "server/api.h"
 #include "server/api_shapes.h"
@@ -22,57 +22,42 @@ static void refuse(call *c, int status, const char *kind, const char *text)
 
 /* ---- who holds ---- */
 
-static void note_entry(api *a, arena *texts, const journal_entry *e)
+#define HOLDERS_NAMED 3
+
+typedef struct slot_search {
+    str host;
+    bool held;    /* the host has what it asked for */
+    size_t count; /* others with slots */
+    buf *names;   /* some of them */
+} slot_search;
+
+static bool look_at_slot(void *context, const slot_view *v)
 {
-    err error;
-    if (!str_starts(e->json, STR("{\"decision\":\"slot\"")))
-        return;
-    yyjson_val *o = json_parse(texts, e->json, &error);
-    yyjson_val *target = yyjson_obj_get(o, "target");
-    if (!yyjson_is_str(target))
-        return;
-    str name = {yyjson_get_str(target), yyjson_get_len(target)};
-    bool taken = yyjson_get_bool(yyjson_obj_get(o, "taken"));
-    uint64_t *held = strmap_get(a->slots, name);
-    if (held && (taken || *held > 0))
-        *held += taken ? 1 : (uint64_t)-1;
-    else if (!held && taken) {
-        str key = arena_str(a->slot_names, name);
-        if (key.ptr)
-            strmap_put(a->slots, key, 1);
+    slot_search *s = context;
+    if (str_eq(v->target, s->host)) {
+        s->held = s->held || v->host;
+        return true;
     }
-}
-
-typedef struct slot_walk {
-    api *api;
-    arena *texts;
-    int64_t seen;
-} slot_walk;
-
-static bool walk_entry(void *context, const journal_entry *e)
-{
-    slot_walk *w = context;
-    arena_place start = arena_mark(w->texts);
-    note_entry(w->api, w->texts, e);
-    arena_rewind(w->texts, start);
-    w->seen = e->sequence;
+    if (s->count++ < HOLDERS_NAMED)
+        buf_addf(s->names, "%s%.*s", s->count > 1 ? ", " : "", STR_ARG(v->target));
     return true;
 }
 
-static bool slots_known(call *c, int64_t after, err *error)
+static void refuse_claim(call *c, str name)
 {
-    api *a = c->api;
-    if (!a->slots) {
-        a->slots = mem_zalloc(sizeof *a->slots);
-        a->slot_names = arena_new(0);
-        if (!a->slots || !a->slot_names)
-            return err_memory(error);
-    }
-    slot_walk w = {.api = a, .texts = c->request->arena};
-    return store_journal(control_store(a->control), after, walk_entry, &w, error);
+    scoped(buf_done) buf names = BUF(LIMIT_ERR_BYTES), text = BUF(LIMIT_ERR_BYTES);
+    slot_search s = {.host = name, .names = &names};
+    engine_slots(control_engine(c->api->control), STR_EMPTY, look_at_slot, &s);
+    if (s.count == 0)
+        buf_addz(&text, "no slot is free, or no rule counts this host");
+    else
+        buf_addf(&text, "no slot is free: %.*s%s", STR_ARG(buf_str(&names)),
+                 s.count > HOLDERS_NAMED ? " and others have them" : " has them");
+    buf_addc(&text, 0);
+    refuse(c, 409, "failed_lock", text.failed ? "no slot is free" : text.ptr);
 }
 
-/* ---- requests ---- */
+/* ---- who asks ---- */
 
 typedef struct id_search {
     str id;
@@ -103,8 +88,59 @@ static str resource_of(call *c, str id)
     return s.found;
 }
 
-/* The resource that asks, or nothing and a refusal. */
-static bool read_client(call *c, str *ret)
+/* ---- hosts that join ---- */
+
+static bool may_join(const call *c, str group)
+{
+    err ignored;
+    label one = {STR(FLEETLOCK_GROUP_LABEL), group};
+    if (c->caller.level != ACCESS_WORKER)
+        return true;
+    const selector *s = selector_parse(c->request->arena, c->caller.selector, &ignored);
+    return s && selector_match(s, (label_set){&one, 1});
+}
+
+static bool join(call *c, str id, str group)
+{
+    err error = {.text = ""};
+    if (!may_join(c, group)) {
+        refuse(c, 403, "forbidden", "this token is not for that host");
+        return false;
+    }
+    scoped(buf_done) buf text = BUF(LIMIT_DOCUMENT_BYTES);
+    buf_addz(&text, "{\"apiVersion\":\"drover.dev/v1alpha1\",\"kind\":\"Resource\",\"metadata\":"
+                    "{\"name\":");
+    buf_add_json(&text, id);
+    buf_addz(&text, ",\"labels\":{\"" FLEETLOCK_GROUP_LABEL "\":");
+    buf_add_json(&text, group);
+    buf_addz(&text, "}},\"spec\":{\"kind\":\"host\"}}");
+    problems *found = problems_new();
+    apply_answer answer = {.arena = c->request->arena, .found = found};
+    apply_request request = {.who = c->caller.name,
+                             .file = STR("request"),
+                             .bytes = buf_str(&text),
+                             .expected = APPLY_ANY};
+    bool good = (found && !text.failed) || err_memory(&error);
+    good = good && control_apply(c->api->control, &request, c->now_ms, &answer, &error);
+    if (!good && found && problems_count(found) > 0) {
+        str message = problems_at(found, 0)->message;
+        refuse(c, 400, "bad_request", arena_str(c->request->arena, message).ptr);
+    } else if (!good) {
+        refuse(c, 500, "internal", error.text);
+    }
+    problems_free(found);
+    return good;
+}
+
+/* ---- requests ---- */
+
+typedef struct fleet_client {
+    str id, group;
+    str resource; /* empty: it is none */
+} fleet_client;
+
+/* Who asks, or a refusal. */
+static bool read_client(call *c, fleet_client *ret)
 {
     err error;
     str protocol = http_header(c->request, "fleet-lock-protocol");
@@ -121,14 +157,15 @@ static bool read_client(call *c, str *ret)
                body ? "client_params with id and group is needed" : error.text);
         return false;
     }
-    *ret = resource_of(c, (str){yyjson_get_str(id), yyjson_get_len(id)});
-    if (ret->len == 0) {
-        refuse(c, 404, "unknown_client", "there is no Resource with this id");
+    *ret = (fleet_client){.id = {yyjson_get_str(id), yyjson_get_len(id)},
+                          .group = {yyjson_get_str(group), yyjson_get_len(group)}};
+    ret->resource = arena_str(c->request->arena, resource_of(c, ret->id));
+    if (ret->resource.len > 0 && !api_may_work(c, ret->resource)) {
+        refuse(c, 403, "forbidden", "this token is not for that host");
         return false;
     }
-    *ret = arena_str(c->request->arena, *ret);
-    if (!api_may_work(c, *ret)) {
-        refuse(c, 403, "forbidden", "this token is not for that host");
+    if (ret->resource.len == 0 && !c->api->fleetlock_join) {
+        refuse(c, 404, "unknown_client", "there is no Resource with this id");
         return false;
     }
     return true;
@@ -137,10 +174,8 @@ static bool read_client(call *c, str *ret)
 static bool act(call *c, act_kind kind, str name)
 {
     err error = {.text = ""};
-    store *s = control_store(c->api->control);
-    int64_t before = c->api->slots ? store_sequence(s) : 0;
     fact_act what = {.act = kind, .who = c->caller.name, .target = name};
-    if (control_act(c->api->control, &what, c->now_ms, &error) && slots_known(c, before, &error))
+    if (control_act(c->api->control, &what, c->now_ms, &error))
         return true;
     refuse(c, 500, "internal", error.text);
     return false;
@@ -148,19 +183,27 @@ static bool act(call *c, act_kind kind, str name)
 
 void run_fleet_claim(call *c)
 {
-    str name;
-    if (!read_client(c, &name) || !act(c, ACT_CLAIM_SLOT, name))
+    fleet_client host;
+    if (!read_client(c, &host))
         return;
-    const uint64_t *held = strmap_get(c->api->slots, name);
-    if (held && *held > 0)
+    if (host.resource.len == 0 && !join(c, host.id, host.group))
+        return;
+    str name = host.resource.len > 0 ? host.resource : host.id;
+    if (!act(c, ACT_CLAIM_SLOT, name))
+        return;
+    scoped(buf_done) buf names = BUF(LIMIT_ERR_BYTES);
+    slot_search s = {.host = name, .names = &names};
+    engine_slots(control_engine(c->api->control), name, look_at_slot, &s);
+    if (s.held)
         buf_addz(api_out(c), "{}\n");
     else
-        refuse(c, 409, "failed_lock", "no slot is free, or no rule counts this host");
+        refuse_claim(c, name);
 }
 
+/* A host that never joined has nothing to give back. */
 void run_fleet_free(call *c)
 {
-    str name;
-    if (read_client(c, &name) && act(c, ACT_FREE_SLOT, name))
+    fleet_client host;
+    if (read_client(c, &host) && (host.resource.len == 0 || act(c, ACT_FREE_SLOT, host.resource)))
         buf_addz(api_out(c), "{}\n");
 }

@@ -11,50 +11,6 @@ static const char *const state_names[] = {
 
 /* ---- one target ---- */
 
-static void write_texts(buf *out, const str *at, size_t count)
-{
-    buf_addc(out, '[');
-    for (size_t i = 0; i < count; i++) {
-        buf_addz(out, i > 0 ? "," : "");
-        buf_add_json(out, at[i]);
-    }
-    buf_addc(out, ']');
-}
-
-static void write_reason(buf *out, arena *a, const reason *r)
-{
-    buf_addz(out, "{\"rule\":");
-    buf_add_json(out, reason_rule_name(r->rule));
-    buf_addz(out, ",\"scope\":");
-    buf_add_json(out, r->scope);
-    buf_addz(out, ",\"message\":");
-    buf_add_json(out, reason_text(a, r));
-    buf_addz(out, ",\"holders\":");
-    write_texts(out, r->holders, r->holder_count);
-    buf_addz(out, ",\"releasedBy\":{\"act\":");
-    buf_add_json(out, release_act_name(r->act));
-    buf_addz(out, ",\"of\":");
-    write_texts(out, r->of, r->of_count);
-    buf_addz(out, "},\"nextAt\":");
-    if (r->next_ms == REASON_NEVER)
-        buf_addz(out, "null");
-    else
-        json_time_ms(out, r->next_ms);
-    buf_addc(out, '}');
-}
-
-static str summary_of(arena *a, const placement_view *v, const reasons *why)
-{
-    if (v->state == PLACEMENT_DONE)
-        return arena_printf(a, "%.*s runs %.*s %.*s", STR_ARG(v->target), STR_ARG(v->change),
-                            STR_ARG(v->current));
-    if (why->len == 0)
-        return STR("no reason is known");
-    str first = reason_text(a, &why->at[0]);
-    return why->len == 1 ? first
-                         : arena_printf(a, "%.*s, and %zu more", STR_ARG(first), why->len - 1);
-}
-
 static bool write_target(call *c, const placement_view *v)
 {
     const engine *e = control_engine(c->api->control);
@@ -70,7 +26,7 @@ static bool write_target(call *c, const placement_view *v)
     buf_addz(out, ",\"environment\":");
     buf_add_json(out, v->environment);
     buf_addf(out, ",\"state\":\"%s\",\"summary\":", state_names[v->state]);
-    buf_add_json(out, summary_of(a, v, &why));
+    buf_add_json(out, engine_sentence(a, v, &why));
     buf_addz(out, ",\"wanted\":");
     buf_add_json(out, v->wanted);
     buf_addz(out, ",\"current\":");
@@ -78,7 +34,7 @@ static bool write_target(call *c, const placement_view *v)
     buf_addz(out, ",\"reasons\":[");
     for (size_t i = 0; i < why.len; i++) {
         buf_addz(out, i > 0 ? "," : "");
-        write_reason(out, a, &why.at[i]);
+        reason_json(&why.at[i], a, out);
     }
     buf_addz(out, "]}");
     return true;

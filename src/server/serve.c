@@ -166,6 +166,7 @@ static bool open_parts(serve *s, err *error)
     int64_t now = clock_ms();
     s->api.folder = s->settings->folder;
     s->api.started_ms = now;
+    s->api.fleetlock_join = s->settings->fleetlock_join;
     s->store = store_open(s->settings->folder, error);
     if (!s->store || !store_set_sync(s->store, !s->settings->unsafe_no_sync, error))
         return false;
@@ -249,10 +250,6 @@ static void close_parts(serve *s)
     s->api.control = control_close(s->api.control);
     s->api.events = events_close(s->api.events);
     s->api.auth = auth_close(s->api.auth);
-    if (s->api.slots)
-        strmap_done(s->api.slots);
-    mem_free(s->api.slots);
-    arena_free(s->api.slot_names);
     store_close(s->store);
 }
 

@@ -23,6 +23,7 @@ typedef struct serve_settings {
     str tls_key;
     bool insecure; /* other addresses than loopback without TLS */
     bool demo;
+    bool fleetlock_join; /* hosts that ask by FleetLock and are no Resource become one */
     bool unsafe_no_sync; /* commits do not wait for the disk: for measurements */
     const str *hosts;    /* further names the server is called by */
     size_t host_count;

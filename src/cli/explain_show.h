@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* explain_show.h - why a target is not moving, as people and programs read it.
+ *
+ * One form, whether the answer comes from a virtual fleet or from a server: both hand over the JSON
+ * of product.md 4, and what else a server knows is left out. */
+#ifndef DROVER_CLI_EXPLAIN_SHOW_H
+#define DROVER_CLI_EXPLAIN_SHOW_H
+
+#include <yyjson.h>
+
+#include "engine/engine.h"
+
+/* What the engine says of a placement, as that JSON. NULL without memory. */
+yyjson_val *explain_value(const engine *e, const placement_view *v, arena *a);
+
+void explain_text(buf *out, yyjson_val *target);
+void explain_json(buf *out, yyjson_val *target);
+
+#endif
