@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/interrupt.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <yyjson.h>
+
+#include "agent/host_file.h"
+#include "agent/record.h"
+#include "agent/stage.h"
+#include "agent/stamp.h"
+#include "base/mem.h"
+
+typedef enum interrupt_type {
+#define X(type, text) INTERRUPT_##type,
+    INTERRUPT_TYPES(X)
+#undef X
+        INTERRUPT_TYPE_COUNT,
+} interrupt_type;
+
+static const char *const type_texts[] = {
+#define X(type, text) text,
+    INTERRUPT_TYPES(X)
+#undef X
+};
+
+typedef struct interrupt_data {
+    interrupt_type type;
+    str *services;
+    size_t service_count;
+} interrupt_data;
+
+/* ---- data ---- */
+
+static int digit64(char c)
+{
+    if (c >= 'A' && c <= 'Z')
+        return c - 'A';
+    if (c >= 'a' && c <= 'z')
+        return c - 'a' + 26;
+    if (c >= '0' && c <= '9')
+        return c - '0' + 52;
+    return c == '+' ? 62 : c == '/' ? 63 : -1;
+}
+
+static bool decode64(str text, buf *out)
+{
+    uint32_t bits = 0;
+    unsigned count = 0;
+    if (text.len % 4 != 0)
+        return false;
+    while (text.len > 0 && text.ptr[text.len - 1] == '=')
+        text.len--;
+    for (size_t i = 0; i < text.len; i++) {
+        int digit = digit64(text.ptr[i]);
+        if (digit < 0)
+            return false;
+        bits = bits << 6 | (uint32_t)digit;
+        count += 6;
+        if (count >= 8) {
+            count -= 8;
+            buf_addc(out, (char)(bits >> count & 0xff));
+        }
+    }
+    return !out->failed;
+}
+
+static void document_free(yyjson_doc **document)
+{
+    yyjson_doc_free(*document);
+}
+
+static bool take_services(yyjson_val *list, arena *a, interrupt_data *d, err *error)
+{
+    d->service_count = yyjson_arr_size(list);
+    if (d->service_count == 0 || d->service_count > INTERRUPT_SERVICES_MAX)
+        return err_set(error, "interrupt: services: allowed: a list of 1 to %d names",
+                       INTERRUPT_SERVICES_MAX);
+    d->services = ARENA_ARRAY(a, d->service_count, str);
+    if (!d->services)
+        return err_memory(error);
+    yyjson_val *v;
+    size_t i, most;
+    yyjson_arr_foreach(list, i, most, v)
+    {
+        if (!yyjson_is_str(v))
+            return err_set(error, "interrupt: services[%zu]: allowed: a name", i);
+        d->services[i] = arena_str(a, str_of(yyjson_get_str(v)));
+        if (!d->services[i].ptr)
+            return err_memory(error);
+    }
+    return true;
+}
+
+static bool parse(str base64, arena *a, interrupt_data *ret, err *error)
+{
+    buf json = BUF(INTERRUPT_BYTES_MAX);
+    bool decoded = decode64(base64, &json);
+    scoped(document_free) yyjson_doc *document =
+        decoded && json.len > 0 ? yyjson_read(json.ptr, json.len, 0) : NULL;
+    buf_done(&json);
+    yyjson_val *root = yyjson_doc_get_root(document);
+    const char *type = yyjson_get_str(yyjson_obj_get(root, "type"));
+    if (!type)
+        return err_set(error, "interrupt: allowed: base64 of a JSON object with a type");
+    *ret = (interrupt_data){.type = INTERRUPT_TYPE_COUNT};
+    for (size_t i = 0; i < INTERRUPT_TYPE_COUNT; i++)
+        if (str_eq(str_of(type), str_of(type_texts[i])))
+            ret->type = (interrupt_type)i;
+    if (ret->type == INTERRUPT_TYPE_COUNT)
+        return err_set(error,
+                       "interrupt: type: found \"%s\", allowed: node_restart, service_restart, "
+                       "restart_all_services, no_op, script_interrupt",
+                       str_shown(str_of(type)).text);
+    return ret->type != INTERRUPT_SERVICE_RESTART ||
+           take_services(yyjson_obj_get(root, "services"), a, ret, error);
+}
+
+/* ---- commands ---- */
+
+typedef struct interrupt {
+    const agent_settings *settings;
+    run_signals *signals;
+    arena *arena;
+    interrupt_data data;
+    err *error;
+} interrupt;
+
+static bool run_flagged(interrupt *n, size_t number, const char **arguments, str flag)
+{
+    const agent_settings *s = n->settings;
+    buf line = BUF(LIMIT_ERR_BYTES);
+    for (size_t i = 0; arguments[i]; i++)
+        buf_addf(&line, "%s%s", i > 0 ? " " : "", arguments[i]);
+    str text = arena_str(n->arena, buf_str(&line));
+    buf_done(&line);
+    command c = {.root = s->root,
+                 .folder = STR("/"),
+                 .arguments = arguments,
+                 .environment = stage_environment(n->arena, NULL, 0),
+                 .outlives_term = n->data.type == INTERRUPT_NODE_RESTART,
+                 .log_head = text,
+                 .buffer_bytes = s->buffer_bytes,
+                 .grace_seconds = s->grace_seconds};
+    c.log_path = host_path(n->arena, s->root, "%.*s/%.*s/%.*s/interrupts/%s_%zu-%s.log",
+                           STR_ARG(s->log_dir), STR_ARG(s->package), STR_ARG(s->version),
+                           type_texts[n->data.type], number, stamp_file().text);
+    if (!text.ptr || !c.environment || !c.log_path.ptr)
+        return err_memory(n->error);
+    printf("interrupt: %s\n", text.ptr);
+    if (!host_write(flag, str_of(stamp_unix().text), n->error))
+        return false;
+    int code = 0;
+    bool started = run_command(&c, n->signals, &code, n->error);
+    if (started && code == 0)
+        return true;
+    if (started)
+        err_set(n->error, "%s: ended with %d", text.ptr, code);
+    /* A reboot ends its own command; it counts as done when the agent is asked again. */
+    if (started && c.outlives_term && code == -SIGTERM)
+        return false;
+    err ignored;
+    host_remove(flag, &ignored);
+    return false;
+}
+
+static bool run_once(interrupt *n, size_t number, const char **arguments)
+{
+    str name = arena_printf(n->arena, "%s_%zu", type_texts[n->data.type], number);
+    str flag = name.ptr ? record_interrupt_path(n->settings, name, n->arena) : name;
+    if (!flag.ptr)
+        return err_memory(n->error);
+    if (host_exists(flag)) {
+        printf("interrupt: %s ran before\n", name.ptr);
+        return true;
+    }
+    if (run_terminated(n->signals))
+        return err_set(n->error, "the agent was told to end");
+    return run_flagged(n, number, arguments, flag);
+}
+
+static bool restart_services(interrupt *n)
+{
+    if (!run_once(n, 0, (const char *[]){"systemctl", "daemon-reload", NULL}))
+        return false;
+    for (size_t i = 0; i < n->data.service_count; i++) {
+        const char *service = n->data.services[i].ptr;
+        if (!run_once(n, i + 1, (const char *[]){"systemctl", "restart", service, NULL}))
+            return false;
+    }
+    return true;
+}
+
+static bool note_no_op(interrupt *n)
+{
+    str flag = record_interrupt_path(n->settings, STR("no_op"), n->arena);
+    if (!flag.ptr)
+        return err_memory(n->error);
+    return host_write(flag, str_of(stamp_unix().text), n->error);
+}
+
+bool interrupt_run(const agent_settings *s, run_signals *signals, err *error)
+{
+    scoped(arena_cleanup) arena *a = arena_new(0);
+    if (!a)
+        return err_memory(error);
+    interrupt n = {.settings = s, .signals = signals, .arena = a, .error = error};
+    if (!parse(s->interrupt_data, a, &n.data, error))
+        return false;
+    switch (n.data.type) {
+    case INTERRUPT_NODE_RESTART: return run_once(&n, 0, (const char *[]){"reboot", NULL});
+    case INTERRUPT_SERVICE_RESTART: return restart_services(&n);
+    case INTERRUPT_RESTART_ALL_SERVICES:
+        return run_once(&n, 0, (const char *[]){"service", "procps", "force-reload", NULL});
+    case INTERRUPT_NO_OP: return note_no_op(&n);
+    case INTERRUPT_SCRIPT_INTERRUPT: return true;
+    case INTERRUPT_TYPE_COUNT: break;
+    }
+    return false;
+}
