@@ -18,9 +18,11 @@ all:
 run: all
 	build/drover serve --demo
 
-# Every test, in the release build and under the address and undefined sanitizers.
+# Every test, in the release build and under the address and undefined sanitizers. Those of the
+# test cluster are skipped where it cannot be built.
 test:
 	scripts/setup test
+	scripts/setup cluster
 	scripts/configure build $(RELEASE) -Dtests=true
 	scripts/configure build-asan --buildtype=debug --optimization=1 $(SANITIZERS) -Dtests=true
 	ninja -C build
