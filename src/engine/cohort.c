@@ -79,7 +79,7 @@ bool entry_before(const entry *a, const entry *b)
 
 /* ---- policy and membership ---- */
 
-static bool rule_selects(const compartment *p, label_set labels)
+bool compartment_selects(const compartment *p, label_set labels)
 {
     return p->rule.selector && !p->removed && selector_match(p->rule.selector, labels);
 }
@@ -87,7 +87,7 @@ static bool rule_selects(const compartment *p, label_set labels)
 static void select_all(cohort *c, const entry *e, int64_t sign)
 {
     for (size_t i = 0; i < c->compartments.len; i++)
-        if (rule_selects(&c->compartments.at[i], e->labels))
+        if (compartment_selects(&c->compartments.at[i], e->labels))
             c->compartments.at[i].selected += sign;
 }
 
@@ -124,7 +124,7 @@ size_t cohort_add(cohort *c, str name)
                            .batch = p->batch,
                            .queue = p->queue,
                            .retries = p->retries};
-        p->queue.len = p->retries.len = 0;
+        assert(p->queue.len == 0 && p->retries.len == 0);
         return old;
     }
     if (!own.ptr || !vec_push(&c->compartments, (compartment){.rule.name = own,
@@ -186,18 +186,22 @@ bool cohort_join(cohort *c, member_id m, str name, int64_t created_ms, label_set
         c->members.at[c->members.len++] = (entry){.compartment = COMPARTMENT_NONE};
     entry *e = &c->members.at[m];
     bool known = e->state != MEMBER_ABSENT;
-    if (known)
+    if (known) {
         select_all(c, e, -1);
-    else
+        entry_out(c, m);
+    } else {
         *e = (entry){
             .compartment = COMPARTMENT_NONE, .state = MEMBER_WAITING, .retry_ms = REASON_NEVER};
+    }
     e->name = name;
     e->created_ms = created_ms;
     e->labels = labels;
+    if (known)
+        entry_in(c, m);
     select_all(c, e, 1);
     c->unassigned.at[c->unassigned.len++] = m;
     c->unsettled = true;
-    return true;
+    return !c->no_memory;
 }
 
 static void batch_forget(compartment *p, member_id m)
@@ -215,16 +219,14 @@ void cohort_leave(cohort *c, member_id m)
         return;
     entry *e = &c->members.at[m];
     select_all(c, e, -1);
-    entry_count(c, e, -1);
+    entry_out(c, m);
     if (e->in_batch)
         batch_forget(&c->compartments.at[e->compartment], m);
     *e = (entry){.compartment = COMPARTMENT_NONE};
-    c->left = true;
     c->unsettled = true;
 }
 
-/* The order in which a member that matches several compartments looks for its own. */
-static bool safer(const compartment *a, const compartment *b)
+bool compartment_safer(const compartment *a, const compartment *b)
 {
     if (a->rule.pace != b->rule.pace)
         return a->rule.pace < b->rule.pace;
@@ -239,7 +241,8 @@ static bool safer(const compartment *a, const compartment *b)
 static void insert_in_order(cohort *c, size_t sorted, uint32_t index)
 {
     size_t at = sorted;
-    while (at > 0 && safer(&c->compartments.at[index], &c->compartments.at[c->order.at[at - 1]])) {
+    while (at > 0 && compartment_safer(&c->compartments.at[index],
+                                       &c->compartments.at[c->order.at[at - 1]])) {
         c->order.at[at] = c->order.at[at - 1];
         at--;
         c->everybody = true;
@@ -264,7 +267,7 @@ static bool sort_order(cohort *c)
     return true;
 }
 
-static uint32_t choose_compartment(const cohort *c, const entry *e)
+uint32_t cohort_choose(const cohort *c, const entry *e)
 {
     for (size_t i = 0; i < c->order.len; i++)
         if (selector_match(c->compartments.at[c->order.at[i]].rule.selector, e->labels))
@@ -281,21 +284,19 @@ static bool assign(cohort *c, member_id m)
     entry *e = &c->members.at[m];
     if (e->state == MEMBER_ABSENT || e->in_batch || e->retrying)
         return true;
-    uint32_t chosen = choose_compartment(c, e);
+    uint32_t chosen = cohort_choose(c, e);
     if (chosen == e->compartment)
         return true;
-    entry_count(c, e, -1);
+    entry_out(c, m);
     e->compartment = chosen;
-    entry_count(c, e, 1);
-    return entry_enqueue(c, m);
+    entry_in(c, m);
+    return !c->no_memory;
 }
 
 bool cohort_settle(cohort *c)
 {
     if (c->no_memory)
         return false;
-    if (c->left)
-        queues_sweep(c);
     if (!c->unsettled)
         return true;
     if (!sort_order(c))
@@ -321,14 +322,14 @@ bool cohort_set_state(cohort *c, member_id m, member_state state)
     assert(e->state != MEMBER_IN_FLIGHT && e->state != MEMBER_ABSENT);
     if (e->state == state)
         return true;
-    entry_count(c, e, -1);
+    entry_out(c, m);
     /* What fails by itself was not in this rollout's count; what recovers or is new work again is.
      */
     e->state = (uint8_t)state;
     if (state != MEMBER_FAILED)
         e->retry_ms = REASON_NEVER;
-    entry_count(c, e, 1);
-    return entry_enqueue(c, m);
+    entry_in(c, m);
+    return !c->no_memory;
 }
 
 void cohort_set_held(cohort *c, member_id m, bool held)
@@ -336,11 +337,9 @@ void cohort_set_held(cohort *c, member_id m, bool held)
     entry *e = &c->members.at[m];
     if (e->held == held)
         return;
-    entry_count(c, e, -1);
+    entry_out(c, m);
     e->held = held;
-    entry_count(c, e, 1);
-    if (e->state == MEMBER_STARTABLE && !entry_enqueue(c, m))
-        c->no_memory = true;
+    entry_in(c, m);
 }
 
 bool cohort_set_retry(cohort *c, member_id m, int64_t retry_ms)
@@ -348,8 +347,10 @@ bool cohort_set_retry(cohort *c, member_id m, int64_t retry_ms)
     entry *e = &c->members.at[m];
     if (e->retry_ms == retry_ms)
         return true;
+    entry_out(c, m);
     e->retry_ms = retry_ms;
-    return entry_enqueue(c, m);
+    entry_in(c, m);
+    return !c->no_memory;
 }
 
 bool cohort_outcome(cohort *c, member_id m, member_state outcome)
@@ -358,7 +359,7 @@ bool cohort_outcome(cohort *c, member_id m, member_state outcome)
     assert(e->state == MEMBER_IN_FLIGHT);
     assert(outcome == MEMBER_DONE || outcome == MEMBER_FAILED || outcome == MEMBER_BLOCKED);
     compartment *p = &c->compartments.at[e->compartment];
-    entry_count(c, e, -1);
+    entry_out(c, m);
     e->state = e->outcome = (uint8_t)outcome;
     e->retry_ms = REASON_NEVER;
     if (e->retrying && outcome == MEMBER_DONE) {
@@ -368,7 +369,7 @@ bool cohort_outcome(cohort *c, member_id m, member_state outcome)
     }
     bool was_retrying = e->retrying;
     e->retrying = false;
-    entry_count(c, e, 1);
+    entry_in(c, m);
     if (!was_retrying)
         return true;
     if (!vec_push(&c->unassigned, m))
@@ -401,10 +402,10 @@ static void carry_batch(cohort *c, uint32_t index)
             p->batch.at[kept++] = p->batch.at[i];
             continue;
         }
-        entry_count(c, e, -1);
+        entry_out(c, p->batch.at[i]);
         e->in_batch = false;
-        entry_count(c, e, 1);
-        if (!entry_enqueue(c, p->batch.at[i]) || !vec_push(&c->unassigned, p->batch.at[i]))
+        entry_in(c, p->batch.at[i]);
+        if (!vec_push(&c->unassigned, p->batch.at[i]))
             c->no_memory = true;
     }
     p->batch.len = kept;
@@ -428,10 +429,10 @@ void cohort_reset(cohort *c)
         compartment *p = &c->compartments.at[e->compartment];
         if (!vec_push(&p->batch, m))
             continue; /* it stays a retry: its place under the ceiling is kept all the same */
-        entry_count(c, e, -1);
+        entry_out(c, m);
         e->retrying = false;
         e->in_batch = true;
-        entry_count(c, e, 1);
+        entry_in(c, m);
         p->batch_open = p->carried = true;
     }
     c->unsettled = true;
@@ -448,11 +449,10 @@ static int64_t progress(const compartment *p)
 static bool batch_close(cohort *c, compartment *p)
 {
     for (size_t i = 0; i < p->batch.len; i++) {
-        entry *e = &c->members.at[p->batch.at[i]];
-        entry_count(c, e, -1);
-        e->in_batch = false;
-        entry_count(c, e, 1);
-        if (!entry_enqueue(c, p->batch.at[i]) || !vec_push(&c->unassigned, p->batch.at[i]))
+        entry_out(c, p->batch.at[i]);
+        c->members.at[p->batch.at[i]].in_batch = false;
+        entry_in(c, p->batch.at[i]);
+        if (!vec_push(&c->unassigned, p->batch.at[i]))
             return false;
     }
     p->batch.len = 0;
@@ -553,12 +553,11 @@ static bool batch_open(cohort *c, uint32_t index, cohort_events *out)
                                          .number = p->current_batch,
                                          .size = size};
     for (int64_t i = 0; i < size; i++) {
-        member_id m = queue_pop(c, index);
-        entry *e = &c->members.at[m];
-        entry_count(c, e, -1);
-        e->state = MEMBER_IN_FLIGHT;
-        e->in_batch = true;
-        entry_count(c, e, 1);
+        member_id m = queue_first(c, index);
+        entry_out(c, m);
+        c->members.at[m].state = MEMBER_IN_FLIGHT;
+        c->members.at[m].in_batch = true;
+        entry_in(c, m);
         p->batch.at[p->batch.len++] = m;
         out->at[out->len++] = (cohort_event){
             .kind = COHORT_EVENT_START, .member = m, .compartment = p->rule.name, .number = i};
@@ -572,17 +571,17 @@ static bool batch_open(cohort *c, uint32_t index, cohort_events *out)
 static bool retries_start(cohort *c, uint32_t index, int64_t now_ms, cohort_events *out)
 {
     compartment *p = &c->compartments.at[index];
-    due first;
-    while (compartment_retries(p) && retries_next(c, index, &first) && first.ms <= now_ms) {
-        entry *e = &c->members.at[first.member];
+    member_id m;
+    while (compartment_retries(p) && retries_next(c, index, &m) &&
+           c->members.at[m].retry_ms <= now_ms) {
         if (!vec_push(out, (cohort_event){.kind = COHORT_EVENT_RETRY,
-                                          .member = first.member,
+                                          .member = m,
                                           .compartment = p->rule.name}))
             return false;
-        entry_count(c, e, -1);
-        e->state = MEMBER_IN_FLIGHT;
-        e->retrying = true;
-        entry_count(c, e, 1);
+        entry_out(c, m);
+        c->members.at[m].state = MEMBER_IN_FLIGHT;
+        c->members.at[m].retrying = true;
+        entry_in(c, m);
     }
     return true;
 }

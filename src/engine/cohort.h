@@ -150,5 +150,7 @@ bool cohort_restore(cohort *c, str json, err *error);
 
 /* Recounts everything from the members and compares. */
 bool cohort_check(const cohort *c, err *error);
+/* Also who belongs into which compartment, and that a step would do nothing more. */
+bool cohort_full(const cohort *c, err *error);
 
 #endif

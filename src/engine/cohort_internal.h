@@ -13,27 +13,16 @@ typedef struct entry {
     int64_t created_ms;
     int64_t retry_ms;     /* FAILED: when it may be tried again */
     uint32_t compartment; /* COMPARTMENT_NONE until the next step */
+    uint32_t place;       /* in the heap it stands in, from 1; 0: in none */
     uint8_t state;        /* member_state */
     uint8_t outcome;      /* of a batch member: final for its batch, whatever it is now */
     bool held;
     bool in_batch; /* of the open batch, with or without an outcome */
     bool retrying;
-    bool marked; /* scratch of queue_compact */
 } entry;
 
-/* A startable member, and what it is sorted by besides age and name. */
-typedef struct waiting {
-    member_id member;
-    bool held;
-} waiting;
+typedef VEC(member_id) member_heap;
 
-typedef struct due {
-    int64_t ms;
-    member_id member;
-} due;
-
-/* Both queues are heaps that hold an entry for every member that qualifies and stale ones beside:
- * what is taken out is checked, and a queue that is mostly stale is compacted. */
 typedef struct compartment {
     compartment_rule rule;
     bool removed;
@@ -47,8 +36,8 @@ typedef struct compartment {
     bool last_batch_failed, stopped, batch_open;
     bool carried;         /* the open batch was in flight when the state was reset */
     VEC(member_id) batch; /* of the open batch, in the order they were picked */
-    VEC(waiting) queue;   /* startable: those held out of service, then oldest, then name */
-    VEC(due) retries;     /* failed: earliest first */
+    member_heap queue;    /* startable: those held out of service, then oldest, then name */
+    member_heap retries;  /* failed, to be tried again: earliest first */
 } compartment;
 
 struct cohort {
@@ -59,7 +48,6 @@ struct cohort {
     VEC(uint32_t) by_name; /* compartments */
     bool renamed;          /* and one was added since they were sorted */
     bool no_memory;        /* where no call could say so; the next step does */
-    bool left;             /* members left since the last step: the queues still name them */
     bool unsettled;        /* members may belong to another compartment than at the last step */
     bool everybody;        /* all of them: the policy or the order of compartments changed */
     VEC(entry) members;
@@ -76,6 +64,13 @@ bool cohort_may_start(const cohort *c, const compartment *p);
  */
 size_t cohort_find(const cohort *c, str name);
 size_t cohort_add(cohort *c, str name);
+/* Whether the compartment's selector matches; that of the default, and of one that was removed,
+ * matches nobody. */
+bool compartment_selects(const compartment *p, label_set labels);
+/* The order in which a member that matches several compartments looks for its own. */
+bool compartment_safer(const compartment *a, const compartment *b);
+/* The compartment it belongs into by its labels. */
+uint32_t cohort_choose(const cohort *c, const entry *e);
 /* Gives every member that may move the compartment it belongs to now. */
 bool cohort_settle(cohort *c);
 
@@ -87,23 +82,21 @@ bool entry_before(const entry *a, const entry *b);
 bool entry_starts_before(const entry *a, const entry *b);
 /* Adds (sign 1) or takes away (-1) a member's share of its compartment's counters. */
 void entry_count(cohort *c, const entry *e, int64_t sign);
+/* Whatever changes a member happens between these two: they take it out of the counters and queues
+ * of its compartment, and put it into those it belongs to then. */
+void entry_out(cohort *c, member_id m);
+void entry_in(cohort *c, member_id m);
 /* Whether it takes a place under its compartment's ceiling. */
 bool entry_holds(const cohort *c, const entry *e);
 
-/* Puts a startable or failed member into the queue it belongs to. */
-bool entry_enqueue(cohort *c, member_id m);
-/* Sweeps out and sorts anew: what a member that left was sorted by is gone. */
-void queues_sweep(cohort *c);
-/* Takes the first startable member out of the queue; there is one. */
-member_id queue_pop(cohort *c, uint32_t compartment);
-/* The earliest retry that still stands; false if there is none. */
-bool retries_first(cohort *c, uint32_t compartment, due *ret);
-/* The earliest retry for which there is a place. */
-bool retries_next(cohort *c, uint32_t compartment, due *ret);
+/* The startable member whose turn it is; there is one. */
+member_id queue_first(const cohort *c, uint32_t compartment);
+/* The member that is tried again first, of those for which there is a place; false: there is none.
+ */
+bool retries_next(const cohort *c, uint32_t compartment, member_id *ret);
 /* Whether failed members may be tried again: nobody fresh is left that could start. Else a failed
  * member that keeps its place, and a fresh one that waits for it, would wait for each other for
  * ever. */
 bool compartment_retries(const compartment *p);
-void retries_drop_first(cohort *c, uint32_t compartment);
 
 #endif

@@ -1,218 +1,134 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Who could start, and who could be tried again: a heap each in every compartment. A member stands
+ * in at most one of them and knows its place there, so that it is taken out wherever it stands. */
 #include <assert.h>
 
 #include "engine/cohort_internal.h"
-
-/* How much longer than needed a queue may grow before stale entries are swept out. */
-#define QUEUE_SLACK 16u
-
-static bool member_before(const cohort *c, member_id a, member_id b)
-{
-    return entry_before(&c->members.at[a], &c->members.at[b]);
-}
 
 bool entry_starts_before(const entry *a, const entry *b)
 {
     return a->held != b->held ? a->held : entry_before(a, b);
 }
 
-static bool waiting_before(const cohort *c, waiting a, waiting b)
+static bool retried_before(const entry *a, const entry *b)
 {
-    return a.held != b.held ? a.held : member_before(c, a.member, b.member);
+    return a->retry_ms != b->retry_ms ? a->retry_ms < b->retry_ms : entry_before(a, b);
 }
 
-static bool waiting_valid(const cohort *c, uint32_t index, waiting w)
+/* ---- a heap of members ---- */
+
+/* Both heaps are of failed members, or of startable ones: what is in one of them says which. */
+static bool member_before(const cohort *c, member_id a, member_id b)
 {
-    const entry *e = &c->members.at[w.member];
-    return e->state == MEMBER_STARTABLE && e->compartment == index && e->held == w.held;
+    const entry *x = &c->members.at[a], *y = &c->members.at[b];
+    return x->state == MEMBER_FAILED ? retried_before(x, y) : entry_starts_before(x, y);
 }
 
-static void queue_down(const cohort *c, waiting *at, size_t len, size_t i)
+static void heap_put(cohort *c, member_heap *h, size_t at, member_id m)
 {
-    for (;;) {
-        size_t child = 2 * i + 1;
-        if (child >= len)
-            return;
-        if (child + 1 < len && waiting_before(c, at[child + 1], at[child]))
+    h->at[at] = m;
+    c->members.at[m].place = (uint32_t)at + 1;
+}
+
+/* Moves a member from a place that is free to the one it belongs to, towards the top... */
+static void heap_up(cohort *c, member_heap *h, size_t at, member_id m)
+{
+    for (; at > 0 && member_before(c, m, h->at[(at - 1) / 2]); at = (at - 1) / 2)
+        heap_put(c, h, at, h->at[(at - 1) / 2]);
+    heap_put(c, h, at, m);
+}
+
+/* ... or away from it. */
+static void heap_down(cohort *c, member_heap *h, size_t at, member_id m)
+{
+    for (size_t child = 2 * at + 1; child < h->len; child = 2 * at + 1) {
+        if (child + 1 < h->len && member_before(c, h->at[child + 1], h->at[child]))
             child++;
-        if (!waiting_before(c, at[child], at[i]))
-            return;
-        waiting swap = at[i];
-        at[i] = at[child];
-        at[child] = swap;
-        i = child;
+        if (!member_before(c, h->at[child], m))
+            break;
+        heap_put(c, h, at, h->at[child]);
+        at = child;
     }
+    heap_put(c, h, at, m);
 }
 
-/* Keeps each member that still qualifies once. */
-static void queue_compact(cohort *c, compartment *p, uint32_t index)
+static void heap_remove(cohort *c, member_heap *h, size_t at)
 {
-    size_t kept = 0;
-    for (size_t i = 0; i < p->queue.len; i++) {
-        entry *e = &c->members.at[p->queue.at[i].member];
-        if (!waiting_valid(c, index, p->queue.at[i]) || e->marked)
-            continue;
-        e->marked = true;
-        p->queue.at[kept++] = p->queue.at[i];
-    }
-    p->queue.len = kept;
-    for (size_t i = 0; i < kept; i++)
-        c->members.at[p->queue.at[i].member].marked = false;
-    for (size_t i = kept / 2; i-- > 0;)
-        queue_down(c, p->queue.at, kept, i);
+    member_id last = h->at[--h->len];
+    if (at == h->len)
+        return;
+    if (at > 0 && member_before(c, last, h->at[(at - 1) / 2]))
+        heap_up(c, h, at, last);
+    else
+        heap_down(c, h, at, last);
 }
 
-static bool queue_push(cohort *c, uint32_t index, waiting w)
+/* ---- the two of a compartment ---- */
+
+/* The one a member belongs into as it is now; NULL: into none. */
+static member_heap *heap_of(cohort *c, const entry *e)
 {
-    compartment *p = &c->compartments.at[index];
-    if (p->queue.len > 2 * (size_t)p->startable + QUEUE_SLACK)
-        queue_compact(c, p, index);
-    if (!vec_push(&p->queue, w))
-        return false;
-    size_t i = p->queue.len - 1;
-    while (i > 0 && waiting_before(c, w, p->queue.at[(i - 1) / 2])) {
-        p->queue.at[i] = p->queue.at[(i - 1) / 2];
-        i = (i - 1) / 2;
-    }
-    p->queue.at[i] = w;
-    return true;
+    if (e->state == MEMBER_ABSENT || e->compartment == COMPARTMENT_NONE)
+        return NULL;
+    compartment *p = &c->compartments.at[e->compartment];
+    if (e->state == MEMBER_STARTABLE)
+        return &p->queue;
+    bool retried = e->state == MEMBER_FAILED && e->retry_ms != REASON_NEVER && !e->in_batch;
+    return retried ? &p->retries : NULL;
 }
 
-member_id queue_pop(cohort *c, uint32_t index)
+void entry_out(cohort *c, member_id m)
 {
-    compartment *p = &c->compartments.at[index];
-    for (;;) {
-        assert(p->queue.len > 0);
-        waiting w = p->queue.at[0];
-        p->queue.at[0] = p->queue.at[--p->queue.len];
-        queue_down(c, p->queue.at, p->queue.len, 0);
-        if (waiting_valid(c, index, w))
-            return w.member;
-    }
+    entry *e = &c->members.at[m];
+    entry_count(c, e, -1);
+    if (e->place == 0)
+        return;
+    member_heap *h = heap_of(c, e);
+    assert(h && h->at[e->place - 1] == m);
+    heap_remove(c, h, e->place - 1);
+    e->place = 0;
 }
 
-static bool due_before(const cohort *c, due a, due b)
+void entry_in(cohort *c, member_id m)
 {
-    return a.ms != b.ms ? a.ms < b.ms : member_before(c, a.member, b.member);
+    entry *e = &c->members.at[m];
+    assert(e->place == 0);
+    entry_count(c, e, 1);
+    member_heap *h = heap_of(c, e);
+    if (!h)
+        return;
+    if (vec_push(h, m))
+        heap_up(c, h, h->len - 1, m);
+    else
+        c->no_memory = true;
 }
 
-static void retries_down(const cohort *c, due *at, size_t len, size_t i)
+member_id queue_first(const cohort *c, uint32_t index)
 {
-    for (;;) {
-        size_t child = 2 * i + 1;
-        if (child >= len)
-            return;
-        if (child + 1 < len && due_before(c, at[child + 1], at[child]))
-            child++;
-        if (!due_before(c, at[child], at[i]))
-            return;
-        due swap = at[i];
-        at[i] = at[child];
-        at[child] = swap;
-        i = child;
-    }
+    assert(c->compartments.at[index].queue.len > 0);
+    return c->compartments.at[index].queue.at[0];
 }
 
-static bool retry_valid(const cohort *c, uint32_t index, due d)
+bool retries_next(const cohort *c, uint32_t index, member_id *ret)
 {
-    const entry *e = &c->members.at[d.member];
-    return e->state == MEMBER_FAILED && e->compartment == index && e->retry_ms == d.ms &&
-           !e->in_batch;
-}
-
-void retries_drop_first(cohort *c, uint32_t index)
-{
-    compartment *p = &c->compartments.at[index];
-    p->retries.at[0] = p->retries.at[--p->retries.len];
-    retries_down(c, p->retries.at, p->retries.len, 0);
-}
-
-bool retries_first(cohort *c, uint32_t index, due *ret)
-{
-    compartment *p = &c->compartments.at[index];
-    while (p->retries.len > 0 && !retry_valid(c, index, p->retries.at[0]))
-        retries_drop_first(c, index);
-    if (p->retries.len == 0)
+    const compartment *p = &c->compartments.at[index];
+    int64_t room = compartment_ceiling(p, p->matched) - p->holders;
+    if (room < 0 || p->retries.len == 0)
         return false;
     *ret = p->retries.at[0];
-    return true;
-}
-
-bool retries_next(cohort *c, uint32_t index, due *ret)
-{
-    compartment *p = &c->compartments.at[index];
-    int64_t room = compartment_ceiling(p, p->matched) - p->holders;
-    if (room < 0 || !retries_first(c, index, ret))
-        return false;
-    if (room > 0 || entry_holds(c, &c->members.at[ret->member]))
+    if (room > 0 || entry_holds(c, &c->members.at[*ret]))
         return true;
     if (p->holders == p->in_flight)
         return false;
     /* Only a member that keeps its place while it is failed can go before its turn. */
     bool found = false;
     for (size_t i = 0; i < p->retries.len; i++) {
-        due d = p->retries.at[i];
-        if (!retry_valid(c, index, d) || !entry_holds(c, &c->members.at[d.member]))
+        member_id m = p->retries.at[i];
+        if (!entry_holds(c, &c->members.at[m]))
             continue;
-        if (!found || due_before(c, d, *ret))
-            *ret = d;
+        if (!found || member_before(c, m, *ret))
+            *ret = m;
         found = true;
     }
     return found;
-}
-
-/* Keeps each retry that still stands once. */
-static void retries_compact(cohort *c, uint32_t index)
-{
-    compartment *p = &c->compartments.at[index];
-    size_t kept = 0;
-    for (size_t i = 0; i < p->retries.len; i++) {
-        entry *e = &c->members.at[p->retries.at[i].member];
-        if (!retry_valid(c, index, p->retries.at[i]) || e->marked)
-            continue;
-        e->marked = true;
-        p->retries.at[kept++] = p->retries.at[i];
-    }
-    p->retries.len = kept;
-    for (size_t i = 0; i < kept; i++)
-        c->members.at[p->retries.at[i].member].marked = false;
-    for (size_t i = kept / 2; i-- > 0;)
-        retries_down(c, p->retries.at, kept, i);
-}
-
-void queues_sweep(cohort *c)
-{
-    for (uint32_t i = 0; i < c->compartments.len; i++) {
-        queue_compact(c, &c->compartments.at[i], i);
-        retries_compact(c, i);
-    }
-    c->left = false;
-}
-
-static bool retries_push(cohort *c, uint32_t index, due d)
-{
-    compartment *p = &c->compartments.at[index];
-    if (p->retries.len > 2 * (size_t)p->matched + QUEUE_SLACK)
-        retries_compact(c, index);
-    if (!vec_push(&p->retries, d))
-        return false;
-    size_t i = p->retries.len - 1;
-    while (i > 0 && due_before(c, d, p->retries.at[(i - 1) / 2])) {
-        p->retries.at[i] = p->retries.at[(i - 1) / 2];
-        i = (i - 1) / 2;
-    }
-    p->retries.at[i] = d;
-    return true;
-}
-
-bool entry_enqueue(cohort *c, member_id m)
-{
-    const entry *e = &c->members.at[m];
-    if (e->compartment == COMPARTMENT_NONE)
-        return true;
-    if (e->state == MEMBER_STARTABLE)
-        return queue_push(c, e->compartment, (waiting){m, e->held});
-    if (e->state == MEMBER_FAILED && e->retry_ms != REASON_NEVER && !e->in_batch)
-        return retries_push(c, e->compartment, (due){e->retry_ms, m});
-    return true;
 }

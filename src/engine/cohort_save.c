@@ -132,14 +132,14 @@ static bool restore_member(cohort *c, uint32_t index, member_id m, const struct 
 {
     entry *e = &c->members.at[m];
     compartment *p = &c->compartments.at[index];
-    entry_count(c, e, -1);
+    entry_out(c, m);
     e->compartment = index;
     e->state = (uint8_t)list->state;
     e->retrying = list->kind == LIST_RETRIES;
     e->in_batch = list->kind != LIST_RETRIES;
     if (list->kind == LIST_ENDED)
         e->outcome = (uint8_t)list->state;
-    entry_count(c, e, 1);
+    entry_in(c, m);
     bool joins = list->kind == LIST_RUNS || list->kind == LIST_ENDED;
     return !joins || vec_push(&p->batch, m);
 }

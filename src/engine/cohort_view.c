@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a cohort shows: views, reasons and the check of its counters. */
-#include <inttypes.h>
 #include <stdlib.h>
 
 #include "engine/cohort_internal.h"
@@ -60,11 +59,11 @@ int64_t cohort_next_ms(cohort *c)
     int64_t earliest = REASON_NEVER;
     for (uint32_t i = 0; i < c->compartments.len; i++) {
         const compartment *p = &c->compartments.at[i];
-        due first;
+        member_id m;
         /* A retry without a place waits for somebody, not for a time. */
-        if (compartment_retries(p) && cohort_may_start(c, p) && retries_next(c, i, &first) &&
-            (earliest == REASON_NEVER || first.ms < earliest))
-            earliest = first.ms;
+        if (compartment_retries(p) && cohort_may_start(c, p) && retries_next(c, i, &m) &&
+            (earliest == REASON_NEVER || c->members.at[m].retry_ms < earliest))
+            earliest = c->members.at[m].retry_ms;
     }
     return earliest;
 }
@@ -200,56 +199,4 @@ bool cohort_reasons(const cohort *c, member_id m, arena *a, reasons *out)
     if (e->state == MEMBER_STARTABLE)
         return fresh_reasons(c, e, base, a, out);
     return e->state == MEMBER_FAILED ? failed_reasons(c, e, base, a, out) : true;
-}
-
-/* ---- check ---- */
-
-static bool same(int64_t counted, int64_t kept, const char *what, str where, err *error)
-{
-    if (counted == kept)
-        return true;
-    return err_set(error, "compartment %.*s: %s is %" PRId64 ", counted %" PRId64, STR_ARG(where),
-                   what, kept, counted);
-}
-
-static bool check_compartment(const cohort *c, uint32_t index, err *error)
-{
-    const compartment *p = &c->compartments.at[index];
-    compartment sum = {0};
-    for (size_t i = 0; i < c->members.len; i++) {
-        const entry *e = &c->members.at[i];
-        if (e->state == MEMBER_ABSENT || e->compartment != index)
-            continue;
-        sum.matched++;
-        sum.done += e->state == MEMBER_DONE;
-        sum.startable += e->state == MEMBER_STARTABLE;
-        sum.in_flight += e->state == MEMBER_IN_FLIGHT;
-        sum.unresolved += e->state == MEMBER_IN_FLIGHT && e->in_batch;
-        sum.holders += entry_holds(c, e);
-    }
-    str where = p->rule.name;
-    return same(sum.matched, p->matched, "matched", where, error) &&
-           same(sum.done, p->done, "done", where, error) &&
-           same(sum.startable, p->startable, "startable", where, error) &&
-           same(sum.in_flight, p->in_flight, "inFlight", where, error) &&
-           same(sum.unresolved, p->unresolved, "unresolved", where, error) &&
-           same(sum.holders, p->holders, "holders", where, error);
-}
-
-bool cohort_check(const cohort *c, err *error)
-{
-    for (uint32_t i = 0; i < c->compartments.len; i++) {
-        if (!check_compartment(c, i, error))
-            return false;
-        const compartment *p = &c->compartments.at[i];
-        if (!p->batch_open && p->batch.len > 0)
-            return err_set(error, "compartment %.*s: a closed batch has members",
-                           STR_ARG(p->rule.name));
-    }
-    for (size_t i = 0; i < c->members.len; i++) {
-        const entry *e = &c->members.at[i];
-        if (e->state == MEMBER_IN_FLIGHT && e->in_batch == e->retrying)
-            return err_set(error, "%.*s holds no claim, or two", STR_ARG(e->name));
-    }
-    return true;
 }

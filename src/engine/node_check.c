@@ -126,8 +126,7 @@ static bool full_change(const nodes *self, const change *c, err *error)
                         : entries != c->priority_entries   ? "nodePriority"
                         : c->cohort_dirty || c->tell_reset ? "unfinished work"
                                                            : NULL;
-    return !wrong || err_set(error, "%.*s: %s is wrong",
-                             STR_ARG(names_text(self->core->names, c->name)), wrong);
+    return !wrong || err_set(error, "%s is wrong", wrong);
 }
 
 bool nodes_full(void *context, err *error)
@@ -145,7 +144,9 @@ bool nodes_full(void *context, err *error)
         if (self->placements.at[i].change && !full_placement(self, &self->placements.at[i], error))
             return false;
     for (size_t i = 0; i < self->changes.len; i++)
-        if (!full_change(self, self->changes.at[i], error))
-            return false;
+        if (!full_change(self, self->changes.at[i], error) ||
+            !cohort_full(self->changes.at[i]->cohort, error))
+            return err_wrap(error, "%.*s",
+                            STR_ARG(names_text(self->core->names, self->changes.at[i]->name)));
     return self->dirty.len == 0 || err_set(error, "targets are left unevaluated");
 }

@@ -315,7 +315,7 @@ bool releases_compare(releases *r, err *error)
     for (uint32_t s = 0; good && s < r->sites.len; s++)
         if (r->sites.at[s].used)
             good = compare_site(r, s, error);
-    good = good && compare_slots(r, error) && compare_queues(r, error);
+    good = good && compare_slots(r, error) && compare_queues(r, error) && paces_full(r, error);
     r->asking = false;
     r->core->looked_at = looked_at;
     return good;

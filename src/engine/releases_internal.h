@@ -595,6 +595,7 @@ bool pace_empty(const rel_pace *p);
 void paces_done(releases *r);
 bool paces_reasons(const releases *r, uint32_t claim, arena *a, reasons *out);
 bool paces_check(const releases *r, err *error);
+bool paces_full(const releases *r, err *error);
 /* States as restored targets and groups say, then the saved batches. */
 bool pace_restore(releases *r, uint32_t p, str json, err *error);
 uint32_t pace_find(releases *r, uint32_t rule, uint32_t environment, uint32_t cell);

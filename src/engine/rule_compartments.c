@@ -472,6 +472,15 @@ bool paces_check(const releases *r, err *error)
     return true;
 }
 
+bool paces_full(const releases *r, err *error)
+{
+    for (size_t i = 0; i < r->paces.len; i++)
+        if (!cohort_full(r->paces.at[i].cohort, error))
+            return err_wrap(error, "rule %.*s",
+                            STR_ARG(rel_text(r, r->rules.at[r->paces.at[i].rule].id)));
+    return true;
+}
+
 void paces_groups(const releases *r, group_visitor visit, void *context)
 {
     for (size_t i = 0; i < r->paces.len; i++)

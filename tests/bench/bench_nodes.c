@@ -28,6 +28,13 @@ static fact relabel(const node_crowd *c, uint32_t i, char boot_id[HERD_BOOT_BYTE
     return f;
 }
 
+static fact gone(const node_crowd *c, uint32_t i, char boot_id[HERD_BOOT_BYTES])
+{
+    fact f = heartbeat(c, i, boot_id);
+    f.kind = FACT_TARGET_GONE;
+    return f;
+}
+
 static fact outcome_of(const node_crowd *c, uint32_t i, char boot_id[HERD_BOOT_BYTES])
 {
     (void)boot_id;
@@ -81,6 +88,7 @@ int main(void)
     measure(&c, "one outcome", outcome_of, now_ms + 1000);
     measure(&c, "one heartbeat", heartbeat, now_ms + 2000);
     measure(&c, "one label", relabel, now_ms + 3000);
+    measure(&c, "one node that is gone", gone, now_ms + 4000);
     measure_full(&c);
     node_crowd_close(&c);
     return 0;
