@@ -71,16 +71,28 @@ static plan_group group_of(const plan *p, const group_view *v)
     return g;
 }
 
+static bool is_change(const plan *p, str name)
+{
+    for (size_t i = 0; i < p->changes.len; i++)
+        if (str_eq(p->changes.at[i].name, name))
+            return true;
+    return false;
+}
+
+/* Slots, and what paces a bracket, are a rule's own: every deployment shows them. */
 static bool collect_group(void *context, const group_view *v)
 {
     collecting *c = context;
+    bool shared = v->kind == GROUP_CONCURRENCY || !is_change(c->plan, v->change), again = false;
     for (size_t i = 0; i < c->plan->changes.len; i++) {
         plan_change *change = &c->plan->changes.at[i];
-        /* A concurrency rule belongs to no deployment alone: each shows it. */
-        bool shared = v->kind == GROUP_CONCURRENCY && strcmp(change->kind, "Deployment") == 0;
-        if ((shared || str_eq(change->name, v->change)) &&
-            !vec_push(&change->groups, group_of(c->plan, v)))
-            c->good = false;
+        if (shared ? strcmp(change->kind, "Deployment") != 0 : !str_eq(change->name, v->change))
+            continue;
+        plan_group g = group_of(c->plan, v);
+        g.shared = shared;
+        g.again = again;
+        again = true;
+        c->good = c->good && vec_push(&change->groups, g);
     }
     return c->good;
 }

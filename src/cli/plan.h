@@ -14,6 +14,8 @@ typedef struct plan_group {
     /* Compartments at the end, before a completed rollout put them back to batch 1. */
     int64_t current_batch, completed, failed, consecutive_failures;
     bool stopped;
+    bool shared; /* a rule's, over several deployments: each of them shows it */
+    bool again;  /* and an earlier change has shown it */
 } plan_group;
 
 typedef struct plan_change {

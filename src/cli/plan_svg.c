@@ -4,6 +4,7 @@
  * One time axis. On top the blast radius against the limits; below it one lane a group: batches as
  * bars, their height against the ceiling, or how many are at work. Deployment windows are shaded.
  * No script, no font and no image from outside. */
+#include "base/limits.h"
 #include "base/moment.h"
 #include "cli/plan.h"
 #include "cli/plan_windows.h"
@@ -12,17 +13,21 @@
 #define LEFT 250
 #define RIGHT 40
 #define CHART_WIDTH (WIDTH - LEFT - RIGHT)
-#define HEAD 150
+#define HEAD 160
 #define CURVE_HEIGHT 200
 #define LANE_HEIGHT 46
 #define LANE_GAP 12
 #define ROW_HEIGHT 20
-#define AXIS_HEIGHT 46
+#define AXIS_HEIGHT 58
 #define LEGEND_HEIGHT 64
 #define LANES_MAX 24
 #define ROWS_MAX 24
 #define STEPS 600
+#define TRACKS_MAX 5
+#define DATE_CHARACTERS 10 /* 2026-04-01 */
 #define NAME_CHARACTERS 26
+#define TITLE_CHARACTERS 70
+#define SUB_CHARACTERS 130
 
 #define INK "#1c2733"
 #define FAINT "#5b6875"
@@ -119,7 +124,8 @@ static void head(canvas *c)
     buf_addf(c->out, "<text x=\"32\" y=\"48\" class=\"title\">Rollout plan: ");
     for (size_t i = 0; i < p->changes.len && i < 3; i++) {
         buf_addz(c->out, i > 0 ? ", " : "");
-        escaped_cut(c->out, p->changes.at[i].name, NAME_CHARACTERS);
+        escaped_cut(c->out, p->changes.at[i].name,
+                    p->changes.len == 1 ? TITLE_CHARACTERS : NAME_CHARACTERS);
     }
     if (p->changes.len > 3)
         buf_addf(c->out, " and %zu more", p->changes.len - 3);
@@ -145,8 +151,29 @@ static void head(canvas *c)
         (long long)(p->counts.targets > 0 ? peak * 100 / p->counts.targets : 0),
         (long long)sim_ledger(p->sim)->starts, (long long)p->drains);
     if (p->drains_saved > 0)
-        buf_addf(c->out, ", %lld saved", (long long)p->drains_saved);
+        buf_addf(c->out, " instead of %lld", (long long)(p->drains + p->drains_saved));
     buf_addz(c->out, "</text>\n");
+}
+
+/* Slots have no lane of their own: who may hold them, and how many did. */
+static void slots(canvas *c)
+{
+    buf text = BUF(LIMIT_TEXT_BYTES);
+    for (size_t i = 0; i < c->plan->changes.len; i++)
+        for (size_t g = 0; g < c->plan->changes.at[i].groups.len; g++) {
+            const plan_group *group = &c->plan->changes.at[i].groups.at[g];
+            if (group->view.kind == GROUP_CONCURRENCY && !group->again)
+                buf_addf(&text, "%s%.*s: %lld of %lld, at most %lld taken",
+                         text.len > 0 ? " \u00b7 " : "slots of ", STR_ARG(group->view.name),
+                         (long long)group->view.limit, (long long)group->view.matched,
+                         (long long)group->view.peak);
+        }
+    if (text.len > 0) {
+        buf_addz(c->out, "<text x=\"32\" y=\"128\" class=\"sub\">");
+        escaped_cut(c->out, buf_str(&text), SUB_CHARACTERS);
+        buf_addz(c->out, "</text>\n");
+    }
+    buf_done(&text);
 }
 
 /* ---- axis, grid, windows ---- */
@@ -163,9 +190,26 @@ static int64_t axis_step(int64_t span_s)
     return span_s / 10;
 }
 
+/* "18:00", or with its date where the day is another than at the mark before. */
+static void clock_mark(canvas *c, int64_t at_s, int64_t step_s)
+{
+    char now[MOMENT_TEXT_BYTES], before[MOMENT_TEXT_BYTES];
+    int64_t start_s = sim_start_ms(c->plan->sim) / 1000;
+    moment_format((moment){start_s + at_s, 0}, now);
+    moment_format((moment){start_s + at_s - step_s, 0}, before);
+    bool dated = at_s == 0 || memcmp(now, before, DATE_CHARACTERS) != 0;
+    bool seconds = step_s % 60 != 0 || start_s % 60 != 0;
+    buf_addz(c->out, "<text x=\"");
+    tenths(c->out, x_of(c, at_s * 1000));
+    buf_addf(c->out, "\" y=\"%d\" class=\"tick\" text-anchor=\"middle\">%.*s%s%.*s</text>\n",
+             c->bottom + 36, dated ? DATE_CHARACTERS - 5 : 0, now + 5, dated ? " " : "",
+             seconds ? 8 : 5, now + DATE_CHARACTERS + 1);
+}
+
 static void axis(canvas *c)
 {
     int64_t step_s = axis_step(c->span_ms / 1000);
+    label_at(c->out, 32, c->bottom + 36, "tick", "UTC");
     for (int64_t at = 0; at * 1000 <= c->span_ms; at += step_s) {
         char span[PLAN_SPAN_BYTES];
         int64_t x = x_of(c, at * 1000);
@@ -178,6 +222,7 @@ static void axis(canvas *c)
         tenths(c->out, x);
         buf_addf(c->out, "\" y=\"%d\" class=\"tick\" text-anchor=\"middle\">%s</text>\n",
                  c->bottom + 20, plan_span(at, span));
+        clock_mark(c, at, step_s);
     }
     buf_addf(c->out, "<line x1=\"%d\" x2=\"%d\" y1=\"%d\" y2=\"%d\" stroke=\"#9aa7b4\"/>\n", LEFT,
              WIDTH - RIGHT, c->bottom, c->bottom);
@@ -266,12 +311,11 @@ static void curve(canvas *c)
     if (!drawn || peak * 8 < limit * 7)
         horizontal(c, peak, top, FAINT, " stroke-dasharray=\"2 4\"");
     if (drawn) {
-        buf_addf(
-            c->out,
-            "<text x=\"%d\" y=\"%lld\" class=\"tick\" text-anchor=\"end\" "
-            "style=\"fill:%s\">limit</text>\n",
-            WIDTH - RIGHT - 4,
-            (long long)(HEAD + CURVE_HEIGHT - limit * (CURVE_HEIGHT - 20) / top - 5), LIMIT);
+        buf_addf(c->out,
+                 "<text x=\"%d\" y=\"%lld\" class=\"tick\" text-anchor=\"end\" "
+                 "style=\"fill:%s\">limit</text>\n",
+                 WIDTH - RIGHT - 4,
+                 (long long)(HEAD + CURVE_HEIGHT - limit * (CURVE_HEIGHT - 20) / top - 5), LIMIT);
     }
 }
 
@@ -319,10 +363,10 @@ static void batch_bar(canvas *c, const plan_group *g, const ledger_batch *b)
 /* "gpu-init \u00b7 production" where there are several changes. */
 static str group_name(const canvas *c, const plan_change *change, const plan_group *g)
 {
-    if (c->plan->changes.len == 1)
+    if (c->plan->changes.len == 1 && !g->shared)
         return g->view.name;
-    str name = arena_printf(c->plan->arena, "%.*s \u00b7 %.*s", STR_ARG(change->name),
-                            STR_ARG(g->view.name));
+    str of = g->shared ? g->view.change : change->name;
+    str name = arena_printf(c->plan->arena, "%.*s \u00b7 %.*s", STR_ARG(of), STR_ARG(g->view.name));
     return name.ptr ? name : g->view.name;
 }
 
@@ -434,16 +478,66 @@ static size_t deployment_number(const plan *p, str name)
     return 0;
 }
 
-static void job_bar(canvas *c, const ledger_job *j)
+/* Jobs of one resource that run side by side share the height of its row. */
+typedef struct stack {
+    int64_t free_ms[TRACKS_MAX]; /* when a track is free again */
+    size_t tracks;
+} stack;
+
+static int64_t job_end(const canvas *c, const ledger_job *j)
+{
+    return j->end_ms == LEDGER_OPEN ? c->span_ms : j->end_ms;
+}
+
+static size_t stack_put(const canvas *c, stack *s, const ledger_job *j)
+{
+    size_t at = 0;
+    while (at < s->tracks && s->free_ms[at] > j->start_ms)
+        at++;
+    if (at == TRACKS_MAX)
+        at = TRACKS_MAX - 1;
+    if (at == s->tracks)
+        s->tracks++;
+    s->free_ms[at] = job_end(c, j);
+    return at;
+}
+
+static void job_bar(canvas *c, const ledger_job *j, size_t track, size_t tracks)
 {
     const ledger *l = sim_ledger(c->plan->sim);
-    int64_t end_ms = j->end_ms == LEDGER_OPEN ? c->span_ms : j->end_ms;
-    int64_t x = x_of(c, j->start_ms), width = x_of(c, end_ms) - x - 8;
+    int64_t x = x_of(c, j->start_ms), width = x_of(c, job_end(c, j)) - x - 8;
+    int64_t height = (ROW_HEIGHT - 6) * 10 / (int64_t)tracks;
     size_t number = deployment_number(c->plan, names_text(l->names, j->deployment));
     const char *more =
         j->failed ? " stroke=\"" BAD "\" stroke-width=\"2.5\" rx=\"2\"" : " rx=\"2\"";
-    rect(c->out, (box){x, (c->y + 3) * 10, width < 15 ? 15 : width, (ROW_HEIGHT - 6) * 10},
-         palette[number % PALETTE_LEN], more);
+    box b = {x, (c->y + 3) * 10 + height * (int64_t)track, width < 15 ? 15 : width,
+             tracks > 1 ? height - 5 : height};
+    rect(c->out, b, palette[number % PALETTE_LEN], more);
+}
+
+/* The jobs from one moment at which the resource was at rest to the next. Returns where the next
+ * ones begin. */
+static size_t job_stack(canvas *c, uint32_t resource_, size_t from)
+{
+    const ledger *l = sim_ledger(c->plan->sim);
+    stack s = {0};
+    size_t to = from;
+    int64_t busy_ms = INT64_MIN;
+    for (; to < l->jobs.len; to++) {
+        const ledger_job *j = &l->jobs.at[to];
+        if (j->resource != resource_)
+            continue;
+        if (busy_ms != INT64_MIN && j->start_ms >= busy_ms)
+            break;
+        busy_ms = job_end(c, j) > busy_ms ? job_end(c, j) : busy_ms;
+        stack_put(c, &s, j);
+    }
+    size_t tracks = s.tracks;
+    s.tracks = 0;
+    for (size_t i = from; i < to; i++)
+        if (l->jobs.at[i].resource == resource_)
+            job_bar(c, &l->jobs.at[i], stack_put(c, &s, &l->jobs.at[i]), tracks);
+    return to;
 }
 
 static void rows(canvas *c, const uint32_t *resources, size_t count)
@@ -453,12 +547,12 @@ static void rows(canvas *c, const uint32_t *resources, size_t count)
         buf_addf(c->out, "<text x=\"32\" y=\"%d\" class=\"row\">", c->y + 14);
         escaped_cut(c->out, sim_herd(c->plan->sim)->targets.at[resources[r]].name, 24);
         buf_addz(c->out, "</text>\n");
-        for (size_t i = 0; i < l->jobs.len; i++)
-            if (l->jobs.at[i].resource == resources[r])
-                job_bar(c, &l->jobs.at[i]);
+        for (size_t i = 0; i < l->jobs.len;)
+            i = job_stack(c, resources[r], i);
         c->y += ROW_HEIGHT;
     }
-    c->y += LANE_GAP;
+    if (count > 0)
+        c->y += LANE_GAP;
 }
 
 /* ---- all of it ---- */
@@ -469,6 +563,11 @@ typedef struct shape_of_picture {
     size_t lanes, lanes_left_out;
 } layout;
 
+static bool has_lane(const plan_group *g)
+{
+    return g->view.kind != GROUP_CONCURRENCY && g->view.matched > 0 && !g->again;
+}
+
 static layout measure(const plan *p)
 {
     layout l = {0};
@@ -476,12 +575,9 @@ static layout measure(const plan *p)
     l.rows = found <= ROWS_MAX ? found : 0;
     for (size_t i = 0; i < p->changes.len; i++) {
         const plan_change *c = &p->changes.at[i];
-        if (strcmp(c->kind, "Deployment") == 0) {
-            l.lanes += l.rows == 0;
-            continue;
-        }
+        l.lanes += strcmp(c->kind, "Deployment") == 0 && l.rows == 0;
         for (size_t g = 0; g < c->groups.len; g++)
-            l.lanes += c->groups.at[g].view.matched > 0;
+            l.lanes += has_lane(&c->groups.at[g]);
     }
     if (l.lanes > LANES_MAX) {
         l.lanes_left_out = l.lanes - LANES_MAX;
@@ -501,11 +597,10 @@ static void lanes(canvas *c, const layout *l)
             size_t number = deployment_number(p, change->name);
             if (l->rows == 0 && drawn++ < l->lanes)
                 deployment_lane(c, change, palette[number % PALETTE_LEN]);
-            continue;
         }
         for (size_t g = 0; g < change->groups.len; g++) {
             const plan_group *group = &change->groups.at[g];
-            if (group->view.matched == 0 || drawn++ >= l->lanes)
+            if (!has_lane(group) || drawn++ >= l->lanes)
                 continue;
             if (group->view.kind == GROUP_PARTITION)
                 partition_lane(c, change, group);
@@ -533,7 +628,8 @@ static void legend(canvas *c, const layout *l)
     bool batches = false;
     for (size_t i = 0; i < p->changes.len; i++) {
         bool deployment_of = strcmp(p->changes.at[i].kind, "Deployment") == 0;
-        batches = batches || !deployment_of;
+        for (size_t g = 0; g < p->changes.at[i].groups.len; g++)
+            batches = batches || has_lane(&p->changes.at[i].groups.at[g]);
         if (deployment_of && x < WIDTH - 240)
             x = legend_entry(c, x, y,
                              palette[deployment_number(p, p->changes.at[i].name) % PALETTE_LEN],
@@ -575,6 +671,7 @@ void plan_svg(const plan *p, buf *out)
         WIDTH, height, WIDTH, height, WIDTH, height);
     plan_windows(p, window_band, &c);
     head(&c);
+    slots(&c);
     axis(&c);
     curve(&c);
     lanes(&c, &l);

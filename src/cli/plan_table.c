@@ -40,7 +40,7 @@ static void head(const plan *p, FILE *to)
             (long long)p->counts.targets, (long long)p->counts.done, (long long)p->counts.failed,
             (long long)p->counts.excluded, (long long)l->starts, (long long)p->drains);
     if (p->drains_saved > 0)
-        fprintf(to, " (%lld saved)", (long long)p->drains_saved);
+        fprintf(to, " instead of %lld", (long long)(p->drains + p->drains_saved));
     fputs("\n", to);
 }
 
@@ -97,7 +97,7 @@ static str end_text(const plan *p, const plan_group *g)
 
 static void group_row(const plan *p, const plan_change *c, const plan_group *g, table *t)
 {
-    table_cell(t, c->name);
+    table_cell(t, g->shared ? STR("-") : c->name);
     table_cell(t, g->view.name);
     table_cell(t, str_of(group_kinds[g->view.kind]));
     table_cellf(t, "%lld", (long long)g->view.matched);
@@ -136,8 +136,12 @@ static bool groups(const plan *p, FILE *to)
     table *t = table_new(columns, sizeof columns / sizeof columns[0]);
     size_t rows = 0;
     for (size_t i = 0; t && i < p->changes.len; i++)
-        for (size_t g = 0; g < p->changes.at[i].groups.len; g++, rows++)
+        for (size_t g = 0; g < p->changes.at[i].groups.len; g++) {
+            if (p->changes.at[i].groups.at[g].again)
+                continue;
             group_row(p, &p->changes.at[i], &p->changes.at[i].groups.at[g], t);
+            rows++;
+        }
     bool good = t != NULL;
     if (good && rows > 0) {
         fputs("\n", to);

@@ -39,7 +39,7 @@ static void change_set_policy(nodes *self, change *c)
     c->cohort_dirty = true;
     bool good = a != NULL;
     if (good && !c->policy_missing)
-        good = policy ? policy_rules(policy, a, &rules)
+        good = policy ? policy_rules(&policy->spec, a, &rules)
                       : legacy_rules(c->spec->spec.interruption_budget, a, &rules);
     if (!good || !cohort_set_policy(c->cohort, c->policy_missing ? NULL : &rules))
         nodes_memory(self);

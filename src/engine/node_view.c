@@ -5,6 +5,7 @@
 #include "base/mem.h"
 #include "engine/node_gate.h"
 #include "engine/nodes_internal.h"
+#include "engine/policy_rules.h"
 
 #define CURRENT_TEXT_BYTES (1024u * 1024u)
 
@@ -107,50 +108,12 @@ void nodes_placements(const void *context, placement_visitor visit, void *visit_
     vec_done(&all);
 }
 
-static str pace_text(cohort_pace pace)
-{
-    static const str texts[] = {
-#define X(kind, text) [COHORT_##kind] = STR(text),
-        COHORT_PACES(X)
-#undef X
-    };
-    return texts[pace];
-}
-
-static bool visit_change(const nodes *self, const change *c, group_visitor visit, void *context)
-{
-    for (size_t i = 0; i < cohort_compartments(c->cohort); i++) {
-        compartment_view v;
-        cohort_view(c->cohort, i, &v);
-        if (v.removed && v.matched == 0)
-            continue;
-        group_view g = {
-            .kind = GROUP_COMPARTMENT,
-            .change = names_text(self->core->names, c->name),
-            .name = v.rule->name,
-            .strategy = pace_text(v.rule->pace),
-            .matched = v.matched,
-            .limit = v.ceiling,
-            .holders = v.holders,
-            .peak = v.peak,
-            .current_batch = v.current_batch,
-            .completed = v.completed,
-            .failed = v.failed,
-            .consecutive_failures = v.consecutive_failures,
-            .last_batch_size = v.last_batch_size,
-            .last_batch_failed = v.last_batch_failed,
-            .stopped = v.stopped,
-        };
-        if (!visit(context, &g))
-            return false;
-    }
-    return true;
-}
-
 void nodes_groups(const void *context, group_visitor visit, void *visit_context)
 {
     const nodes *self = context;
     for (size_t i = 0; i < self->changes.len; i++)
-        if (!visit_change(self, self->changes.at[i], visit, visit_context))
+        if (!policy_groups(self->changes.at[i]->cohort,
+                           names_text(self->core->names, self->changes.at[i]->name), visit,
+                           visit_context))
             return;
 }

@@ -41,9 +41,8 @@ static compartment_rule rule_of(const compartment *c, bool is_default)
     return r;
 }
 
-bool policy_rules(const deployment_policy *policy, arena *a, cohort_policy *ret)
+bool policy_rules(const deployment_policy_spec *s, arena *a, cohort_policy *ret)
 {
-    const deployment_policy_spec *s = &policy->spec;
     compartment_rule *rules = ARENA_ARRAY(a, s->compartments.len + 1, compartment_rule);
     if (!rules)
         return false;
@@ -75,4 +74,46 @@ bool policy_resets(const skyhook *s, const deployment_policy *policy)
     if (s->spec.deployment_policy_options)
         return s->spec.deployment_policy_options->reset_batch_state_on_completion;
     return !policy || policy->spec.reset_batch_state_on_completion;
+}
+
+/* ---- groups ---- */
+
+static str pace_text(cohort_pace pace)
+{
+    static const str texts[] = {
+#define X(kind, text) [COHORT_##kind] = STR(text),
+        COHORT_PACES(X)
+#undef X
+    };
+    return texts[pace];
+}
+
+bool policy_groups(const cohort *c, str change, group_visitor visit, void *context)
+{
+    for (size_t i = 0; i < cohort_compartments(c); i++) {
+        compartment_view v;
+        cohort_view(c, i, &v);
+        if (v.removed && v.matched == 0)
+            continue;
+        group_view g = {
+            .kind = GROUP_COMPARTMENT,
+            .change = change,
+            .name = v.rule->name,
+            .strategy = pace_text(v.rule->pace),
+            .matched = v.matched,
+            .limit = v.ceiling,
+            .holders = v.holders,
+            .peak = v.peak,
+            .current_batch = v.current_batch,
+            .completed = v.completed,
+            .failed = v.failed,
+            .consecutive_failures = v.consecutive_failures,
+            .last_batch_size = v.last_batch_size,
+            .last_batch_failed = v.last_batch_failed,
+            .stopped = v.stopped,
+        };
+        if (!visit(context, &g))
+            return false;
+    }
+    return true;
 }

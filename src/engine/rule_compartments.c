@@ -7,63 +7,21 @@
 
 #include "base/mem.h"
 #include "engine/chain.h"
-#include "engine/cohort.h"
+#include "engine/policy_rules.h"
 
 const rule_ops cohort_rule_ops = {.order = 10, .level = LEVEL_ELSEWHERE};
 
 /* ---- policies ---- */
 
-static compartment_rule rule_of(const compartment *c, bool is_default)
-{
-    compartment_rule out = {.name = is_default ? STR(COHORT_DEFAULT) : c->name,
-                            .selector = is_default ? NULL : c->selector.compiled,
-                            .percent = !c->budget.count.set,
-                            .budget = c->budget.count.set     ? c->budget.count.value
-                                      : c->budget.percent.set ? c->budget.percent.value
-                                                              : 100,
-                            .pace = COHORT_NONE,
-                            .initial_batch = 1,
-                            .batch_threshold = 100,
-                            .safety_limit = 50,
-                            .delta = 1,
-                            .growth_factor = 2};
-    if (!c->strategy || !c->strategy->with)
-        return out;
-    const strategy_parameters *with = c->strategy->with;
-    out.pace = c->strategy->kind == STRATEGY_FIXED    ? COHORT_FIXED
-               : c->strategy->kind == STRATEGY_LINEAR ? COHORT_LINEAR
-                                                      : COHORT_EXPONENTIAL;
-    out.initial_batch = with->initial_batch;
-    out.batch_threshold = with->batch_threshold;
-    out.failure_threshold = with->failure_threshold.set ? with->failure_threshold.value : 0;
-    out.safety_limit = with->safety_limit;
-    out.delta = with->delta;
-    out.growth_factor = with->growth_factor;
-    return out;
-}
-
 static void set_policy(releases *r, rel_pace *p)
 {
     const rule *doc = r->rules.at[p->rule].doc;
-    if (!doc) {
-        if (!cohort_set_policy(p->cohort, NULL))
-            rel_no_memory(r);
-        return;
-    }
-    const deployment_policy_spec *spec = doc->deployment_policy_spec;
-    size_t count = spec->compartments.len;
-    compartment_rule *rules = mem_alloc((count + 1) * sizeof *rules);
-    if (!rules) {
+    cohort_policy policy;
+    arena_place here = arena_mark(r->scratch);
+    bool good = !doc || policy_rules(doc->deployment_policy_spec, r->scratch, &policy);
+    if (!good || !cohort_set_policy(p->cohort, doc ? &policy : NULL))
         rel_no_memory(r);
-        return;
-    }
-    for (size_t i = 0; i < count; i++)
-        rules[i] = rule_of(&spec->compartments.at[i], false);
-    rules[count] = rule_of(&spec->default_, true);
-    cohort_policy policy = {rules, count + 1, spec->failed_nodes_hold_budget};
-    if (!cohort_set_policy(p->cohort, &policy))
-        rel_no_memory(r);
-    mem_free(rules);
+    arena_rewind(r->scratch, here);
 }
 
 /* ---- finding ---- */
@@ -483,32 +441,11 @@ bool paces_full(const releases *r, err *error)
 
 void paces_groups(const releases *r, group_visitor visit, void *context)
 {
-    for (size_t i = 0; i < r->paces.len; i++)
-        for (size_t k = 0; k < cohort_compartments(r->paces.at[i].cohort); k++) {
-            const rel_pace *p = &r->paces.at[i];
-            compartment_view v;
-            cohort_view(p->cohort, k, &v);
-            group_view view = {
-                .kind = GROUP_COMPARTMENT,
-                .change =
-                    p->cell == NO
-                        ? rel_text(r, r->rules.at[p->rule].id)
-                        : rel_text(r, r->deployments.at[r->cells.at[p->cell].deployment].name),
-                .name = v.rule->name,
-                .strategy = STR_EMPTY,
-                .matched = v.matched,
-                .limit = v.ceiling,
-                .holders = v.holders,
-                .peak = v.peak,
-                .current_batch = v.current_batch,
-                .completed = v.completed,
-                .failed = v.failed,
-                .consecutive_failures = v.consecutive_failures,
-                .last_batch_size = v.last_batch_size,
-                .last_batch_failed = v.last_batch_failed,
-                .stopped = v.stopped,
-            };
-            if (!visit(context, &view))
-                return;
-        }
+    for (size_t i = 0; i < r->paces.len; i++) {
+        const rel_pace *p = &r->paces.at[i];
+        name_id change = p->cell == NO ? r->rules.at[p->rule].id
+                                       : r->deployments.at[r->cells.at[p->cell].deployment].name;
+        if (!policy_groups(p->cohort, rel_text(r, change), visit, context))
+            return;
+    }
 }

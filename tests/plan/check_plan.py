@@ -9,7 +9,6 @@ import difflib
 import json
 import pathlib
 import sys
-import tempfile
 import xml.etree.ElementTree
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
@@ -17,6 +16,8 @@ import drover  # pylint: disable=wrong-import-position
 
 DATA = drover.ROOT / "tests" / "data" / "plan"
 START = ["--at", "2026-04-01T00:00:00Z"]
+EVENING = ["--at", "2026-04-01T18:00:00Z", "--events", "examples/release/approvals.jsonl",
+           "--duration", "drain=8m", "--duration", "os-patch=3m"]
 SKYHOOK = ["-f", "examples/skyhook"]
 FLEET = ["-f", "examples/fleet"]
 RELEASE = ["-f", "examples/release/deployments.yaml", "-f", "examples/release/environments.yaml",
@@ -36,6 +37,8 @@ CASES = {
     "release.json": (["plan", *RELEASE, *START, "-o", "json"], 1),
     "release.txt": (["plan", *RELEASE, *START], 1),
     "release.svg": (["plan", *RELEASE, *START, "-o", "svg"], 1),
+    "release-approved.txt": (["plan", *RELEASE, *EVENING, "--from", "0.9"], 0),
+    "release-approved.svg": (["plan", *RELEASE, *EVENING, "--from", "0.9", "-o", "svg"], 0),
     "explain-skyhook.txt": (["explain", "node-10", *SKYHOOK, *START, "--after", "10m",
                              "--fail", "node-10"], 0),
     "explain-skyhook.json": (["explain", "node-07", *SKYHOOK, *START, "-o", "json"], 0),
@@ -131,41 +134,82 @@ def unknown_names(tap, program):
         check(tap, result.status == status, f"{' '.join(words)} is taken", str(result))
 
 
-def fleet_with_drains(shared):
-    """Ten nodes and three deployments: one drain for all of them in one bracket, or one for each in
-    a bracket of its own."""
-    def document(kind, name, spec):
-        return {"apiVersion": "drover.dev/v1alpha1", "kind": kind, "metadata": {"name": name},
-                "spec": spec}
-
-    apps = ["containerd", "kubelet", "os-patch"]
-    brackets = {"drain": "true"} if shared else {
-        f"drain-{app}": f'deployment.name.endsWith("{app}")' for app in apps}
-    items = [document("Environment", "prod", {"resourceSelector": "true"})]
-    items += [document("Resource", f"node-{i}", {"kind": "host", "version": "v1"})
-              for i in range(10)]
-    for name in [*apps, *brackets]:
-        items.append(document("Deployment", name,
-                              {"resourceSelector": "true", "job": {"pull": {}}}))
-        items.append(document("Version", f"{name}-1", {"deployment": name, "tag": "1"}))
-    for drain, members in brackets.items():
-        items.append(document("RolloutPolicy", drain, {"rules": [{"deploymentBracket": {
-            "deploymentSelector": members, "readinessMode": "immediate",
-            "preSelector": f'deployment.name == "{drain}"'}}]}))
-    return "\n---\n".join(json.dumps(item) for item in items)
-
-
 def drains(tap, program):
     """T5: a drain for each of three deployments on ten nodes, against one drain for all three."""
-    for shared, expected in [(False, (60, 30, 0)), (True, (40, 10, 20))]:
-        with tempfile.NamedTemporaryFile("w", suffix=".yaml", encoding="utf-8") as file:
-            file.write(fleet_with_drains(shared))
-            file.flush()
-            result = drover.run(program, "plan", "-f", file.name, *START, "-o", "json")
+    for name, expected in [("apart", (90, 30, 0)), ("together", (50, 10, 20))]:
+        result = drover.run(program, "plan", "-f", "examples/drains/deployments.yaml",
+                            "-f", f"examples/drains/{name}.yaml", "--resources", "10", *START,
+                            "-o", "json")
         plan = json.loads(result.out)
         found = (plan["starts"], plan["drains"], plan["drainsSaved"])
         check(tap, result.status == 0 and plan["outcome"] == "complete" and found == expected,
               f"{expected[1]} drains, {expected[2]} saved", f"{found} {result.err}")
+
+
+# A policy with every kind of group on it: compartments for one deployment and for a bracket.
+PACED = """
+apiVersion: drover.dev/v1alpha1
+kind: Environment
+metadata: {name: prod}
+spec: {resourceSelector: "true"}
+---
+apiVersion: drover.dev/v1alpha1
+kind: Deployment
+metadata: {name: alone}
+spec: {resourceSelector: "true", job: {pull: {}}}
+---
+apiVersion: drover.dev/v1alpha1
+kind: Version
+metadata: {name: alone-1}
+spec: {deployment: alone, tag: "1"}
+---
+apiVersion: drover.dev/v1alpha1
+kind: Deployment
+metadata: {name: member}
+spec: {resourceSelector: "true", job: {pull: {}}}
+---
+apiVersion: drover.dev/v1alpha1
+kind: Version
+metadata: {name: member-1}
+spec: {deployment: member, tag: "1"}
+---
+apiVersion: drover.dev/v1alpha1
+kind: RolloutPolicy
+metadata: {name: one}
+spec:
+  selector: deployment.name == "alone"
+  rules:
+    - deploymentPolicy: {default: {budget: {count: 2}, strategy: {linear: {}}}}
+---
+apiVersion: drover.dev/v1alpha1
+kind: RolloutPolicy
+metadata: {name: all}
+spec:
+  selector: deployment.name == "member"
+  rules:
+    - deploymentBracket: {deploymentSelector: "true", readinessMode: immediate}
+    - {id: pace, deploymentPolicy: {default: {budget: {percent: 50}, strategy: {fixed: {}}}}}
+    - {id: slots, resourceConcurrency: {groupSelector: "true", limitType: count, limitValue: 3}}
+"""
+
+
+def groups(tap, program):
+    """Whatever limits a deployment is shown with it, with its batches and its strategy."""
+    result = drover.run(program, "plan", "-f", "-", "--resources", "4", *START, "-o", "json",
+                        stdin=PACED.encode())
+    plan = json.loads(result.out)
+    found = {change["name"]: [(group["name"], group["kind"], group.get("strategy"),
+                               [batch["size"] for batch in group.get("batches", [])])
+                              for group in change["groups"]] for change in plan["changes"]}
+    shared = [("__default__", "compartment", "fixed", [1, 1, 1, 1]),
+              ("slots", "concurrency", None, [])]
+    check(tap, {name: sorted(rows) for name, rows in found.items()} == {
+        "alone": sorted([("__default__", "compartment", "linear", [1, 2, 1]), *shared]),
+        "member": sorted(shared)}, "every group of a deployment is shown", str(found))
+    table = drover.run(program, "plan", "-f", "-", "--resources", "4", *START,
+                       stdin=PACED.encode())
+    check(tap, sum(line.startswith("-  ") for line in table.out.splitlines()) == 2,
+          "a table shows a shared group once", table.out)
 
 
 def main():
@@ -176,6 +220,7 @@ def main():
         statuses(tap, program)
         unknown_names(tap, program)
         drains(tap, program)
+        groups(tap, program)
         told = [drover.run(program, "plan", *SKYHOOK, *START, "-o", "trace").out for _ in range(2)]
         check(tap, told[0] == told[1] and told[0].startswith("      0s  "),
               "a trace repeats", told[0][:200])
