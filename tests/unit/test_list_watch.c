@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Keeping up with one kind of objects, against a server that is made up: each test is a
+ * conversation. */
+#include "kube/list_watch.h"
+
+#include "base/mem.h"
+#include "support/check.h"
+
+#define OBJECTS_MAX 8
+
+typedef struct talk {
+    list_watch *watch;
+    buf told; /* what the sink was told, in order */
+    int64_t now_ms;
+    bool no_memory;
+} talk;
+
+static bool seen(void *context, yyjson_val *object)
+{
+    talk *t = context;
+    yyjson_val *metadata = yyjson_obj_get(object, "metadata");
+    const char *space = yyjson_get_str(yyjson_obj_get(metadata, "namespace"));
+    buf_addf(&t->told, "%s%s%s@%s ", space ? space : "", space ? "/" : "",
+             yyjson_get_str(yyjson_obj_get(metadata, "name")),
+             yyjson_get_str(yyjson_obj_get(metadata, "resourceVersion")));
+    return !t->no_memory;
+}
+
+static void gone(void *context, str space, str name)
+{
+    talk *t = context;
+    buf_addf(&t->told, "-%.*s%s%.*s ", STR_ARG(space), space.len > 0 ? "/" : "", STR_ARG(name));
+}
+
+static void synced(void *context)
+{
+    talk *t = context;
+    buf_addz(&t->told, "synced ");
+}
+
+static void begin(talk *t)
+{
+    *t = (talk){.told = BUF(1 << 20), .now_ms = 1000000};
+    t->watch = list_watch_new(STR("/api/v1/nodes"), (watch_sink){t, seen, gone, synced});
+    assert_non_null(t->watch);
+}
+
+static void end(talk *t)
+{
+    list_watch_free(t->watch);
+    buf_done(&t->told);
+}
+
+/* The next request, waiting as long as it says; its query is checked for a part. */
+static void expect(talk *t, const char *part)
+{
+    watch_ask ask = {0};
+    watch_ask_kind kind = list_watch_next(t->watch, t->now_ms, &ask);
+    if (kind == ASK_WAIT) {
+        t->now_ms = ask.at_ms;
+        kind = list_watch_next(t->watch, t->now_ms, &ask);
+    }
+    assert_int_equal(kind, ASK_SEND);
+    if (str_find(ask.path, str_of(part)) == SIZE_MAX)
+        fail_msg("expected %s in %.*s", part, STR_ARG(ask.path));
+}
+
+/* How long the next request waits. */
+static int64_t pause_ms(talk *t)
+{
+    watch_ask ask = {0};
+    watch_ask_kind kind = list_watch_next(t->watch, t->now_ms, &ask);
+    assert_int_equal(kind, ASK_WAIT);
+    return ask.at_ms - t->now_ms;
+}
+
+static void answer(talk *t, int status, const char *body, bool whole)
+{
+    list_watch_status(t->watch, status, 0, t->now_ms);
+    list_watch_bytes(t->watch, str_of(body), t->now_ms);
+    list_watch_end(t->watch, whole, t->now_ms);
+}
+
+static void told(talk *t, const char *expected)
+{
+    check_text(buf_str(&t->told), expected);
+    buf_clear(&t->told);
+}
+
+#define OBJECT(name, version)                                                                      \
+    "{\"metadata\":{\"name\":\"" name "\",\"resourceVersion\":\"" version "\"}}"
+#define ADDED(name, version) "{\"type\":\"ADDED\",\"object\":" OBJECT(name, version) "}\n"
+#define MODIFIED(name, version) "{\"type\":\"MODIFIED\",\"object\":" OBJECT(name, version) "}\n"
+#define DELETED(name, version) "{\"type\":\"DELETED\",\"object\":" OBJECT(name, version) "}\n"
+#define BOOKMARK(version)                                                                          \
+    "{\"type\":\"BOOKMARK\",\"object\":{\"metadata\":{\"resourceVersion\":\"" version "\"}}}\n"
+#define LISTED(version)                                                                            \
+    "{\"type\":\"BOOKMARK\",\"object\":{\"metadata\":{\"resourceVersion\":\"" version              \
+    "\",\"annotations\":{\"k8s.io/initial-events-end\":\"true\"}}}}\n"
+#define EXPIRED                                                                                    \
+    "{\"type\":\"ERROR\",\"object\":{\"kind\":\"Status\",\"code\":410,\"message\":\"too old\"}}\n"
+#define PAGE(version, next, items)                                                                 \
+    "{\"metadata\":{\"resourceVersion\":\"" version "\",\"continue\":\"" next                      \
+    "\"},\"items\":[" items "]}"
+
+static void test_streamed_list(void **state)
+{
+    (void)state;
+    talk t;
+    begin(&t);
+    expect(&t, "sendInitialEvents=true&resourceVersionMatch=NotOlderThan");
+    list_watch_status(t.watch, 200, 0, t.now_ms);
+    list_watch_bytes(t.watch, STR(ADDED("a", "5") ADDED("b", "3")), t.now_ms);
+    assert_false(list_watch_synced(t.watch));
+    list_watch_bytes(t.watch, STR(LISTED("9")), t.now_ms);
+    assert_true(list_watch_synced(t.watch));
+    /* The same request goes on with changes. */
+    list_watch_bytes(t.watch, STR(MODIFIED("a", "10") DELETED("b", "11")), t.now_ms);
+    told(&t, "a@5 b@3 synced a@10 -b ");
+    list_watch_end(t.watch, true, t.now_ms + 300000);
+    t.now_ms += 300000;
+    expect(&t, "resourceVersion=11&");
+    end(&t);
+}
+
+static void test_pages_when_streams_are_refused(void **state)
+{
+    (void)state;
+    talk t;
+    begin(&t);
+    expect(&t, "sendInitialEvents");
+    answer(&t, 422, "{\"message\":\"sendInitialEvents is forbidden\"}", true);
+    expect(&t, "?limit=500");
+    answer(&t, 200, PAGE("7", "c/1==", OBJECT("a", "1")), true);
+    expect(&t, "limit=500&continue=c%2F1%3D%3D");
+    answer(&t, 200, PAGE("7", "", OBJECT("b", "2")), true);
+    told(&t, "a@1 b@2 synced ");
+    expect(&t, "watch=1&allowWatchBookmarks=true&resourceVersion=7&");
+    /* Once refused, streams are not tried again. */
+    answer(&t, 410, "{\"message\":\"too old\"}", true);
+    expect(&t, "?limit=500");
+    end(&t);
+}
+
+static void test_list_that_expires_between_pages(void **state)
+{
+    (void)state;
+    talk t;
+    begin(&t);
+    expect(&t, "sendInitialEvents");
+    answer(&t, 400, "", true);
+    expect(&t, "?limit=500");
+    answer(&t, 200, PAGE("7", "next", OBJECT("a", "1") "," OBJECT("b", "1")), true);
+    expect(&t, "continue=next");
+    answer(&t, 410, "{\"message\":\"expired\"}", true);
+    expect(&t, "?limit=500");
+    answer(&t, 200, PAGE("8", "", OBJECT("b", "1")), true);
+    told(&t, "a@1 b@1 b@1 -a synced ");
+    end(&t);
+}
+
+static void list_two(talk *t)
+{
+    begin(t);
+    expect(t, "sendInitialEvents");
+    list_watch_status(t->watch, 200, 0, t->now_ms);
+    list_watch_bytes(t->watch, STR(ADDED("a", "1") ADDED("b", "2") LISTED("3")), t->now_ms);
+    told(t, "a@1 b@2 synced ");
+}
+
+static void test_cut_goes_on_where_it_was(void **state)
+{
+    (void)state;
+    talk t;
+    list_two(&t);
+    list_watch_bytes(t.watch, STR(BOOKMARK("40") "{\"type\":\"MOD"), t.now_ms);
+    list_watch_end(t.watch, false, t.now_ms);
+    check_text(list_watch_problem(t.watch), "/api/v1/nodes: the connection was cut");
+    expect(&t, "resourceVersion=40&");
+    answer(&t, 200, MODIFIED("a", "41"), true);
+    told(&t, "a@41 ");
+    end(&t);
+}
+
+static void test_cut_in_a_streamed_list(void **state)
+{
+    (void)state;
+    talk t;
+    begin(&t);
+    expect(&t, "sendInitialEvents");
+    answer(&t, 200, ADDED("a", "1") ADDED("old", "1"), false);
+    assert_false(list_watch_synced(t.watch));
+    assert_true(pause_ms(&t) > 0);
+    expect(&t, "sendInitialEvents");
+    answer(&t, 200, ADDED("a", "1") LISTED("3"), true);
+    told(&t, "a@1 old@1 a@1 -old synced ");
+    end(&t);
+}
+
+static void test_expired_watch_lists_anew(void **state)
+{
+    (void)state;
+    talk t;
+    list_two(&t);
+    list_watch_bytes(t.watch, STR(EXPIRED), t.now_ms);
+    list_watch_end(t.watch, true, t.now_ms);
+    expect(&t, "sendInitialEvents");
+    answer(&t, 200, ADDED("b", "2") ADDED("c", "8") LISTED("9"), true);
+    told(&t, "b@2 c@8 -a synced ");
+    assert_int_equal(list_watch_count(t.watch), 2);
+    end(&t);
+}
+
+static void test_duplicates(void **state)
+{
+    (void)state;
+    talk t;
+    list_two(&t);
+    list_watch_bytes(t.watch, STR(DELETED("a", "4") DELETED("a", "4") DELETED("x", "5")), t.now_ms);
+    told(&t, "-a ");
+    end(&t);
+}
+
+static void test_pieces(void **state)
+{
+    (void)state;
+    talk t;
+    begin(&t);
+    expect(&t, "sendInitialEvents");
+    list_watch_status(t.watch, 200, 0, t.now_ms);
+    const char text[] = ADDED("a", "1") LISTED("3") MODIFIED("a", "4");
+    for (size_t i = 0; i + 1 < sizeof text; i++)
+        list_watch_bytes(t.watch, (str){text + i, 1}, t.now_ms);
+    told(&t, "a@1 synced a@4 ");
+    end(&t);
+}
+
+static void test_stalled_watch_is_cut(void **state)
+{
+    (void)state;
+    talk t;
+    list_two(&t);
+    watch_ask ask;
+    assert_int_equal(list_watch_next(t.watch, t.now_ms, &ask), ASK_WAIT);
+    assert_int_equal(ask.at_ms, t.now_ms + WATCH_SILENCE_MS);
+    t.now_ms = ask.at_ms;
+    assert_int_equal(list_watch_next(t.watch, t.now_ms, &ask), ASK_ABORT);
+    list_watch_end(t.watch, false, t.now_ms);
+    check_text(list_watch_problem(t.watch), "/api/v1/nodes: nothing was heard for too long");
+    expect(&t, "resourceVersion=3&");
+    end(&t);
+}
+
+static void test_back_off(void **state)
+{
+    (void)state;
+    talk t;
+    begin(&t);
+    int64_t least = 0;
+    for (int i = 0; i < 12; i++) {
+        expect(&t, "sendInitialEvents");
+        answer(&t, 503, "{\"message\":\"starting\"}", true);
+        check_text(list_watch_problem(t.watch), "/api/v1/nodes: the server answers 503: starting");
+        int64_t pause = pause_ms(&t);
+        int64_t full = WATCH_BACKOFF_FIRST_MS << (i < 6 ? i : 6);
+        full = full > WATCH_BACKOFF_MAX_MS ? WATCH_BACKOFF_MAX_MS : full;
+        assert_in_range(pause, full / 2, full);
+        assert_true(pause >= least / 2);
+        least = pause;
+    }
+    expect(&t, "sendInitialEvents");
+    answer(&t, 200, LISTED("3"), true);
+    /* Success ends it. */
+    expect(&t, "resourceVersion=3&");
+    answer(&t, 503, "", true);
+    assert_true(pause_ms(&t) <= WATCH_BACKOFF_FIRST_MS);
+    end(&t);
+}
+
+static void test_retry_after(void **state)
+{
+    (void)state;
+    talk t;
+    begin(&t);
+    expect(&t, "sendInitialEvents");
+    list_watch_status(t.watch, 429, 7, t.now_ms);
+    list_watch_end(t.watch, true, t.now_ms);
+    assert_int_equal(pause_ms(&t), 7000);
+    end(&t);
+}
+
+static void test_short_watches_are_not_asked_for_at_once(void **state)
+{
+    (void)state;
+    talk t;
+    list_two(&t);
+    list_watch_end(t.watch, true, t.now_ms);
+    expect(&t, "resourceVersion=3&");
+    answer(&t, 200, "", true);
+    assert_true(pause_ms(&t) > 0);
+    expect(&t, "resourceVersion=3&");
+    list_watch_status(t.watch, 200, 0, t.now_ms);
+    t.now_ms += WATCH_SHORT_MS;
+    list_watch_end(t.watch, true, t.now_ms);
+    expect(&t, "resourceVersion=3&");
+    end(&t);
+}
+
+static void test_nonsense(void **state)
+{
+    (void)state;
+    static const char *const lines[] = {"{\"type\":\"ODD\"}\n", "nonsense\n", "[]\n",
+                                        "{\"type\":\"BOOKMARK\",\"object\":{}}\n"};
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+        talk t;
+        list_two(&t);
+        list_watch_bytes(t.watch, str_of(lines[i]), t.now_ms);
+        list_watch_bytes(t.watch, STR(DELETED("a", "9")), t.now_ms); /* not looked at any more */
+        list_watch_end(t.watch, true, t.now_ms);
+        assert_true(list_watch_problem(t.watch).len > 0);
+        told(&t, "");
+        expect(&t, "resourceVersion=3&");
+        end(&t);
+    }
+    talk t;
+    begin(&t);
+    expect(&t, "sendInitialEvents");
+    answer(&t, 400, "", true);
+    expect(&t, "?limit=500");
+    answer(&t, 200, "{\"items\":{}}", true);
+    check_text(list_watch_problem(t.watch), "/api/v1/nodes: the answer is no list");
+    assert_true(pause_ms(&t) > 0);
+    end(&t);
+}
+
+static void test_event_that_is_too_large(void **state)
+{
+    (void)state;
+    talk t;
+    list_two(&t);
+    static char bytes[65536];
+    memset(bytes, 'x', sizeof bytes);
+    for (size_t i = 0; i <= WATCH_EVENT_BYTES_MAX / sizeof bytes + 1; i++)
+        list_watch_bytes(t.watch, (str){bytes, sizeof bytes}, t.now_ms);
+    list_watch_end(t.watch, false, t.now_ms);
+    check_text(list_watch_problem(t.watch), "/api/v1/nodes: an event is too large");
+    end(&t);
+}
+
+/* Whichever allocation fails: nothing leaks, and the conversation ends with the same objects. */
+static void test_allocations(void **state)
+{
+    (void)state;
+    int64_t live = mem_live();
+    for (uint64_t nth = 1;; nth++) {
+        talk t = {.told = BUF(1 << 20), .now_ms = 1000000};
+        mem_fail_at(nth);
+        t.watch = list_watch_new(STR("/api/v1/nodes"), (watch_sink){&t, seen, gone, synced});
+        bool failed = mem_failed();
+        for (int i = 0; t.watch && i < OBJECTS_MAX && !list_watch_synced(t.watch); i++) {
+            watch_ask ask;
+            while (list_watch_next(t.watch, t.now_ms, &ask) == ASK_WAIT)
+                t.now_ms = ask.at_ms;
+            answer(&t, 200, ADDED("a", "1") ADDED("b", "2") LISTED("3"), true);
+            failed = failed || mem_failed();
+        }
+        mem_fail_at(0);
+        if (t.watch) {
+            assert_true(list_watch_synced(t.watch));
+            assert_int_equal(list_watch_count(t.watch), 2);
+        }
+        end(&t);
+        assert_int_equal(mem_live(), live);
+        if (!failed)
+            break;
+        assert_true(nth < 1000);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_streamed_list),
+        cmocka_unit_test(test_pages_when_streams_are_refused),
+        cmocka_unit_test(test_list_that_expires_between_pages),
+        cmocka_unit_test(test_cut_goes_on_where_it_was),
+        cmocka_unit_test(test_cut_in_a_streamed_list),
+        cmocka_unit_test(test_expired_watch_lists_anew),
+        cmocka_unit_test(test_duplicates),
+        cmocka_unit_test(test_pieces),
+        cmocka_unit_test(test_stalled_watch_is_cut),
+        cmocka_unit_test(test_back_off),
+        cmocka_unit_test(test_retry_after),
+        cmocka_unit_test(test_short_watches_are_not_asked_for_at_once),
+        cmocka_unit_test(test_nonsense),
+        cmocka_unit_test(test_event_that_is_too_large),
+        cmocka_unit_test(test_allocations),
+    };
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
