@@ -9,6 +9,7 @@
 #include "agent/record.h"
 #include "agent/stage.h"
 #include "agent/stamp.h"
+#include "base/base64.h"
 #include "base/mem.h"
 
 typedef enum interrupt_type {
@@ -31,39 +32,6 @@ typedef struct interrupt_data {
 } interrupt_data;
 
 /* ---- data ---- */
-
-static int digit64(char c)
-{
-    if (c >= 'A' && c <= 'Z')
-        return c - 'A';
-    if (c >= 'a' && c <= 'z')
-        return c - 'a' + 26;
-    if (c >= '0' && c <= '9')
-        return c - '0' + 52;
-    return c == '+' ? 62 : c == '/' ? 63 : -1;
-}
-
-static bool decode64(str text, buf *out)
-{
-    uint32_t bits = 0;
-    unsigned count = 0;
-    if (text.len % 4 != 0)
-        return false;
-    while (text.len > 0 && text.ptr[text.len - 1] == '=')
-        text.len--;
-    for (size_t i = 0; i < text.len; i++) {
-        int digit = digit64(text.ptr[i]);
-        if (digit < 0)
-            return false;
-        bits = bits << 6 | (uint32_t)digit;
-        count += 6;
-        if (count >= 8) {
-            count -= 8;
-            buf_addc(out, (char)(bits >> count & 0xff));
-        }
-    }
-    return !out->failed;
-}
 
 static void document_free(yyjson_doc **document)
 {
@@ -95,7 +63,7 @@ static bool take_services(yyjson_val *list, arena *a, interrupt_data *d, err *er
 static bool parse(str base64, arena *a, interrupt_data *ret, err *error)
 {
     buf json = BUF(INTERRUPT_BYTES_MAX);
-    bool decoded = decode64(base64, &json);
+    bool decoded = base64_decode(base64, &json);
     scoped(document_free) yyjson_doc *document =
         decoded && json.len > 0 ? yyjson_read(json.ptr, json.len, 0) : NULL;
     buf_done(&json);

@@ -7,6 +7,7 @@
 
 #include "agent/host_file.h"
 #include "agent/stamp.h"
+#include "base/base64.h"
 #include "base/mem.h"
 
 #define MARKER_BYTES_MAX (1u << 20)
@@ -68,19 +69,6 @@ static void add_quoted(buf *out, str text)
     buf_addc(out, quote);
 }
 
-static void add_base64(buf *out, str bytes)
-{
-    static const char letters[] =
-        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    for (size_t i = 0; i < bytes.len; i += 3) {
-        uint32_t three = 0;
-        for (size_t k = 0; k < 3; k++)
-            three = three << 8 | (i + k < bytes.len ? (unsigned char)bytes.ptr[i + k] : 0);
-        for (size_t k = 0; k < 4; k++)
-            buf_addc(out, i + k > bytes.len ? '=' : letters[three >> (18 - 6 * k) & 63]);
-    }
-}
-
 str record_marker(arena *a, const package_step *step)
 {
     buf text = BUF(MARKER_BYTES_MAX), marker = BUF(2 * MARKER_BYTES_MAX);
@@ -93,7 +81,7 @@ str record_marker(arena *a, const package_step *step)
     for (size_t i = 0; i < step->returncode_count; i++)
         buf_addf(&text, "%s%lld", i > 0 ? ", " : "", (long long)step->returncodes[i]);
     buf_addc(&text, ']');
-    add_base64(&marker, buf_str(&text));
+    base64_encode(buf_str(&text), &marker);
     str ret = text.failed || marker.failed ? (str){0} : arena_str(a, buf_str(&marker));
     buf_done(&text);
     buf_done(&marker);
