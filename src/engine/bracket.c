@@ -239,6 +239,8 @@ void group_begin(releases *r, uint32_t g)
             m->version = m->good;
     }
     group_state_set(r, g, GROUP_STATE_EXECUTING, STR_EMPTY);
+    for (size_t i = 0; i < group->members.len; i++)
+        paces_started(r, group->members.at[i].target);
     group_start_members(r, g);
     mark_resource_all(r, site->resource);
 }

@@ -275,8 +275,10 @@ bool clusters_reasons(const void *self, placement_id id, arena *a, reasons *out)
     }
     tell_own(&t);
     str change = text_of(c, b->change);
-    partition_question q = {ref->member, c->core->now_ms, format_name(&t, "bundle", change),
-                            change};
+    partition_question q = {.member = ref->member,
+                            .now_ms = c->core->now_ms,
+                            .scope = format_name(&t, "bundle", change),
+                            .editable = change};
     size_t before = out->len;
     bool good = !t.no_memory && partitions_reasons(b->roll.pacing, &q, a, out);
     if (good && out->len == before && before == 0) /* nothing objects: the next pass takes it */

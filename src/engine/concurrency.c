@@ -182,7 +182,15 @@ static bool target_needs(releases *r, uint32_t t)
         return true;
     chain_context c = {
         .r = r, .target = t, .lane = target->lane, .version = target->wanted, .group = NO};
-    return chain_allows_but_dependencies(&c);
+    if (!chain_allows_but_dependencies(&c))
+        return false;
+    if (paces_permit(r, CLAIM_TARGET(t)))
+        return true;
+    /* Batches and partitions are asked at the end of a round: until then nobody knows. */
+    if (!paces_open(r, t))
+        return false;
+    index_add(r, &r->undecided, target->resource);
+    return true;
 }
 
 static bool group_needs(const releases *r, uint32_t g, uint32_t rule_)

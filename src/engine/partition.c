@@ -129,7 +129,7 @@ static void list_remove(partitions *p, part *at, candidate_kind kind, uint32_t r
 
 candidate_kind paced_candidate(unsigned flags)
 {
-    if (flags & PACED_OUT)
+    if (flags & (PACED_OUT | PACED_HELD))
         return CANDIDATE_NONE;
     if (!(flags & PACED_HAS))
         return CANDIDATE_NEW;
@@ -180,7 +180,7 @@ static void seat_count(partitions *p, uint32_t number, int64_t sign)
     at->counted += (flags & PACED_OUT) ? 0 : sign;
     at->now.unavailable += paced_unavailable(flags) ? sign : 0;
     at->now.bad += paced_bad(flags) ? sign : 0;
-    at->now.candidates += kind != CANDIDATE_NONE ? sign : 0;
+    at->now.candidates += paced_pending(flags) ? sign : 0;
     if (at->now.unavailable > at->peak)
         at->peak = at->now.unavailable;
     if (sign > 0 && kind != CANDIDATE_NONE) {

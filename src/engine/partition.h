@@ -27,6 +27,7 @@ enum {
     PACED_CURRENT = 4,   /* which is the wanted one */
     PACED_AVAILABLE = 8, /* and is applied and ready */
     PACED_AGAIN = 16,    /* a current one that is not available is to be released again */
+    PACED_HELD = 32,     /* something else holds it: counted and waited for, not released now */
 };
 
 /* Whether a member belongs to the manual partition with that index. */
@@ -103,12 +104,13 @@ void partitions_view(const partitions *p, size_t index, partition_view *ret);
 uint32_t partitions_of(const partitions *p, member_id m);
 
 /* Why the partitions hold a member that is to be released: every partition, limit, approval and
- * soak in its way, supposing that it is not OUT. Names as few as must become complete; where
- * that would take too long to find (more than PARTITION_BLAMED_MAX could matter to a limit of
+ * soak in its way, supposing that it is neither OUT nor HELD. Names as few as must become complete;
+ * where that would take too long to find (more than PARTITION_BLAMED_MAX could matter to a limit of
  * the whole), all that might. */
 #define PARTITION_BLAMED_MAX 256
 typedef struct partition_question {
     member_id member;
+    bool again; /* supposing that it is AGAIN */
     int64_t now_ms;
     str scope;    /* what the limits of the whole belong to: "bundle x" */
     str editable; /* who would have to be edited where only that helps: "x" */

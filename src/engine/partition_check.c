@@ -182,7 +182,7 @@ static bool slow_pass(slow *w, int64_t now_ms)
         for (size_t k = 0; k < w->lists[i].len; k++) {
             unsigned flags = w->flags[w->lists[i].at[k]];
             bad += paced_bad(flags);
-            candidates += paced_candidate(flags) != CANDIDATE_NONE;
+            candidates += paced_pending(flags);
         }
         if (at->approval && !at->approved && candidates > 0)
             return true;

@@ -40,8 +40,8 @@ typedef struct paced {
 /* The counts that a walk changes. */
 typedef struct tally {
     int64_t unavailable;
-    int64_t bad; /* paced members that are not (current and available) */
-    int64_t candidates;
+    int64_t bad;        /* paced members that are not (current and available) */
+    int64_t candidates; /* HELD ones too: they need the approval as well */
 } tally;
 
 typedef struct part {
@@ -88,6 +88,11 @@ struct partitions {
 };
 
 candidate_kind paced_candidate(unsigned flags);
+/* A candidate, or one if nothing else held it. */
+static inline bool paced_pending(unsigned flags)
+{
+    return paced_candidate(flags & ~(unsigned)PACED_HELD) != CANDIDATE_NONE;
+}
 static inline bool paced_unavailable(unsigned flags)
 {
     return !(flags & PACED_OUT) && (flags & PACED_HAS) && !(flags & PACED_AVAILABLE);

@@ -110,7 +110,7 @@ static void suppose(inquiry *in, paced *member, int64_t sign)
         tally *t = &in->base[p->seats.at[s].partition];
         t->unavailable -= unavailable ? sign : 0;
         t->bad -= paced_bad(member->flags) ? sign : 0;
-        t->candidates -= paced_candidate(member->flags) != CANDIDATE_NONE ? sign : 0;
+        t->candidates -= paced_pending(member->flags) ? sign : 0;
     }
 }
 
@@ -457,7 +457,8 @@ static walk_end limits(inquiry *in, bool *ret_helps)
 bool partitions_reasons(const partitions *p, const partition_question *q, arena *a, reasons *out)
 {
     paced *me = &p->members.at[q->member];
-    unsigned flags = me->flags & ~(unsigned)PACED_OUT;
+    unsigned flags = me->flags & ~(unsigned)(PACED_OUT | PACED_HELD);
+    flags |= q->again ? PACED_AGAIN : 0;
     inquiry in = {.p = p, .q = q, .arena = a, .out = out, .me = me, .kind = paced_candidate(flags)};
     if (!p->cut || !me->seats || in.kind == CANDIDATE_NONE)
         return true;
@@ -483,6 +484,9 @@ bool partitions_reasons(const partitions *p, const partition_question *q, arena 
             t->bad += paced_bad(flags);
             t->candidates++;
         }
+    } else if (!paced_pending(me->flags)) {
+        for (uint32_t s = me->seats; s; s = p->seats.at[s].next)
+            in.base[p->seats.at[s].partition].candidates++;
     }
     bool helps;
     reach(&in);

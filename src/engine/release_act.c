@@ -320,9 +320,13 @@ void act_take(releases *r, const fact_act *a)
     switch (a->act) {
     case ACT_PAUSE:
     case ACT_RESUME:
-    case ACT_HALT: hold(r, a); return;
+    case ACT_HALT:
+        hold(r, a);
+        partition_acts(r, a);
+        return;
     case ACT_APPROVE:
     case ACT_REJECT:
+        partition_acts(r, a);
         if (a->version.len > 0)
             approve(r, a);
         return;

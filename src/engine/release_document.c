@@ -345,7 +345,7 @@ static void policy_take(releases *r, const rollout_policy *doc)
     }
     policy_bury(r, p);
     for (uint32_t i = 0; i < r->rules.len; i++)
-        if (r->rules.at[i].policy == p && r->rules.at[i].kind == RULE_DEPLOYMENT_POLICY)
+        if (r->rules.at[i].policy == p && rule_paces(r->rules.at[i].kind))
             paces_rule_changed(r, i);
     policy_match_all(r, p);
     mark_anew(r);
@@ -359,7 +359,7 @@ static void policy_gone(releases *r, name_id name)
     policy_leave(r, p);
     r->policies.at[p].doc = NULL;
     for (uint32_t i = 0; i < r->rules.len; i++)
-        if (r->rules.at[i].policy == p && r->rules.at[i].kind == RULE_DEPLOYMENT_POLICY)
+        if (r->rules.at[i].policy == p && rule_paces(r->rules.at[i].kind))
             paces_rule_changed(r, i);
     policy_bury(r, p);
     policy_match_all(r, p);

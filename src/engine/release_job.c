@@ -153,13 +153,15 @@ void job_start(releases *r, uint32_t t, uint32_t version_, uint32_t group, job_r
     claim_withdraw(r, CLAIM_TARGET(t));
     wake_at(r, WAKE_TARGET, t, NEVER);
     slots_progress(r, target->resource);
+    paces_started(r, t);
     const decision_kind kinds[] = {DECISION_START, DECISION_JOB};
     for (size_t i = 0; i < 2; i++) {
         decision *d = decide(r, kinds[i], t);
         if (!d)
             continue;
         d->version = rel_text(r, r->versions.at[version_].tag);
-        d->group = group == NO ? STR_EMPTY : rel_text(r, r->groups.at[group].name);
+        d->group = group == NO ? core_text(r->core, partition_of_target(r, t))
+                               : rel_text(r, r->groups.at[group].name);
         d->role = role;
         d->retry = again;
         d->first = first;
@@ -226,6 +228,15 @@ static void roll_back(releases *r, uint32_t t)
     target->rollback_to = target->current;
 }
 
+/* The version that is still wanted failed, and is not tried again by itself. */
+static bool fails_for_good(const releases *r, uint32_t t)
+{
+    const rel_target *target = &r->targets.at[t];
+    const rel_member *m = target->job_group == NO ? NULL : member_in(r, target->job_group, t);
+    bool wanted = m ? m->later == NO : target->job_version == target->wanted;
+    return target->job_role != ROLE_ROLLBACK && wanted && !retry_ask(r, t).again;
+}
+
 void job_take(releases *r, const fact_job *f)
 {
     uint32_t t = release_find(r, f->deployment, f->environment, f->resource);
@@ -250,6 +261,8 @@ void job_take(releases *r, const fact_job *f)
         succeeded(r, t, target->job_version);
     else
         failed(r, t, f);
+    if (!success && fails_for_good(r, t))
+        paces_failed(r, t);
     target = &r->targets.at[t];
     target->job = 0;
     target->job_version = NO;

@@ -56,6 +56,8 @@ placement_state target_state(releases *r, uint32_t t)
     bool waits = m || goal != target->current || target->aim != NO || target->rollback_to != NO;
     if (r->lanes.at[target->lane].role != ROLE_MEMBER && !m && target->rollback_to == NO)
         waits = false;
+    if (waits && partition_excludes(r, t))
+        return PLACEMENT_EXCLUDED;
     if (waits)
         return r->resources.at[target->resource].quarantined ? PLACEMENT_BLOCKED
                                                              : PLACEMENT_WAITING;
@@ -361,6 +363,8 @@ static bool one_reason(releases *r, uint32_t t, arena *a, reason why, reasons *o
 static bool excluded_reason(releases *r, uint32_t t, arena *a, reasons *out)
 {
     rel_refusal why;
+    if (partition_excludes(r, t))
+        return paces_reasons(r, CLAIM_TARGET(t), a, out);
     uint32_t v = refused_version(r, t, &why);
     if (v != NO)
         return one_reason(

@@ -254,12 +254,8 @@ static bool read_wave(releases *r, yyjson_val *json, err *error)
     uint32_t p = rule_ == NO || e == NO ? NO : pace_find(r, rule_, e, c);
     if (p == NO)
         return true;
-    buf batches = BUF(LIMIT_TEXT_BYTES);
-    json_write(&batches, yyjson_obj_get(json, "batches"));
-    bool good = !batches.failed && pace_restore(r, p, buf_str(&batches), error);
     r->paces.at[p].complete = number(json, "complete") != 0;
-    buf_done(&batches);
-    return good;
+    return pace_restore(r, p, json, error);
 }
 
 static void read_slot(releases *r, yyjson_val *json)

@@ -6,7 +6,6 @@
 
 #include "base/mem.h"
 #include "engine/chain.h"
-#include "engine/cohort.h"
 
 typedef VEC(str) line_list;
 
@@ -352,8 +351,7 @@ static void write_pace(writer *w, const rel_pace *p)
     text(w, "environment", e);
     text(w, "deployment", d);
     flag(w, "complete", p->complete);
-    buf_addz(&w->b, ",\"batches\":");
-    cohort_save(p->cohort, &w->b);
+    pace_save(r, p, &w->b);
     buf_addc(&w->b, '}');
     finish(w);
 }

@@ -192,12 +192,7 @@ static void wake_due(releases *r)
         case WAKE_SITE: mark_site(r, w.index); break;
         case WAKE_RESOURCE: mark_resource(r, w.index); break;
         case WAKE_PEOPLE: people_expire(r); break;
-        case WAKE_PACE:
-            if (!r->paces.at[w.index].dirty) {
-                r->paces.at[w.index].dirty = true;
-                index_add(r, &r->dirty_paces, w.index);
-            }
-            break;
+        case WAKE_PACE: pace_mark(r, w.index); break;
         }
     }
 }
@@ -456,7 +451,9 @@ static void releases_step(void *self)
     do {
         while (anything_marked(r) && !r->core->no_memory)
             round_of_step(r);
-        paces_step(r);
+        paces_partitions(r);
+        if (!anything_marked(r))
+            paces_compartments(r);
         if (!anything_marked(r))
             claims_serve(r);
     } while ((anything_marked(r) || r->dirty_paces.len > 0) && !r->core->no_memory);
@@ -493,7 +490,7 @@ static bool view_of(releases *r, uint32_t t, placement_view *ret)
         .wanted = goal == NO ? STR_EMPTY : rel_text(r, r->versions.at[goal].tag),
         .current =
             target->current == NO ? STR_EMPTY : rel_text(r, r->versions.at[target->current].tag),
-        .group = STR_EMPTY,
+        .group = partition_of_target(r, t),
     };
     return true;
 }

@@ -20,6 +20,7 @@
 #include "base/names.h"
 #include "engine/keymap.h"
 #include "engine/vocabulary.h"
+#include "model/document.h"
 
 #define NO KEYMAP_NONE
 #define NEVER REASON_NEVER
@@ -103,6 +104,7 @@ typedef struct rel_order {
 
 struct window_cache;
 struct cohort;
+struct rel_partitions;
 
 typedef struct rel_rule {
     const rule *doc; /* NULL: gone; what it left is still there */
@@ -300,13 +302,14 @@ typedef struct rel_site {
     int64_t wake_ms;
 } rel_site;
 
-/* Compartments of a deploymentPolicy rule: counted per deployment and environment over targets,
- * in a bracket per environment over resources. */
+/* Compartments of a deploymentPolicy rule, or partitions of a rolloutStrategy rule: counted per
+ * deployment and environment over targets, in a bracket per environment over resources. */
 typedef struct rel_pace {
     uint32_t rule;
     uint32_t cell; /* NO: of a bracket */
     uint32_t environment;
-    struct cohort *cohort;
+    struct cohort *cohort;            /* deploymentPolicy, else NULL */
+    struct rel_partitions *partition; /* rolloutStrategy, else NULL */
     bool dirty;
     bool complete; /* everybody was done: the next work begins at batch 1 */
     int64_t wake_ms;
@@ -386,6 +389,7 @@ typedef struct releases {
     int64_t people_wake_ms; /* when a freeze or bypass runs out */
     index_list round;       /* what the present round works off */
     index_list needed;      /* scratch of slots_take */
+    index_list undecided;   /* resources whose slots depend on paces that have not been asked yet */
     waiter_heap candidates; /* of this step: claims that all gates but the limits let through */
     int64_t last_job;
     uint64_t epoch; /* rises when documents or resources change */
@@ -579,27 +583,76 @@ void freezes_match(releases *r, uint32_t t);
 const rel_bypass *bypass_find(const releases *r, uint32_t rule, uint32_t version,
                               uint32_t environment, uint32_t resource);
 
-/* rule_compartments.c */
+/* rule_compartments.c: compartments, and what they share with partitions */
 #define PACE_BRACKET UINT32_C(0x80000000)
 /* A target has come under its lane's rules, or its labels changed; or it leaves. */
 void paces_join(releases *r, uint32_t t);
 void paces_leave(releases *r, uint32_t t, bool for_good);
-/* A rule of that kind changed. */
+/* Whether rules of that kind pace, and that one of them changed. */
+bool rule_paces(rule_kind kind);
 void paces_rule_changed(releases *r, uint32_t rule);
 /* Says whether every gate but the limits lets the claim start. */
 void paces_report(releases *r, uint32_t claim, bool gates);
-/* Whether the claim is in a batch of every compartment it needs. */
+/* A job of the target, or the first of a group's, has started; its last attempt has failed. */
+void paces_started(releases *r, uint32_t t);
+void paces_failed(releases *r, uint32_t t);
+/* Whether the claim is in a batch of every compartment and released by every partition it needs. */
 bool paces_permit(const releases *r, uint32_t claim);
-void paces_step(releases *r);
+/* Whether that may be answered otherwise once the paces are asked. */
+bool paces_open(const releases *r, uint32_t t);
+/* Passes over partitions; and then, when all they released was looked at, batches. */
+void paces_partitions(releases *r);
+void paces_compartments(releases *r);
+void pace_mark(releases *r, uint32_t p);
 bool pace_empty(const rel_pace *p);
 void paces_done(releases *r);
 bool paces_reasons(const releases *r, uint32_t claim, arena *a, reasons *out);
 bool paces_check(const releases *r, err *error);
-bool paces_full(const releases *r, err *error);
-/* States as restored targets and groups say, then the saved batches. */
-bool pace_restore(releases *r, uint32_t p, str json, err *error);
+bool paces_full(releases *r, err *error);
+/* What batches or partitions are counted over: a deployment, in a bracket the rule. */
+str pace_change(const releases *r, const rel_pace *p);
+/* States as restored targets and groups say, then the saved batches or partitions. */
+bool pace_restore(releases *r, uint32_t p, yyjson_val *saved, err *error);
+void pace_save(const releases *r, const rel_pace *p, buf *out);
 uint32_t pace_find(releases *r, uint32_t rule, uint32_t environment, uint32_t cell);
 void paces_groups(const releases *r, group_visitor visit, void *context);
+/* Whether a compartment has the target, or its resource, in a batch. */
+bool pace_in_batch(const releases *r, uint32_t t);
+/* A pace of that rule kind that the target is under, behind the given one; NO: no more. */
+uint32_t pace_next(const releases *r, uint32_t t, rule_kind kind, uint32_t behind);
+
+/* rule_partitions.c: p is a pace with partitions, a member is a resource */
+bool partition_pace_new(releases *r, uint32_t p);
+struct rel_partitions *partition_pace_free(struct rel_partitions *x);
+void partition_pace_rule(releases *r, uint32_t p);
+void partition_pace_join(releases *r, uint32_t p, uint32_t res);
+void partition_pace_leave(releases *r, uint32_t p, uint32_t res);
+bool partition_pace_has(const rel_pace *p, uint32_t res);
+bool partition_pace_empty(const rel_pace *p);
+/* What is known of a target; in a bracket its resource's sites know whether gates are open. */
+typedef struct partition_news {
+    uint32_t target;
+    bool gates; /* every gate but the limits lets it start */
+    bool kept;  /* a compartment has it in a batch: it keeps its release */
+} partition_news;
+void partition_pace_report(releases *r, uint32_t p, partition_news news);
+void partition_pace_started(releases *r, uint32_t p, uint32_t t);
+void partition_pace_failed(releases *r, uint32_t p, uint32_t res);
+bool partition_pace_permits(const rel_pace *p, uint32_t res);
+void partition_pace_step(releases *r, uint32_t p);
+/* With manual partitions, somebody who is in none. */
+bool partition_excludes(const releases *r, uint32_t t);
+/* The name of the first partition a target is in; empty. */
+str partition_of_target(const releases *r, uint32_t t);
+bool partition_pace_reasons(const releases *r, uint32_t p, uint32_t t, arena *a, reasons *out);
+bool partition_pace_check(const releases *r, const rel_pace *p, err *error);
+bool partition_pace_compare(releases *r, uint32_t p, err *error);
+void partition_pace_save(const releases *r, const rel_pace *p, buf *out);
+bool partition_pace_restore(releases *r, uint32_t p, yyjson_val *saved, err *error);
+bool partition_pace_groups(const releases *r, const rel_pace *p, group_visitor visit,
+                           void *context);
+/* A person approves a partition, or resumes what a failureThreshold halted. */
+void partition_acts(releases *r, const fact_act *act);
 
 /* release_reason.c */
 placement_state target_state(releases *r, uint32_t t);

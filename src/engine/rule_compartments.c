@@ -2,7 +2,11 @@
 /* deploymentPolicy as a rule of a policy: compartments over resource labels pace any fleet in
  * batches. The batches are cohort.c's; here members come in, say that they could start, and are
  * told that they may. Counted per deployment and environment, in a bracket per environment with
- * a resource once. */
+ * a resource once.
+ *
+ * rolloutStrategy paces the same members by partitions, in rule_partitions.c; the doors are here.
+ * Where a target is under both, partitions release first and batches are made of what they
+ * released: a batch never waits for somebody whose partition is not open yet. */
 #include <assert.h>
 
 #include "base/mem.h"
@@ -13,8 +17,13 @@ const rule_ops cohort_rule_ops = {.order = 10, .level = LEVEL_ELSEWHERE};
 
 /* ---- policies ---- */
 
-static void set_policy(releases *r, rel_pace *p)
+static void set_policy(releases *r, uint32_t index)
 {
+    rel_pace *p = &r->paces.at[index];
+    if (p->partition) {
+        partition_pace_rule(r, index);
+        return;
+    }
     const rule *doc = r->rules.at[p->rule].doc;
     cohort_policy policy;
     arena_place here = arena_mark(r->scratch);
@@ -26,7 +35,12 @@ static void set_policy(releases *r, rel_pace *p)
 
 /* ---- finding ---- */
 
-static void pace_mark(releases *r, uint32_t p)
+bool rule_paces(rule_kind kind)
+{
+    return kind == RULE_DEPLOYMENT_POLICY || kind == RULE_ROLLOUT_STRATEGY;
+}
+
+void pace_mark(releases *r, uint32_t p)
 {
     if (r->paces.at[p].dirty)
         return;
@@ -49,17 +63,34 @@ static uint32_t pace_at(releases *r, uint32_t rule_, uint32_t t)
         return p;
     p = (uint32_t)r->paces.len;
     bool bracket = r->targets.at[t].site != NO;
+    bool batches = r->rules.at[rule_].kind == RULE_DEPLOYMENT_POLICY;
     rel_pace fresh = {.rule = rule_,
                       .cell = bracket ? NO : r->targets.at[t].cell,
                       .environment = r->targets.at[t].environment,
-                      .cohort = cohort_new(),
+                      .cohort = batches ? cohort_new() : NULL,
                       .wake_ms = NEVER};
-    if (!fresh.cohort || !vec_push(&r->paces, fresh) || !keymap_put(&r->pace_of, key, p)) {
+    if ((batches && !fresh.cohort) || !vec_push(&r->paces, fresh) ||
+        !keymap_put(&r->pace_of, key, p) || (!batches && !partition_pace_new(r, p))) {
         rel_no_memory(r);
         return NO;
     }
-    set_policy(r, &r->paces.at[p]);
+    set_policy(r, p);
     return p;
+}
+
+uint32_t pace_next(const releases *r, uint32_t t, rule_kind kind, uint32_t behind)
+{
+    const index_list *rules = &r->lanes.at[r->targets.at[t].lane].rules;
+    bool found = behind == NO;
+    for (size_t i = 0; i < rules->len; i++) {
+        if (r->rules.at[rules->at[i]].kind != kind)
+            continue;
+        uint32_t p = keymap_get(&r->pace_of, pace_key(r, rules->at[i], t));
+        if (found && p != NO)
+            return p;
+        found = found || p == behind;
+    }
+    return NO;
 }
 
 static member_id member_of(const releases *r, const rel_pace *p, uint32_t t)
@@ -71,7 +102,7 @@ void paces_rule_changed(releases *r, uint32_t rule_)
 {
     for (uint32_t p = 0; p < r->paces.len; p++)
         if (r->paces.at[p].rule == rule_) {
-            set_policy(r, &r->paces.at[p]);
+            set_policy(r, p);
             pace_mark(r, p);
         }
 }
@@ -86,11 +117,15 @@ void paces_join(releases *r, uint32_t t)
     int64_t created =
         o->metadata->creation_timestamp.set ? o->metadata->creation_timestamp.at.seconds * 1000 : 0;
     for (size_t i = 0; i < lane->rules.len; i++) {
-        if (r->rules.at[lane->rules.at[i]].kind != RULE_DEPLOYMENT_POLICY)
+        if (!rule_paces(r->rules.at[lane->rules.at[i]].kind))
             continue;
         uint32_t p = pace_at(r, lane->rules.at[i], t);
         if (p == NO)
             return;
+        if (r->paces.at[p].partition) {
+            partition_pace_join(r, p, target->resource);
+            continue;
+        }
         str name = rel_text(r, r->resources.at[target->resource].name);
         if (!cohort_join(r->paces.at[p].cohort, member_of(r, &r->paces.at[p], t), name, created,
                          o->metadata->labels))
@@ -127,8 +162,13 @@ void paces_leave(releases *r, uint32_t t, bool for_good)
         const rel_pace *pace = &r->paces.at[p];
         bool concerns = pace->cell == NO ? pace->environment == target->environment
                                          : pace->cell == target->cell;
-        if (!concerns || (!for_good && belongs(r, pace, t)) || others_stay(r, pace, t) ||
-            cohort_state(pace->cohort, member_of(r, pace, t)) == MEMBER_ABSENT)
+        if (!concerns || (!for_good && belongs(r, pace, t)) || others_stay(r, pace, t))
+            continue;
+        if (pace->partition) {
+            partition_pace_leave(r, p, target->resource);
+            continue;
+        }
+        if (cohort_state(pace->cohort, member_of(r, pace, t)) == MEMBER_ABSENT)
             continue;
         cohort_leave(pace->cohort, member_of(r, pace, t));
         pace_mark(r, p);
@@ -151,6 +191,24 @@ static member_state state_of_target(releases *r, uint32_t t, bool gates, bool *r
     return gates ? MEMBER_STARTABLE : MEMBER_WAITING;
 }
 
+/* Whether every partition rule has released the target. */
+static bool released(const releases *r, uint32_t t)
+{
+    for (uint32_t p = pace_next(r, t, RULE_ROLLOUT_STRATEGY, NO); p != NO;
+         p = pace_next(r, t, RULE_ROLLOUT_STRATEGY, p))
+        if (!partition_pace_permits(&r->paces.at[p], r->targets.at[t].resource))
+            return false;
+    return true;
+}
+
+static bool group_released(const releases *r, uint32_t g)
+{
+    for (size_t i = 0; i < r->groups.at[g].members.len; i++)
+        if (!released(r, r->groups.at[g].members.at[i].target))
+            return false;
+    return true;
+}
+
 /* A resource counts once, whatever the number of its sites in the environment. */
 static member_state state_of_site(const releases *r, uint32_t s, bool *ret_over)
 {
@@ -164,7 +222,7 @@ static member_state state_of_site(const releases *r, uint32_t s, bool *ret_over)
                  (site->active != NO && r->groups.at[site->active].state == GROUP_STATE_FAILED);
         idle = idle && site->active == NO && site->ready == NO;
         waits = waits || site->active != NO || site->ready != NO || site->opened_ms != NEVER;
-        gates = gates || (site->ready != NO && site->gates);
+        gates = gates || (site->ready != NO && site->gates && group_released(r, site->ready));
     }
     *ret_over = failed || idle;
     if (failed)
@@ -193,16 +251,27 @@ static void tell(releases *r, uint32_t p, member_id m, member_state state, bool 
     pace_mark(r, p);
 }
 
+bool pace_in_batch(const releases *r, uint32_t t)
+{
+    for (uint32_t p = pace_next(r, t, RULE_DEPLOYMENT_POLICY, NO); p != NO;
+         p = pace_next(r, t, RULE_DEPLOYMENT_POLICY, p))
+        if (cohort_state(r->paces.at[p].cohort, member_of(r, &r->paces.at[p], t)) ==
+            MEMBER_IN_FLIGHT)
+            return true;
+    return false;
+}
+
+/* Partitions first; compartments are told that it could start when all of them released it. */
 static void report(releases *r, uint32_t t, uint32_t s, bool gates)
 {
-    const rel_lane *lane = &r->lanes.at[r->targets.at[t].lane];
-    for (size_t i = 0; i < lane->rules.len; i++) {
-        if (r->rules.at[lane->rules.at[i]].kind != RULE_DEPLOYMENT_POLICY)
-            continue;
-        uint32_t p = keymap_get(&r->pace_of, pace_key(r, lane->rules.at[i], t));
+    bool kept = pace_in_batch(r, t);
+    for (uint32_t p = pace_next(r, t, RULE_ROLLOUT_STRATEGY, NO); p != NO;
+         p = pace_next(r, t, RULE_ROLLOUT_STRATEGY, p))
+        partition_pace_report(r, p, (partition_news){t, gates, kept});
+    gates = gates && released(r, t);
+    for (uint32_t p = pace_next(r, t, RULE_DEPLOYMENT_POLICY, NO); p != NO;
+         p = pace_next(r, t, RULE_DEPLOYMENT_POLICY, p)) {
         bool over;
-        if (p == NO)
-            continue;
         member_state state =
             s == NO ? state_of_target(r, t, gates, &over) : state_of_site(r, s, &over);
         tell(r, p, member_of(r, &r->paces.at[p], t), state, over);
@@ -222,18 +291,49 @@ void paces_report(releases *r, uint32_t claim, bool gates)
         report(r, site->targets.at[i], CLAIM_INDEX(claim), gates);
 }
 
+void paces_started(releases *r, uint32_t t)
+{
+    for (uint32_t p = pace_next(r, t, RULE_ROLLOUT_STRATEGY, NO); p != NO;
+         p = pace_next(r, t, RULE_ROLLOUT_STRATEGY, p))
+        partition_pace_started(r, p, t);
+}
+
+void paces_failed(releases *r, uint32_t t)
+{
+    if (r->targets.at[t].lane == NO)
+        return;
+    for (uint32_t p = pace_next(r, t, RULE_ROLLOUT_STRATEGY, NO); p != NO;
+         p = pace_next(r, t, RULE_ROLLOUT_STRATEGY, p))
+        partition_pace_failed(r, p, r->targets.at[t].resource);
+}
+
 static bool permits(const releases *r, uint32_t t)
 {
     const rel_lane *lane = &r->lanes.at[r->targets.at[t].lane];
     for (size_t i = 0; i < lane->rules.len; i++) {
-        if (r->rules.at[lane->rules.at[i]].kind != RULE_DEPLOYMENT_POLICY)
+        if (!rule_paces(r->rules.at[lane->rules.at[i]].kind))
             continue;
         uint32_t p = keymap_get(&r->pace_of, pace_key(r, lane->rules.at[i], t));
-        if (p == NO || cohort_state(r->paces.at[p].cohort, member_of(r, &r->paces.at[p], t)) !=
-                           MEMBER_IN_FLIGHT)
+        if (p == NO)
+            return false;
+        const rel_pace *pace = &r->paces.at[p];
+        bool may = pace->partition
+                       ? partition_pace_permits(pace, r->targets.at[t].resource)
+                       : cohort_state(pace->cohort, member_of(r, pace, t)) == MEMBER_IN_FLIGHT;
+        if (!may)
             return false;
     }
     return true;
+}
+
+bool paces_open(const releases *r, uint32_t t)
+{
+    static const rule_kind kinds[] = {RULE_ROLLOUT_STRATEGY, RULE_DEPLOYMENT_POLICY};
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+        for (uint32_t p = pace_next(r, t, kinds[i], NO); p != NO; p = pace_next(r, t, kinds[i], p))
+            if (r->paces.at[p].dirty)
+                return true;
+    return false;
 }
 
 bool paces_permit(const releases *r, uint32_t claim)
@@ -250,6 +350,12 @@ bool paces_permit(const releases *r, uint32_t claim)
 
 /* ---- steps ---- */
 
+str pace_change(const releases *r, const rel_pace *p)
+{
+    return p->cell == NO ? rel_text(r, r->rules.at[p->rule].id)
+                         : rel_text(r, r->deployments.at[r->cells.at[p->cell].deployment].name);
+}
+
 static void tell_event(releases *r, const rel_pace *p, const cohort_event *e)
 {
     static const decision_kind kinds[] = {[COHORT_EVENT_BATCH] = DECISION_BATCH,
@@ -260,9 +366,7 @@ static void tell_event(releases *r, const rel_pace *p, const cohort_event *e)
     decision *d = core_decide(r->core, kinds[e->kind], 0);
     if (!d)
         return;
-    d->change = p->cell == NO
-                    ? rel_text(r, r->rules.at[p->rule].id)
-                    : rel_text(r, r->deployments.at[r->cells.at[p->cell].deployment].name);
+    d->change = pace_change(r, p);
     d->environment = rel_text(r, r->environments.at[p->environment].name);
     d->group = core_text(r->core, e->compartment);
     d->number = e->number;
@@ -286,6 +390,8 @@ static bool all_done(const rel_pace *p)
 
 bool pace_empty(const rel_pace *p)
 {
+    if (p->partition)
+        return partition_pace_empty(p);
     for (size_t i = 0; i < cohort_compartments(p->cohort); i++) {
         compartment_view v;
         cohort_view(p->cohort, i, &v);
@@ -325,12 +431,6 @@ static void pace_step(releases *r, uint32_t p)
     vec_done(&events);
 }
 
-static str change_of(const releases *r, const rel_pace *p)
-{
-    return p->cell == NO ? rel_text(r, r->rules.at[p->rule].id)
-                         : rel_text(r, r->deployments.at[r->cells.at[p->cell].deployment].name);
-}
-
 static int compare_paces(const void *a, const void *b, void *context)
 {
     const releases *r = context;
@@ -339,25 +439,64 @@ static int compare_paces(const void *a, const void *b, void *context)
     if (c == 0)
         c = str_cmp(rel_text(r, r->environments.at[x->environment].name),
                     rel_text(r, r->environments.at[y->environment].name));
-    return c != 0 ? c : str_cmp(change_of(r, x), change_of(r, y));
+    return c != 0 ? c : str_cmp(pace_change(r, x), pace_change(r, y));
 }
 
-void paces_step(releases *r)
+/* Takes the paces of that kind out of those that are marked, in order. */
+static void take_marked(releases *r, bool partitions, index_list *ret)
 {
-    if (r->dirty_paces.len > 1)
-        qsort_r(r->dirty_paces.at, r->dirty_paces.len, sizeof *r->dirty_paces.at, compare_paces, r);
+    size_t kept = 0;
+    ret->len = 0;
     for (size_t i = 0; i < r->dirty_paces.len; i++) {
-        r->paces.at[r->dirty_paces.at[i]].dirty = false;
-        pace_step(r, r->dirty_paces.at[i]);
+        uint32_t p = r->dirty_paces.at[i];
+        if ((r->paces.at[p].partition != NULL) == partitions)
+            index_add(r, ret, p);
+        else
+            r->dirty_paces.at[kept++] = p;
     }
-    r->dirty_paces.len = 0;
+    r->dirty_paces.len = kept;
+    if (ret->len > 1)
+        qsort_r(ret->at, ret->len, sizeof *ret->at, compare_paces, r);
+}
+
+static void step_marked(releases *r, bool partitions)
+{
+    index_list marked = {0};
+    for (take_marked(r, partitions, &marked); marked.len > 0 && !r->core->no_memory;
+         take_marked(r, partitions, &marked))
+        for (size_t i = 0; i < marked.len; i++) {
+            r->paces.at[marked.at[i]].dirty = false;
+            if (partitions)
+                partition_pace_step(r, marked.at[i]);
+            else
+                pace_step(r, marked.at[i]);
+        }
+    vec_done(&marked);
+}
+
+void paces_partitions(releases *r)
+{
+    if (r->dirty_paces.len > 0)
+        step_marked(r, true);
+}
+
+void paces_compartments(releases *r)
+{
+    if (r->dirty_paces.len > 0)
+        step_marked(r, false);
+    for (size_t i = 0; i < r->undecided.len; i++)
+        mark_resource(r, r->undecided.at[i]);
+    r->undecided.len = 0;
 }
 
 void paces_done(releases *r)
 {
-    for (size_t i = 0; i < r->paces.len; i++)
+    for (size_t i = 0; i < r->paces.len; i++) {
         cohort_free(r->paces.at[i].cohort);
+        partition_pace_free(r->paces.at[i].partition);
+    }
     vec_done(&r->paces);
+    vec_done(&r->undecided);
     vec_done(&r->dirty_paces);
     keymap_done(&r->pace_of);
 }
@@ -370,7 +509,17 @@ uint32_t pace_find(releases *r, uint32_t rule_, uint32_t environment_, uint32_t 
     return keymap_get(&r->pace_of, KEY_PAIR(rule_, part));
 }
 
-bool pace_restore(releases *r, uint32_t p, str json, err *error)
+void pace_save(const releases *r, const rel_pace *p, buf *out)
+{
+    if (p->partition) {
+        partition_pace_save(r, p, out);
+        return;
+    }
+    buf_addz(out, ",\"batches\":");
+    cohort_save(p->cohort, out);
+}
+
+bool pace_restore(releases *r, uint32_t p, yyjson_val *saved, err *error)
 {
     const rel_pace *pace = &r->paces.at[p];
     for (uint32_t t = 0; t < r->targets.len; t++) {
@@ -380,31 +529,39 @@ bool pace_restore(releases *r, uint32_t p, str json, err *error)
             (pace->cell != NO && target->cell != pace->cell) || !belongs(r, pace, t))
             continue;
         target_want(r, t);
+        if (pace->partition)
+            continue;
         member_state state = pace->cell == NO ? state_of_site(r, target->site, &over)
                                               : state_of_target(r, t, false, &over);
         if (!cohort_set_state(pace->cohort, member_of(r, pace, t), state))
             return err_memory(error);
     }
-    return cohort_restore(pace->cohort, json, error);
+    if (pace->partition)
+        return partition_pace_restore(r, p, saved, error);
+    buf batches = BUF(LIMIT_TEXT_BYTES);
+    json_write(&batches, yyjson_obj_get(saved, "batches"));
+    bool good =
+        batches.failed ? err_memory(error) : cohort_restore(pace->cohort, buf_str(&batches), error);
+    buf_done(&batches);
+    return good;
 }
 
 /* ---- looking at it ---- */
 
 static bool reasons_of(const releases *r, uint32_t t, arena *a, reasons *out)
 {
-    const rel_lane *lane = &r->lanes.at[r->targets.at[t].lane];
-    for (size_t i = 0; i < lane->rules.len; i++) {
-        if (r->rules.at[lane->rules.at[i]].kind != RULE_DEPLOYMENT_POLICY)
-            continue;
-        uint32_t p = keymap_get(&r->pace_of, pace_key(r, lane->rules.at[i], t));
-        if (p == NO)
-            continue;
+    for (uint32_t p = pace_next(r, t, RULE_DEPLOYMENT_POLICY, NO); p != NO;
+         p = pace_next(r, t, RULE_DEPLOYMENT_POLICY, p)) {
         member_id m = member_of(r, &r->paces.at[p], t);
         member_state state = cohort_state(r->paces.at[p].cohort, m);
         if ((state == MEMBER_STARTABLE || state == MEMBER_FAILED) &&
             !cohort_reasons(r->paces.at[p].cohort, m, a, out))
             return false;
     }
+    for (uint32_t p = pace_next(r, t, RULE_ROLLOUT_STRATEGY, NO); p != NO;
+         p = pace_next(r, t, RULE_ROLLOUT_STRATEGY, p))
+        if (!partition_pace_reasons(r, p, t, a, out))
+            return false;
     return true;
 }
 
@@ -424,18 +581,20 @@ bool paces_reasons(const releases *r, uint32_t claim, arena *a, reasons *out)
 bool paces_check(const releases *r, err *error)
 {
     for (size_t i = 0; i < r->paces.len; i++)
-        if (!cohort_check(r->paces.at[i].cohort, error))
+        if (r->paces.at[i].partition ? !partition_pace_check(r, &r->paces.at[i], error)
+                                     : !cohort_check(r->paces.at[i].cohort, error))
             return err_wrap(error, "rule %.*s",
                             STR_ARG(rel_text(r, r->rules.at[r->paces.at[i].rule].id)));
     return true;
 }
 
-bool paces_full(const releases *r, err *error)
+bool paces_full(releases *r, err *error)
 {
-    for (size_t i = 0; i < r->paces.len; i++)
-        if (!cohort_full(r->paces.at[i].cohort, error))
+    for (uint32_t p = 0; p < r->paces.len; p++)
+        if (r->paces.at[p].partition ? !partition_pace_compare(r, p, error)
+                                     : !cohort_full(r->paces.at[p].cohort, error))
             return err_wrap(error, "rule %.*s",
-                            STR_ARG(rel_text(r, r->rules.at[r->paces.at[i].rule].id)));
+                            STR_ARG(rel_text(r, r->rules.at[r->paces.at[p].rule].id)));
     return true;
 }
 
@@ -443,9 +602,9 @@ void paces_groups(const releases *r, group_visitor visit, void *context)
 {
     for (size_t i = 0; i < r->paces.len; i++) {
         const rel_pace *p = &r->paces.at[i];
-        name_id change = p->cell == NO ? r->rules.at[p->rule].id
-                                       : r->deployments.at[r->cells.at[p->cell].deployment].name;
-        if (!policy_groups(p->cohort, rel_text(r, change), visit, context))
+        bool more = p->partition ? partition_pace_groups(r, p, visit, context)
+                                 : policy_groups(p->cohort, pace_change(r, p), visit, context);
+        if (!more)
             return;
     }
 }

@@ -1,14 +1,632 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rolloutStrategy as a rule of a policy: not there yet. Nothing ever fails open, so that a
- * policy which asks for it starts nothing, and says so. */
-#include "engine/chain.h"
+/* rolloutStrategy as a rule of a policy: partitions of any fleet (semantics.md part B).
+ *
+ * The pass is partition_pass.c's, when a rollout begins is partition_rollout.c's. Here a resource
+ * is what a cluster is there: its live version is that of its running or failed job, else the one
+ * that runs; applied and ready is who has neither. A pass releases members; each keeps its release
+ * until its job starts, and is unavailable from then on until what was started has come to a good
+ * end. Whom another gate holds is counted and waited for, so that partitions keep their order;
+ * whom a person halted or a time-out quarantined is left out, as a paused cluster is. */
+#include <assert.h>
 
-static void not_yet(const chain_context *c, uint32_t rule_, verdict *v)
+#include "base/mem.h"
+#include "base/strmap.h"
+#include "engine/cluster_match.h"
+#include "engine/rule_partitions_internal.h"
+
+const rule_ops partition_rule_ops = {.order = 11, .level = LEVEL_ELSEWHERE};
+
+/* ---- life ---- */
+
+static bool matches(void *context, member_id res, size_t definition)
 {
-    (void)c;
-    (void)rule_;
-    verdict_no(v, VERDICT_REFUSED, REASON_PARTITION, NEVER);
-    v->reason.detail = STR("rolloutStrategy is not supported in a RolloutPolicy yet");
+    const rel_partitions *x = context;
+    const rollout_strategy *s = strategy_of(x);
+    const object *o = x->r->resources.at[res].object;
+    if (!s || !o || definition >= s->partitions.len)
+        return false;
+    match_subject subject = {.name = resource_name(x->r, res), .labels = o->metadata->labels};
+    return cluster_match_accepts(&s->partitions.at[definition].match, &subject);
 }
 
-const rule_ops partition_rule_ops = {.order = 11, .level = LEVEL_FIRST, .verdict = not_yet};
+struct rel_partitions *partition_pace_free(rel_partitions *x)
+{
+    if (!x)
+        return NULL;
+    partitions_free(x->roll.pacing);
+    vec_done(&x->members);
+    vec_done(&x->doubted);
+    vec_done(&x->picks);
+    return mem_free(x);
+}
+
+bool partition_pace_new(releases *r, uint32_t p)
+{
+    rel_partitions *x = mem_zalloc(sizeof *x);
+    if (!x)
+        return false;
+    x->r = r;
+    x->rule = r->paces.at[p].rule;
+    x->roll.pacing = partitions_new(matches, x);
+    if (!x->roll.pacing) {
+        partition_pace_free(x);
+        return false;
+    }
+    r->paces.at[p].partition = x;
+    return true;
+}
+
+void partition_pace_rule(releases *r, uint32_t p)
+{
+    rel_partitions *x = r->paces.at[p].partition;
+    const rollout_strategy *s = strategy_of(x);
+    bool fresh = x->roll.everything == 0;
+    if (s && !partition_rollout_set(&x->roll, s, fresh))
+        rel_no_memory(r);
+}
+
+/* Where nobody is left nothing goes on: the next member begins anew. */
+static void begin_anew(releases *r, uint32_t p)
+{
+    rel_partitions *old = r->paces.at[p].partition;
+    r->paces.at[p].partition = NULL;
+    if (!partition_pace_new(r, p)) {
+        r->paces.at[p].partition = old;
+        rel_no_memory(r);
+        return;
+    }
+    partition_pace_free(old);
+    partition_pace_rule(r, p);
+}
+
+/* ---- members ---- */
+
+bool partition_pace_has(const rel_pace *p, uint32_t res)
+{
+    return member_at(p->partition, res) != NULL;
+}
+
+bool partition_pace_empty(const rel_pace *p)
+{
+    return p->partition->count == 0;
+}
+
+void partition_pace_join(releases *r, uint32_t p, uint32_t res)
+{
+    rel_partitions *x = r->paces.at[p].partition;
+    str name = resource_name(r, res);
+    bool good = true;
+    while (good && x->members.len <= res)
+        good = vec_push(&x->members, (part_member){0});
+    bool joins = good && !x->members.at[res].present;
+    if (joins) {
+        good = partitions_join(x->roll.pacing, res, name, name, STR_EMPTY);
+        x->members.at[res] = (part_member){.present = good};
+        x->count += good;
+    }
+    /* Other labels may put it into a partition if it is in none; whoever is in one stays there. */
+    if (good && partitions_of(x->roll.pacing, res) == PARTITION_NONE)
+        good = partitions_assign(x->roll.pacing, res);
+    if (!good)
+        rel_no_memory(r);
+    x->roll.dirty = true;
+    pace_mark(r, p);
+}
+
+void partition_pace_leave(releases *r, uint32_t p, uint32_t res)
+{
+    rel_partitions *x = r->paces.at[p].partition;
+    if (!member_at(x, res))
+        return;
+    partitions_leave(x->roll.pacing, res);
+    x->members.at[res] = (part_member){0};
+    x->count--;
+    x->roll.dirty = true;
+    pace_mark(r, p);
+}
+
+/* ---- what a member is to the pass ---- */
+
+static uint64_t version_wish(const releases *r, uint32_t v)
+{
+    return v == NO ? 0 : str_hash(rel_text(r, r->versions.at[v].tag)) | 1;
+}
+
+static standing target_standing(const releases *r, uint32_t t, bool down)
+{
+    const rel_target *x = &r->targets.at[t];
+    bool failed = x->attempts > 0 && x->failed_version != NO;
+    uint32_t live = x->job != 0 ? x->job_version : down ? NO : x->current;
+    if (x->job == 0 && down && failed)
+        live = x->failed_version;
+    return (standing){
+        .has = x->current != NO,
+        .pending = target_pending(r, t),
+        .current = live != NO && live == x->wanted,
+        .busy = x->job != 0 || x->rollback_to != NO || x->failed_rollback,
+        .retry = failed && x->failed_version == x->wanted,
+        .failed = failed,
+        .rollback = x->rollback_to != NO,
+        .wish = version_wish(r, x->wanted),
+    };
+}
+
+static bool group_under(const releases *r, uint32_t g, uint32_t rule_)
+{
+    for (size_t i = 0; g != NO && i < r->groups.at[g].members.len; i++) {
+        uint32_t lane = r->targets.at[r->groups.at[g].members.at[i].target].lane;
+        if (lane != NO && index_has(&r->lanes.at[lane].rules, rule_))
+            return true;
+    }
+    return false;
+}
+
+static uint64_t group_wish(const releases *r, uint32_t g)
+{
+    uint64_t wish = 0;
+    for (size_t i = 0; i < r->groups.at[g].members.len; i++) {
+        const rel_member *m = &r->groups.at[g].members.at[i];
+        str name = rel_text(r, r->deployments.at[r->targets.at[m->target].deployment].name);
+        if (m->role == ROLE_MEMBER)
+            wish += str_hash(name) * version_wish(r, m->version);
+    }
+    return wish | 1;
+}
+
+/* A resource counts once, whatever the number of its sites in the environment. */
+static standing site_standing(const releases *r, const rel_pace *p, uint32_t res)
+{
+    const index_list *sites = &r->resources.at[res].sites;
+    standing all = {.current = true};
+    for (size_t i = 0; i < sites->len; i++) {
+        const rel_site *site = &r->sites.at[sites->at[i]];
+        if (site->environment != p->environment)
+            continue;
+        bool active = group_under(r, site->active, p->rule);
+        bool ready = group_under(r, site->ready, p->rule);
+        for (size_t k = 0; k < site->targets.len; k++) {
+            const rel_target *t = &r->targets.at[site->targets.at[k]];
+            bool under = t->lane != NO && index_has(&r->lanes.at[t->lane].rules, p->rule);
+            all.has = all.has || (under && t->current != NO);
+        }
+        all.down = all.down || active || (ready && r->groups.at[site->ready].took_over);
+        all.pending = all.pending || ready;
+        if (active || ready)
+            all.wish += group_wish(r, ready ? site->ready : site->active);
+    }
+    all.current = !all.pending;
+    return all;
+}
+
+unsigned flags_of(const releases *r, const part_member *m, const standing *s, uint32_t res,
+                  bool gates)
+{
+    bool down = m->down || s->down || s->busy;
+    bool halted = r->resources.at[res].halted && !down;
+    if ((!s->has && !s->pending && !down) || halted || r->resources.at[res].quarantined)
+        return PACED_OUT;
+    bool current = s->current || m->released;
+    bool available = !down && !m->released;
+    unsigned flags = 0;
+    if (s->has || down || m->released)
+        flags |= PACED_HAS;
+    if (current)
+        flags |= PACED_CURRENT;
+    if (available && s->has)
+        flags |= PACED_AVAILABLE;
+    if (s->current && s->retry && !available && gates && !m->released)
+        flags |= PACED_AGAIN;
+    if (!current && (!s->pending || !gates || s->rollback))
+        flags |= PACED_HELD;
+    return flags;
+}
+
+/* A wish that changed may begin a rollout; one that somebody's edit brought is an edit for all. */
+static void note_wish(rel_partitions *x, part_member *m, const standing *s, bool bracket)
+{
+    if (bracket && s->wish == 0 && m->known)
+        return; /* nothing is locked: the last wish stands */
+    bool changed = m->known && m->wish != s->wish && s->pending;
+    m->known = true;
+    m->wish = s->wish;
+    if (x->edition == 0)
+        x->edition = s->wish;
+    if (!changed)
+        return;
+    x->roll.work_changed = x->roll.dirty = true;
+    x->roll.edited |= s->wish != x->edition;
+    x->edition = s->wish;
+}
+
+standing standing_of(const releases *r, const rel_pace *p, uint32_t t)
+{
+    uint32_t res = r->targets.at[t].resource;
+    return p->cell == NO ? site_standing(r, p, res)
+                         : target_standing(r, t, p->partition->members.at[res].down);
+}
+
+static void refresh(releases *r, uint32_t p, uint32_t t, bool gates)
+{
+    const rel_pace *pace = &r->paces.at[p];
+    rel_partitions *x = pace->partition;
+    uint32_t res = r->targets.at[t].resource;
+    part_member *m = &x->members.at[res];
+    standing s = standing_of(r, pace, t);
+    bool down = (m->down || (!m->known && s.failed)) && (s.pending || s.busy);
+    if (down != m->down) {
+        m->down = down;
+        s = standing_of(r, pace, t);
+    }
+    note_wish(x, m, &s, pace->cell == NO);
+    r->core->looked_at++;
+    if (partitions_set(x->roll.pacing, res, flags_of(r, m, &s, res, gates)))
+        x->roll.dirty = true;
+    if (x->roll.dirty)
+        pace_mark(r, p);
+}
+
+/* Whether the partitions that are asked before these have released it. */
+static bool released_before(const releases *r, uint32_t p, uint32_t t)
+{
+    for (uint32_t other = pace_next(r, t, RULE_ROLLOUT_STRATEGY, NO); other != NO && other != p;
+         other = pace_next(r, t, RULE_ROLLOUT_STRATEGY, other))
+        if (!partition_pace_permits(&r->paces.at[other], r->targets.at[t].resource))
+            return false;
+    return true;
+}
+
+bool gates_of(const releases *r, uint32_t p, uint32_t t, bool gates)
+{
+    const rel_pace *pace = &r->paces.at[p];
+    const index_list *sites = &r->resources.at[r->targets.at[t].resource].sites;
+    if (pace->cell != NO)
+        return gates && released_before(r, p, t);
+    bool open = false;
+    for (size_t i = 0; i < sites->len; i++) {
+        const rel_site *site = &r->sites.at[sites->at[i]];
+        if (site->environment != pace->environment || !site->gates ||
+            !group_under(r, site->ready, pace->rule))
+            continue;
+        const rel_group *g = &r->groups.at[site->ready];
+        bool passes = true;
+        for (size_t k = 0; k < g->members.len; k++)
+            passes = passes && released_before(r, p, g->members.at[k].target);
+        open = open || passes;
+    }
+    return open;
+}
+
+void partition_pace_report(releases *r, uint32_t p, partition_news news)
+{
+    const rel_pace *pace = &r->paces.at[p];
+    uint32_t res = r->targets.at[news.target].resource;
+    part_member *m = member_at(pace->partition, res);
+    if (!m)
+        return;
+    bool gates = gates_of(r, p, news.target, news.gates);
+    bool doubted = m->released && !gates && !news.kept;
+    if (doubted && !m->doubted) {
+        index_add(r, &pace->partition->doubted, res);
+        pace_mark(r, p);
+    }
+    m->doubted = doubted;
+    refresh(r, p, news.target, gates);
+}
+
+void partition_pace_started(releases *r, uint32_t p, uint32_t t)
+{
+    part_member *m = member_at(r->paces.at[p].partition, r->targets.at[t].resource);
+    if (!m)
+        return;
+    m->released = m->doubted = false;
+    m->down = r->paces.at[p].cell != NO;
+    refresh(r, p, t, false);
+}
+
+bool partition_pace_permits(const rel_pace *p, uint32_t res)
+{
+    const part_member *m = member_at(p->partition, res);
+    return m && m->released && !partitions_halted(p->partition->roll.pacing);
+}
+
+uint32_t target_of_member(const releases *r, const rel_pace *p, uint32_t res)
+{
+    const index_list *on = &r->resources.at[res].targets;
+    if (p->cell != NO)
+        return keymap_get(&r->target_of, KEY_PAIR(p->cell, res));
+    for (size_t i = 0; i < on->len; i++) {
+        const rel_target *t = &r->targets.at[on->at[i]];
+        if (t->site != NO && t->environment == p->environment && t->lane != NO &&
+            index_has(&r->lanes.at[t->lane].rules, p->rule))
+            return on->at[i];
+    }
+    return NO;
+}
+
+static void mark_member(releases *r, const rel_pace *p, uint32_t res)
+{
+    uint32_t t = p->cell == NO ? NO : keymap_get(&r->target_of, KEY_PAIR(p->cell, res));
+    if (t != NO)
+        mark_target(r, t);
+    else if (p->cell == NO)
+        mark_resource_all(r, res);
+}
+
+/* A release that nothing can come of now is given back: when all gates have been asked. */
+static void give_back(releases *r, uint32_t p)
+{
+    rel_partitions *x = r->paces.at[p].partition;
+    for (size_t i = 0; i < x->doubted.len; i++) {
+        part_member *m = member_at(x, x->doubted.at[i]);
+        uint32_t t = m && m->doubted ? target_of_member(r, &r->paces.at[p], x->doubted.at[i]) : NO;
+        if (t == NO)
+            continue;
+        m->released = m->doubted = false;
+        refresh(r, p, t, false);
+        mark_member(r, &r->paces.at[p], x->doubted.at[i]);
+    }
+    x->doubted.len = 0;
+}
+
+/* ---- steps ---- */
+
+/* Everybody who was released and has not started: a halt holds them, its end lets them go on. */
+static void mark_released(releases *r, uint32_t p)
+{
+    const rel_partitions *x = r->paces.at[p].partition;
+    for (uint32_t res = 0; res < x->members.len; res++)
+        if (x->members.at[res].released)
+            mark_member(r, &r->paces.at[p], res);
+    pace_mark(r, p);
+}
+
+static decision *pace_decision(releases *r, const rel_pace *p, decision_kind kind)
+{
+    decision *d = r->core->out ? core_decide(r->core, kind, 0) : NULL;
+    if (!d)
+        return NULL;
+    d->change = pace_change(r, p);
+    d->environment = rel_text(r, r->environments.at[p->environment].name);
+    return d;
+}
+
+static void tell_pass(releases *r, const rel_pace *p, const pass_figures *f)
+{
+    decision *d = pace_decision(r, p, DECISION_PASS);
+    if (!d)
+        return;
+    d->number = p->partition->roll.passes;
+    d->size = f->created + f->updated + f->fixed;
+    d->created = f->created;
+    d->updated = f->updated;
+    d->fixed = f->fixed;
+    d->visited = f->visited;
+    d->partitions = f->partitions;
+    d->not_ready = f->not_ready;
+}
+
+static void tell_halt(releases *r, const rel_pace *p)
+{
+    decision *d = pace_decision(r, p, DECISION_HALT);
+    if (!d)
+        return;
+    d->detail = STR("failureThreshold");
+    d->number = partitions_failures(p->partition->roll.pacing);
+}
+
+static void pass(releases *r, uint32_t p)
+{
+    rel_partitions *x = r->paces.at[p].partition;
+    pass_figures figures;
+    x->picks.len = 0;
+    if (!partitions_pass(x->roll.pacing, r->core->now_ms, &x->picks, &figures)) {
+        rel_no_memory(r);
+        return;
+    }
+    r->core->looked_at += (uint64_t)figures.looked_at;
+    for (size_t i = 0; i < x->picks.len; i++) {
+        x->members.at[x->picks.at[i].member].released = true;
+        mark_member(r, &r->paces.at[p], x->picks.at[i].member);
+    }
+    if (partition_rollout_passed(&x->roll, &figures))
+        tell_pass(r, &r->paces.at[p], &figures);
+    if (x->roll.dirty) /* it released something: another follows */
+        pace_mark(r, p);
+}
+
+void partition_pace_step(releases *r, uint32_t p)
+{
+    rel_partitions *x = r->paces.at[p].partition;
+    bool cut;
+    if (x->count == 0) {
+        begin_anew(r, p);
+        wake_at(r, WAKE_PACE, p, NEVER);
+        return;
+    }
+    if (!strategy_of(x))
+        return;
+    give_back(r, p);
+    if (!partition_rollout_begin(&x->roll, x->count, &cut))
+        rel_no_memory(r);
+    r->core->looked_at += cut ? x->count : 0;
+    if (x->roll.halted_now)
+        tell_halt(r, &r->paces.at[p]);
+    x->roll.halted_now = false;
+    if (!r->core->no_memory && partition_rollout_due(&x->roll, r->core->now_ms))
+        pass(r, p);
+    bool halted = partitions_halted(x->roll.pacing);
+    wake_at(r, WAKE_PACE, p, halted ? NEVER : partitions_next_ms(x->roll.pacing));
+}
+
+/* ---- outcomes and people ---- */
+
+void partition_pace_failed(releases *r, uint32_t p, uint32_t res)
+{
+    rel_partitions *x = r->paces.at[p].partition;
+    if (!member_at(x, res) || !partitions_failed(x->roll.pacing, res))
+        return;
+    x->roll.halted_now = true;
+    mark_released(r, p);
+}
+
+/* By the deployment, in a bracket by any of those in it or by the rule itself. */
+static bool pace_called(const releases *r, const rel_pace *p, str change)
+{
+    if (change.len == 0 || str_eq(change, pace_change(r, p)))
+        return true;
+    for (size_t l = 0; p->cell == NO && l < r->lanes.len; l++) {
+        const rel_cell *cell = &r->cells.at[r->lanes.at[l].cell];
+        if (cell->environment == p->environment && r->lanes.at[l].users > 0 &&
+            index_has(&r->lanes.at[l].rules, p->rule) &&
+            str_eq(change, rel_text(r, r->deployments.at[cell->deployment].name)))
+            return true;
+    }
+    return false;
+}
+
+static void act_on(releases *r, uint32_t p, const fact_act *act)
+{
+    rel_partitions *x = r->paces.at[p].partition;
+    partitions *pacing = x->roll.pacing;
+    if (act->act == ACT_RESUME) {
+        partitions_resume(pacing);
+        x->roll.halted_now = false;
+        mark_released(r, p);
+    }
+    for (size_t i = 0; act->act == ACT_APPROVE && i < partitions_count(pacing); i++) {
+        partition_view view;
+        partitions_view(pacing, i, &view);
+        if (act->partition.len == 0 || str_eq(act->partition, view.name))
+            partitions_approve(pacing, view.name);
+    }
+    x->roll.dirty = true;
+    pace_mark(r, p);
+}
+
+void partition_acts(releases *r, const fact_act *act)
+{
+    bool ours = (act->act == ACT_RESUME && act->target.len == 0) ||
+                (act->act == ACT_APPROVE && (act->partition.len > 0 || act->version.len == 0));
+    for (uint32_t p = 0; ours && p < r->paces.len; p++) {
+        const rel_pace *pace = &r->paces.at[p];
+        str where = rel_text(r, r->environments.at[pace->environment].name);
+        if (pace->partition && pace->partition->count > 0 && pace_called(r, pace, act->change) &&
+            (act->environment.len == 0 || str_eq(act->environment, where)))
+            act_on(r, p, act);
+    }
+}
+
+/* ---- looking at it ---- */
+
+static uint32_t first_partition(const releases *r, uint32_t t, uint32_t *ret_pace)
+{
+    if (r->targets.at[t].lane == NO)
+        return PARTITION_NONE;
+    for (uint32_t p = pace_next(r, t, RULE_ROLLOUT_STRATEGY, NO); p != NO;
+         p = pace_next(r, t, RULE_ROLLOUT_STRATEGY, p)) {
+        const rel_partitions *x = r->paces.at[p].partition;
+        *ret_pace = p;
+        if (member_at(x, r->targets.at[t].resource))
+            return partitions_of(x->roll.pacing, r->targets.at[t].resource);
+    }
+    return PARTITION_NONE;
+}
+
+str partition_of_target(const releases *r, uint32_t t)
+{
+    uint32_t p;
+    uint32_t index = first_partition(r, t, &p);
+    if (index == PARTITION_NONE)
+        return STR_EMPTY;
+    partition_view view;
+    partitions_view(r->paces.at[p].partition->roll.pacing, index, &view);
+    return view.name;
+}
+
+static bool in_no_partition(const rel_partitions *x, uint32_t res)
+{
+    return member_at(x, res) && partitions_are_cut(x->roll.pacing) &&
+           partitions_of(x->roll.pacing, res) == PARTITION_NONE;
+}
+
+bool partition_excludes(const releases *r, uint32_t t)
+{
+    for (uint32_t p = pace_next(r, t, RULE_ROLLOUT_STRATEGY, NO); p != NO;
+         p = pace_next(r, t, RULE_ROLLOUT_STRATEGY, p))
+        if (in_no_partition(r->paces.at[p].partition, r->targets.at[t].resource))
+            return true;
+    return false;
+}
+
+/* A reason whose act is done to one thing. */
+static bool tell(arena *a, reason why, str of, reasons *out)
+{
+    str *one = ARENA_NEW(a, str);
+    if (!one)
+        return false;
+    *one = of;
+    why.of = one;
+    why.of_count = 1;
+    why.next_ms = NEVER;
+    return reasons_add(out, a, why);
+}
+
+bool partition_pace_reasons(const releases *r, uint32_t p, uint32_t t, arena *a, reasons *out)
+{
+    const rel_pace *pace = &r->paces.at[p];
+    const rel_partitions *x = pace->partition;
+    uint32_t res = r->targets.at[t].resource;
+    const part_member *m = member_at(x, res);
+    str scope = r->rules.at[pace->rule].scope;
+    if (!m)
+        return true;
+    if (in_no_partition(x, res))
+        return tell(a, (reason){.rule = REASON_NO_PARTITION, .scope = scope, .act = RELEASE_LABEL},
+                    resource_name(r, res), out);
+    if (partitions_halted(x->roll.pacing) &&
+        !tell(a,
+              (reason){.rule = REASON_HALTED,
+                       .scope = scope,
+                       .act = RELEASE_RESUME,
+                       .have = partitions_failures(x->roll.pacing),
+                       .limit = strategy_of(x) ? strategy_of(x)->failure_threshold.value : 0,
+                       .detail = STR("failureThreshold was reached")},
+              pace_change(r, pace), out))
+        return false;
+    standing s = standing_of(r, pace, t);
+    if (m->released || !s.pending)
+        return true;
+    partition_question q = {.member = res,
+                            .again = s.retry,
+                            .now_ms = r->core->now_ms,
+                            .scope = scope,
+                            .editable =
+                                rel_text(r, r->policies.at[r->rules.at[pace->rule].policy].name)};
+    return partitions_reasons(x->roll.pacing, &q, a, out);
+}
+
+bool partition_pace_groups(const releases *r, const rel_pace *p, group_visitor visit, void *context)
+{
+    const partitions *pacing = p->partition->roll.pacing;
+    for (size_t i = 0; p->partition->count > 0 && i < partitions_count(pacing); i++) {
+        partition_view at;
+        partitions_view(pacing, i, &at);
+        group_view view = {
+            .kind = GROUP_PARTITION,
+            .change = pace_change(r, p),
+            .name = at.name,
+            .strategy = STR_EMPTY,
+            .matched = at.matched,
+            .limit = at.cap,
+            .holders = at.unavailable,
+            .peak = at.peak,
+            .ready = at.ready,
+            .visited = at.visited,
+            .unavailable = at.unavailable,
+            .stopped = partitions_halted(pacing),
+        };
+        if (!visit(context, &view))
+            return false;
+    }
+    return true;
+}

@@ -98,6 +98,12 @@ static const char *some_rule(random_world *x)
         "  - deploymentPolicy: {default: {budget: {percent: 60}, strategy: {exponential: {}}}, "
         "compartments: [{name: a, selector: {matchLabels: {zone: a}}, budget: {count: 1}, "
         "strategy: {linear: {initialBatch: 1}}}]}\n",
+        "  - rolloutStrategy: {maxUnavailable: 1}\n",
+        "  - rolloutStrategy: {maxUnavailable: 0, autoPartitionThreshold: 1, autoPartitionSize: "
+        "2, soakSeconds: 100, maxNew: 1}\n",
+        "  - rolloutStrategy: {maxUnavailable: 50%, failureThreshold: 2, partitions: [{name: a, "
+        "clusterSelector: {matchLabels: {zone: a}}}, {name: b, maxUnavailable: 1, "
+        "clusterSelector: {matchLabels: {zone: b}}}]}\n",
     };
     return rules[rng_below(&x->r, COUNT_OF(rules))];
 }

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* rule_partitions_internal.h - what rule_partitions.c and rule_partitions_save.c share. Nobody else
+ * includes it. */
+#ifndef DROVER_ENGINE_RULE_PARTITIONS_INTERNAL_H
+#define DROVER_ENGINE_RULE_PARTITIONS_INTERNAL_H
+
+#include "engine/chain.h"
+#include "engine/partition_rollout.h"
+
+typedef struct part_member {
+    bool present;
+    bool known;    /* its wish was looked at */
+    bool released; /* by a pass; its job has not started yet */
+    bool doubted;  /* and a gate has closed since */
+    bool down;     /* what was started on it has not come to a good end */
+    uint64_t wish; /* hash of the versions it is to run */
+} part_member;
+
+typedef struct rel_partitions {
+    releases *r;
+    uint32_t rule;
+    partition_rollout roll;
+    VEC(part_member) members; /* by resource */
+    size_t count;
+    uint64_t edition; /* the wish that the last edit brought */
+    index_list doubted;
+    partition_picks picks;
+} rel_partitions;
+
+static inline str resource_name(const releases *r, uint32_t res)
+{
+    return rel_text(r, r->resources.at[res].name);
+}
+
+static inline const rollout_strategy *strategy_of(const rel_partitions *x)
+{
+    const rule *doc = x->r->rules.at[x->rule].doc;
+    return doc ? doc->rollout_strategy : NULL;
+}
+
+static inline part_member *member_at(const rel_partitions *x, uint32_t res)
+{
+    return res < x->members.len && x->members.at[res].present ? &x->members.at[res] : NULL;
+}
+
+/* All that counts of a target, or of a resource's sites in a bracket. */
+typedef struct standing {
+    bool has;      /* it runs something */
+    bool pending;  /* there is something to start */
+    bool current;  /* its live version is the wanted one */
+    bool busy;     /* something goes on, or went wrong, that no pass began */
+    bool retry;    /* what is pending has failed before */
+    bool failed;   /* its last attempt did, whatever it was */
+    bool rollback; /* it goes back: no pass is asked */
+    bool down;     /* unavailable by what its group does */
+    uint64_t wish; /* 0: none that counts */
+} standing;
+
+standing standing_of(const releases *r, const rel_pace *p, uint32_t t);
+/* The flags of partition.h. */
+unsigned flags_of(const releases *r, const part_member *m, const standing *s, uint32_t res,
+                  bool gates);
+/* Whether nothing but these partitions holds it: in a bracket, any of its groups that are ready. */
+bool gates_of(const releases *r, uint32_t p, uint32_t t, bool gates);
+/* A target that is counted as this member: in a bracket any of them. */
+uint32_t target_of_member(const releases *r, const rel_pace *p, uint32_t res);
+
+#endif

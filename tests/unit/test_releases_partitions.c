@@ -1,0 +1,611 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* rolloutStrategy as a rule of a RolloutPolicy: the table of semantics.md part B and the scenarios
+ * of the document on rollout strategies over release targets, and what only happens here: other
+ * gates, slots, batches, brackets, retries, rollbacks, people and restarts in between. */
+#include "support/check.h"
+
+#include "support/partition_rows.h"
+#include "support/world.h"
+
+#define API "apiVersion: drover.dev/v1alpha1\n"
+#define NEVER_ENDS 1000000000
+
+/* ---- small worlds ---- */
+
+static void open_world(world *w)
+{
+    world_open(w, "2026-03-01T08:00:00Z");
+    world_apply(w, API
+                "kind: Environment\nmetadata: {name: prod}\nspec: {resourceSelector: 'true'}\n");
+    world_apply(w, API
+                "kind: Deployment\nmetadata: {name: app}\nspec: {resourceSelector: 'true', job: {"
+                "pull: {}}}\n");
+}
+
+static void publish(world *w, const char *change, int number)
+{
+    world_apply(w,
+                API "kind: Version\nmetadata: {name: %s-%d, creationTimestamp: '%s'}\nspec: {"
+                    "deployment: %s, tag: v%d}\n",
+                change, number, time_at(w->now), change, number);
+}
+
+/* Hosts h1 to hN; those from "old" on run v0. */
+static void put_hosts(world *w, int count, int old)
+{
+    for (int i = 1; i <= count; i++)
+        world_apply(w,
+                    API
+                    "kind: Resource\nmetadata: {name: h%d, labels: {ring: %s}}\nspec: {kind: host, "
+                    "version: v1}\n%s",
+                    i, i <= 2 ? "canary" : "rest",
+                    i >= old ? "status: {releases: [{deployment: app, version: v0}]}\n" : "");
+}
+
+static void put_rules(world *w, const char *rules)
+{
+    world_apply(w, API "kind: RolloutPolicy\nmetadata: {name: p}\nspec:\n  rules:\n%s", rules);
+}
+
+#define RINGS                                                                                      \
+    "partitions: [{name: canary, clusterSelector: {matchLabels: {ring: canary}}}, {name: rest, "   \
+    "clusterSelector: {matchLabels: {ring: rest}}}]"
+
+static void plan_job(world *w, const char *host, int64_t seconds, int fail)
+{
+    assert_true(vec_push(&w->plans, (world_plan){"app", host, seconds, fail, false, false}));
+}
+
+/* "h1 h2" of the jobs that started at this moment. */
+static str started(const world *w, arena *a)
+{
+    str text = STR_EMPTY;
+    for (size_t i = 0; i < w->jobs.len; i++)
+        if (w->jobs.at[i].start == w->now)
+            text = arena_printf(a, "%.*s%s%s", STR_ARG(text), text.len ? " " : "",
+                                w->jobs.at[i].resource);
+    return text;
+}
+
+static placement_state state_at(const world *w, const char *host)
+{
+    return view_at(w, "app", host).state;
+}
+
+/* ---- semantics.md part B, row by row ---- */
+
+static notation *noted;
+static decision last_pass;
+
+static void note_passes(world *w)
+{
+    for (size_t i = 0; i < w->out.len; i++) {
+        const decision *d = &w->out.at[i];
+        if (d->kind != DECISION_PASS)
+            continue;
+        last_pass = *d;
+        if (d->size > 0)
+            notation_add(noted, d->created, d->updated, d->fixed);
+    }
+}
+
+static void add_limit(buf *out, const char *key, const char *amount)
+{
+    if (!amount)
+        return;
+    buf_addf(out, ", %s: %s", key, amount[0] == '#' ? amount + 1 : amount);
+}
+
+static void put_row_policy(world *w, const partition_row *r)
+{
+    buf text = BUF(10000);
+    buf_addf(&text, "  - rolloutStrategy: {maxNew: %lld, autoPartitionThreshold: %lld",
+             r->max_new ? (long long)r->max_new : 50, r->threshold ? (long long)r->threshold : 200);
+    add_limit(&text, "maxUnavailable", r->unavailable);
+    add_limit(&text, "maxUnavailablePartitions", r->unavailable_partitions);
+    add_limit(&text, "autoPartitionSize", r->size);
+    for (size_t p = 0; p < COUNT_OF(r->manual) && r->manual[p]; p++) {
+        buf_addf(&text, "%s{name: %s, clusterSelector: {matchLabels: {part: %s}}",
+                 p ? ", " : ", partitions: [", partition_names[p], partition_names[p]);
+        add_limit(&text, "maxUnavailable", p == 0 ? r->own : NULL);
+        buf_addc(&text, '}');
+    }
+    buf_addz(&text, r->manual[0] ? "]}\n" : "}\n");
+    buf_addc(&text, 0);
+    put_rules(w, text.ptr);
+    buf_done(&text);
+}
+
+/* The resources of a row, in one document. */
+static void put_row_hosts(world *w, const partition_row *r)
+{
+    buf text = BUF(1 << 20);
+    size_t part = 0, left = r->manual[0];
+    for (size_t i = 0; i < r->clusters; i++) {
+        while (left == 0 && part + 1 < COUNT_OF(r->manual) && r->manual[part + 1] > 0)
+            left = r->manual[++part];
+        buf_addf(&text,
+                 "---\n" API "kind: Resource\nmetadata: {name: c%05zu%s%s}\nspec: {kind: host, "
+                 "version: v1}\n",
+                 i + 1, left ? ", labels: {part: " : "", left ? partition_names[part] : "");
+        if (left > 0) {
+            text.len -= sizeof "}\nspec: {kind: host, version: v1}\n" - 1;
+            buf_addz(&text, "}}\nspec: {kind: host, version: v1}\n");
+            left--;
+        }
+        if (i >= r->fresh)
+            buf_addz(&text, "status: {releases: [{deployment: app, version: v0}]}\n");
+    }
+    buf_addc(&text, 0);
+    world_apply(w, "%s", text.ptr);
+    buf_done(&text);
+}
+
+static bool count_done(void *context, const placement_view *view)
+{
+    *(size_t *)context += view->state == PLACEMENT_DONE;
+    return true;
+}
+
+static void run_row(const partition_row *r)
+{
+    world w;
+    err error;
+    char names[16][32];
+    notation n = {.text = BUF(10000)};
+    noted = &n;
+    last_pass = (decision){0};
+    open_world(&w);
+    w.quiet = true;
+    put_row_hosts(&w, r);
+    for (size_t i = 0; i < r->broken;
+         i++) { /* an older version fails there, and is in no rollout */
+        snprintf(names[i], sizeof names[i], "c%05zu", i + 1);
+        plan_job(&w, names[i], 60, -1);
+    }
+    if (r->broken > 0) {
+        put_rules(&w, "  - versionSelector: {selector: 'version.tag != \"v1\" || resource.name in "
+                      "[\"c00001\", \"c00002\"]'}\n");
+        publish(&w, "app", 1);
+        world_until(&w, w.now + HOUR);
+    }
+    put_row_policy(&w, r);
+    for (size_t i = 0; i < r->paused; i++) {
+        snprintf(names[i], sizeof names[i], "c%05zu", i + 1);
+        world_act(&w, (fact_act){.act = ACT_HALT, .target = str_of(names[i])});
+    }
+    if (!r->prompt)
+        plan_job(&w, NULL, NEVER_ENDS, 0);
+    for (size_t i = 0; i < r->offline; i++) {
+        snprintf(names[i], sizeof names[i], "c%05zu", i + 1);
+        plan_job(&w, names[i], NEVER_ENDS, 0);
+    }
+    w.after = note_passes;
+    publish(&w, "app", 2);
+    world_until(&w, w.now + 10 * DAY);
+    check_msg(engine_check(w.engine, &error), "%s: %s", r->id, error.text);
+    check_msg(engine_full(w.engine, &error), "%s: %s", r->id, error.text);
+    notation_add(&n, last_pass.created, last_pass.updated, last_pass.fixed);
+    notation_flush(&n);
+    check_msg(str_eq(buf_str(&n.text), str_of(r->releases)), "%s: %.*s", r->id,
+              STR_ARG(buf_str(&n.text)));
+    check_msg(last_pass.visited == r->visited && last_pass.partitions == r->partitions &&
+                  last_pass.not_ready == r->not_ready,
+              "%s: visits %lld/%lld, not ready %lld", r->id, (long long)last_pass.visited,
+              (long long)last_pass.partitions, (long long)last_pass.not_ready);
+    size_t done = 0;
+    engine_placements(w.engine, count_done, &done);
+    check_msg(done == r->up_to_date, "%s: %zu up to date", r->id, done);
+    buf_done(&n.text);
+    world_close(&w);
+}
+
+static void test_semantics_b_rows(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(partition_rows); i++)
+        run_row(&partition_rows[i]);
+}
+
+static void test_seed_003_scenarios(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(partition_scenarios); i++)
+        run_row(&partition_scenarios[i]);
+}
+
+/* ---- between the passes ---- */
+
+#define STRICT "  - rolloutStrategy: {maxUnavailable: 0, " RINGS "}\n"
+
+static void test_partitions_go_one_after_the_other(void **state)
+{
+    (void)state;
+    world w;
+    arena *a = arena_new(0);
+    open_world(&w);
+    put_hosts(&w, 5, 1);
+    put_rules(&w, STRICT);
+    publish(&w, "app", 1);
+    check_text(started(&w, a), "h1");
+    check_text(view_at(&w, "app", "h3").group, "rest");
+    check_text(reasons_at(&w, a, "app", "h2"), "unavailable:complete h1");
+    check_text(reasons_at(&w, a, "app", "h3"), "partition:complete h1,h2");
+    check_text(reasons_at(&w, a, "app", "h4"), "partition:complete h1,h2; unavailable:complete h3");
+    world_until(&w, w.now + 2 * MINUTE);
+    check_text(started(&w, a), "h3");
+    world_until(&w, INT64_MAX);
+    assert_int_equal(w.starts, 5);
+    assert_int_equal(w.peak_running, 1);
+    assert_int_equal(state_at(&w, "h5"), PLACEMENT_DONE);
+    arena_free(a);
+    world_close(&w);
+}
+
+/* Whom another gate holds is waited for: partitions keep their order (I7). */
+static void test_a_gate_holds_the_later_partitions_too(void **state)
+{
+    (void)state;
+    world w;
+    arena *a = arena_new(0);
+    open_world(&w);
+    put_hosts(&w, 4, 1);
+    put_rules(&w, STRICT);
+    world_act(&w, (fact_act){.act = ACT_FREEZE,
+                             .name = STR("ice"),
+                             .selector = STR("resource.metadata['ring'] == 'canary'")});
+    publish(&w, "app", 1);
+    assert_int_equal(w.starts, 0);
+    check_text(reasons_at(&w, a, "app", "h1"), "freeze:thaw ice");
+    check_text(reasons_at(&w, a, "app", "h3"), "partition:complete h1,h2");
+    world_act(&w, (fact_act){.act = ACT_THAW});
+    check_text(started(&w, a), "h1");
+    arena_free(a);
+    world_close(&w);
+}
+
+/* As a paused cluster: not waited for, and outside every count but the cap. */
+static void test_a_halted_resource_is_left_out(void **state)
+{
+    (void)state;
+    world w;
+    arena *a = arena_new(0);
+    open_world(&w);
+    put_hosts(&w, 4, 1);
+    put_rules(&w, STRICT);
+    world_act(&w, (fact_act){.act = ACT_HALT, .target = STR("h1")});
+    publish(&w, "app", 1);
+    check_text(started(&w, a), "h2");
+    world_until(&w, INT64_MAX);
+    assert_int_equal(w.starts, 3);
+    check_text(reasons_at(&w, a, "app", "h1"), "halted:resume h1");
+    world_act(&w, (fact_act){.act = ACT_RESUME, .target = STR("h1")});
+    check_text(started(&w, a), "h1");
+    arena_free(a);
+    world_close(&w);
+}
+
+static void test_who_is_in_no_partition_is_excluded(void **state)
+{
+    (void)state;
+    world w;
+    arena *a = arena_new(0);
+    open_world(&w);
+    put_hosts(&w, 3, 1);
+    put_rules(&w, "  - rolloutStrategy: {maxUnavailable: 1, partitions: [{name: one, clusterName: "
+                  "h1}, {name: two, clusterSelector: {matchLabels: {ring: canary}}}]}\n");
+    publish(&w, "app", 1);
+    world_until(&w, INT64_MAX);
+    assert_int_equal(w.starts, 2);
+    assert_int_equal(state_at(&w, "h3"), PLACEMENT_EXCLUDED);
+    check_text(reasons_at(&w, a, "app", "h3"), "noPartition:label h3");
+    world_apply(&w,
+                API "kind: Resource\nmetadata: {name: h3, labels: {ring: canary}}\nspec: {kind: "
+                    "host, version: v1}\nstatus: {releases: [{deployment: app, version: v0}]}\n");
+    check_text(started(&w, a), "h3");
+    arena_free(a);
+    world_close(&w);
+}
+
+/* A fix reaches broken resources at once; who failed is unavailable until then. */
+static void test_a_failed_resource_holds_its_limit_until_a_fix(void **state)
+{
+    (void)state;
+    world w;
+    arena *a = arena_new(0);
+    open_world(&w);
+    put_hosts(&w, 4, 1);
+    put_rules(&w, "  - rolloutStrategy: {maxUnavailable: 1}\n");
+    plan_job(&w, "h1", 60, -1);
+    publish(&w, "app", 1);
+    world_until(&w, INT64_MAX);
+    assert_int_equal(w.starts, 1);
+    assert_int_equal(state_at(&w, "h1"), PLACEMENT_FAILED);
+    check_text(reasons_at(&w, a, "app", "h3"), "unavailable:complete h1,h2");
+    world_act(&w, (fact_act){.act = ACT_RETRY, .target = STR("h1")});
+    check_text(started(&w, a), "h1"); /* and nobody in its place, though it is not failed now */
+    world_until(&w, INT64_MAX);
+    assert_int_equal(w.starts, 2);
+    w.plans.len = 0;
+    publish(&w, "app", 2);
+    check_text(started(&w, a), "h1");
+    world_until(&w, INT64_MAX);
+    assert_int_equal(w.peak_running, 1);
+    assert_int_equal(state_at(&w, "h4"), PLACEMENT_DONE);
+    arena_free(a);
+    world_close(&w);
+}
+
+static void test_retries_go_through_the_pass(void **state)
+{
+    (void)state;
+    world w;
+    arena *a = arena_new(0);
+    open_world(&w);
+    put_hosts(&w, 3, 1);
+    put_rules(&w, "  - rolloutStrategy: {maxUnavailable: 1}\n"
+                  "  - retry: {maxRetries: 2, backoffSeconds: 30}\n");
+    plan_job(&w, "h1", 60, 1);
+    publish(&w, "app", 1);
+    world_until(&w, w.now + MINUTE);
+    check_text(started(&w, a), "");
+    check_text(reasons_at(&w, a, "app", "h2"), "unavailable:complete h1");
+    world_until(&w, w.now + MINUTE / 2);
+    check_text(started(&w, a), "h1");
+    world_until(&w, INT64_MAX);
+    assert_int_equal(w.peak_running, 1);
+    assert_int_equal(state_at(&w, "h3"), PLACEMENT_DONE);
+    arena_free(a);
+    world_close(&w);
+}
+
+/* A rollback needs no release; who went back is available again. */
+static void test_a_rollback_makes_room(void **state)
+{
+    (void)state;
+    world w;
+    arena *a = arena_new(0);
+    open_world(&w);
+    put_hosts(&w, 3, 1);
+    put_rules(&w, "  - rolloutStrategy: {maxUnavailable: 1, failureThreshold: 2}\n"
+                  "  - rollback: {onJobStatuses: [failure]}\n");
+    plan_job(&w, "h1", 60, 1);
+    publish(&w, "app", 1);
+    world_until(&w, w.now + MINUTE);
+    check_text(started(&w, a), "h1"); /* back to v0 */
+    world_until(&w, w.now + MINUTE);
+    check_text(started(&w, a), "h2");
+    world_until(&w, INT64_MAX);
+    assert_int_equal(w.peak_running, 1);
+    assert_int_equal(state_at(&w, "h1"), PLACEMENT_EXCLUDED);
+    assert_int_equal(state_at(&w, "h3"), PLACEMENT_DONE);
+    arena_free(a);
+    world_close(&w);
+}
+
+/* ---- beyond Fleet ---- */
+
+static void test_soak_approval_and_threshold(void **state)
+{
+    (void)state;
+    world w;
+    arena *a = arena_new(0);
+    open_world(&w);
+    put_hosts(&w, 5, 1);
+    put_rules(&w, "  - rolloutStrategy: {maxUnavailable: 1, soakSeconds: 300, failureThreshold: 2, "
+                  "partitions: [{name: canary, clusterSelector: {matchLabels: {ring: canary}}}, "
+                  "{name: rest, approval: true, clusterSelector: {matchLabels: {ring: rest}}}]}\n");
+    publish(&w, "app", 1);
+    check_text(reasons_at(&w, a, "app", "h3"),
+               "partition:complete h1,h2; soak:time @01T08:05:00Z; approval:approve rest");
+    world_at(&w, "2026-03-01T08:02:00Z");
+    check_text(reasons_at(&w, a, "app", "h3"), "soak:time @01T08:06:00Z; approval:approve rest");
+    world_at(&w, "2026-03-01T09:00:00Z");
+    check_text(reasons_at(&w, a, "app", "h3"), "approval:approve rest");
+    world_act(&w, (fact_act){.act = ACT_APPROVE, .change = STR("other")});
+    assert_int_equal(w.starts, 2);
+    plan_job(&w, NULL, 60, 2);
+    world_act(&w, (fact_act){.act = ACT_APPROVE, .change = STR("app"), .partition = STR("rest")});
+    check_text(started(&w, a), "h3");
+    world_until(&w, INT64_MAX);
+    world_act(&w, (fact_act){.act = ACT_SKIP, .change = STR("app"), .target = STR("h3")});
+    check_text(started(&w, a), "h4");
+    world_until(&w, INT64_MAX);
+    world_act(&w, (fact_act){.act = ACT_SKIP, .change = STR("app"), .target = STR("h4")});
+    assert_int_equal(w.starts, 4);
+    check_text(reasons_at(&w, a, "app", "h5"), "halted:resume app");
+    world_act(&w, (fact_act){.act = ACT_RESUME, .change = STR("app")});
+    check_text(started(&w, a), "h5");
+    world_until(&w, INT64_MAX);
+    publish(&w, "app", 2); /* an edit: approvals and soaks begin anew */
+    world_until(&w, w.now + HOUR);
+    check_text(reasons_at(&w, a, "app", "h3"), "approval:approve rest");
+    arena_free(a);
+    world_close(&w);
+}
+
+/* ---- with other limits ---- */
+
+static void test_a_release_waits_for_its_slot(void **state)
+{
+    (void)state;
+    world w;
+    arena *a = arena_new(0);
+    open_world(&w);
+    put_hosts(&w, 4, 1);
+    put_rules(&w, "  - rolloutStrategy: {maxUnavailable: 2}\n"
+                  "  - resourceConcurrency: {groupSelector: 'true', limitType: count, limitValue: "
+                  "1}\n");
+    publish(&w, "app", 1);
+    check_text(started(&w, a), "h1");
+    check_text(reasons_at(&w, a, "app", "h2"), "concurrency:complete h1");
+    check_text(reasons_at(&w, a, "app", "h3"),
+               "unavailable:complete h1; concurrency:complete h1,h2");
+    world_act(&w, (fact_act){.act = ACT_FREEZE,
+                             .name = STR("ice"),
+                             .selector = STR("resource.name == 'h2'")});
+    /* h2 gives its release back, and h3 has it. */
+    check_text(reasons_at(&w, a, "app", "h3"), "concurrency:complete h1");
+    world_until(&w, INT64_MAX);
+    assert_int_equal(w.starts, 3);
+    assert_int_equal(w.peak_running, 1);
+    arena_free(a);
+    world_close(&w);
+}
+
+/* A later partition that failed gives its slot to an earlier one once a newer version is out. */
+static void test_slots_and_partitions_do_not_wait_for_each_other(void **state)
+{
+    (void)state;
+    world w;
+    open_world(&w);
+    put_hosts(&w, 4, 1);
+    put_rules(&w, "  - rolloutStrategy: {maxUnavailable: 0, partitions: [{name: canary, "
+                  "maxUnavailable: 0, clusterSelector: {matchLabels: {ring: canary}}}, {name: "
+                  "rest, clusterSelector: {matchLabels: {ring: rest}}}]}\n"
+                  "  - resourceConcurrency: {groupSelector: 'true', limitType: count, "
+                  "limitValue: 1}\n");
+    plan_job(&w, "h3", 60, 1);
+    publish(&w, "app", 1);
+    world_until(&w, INT64_MAX);
+    assert_int_equal(w.starts, 3);
+    publish(&w, "app", 2);
+    world_until(&w, INT64_MAX);
+    for (int i = 1; i <= 4; i++) {
+        char host[8];
+        snprintf(host, sizeof host, "h%d", i);
+        assert_int_equal(state_at(&w, host), PLACEMENT_DONE);
+    }
+    world_close(&w);
+}
+
+/* Batches are made of what the partitions have released. */
+static void test_with_compartments(void **state)
+{
+    (void)state;
+    world w;
+    arena *a = arena_new(0);
+    open_world(&w);
+    put_hosts(&w, 8, 1);
+    put_rules(&w, "  - rolloutStrategy: {maxUnavailable: 3, " RINGS "}\n"
+                  "  - deploymentPolicy: {default: {budget: {count: 2}, strategy: {fixed: {"
+                  "initialBatch: 2}}}}\n");
+    publish(&w, "app", 1);
+    check_text(started(&w, a), "h1 h2");
+    world_until(&w, w.now + MINUTE);
+    check_text(started(&w, a), "h3 h4");
+    check_text(reasons_at(&w, a, "app", "h5"), "batch:complete h3,h4");
+    world_until(&w, INT64_MAX);
+    assert_int_equal(w.peak_running, 2);
+    assert_int_equal(state_at(&w, "h8"), PLACEMENT_DONE);
+    arena_free(a);
+    world_close(&w);
+}
+
+/* In a bracket a resource counts once, from its first job to the end of its group. */
+static void test_in_a_bracket(void **state)
+{
+    (void)state;
+    world w;
+    arena *a = arena_new(0);
+    open_world(&w);
+    world_apply(&w,
+                API "kind: Deployment\nmetadata: {name: drain}\nspec: {resourceSelector: 'true', "
+                    "job: {pull: {}}}\n");
+    put_hosts(&w, 4, 1);
+    put_rules(&w, STRICT "  - deploymentBracket: {deploymentSelector: 'true', readinessMode: "
+                         "immediate, preSelector: 'deployment.name == \"drain\"'}\n");
+    publish(&w, "drain", 1);
+    publish(&w, "app", 1);
+    check_text(started(&w, a), "h1");
+    check_text(reasons_at(&w, a, "app", "h3"), "partition:complete h1,h2; bracket:complete drain");
+    world_until(&w, w.now + MINUTE); /* the drain is over, the group is not */
+    check_text(started(&w, a), "h1");
+    world_until(&w, w.now + MINUTE);
+    check_text(started(&w, a), "h2");
+    plan_job(&w, "h2", 60, 1);
+    world_until(&w, INT64_MAX); /* its group fails, and holds the partition */
+    assert_int_equal(w.starts, 4);
+    check_text(reasons_at(&w, a, "app", "h3"), "partition:complete h2; bracket:complete drain");
+    world_act(&w, (fact_act){.act = ACT_RETRY, .target = STR("h2")});
+    world_until(&w, INT64_MAX);
+    assert_int_equal(w.peak_running, 1);
+    assert_int_equal(state_at(&w, "h4"), PLACEMENT_DONE);
+    arena_free(a);
+    world_close(&w);
+}
+
+/* ---- the cut ---- */
+
+static bool see_group(void *context, const group_view *view)
+{
+    buf *out = context;
+    if (view->kind == GROUP_PARTITION)
+        buf_addf(out, "%.*s: %.*s %lld/%lld%s%s; ", STR_ARG(view->change), STR_ARG(view->name),
+                 (long long)view->matched, (long long)view->limit, view->ready ? " ready" : "",
+                 view->visited ? " visited" : "");
+    return true;
+}
+
+static void check_groups(world *w, const char *want)
+{
+    buf text = BUF(10000);
+    engine_groups(w->engine, see_group, &text);
+    check_text(buf_str(&text), want);
+    buf_done(&text);
+}
+
+static void test_the_cut_is_kept_until_the_next_rollout(void **state)
+{
+    (void)state;
+    world w;
+    open_world(&w);
+    put_hosts(&w, 4, 1);
+    put_rules(&w, "  - rolloutStrategy: {maxUnavailable: 0, autoPartitionThreshold: 1, "
+                  "autoPartitionSize: 2}\n");
+    publish(&w, "app", 1);
+    check_groups(&w, "app: Partition 0 - 2 2/0 visited; app: Partition 2 - 4 2/0; ");
+    put_hosts(&w, 5, 6); /* joins the last one */
+    world_delete(&w, KIND_RESOURCE, "h1");
+    check_groups(&w, "app: Partition 0 - 2 1/0 visited; app: Partition 2 - 4 3/0; ");
+    publish(&w, "app", 2); /* in mid-rollout */
+    check_groups(&w, "app: Partition 0 - 2 1/0 visited; app: Partition 2 - 4 3/0; ");
+    world_until(&w, INT64_MAX);
+    check_groups(&w, "app: Partition 0 - 2 1/0 ready visited; app: Partition 2 - 4 3/0 ready "
+                     "visited; ");
+    put_hosts(&w, 6, 7); /* so does one that joins when all is done; h1 comes back with it */
+    world_until(&w, INT64_MAX);
+    check_groups(&w, "app: Partition 0 - 2 1/0 ready visited; app: Partition 2 - 4 5/0 ready "
+                     "visited; ");
+    publish(&w, "app", 3); /* a rollout starts */
+    check_groups(&w, "app: Partition 0 - 2 2/0 visited; app: Partition 2 - 4 2/0; app: Partition "
+                     "4 - 6 2/0; ");
+    put_rules(&w, "  - rolloutStrategy: {maxUnavailable: 0, autoPartitionThreshold: 1, "
+                  "autoPartitionSize: 3}\n");
+    check_groups(&w, "app: Partition 0 - 3 3/0 visited; app: Partition 3 - 6 3/0; ");
+    world_until(&w, INT64_MAX);
+    assert_int_equal(state_at(&w, "h6"), PLACEMENT_DONE);
+    world_close(&w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_semantics_b_rows),
+        cmocka_unit_test(test_seed_003_scenarios),
+        cmocka_unit_test(test_partitions_go_one_after_the_other),
+        cmocka_unit_test(test_a_gate_holds_the_later_partitions_too),
+        cmocka_unit_test(test_a_halted_resource_is_left_out),
+        cmocka_unit_test(test_who_is_in_no_partition_is_excluded),
+        cmocka_unit_test(test_a_failed_resource_holds_its_limit_until_a_fix),
+        cmocka_unit_test(test_retries_go_through_the_pass),
+        cmocka_unit_test(test_a_rollback_makes_room),
+        cmocka_unit_test(test_soak_approval_and_threshold),
+        cmocka_unit_test(test_a_release_waits_for_its_slot),
+        cmocka_unit_test(test_slots_and_partitions_do_not_wait_for_each_other),
+        cmocka_unit_test(test_with_compartments),
+        cmocka_unit_test(test_in_a_bracket),
+        cmocka_unit_test(test_the_cut_is_kept_until_the_next_rollout),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
