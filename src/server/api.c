@@ -5,6 +5,7 @@
 #include <openssl/evp.h>
 #include <stdarg.h>
 
+#include "base/mem.h"
 #include "base/num.h"
 #include "server/api_shapes.h"
 #include "server/clock.h"
@@ -48,6 +49,17 @@ static const char *code_of(int status)
     return "internal";
 }
 
+/* FleetLock's clients look for "kind" and "value" beside. */
+static void add_fleet_form(buf *out, const char *code, str message)
+{
+    if (out->failed)
+        return;
+    out->len -= strlen("}\n");
+    buf_addf(out, ",\"kind\":\"%s\",\"value\":", code);
+    buf_add_json(out, message);
+    buf_addz(out, "}\n");
+}
+
 void api_fail(call *c, int status, const char *code, const char *format, ...)
 {
     char text[LIMIT_ERR_BYTES];
@@ -55,7 +67,10 @@ void api_fail(call *c, int status, const char *code, const char *format, ...)
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    write_error(c->reply, status, code ? code : code_of(status), str_of(text), STR_EMPTY);
+    code = code ? code : code_of(status);
+    write_error(c->reply, status, code, str_of(text), STR_EMPTY);
+    if (c->operation && c->operation->fleet_lock)
+        add_fleet_form(&c->reply->body, code, str_of(text));
 }
 
 void api_error(call *c, const err *error)
@@ -255,6 +270,19 @@ static const parameter *parameter_of(const operation *o, str name)
     return NULL;
 }
 
+static bool word_good(call *c, const parameter *p, str value)
+{
+    for (size_t i = 0; p->words[i]; i++)
+        if (str_eq(str_of(p->words[i]), value))
+            return true;
+    scoped(buf_done) buf allowed = BUF(LIMIT_ERR_BYTES);
+    for (size_t i = 0; p->words[i]; i++)
+        buf_addf(&allowed, "%s%s", i > 0 ? ", " : "", p->words[i]);
+    api_fail(c, 400, NULL, "parameter %s: found \"%s\", allowed %.*s", p->name,
+             str_shown(value).text, STR_ARG(buf_str(&allowed)));
+    return false;
+}
+
 static bool parameter_good(call *c, const uri_parameter *given)
 {
     const parameter *p = parameter_of(c->operation, given->name);
@@ -277,7 +305,7 @@ static bool parameter_good(call *c, const uri_parameter *given)
                  str_shown(given->value).text);
         return false;
     }
-    return true;
+    return !p->words || word_good(c, p, given->value);
 }
 
 static bool parameters_good(call *c)
@@ -294,8 +322,7 @@ static bool parameters_good(call *c)
 static bool read_input(call *c, document_set *set, problems *found)
 {
     const shape *s = c->operation->input.shape;
-    str body = str_trim(c->request->body).len > 0 ? c->request->body : STR("{}");
-    bool good = documents_read_as(set, STR("body"), body, FORMAT_JSON, found);
+    bool good = documents_read_as(set, STR("body"), c->request->body, FORMAT_JSON, found);
     if (!good || documents_count(set) != 1) {
         if (problems_errors(found) == 0)
             problems_add(found, &(problem){.severity = SEVERITY_ERROR,

@@ -109,28 +109,33 @@ void run_document_get(call *c)
 
 /* ---- If-Match ---- */
 
+static bool match_good(str match, int64_t *ret)
+{
+    if (str_eq(match, STR("*")))
+        return true;
+    if (match.len >= 2 && match.ptr[0] == '"' && match.ptr[match.len - 1] == '"')
+        match = str_part(match, 1, match.len - 2);
+    return num_parse(match, ret) && *ret > 0;
+}
+
 /* "12", 12 or *; If-None-Match: * asks that it be new. */
 static bool expectation(call *c, int64_t *ret)
 {
     str match = http_header(c->request, "If-Match");
     str none = http_header(c->request, "If-None-Match");
     *ret = APPLY_ANY;
-    if (none.ptr && str_eq(str_trim(none), STR("*"))) {
-        *ret = 0;
-        return true;
+    if (none.ptr && !str_eq(str_trim(none), STR("*"))) {
+        api_fail(c, 400, NULL, "If-None-Match: found \"%s\", allowed *", str_shown(none).text);
+        return false;
     }
-    if (!match.ptr)
-        return true;
-    match = str_trim(match);
-    if (str_eq(match, STR("*")))
-        return true;
-    if (match.len >= 2 && match.ptr[0] == '"' && match.ptr[match.len - 1] == '"')
-        match = str_part(match, 1, match.len - 2);
-    if (num_parse(match, ret) && *ret > 0)
-        return true;
-    api_fail(c, 400, NULL, "If-Match: found \"%s\", allowed a resourceVersion",
-             str_shown(match).text);
-    return false;
+    if (match.ptr && !match_good(str_trim(match), ret)) {
+        api_fail(c, 400, NULL, "If-Match: found \"%s\", allowed a resourceVersion",
+                 str_shown(match).text);
+        return false;
+    }
+    if (none.ptr)
+        *ret = 0;
+    return true;
 }
 
 static void stale(call *c)
@@ -276,7 +281,13 @@ void run_apply(call *c)
                              .expected = APPLY_ANY};
     if (!found)
         api_fail(c, 503, NULL, "memory ran out");
-    else if (apply_bytes(c, request, &answer, found))
+    else if (!apply_bytes(c, request, &answer, found))
+        ; /* the refusal is written */
+    else if (answer.count == 0 && problems_errors(found) > 0)
+        api_problems(c, 422, found); /* not even in part */
+    else if (answer.count == 0)
+        api_fail(c, 422, NULL, "found no document, allowed one or more");
+    else
         answer_apply(c, &answer, found);
     problems_free(found);
 }

@@ -10,16 +10,6 @@
 #include "server/api.h"
 #include "server/api_shapes.h"
 
-/* The protocol's own form of an error. */
-static void refuse(call *c, int status, const char *kind, const char *text)
-{
-    buf_clear(api_out(c));
-    c->reply->status = status;
-    buf_addf(api_out(c), "{\"kind\":\"%s\",\"value\":", kind);
-    buf_add_json(api_out(c), str_of(text));
-    buf_addz(api_out(c), "}\n");
-}
-
 /* ---- who holds ---- */
 
 #define HOLDERS_NAMED 3
@@ -54,7 +44,7 @@ static void refuse_claim(call *c, str name)
         buf_addf(&text, "no slot is free: %.*s%s", STR_ARG(buf_str(&names)),
                  s.count > HOLDERS_NAMED ? " and others have them" : " has them");
     buf_addc(&text, 0);
-    refuse(c, 409, "failed_lock", text.failed ? "no slot is free" : text.ptr);
+    api_fail(c, 409, "failed_lock", "%s", text.failed ? "no slot is free" : text.ptr);
 }
 
 /* ---- who asks ---- */
@@ -104,7 +94,7 @@ static bool join(call *c, str id, str group)
 {
     err error = {.text = ""};
     if (!may_join(c, group)) {
-        refuse(c, 403, "forbidden", "this token is not for that host");
+        api_fail(c, 403, "forbidden", "this token is not for that host");
         return false;
     }
     scoped(buf_done) buf text = BUF(LIMIT_DOCUMENT_BYTES);
@@ -124,9 +114,9 @@ static bool join(call *c, str id, str group)
     good = good && control_apply(c->api->control, &request, c->now_ms, &answer, &error);
     if (!good && found && problems_count(found) > 0) {
         str message = problems_at(found, 0)->message;
-        refuse(c, 400, "bad_request", arena_str(c->request->arena, message).ptr);
+        api_fail(c, 400, "bad_request", "%s", arena_str(c->request->arena, message).ptr);
     } else if (!good) {
-        refuse(c, 500, "internal", error.text);
+        api_fail(c, 500, "internal", "%s", error.text);
     }
     problems_free(found);
     return good;
@@ -145,7 +135,7 @@ static bool read_client(call *c, fleet_client *ret)
     err error;
     str protocol = http_header(c->request, "fleet-lock-protocol");
     if (!protocol.ptr || !str_eq(protocol, STR("true"))) {
-        refuse(c, 400, "missing_header", "the header fleet-lock-protocol: true is needed");
+        api_fail(c, 400, "missing_header", "the header fleet-lock-protocol: true is needed");
         return false;
     }
     yyjson_val *body = json_parse(c->request->arena, c->request->body, &error);
@@ -153,19 +143,19 @@ static bool read_client(call *c, fleet_client *ret)
     yyjson_val *id = yyjson_obj_get(client, "id");
     yyjson_val *group = yyjson_obj_get(client, "group");
     if (!yyjson_is_str(id) || !yyjson_is_str(group) || yyjson_get_len(id) == 0) {
-        refuse(c, 400, "bad_request",
-               body ? "client_params with id and group is needed" : error.text);
+        api_fail(c, 400, "bad_request", "%s",
+                 body ? "client_params with id and group is needed" : error.text);
         return false;
     }
     *ret = (fleet_client){.id = {yyjson_get_str(id), yyjson_get_len(id)},
                           .group = {yyjson_get_str(group), yyjson_get_len(group)}};
     ret->resource = arena_str(c->request->arena, resource_of(c, ret->id));
     if (ret->resource.len > 0 && !api_may_work(c, ret->resource)) {
-        refuse(c, 403, "forbidden", "this token is not for that host");
+        api_fail(c, 403, "forbidden", "this token is not for that host");
         return false;
     }
     if (ret->resource.len == 0 && !c->api->fleetlock_join) {
-        refuse(c, 404, "unknown_client", "there is no Resource with this id");
+        api_fail(c, 404, "unknown_client", "there is no Resource with this id");
         return false;
     }
     return true;
@@ -177,7 +167,7 @@ static bool act(call *c, act_kind kind, str name)
     fact_act what = {.act = kind, .who = c->caller.name, .target = name};
     if (control_act(c->api->control, &what, c->now_ms, &error))
         return true;
-    refuse(c, 500, "internal", error.text);
+    api_fail(c, 500, "internal", "%s", error.text);
     return false;
 }
 

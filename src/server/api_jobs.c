@@ -153,37 +153,56 @@ static void close_log(void *context)
     mem_free(l);
 }
 
-/* "bytes=5-", "bytes=5-9", "bytes=-100". False: it is no range that can be given. */
-static bool parse_range(str text, int64_t size, int64_t *ret_from, int64_t *ret_end)
+/* "bytes=5-", "bytes=5-9", "bytes=-100"; -1 where there is no number. */
+typedef struct byte_range {
+    int64_t first, last;
+} byte_range;
+
+static bool parse_range(str text, byte_range *ret)
 {
-    int64_t from = 0, to = size - 1;
+    byte_range r = {-1, -1};
     if (!str_starts(text, STR("bytes=")))
         return false;
     str last = str_part(text, strlen("bytes="), text.len);
     str first = str_cut(&last, '-');
     if (!last.ptr || (first.len == 0 && last.len == 0) ||
-        (first.len > 0 && !num_parse(first, &from)) || (last.len > 0 && !num_parse(last, &to)))
+        (first.len > 0 && (!num_parse(first, &r.first) || r.first < 0)) ||
+        (last.len > 0 && (!num_parse(last, &r.last) || r.last < 0)))
         return false;
-    if (first.len == 0) {
+    *ret = r;
+    return true;
+}
+
+/* The bytes of a log of this size that a range names. False: there are none. */
+static bool cut_range(byte_range r, int64_t size, log_reader *l)
+{
+    int64_t from = r.first, to = r.last;
+    if (from < 0) { /* the last so many */
         from = to < size ? size - to : 0;
         to = size - 1;
+    } else if (to < 0 || to >= size) {
+        to = size - 1;
     }
-    if (from < 0 || from >= size || to < from)
+    if (from >= size || to < from)
         return false;
-    *ret_from = from;
-    *ret_end = to < size ? to + 1 : size;
+    l->at = from;
+    l->end = to + 1;
     return true;
 }
 
 static bool set_range(call *c, log_reader *l)
 {
     struct stat status;
+    byte_range wanted;
     int64_t size = stat(l->path, &status) == 0 ? (int64_t)status.st_size : 0;
     str range = http_header(c->request, "Range");
-    l->end = size;
-    if (!range.ptr)
+    /* A range of another unit or form is as if it were not there: RFC 9110, 14.2. */
+    bool follow = api_flag(c, "follow");
+    bool part = !follow && range.ptr && parse_range(range, &wanted);
+    l->end = follow ? -1 : size;
+    if (!part)
         return true;
-    if (!parse_range(range, size, &l->at, &l->end)) {
+    if (!cut_range(wanted, size, l)) {
         http_field_add(c->reply, "Content-Range",
                        arena_printf(c->request->arena, "bytes */%lld", (long long)size));
         api_fail(c, 416, NULL, "Range: found \"%s\", the log has %lld bytes", str_shown(range).text,
@@ -211,7 +230,7 @@ void run_job_log(call *c)
     bool follow = api_flag(c, "follow");
     if (!jobs_log_path(c->api->jobs, j.number, l->path)) {
         api_fail(c, 500, NULL, "the path of the log is too long");
-    } else if (follow || set_range(c, l)) {
+    } else if (set_range(c, l)) {
         c->reply->type = "text/plain; charset=utf-8";
         http_field_add(c->reply, "Accept-Ranges", STR("bytes"));
         c->reply->source = (http_source){.context = l,

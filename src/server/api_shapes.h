@@ -209,5 +209,7 @@ extern const char journal_schema[];
 extern const char openapi_schema[];
 extern const char fleet_input_schema[];
 extern const char fleet_output_schema[];
+extern const char fleet_error_schema[];
+extern const char documents_schema[];
 
 #endif

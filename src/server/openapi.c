@@ -3,7 +3,10 @@
 #include "server/api_shapes.h"
 #include "server/routes.h"
 
-static void write_shape(buf *out, const shape *s);
+/* What uri.h takes in a target: no control characters. */
+#define PLAIN_TEXT "^[^\\u0000-\\u001f\\u007f]*$"
+
+static void write_shape(buf *out, const shape *s, bool input, bool nullable);
 
 static const char *const parameter_types[] = {
 #define X(type, text) [PARAMETER_##type] = (text),
@@ -18,10 +21,17 @@ static const char *const form_types[] = {
 
 /* ---- shapes ---- */
 
-static void write_words(buf *out, const word_list *words)
+/* "{" and the type. As documents and bodies are read, null stands for a field that is absent. */
+static void open_type(buf *out, const char *type, bool nullable)
+{
+    buf_addf(out, nullable ? "{\"type\":[\"%s\",\"null\"]" : "{\"type\":\"%s\"", type);
+}
+
+static void write_words(buf *out, const word_list *words, bool nullable)
 {
     bool first = true;
-    buf_addz(out, "{\"type\":\"string\",\"enum\":[");
+    open_type(out, "string", nullable);
+    buf_addz(out, ",\"enum\":[");
     for (size_t i = 0; i < words->len; i++) {
         if (words->at[i].len == 0)
             continue;
@@ -29,12 +39,13 @@ static void write_words(buf *out, const word_list *words)
         first = false;
         buf_add_json(out, words->at[i]);
     }
-    buf_addz(out, "]}");
+    buf_addz(out, nullable ? ",null]}" : "]}");
 }
 
-static void write_integer(buf *out, const field *f)
+static void write_integer(buf *out, const field *f, bool nullable)
 {
-    buf_addz(out, "{\"type\":\"integer\",\"format\":\"int64\"");
+    open_type(out, "integer", nullable);
+    buf_addz(out, ",\"format\":\"int64\"");
     if (f->limited) {
         buf_addf(out, ",\"minimum\":%lld", (long long)f->min);
         if (f->max != INT64_MAX)
@@ -43,9 +54,9 @@ static void write_integer(buf *out, const field *f)
     buf_addc(out, '}');
 }
 
-static void write_text(buf *out, const field *f)
+static void write_text(buf *out, const field *f, bool nullable)
 {
-    buf_addz(out, "{\"type\":\"string\"");
+    open_type(out, "string", nullable);
     if (f->flags & FIELD_FILLED)
         buf_addz(out, ",\"minLength\":1");
     if (f->rule && f->rule->pattern) {
@@ -55,74 +66,94 @@ static void write_text(buf *out, const field *f)
     buf_addc(out, '}');
 }
 
-static void write_field(buf *out, const field *f)
+static void write_list(buf *out, const field *f, bool input, bool nullable)
 {
+    open_type(out, "array", nullable);
+    buf_addz(out, ",\"items\":");
+    if (f->type == FIELD_OBJECT_LIST)
+        write_shape(out, f->shape, input, input);
+    else if (f->type == FIELD_ENUM_SET)
+        write_words(out, f->words, false);
+    else
+        buf_addz(out, "{\"type\":\"string\"}");
+    buf_addc(out, '}');
+}
+
+static void write_map(buf *out, const field *f, bool input, bool nullable)
+{
+    open_type(out, "object", nullable);
+    buf_addz(out, ",\"additionalProperties\":");
+    if (f->type == FIELD_OBJECT_MAP)
+        write_shape(out, f->shape, input, input);
+    else
+        buf_addz(out, "{\"type\":\"string\"}");
+    buf_addc(out, '}');
+}
+
+static void write_field(buf *out, const field *f, bool input)
+{
+    bool nullable = input && !(f->flags & FIELD_REQUIRED);
     switch (f->type) {
     case FIELD_BOOL:
-    case FIELD_OPT_BOOL: buf_addz(out, "{\"type\":\"boolean\"}"); break;
-    case FIELD_INT:
-    case FIELD_OPT_INT: write_integer(out, f); break;
-    case FIELD_TEXT: write_text(out, f); break;
-    case FIELD_DURATION:
-    case FIELD_EXPRESSION:
-    case FIELD_HEADER: buf_addz(out, "{\"type\":\"string\"}"); break;
-    case FIELD_TIME: buf_addz(out, "{\"type\":\"string\",\"format\":\"date-time\"}"); break;
-    case FIELD_ENUM: write_words(out, f->words); break;
-    case FIELD_ENUM_SET:
-        buf_addz(out, "{\"type\":\"array\",\"items\":");
-        write_words(out, f->words);
+    case FIELD_OPT_BOOL:
+        open_type(out, "boolean", nullable);
         buf_addc(out, '}');
         break;
-    case FIELD_QUANTITY:
-    case FIELD_INT_OR_PERCENT: buf_addz(out, "{\"type\":[\"integer\",\"string\"]}"); break;
-    case FIELD_SELECTOR: buf_addz(out, "{\"type\":\"object\"}"); break;
-    case FIELD_TEXT_LIST:
-        buf_addz(out, "{\"type\":\"array\",\"items\":{\"type\":\"string\"}}");
+    case FIELD_INT:
+    case FIELD_OPT_INT: write_integer(out, f, nullable); break;
+    case FIELD_TEXT:
+    case FIELD_DURATION:
+    case FIELD_EXPRESSION: write_text(out, f, nullable); break;
+    case FIELD_TIME:
+        open_type(out, "string", nullable);
+        buf_addz(out, ",\"format\":\"date-time\"}");
         break;
+    case FIELD_ENUM: write_words(out, f->words, nullable); break;
+    case FIELD_QUANTITY:
+    case FIELD_INT_OR_PERCENT:
+        buf_addz(out, nullable ? "{\"type\":[\"integer\",\"string\",\"null\"]}"
+                               : "{\"type\":[\"integer\",\"string\"]}");
+        break;
+    case FIELD_SELECTOR:
+        open_type(out, "object", nullable);
+        buf_addc(out, '}');
+        break;
+    case FIELD_TEXT_LIST:
+    case FIELD_ENUM_SET:
+    case FIELD_OBJECT_LIST: write_list(out, f, input, nullable); break;
     case FIELD_TEXT_MAP:
     case FIELD_LABELS:
-        buf_addz(out, "{\"type\":\"object\",\"additionalProperties\":{\"type\":\"string\"}}");
-        break;
-    case FIELD_RAW: buf_addz(out, "{}"); break;
+    case FIELD_OBJECT_MAP: write_map(out, f, input, nullable); break;
+    case FIELD_RAW:
+    case FIELD_HEADER: buf_addz(out, "{}"); break;
     case FIELD_STRUCT:
     case FIELD_OBJECT:
-    case FIELD_INLINE: write_shape(out, f->shape); break;
-    case FIELD_OBJECT_LIST:
-        buf_addz(out, "{\"type\":\"array\",\"items\":");
-        write_shape(out, f->shape);
-        buf_addc(out, '}');
-        break;
-    case FIELD_OBJECT_MAP:
-        buf_addz(out, "{\"type\":\"object\",\"additionalProperties\":");
-        write_shape(out, f->shape);
-        buf_addc(out, '}');
-        break;
+    case FIELD_INLINE: write_shape(out, f->shape, input, nullable); break;
     }
 }
 
-/* A status is known to documents of all kinds and may hold anything. */
-static bool is_status(const field *f)
+/* "apiVersion" and "kind" of a document. */
+static bool is_header(const field *f)
 {
-    return f->type == FIELD_HEADER && str_eq(f->name, STR("status"));
+    return f->type == FIELD_HEADER &&
+           (str_eq(f->name, STR("apiVersion")) || str_eq(f->name, STR("kind")));
 }
 
-static void write_fields(buf *out, const shape *s, bool *first)
+static void write_fields(buf *out, const shape *s, bool input, bool *first)
 {
     for (size_t i = 0; i < s->field_count; i++) {
         const field *f = &s->fields[i];
+        if (is_header(f))
+            continue;
         if (f->type == FIELD_INLINE) {
-            write_fields(out, f->shape, first);
+            write_fields(out, f->shape, input, first);
             continue;
         }
         buf_addz(out, *first ? "" : ",");
         *first = false;
         buf_add_json(out, f->name);
         buf_addc(out, ':');
-        if (is_status(f)) {
-            buf_addz(out, "{}");
-            continue;
-        }
-        write_field(out, f);
+        write_field(out, f, input);
         if (f->doc && out->len > 0 && !out->failed && out->ptr[out->len - 2] != '{') {
             out->len--;
             buf_addz(out, ",\"description\":");
@@ -146,29 +177,48 @@ static void write_required(buf *out, const shape *s, bool *first)
     }
 }
 
-static void write_shape(buf *out, const shape *s)
+/* Bodies and documents of Drover's own kinds are read closed, whatever their shape says. */
+static void write_shape(buf *out, const shape *s, bool input, bool nullable)
 {
     bool first = true, none = true;
     if (s->whole) {
-        write_field(out, s->whole);
+        write_field(out, s->whole, input);
         return;
     }
-    buf_addz(out, "{\"type\":\"object\",\"properties\":{");
-    write_fields(out, s, &first);
+    open_type(out, "object", nullable);
+    buf_addz(out, ",\"properties\":{");
+    write_fields(out, s, input, &first);
     buf_addc(out, '}');
     write_required(out, s, &none);
     buf_addz(out, none ? "" : "]");
-    buf_addz(out, s->open == SHAPE_CLOSED ? ",\"additionalProperties\":false}" : "}");
+    buf_addz(out, ",\"additionalProperties\":false}");
+}
+
+/* A document: its two header fields have one value each. */
+static void write_document(buf *out, object_kind kind)
+{
+    const shape *s = object_kind_shape(kind);
+    bool first = false, none = false;
+    buf_addf(out,
+             "{\"type\":\"object\",\"properties\":{\"apiVersion\":{\"type\":\"string\","
+             "\"enum\":[\"%s\"]},\"kind\":{\"type\":\"string\",\"enum\":[\"%s\"]}",
+             object_kind_api(kind), object_kind_text(kind));
+    write_fields(out, s, true, &first);
+    buf_addz(out, "},\"required\":[\"apiVersion\",\"kind\"");
+    write_required(out, s, &none);
+    buf_addz(out, "],\"additionalProperties\":false}");
 }
 
 /* ---- components ---- */
 
-static void write_schema(buf *out, const schema *s, object_kind kind)
+static void write_schema(buf *out, const schema *s, object_kind kind, bool input)
 {
     if (s->literal)
         buf_addz(out, s->literal);
+    else if (s->shape)
+        write_shape(out, s->shape, input, false);
     else
-        write_shape(out, s->shape ? s->shape : object_kind_shape(kind));
+        write_document(out, kind);
 }
 
 /* Whether a schema of that name stood in an earlier row. */
@@ -189,14 +239,14 @@ static bool seen_before(size_t row, bool answer)
 
 static void write_components(buf *out)
 {
-    buf_addf(out, "\"Error\":%s", error_schema);
+    buf_addf(out, "\"Error\":%s,\n\"FleetLockError\":%s", error_schema, fleet_error_schema);
     for (size_t i = 0; i < operation_count; i++) {
         const schema *both[] = {&operations[i].input, &operations[i].answer};
         for (size_t k = 0; k < 2; k++) {
             if (!both[k]->name || seen_before(i, k == 1))
                 continue;
             buf_addf(out, ",\n\"%s\":", both[k]->name);
-            write_schema(out, both[k], operations[i].kind);
+            write_schema(out, both[k], operations[i].kind, k == 0);
         }
     }
 }
@@ -210,12 +260,50 @@ static void write_path_parameters(buf *out, const operation *o, bool *first)
         str part = str_cut(&rest, '/');
         if (part.len < 2 || part.ptr[0] != '{')
             continue;
-        buf_addf(out,
-                 "%s{\"name\":\"%.*s\",\"in\":\"path\",\"required\":true,"
-                 "\"schema\":{\"type\":\"string\"}}",
-                 *first ? "" : ",", (int)part.len - 2, part.ptr + 1);
+        str name = str_part(part, 1, part.len - 2);
+        buf_addf(out, "%s{\"name\":\"%.*s\",\"in\":\"path\",\"required\":true,\"schema\":%s}",
+                 *first ? "" : ",", STR_ARG(name),
+                 str_eq(name, STR("number"))
+                     ? "{\"type\":\"integer\",\"format\":\"int64\",\"minimum\":1}"
+                     : "{\"type\":\"string\",\"minLength\":1,\"pattern\":\"" PLAIN_TEXT "\"}");
         *first = false;
     }
+}
+
+static void write_pattern(buf *out, const char *pattern)
+{
+    buf_addz(out, ",\"pattern\":");
+    buf_add_json(out, str_of(pattern));
+}
+
+static void write_query_parameter(buf *out, const parameter *p)
+{
+    buf_addf(out, "{\"name\":\"%s\",\"in\":\"query\",\"description\":", p->name);
+    buf_add_json(out, str_of(p->about));
+    buf_addf(out, ",\"schema\":{\"type\":\"%s\"", parameter_types[p->type]);
+    if (p->type == PARAMETER_NUMBER)
+        buf_addf(out, ",\"minimum\":%lld,\"maximum\":%lld", (long long)p->min, (long long)p->max);
+    for (size_t i = 0; p->words && p->words[i]; i++)
+        buf_addf(out, "%s\"%s\"", i == 0 ? ",\"enum\":[" : ",", p->words[i]);
+    buf_addz(out, p->words ? "]" : "");
+    if (p->pattern)
+        write_pattern(out, p->pattern);
+    else if (p->type == PARAMETER_TEXT && !p->words)
+        buf_addz(out, ",\"pattern\":\"" PLAIN_TEXT "\"");
+    buf_addz(out, "}}");
+}
+
+static void write_header(buf *out, const header_rule *h)
+{
+    buf_addf(out, "{\"name\":\"%s\",\"in\":\"header\",\"required\":%s,\"description\":", h->name,
+             h->required ? "true" : "false");
+    buf_add_json(out, str_of(h->about));
+    buf_addz(out, ",\"schema\":{\"type\":\"string\"");
+    if (h->word)
+        buf_addf(out, ",\"enum\":[\"%s\"]", h->word);
+    else if (h->pattern)
+        write_pattern(out, h->pattern);
+    buf_addz(out, "}}");
 }
 
 static void write_parameters(buf *out, const operation *o)
@@ -223,23 +311,14 @@ static void write_parameters(buf *out, const operation *o)
     bool first = true;
     buf_addz(out, ",\"parameters\":[");
     write_path_parameters(out, o, &first);
-    for (const parameter *p = o->parameters; p && p->name; p++) {
-        buf_addf(out, "%s{\"name\":\"%s\",\"in\":\"query\",\"description\":", first ? "" : ",",
-                 p->name);
-        first = false;
-        buf_add_json(out, str_of(p->about));
-        buf_addf(out, ",\"schema\":{\"type\":\"%s\"", parameter_types[p->type]);
-        if (p->type == PARAMETER_NUMBER)
-            buf_addf(out, ",\"minimum\":%lld,\"maximum\":%lld", (long long)p->min,
-                     (long long)p->max);
-        buf_addz(out, "}}");
+    for (const parameter *p = o->parameters; p && p->name; p++, first = false) {
+        buf_addz(out, first ? "" : ",");
+        write_query_parameter(out, p);
     }
-    if (o->conditional)
-        buf_addf(
-            out,
-            "%s{\"name\":\"If-Match\",\"in\":\"header\",\"description\":\"the resourceVersion it "
-            "must have\",\"schema\":{\"type\":\"string\"}}",
-            first ? "" : ",");
+    for (const header_rule *h = o->headers; h && h->name; h++, first = false) {
+        buf_addz(out, first ? "" : ",");
+        write_header(out, h);
+    }
     buf_addc(out, ']');
 }
 
@@ -299,8 +378,10 @@ static void write_answers(buf *out, const operation *o)
         write_status(out, o, 201, "created");
     if (o->form == ANSWER_LOG)
         write_status(out, o, 206, "the part that Range names");
-    buf_addz(out, "\"default\":{\"description\":\"refused\",\"content\":{\"application/json\":{"
-                  "\"schema\":{\"$ref\":\"#/components/schemas/Error\"}}}}}");
+    buf_addf(out,
+             "\"default\":{\"description\":\"refused\",\"content\":{\"application/json\":{"
+             "\"schema\":{\"$ref\":\"#/components/schemas/%s\"}}}}}",
+             o->fleet_lock ? "FleetLockError" : "Error");
 }
 
 static void write_operation(buf *out, const operation *o)

@@ -12,28 +12,58 @@
 #define FLAG(n, text) {.name = (n), .type = PARAMETER_FLAG, .about = (text)}
 #define LIMIT NUMBER("limit", 1, PAGE_ITEMS_MAX, "items a page")
 #define CONTINUE TEXT("continue", "what the page before said")
+#define CONTINUE_AT NUMBER("continue", 0, INT64_MAX, "what the page before said")
+#define SELECTOR(text)                                                                             \
+    {.name = "selector", .type = PARAMETER_TEXT, .pattern = selector_pattern, .about = (text)}
 #define END {.name = NULL}
 
-static const parameter page_parameters[] = {LIMIT, CONTINUE, END};
+/* k=v, k==v, k!=v, k in (a,b), k notin (a,b), k, !k, with commas between them. */
+#define LABEL_NAME "[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
+#define LABEL_DOMAIN "[a-z0-9]([-a-z0-9]{0,20}[a-z0-9])?"
+#define LABEL_KEY "(" LABEL_DOMAIN "(\\." LABEL_DOMAIN "){0,9}/)?" LABEL_NAME
+#define LABEL_VALUE "(" LABEL_NAME ")?"
+#define SPACE " *"
+#define LABEL_TERM                                                                                 \
+    SPACE "(!" SPACE LABEL_KEY "|" LABEL_KEY "(" SPACE "(=|==|!=)" SPACE LABEL_VALUE "| +"         \
+          "(in|notin)" SPACE "\\(" SPACE LABEL_VALUE SPACE "(," SPACE LABEL_VALUE SPACE            \
+          "){0,99}\\))?)" SPACE
+static const char selector_pattern[] = "^(" LABEL_TERM "(," LABEL_TERM "){0,20})?$";
+
+#define PART "[^/\\u0000-\\u001f\\u007f]+"
+
+static const char *const target_states[] = {
+#define X(state, text) text,
+    PLACEMENT_STATES(X)
+#undef X
+        NULL,
+};
+
+static const parameter page_parameters[] = {LIMIT, CONTINUE_AT, END};
 static const parameter document_parameters[] = {
-    LIMIT, CONTINUE, TEXT("selector", "labels, such as env=prod,tier in (a,b)"), END};
+    LIMIT, CONTINUE, SELECTOR("labels, such as env=prod,tier in (a,b)"), END};
 static const parameter apply_parameters[] = {
     FLAG("partial", "each document by itself instead of all or none"), FLAG("dryRun", "check only"),
     END};
 static const parameter target_parameters[] = {LIMIT,
-                                              CONTINUE,
+                                              {.name = "continue",
+                                               .type = PARAMETER_TEXT,
+                                               .pattern = "^(" PART "/" PART "/" PART ")?$",
+                                               .about = "what the page before said"},
                                               TEXT("deployment", "only of this one"),
                                               TEXT("environment", "only of this one"),
                                               TEXT("resource", "only of this one"),
-                                              TEXT("state", "only in this state"),
-                                              TEXT("selector", "labels of the resource"),
+                                              {.name = "state",
+                                               .type = PARAMETER_TEXT,
+                                               .words = target_states,
+                                               .about = "only in this state"},
+                                              SELECTOR("labels of the resource"),
                                               END};
 static const parameter journal_parameters[] = {
-    LIMIT, CONTINUE, NUMBER("after", 0, INT64_MAX, "entries behind this sequence number"), END};
+    LIMIT, CONTINUE_AT, NUMBER("after", 0, INT64_MAX, "entries behind this sequence number"), END};
 static const parameter event_parameters[] = {
     NUMBER("after", 0, INT64_MAX, "as Last-Event-ID; none: from now on"), END};
 static const parameter job_parameters[] = {LIMIT,
-                                           CONTINUE,
+                                           CONTINUE_AT,
                                            FLAG("open", "only what has not ended"),
                                            TEXT("deployment", "only of this one"),
                                            TEXT("resource", "only of this one"),
@@ -41,6 +71,21 @@ static const parameter job_parameters[] = {LIMIT,
 static const parameter log_parameters[] = {FLAG("follow", "until the job has ended"), END};
 static const parameter log_add_parameters[] = {NUMBER("fencing", 0, INT64_MAX, "of the claim"),
                                                END};
+
+#define IF_MATCH                                                                                   \
+    {.name = "If-Match",                                                                           \
+     .pattern = "^([1-9][0-9]{0,17}|\"[1-9][0-9]{0,17}\"|\\*)$",                                   \
+     .about = "the resourceVersion it must have"}
+static const header_rule delete_headers[] = {IF_MATCH, END};
+static const header_rule put_headers[] = {
+    IF_MATCH, {.name = "If-None-Match", .word = "*", .about = "it must be new"}, END};
+static const header_rule log_headers[] = {
+    {.name = "Range", .about = "a part of it, such as bytes=0-99"}, END};
+static const header_rule event_headers[] = {
+    {.name = "Last-Event-ID", .pattern = "^[0-9]{1,18}$", .about = "goes on behind it"}, END};
+static const header_rule fleet_headers[] = {
+    {.name = "fleet-lock-protocol", .word = "true", .required = true, .about = "of the protocol"},
+    END};
 
 /* The four operations that every kind has. */
 #define DOCUMENTS(K, plural, title)                                                                \
@@ -68,15 +113,16 @@ static const parameter log_add_parameters[] = {NUMBER("fencing", 0, INT64_MAX, "
          .summary = "Writes one of the " plural,                                                   \
          .level = ACCESS_OPERATOR,                                                                 \
          .documents = true,                                                                        \
-         .conditional = true,                                                                      \
+         .headers = put_headers,                                                                   \
          .kind = KIND_##K,                                                                         \
          .input = {.name = title},                                                                 \
          .answer = {.name = title},                                                                \
          .run = run_document_put},                                                                 \
     {                                                                                              \
         .id = "delete" title, .method = "DELETE", .path = API_PREFIX "/" plural "/{name}",         \
-        .summary = "Deletes one of the " plural, .level = ACCESS_OPERATOR, .conditional = true,    \
-        .kind = KIND_##K, .answer = SCHEMA_OF("Result", result_output), .run = run_document_delete \
+        .summary = "Deletes one of the " plural, .level = ACCESS_OPERATOR,                         \
+        .headers = delete_headers, .kind = KIND_##K, .answer = SCHEMA_OF("Result", result_output), \
+        .run = run_document_delete                                                                 \
     }
 
 #define ACTION(A, word, text)                                                                      \
@@ -136,7 +182,7 @@ const operation operations[] = {
      .summary = "Writes many documents",
      .level = ACCESS_OPERATOR,
      .documents = true,
-     .input = LITERAL("Documents", "{\"type\":\"object\"}"),
+     .input = LITERAL("Documents", documents_schema),
      .answer = SCHEMA_OF("Applied", apply_output),
      .parameters = apply_parameters,
      .run = run_apply},
@@ -201,6 +247,7 @@ const operation operations[] = {
      .level = ACCESS_VIEWER,
      .form = ANSWER_EVENTS,
      .parameters = event_parameters,
+     .headers = event_headers,
      .run = run_events},
     {.id = "listJobs",
      .method = "GET",
@@ -235,6 +282,7 @@ const operation operations[] = {
      .level = ACCESS_VIEWER,
      .form = ANSWER_LOG,
      .parameters = log_parameters,
+     .headers = log_headers,
      .run = run_job_log},
     {.id = "addJobLog",
      .method = "POST",
@@ -325,6 +373,8 @@ const operation operations[] = {
      .level = ACCESS_OPERATOR,
      .worker = true,
      .raw = true,
+     .fleet_lock = true,
+     .headers = fleet_headers,
      .input = LITERAL("FleetLock", fleet_input_schema),
      .answer = LITERAL("FleetLockDone", fleet_output_schema),
      .run = run_fleet_claim},
@@ -335,6 +385,8 @@ const operation operations[] = {
      .level = ACCESS_OPERATOR,
      .worker = true,
      .raw = true,
+     .fleet_lock = true,
+     .headers = fleet_headers,
      .input = LITERAL("FleetLock", fleet_input_schema),
      .answer = LITERAL("FleetLockDone", fleet_output_schema),
      .run = run_fleet_free},
@@ -343,30 +395,46 @@ const size_t operation_count = sizeof operations / sizeof operations[0];
 
 /* ---- matching ---- */
 
-static bool path_matches(const char *pattern, const uri *u, str arguments[ROUTE_ARGUMENTS_MAX])
+/* How many words of the path stand in the pattern; -1: it does not match. */
+static int path_matches(const char *pattern, const uri *u, str arguments[ROUTE_ARGUMENTS_MAX])
 {
     str rest = str_of(pattern + 1);
     size_t count = 0;
+    int words = 0;
     for (size_t i = 0; i < u->segment_count; i++) {
         if (!rest.ptr)
-            return false;
+            return -1;
         str part = str_cut(&rest, '/');
         if (part.ptr[0] == '{')
             arguments[count++] = u->segments[i];
-        else if (!str_eq(part, u->segments[i]))
-            return false;
+        else if (str_eq(part, u->segments[i]))
+            words++;
+        else
+            return -1;
     }
-    return !rest.ptr;
+    return rest.ptr ? -1 : words;
+}
+
+static int most_words(const uri *u)
+{
+    str unused[ROUTE_ARGUMENTS_MAX];
+    int most = 0;
+    for (size_t i = 0; i < operation_count; i++) {
+        int words = path_matches(operations[i].path, u, unused);
+        most = words > most ? words : most;
+    }
+    return most;
 }
 
 const operation *route_find(const uri *u, str method, str arguments[ROUTE_ARGUMENTS_MAX],
                             char allow[64])
 {
     size_t used = 0;
+    int most = most_words(u);
     allow[0] = 0;
     for (size_t i = 0; i < operation_count; i++) {
         const operation *o = &operations[i];
-        if (!path_matches(o->path, u, arguments))
+        if (path_matches(o->path, u, arguments) != most)
             continue;
         bool get = strcmp(o->method, "GET") == 0;
         if (str_eq(str_of(o->method), method) || (get && str_eq(method, STR("HEAD"))))

@@ -41,9 +41,20 @@ typedef enum parameter_type {
 typedef struct parameter {
     const char *name;
     parameter_type type;
-    int64_t min, max; /* numbers */
+    int64_t min, max;         /* numbers */
+    const char *const *words; /* texts: the only ones allowed, up to NULL */
+    const char *pattern;      /* texts: for the reader; the operation checks it */
     const char *about;
 } parameter;
+
+/* A header that an operation reads. It checks the value itself. */
+typedef struct header_rule {
+    const char *name;
+    const char *word;    /* the only value there is, or NULL */
+    const char *pattern; /* or NULL */
+    bool required;
+    const char *about;
+} header_rule;
 
 /* What a body is made of: a shape, or where shapes cannot say it, a schema as JSON. */
 typedef struct schema {
@@ -74,7 +85,7 @@ typedef struct operation {
     bool worker;        /* workers may, too, for their resources */
     bool documents;     /* the body is one or more documents, JSON or YAML */
     bool raw;           /* the body is bytes */
-    bool conditional;   /* takes If-Match */
+    bool fleet_lock;    /* refusals also in FleetLock's form */
     object_kind kind;   /* of document operations */
     act_kind act;       /* of actions */
     schema input;
@@ -82,6 +93,7 @@ typedef struct operation {
     answer_form form;
     int status;                  /* of success; 0: 200 */
     const parameter *parameters; /* ends with a row without name; may be NULL */
+    const header_rule *headers;  /* the same */
     void (*run)(call *c);
 } operation;
 
@@ -89,7 +101,8 @@ extern const operation operations[];
 extern const size_t operation_count;
 
 /* The operation at a path, or NULL. Without one, allow gets the methods the path has, as in the
- * header; it stays empty for a path that does not exist. */
+ * header; it stays empty for a path that does not exist. Words win over arguments: nothing that
+ * "/jobs/{number}" has is at "/jobs/claim". */
 const operation *route_find(const uri *u, str method, str arguments[ROUTE_ARGUMENTS_MAX],
                             char allow[64]);
 
