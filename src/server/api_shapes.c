@@ -207,15 +207,15 @@ const char openapi_schema[] = "{\"type\":\"object\",\"required\":[\"openapi\",\"
 
 const char fleet_input_schema[] =
     "{\"type\":\"object\",\"required\":[\"client_params\"],\"properties\":{\"client_params\":{"
-    "\"type\":\"object\",\"required\":[\"id\",\"group\"],\"properties\":{\"id\":{\"type\":\"string\","
-    "\"minLength\":1},\"group\":" TEXT_TYPE "}}}}";
+    "\"type\":\"object\",\"required\":[\"id\",\"group\"],\"properties\":{\"id\":{\"type\":"
+    "\"string\",\"minLength\":1},\"group\":" TEXT_TYPE "}}}}";
 
 const char fleet_output_schema[] = "{\"type\":\"object\"}";
 
 /* The protocol's own two fields, and the form that every other refusal has. */
 const char fleet_error_schema[] =
-    "{\"type\":\"object\",\"required\":[\"kind\",\"value\",\"error\"],\"properties\":{\"kind\":" TEXT_TYPE
-    ",\"value\":" TEXT_TYPE
+    "{\"type\":\"object\",\"required\":[\"kind\",\"value\",\"error\"],"
+    "\"properties\":{\"kind\":" TEXT_TYPE ",\"value\":" TEXT_TYPE
     ",\"error\":{\"$ref\":\"#/components/schemas/Error/properties/error\"}}}";
 
 const char documents_schema[] =

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""schemathesis makes requests from openapi.json, good and bad ones, and holds every answer to it: no
+"""schemathesis makes requests from openapi.json, good and bad ones, and holds every answer to it:
 no 5xx, no status, type or body that the document does not describe, nothing bad that is taken,
-good that is refused for its form (400). TAP.
+nothing good that is refused for its form (400). TAP.
 
 What it cannot be given: events, a stream without an end (check_events.py does that one)."""
 
@@ -93,8 +93,8 @@ def run(tap, program, server):
 
 def main():
     tap = drover.Tap()
-    made = subprocess.run([str(drover.ROOT / "scripts" / "test-tools"), "schemathesis"], check=False,
-                          stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    made = subprocess.run([str(drover.ROOT / "scripts" / "test-tools"), "schemathesis"],
+                          check=False, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     if made.returncode != 0:
         tap.skip("schemathesis", "it cannot be installed here: "
                  + made.stderr.decode("utf-8", "replace").strip().replace("\n", "; ")[:300])
