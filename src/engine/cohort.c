@@ -617,7 +617,7 @@ static bool sort_names(cohort *c)
     return true;
 }
 
-bool cohort_step(cohort *c, int64_t now_ms, cohort_events *out)
+bool cohort_judge(cohort *c, cohort_events *out)
 {
     if (!sort_names(c) || !cohort_settle(c))
         return false;
@@ -626,7 +626,13 @@ bool cohort_step(cohort *c, int64_t now_ms, cohort_events *out)
         if (p->batch_open && p->unresolved == 0 && !batch_judge(c, p, out))
             return false;
     }
-    if (!cohort_settle(c)) /* members of judged batches may move to another compartment */
+    return true;
+}
+
+bool cohort_step(cohort *c, int64_t now_ms, cohort_events *out)
+{
+    /* Members of judged batches may move to another compartment. */
+    if (!cohort_judge(c, out) || !cohort_settle(c))
         return false;
     for (size_t i = 0; i < c->by_name.len; i++) {
         uint32_t index = c->by_name.at[i];

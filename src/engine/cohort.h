@@ -116,6 +116,9 @@ typedef struct cohort_event {
 
 typedef VEC(cohort_event) cohort_events;
 
+/* Judges batches that have ended. For callers that have something to say of their members then:
+ * who waited for the judgement may be startable in the next batch. */
+bool cohort_judge(cohort *c, cohort_events *out);
 /* Judges batches that have ended, then opens the next ones and starts retries. BATCH comes before
  * its STARTs. */
 bool cohort_step(cohort *c, int64_t now_ms, cohort_events *out);
@@ -139,7 +142,8 @@ bool cohort_is_retrying(const cohort *c, member_id m);
 bool cohort_in_batch(const cohort *c, member_id m);
 
 /* Why the compartment does not start this member, which is STARTABLE or FAILED: nothing is appended
- * when the compartment has no objection. */
+ * when the compartment has no objection. A stop, or one that the open batch cannot but end in, names
+ * nobody in "of": the caller knows what is reset. */
 bool cohort_reasons(const cohort *c, member_id m, arena *a, reasons *out);
 
 /* Counters and claims as JSON: {"name":{"currentBatch":...,"members":[...],"retrying":[...]}},

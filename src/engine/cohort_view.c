@@ -80,58 +80,111 @@ static int by_name(const void *a, const void *b)
     return str_cmp(*(const str *)a, *(const str *)b);
 }
 
-typedef bool (*chooser)(const cohort *c, const entry *candidate, const entry *of);
+/* One member that asks why. */
+typedef struct asker {
+    const cohort *c;
+    const entry *self; /* as it is */
+    const entry *e;    /* as it will be */
+    const compartment *p;
+    uint32_t index; /* of the compartment */
+    arena *a;
+    reasons *out;
+    bool reset;    /* it is among what is asked for: batches let go who is not in flight */
+    bool after;    /* it waits for the end of the open batch */
+    uint32_t left; /* the compartment whose batch it is still in, if that is another one */
+} asker;
 
-/* Names of the members of "of"'s compartment that are chosen, sorted. at is NULL without memory. */
-static name_list choose(const cohort *c, const entry *of, chooser chosen, arena *a)
+/* Whether a batch is open, after the reset if one is asked for: it makes those that are tried again
+ * members of the first. */
+static bool batch_then(const asker *by)
 {
+    return by->p->batch_open || (by->reset && by->p->in_flight > 0);
+}
+
+/* The compartment of a member at the time that is asked about. */
+static uint32_t place_then(const asker *by, const entry *e)
+{
+    bool ends = (by->after && e->compartment == by->index) || e->compartment == by->left;
+    bool let_go = e->in_batch && e->state != MEMBER_IN_FLIGHT && (by->reset || ends);
+    return let_go ? cohort_choose(by->c, e) : e->compartment;
+}
+
+typedef bool (*chooser)(const asker *by, const entry *candidate);
+
+/* Names of the members of its compartment that are chosen, sorted. at is NULL without memory. */
+static name_list choose(const asker *by, chooser chosen)
+{
+    const cohort *c = by->c;
     size_t count = 0;
     for (size_t i = 0; i < c->members.len; i++)
-        count += chosen(c, &c->members.at[i], of);
-    name_list list = {ARENA_ARRAY(a, count + 1, str), 0};
+        count += chosen(by, &c->members.at[i]);
+    name_list list = {ARENA_ARRAY(by->a, count + 1, str), 0};
     if (!list.at)
         return list;
     for (size_t i = 0; i < c->members.len; i++)
-        if (chosen(c, &c->members.at[i], of))
+        if (chosen(by, &c->members.at[i]))
             list.at[list.len++] = c->members.at[i].name;
     qsort(list.at, list.len, sizeof *list.at, by_name);
     return list;
 }
 
-static bool in_open_batch(const cohort *c, const entry *e, const entry *of)
+static bool in_open_batch(const asker *by, const entry *e)
 {
-    (void)c;
-    return e->compartment == of->compartment && e->in_batch && e->state == MEMBER_IN_FLIGHT;
+    return e->compartment == by->index && (e->in_batch || by->reset) &&
+           e->state == MEMBER_IN_FLIGHT;
 }
 
-static bool holds_place(const cohort *c, const entry *e, const entry *of)
+static bool holds_place(const asker *by, const entry *e)
 {
-    return e != of && e->compartment == of->compartment && entry_holds(c, e);
+    return e != by->self && e->compartment == by->index && entry_holds(by->c, e);
+}
+
+/* A failed member that keeps its place when its batch is judged or reset. */
+static bool keeps_place(const asker *by, const entry *e)
+{
+    return e->state == MEMBER_FAILED && (e->held || by->c->failed_hold_budget);
+}
+
+/* Who still takes a place when the open batch has ended well. */
+static bool holds_on(const asker *by, const entry *e)
+{
+    if (e == by->self || place_then(by, e) != by->index)
+        return false;
+    return (e->state == MEMBER_IN_FLIGHT && !e->in_batch && !by->reset) || keeps_place(by, e);
+}
+
+/* Who takes a place after the reset, if one is asked for, else now. */
+static bool holds_then(const asker *by, const entry *e)
+{
+    if (e == by->self || place_then(by, e) != by->index)
+        return false;
+    return by->reset ? e->state == MEMBER_IN_FLIGHT || keeps_place(by, e) : entry_holds(by->c, e);
 }
 
 /* Who starts before a fresh member: older ones. Before a failed one: everybody fresh, and failed
  * ones that are due earlier. */
-static bool is_ahead(const cohort *c, const entry *e, const entry *of)
+static bool is_ahead(const asker *by, const entry *e)
 {
-    if (e == of || e->compartment != of->compartment || e->in_batch)
+    const entry *of = by->e;
+    if (e == by->self || e->state == MEMBER_ABSENT || place_then(by, e) != by->index ||
+        (e->in_batch && !by->reset && !by->after && e->compartment != by->left))
         return false;
     if (of->state == MEMBER_STARTABLE)
         return e->state == MEMBER_STARTABLE && entry_starts_before(e, of);
     if (e->state == MEMBER_STARTABLE)
         return true;
-    (void)c;
     return e->state == MEMBER_FAILED && e->retry_ms != REASON_NEVER &&
            (e->retry_ms != of->retry_ms ? e->retry_ms < of->retry_ms : entry_before(e, of));
 }
 
 /* A reason whose "of" is the holders and those ahead of the member in the queue. */
-static bool add_queue_reason(const cohort *c, const entry *of, reason r, arena *a, reasons *out)
+static bool add_queue_reason(const asker *by, reason r, chooser holding)
 {
-    name_list holders = choose(c, of, r.rule == REASON_BATCH ? in_open_batch : holds_place, a);
-    name_list ahead = choose(c, of, is_ahead, a);
+    name_list holders = choose(by, holding);
+    name_list ahead = choose(by, is_ahead);
     if (!holders.at || !ahead.at)
         return false;
-    str *all = ARENA_ARRAY(a, holders.len + ahead.len + 1, str);
+    str *all = ARENA_ARRAY(by->a, holders.len + ahead.len + 1, str);
     if (!all)
         return false;
     memcpy(all, holders.at, holders.len * sizeof *all);
@@ -143,37 +196,143 @@ static bool add_queue_reason(const cohort *c, const entry *of, reason r, arena *
     r.of = all;
     r.of_count = holders.len + ahead.len;
     r.next_ms = REASON_NEVER;
-    return reasons_add(out, a, r);
+    return reasons_add(by->out, by->a, r);
+}
+
+/* The open batch must end; and who holds a place beyond it must not fill the compartment. */
+static bool open_batch_reasons(const asker *by, reason base)
+{
+    reason batch = base;
+    batch.rule = REASON_BATCH;
+    if (!add_queue_reason(by, batch, in_open_batch))
+        return false;
+    int64_t remaining = 0;
+    for (size_t i = 0; i < by->c->members.len; i++)
+        remaining += holds_on(by, &by->c->members.at[i]);
+    return remaining < base.limit || add_queue_reason(by, base, holds_on);
 }
 
 /* A fresh member waits for the open batch, or for those before it if the next batch is too small.
  */
-static bool fresh_reasons(const cohort *c, const entry *e, reason base, arena *a, reasons *out)
+static bool fresh_reasons(const asker *by, reason base)
 {
-    const compartment *p = &c->compartments.at[e->compartment];
-    if (p->batch_open) {
-        base.rule = REASON_BATCH;
-        return add_queue_reason(c, e, base, a, out);
-    }
-    name_list ahead = choose(c, e, is_ahead, a);
+    if (batch_then(by))
+        return open_batch_reasons(by, base);
+    name_list ahead = choose(by, is_ahead);
     if (!ahead.at)
         return false;
-    if ((int64_t)ahead.len < compartment_next_size(p, p->stopped))
+    if ((int64_t)ahead.len < compartment_next_size(by->p, by->reset))
         return true;
-    base.rule = p->holders < base.limit ? REASON_BATCH : REASON_BUDGET;
-    return add_queue_reason(c, e, base, a, out);
+    if (by->p->holders >= base.limit)
+        return add_queue_reason(by, base, holds_place);
+    base.rule = REASON_BATCH;
+    return add_queue_reason(by, base, in_open_batch);
 }
 
-/* A failed member waits until nobody fresh is left and a place is free. */
-static bool failed_reasons(const cohort *c, const entry *e, reason base, arena *a, reasons *out)
+/* A failed member can go when nobody fresh is left, or all that are go with the next batch, and a
+ * place is free behind them and behind those that are tried again before it. */
+static bool failed_can_go(const asker *by, int64_t ceiling)
 {
-    const compartment *p = &c->compartments.at[e->compartment];
-    bool has_place = p->holders + !entry_holds(c, e) <= base.limit;
-    if (e->in_batch)
-        base.rule = REASON_BATCH; /* its outcome is final until the batch is judged */
-    else if (has_place && compartment_retries(p))
+    const compartment *p = by->p;
+    if (by->e->in_batch && !by->reset) /* its outcome is final until the batch is judged */
+        return false;
+    int64_t next = batch_then(by) ? 0 : compartment_next_size(p, by->reset);
+    int64_t places = 1 + (next > 0 ? next : 0);
+    for (size_t i = 0; i < by->c->members.len; i++) {
+        const entry *e = &by->c->members.at[i];
+        places += holds_then(by, e) || (e->state == MEMBER_FAILED && is_ahead(by, e));
+    }
+    bool alone = p->startable == 0 || next == p->startable || (!batch_then(by) && next < 1);
+    return alone && places <= ceiling;
+}
+
+static bool failed_reasons(const asker *by, reason base)
+{
+    if (failed_can_go(by, base.limit))
         return true;
-    return add_queue_reason(c, e, base, a, out);
+    return by->e->in_batch && !by->reset ? open_batch_reasons(by, base)
+                                         : add_queue_reason(by, base, holds_then);
+}
+
+/* Whether the open batch must end in a stop: even if everybody who is in flight, and everybody who
+ * is ahead of this member, succeeds. */
+static bool stop_is_certain(const asker *by)
+{
+    const compartment *p = by->p;
+    if (!p->batch_open || p->rule.failure_threshold == 0 ||
+        p->consecutive_failures + 1 < p->rule.failure_threshold)
+        return false;
+    int64_t complete = 0;
+    int64_t done = p->done;
+    for (size_t i = 0; i < p->batch.len; i++) {
+        const entry *e = &by->c->members.at[p->batch.at[i]];
+        bool ends = e->state == MEMBER_IN_FLIGHT;
+        complete += ends || e->outcome == MEMBER_DONE;
+        done += ends;
+    }
+    for (size_t i = 0; i < by->c->members.len; i++)
+        done += is_ahead(by, &by->c->members.at[i]);
+    return complete * 100 / (int64_t)p->batch.len < p->rule.batch_threshold &&
+           done * 100 / p->matched < p->rule.safety_limit;
+}
+
+/* What the compartment says to the member, which is in it or would be. */
+static bool compartment_reasons(asker *by)
+{
+    const compartment *p = by->p;
+    const entry *e = by->e;
+    int64_t ceiling = compartment_ceiling(p, p->matched);
+    by->after = p->batch_open && (e->state == MEMBER_STARTABLE || e->in_batch);
+    by->reset = p->stopped;
+    if (e->state != MEMBER_FAILED || !failed_can_go(by, ceiling))
+        by->reset = p->stopped || stop_is_certain(by);
+    reason base = {.rule = REASON_BUDGET,
+                   .scope = arena_printf(by->a, "compartment %.*s", STR_ARG(p->rule.name)),
+                   .next_ms = REASON_NEVER,
+                   .have = p->holders,
+                   .limit = ceiling};
+    if (!base.scope.ptr)
+        return false;
+    reason stopped = {.rule = REASON_STOPPED,
+                      .scope = base.scope,
+                      .act = RELEASE_RESET,
+                      .next_ms = REASON_NEVER,
+                      .have = p->consecutive_failures + !p->stopped,
+                      .detail = p->stopped ? STR("stopped") : STR("the batch will end in a stop")};
+    if (by->reset && !reasons_add(by->out, by->a, stopped))
+        return false;
+    if (e->state == MEMBER_STARTABLE)
+        return fresh_reasons(by, base);
+    return e->state == MEMBER_FAILED ? failed_reasons(by, base) : true;
+}
+
+/* A member whose labels send it to another compartment when its batch has ended. */
+static bool moving_reasons(asker by, uint32_t next)
+{
+    const compartment *p = by.p;
+    entry moved = *by.e;
+    compartment there = by.c->compartments.at[next];
+    moved.compartment = next;
+    moved.in_batch = false;
+    there.matched++;
+    there.startable += moved.state == MEMBER_STARTABLE;
+    asker then = by;
+    then.e = &moved;
+    then.p = &there;
+    then.index = next;
+    then.left = by.index;
+    if (!compartment_reasons(&then))
+        return false;
+    reason batch = {.rule = REASON_BATCH,
+                    .scope = arena_printf(by.a, "compartment %.*s", STR_ARG(p->rule.name)),
+                    .act = RELEASE_COMPLETE,
+                    .next_ms = REASON_NEVER};
+    name_list holders = choose(&by, in_open_batch);
+    if (!batch.scope.ptr || !holders.at)
+        return false;
+    batch.holders = batch.of = holders.at;
+    batch.holder_count = batch.of_count = holders.len;
+    return then.reset || reasons_add(by.out, by.a, batch); /* a reset ends every batch for it */
 }
 
 bool cohort_reasons(const cohort *c, member_id m, arena *a, reasons *out)
@@ -181,22 +340,16 @@ bool cohort_reasons(const cohort *c, member_id m, arena *a, reasons *out)
     const entry *e = &c->members.at[m];
     if (e->compartment == COMPARTMENT_NONE)
         return true;
-    const compartment *p = &c->compartments.at[e->compartment];
-    reason base = {.rule = REASON_BUDGET,
-                   .scope = arena_printf(a, "compartment %.*s", STR_ARG(p->rule.name)),
-                   .next_ms = REASON_NEVER,
-                   .have = p->holders,
-                   .limit = compartment_ceiling(p, p->matched)};
-    if (!base.scope.ptr)
-        return false;
-    reason stopped = {.rule = REASON_STOPPED,
-                      .scope = base.scope,
-                      .act = RELEASE_RESET,
-                      .next_ms = REASON_NEVER,
-                      .have = p->consecutive_failures};
-    if (p->stopped && !reasons_add(out, a, stopped))
-        return false;
-    if (e->state == MEMBER_STARTABLE)
-        return fresh_reasons(c, e, base, a, out);
-    return e->state == MEMBER_FAILED ? failed_reasons(c, e, base, a, out) : true;
+    asker by = {.c = c,
+                .self = e,
+                .e = e,
+                .p = &c->compartments.at[e->compartment],
+                .index = e->compartment,
+                .left = COMPARTMENT_NONE,
+                .a = a,
+                .out = out};
+    uint32_t next = e->in_batch ? cohort_choose(c, e) : e->compartment;
+    if (next != e->compartment && next != COMPARTMENT_NONE)
+        return moving_reasons(by, next);
+    return compartment_reasons(&by);
 }

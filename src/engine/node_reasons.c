@@ -186,15 +186,125 @@ static void tell_change(teller *t)
 
 /* ---- not in flight ---- */
 
-/* What its compartment would say if every gate were open: it is asked as if it were so. */
+/* Whether the placement waits only for Skyhooks that order all nodes, and for those that the one
+ * that is asked about waits for, too: it becomes free together with it. */
+static bool freed_with(const teller *t, const node_placement *q)
+{
+    for (size_t i = 0; i < t->self->changes.len; i++) {
+        const change *o = t->self->changes.at[i];
+        if (change_precedes(t->self, o, q) &&
+            (o->sequencing != SEQUENCING_ALL || !change_precedes(t->self, o, t->p)))
+            return false;
+    }
+    return true;
+}
+
+static bool waits_for_all(const teller *t)
+{
+    for (size_t i = 0; t->self->all_count > 0 && i < t->self->changes.len; i++)
+        if (t->self->changes.at[i]->sequencing == SEQUENCING_ALL &&
+            change_precedes(t->self, t->self->changes.at[i], t->p))
+            return true;
+    return false;
+}
+
+/* What a member that is not in flight will be to its compartment when everything that is asked for
+ * has been done: its own gates are open then, and outcomes that are final for a batch no longer
+ * hide what came after them. */
+static member_state state_then(const teller *t, const node_placement *q)
+{
+    unsigned gates = q == t->p ? 0 : node_gates(t->self, q);
+    if (q->complete)
+        return MEMBER_DONE;
+    if (gates == GATE_PRIORITY && freed_with(t, q))
+        gates = 0;
+    if (gates & GATES_BLOCKED)
+        return MEMBER_BLOCKED;
+    if (q->failed)
+        return MEMBER_FAILED;
+    return gates ? MEMBER_WAITING : MEMBER_STARTABLE;
+}
+
+static int64_t retry_then(const teller *t, const node_placement *q)
+{
+    if (q == t->p)
+        return q->retry_ms == REASON_NEVER ? t->self->core->now_ms /* a person says so */
+                                           : q->retry_ms;
+    unsigned gates = node_gates(t->self, q);
+    bool open = gates == 0 || (gates == GATE_PRIORITY && freed_with(t, q));
+    return open ? q->retry_ms : REASON_NEVER;
+}
+
+/* A member, and what its compartment is told of it while the question is asked. */
+typedef struct supposed {
+    const node_placement *q;
+    member_state known;
+} supposed;
+
+static void suppose(teller *t, const supposed *s)
+{
+    cohort *c = s->q->change->cohort;
+    member_state then = state_then(t, s->q);
+    t->failed |= s->known != then && !cohort_set_state(c, s->q->member, then);
+    t->failed |= then == MEMBER_FAILED && !cohort_set_retry(c, s->q->member, retry_then(t, s->q));
+}
+
+static void suppose_no_more(teller *t, const supposed *s)
+{
+    cohort *c = s->q->change->cohort;
+    int64_t retry_ms = node_gates(t->self, s->q) != 0 ? REASON_NEVER : s->q->retry_ms;
+    t->failed |=
+        cohort_state(c, s->q->member) != s->known && !cohort_set_state(c, s->q->member, s->known);
+    t->failed |= s->known == MEMBER_FAILED && !cohort_set_retry(c, s->q->member, retry_ms);
+}
+
+/* What its compartment would say if every gate were open: it is asked as if it were so. What
+ * outcomes hide until the batch is judged counts only if it must be judged first. */
+static void ask_compartment(teller *t, bool judged)
+{
+    const change *c = t->p->change;
+    supposed *all = ARENA_ARRAY(t->a, c->members.len + 1, supposed);
+    bool together = waits_for_all(t);
+    size_t len = 0;
+    if (!all) {
+        t->failed = true;
+        return;
+    }
+    for (size_t i = 0; i < c->members.len; i++) {
+        const node_placement *q =
+            c->members.at[i] == NOBODY ? NULL : &t->self->placements.at[c->members.at[i]];
+        if (!q || q->phase != PHASE_IDLE)
+            continue;
+        member_state known = cohort_state(c->cohort, q->member);
+        bool may_differ = cohort_in_batch(c->cohort, q->member) ? judged : together;
+        if (q == t->p || (may_differ && state_then(t, q) != known))
+            all[len++] = (supposed){q, known};
+    }
+    for (size_t i = 0; i < len; i++)
+        suppose(t, &all[i]);
+    t->failed |= !cohort_reasons(c->cohort, t->p->member, t->a, t->out);
+    for (size_t i = 0; i < len; i++)
+        suppose_no_more(t, &all[i]);
+}
+
 static void tell_compartment(teller *t)
 {
-    cohort *c = t->p->change->cohort;
-    member_state known = cohort_state(c, t->p->member);
-    member_state asked = t->p->failed ? MEMBER_FAILED : MEMBER_STARTABLE;
-    t->failed |= known != asked && !cohort_set_state(c, t->p->member, asked);
-    t->failed |= !cohort_reasons(c, t->p->member, t->a, t->out);
-    t->failed |= known != asked && !cohort_set_state(c, t->p->member, known);
+    size_t from = t->out->len;
+    ask_compartment(t, false);
+    size_t now = t->out->len;
+    if (now > from) {
+        t->out->len = from;
+        ask_compartment(t, true);
+        if (t->out->len == from) /* the end of the batch alone gives it its place */
+            t->out->len = now;
+    }
+    for (size_t i = from; i < t->out->len; i++) {
+        reason *r = &t->out->at[i];
+        if (r->rule != REASON_STOPPED)
+            continue;
+        r->of = one_name(t, change_name(t, t->p->change));
+        r->of_count = r->of != NULL;
+    }
 }
 
 static void tell_retry(teller *t)

@@ -203,6 +203,14 @@ void stage_failed(nodes *self, node_placement *p, package_entry *e, str why)
 {
     e->state = PACKAGE_ERRORING;
     e->flags &= ENTRY_NEVER_RETRY;
+    if (!rule_of(p, e)) {
+        /* A6, I5: what an edit has replaced in the meantime ends and is recorded; it says nothing
+         * of the packages that are wanted now. */
+        e->restarts = 0;
+        e->flags = 0;
+        stage_record(self, p, e);
+        return;
+    }
     if (e->restarts < UINT16_MAX)
         e->restarts++;
     p->failed = true;

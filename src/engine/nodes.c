@@ -457,6 +457,14 @@ static void change_step(nodes *self, change *c)
 {
     self->events.len = 0;
     c->cohort_dirty = false;
+    if (!cohort_judge(c->cohort, &self->events)) {
+        nodes_memory(self);
+        return;
+    }
+    handle_events(self, c);
+    settle(self); /* whose outcome was final until now may be picked for the next batch */
+    self->events.len = 0;
+    c->cohort_dirty = false;
     if (!cohort_step(c->cohort, self->core->now_ms, &self->events)) {
         nodes_memory(self);
         return;

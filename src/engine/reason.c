@@ -77,7 +77,7 @@ static const struct sentence {
 } sentences[] = {
     [REASON_BUDGET] = {"{have} of {limit} places are taken", NULL},
     [REASON_BATCH] = {"the next batch begins when the present one has ended ({holders})", NULL},
-    [REASON_STOPPED] = {"stopped after {have} failed batches in a row", NULL},
+    [REASON_STOPPED] = {"{detail} after {have} failed batches in a row", NULL},
     [REASON_PAUSED] = {"{detail} is paused", NULL},
     [REASON_DISABLED] = {"{detail} is disabled", NULL},
     [REASON_PRIORITY] = {"{detail} comes first", NULL},

@@ -70,6 +70,30 @@ static void ignored_and_tainted(void **state)
     fleet_free(f);
 }
 
+/* A3: who was blocked in a batch and given back before it ended is fresh when it is judged, and
+ * stands in its old place: first in the next batch. */
+static void given_back_in_the_batch(void **state)
+{
+    (void)state;
+    fleet *f = nodes_with(4, "  interruptionBudget: {count: 2}\n", "");
+    f->nodes[0].silent = f->nodes[1].silent = true;
+    fleet_step(f);
+    fleet_label(&f->nodes[0], "skyhook.nvidia.com/ignore", "true");
+    fleet_show(f, &f->nodes[0]);
+    stage_ends(f, "apply", 1, OUTCOME_SUCCEEDED);
+    check_state(f, "sk", "node-001", BLOCKED);
+    fleet_label(&f->nodes[0], "skyhook.nvidia.com/ignore", NULL);
+    fleet_show(f, &f->nodes[0]);
+    fleet_step(f);
+    check_text(str_of(fleet_reasons(f, "sk", "node-001")), "batch:complete:node-002");
+    fleet_gone(f, &f->nodes[1]);
+    fleet_step(f);
+    check_state(f, "sk", "node-001", IN_FLIGHT);
+    check_state(f, "sk", "node-003", IN_FLIGHT);
+    check_state(f, "sk", "node-004", WAITING);
+    fleet_free(f);
+}
+
 /* A3: in flight the running stage ends and is recorded, the cordon stays, the claim ends as
  * blocked. */
 static void blocked_in_flight(void **state)
@@ -549,6 +573,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ignored_and_tainted),
+        cmocka_unit_test(given_back_in_the_batch),
         cmocka_unit_test(blocked_in_flight),
         cmocka_unit_test(priority),
         cmocka_unit_test(sequencing_all),

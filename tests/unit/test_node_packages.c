@@ -405,6 +405,30 @@ static void malformed_state(void **state)
 
 /* ---- evidence ---- */
 
+/* A6, I5: a stage of the packages as they were before an edit fails; that is recorded, and the node
+ * goes on to the new ones in the same claim. */
+static void replaced_stage_fails(void **state)
+{
+    (void)state;
+    fleet *f = one_node("", P("tool", "1"));
+    f->nodes[0].silent = true;
+    fleet_step(f);
+    add_skyhook(f, "", P("tool", "2"));
+    fleet_step(f);
+    fleet_tell(f, (fact){.kind = FACT_STAGE,
+                         .stage = {STR("sk"), STR("node-001"), STR("tool"), STR("1"), STR("apply"),
+                                   1, OUTCOME_FAILED, STR("Broken"), false}});
+    fleet_step(f);
+    check_state(f, "sk", "node-001", IN_FLIGHT);
+    check_lines(f, "record run release",
+                "record sk node-001 tool 1 apply in_progress\n"
+                "run sk node-001 tool 1 apply #1\n"
+                "record sk node-001 tool 1 apply erroring\n"
+                "record sk node-001 tool 2 upgrade in_progress\n"
+                "run sk node-001 tool 2 upgrade #2\n");
+    fleet_free(f);
+}
+
 /* I5: an answer to another attempt, stage or version says nothing. */
 static void stale_evidence(void **state)
 {
@@ -478,6 +502,7 @@ int main(void)
         cmocka_unit_test(config_changes),
         cmocka_unit_test(completeness),
         cmocka_unit_test(malformed_state),
+        cmocka_unit_test(replaced_stage_fails),
         cmocka_unit_test(stale_evidence),
         cmocka_unit_test(lost_jobs),
     };

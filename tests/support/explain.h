@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* explain.h - are reasons true? One question for the three vocabularies, asked of random fleets
+ * that are stuck.
+ *
+ * The same fleet is made again from its seed as often as needed, and then:
+ *     all that the reasons of a placement name is done: the placement starts;
+ *     all but one reason, or but one of those it must be done to: it does not;
+ *     what the reasons of somebody else name is done instead: it does not.
+ * How a fleet is made, and what doing an act means in it, is the test's own. */
+#ifndef DROVER_TESTS_SUPPORT_EXPLAIN_H
+#define DROVER_TESTS_SUPPORT_EXPLAIN_H
+
+#include "support/check.h"
+
+#include "base/vec.h"
+#include "engine/engine.h"
+
+#define EXPLAIN_NAME 96
+
+/* A placement by its names: they outlive the engine that was asked. */
+typedef struct explain_target {
+    placement_id id;
+    char change[EXPLAIN_NAME], environment[EXPLAIN_NAME], target[EXPLAIN_NAME];
+} explain_target;
+
+typedef struct explain_fleet {
+    void *(*stuck)(uint64_t seed);
+    void (*free)(void *world);
+    engine *(*engine)(void *world);
+    /* Whether these reasons are about a start, and nothing but acts are asked for that the test can
+     * do. */
+    bool (*asks)(const placement_view *view, const reasons *list);
+    /* Whether each of those a reason names is needed; else only all of them together are. */
+    bool (*each)(const reason *r);
+    /* Does what a reason of the placement asks for, to all it names but one (SIZE_MAX: to all). */
+    void (*obey)(void *world, const explain_target *of, const reason *r, size_t but);
+    /* Whether the placement starts, at the present moment. */
+    bool (*starts)(void *world, const explain_target *of);
+    /* How often it may be asked again. More than once only where what comes next cannot be known:
+     * which jobs a version group runs is settled when it locks. */
+    size_t rounds;
+} explain_fleet;
+
+typedef struct explain_counts {
+    size_t asked, left_out, others;
+    size_t rules[64]; /* how often each rule was a reason */
+} explain_counts;
+
+static inline void explain_copy(char to[EXPLAIN_NAME], str from)
+{
+    snprintf(to, EXPLAIN_NAME, "%.*s", STR_ARG(from));
+}
+
+typedef struct explain_all {
+    VEC(explain_target) at;
+} explain_all;
+
+static inline bool explain_collect(void *context, const placement_view *view)
+{
+    explain_all *all = context;
+    explain_target t = {.id = view->id};
+    explain_copy(t.change, view->change);
+    explain_copy(t.environment, view->environment);
+    explain_copy(t.target, view->target);
+    if (view->state != PLACEMENT_DONE)
+        assert_true(vec_push(&all->at, t));
+    return true;
+}
+
+static inline void explain_print(const explain_target *t, const reasons *list, arena *a)
+{
+    print_error("%s on %s:\n", t->change, t->target);
+    for (size_t k = 0; k < list->len; k++) {
+        const reason *r = &list->at[k];
+        print_error("    %.*s, %.*s: %.*s; %.*s of", STR_ARG(reason_rule_name(r->rule)),
+                    STR_ARG(r->scope), STR_ARG(reason_text(a, r)),
+                    STR_ARG(release_act_name(r->act)));
+        for (size_t of = 0; of < r->of_count; of++)
+            print_error(" %.*s", STR_ARG(r->of[of]));
+        print_error("\n");
+    }
+}
+
+static inline bool explain_same(const reason *a, const reason *b)
+{
+    return a->rule == b->rule && a->act == b->act && str_eq(a->scope, b->scope);
+}
+
+/* Does what the placement's reasons name but for one (or one of its names), again and again as
+ * long as it is asked. True if the placement started. */
+static inline bool explain_follow(const explain_fleet *how, uint64_t seed, const explain_target *t,
+                                  size_t skip, size_t but)
+{
+    void *world = how->stuck(seed);
+    arena *a = arena_new(0);
+    reason left_out = {0};
+    bool started = false;
+    for (size_t round = 0; !started && round < how->rounds; round++) {
+        reasons list = {0};
+        assert_true(engine_reasons(how->engine(world), t->id, a, &list));
+        if (round == 0 && skip < list.len)
+            left_out = list.at[skip];
+        for (size_t i = 0; i < list.len; i++) {
+            bool left = skip != SIZE_MAX && explain_same(&list.at[i], &left_out);
+            if (!left || (round == 0 && i != skip))
+                how->obey(world, t, &list.at[i], SIZE_MAX);
+            else if (but != SIZE_MAX)
+                how->obey(world, t, &list.at[i], but);
+        }
+        started = how->starts(world, t);
+    }
+    arena_free(a);
+    how->free(world);
+    return started;
+}
+
+static inline bool explain_share(const str *a, size_t a_count, const str *b, size_t b_count)
+{
+    for (size_t i = 0; i < a_count; i++)
+        for (size_t k = 0; k < b_count; k++)
+            if (str_eq(a[i], b[k]))
+                return true;
+    return false;
+}
+
+/* Whether the other reason's act may touch what this one is about. */
+static inline bool explain_touches(const reason *other, const reason *r)
+{
+    if (other->act == RELEASE_RESET)
+        return true; /* begins all of the change anew */
+    if (r->act != other->act)
+        return false;
+    if (r->act == RELEASE_TIME)
+        return r->next_ms <= other->next_ms;
+    return r->of_count == 0 || explain_share(r->of, r->of_count, other->of, other->of_count) ||
+           explain_share(r->of, r->of_count, other->holders, other->holder_count) ||
+           explain_share(r->holders, r->holder_count, other->of, other->of_count) ||
+           explain_share(r->holders, r->holder_count, other->holders, other->holder_count);
+}
+
+/* Whether the acts of "others" leave one of the reasons untouched. */
+static inline bool explain_leaves(const reasons *list, const reasons *others)
+{
+    for (size_t i = 0; i < list->len; i++) {
+        bool touched = false;
+        for (size_t k = 0; k < others->len; k++)
+            touched = touched || explain_touches(&others->at[k], &list->at[i]);
+        if (!touched)
+            return true;
+    }
+    return false;
+}
+
+/* Whether something is to be done to the target. */
+static inline bool explain_involves(const reasons *list, const explain_target *t)
+{
+    str name = str_of(t->target);
+    for (size_t i = 0; i < list->len; i++)
+        if (explain_share(list->at[i].of, list->at[i].of_count, &name, 1) ||
+            explain_share(list->at[i].holders, list->at[i].holder_count, &name, 1))
+            return true;
+    return false;
+}
+
+/* What somebody else waits for is done instead. */
+static inline void explain_others(const explain_fleet *how, uint64_t seed, const explain_target *t,
+                                  const explain_target *other, explain_counts *counts)
+{
+    void *world = how->stuck(seed);
+    arena *a = arena_new(0);
+    reasons own = {0}, list = {0};
+    placement_view view;
+    assert_true(engine_placement(how->engine(world), other->id, &view));
+    assert_true(engine_reasons(how->engine(world), t->id, a, &own));
+    assert_true(engine_reasons(how->engine(world), other->id, a, &list));
+    bool on_its_own = strcmp(t->target, other->target) != 0 && how->asks(&view, &list) &&
+                      explain_leaves(&own, &list) && !explain_involves(&list, t);
+    for (size_t i = 0; on_its_own && i < list.len; i++)
+        how->obey(world, other, &list.at[i], SIZE_MAX);
+    if (on_its_own && how->starts(world, t)) {
+        explain_print(t, &own, a);
+        explain_print(other, &list, a);
+        check_msg(false, "ONLY=%llu: %s on %s starts by what another waits for",
+                  (unsigned long long)seed, t->change, t->target);
+    }
+    counts->others += on_its_own;
+    arena_free(a);
+    how->free(world);
+}
+
+static inline void explain_one(const explain_fleet *how, uint64_t seed, const explain_target *t,
+                               const reasons *list, arena *a, explain_counts *counts)
+{
+    counts->asked++;
+    if (getenv("SHOW"))
+        explain_print(t, list, a);
+    if (!explain_follow(how, seed, t, SIZE_MAX, SIZE_MAX)) {
+        explain_print(t, list, a);
+        check_msg(false, "ONLY=%llu: %s on %s does not start", (unsigned long long)seed, t->change,
+                  t->target);
+    }
+    for (size_t k = 0; k < list->len; k++) {
+        const reason *r = &list->at[k];
+        counts->rules[r->rule]++;
+        size_t parts = how->each(r) ? r->of_count : 0;
+        for (size_t of = 0; of < (parts > 1 ? parts : 1); of++) {
+            counts->left_out++;
+            if (!explain_follow(how, seed, t, k, parts > 1 ? of : SIZE_MAX))
+                continue;
+            explain_print(t, list, a);
+            check_msg(false, "ONLY=%llu: %s on %s starts without %.*s %.*s",
+                      (unsigned long long)seed, t->change, t->target,
+                      STR_ARG(reason_rule_name(r->rule)),
+                      STR_ARG(parts > 0 ? r->of[of] : STR_EMPTY));
+        }
+    }
+}
+
+/* Everybody of one fleet that is not done. */
+static inline void explain_check(const explain_fleet *how, uint64_t seed, explain_counts *counts)
+{
+    void *world = how->stuck(seed);
+    arena *a = arena_new(0);
+    explain_all all = {0};
+    engine_placements(how->engine(world), explain_collect, &all);
+    for (size_t i = 0; i < all.at.len; i++) {
+        const explain_target *t = &all.at.at[i];
+        reasons list = {0};
+        placement_view view;
+        assert_true(engine_placement(how->engine(world), t->id, &view));
+        assert_true(engine_reasons(how->engine(world), t->id, a, &list));
+        check_msg(list.len > 0, "ONLY=%llu: %s on %s has no reason", (unsigned long long)seed,
+                  t->change, t->target);
+        if (!how->asks(&view, &list))
+            continue;
+        explain_one(how, seed, t, &list, a, counts);
+        explain_others(how, seed, t, &all.at.at[(i + 1) % all.at.len], counts);
+    }
+    vec_done(&all.at);
+    arena_free(a);
+    how->free(world);
+}
+
+/* So many fleets from one seed (SEED=), or the one of ONLY=. */
+static inline void explain_fleets(const explain_fleet *how, size_t fleets, explain_counts *counts)
+{
+    rng r = rng_seeded();
+    const char *only = getenv("ONLY");
+    if (only)
+        explain_check(how, strtoull(only, NULL, 10), counts);
+    for (size_t i = 0; !only && i < fleets; i++)
+        explain_check(how, rng_next(&r), counts);
+    print_message("# %zu placements asked why; %zu acts left out, %zu times others' acts\n#",
+                  counts->asked, counts->left_out, counts->others);
+    for (size_t i = 0; i < COUNT_OF(counts->rules); i++)
+        if (counts->rules[i] > 0)
+            print_message(" %.*s %zu", STR_ARG(reason_rule_name((reason_rule)i)), counts->rules[i]);
+    print_message("\n");
+}
+
+#endif
