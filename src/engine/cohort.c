@@ -332,6 +332,17 @@ bool cohort_set_state(cohort *c, member_id m, member_state state)
     return !c->no_memory;
 }
 
+bool cohort_suppose(cohort *c, member_id m, member_state state, int64_t retry_ms)
+{
+    uint32_t index = c->members.at[m].compartment;
+    int64_t peak = index == COMPARTMENT_NONE ? 0 : c->compartments.at[index].peak;
+    bool good = cohort_set_state(c, m, state) &&
+                (state != MEMBER_FAILED || cohort_set_retry(c, m, retry_ms));
+    if (index != COMPARTMENT_NONE)
+        c->compartments.at[index].peak = peak;
+    return good;
+}
+
 void cohort_set_held(cohort *c, member_id m, bool held)
 {
     entry *e = &c->members.at[m];
@@ -380,6 +391,8 @@ bool cohort_outcome(cohort *c, member_id m, member_state outcome)
 
 void cohort_pause(cohort *c, bool paused)
 {
+    if (paused && !c->paused)
+        c->pause_claim = c->claims;
     c->paused = paused;
 }
 
@@ -493,6 +506,7 @@ static bool batch_judge(cohort *c, compartment *p, cohort_events *out)
     if (!stop || p->stopped)
         return true;
     p->stopped = true;
+    p->stop_claim = c->claims;
     return vec_push(out, (cohort_event){.kind = COHORT_EVENT_HALT,
                                         .compartment = p->rule.name,
                                         .number = p->consecutive_failures});
@@ -556,6 +570,7 @@ static bool batch_open(cohort *c, uint32_t index, cohort_events *out)
         member_id m = queue_first(c, index);
         entry_out(c, m);
         c->members.at[m].state = MEMBER_IN_FLIGHT;
+        c->members.at[m].claim = ++c->claims;
         c->members.at[m].in_batch = true;
         entry_in(c, m);
         p->batch.at[p->batch.len++] = m;
@@ -580,6 +595,7 @@ static bool retries_start(cohort *c, uint32_t index, int64_t now_ms, cohort_even
             return false;
         entry_out(c, m);
         c->members.at[m].state = MEMBER_IN_FLIGHT;
+        c->members.at[m].claim = ++c->claims;
         c->members.at[m].retrying = true;
         entry_in(c, m);
     }

@@ -79,6 +79,9 @@ void cohort_leave(cohort *c, member_id m);
 /* What the caller knows of a member that is not in flight. A member in flight changes its state by
  * cohort_outcome alone. */
 bool cohort_set_state(cohort *c, member_id m, member_state state);
+/* The same for the length of a question (cohort_reasons): what the member would be. The caller puts
+ * it back. */
+bool cohort_suppose(cohort *c, member_id m, member_state state, int64_t retry_ms);
 /* Whether it is held out of service (cordoned): if failed, it keeps its place under the ceiling; if
  * fresh again, it starts before others, so that nobody is taken out of service while it still is.
  */
@@ -142,8 +145,8 @@ bool cohort_is_retrying(const cohort *c, member_id m);
 bool cohort_in_batch(const cohort *c, member_id m);
 
 /* Why the compartment does not start this member, which is STARTABLE or FAILED: nothing is appended
- * when the compartment has no objection. A stop, or one that the open batch cannot but end in, names
- * nobody in "of": the caller knows what is reset. */
+ * when the compartment has no objection. A stop, or one that the open batch cannot but end in,
+ * names nobody in "of": the caller knows what is reset. */
 bool cohort_reasons(const cohort *c, member_id m, arena *a, reasons *out);
 
 /* Counters and claims as JSON: {"name":{"currentBatch":...,"members":[...],"retrying":[...]}},
@@ -152,7 +155,8 @@ bool cohort_reasons(const cohort *c, member_id m, arena *a, reasons *out);
 void cohort_save(const cohort *c, buf *out);
 bool cohort_restore(cohort *c, str json, err *error);
 
-/* Recounts everything from the members and compares. */
+/* Recounts everything from the members and compares; nobody was claimed after a stop or a pause
+ * (I6). */
 bool cohort_check(const cohort *c, err *error);
 /* Also who belongs into which compartment, and that a step would do nothing more. */
 bool cohort_full(const cohort *c, err *error);

@@ -61,6 +61,17 @@ static bool check_compartment(const compartment *p, const sums *s, err *error)
            same(s->holders, p->holders, "holders", where, error);
 }
 
+/* I6: who is in flight was claimed before the compartment was stopped, and before the pause. */
+static bool check_halts(const cohort *c, const entry *e, err *error)
+{
+    const compartment *p = &c->compartments.at[e->compartment];
+    if (p->stopped && e->claim > p->stop_claim)
+        return err_set(error, "I6: %.*s was claimed after a stop", STR_ARG(e->name));
+    if (c->paused && e->claim > c->pause_claim)
+        return err_set(error, "I6: %.*s was claimed after a pause", STR_ARG(e->name));
+    return true;
+}
+
 bool cohort_check(const cohort *c, err *error)
 {
     sums *all = count_all(c);
@@ -72,6 +83,8 @@ bool cohort_check(const cohort *c, err *error)
         const entry *e = &c->members.at[i];
         if (e->state == MEMBER_IN_FLIGHT && e->in_batch == e->retrying)
             good = err_set(error, "%.*s holds no claim, or two", STR_ARG(e->name));
+        if (good && e->state == MEMBER_IN_FLIGHT)
+            good = check_halts(c, e, error);
     }
     return good;
 }

@@ -14,6 +14,7 @@ typedef struct entry {
     int64_t retry_ms;     /* FAILED: when it may be tried again */
     uint32_t compartment; /* COMPARTMENT_NONE until the next step */
     uint32_t place;       /* in the heap it stands in, from 1; 0: in none */
+    uint32_t claim;       /* number of its last claim; for the check */
     uint8_t state;        /* member_state */
     uint8_t outcome;      /* of a batch member: final for its batch, whatever it is now */
     bool held;
@@ -34,6 +35,7 @@ typedef struct compartment {
     /* the batch state that survives */
     int64_t current_batch, completed, failed, consecutive_failures, last_batch_size;
     bool last_batch_failed, stopped, batch_open;
+    uint32_t stop_claim;  /* the last claim before the stop; for the check */
     bool carried;         /* the open batch was in flight when the state was reset */
     VEC(member_id) batch; /* of the open batch, in the order they were picked */
     member_heap queue;    /* startable: those held out of service, then oldest, then name */
@@ -45,6 +47,8 @@ struct cohort {
     bool has_policy;
     bool failed_hold_budget;
     bool paused;
+    uint32_t claims;       /* number of the last claim */
+    uint32_t pause_claim;  /* the last claim before the pause; for the check */
     VEC(uint32_t) by_name; /* compartments */
     bool renamed;          /* and one was added since they were sorted */
     bool no_memory;        /* where no call could say so; the next step does */

@@ -136,7 +136,11 @@ bool engine_restore(engine *e, str saved, err *error);
  * first difference, if they are not equal. For tests. */
 bool engine_full(engine *e, err *error);
 /* Checks the invariants of docs/ARCHITECTURE.md that concern decisions; false names the broken one.
- */
+ * Call it after a step, before more facts are taken in: I6 (nothing starts after a halt), I7
+ * (order) and I8 (windows) are worked out anew, from documents and state, for what the last step
+ * started. What began earlier cannot be judged by the present state: it was right then, and is
+ * finished whatever changed since. I3 and I9 are the shells' (writes); I5 is kept by attempt and
+ * job numbers as facts are taken in; I10 and I12 are about the end of a run: the simulator's. */
 bool engine_check(const engine *e, err *error);
 /* Placements looked at since the engine was made: what "incremental" is measured by. */
 uint64_t engine_looked_at(const engine *e);

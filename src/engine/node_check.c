@@ -33,6 +33,73 @@ static bool check_claim(const nodes *self, const node_placement *p, err *error)
     return true;
 }
 
+/* I7: what the last step began, in the order of priorities and dependencies. What began earlier is
+ * not looked at: an edit may have changed the order since. I8 is no matter of nodes: they have no
+ * windows. */
+static bool check_priority(const nodes *self, const node_placement *p, err *error)
+{
+    for (size_t i = 0; i < self->changes.len; i++) {
+        const change *o = self->changes.at[i];
+        int64_t before = o->spec->spec.priority - p->change->spec->spec.priority;
+        if (before == 0)
+            before = str_cmp(o->spec->metadata.name, p->change->spec->metadata.name);
+        if (before >= 0 || o->disabled)
+            continue;
+        for (size_t k = 0; k < self->placements.len; k++) {
+            const node_placement *q = &self->placements.at[k];
+            if (q->change == o && q->selected && !q->done &&
+                (q->target == p->target || o->spec->spec.sequencing == SEQUENCING_ALL))
+                return differs(self, p, "I7: it began before a Skyhook that comes first was done",
+                               error);
+        }
+    }
+    return true;
+}
+
+static bool is_complete(const node_placement *p, const package_rule *wanted)
+{
+    for (uint16_t i = 0; i < p->entries.len; i++) {
+        const package_entry *e = &p->entries.at[i];
+        if (e->name == wanted->name && e->version == wanted->version)
+            return e->state == PACKAGE_COMPLETE &&
+                   (e->stage == STAGE_CONFIG || e->stage == STAGE_POST_INTERRUPT);
+    }
+    return false;
+}
+
+static bool check_dependencies(const nodes *self, const node_placement *p, const package_entry *e,
+                               err *error)
+{
+    const package_rules *r = &p->change->rules;
+    bool removes = e->stage == STAGE_UNINSTALL || e->stage == STAGE_UNINSTALL_INTERRUPT;
+    for (uint16_t i = 0; i < r->len && !removes; i++) {
+        const package_rule *wanted = &r->at[i];
+        if (wanted->name != e->name || wanted->version != e->version)
+            continue;
+        for (uint16_t k = 0; k < wanted->need_count; k++)
+            if (wanted->needs[k] == PACKAGE_NO_RULE || !is_complete(p, &r->at[wanted->needs[k]]))
+                return differs(self, p,
+                               "I7: a stage began before a package it depends on was complete",
+                               error);
+    }
+    return true;
+}
+
+static bool check_order(const nodes *self, const node_placement *p, err *error)
+{
+    if (p->phase == PHASE_IDLE)
+        return true;
+    if (p->claim_step == self->step && !check_priority(self, p, error))
+        return false;
+    for (uint16_t i = 0; p->stage_step == self->step && i < p->entries.len; i++) {
+        const package_entry *e = &p->entries.at[i];
+        if ((e->flags & ENTRY_RUNNING) && e->attempt > p->attempt_before &&
+            !check_dependencies(self, p, e, error))
+            return false;
+    }
+    return true;
+}
+
 static bool check_target(const nodes *self, uint32_t target, err *error)
 {
     const node_target *t = &self->targets.at[target];
@@ -59,7 +126,8 @@ bool nodes_check(const void *context, err *error)
 {
     const nodes *self = context;
     for (size_t i = 0; i < self->placements.len; i++)
-        if (self->placements.at[i].change && !check_claim(self, &self->placements.at[i], error))
+        if (self->placements.at[i].change && (!check_claim(self, &self->placements.at[i], error) ||
+                                              !check_order(self, &self->placements.at[i], error)))
             return false;
     for (uint32_t i = 0; i < self->targets.len; i++)
         if (self->targets.at[i].present && !check_target(self, i, error))

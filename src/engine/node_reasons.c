@@ -243,19 +243,14 @@ typedef struct supposed {
 
 static void suppose(teller *t, const supposed *s)
 {
-    cohort *c = s->q->change->cohort;
-    member_state then = state_then(t, s->q);
-    t->failed |= s->known != then && !cohort_set_state(c, s->q->member, then);
-    t->failed |= then == MEMBER_FAILED && !cohort_set_retry(c, s->q->member, retry_then(t, s->q));
+    t->failed |= !cohort_suppose(s->q->change->cohort, s->q->member, state_then(t, s->q),
+                                 retry_then(t, s->q));
 }
 
 static void suppose_no_more(teller *t, const supposed *s)
 {
-    cohort *c = s->q->change->cohort;
     int64_t retry_ms = node_gates(t->self, s->q) != 0 ? REASON_NEVER : s->q->retry_ms;
-    t->failed |=
-        cohort_state(c, s->q->member) != s->known && !cohort_set_state(c, s->q->member, s->known);
-    t->failed |= s->known == MEMBER_FAILED && !cohort_set_retry(c, s->q->member, retry_ms);
+    t->failed |= !cohort_suppose(s->q->change->cohort, s->q->member, s->known, retry_ms);
 }
 
 /* What its compartment would say if every gate were open: it is asked as if it were so. What

@@ -44,6 +44,9 @@ static void stage_start(nodes *self, node_placement *p, uint16_t index, package_
         e->restarts = e->losses = 0;
     e->stage = (uint8_t)stage;
     e->state = PACKAGE_IN_PROGRESS;
+    if (p->stage_step != self->step)
+        p->attempt_before = p->attempt;
+    p->stage_step = self->step;
     e->attempt = ++p->attempt;
     e->flags = ENTRY_RUNNING | (m && m->type == INTERRUPT_REBOOT ? ENTRY_REBOOTS : 0);
     p->boot = t->boot;

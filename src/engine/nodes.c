@@ -477,6 +477,7 @@ static void change_step(nodes *self, change *c)
 static void nodes_step(void *context)
 {
     nodes *self = context;
+    self->step++;
     timers_fire(self);
     bool again = true;
     while (again && !self->core->no_memory) {

@@ -80,7 +80,10 @@ typedef struct node_placement {
     uint32_t member; /* in the cohort; NOBODY: not selected */
     uint32_t next;   /* placement of the same target */
     package_entries entries;
-    uint32_t attempt; /* only grows */
+    uint32_t attempt;    /* only grows */
+    uint32_t claim_step; /* the step that claimed it, and the one that began its last stages, */
+    uint32_t stage_step; /* and what the attempt was before those; for the check */
+    uint32_t attempt_before;
     uint32_t order;   /* SKYHOOK_NODE_ORDER of its claim */
     uint64_t boot;    /* of the node when the last stage began */
     int64_t since_ms; /* DRAINING: when it began; REBOOTING: when the attempt ended */
@@ -150,6 +153,7 @@ typedef struct node_timer {
 
 typedef struct nodes {
     engine_core *core;
+    uint32_t step; /* number of the last one */
     VEC(node_target) targets;
     VEC(uint32_t) free_targets;
     strmap by_name; /* target */

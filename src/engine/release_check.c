@@ -99,7 +99,7 @@ static bool verify_groups(const releases *r, err *error)
 bool releases_verify(const releases *r, err *error)
 {
     return verify_slots(r, error) && verify_claims(r, error) && verify_groups(r, error) &&
-           paces_check(r, error);
+           releases_history(r, error) && paces_check(r, error);
 }
 
 /* ---- from scratch ---- */

@@ -444,6 +444,7 @@ static bool anything_marked(const releases *r)
 static void releases_step(void *self)
 {
     releases *r = self;
+    r->step_job = r->last_job;
     if (r->restored)
         mark_anew(r);
     r->restored = false;

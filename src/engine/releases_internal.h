@@ -392,6 +392,7 @@ typedef struct releases {
     index_list undecided;   /* resources whose slots depend on paces that have not been asked yet */
     waiter_heap candidates; /* of this step: claims that all gates but the limits let through */
     int64_t last_job;
+    int64_t step_job; /* the last one before the last step */
     uint64_t epoch; /* rises when documents or resources change */
     bool halted;
     bool asking;    /* somebody only wants to know: no position is given out */
@@ -663,6 +664,9 @@ void releases_write(const releases *r, buf *out);
 bool releases_read(releases *r, str key, str json, err *error);
 void releases_unnumber(void *self);
 void releases_number(void *self);
+
+/* release_history.c: I6, I7 and I8 of what the last step started. */
+bool releases_history(const releases *r, err *error);
 
 /* release_check.c */
 bool releases_compare(releases *r, err *error);

@@ -46,6 +46,14 @@ typedef struct explain_counts {
     size_t rules[64]; /* how often each rule was a reason */
 } explain_counts;
 
+/* One stuck fleet that is looked at. */
+typedef struct explain_case {
+    const explain_fleet *how;
+    uint64_t seed;
+    explain_counts *counts;
+    arena *a;
+} explain_case;
+
 static inline void explain_copy(char to[EXPLAIN_NAME], str from)
 {
     snprintf(to, EXPLAIN_NAME, "%.*s", STR_ARG(from));
@@ -88,10 +96,11 @@ static inline bool explain_same(const reason *a, const reason *b)
 
 /* Does what the placement's reasons name but for one (or one of its names), again and again as
  * long as it is asked. True if the placement started. */
-static inline bool explain_follow(const explain_fleet *how, uint64_t seed, const explain_target *t,
-                                  size_t skip, size_t but)
+static inline bool explain_follow(const explain_case *of, const explain_target *t, size_t skip,
+                                  size_t but)
 {
-    void *world = how->stuck(seed);
+    const explain_fleet *how = of->how;
+    void *world = how->stuck(of->seed);
     arena *a = arena_new(0);
     reason left_out = {0};
     bool started = false;
@@ -163,10 +172,11 @@ static inline bool explain_involves(const reasons *list, const explain_target *t
 }
 
 /* What somebody else waits for is done instead. */
-static inline void explain_others(const explain_fleet *how, uint64_t seed, const explain_target *t,
-                                  const explain_target *other, explain_counts *counts)
+static inline void explain_others(const explain_case *of, const explain_target *t,
+                                  const explain_target *other)
 {
-    void *world = how->stuck(seed);
+    const explain_fleet *how = of->how;
+    void *world = how->stuck(of->seed);
     arena *a = arena_new(0);
     reasons own = {0}, list = {0};
     placement_view view;
@@ -181,37 +191,39 @@ static inline void explain_others(const explain_fleet *how, uint64_t seed, const
         explain_print(t, &own, a);
         explain_print(other, &list, a);
         check_msg(false, "ONLY=%llu: %s on %s starts by what another waits for",
-                  (unsigned long long)seed, t->change, t->target);
+                  (unsigned long long)of->seed, t->change, t->target);
     }
-    counts->others += on_its_own;
+    of->counts->others += on_its_own;
     arena_free(a);
     how->free(world);
 }
 
-static inline void explain_one(const explain_fleet *how, uint64_t seed, const explain_target *t,
-                               const reasons *list, arena *a, explain_counts *counts)
+static inline void explain_one(const explain_case *of, const explain_target *t, const reasons *list)
 {
+    const explain_fleet *how = of->how;
+    explain_counts *counts = of->counts;
+    arena *a = of->a;
     counts->asked++;
     if (getenv("SHOW"))
         explain_print(t, list, a);
-    if (!explain_follow(how, seed, t, SIZE_MAX, SIZE_MAX)) {
+    if (!explain_follow(of, t, SIZE_MAX, SIZE_MAX)) {
         explain_print(t, list, a);
-        check_msg(false, "ONLY=%llu: %s on %s does not start", (unsigned long long)seed, t->change,
-                  t->target);
+        check_msg(false, "ONLY=%llu: %s on %s does not start", (unsigned long long)of->seed,
+                  t->change, t->target);
     }
     for (size_t k = 0; k < list->len; k++) {
         const reason *r = &list->at[k];
         counts->rules[r->rule]++;
         size_t parts = how->each(r) ? r->of_count : 0;
-        for (size_t of = 0; of < (parts > 1 ? parts : 1); of++) {
+        for (size_t i = 0; i < (parts > 1 ? parts : 1); i++) {
             counts->left_out++;
-            if (!explain_follow(how, seed, t, k, parts > 1 ? of : SIZE_MAX))
+            if (!explain_follow(of, t, k, parts > 1 ? i : SIZE_MAX))
                 continue;
             explain_print(t, list, a);
             check_msg(false, "ONLY=%llu: %s on %s starts without %.*s %.*s",
-                      (unsigned long long)seed, t->change, t->target,
+                      (unsigned long long)of->seed, t->change, t->target,
                       STR_ARG(reason_rule_name(r->rule)),
-                      STR_ARG(parts > 0 ? r->of[of] : STR_EMPTY));
+                      STR_ARG(parts > 0 ? r->of[i] : STR_EMPTY));
         }
     }
 }
@@ -219,8 +231,9 @@ static inline void explain_one(const explain_fleet *how, uint64_t seed, const ex
 /* Everybody of one fleet that is not done. */
 static inline void explain_check(const explain_fleet *how, uint64_t seed, explain_counts *counts)
 {
+    explain_case one = {how, seed, counts, arena_new(0)};
     void *world = how->stuck(seed);
-    arena *a = arena_new(0);
+    arena *a = one.a;
     explain_all all = {0};
     engine_placements(how->engine(world), explain_collect, &all);
     for (size_t i = 0; i < all.at.len; i++) {
@@ -233,8 +246,8 @@ static inline void explain_check(const explain_fleet *how, uint64_t seed, explai
                   t->change, t->target);
         if (!how->asks(&view, &list))
             continue;
-        explain_one(how, seed, t, &list, a, counts);
-        explain_others(how, seed, t, &all.at.at[(i + 1) % all.at.len], counts);
+        explain_one(&one, t, &list);
+        explain_others(&one, t, &all.at.at[(i + 1) % all.at.len]);
     }
     vec_done(&all.at);
     arena_free(a);

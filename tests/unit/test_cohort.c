@@ -3,7 +3,7 @@
  */
 #include "support/check.h"
 
-#include "engine/cohort.h"
+#include "engine/cohort_internal.h"
 
 #define MEMBERS_MAX 200
 
@@ -760,9 +760,40 @@ static void no_random_history_exceeds_a_ceiling(void **state)
         random_history(rng_next(&seeds));
 }
 
+/* I6: the check finds a claim that began after a stop or a pause, and one before it is well. */
+static void claims_after_a_halt_are_found(void **state)
+{
+    (void)state;
+    cohort *c = cohort_new();
+    compartment_rule rule = RULE(COUNT(2), FIXED(1));
+    cohort_policy policy = {.rules = &rule, .rule_count = 1};
+    cohort_events events = {0};
+    err error;
+    assert_true(cohort_set_policy(c, &policy));
+    assert_true(cohort_join(c, 0, STR("m"), 0, (label_set){0}));
+    assert_true(cohort_set_state(c, 0, MEMBER_STARTABLE));
+    assert_true(cohort_step(c, 0, &events));
+    assert_int_equal(cohort_state(c, 0), MEMBER_IN_FLIGHT);
+    assert_true(cohort_check(c, &error));
+    c->compartments.at[0].stopped = true;
+    assert_false(cohort_check(c, &error));
+    check_err(error, "I6: m was claimed after a stop");
+    c->compartments.at[0].stop_claim = c->claims;
+    assert_true(cohort_check(c, &error));
+    c->paused = true;
+    assert_false(cohort_check(c, &error));
+    check_err(error, "I6: m was claimed after a pause");
+    c->paused = false;
+    cohort_pause(c, true);
+    assert_true(cohort_check(c, &error));
+    vec_done(&events);
+    cohort_free(c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(claims_after_a_halt_are_found),
         cmocka_unit_test(a4_table),
         cmocka_unit_test(a4_ceilings),
         cmocka_unit_test(the_safest_compartment_wins),

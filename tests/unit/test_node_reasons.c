@@ -273,13 +273,14 @@ static void node_is_done(wild *w, fleet_node *n, int hook)
     for (int c = 0; c < w->hooks; c++) {
         if (c != hook && !has_placement(w, c, n, PLACEMENT_DONE))
             continue;
-        const char *text = kept(
-            w,
-            "{\"tool|%d\":{\"name\":\"tool\",\"version\":\"%d\",\"image\":\"r/tool\","
-            "\"stage\":\"%s\",\"state\":\"complete\"},\"extra|%d\":{\"name\":\"extra\","
-            "\"version\":\"%d\",\"image\":\"r/extra\",\"stage\":\"config\",\"state\":\"complete\"}}",
-            w->number[c], w->number[c], w->interrupts[c] ? "post-interrupt" : "config",
-            w->number[c], w->number[c]);
+        const char *text =
+            kept(w,
+                 "{\"tool|%d\":{\"name\":\"tool\",\"version\":\"%d\",\"image\":\"r/tool\","
+                 "\"stage\":\"%s\",\"state\":\"complete\"},\"extra|%d\":{\"name\":\"extra\","
+                 "\"version\":\"%d\",\"image\":\"r/extra\",\"stage\":\"config\","
+                 "\"state\":\"complete\"}}",
+                 w->number[c], w->number[c], w->interrupts[c] ? "post-interrupt" : "config",
+                 w->number[c], w->number[c]);
         notes[count++] =
             (label){str_of(kept(w, "skyhook.nvidia.com/nodeState_sk%d", c)), str_of(text)};
     }
