@@ -189,12 +189,16 @@ static bool add_queue_reason(const asker *by, reason r, chooser holding)
         return false;
     memcpy(all, holders.at, holders.len * sizeof *all);
     memcpy(all + holders.len, ahead.at, ahead.len * sizeof *all);
-    qsort(all, holders.len + ahead.len, sizeof *all, by_name);
+    size_t count = holders.len + ahead.len, kept = 0;
+    qsort(all, count, sizeof *all, by_name);
+    for (size_t i = 0; i < count; i++) /* who holds a place may be ahead, too */
+        if (i == 0 || !str_eq(all[i], all[kept - 1]))
+            all[kept++] = all[i];
     r.holders = holders.at;
     r.holder_count = holders.len;
     r.act = RELEASE_COMPLETE;
     r.of = all;
-    r.of_count = holders.len + ahead.len;
+    r.of_count = kept;
     r.next_ms = REASON_NEVER;
     return reasons_add(by->out, by->a, r);
 }
@@ -208,7 +212,7 @@ static bool open_batch_reasons(const asker *by, reason base)
         return false;
     int64_t remaining = 0;
     for (size_t i = 0; i < by->c->members.len; i++)
-        remaining += holds_on(by, &by->c->members.at[i]);
+        remaining += holds_on(by, &by->c->members.at[i]) && !is_ahead(by, &by->c->members.at[i]);
     return remaining < base.limit || add_queue_reason(by, base, holds_on);
 }
 
