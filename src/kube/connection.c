@@ -1,0 +1,506 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "kube/connection.h"
+
+#include <curl/curl.h>
+#include <stdio.h>
+#include <time.h>
+
+#include "base/mem.h"
+#include "base/num.h"
+#include "kube/credentials.h"
+
+#define PEM_BYTES_MAX (1u << 20)
+
+struct exchange {
+    connection *connection;
+    exchange *next; /* in the queue, or among those that run */
+    exchange **link;
+    CURL *curl;
+    struct curl_slist *headers;
+    exchange_handler handler;
+    char *url, *body;
+    bool answered; /* the status was told */
+    int64_t retry_after_s;
+    char problem[CURL_ERROR_SIZE];
+};
+
+/* A socket that curl wants watched. */
+typedef struct watched {
+    uv_poll_t poll;
+    connection *connection;
+    curl_socket_t socket;
+} watched;
+
+struct connection {
+    uv_loop_t *loop;
+    uv_timer_t timer;
+    CURLM *multi;
+    const kube_access *access;
+    credentials *credentials;
+    const char *agent;
+    char *server;                  /* what URLs begin with */
+    struct curl_slist *connect_to; /* where that is, if its name is only that of a certificate */
+    exchange *running;
+    exchange *first, **last; /* waiting */
+    size_t running_count, waiting_count;
+    size_t handles; /* of the loop, that are still to be closed */
+    bool closing;
+};
+
+/* ---- lists ---- */
+
+static void put_in(exchange **list, exchange *x)
+{
+    x->next = *list;
+    x->link = list;
+    if (x->next)
+        x->next->link = &x->next;
+    *list = x;
+}
+
+static void take_out(exchange *x)
+{
+    connection *c = x->connection;
+    if (c->last == &x->next)
+        c->last = x->link;
+    *x->link = x->next;
+    if (x->next)
+        x->next->link = x->link;
+    x->next = NULL;
+}
+
+/* ---- one exchange ---- */
+
+static void exchange_free(exchange *x)
+{
+    curl_easy_cleanup(x->curl);
+    curl_slist_free_all(x->headers);
+    mem_free(x->url);
+    mem_free(x->body);
+    mem_free(x);
+}
+
+static void tell_status(exchange *x)
+{
+    long status = 0;
+    if (x->answered)
+        return;
+    x->answered = true;
+    curl_easy_getinfo(x->curl, CURLINFO_RESPONSE_CODE, &status);
+    if (x->handler.status)
+        x->handler.status(x->handler.context, (int)status, x->retry_after_s);
+}
+
+static size_t take_header(char *bytes, size_t size, size_t count, void *context)
+{
+    exchange *x = context;
+    str value = {bytes, size * count};
+    str name = str_cut(&value, ':');
+    static const char wanted[] = "retry-after";
+    bool is_retry = name.len == sizeof wanted - 1;
+    for (size_t i = 0; is_retry && i < name.len; i++)
+        is_retry = (name.ptr[i] | 0x20) == (wanted[i] | 0x20);
+    if (is_retry && value.ptr && !num_parse(str_trim(value), &x->retry_after_s))
+        x->retry_after_s = 0;
+    return size * count;
+}
+
+static size_t take_bytes(char *bytes, size_t size, size_t count, void *context)
+{
+    exchange *x = context;
+    tell_status(x);
+    if (x->handler.bytes)
+        x->handler.bytes(x->handler.context, (str){bytes, size * count});
+    return size * count;
+}
+
+/* ---- many ---- */
+
+static void start_waiting(connection *c)
+{
+    while (c->first && c->running_count < CONNECTION_REQUESTS_MAX) {
+        exchange *x = c->first;
+        take_out(x);
+        c->waiting_count--;
+        put_in(&c->running, x);
+        c->running_count++;
+        curl_multi_add_handle(c->multi, x->curl);
+    }
+}
+
+static void finish(exchange *x, connection_result result)
+{
+    connection *c = x->connection;
+    exchange_handler handler = x->handler;
+    char problem[CURL_ERROR_SIZE];
+    snprintf(problem, sizeof problem, "%s", result == CONNECTION_WHOLE ? "" : x->problem);
+    take_out(x);
+    c->running_count--;
+    curl_multi_remove_handle(c->multi, x->curl);
+    exchange_free(x);
+    handler.end(handler.context, result, str_of(problem));
+}
+
+/* Whether a request certainly never reached the server. */
+static bool was_not_sent(CURLcode code)
+{
+    return code == CURLE_COULDNT_CONNECT || code == CURLE_COULDNT_RESOLVE_HOST ||
+           code == CURLE_COULDNT_RESOLVE_PROXY || code == CURLE_SSL_CONNECT_ERROR ||
+           code == CURLE_PEER_FAILED_VERIFICATION;
+}
+
+static void collect(connection *c)
+{
+    CURLMsg *message;
+    int left;
+    while (!c->closing && (message = curl_multi_info_read(c->multi, &left))) {
+        exchange *x = NULL;
+        CURLcode code = message->data.result;
+        if (message->msg != CURLMSG_DONE)
+            continue;
+        curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &x);
+        if (code == CURLE_OK)
+            tell_status(x);
+        else if (x->problem[0] == '\0')
+            snprintf(x->problem, sizeof x->problem, "%s", curl_easy_strerror(code));
+        long status = 0;
+        curl_easy_getinfo(x->curl, CURLINFO_RESPONSE_CODE, &status);
+        if (status == 401)
+            credentials_refused(c->credentials);
+        finish(x, code == CURLE_OK     ? CONNECTION_WHOLE
+                  : was_not_sent(code) ? CONNECTION_UNSENT
+                                       : CONNECTION_CUT);
+    }
+    if (!c->closing)
+        start_waiting(c);
+}
+
+static void on_socket(uv_poll_t *poll, int status, int events)
+{
+    watched *w = poll->data;
+    connection *c = w->connection;
+    int flags = (events & UV_READABLE ? CURL_CSELECT_IN : 0) |
+                (events & UV_WRITABLE ? CURL_CSELECT_OUT : 0) | (status < 0 ? CURL_CSELECT_ERR : 0);
+    int running;
+    curl_multi_socket_action(c->multi, w->socket, flags, &running);
+    collect(c);
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+    connection *c = timer->data;
+    int running;
+    curl_multi_socket_action(c->multi, CURL_SOCKET_TIMEOUT, 0, &running);
+    collect(c);
+}
+
+static int set_timer(CURLM *multi, long timeout_ms, void *context)
+{
+    (void)multi;
+    connection *c = context;
+    if (timeout_ms < 0)
+        uv_timer_stop(&c->timer);
+    else
+        uv_timer_start(&c->timer, on_timer, (uint64_t)timeout_ms, 0);
+    return 0;
+}
+
+static void maybe_free(connection *c)
+{
+    if (c->handles == 0)
+        mem_free(c);
+}
+
+static void socket_closed(uv_handle_t *handle)
+{
+    watched *w = handle->data;
+    connection *c = w->connection;
+    mem_free(w);
+    c->handles--;
+    maybe_free(c);
+}
+
+static void timer_closed(uv_handle_t *handle)
+{
+    connection *c = handle->data;
+    c->handles--;
+    maybe_free(c);
+}
+
+static int watch_socket(CURL *curl, curl_socket_t socket, int what, void *context, void *of_socket)
+{
+    (void)curl;
+    connection *c = context;
+    watched *w = of_socket;
+    if (what == CURL_POLL_REMOVE) {
+        curl_multi_assign(c->multi, socket, NULL);
+        if (w) {
+            uv_poll_stop(&w->poll);
+            uv_close((uv_handle_t *)&w->poll, socket_closed);
+        }
+        return 0;
+    }
+    if (!w) {
+        w = mem_zalloc(sizeof *w);
+        if (!w)
+            return -1;
+        w->connection = c;
+        w->socket = socket;
+        if (uv_poll_init_socket(c->loop, &w->poll, socket) != 0) {
+            mem_free(w);
+            return -1;
+        }
+        w->poll.data = w;
+        c->handles++;
+        curl_multi_assign(c->multi, socket, w);
+    }
+    int events = (what & CURL_POLL_IN ? UV_READABLE : 0) | (what & CURL_POLL_OUT ? UV_WRITABLE : 0);
+    uv_poll_start(&w->poll, events, on_socket);
+    return 0;
+}
+
+/* ---- opening and closing ---- */
+
+/* A certificate is checked against the name of the URL. Where it has another one than the server is
+ * reached by, the URL has the certificate's, and says where to connect all the same. */
+static bool name_server(connection *c)
+{
+    const kube_access *a = c->access;
+    str server = a->server;
+    if (a->tls_server_name.len == 0 || !str_starts(server, STR("https://"))) {
+        c->server = mem_alloc(server.len + 1);
+        if (c->server)
+            memcpy(c->server, server.ptr, server.len + 1);
+        return c->server;
+    }
+    str host = str_part(server, sizeof "https://" - 1, SIZE_MAX), port = STR("443");
+    size_t colon = host.len;
+    while (colon > 0 && host.ptr[colon - 1] != ':' && host.ptr[colon - 1] != ']')
+        colon--;
+    if (colon > 0 && host.ptr[colon - 1] == ':') {
+        port = str_part(host, colon, SIZE_MAX);
+        host = str_part(host, 0, colon - 1);
+    }
+    buf text = BUF(LIMIT_PATH_BYTES), url = BUF(LIMIT_PATH_BYTES);
+    buf_addf(&text, "%.*s:%.*s:%.*s:%.*s", STR_ARG(a->tls_server_name), STR_ARG(port),
+             STR_ARG(host), STR_ARG(port));
+    buf_addf(&url, "https://%.*s:%.*s", STR_ARG(a->tls_server_name), STR_ARG(port));
+    if (!text.failed && !url.failed)
+        c->connect_to = curl_slist_append(NULL, text.ptr);
+    buf_done(&text);
+    c->server = url.ptr; /* belongs to the connection from here on */
+    return c->connect_to && !url.failed;
+}
+
+connection *connection_open(uv_loop_t *loop, const kube_access *access, const char *agent,
+                            err *error)
+{
+    connection *c = mem_zalloc(sizeof *c);
+    if (!c) {
+        err_memory(error);
+        return NULL;
+    }
+    *c = (connection){.loop = loop, .access = access, .agent = agent, .last = &c->first};
+    c->multi = curl_multi_init();
+    c->credentials = credentials_new(access);
+    if (!c->multi || !c->credentials || !name_server(c) || uv_timer_init(loop, &c->timer) != 0) {
+        curl_multi_cleanup(c->multi);
+        curl_slist_free_all(c->connect_to);
+        mem_free(c->server);
+        credentials_free(c->credentials);
+        err_memory(error);
+        return mem_free(c);
+    }
+    c->timer.data = c;
+    c->handles = 1;
+    curl_multi_setopt(c->multi, CURLMOPT_SOCKETFUNCTION, watch_socket);
+    curl_multi_setopt(c->multi, CURLMOPT_SOCKETDATA, c);
+    curl_multi_setopt(c->multi, CURLMOPT_TIMERFUNCTION, set_timer);
+    curl_multi_setopt(c->multi, CURLMOPT_TIMERDATA, c);
+    curl_multi_setopt(c->multi, CURLMOPT_PIPELINING, CURLPIPE_MULTIPLEX);
+    curl_multi_setopt(c->multi, CURLMOPT_MAX_HOST_CONNECTIONS, 1L);
+    curl_multi_setopt(c->multi, CURLMOPT_MAX_CONCURRENT_STREAMS, (long)CONNECTION_REQUESTS_MAX);
+    return c;
+}
+
+connection *connection_close(connection *c)
+{
+    if (!c)
+        return NULL;
+    c->closing = true;
+    exchange *lists[] = {c->running, c->first};
+    for (size_t i = 0; i < 2; i++)
+        for (exchange *x = lists[i]; x;) {
+            exchange *next = x->next;
+            if (i == 0)
+                curl_multi_remove_handle(c->multi, x->curl);
+            exchange_free(x);
+            x = next;
+        }
+    curl_multi_cleanup(c->multi);
+    curl_slist_free_all(c->connect_to);
+    mem_free(c->server);
+    credentials_free(c->credentials);
+    uv_close((uv_handle_t *)&c->timer, timer_closed);
+    return NULL;
+}
+
+/* ---- sending ---- */
+
+static char *copy_text(str a, str b)
+{
+    char *text = mem_alloc(a.len + b.len + 1);
+    if (!text)
+        return NULL;
+    if (a.len > 0)
+        memcpy(text, a.ptr, a.len);
+    if (b.len > 0)
+        memcpy(text + a.len, b.ptr, b.len);
+    text[a.len + b.len] = '\0';
+    return text;
+}
+
+static struct curl_blob blob(str bytes)
+{
+    return (struct curl_blob){(void *)(uintptr_t)bytes.ptr, bytes.len, CURL_BLOB_COPY};
+}
+
+static void set_trust(const connection *c, CURL *curl)
+{
+    const kube_access *a = c->access;
+    str certificate = credentials_certificate(c->credentials);
+    str key = credentials_key(c->credentials);
+    if (certificate.len == 0) {
+        certificate = a->certificate_data;
+        key = a->key_data;
+    }
+    struct curl_blob ca = blob(a->ca_data), own = blob(certificate), secret = blob(key);
+    if (a->insecure) {
+        curl_easy_setopt(curl, CURLOPT_SSL_VERIFYPEER, 0L);
+        curl_easy_setopt(curl, CURLOPT_SSL_VERIFYHOST, 0L);
+    }
+    if (a->ca_data.len > 0)
+        curl_easy_setopt(curl, CURLOPT_CAINFO_BLOB, &ca);
+    else if (a->ca_file.len > 0)
+        curl_easy_setopt(curl, CURLOPT_CAINFO, a->ca_file.ptr);
+    if (certificate.len > 0)
+        curl_easy_setopt(curl, CURLOPT_SSLCERT_BLOB, &own);
+    else if (a->certificate_file.len > 0)
+        curl_easy_setopt(curl, CURLOPT_SSLCERT, a->certificate_file.ptr);
+    if (key.len > 0)
+        curl_easy_setopt(curl, CURLOPT_SSLKEY_BLOB, &secret);
+    else if (a->key_file.len > 0)
+        curl_easy_setopt(curl, CURLOPT_SSLKEY, a->key_file.ptr);
+    if (a->proxy_url.len > 0)
+        curl_easy_setopt(curl, CURLOPT_PROXY, a->proxy_url.ptr);
+}
+
+static bool add_header(exchange *x, const char *name, str value)
+{
+    char *line = copy_text(str_of(name), value);
+    struct curl_slist *more = line ? curl_slist_append(x->headers, line) : NULL;
+    mem_free(line);
+    if (more)
+        x->headers = more;
+    return more;
+}
+
+static bool add_headers(exchange *x, const exchange_request *request, err *error)
+{
+    const kube_access *a = x->connection->access;
+    str token;
+    if (!credentials_token(x->connection->credentials, (int64_t)(uv_hrtime() / UINT64_C(1000000)),
+                           &token, error))
+        return false;
+    str type = str_of(request->content_type ? request->content_type : "application/json");
+    bool good = add_header(x, "Accept: ", STR("application/json")) &&
+                (request->body.len == 0 || add_header(x, "Content-Type: ", type)) &&
+                (token.len == 0 || add_header(x, "Authorization: Bearer ", token)) &&
+                (a->impersonate.len == 0 || add_header(x, "Impersonate-User: ", a->impersonate)) &&
+                add_header(x, "Expect:", STR_EMPTY);
+    return good || err_memory(error);
+}
+
+static void set_request(exchange *x, const exchange_request *request)
+{
+    connection *c = x->connection;
+    CURL *curl = x->curl;
+    curl_easy_setopt(curl, CURLOPT_URL, x->url);
+    curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, request->method);
+    curl_easy_setopt(curl, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_2TLS);
+    curl_easy_setopt(curl, CURLOPT_PIPEWAIT, 1L);
+    curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT, CONNECTION_CONNECT_SECONDS);
+    if (!request->stream)
+        curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, (long)CONNECTION_TIMEOUT_MS);
+    curl_easy_setopt(curl, CURLOPT_USERAGENT, c->agent);
+    curl_easy_setopt(curl, CURLOPT_ACCEPT_ENCODING, request->stream ? NULL : "gzip");
+    curl_easy_setopt(curl, CURLOPT_HTTPHEADER, x->headers);
+    curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, take_header);
+    curl_easy_setopt(curl, CURLOPT_HEADERDATA, x);
+    curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, take_bytes);
+    curl_easy_setopt(curl, CURLOPT_WRITEDATA, x);
+    curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, x->problem);
+    curl_easy_setopt(curl, CURLOPT_PRIVATE, x);
+    if (c->access->user.len > 0) {
+        curl_easy_setopt(curl, CURLOPT_USERNAME, c->access->user.ptr);
+        curl_easy_setopt(curl, CURLOPT_PASSWORD, c->access->password.ptr);
+    }
+    if (request->body.len > 0) {
+        curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)request->body.len);
+        curl_easy_setopt(curl, CURLOPT_POSTFIELDS, x->body);
+    }
+    if (c->connect_to)
+        curl_easy_setopt(curl, CURLOPT_CONNECT_TO, c->connect_to);
+    set_trust(c, curl);
+}
+
+exchange *connection_send(connection *c, const exchange_request *request, exchange_handler handler,
+                          err *error)
+{
+    if (c->waiting_count >= CONNECTION_WAITING_MAX) {
+        err_set(error, "more than %d requests wait", CONNECTION_WAITING_MAX);
+        return NULL;
+    }
+    exchange *x = mem_zalloc(sizeof *x);
+    if (!x) {
+        err_memory(error);
+        return NULL;
+    }
+    *x = (exchange){.connection = c,
+                    .handler = handler,
+                    .curl = curl_easy_init(),
+                    .url = copy_text(str_of(c->server), request->path),
+                    .body = copy_text(request->body, STR_EMPTY)};
+    bool good = (x->curl && x->url && x->body) || err_memory(error);
+    if (!good || !add_headers(x, request, error)) {
+        exchange_free(x);
+        return NULL;
+    }
+    set_request(x, request);
+    x->link = c->last;
+    *c->last = x;
+    c->last = &x->next;
+    c->waiting_count++;
+    start_waiting(c);
+    return x;
+}
+
+void exchange_abort(exchange *x)
+{
+    connection *c = x->connection;
+    bool runs = false;
+    for (const exchange *other = c->running; other; other = other->next)
+        runs = runs || other == x;
+    if (!runs) { /* it never left the queue */
+        exchange_handler handler = x->handler;
+        take_out(x);
+        c->waiting_count--;
+        exchange_free(x);
+        handler.end(handler.context, CONNECTION_CUT, STR("it was cut"));
+        return;
+    }
+    snprintf(x->problem, sizeof x->problem, "it was cut");
+    finish(x, CONNECTION_CUT);
+    start_waiting(c);
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* connection.h - requests to one API server: HTTP/2, all of them over one connection, on an event
+ * loop.
+ *
+ * Sends and hands back; it neither repeats nor judges. A request that has ended without an answer
+ * may have taken effect: the caller knows by its kind what to do (see write_outcome). */
+#ifndef DROVER_KUBE_CONNECTION_H
+#define DROVER_KUBE_CONNECTION_H
+
+#include <uv.h>
+
+#include "kube/kubeconfig.h"
+
+#define CONNECTION_REQUESTS_MAX 100 /* at once; the rest waits in order */
+#define CONNECTION_WAITING_MAX 100000
+#define CONNECTION_CONNECT_SECONDS 10L
+#define CONNECTION_TIMEOUT_MS 60000 /* of a request that is no stream */
+
+typedef enum connection_result {
+    CONNECTION_WHOLE,  /* an answer, to its end */
+    CONNECTION_UNSENT, /* nothing reached the server */
+    CONNECTION_CUT,    /* anything may have happened */
+} connection_result;
+
+typedef struct connection connection;
+typedef struct exchange exchange; /* a request that is under way */
+
+/* Called on the loop. Any but end may be NULL. */
+typedef struct exchange_handler {
+    void *context;
+    void (*status)(void *context, int status, int64_t retry_after_s);
+    void (*bytes)(void *context, str bytes);
+    /* The last word; the exchange is gone afterwards. problem: empty with CONNECTION_WHOLE. */
+    void (*end)(void *context, connection_result result, str problem);
+} exchange_handler;
+
+typedef struct exchange_request {
+    const char *method;
+    str path;                 /* with query */
+    const char *content_type; /* NULL: JSON */
+    str body;
+    bool stream; /* a watch: it may take as long as it likes */
+} exchange_request;
+
+/* access must live as long as the connection. agent: what it calls itself to the server. */
+connection *connection_open(uv_loop_t *loop, const kube_access *access, const char *agent,
+                            err *error);
+/* Ends all requests without a word and lets go of the loop, which must run once more. */
+connection *connection_close(connection *c);
+
+/* Copies path and body. NULL: no memory, too many waiting, or no credentials; end is not called. */
+exchange *connection_send(connection *c, const exchange_request *request, exchange_handler handler,
+                          err *error);
+/* Cuts it; end is called with CONNECTION_CUT before this returns. Not from within a handler. */
+void exchange_abort(exchange *x);
+
+#endif

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "kube/credentials.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "base/moment.h"
+#include "model/document.h"
+
+/* New ones are asked for this long before the old ones expire. */
+#define EXPIRY_MARGIN_MS 30000
+
+struct credentials {
+    const kube_access *access;
+    buf token, certificate, key;
+    int64_t fresh_until_ms; /* 0: to be got */
+};
+
+credentials *credentials_new(const kube_access *access)
+{
+    credentials *c = mem_zalloc(sizeof *c);
+    if (c)
+        *c = (credentials){.access = access,
+                           .token = BUF(CREDENTIALS_BYTES_MAX),
+                           .certificate = BUF(CREDENTIALS_BYTES_MAX),
+                           .key = BUF(CREDENTIALS_BYTES_MAX)};
+    return c;
+}
+
+credentials *credentials_free(credentials *c)
+{
+    if (!c)
+        return NULL;
+    buf_done(&c->token);
+    buf_done(&c->certificate);
+    buf_done(&c->key);
+    return mem_free(c);
+}
+
+str credentials_certificate(const credentials *c)
+{
+    return buf_str(&c->certificate);
+}
+
+str credentials_key(const credentials *c)
+{
+    return buf_str(&c->key);
+}
+
+void credentials_refused(credentials *c)
+{
+    c->fresh_until_ms = 0;
+}
+
+/* ---- a file ---- */
+
+static bool read_all(int fd, buf *out, int64_t until_ms)
+{
+    char bytes[4096];
+    for (;;) {
+        struct timespec now;
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        int64_t left = until_ms - ((int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000);
+        struct pollfd ready = {.fd = fd, .events = POLLIN};
+        if (left <= 0 || poll(&ready, 1, (int)left) == 0)
+            return false;
+        ssize_t n = read(fd, bytes, sizeof bytes);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return n == 0 && !out->failed;
+        buf_add(out, (str){bytes, (size_t)n});
+        if (out->failed)
+            return false;
+    }
+}
+
+static int64_t clock_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static bool read_token_file(credentials *c, err *error)
+{
+    const char *path = c->access->token_file.ptr;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return err_set(error, "%s: %s", path, strerror(errno));
+    buf text = BUF(CREDENTIALS_BYTES_MAX);
+    bool good =
+        read_all(fd, &text, clock_ms() + 1000) || err_set(error, "%s: cannot be read", path);
+    close(fd);
+    str token = str_trim(buf_str(&text));
+    if (good && token.len == 0)
+        good = err_set(error, "%s: it is empty", path);
+    if (good) {
+        buf_clear(&c->token);
+        buf_add(&c->token, token);
+    }
+    buf_done(&text);
+    return good && (!c->token.failed || err_memory(error));
+}
+
+/* ---- a program ---- */
+
+static void become_plugin(const kube_exec *exec, const char **arguments, int out)
+{
+    char info[512];
+    arguments[0] = exec->command.ptr;
+    for (size_t i = 0; i < exec->argument_count; i++)
+        arguments[i + 1] = exec->arguments[i].ptr;
+    arguments[exec->argument_count + 1] = NULL;
+    for (size_t i = 0; i < exec->variable_count; i++)
+        setenv(exec->variables[i].name.ptr, exec->variables[i].value.ptr, 1);
+    snprintf(info, sizeof info,
+             "{\"apiVersion\":\"%s\",\"kind\":\"ExecCredential\",\"spec\":{\"interactive\":false}}",
+             exec->api_version.ptr);
+    setenv("KUBERNETES_EXEC_INFO", info, 1);
+    dup2(out, STDOUT_FILENO);
+    execvp(arguments[0], (char *const *)(uintptr_t)arguments);
+    fprintf(stderr, "%s: %s\n", arguments[0], strerror(errno));
+    _exit(127);
+}
+
+static bool run_plugin(const kube_exec *exec, buf *out, err *error)
+{
+    int ends[2];
+    const char **arguments = mem_alloc((exec->argument_count + 2) * sizeof *arguments);
+    if (!arguments)
+        return err_memory(error);
+    if (pipe2(ends, O_CLOEXEC) != 0) {
+        mem_free(arguments);
+        return err_set(error, "%s: %s", exec->command.ptr, strerror(errno));
+    }
+    pid_t child = fork();
+    if (child == 0)
+        become_plugin(exec, arguments, ends[1]);
+    mem_free(arguments);
+    close(ends[1]);
+    bool good = child > 0 && read_all(ends[0], out, clock_ms() + CREDENTIALS_EXEC_SECONDS * 1000);
+    close(ends[0]);
+    if (child > 0 && !good)
+        kill(child, SIGKILL);
+    int status = 1;
+    while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR) {
+    }
+    if (good && WIFEXITED(status) && WEXITSTATUS(status) == 0)
+        return true;
+    return err_set(error, "%s: it handed out no credentials", exec->command.ptr);
+}
+
+static str text_of(yyjson_val *object, const char *key)
+{
+    const char *text = yyjson_get_str(yyjson_obj_get(object, key));
+    return text ? str_of(text) : STR_EMPTY;
+}
+
+static bool take_plugin(credentials *c, str json, int64_t now_ms, err *error)
+{
+    arena *a = arena_new(0);
+    err problem_of_json;
+    yyjson_val *root = a ? json_parse(a, json, &problem_of_json) : NULL;
+    yyjson_val *status = yyjson_obj_get(root, "status");
+    str expires = text_of(status, "expirationTimestamp");
+    buf_clear(&c->token);
+    buf_clear(&c->certificate);
+    buf_clear(&c->key);
+    buf_add(&c->token, text_of(status, "token"));
+    buf_add(&c->certificate, text_of(status, "clientCertificateData"));
+    buf_add(&c->key, text_of(status, "clientKeyData"));
+    moment until;
+    c->fresh_until_ms = INT64_MAX;
+    if (expires.len > 0 && moment_parse(expires, &until, NULL)) {
+        struct timespec now;
+        clock_gettime(CLOCK_REALTIME, &now);
+        c->fresh_until_ms =
+            now_ms + (until.seconds - (int64_t)now.tv_sec) * 1000 - EXPIRY_MARGIN_MS;
+    }
+    bool good = c->token.len > 0 || (c->certificate.len > 0 && c->key.len > 0);
+    arena_free(a);
+    if (c->token.failed || c->certificate.failed || c->key.failed)
+        return err_memory(error);
+    return good || err_set(error, "%s: its answer has neither a token nor a certificate",
+                           c->access->exec.command.ptr);
+}
+
+bool credentials_token(credentials *c, int64_t now_ms, str *ret, err *error)
+{
+    const kube_access *access = c->access;
+    if (now_ms >= c->fresh_until_ms) {
+        if (access->token_file.len > 0) {
+            /* A file that is being replaced is missing for a moment: the old token still holds. */
+            if (!read_token_file(c, error) && c->token.len == 0)
+                return false;
+            c->fresh_until_ms = now_ms + CREDENTIALS_FILE_MS;
+        } else if (access->exec.command.len > 0) {
+            buf out = BUF(CREDENTIALS_BYTES_MAX);
+            bool good = run_plugin(&access->exec, &out, error) &&
+                        take_plugin(c, buf_str(&out), now_ms, error);
+            buf_done(&out);
+            if (!good)
+                return false;
+        } else {
+            buf_clear(&c->token);
+            buf_add(&c->token, access->token);
+            c->fresh_until_ms = INT64_MAX;
+        }
+    }
+    *ret = buf_str(&c->token);
+    return !c->token.failed || err_memory(error);
+}
