@@ -108,19 +108,11 @@ static void changes_json(const plan *p, buf *out)
     buf_addz(out, "],\n");
 }
 
-static bool has_bundles(const plan *p)
-{
-    for (size_t i = 0; i < p->changes.len; i++)
-        if (strcmp(p->changes.at[i].kind, "Bundle") == 0)
-            return true;
-    return false;
-}
-
 static void passes_json(const plan *p, buf *out)
 {
     const ledger *l = sim_ledger(p->sim);
     buf_addz(out, "\"passes\":[");
-    for (size_t i = 0; has_bundles(p) && i < l->passes.len; i++) {
+    for (size_t i = 0; i < l->passes.len; i++) {
         const ledger_pass *one = &l->passes.at[i];
         buf_addf(out,
                  "%s{\"start\":%lld,\"created\":%lld,\"updated\":%lld,\"fixed\":%lld,"

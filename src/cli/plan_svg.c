@@ -5,6 +5,7 @@
  * bars, their height against the ceiling, or how many are at work. Deployment windows are shaded.
  * No script, no font and no image from outside. */
 #include "base/limits.h"
+#include "base/mem.h"
 #include "base/moment.h"
 #include "cli/plan.h"
 #include "cli/plan_windows.h"
@@ -420,6 +421,48 @@ static void load_lane(canvas *c, str name, const char *below, const load *l, con
     c->y += LANE_HEIGHT + LANE_GAP;
 }
 
+/* The resources of a partition, of one change or of all that share it. */
+typedef struct residents {
+    const herd *herd;
+    str change; /* ptr NULL: all */
+    str partition;
+    bool *found; /* by target */
+} residents;
+
+static bool find_resident(void *context, const placement_view *v)
+{
+    residents *r = context;
+    if (v->kind != TARGET_RESOURCE || !str_eq(v->group, r->partition) ||
+        (r->change.ptr && !str_eq(v->change, r->change)))
+        return true;
+    uint32_t target = herd_find(r->herd, TARGET_RESOURCE, v->target);
+    if (target != HERD_NONE)
+        r->found[target] = true;
+    return true;
+}
+
+static void partition_jobs(canvas *c, const plan_change *change, const plan_group *g, load *sum)
+{
+    const ledger *l = sim_ledger(c->plan->sim);
+    const herd *all = sim_herd(c->plan->sim);
+    residents in = {.herd = all,
+                    .change = g->shared ? (str){NULL, 0} : change->name,
+                    .partition = g->view.name,
+                    .found = mem_zalloc(all->targets.len + 1)};
+    if (!in.found) {
+        c->out->failed = true;
+        return;
+    }
+    engine_placements(sim_engine(c->plan->sim), find_resident, &in);
+    for (size_t i = 0; i < l->jobs.len; i++) {
+        const ledger_job *j = &l->jobs.at[i];
+        if (in.found[j->resource] &&
+            (g->shared || str_eq(names_text(l->names, j->deployment), change->name)))
+            load_add(c, sum, j->start_ms, j->end_ms);
+    }
+    mem_free(in.found);
+}
+
 static void partition_lane(canvas *c, const plan_change *change, const plan_group *g)
 {
     const ledger *l = sim_ledger(c->plan->sim);
@@ -431,7 +474,9 @@ static void partition_lane(canvas *c, const plan_change *change, const plan_grou
             str_eq(names_text(l->names, s->group), g->view.name))
             load_add(c, &sum, s->start_ms, s->end_ms);
     }
-    snprintf(below, sizeof below, "%lld clusters, limit %lld%s", (long long)g->view.matched,
+    if (strcmp(change->kind, "Deployment") == 0)
+        partition_jobs(c, change, g, &sum);
+    snprintf(below, sizeof below, "%lld targets, limit %lld%s", (long long)g->view.matched,
              (long long)g->view.limit, g->view.ready ? "" : ", not ready");
     load_lane(c, group_name(c, change, g), below, &sum, g->view.ready ? GOOD : BAD);
 }

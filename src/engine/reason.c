@@ -113,7 +113,7 @@ static const struct sentence {
     [REASON_NO_PARTITION] = {"no partition of the rollout matches it", NULL},
     [REASON_SOAK] = {"the earlier partition must stay ready until {when}", NULL},
     [REASON_MAX_NEW] = {"{limit} were released in this pass, the most there may be", NULL},
-    [REASON_UNAVAILABLE] = {"{have} clusters are unavailable, {limit} may be", NULL},
+    [REASON_UNAVAILABLE] = {"{have} targets are unavailable, {limit} may be", NULL},
     [REASON_NODE_LOST] = {"the node was not seen for too long", NULL},
     [REASON_EXPRESSION] = {"an expression failed: {detail}", NULL},
     [REASON_QUARANTINED] = {"it is quarantined", NULL},

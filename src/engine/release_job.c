@@ -160,8 +160,9 @@ void job_start(releases *r, uint32_t t, uint32_t version_, uint32_t group, job_r
         if (!d)
             continue;
         d->version = rel_text(r, r->versions.at[version_].tag);
-        d->group = group == NO ? core_text(r->core, partition_of_target(r, t))
-                               : rel_text(r, r->groups.at[group].name);
+        d->group = group == NO ? STR_EMPTY : rel_text(r, r->groups.at[group].name);
+        if (group == NO && kinds[i] == DECISION_START)
+            d->group = core_text(r->core, partition_of_target(r, t));
         d->role = role;
         d->retry = again;
         d->first = first;

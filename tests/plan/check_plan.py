@@ -20,6 +20,7 @@ EVENING = ["--at", "2026-04-01T18:00:00Z", "--events", "examples/release/approva
            "--duration", "drain=8m", "--duration", "os-patch=3m"]
 SKYHOOK = ["-f", "examples/skyhook"]
 FLEET = ["-f", "examples/fleet"]
+RINGS = ["-f", "examples/partitions"]
 RELEASE = ["-f", "examples/release/deployments.yaml", "-f", "examples/release/environments.yaml",
            "-f", "examples/release/policies.yaml", "-f", "examples/release/resources.yaml",
            "-f", "examples/release/versions.yaml"]
@@ -34,6 +35,10 @@ CASES = {
     "fleet.json": (["plan", *FLEET, *START, "-o", "json"], 0),
     "fleet-update.txt": (["plan", *FLEET, *START, "--from", "old"], 0),
     "fleet-silent.json": (["plan", *FLEET, *START, "--silent", "-o", "json"], 1),
+    "partitions.json": (["plan", *RINGS, *START, "-o", "json"], 0),
+    "partitions.txt": (["plan", *RINGS, *START], 0),
+    "partitions.svg": (["plan", *RINGS, *START, "-o", "svg"], 0),
+    "partitions-fail.json": (["plan", *RINGS, *START, "--fail", "edge-02", "-o", "json"], 1),
     "release.json": (["plan", *RELEASE, *START, "-o", "json"], 1),
     "release.txt": (["plan", *RELEASE, *START], 1),
     "release.svg": (["plan", *RELEASE, *START, "-o", "svg"], 1),
@@ -44,6 +49,7 @@ CASES = {
     "explain-skyhook.json": (["explain", "node-07", *SKYHOOK, *START, "-o", "json"], 0),
     "explain-fleet.txt": (["explain", "edge-03", *FLEET, *START, "--from", "old", "--silent",
                            "--after", "1m"], 0),
+    "explain-partitions.txt": (["explain", "edge-05", *RINGS, *START, "--after", "90s"], 0),
     "explain-release.json": (["explain", "prod-east-03", *RELEASE, *START, "-o", "json"], 0),
 }
 

@@ -472,7 +472,7 @@ static void test_slots_and_partitions_do_not_wait_for_each_other(void **state)
     publish(&w, "app", 2);
     world_until(&w, INT64_MAX);
     for (int i = 1; i <= 4; i++) {
-        char host[8];
+        char host[16];
         snprintf(host, sizeof host, "h%d", i);
         assert_int_equal(state_at(&w, host), PLACEMENT_DONE);
     }
