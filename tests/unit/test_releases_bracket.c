@@ -62,8 +62,7 @@ static void apply_policy(world *w, const char *bracket, const char *more)
         "spec:\n  selector: 'deployment.metadata[\"layer\"] == \"node\"'\n  rules:\n"
         "  - deploymentBracket: {deploymentSelector: 'deployment.metadata[\"layer\"] == \"node\"', "
         "preSelector: 'deployment.name == \"drain\"', postSelector: 'deployment.name == "
-        "\"uncordon\"'%s}\n" DEPENDENCIES
-        "%s",
+        "\"uncordon\"'%s}\n" DEPENDENCIES "%s",
         bracket, more);
 }
 
@@ -256,6 +255,69 @@ static void t4_failure_holds_all(void **state)
     world_close(&w);
 }
 
+/* ---- examples of the document that brackets come from (002), where no timeline holds them ---- */
+
+/* "Different clusters, different policies": the same deployments, one bracket a cluster. */
+static void seed_002_different_clusters_different_policies(void **state)
+{
+    (void)state;
+    world w;
+    arena *a = arena_new(0);
+    world_open(&w, "2026-03-01T08:00:00Z");
+    set_durations(&w);
+    apply_nodes(&w, 1);
+    world_apply(&w, "apiVersion: drover.dev/v1alpha1\nkind: Resource\nmetadata: {name: west-0, "
+                    "labels: {cluster: west}}\nspec: {kind: host, version: v1}\n"
+                    "status: {releases: [{deployment: drain, version: '1'}, {deployment: uncordon, "
+                    "version: '1'}, {deployment: kubelet, version: '1'}, {deployment: containerd, "
+                    "version: '1'}, {deployment: os-patch, version: '1'}]}\n");
+    apply_deployments(&w);
+    static const char *const clusters[] = {"east", "west"};
+    for (size_t i = 0; i < COUNT_OF(clusters); i++)
+        world_apply(&w,
+                    "apiVersion: drover.dev/v1alpha1\nkind: RolloutPolicy\nmetadata: {name: "
+                    "nodes-%s}\nspec:\n  selector: 'resource.metadata[\"cluster\"] == \"%s\"'\n"
+                    "  rules:\n  - deploymentBracket: {deploymentSelector: "
+                    "'deployment.metadata[\"layer\"] == \"node\"', preSelector: 'deployment.name "
+                    "== \"drain\"', postSelector: 'deployment.name == \"uncordon\"'%s}\n",
+                    clusters[i], clusters[i], i == 0 ? DAY_WINDOW : IMMEDIATE);
+    publish(&w, "kubelet", "2");
+    world_at(&w, "2026-03-01T09:00:00Z");
+    publish(&w, "containerd", "2");
+    world_until(&w, INT64_MAX);
+    check_text(story(&w, a, "node-0"), "drain containerd=2 kubelet=2 uncordon");
+    check_text(story(&w, a, "west-0"), "drain kubelet=2 uncordon drain containerd=2 uncordon");
+    check_time(job_of(&w, "drain", "west-0", 0)->start, "2026-03-01T08:00:00Z");
+    check_time(job_of(&w, "drain", "node-0", 0)->start, "2026-03-02T08:00:00Z");
+    arena_free(a);
+    world_close(&w);
+}
+
+/* "Failure mid-bracket: kubelet fails on node-3 while containerd succeeds." */
+static void seed_002_failure_mid_bracket(void **state)
+{
+    (void)state;
+    world w;
+    arena *a = arena_new(0);
+    open_fleet(&w, 4, IMMEDIATE, "");
+    assert_true(vec_push(&w.plans, (world_plan){"kubelet", "node-3", 3 * MINUTE, 1, false, false}));
+    assert_true(vec_push(&w.plans, (world_plan){"drain", NULL, 8 * MINUTE, 0, false, false}));
+    world_act(&w, (fact_act){.act = ACT_FREEZE, .name = STR("ice")});
+    publish(&w, "kubelet", "2");
+    publish(&w, "containerd", "2");
+    world_act(&w, (fact_act){.act = ACT_THAW});
+    world_until(&w, INT64_MAX);
+    assert_int_equal(view_at(&w, "kubelet", "node-3").state, PLACEMENT_FAILED);
+    assert_int_equal(view_at(&w, "containerd", "node-3").state, PLACEMENT_DONE);
+    assert_int_equal(jobs_count(&w, "uncordon", "node-3"), 0);
+    assert_int_equal(jobs_count(&w, "uncordon", "node-2"), 1);
+    world_act(&w, (fact_act){.act = ACT_RETRY, .change = STR("kubelet"), .target = STR("node-3")});
+    world_until(&w, INT64_MAX);
+    assert_int_equal(jobs_count(&w, "uncordon", "node-3"), 1);
+    arena_free(a);
+    world_close(&w);
+}
+
 static void t5_drains(void **state)
 {
     (void)state;
@@ -364,7 +426,7 @@ static void readiness_refused(void **state)
     loaded l = load_text(
         "policy.yaml",
         STR("apiVersion: drover.dev/v1alpha1\nkind: RolloutPolicy\nmetadata: {name: p}\nspec:\n  "
-        "rules:\n"
+            "rules:\n"
             "  - deploymentBracket: {deploymentSelector: 'true', readinessMode: immediate, "
             "unchangedMemberStrategy: require_all}\n"));
     assert_false(l.good);
@@ -425,9 +487,8 @@ static void rollback_without_good_version(void **state)
     world_open(&w, "2026-03-01T08:00:00Z");
     set_durations(&w);
     world_apply(
-        &w,
-        "apiVersion: drover.dev/v1alpha1\nkind: Environment\nmetadata: {name: prod}\nspec: {"
-        "resourceSelector: 'true'}\n");
+        &w, "apiVersion: drover.dev/v1alpha1\nkind: Environment\nmetadata: {name: prod}\nspec: {"
+            "resourceSelector: 'true'}\n");
     world_apply(
         &w,
         "apiVersion: drover.dev/v1alpha1\nkind: Resource\nmetadata: {name: node-0}\nspec: {kind: "
@@ -508,12 +569,11 @@ static void withdrawn_versions(void **state)
         publish(&w, "kubelet", "2");
         if (left)
             publish(&w, "kubelet", "3");
-        world_apply(
-            &w,
-            "apiVersion: drover.dev/v1alpha1\nkind: Version\nmetadata: {name: kubelet-%d, "
-            "creationTimestamp: '2026-03-01T08:00:00Z'}\n"
-            "spec: {deployment: kubelet, tag: '%d', status: rejected}\n",
-            left + 2, left + 2);
+        world_apply(&w,
+                    "apiVersion: drover.dev/v1alpha1\nkind: Version\nmetadata: {name: kubelet-%d, "
+                    "creationTimestamp: '2026-03-01T08:00:00Z'}\n"
+                    "spec: {deployment: kubelet, tag: '%d', status: rejected}\n",
+                    left + 2, left + 2);
         apply_policy(&w, IMMEDIATE, "");
         world_until(&w, INT64_MAX);
         check_text(story(&w, a, "node-0"), left ? "drain kubelet=2 uncordon" : "");
@@ -533,13 +593,12 @@ static void one_group_on_a_resource(void **state)
     apply_nodes(&w, 1);
     apply_deployments(&w);
     world_apply(
-        &w,
-        "apiVersion: drover.dev/v1alpha1\nkind: RolloutPolicy\nmetadata: {name: one}\n"
-        "spec: {selector: 'deployment.name == \"kubelet\"', rules: [{deploymentBracket: {"
-        "deploymentSelector: 'true', readinessMode: immediate}}]}\n"
-        "---\napiVersion: drover.dev/v1alpha1\nkind: RolloutPolicy\nmetadata: {name: two}\n"
-        "spec: {selector: 'deployment.name == \"containerd\"', rules: [{deploymentBracket: {"
-        "deploymentSelector: 'true', readinessMode: immediate}}]}\n");
+        &w, "apiVersion: drover.dev/v1alpha1\nkind: RolloutPolicy\nmetadata: {name: one}\n"
+            "spec: {selector: 'deployment.name == \"kubelet\"', rules: [{deploymentBracket: {"
+            "deploymentSelector: 'true', readinessMode: immediate}}]}\n"
+            "---\napiVersion: drover.dev/v1alpha1\nkind: RolloutPolicy\nmetadata: {name: two}\n"
+            "spec: {selector: 'deployment.name == \"containerd\"', rules: [{deploymentBracket: {"
+            "deploymentSelector: 'true', readinessMode: immediate}}]}\n");
     publish(&w, "kubelet", "2");
     publish(&w, "containerd", "2");
     check_text(reasons_at(&w, a, "containerd", "node-0"), "bracket:complete");
@@ -609,6 +668,8 @@ int main(void)
         cmocka_unit_test(merge_runs_again),
         cmocka_unit_test(merge_only_between_hooks),
         cmocka_unit_test(t4_failure_holds_all),
+        cmocka_unit_test(seed_002_different_clusters_different_policies),
+        cmocka_unit_test(seed_002_failure_mid_bracket),
         cmocka_unit_test(t5_drains),
         cmocka_unit_test(t6_newer_after_the_lock),
         cmocka_unit_test(readiness_rows),
