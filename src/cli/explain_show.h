@@ -2,7 +2,7 @@
 /* explain_show.h - why a target is not moving, as people and programs read it.
  *
  * One form, whether the answer comes from a virtual fleet or from a server: both hand over the JSON
- * of product.md 4, and what else a server knows is left out. */
+ * of docs/plan.md, and what else a server knows is left out. */
 #ifndef DROVER_CLI_EXPLAIN_SHOW_H
 #define DROVER_CLI_EXPLAIN_SHOW_H
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* plan.h - a finished simulation as people and programs read it: table, JSON, picture.
  *
- * Collects what a run came to and writes it; knows no rule. Keys and words are promises (product.md
- * 3 and 4). */
+ * Collects what a run came to and writes it; knows no rule. Keys and words are promises:
+ * docs/plan.md. */
 #ifndef DROVER_CLI_PLAN_H
 #define DROVER_CLI_PLAN_H
 

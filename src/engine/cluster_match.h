@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cluster_match.h - which clusters a Bundle is for, and with which options (fleet.md 2.1 and 2.2).
+/* cluster_match.h - which clusters a Bundle is for, and with which options, as in Fleet.
  *
  * Pure: looks at one cluster and one Bundle, keeps nothing. */
 #ifndef DROVER_ENGINE_CLUSTER_MATCH_H

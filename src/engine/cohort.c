@@ -474,7 +474,7 @@ static bool batch_close(cohort *c, compartment *p)
     return true;
 }
 
-/* A4. */
+/* Once, when the last member has its outcome: erroring and blocked are both not success. */
 static bool batch_judge(cohort *c, compartment *p, cohort_events *out)
 {
     cohort_event e = {
@@ -512,7 +512,7 @@ static bool batch_judge(cohort *c, compartment *p, cohort_events *out)
                                         .number = p->consecutive_failures});
 }
 
-/* A3: what the strategy asks for, before the ceiling. */
+/* What the strategy asks for, before the ceiling. */
 static int64_t batch_base(const compartment *p, int64_t ceiling)
 {
     const compartment_rule *r = &p->rule;
@@ -582,7 +582,7 @@ static bool batch_open(cohort *c, uint32_t index, cohort_events *out)
     return true;
 }
 
-/* A5: a failed member is tried again when nobody fresh is left and a place is free. */
+/* A failed member is tried again when nobody fresh is left and a place is free. */
 static bool retries_start(cohort *c, uint32_t index, int64_t now_ms, cohort_events *out)
 {
     compartment *p = &c->compartments.at[index];

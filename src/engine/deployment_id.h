@@ -2,8 +2,8 @@
 /* deployment_id.h - what a Bundle wants on a cluster, as one identity.
  *
  * Fleet's deployment ID: the manifest ID, ":", and the SHA-256 of the merged deployment options,
- * byte for byte as Fleet computes them (fleet.md 1.4 and 2.2), so that a fleet can be taken over
- * without deploying everything again. Owns the merge of options and their canonical JSON. Pure.
+ * byte for byte as Fleet computes them, so that a fleet can be taken over without deploying
+ * everything again. Owns the merge of options and their canonical JSON. Pure.
  *
  * Helm value templating (cluster labels and templateValues inside helm.values) is not done here:
  * values are hashed as they are written. What templating does to the hash by itself is done: a

@@ -2,7 +2,7 @@
 /* interrupt.h - which interrupt runs on a node, and for which package.
  *
  * Several packages that reach their interrupts together share one: the strongest type wins,
- * services are united, and the owner runs it for all (skyhook.md 2.7). */
+ * services are united, and the owner runs it for all. */
 #ifndef DROVER_ENGINE_INTERRUPT_H
 #define DROVER_ENGINE_INTERRUPT_H
 

@@ -58,7 +58,7 @@ void priority_leave(node_placement *p, bool counts)
     p->leave_priority = false;
 }
 
-/* A5: 10 s, 20 s, 40 s ... at most 300 s; not by itself once the retries are used up. */
+/* The back-off: 10 s, 20 s, 40 s ... at most 300 s; not by itself once the retries are used up. */
 static int64_t retry_time(const nodes *self, const node_placement *p)
 {
     int64_t failures = p->failures;

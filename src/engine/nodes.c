@@ -433,7 +433,7 @@ static void tell_reset(nodes *self, change *c)
     c->tell_reset = false;
 }
 
-/* A6: a rollout that has become complete leaves fresh batches behind. */
+/* A rollout that has become complete leaves fresh batches behind. */
 static void end_rollout(nodes *self, change *c)
 {
     if (c->tell_reset)

@@ -79,8 +79,7 @@ void entry_remove(package_entries *entries, size_t index);
 /* The keys of the configMap that a config stage started now would carry as changed ("a,b"), 0 for
  * an install or upgrade, and for no change. */
 name_id package_pending(const package_rules *r, const package_rule *of, const package_entry *e);
-/* Whether the work that is under way or to come on this package has an interrupt (skyhook.md 2.6).
- */
+/* Whether the work that is under way or to come on this package has an interrupt. */
 bool package_has_interrupt(const package_rules *r, const package_rule *of, const package_entry *e);
 /* Whether its interrupt is still to come. */
 bool package_interrupt_ahead(const package_rules *r, const package_entries *entries,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* partition.h - partitions and passes: which members are released now (semantics.md part B).
+/* partition.h - partitions and passes: which members are released now.
  *
  * Members are cut into partitions, automatically or by definition; the cut is kept until it is
  * made anew. A pass visits the partitions in order, releases first versions in bulk and updates

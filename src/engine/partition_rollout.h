@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* partition_rollout.h - a rollout over partitions: when one begins, when the cut is made anew, when
- * a pass is due and whether it is worth telling (semantics.md part B).
+ * a pass is due and whether it is worth telling.
  *
  * The pass itself is partition.h's. Bundles on clusters and rules of a RolloutPolicy both go
  * through here; what a member is, and what a release of it means, is theirs. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* runtime_required.h - the taint that keeps a new node empty until its Skyhooks are complete there.
  *
- * The one taint Drover removes without having put it, and puts without a claim (semantics.md D). No
- * node waits for another. */
+ * The one taint Drover removes without having put it, and puts without a claim. No node waits
+ * for another. */
 #ifndef DROVER_ENGINE_RUNTIME_REQUIRED_H
 #define DROVER_ENGINE_RUNTIME_REQUIRED_H
 
