@@ -24,15 +24,24 @@ static str identity(const metadata *m)
 
 /* ---- finding by name; what is not known yet gets a place ---- */
 
+/* Whether the name is known. If not it gets the next place, and the caller fills that in. */
+static bool known_at(releases *r, keymap *places, name_id n, size_t next, uint32_t *ret)
+{
+    *ret = keymap_get(places, n);
+    if (*ret != NO)
+        return true;
+    *ret = (uint32_t)next;
+    if (!keymap_put(places, n, *ret))
+        rel_no_memory(r);
+    return false;
+}
+
 static uint32_t deployment_at(releases *r, str name)
 {
     name_id n = rel_name(r, name);
-    uint32_t at = keymap_get(&r->deployment_of, n);
-    if (at != NO)
-        return at;
-    at = (uint32_t)r->deployments.len;
-    if (!vec_push(&r->deployments, (rel_deployment){.name = n, .id = n}) ||
-        !keymap_put(&r->deployment_of, n, at))
+    uint32_t at;
+    if (!known_at(r, &r->deployment_of, n, r->deployments.len, &at) &&
+        !vec_push(&r->deployments, (rel_deployment){.name = n, .id = n}))
         rel_no_memory(r);
     return at;
 }
@@ -40,12 +49,9 @@ static uint32_t deployment_at(releases *r, str name)
 static uint32_t environment_at(releases *r, str name)
 {
     name_id n = rel_name(r, name);
-    uint32_t at = keymap_get(&r->environment_of, n);
-    if (at != NO)
-        return at;
-    at = (uint32_t)r->environments.len;
-    if (!vec_push(&r->environments, (rel_environment){.name = n, .id = n}) ||
-        !keymap_put(&r->environment_of, n, at))
+    uint32_t at;
+    if (!known_at(r, &r->environment_of, n, r->environments.len, &at) &&
+        !vec_push(&r->environments, (rel_environment){.name = n, .id = n}))
         rel_no_memory(r);
     return at;
 }
@@ -53,13 +59,9 @@ static uint32_t environment_at(releases *r, str name)
 static uint32_t resource_at(releases *r, str name)
 {
     name_id n = rel_name(r, name);
-    uint32_t at = keymap_get(&r->resource_of, n);
-    if (at != NO)
-        return at;
-    at = (uint32_t)r->resources.len;
-    if (!vec_push(&r->resources,
-                  (rel_resource){.name = n, .id = n, .active = NO, .wake_ms = NEVER}) ||
-        !keymap_put(&r->resource_of, n, at))
+    uint32_t at;
+    rel_resource fresh = {.name = n, .id = n, .active = NO, .wake_ms = NEVER};
+    if (!known_at(r, &r->resource_of, n, r->resources.len, &at) && !vec_push(&r->resources, fresh))
         rel_no_memory(r);
     return at;
 }
@@ -67,11 +69,9 @@ static uint32_t resource_at(releases *r, str name)
 static uint32_t policy_at(releases *r, str name)
 {
     name_id n = rel_name(r, name);
-    uint32_t at = keymap_get(&r->policy_of, n);
-    if (at != NO)
-        return at;
-    at = (uint32_t)r->policies.len;
-    if (!vec_push(&r->policies, (rel_policy){.name = n}) || !keymap_put(&r->policy_of, n, at))
+    uint32_t at;
+    if (!known_at(r, &r->policy_of, n, r->policies.len, &at) &&
+        !vec_push(&r->policies, (rel_policy){.name = n}))
         rel_no_memory(r);
     return at;
 }

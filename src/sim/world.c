@@ -23,6 +23,27 @@ void world_note(world *w, world_cause cause)
     w->causes |= 1u << cause;
 }
 
+void world_happens_for_a_while(world *w, happening h, happening_kind undone_by)
+{
+    world_happens(w, h);
+    h.kind = undone_by;
+    h.after_ms += world_between(w, 1, 3600) * 1000;
+    if (world_chance(w, 60))
+        world_happens(w, h);
+}
+
+void world_label(world *w, happening *h, str key, str value)
+{
+    label *one = ARENA_NEW(w->arena, label);
+    if (!one) {
+        w->no_memory = true;
+        return;
+    }
+    *one = (label){key, value};
+    h->labels = one;
+    h->label_count = 1;
+}
+
 int64_t world_time(world *w)
 {
     /* Often early, when batches are open. */

@@ -28,10 +28,11 @@ typedef struct world_wishes {
     X(OFFLINE, "a target is offline")                                                              \
     X(TAINT, "a node has a taint")                                                                 \
     X(IGNORE, "a node is ignored")                                                                 \
-    X(NO_POLICY, "no policy") X(CLUSTER_PAUSE, "a cluster is paused")                              \
-        X(NO_NAMESPACE, "a cluster has no namespace") X(APPROVAL, "an approval is missing")        \
-            X(DISABLE, "a Skyhook is disabled") X(FREEZE, "a freeze")                              \
-                X(NOT_READY, "a node is not ready") X(REJECT, "nothing may be deployed")
+    X(NO_POLICY, "no policy")                                                                      \
+    X(CLUSTER_PAUSE, "a cluster is paused") X(NO_NAMESPACE, "a cluster has no namespace")          \
+        X(APPROVAL, "an approval is missing") X(DISABLE, "a Skyhook is disabled")                  \
+            X(FREEZE, "a freeze") X(NOT_READY, "a node is not ready")                              \
+                X(REJECT, "nothing may be deployed")
 typedef enum world_cause {
 #define X(cause, text) CAUSE_##cause,
     WORLD_CAUSES(X)
@@ -76,6 +77,10 @@ void world_add(world *w, str text);
 str world_textf(world *w, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Something happens; texts must be the world's. */
 void world_happens(world *w, happening h);
+/* The same, and most often it is undone within the hour. */
+void world_happens_for_a_while(world *w, happening h, happening_kind undone_by);
+/* One label, for a happening. */
+void world_label(world *w, happening *h, str key, str value);
 /* A time at which trouble may begin. */
 int64_t world_time(world *w);
 void world_note(world *w, world_cause cause);

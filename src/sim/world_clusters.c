@@ -114,33 +114,17 @@ static void cluster_trouble(cluster_world *c, int64_t at_ms)
     case 1:
         h.kind = HAPPEN_OFFLINE;
         world_note(w, CAUSE_OFFLINE);
-        world_happens(w, h);
-        h.kind = HAPPEN_ONLINE;
-        h.after_ms += world_between(w, 1, 3600) * 1000;
-        if (!world_chance(w, 60))
-            return;
-        break;
+        world_happens_for_a_while(w, h, HAPPEN_ONLINE);
+        return;
     case 2:
         h.kind = HAPPEN_PAUSE;
         world_note(w, CAUSE_CLUSTER_PAUSE);
-        world_happens(w, h);
-        h.kind = HAPPEN_RESUME;
-        h.after_ms += world_between(w, 1, 3600) * 1000;
-        if (!world_chance(w, 60))
-            return;
-        break;
-    case 3: {
-        label *one = ARENA_NEW(w->arena, label);
-        if (!one) {
-            w->no_memory = true;
-            return;
-        }
-        *one = (label){STR("region"), str_of(regions[world_between(w, 0, 2)])};
+        world_happens_for_a_while(w, h, HAPPEN_RESUME);
+        return;
+    case 3:
         h.kind = HAPPEN_LABEL;
-        h.labels = one;
-        h.label_count = 1;
+        world_label(w, &h, STR("region"), str_of(regions[world_between(w, 0, 2)]));
         break;
-    }
     case 4:
         h.kind = HAPPEN_JOIN;
         h.target = world_textf(w, "newc%02lld", (long long)world_between(w, 1, 5));
@@ -160,12 +144,8 @@ static void people(cluster_world *c, int64_t at_ms)
     case 0:
         h.kind = HAPPEN_PAUSE;
         world_note(w, CAUSE_PAUSE);
-        world_happens(w, h);
-        h.kind = HAPPEN_RESUME;
-        h.after_ms += world_between(w, 1, 3600) * 1000;
-        if (!world_chance(w, 60))
-            return;
-        break;
+        world_happens_for_a_while(w, h, HAPPEN_RESUME);
+        return;
     case 1:
         h.kind = HAPPEN_APPLY;
         h.document = world_object(w, bundle_text(c, number, world_between(w, 1, 3)));

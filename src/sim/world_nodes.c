@@ -186,17 +186,9 @@ static str some_node(node_world *n)
 
 static void relabel(node_world *n, int64_t at_ms, str target, const char *key, const char *value)
 {
-    label *one = ARENA_NEW(n->w->arena, label);
-    if (!one) {
-        n->w->no_memory = true;
-        return;
-    }
-    *one = (label){str_of(key), value ? str_of(value) : (str){NULL, 0}};
-    world_happens(n->w, (happening){.kind = HAPPEN_LABEL,
-                                    .after_ms = at_ms,
-                                    .target = target,
-                                    .labels = one,
-                                    .label_count = 1});
+    happening h = {.kind = HAPPEN_LABEL, .after_ms = at_ms, .target = target};
+    world_label(n->w, &h, str_of(key), value ? str_of(value) : (str){NULL, 0});
+    world_happens(n->w, h);
 }
 
 static const fact_taint wet = {{"wet", 3}, {"paint", 5}, {"NoSchedule", 10}};
@@ -286,11 +278,7 @@ static void people(node_world *n, int64_t at_ms)
     case 0:
         h.kind = HAPPEN_PAUSE;
         world_note(w, CAUSE_PAUSE);
-        world_happens(w, h);
-        h.kind = HAPPEN_RESUME;
-        h.after_ms += world_between(w, 1, 3600) * 1000;
-        if (world_chance(w, 60))
-            world_happens(w, h);
+        world_happens_for_a_while(w, h, HAPPEN_RESUME);
         return;
     case 1:
     case 2:
