@@ -70,14 +70,14 @@ void chain_version(const chain_context *c, verdict *ret, bool *ret_selected)
     verdict all = verdict_yes();
     *ret_selected = true;
     for (size_t i = 0; i < lane->rules.len; i++) {
-        const rel_rule *rule_ = &c->r->rules.at[lane->rules.at[i]];
-        if (rule_ops_of(rule_->kind)->level != LEVEL_VERSION)
+        rule_kind kind = lane->kinds.at[i];
+        if (rule_ops_of(kind)->level != LEVEL_VERSION)
             continue;
         verdict v;
         chain_rule(c, lane->rules.at[i], &v);
         int64_t next = earlier(all.reason.next_ms, v.reason.next_ms);
         if (v.kind != VERDICT_ALLOWED) {
-            *ret_selected = rule_->kind != RULE_VERSION_SELECTOR;
+            *ret_selected = kind != RULE_VERSION_SELECTOR;
             *ret = v;
             ret->reason.next_ms = next;
             return;
@@ -108,9 +108,9 @@ static bool allows(const chain_context *c, bool dependencies, int64_t *next_ms)
     if (v.kind != VERDICT_ALLOWED)
         return false;
     for (size_t i = 0; i < lane->rules.len; i++) {
-        const rel_rule *rule_ = &r->rules.at[lane->rules.at[i]];
-        if (!asked(c, rule_ops_of(rule_->kind)->level) ||
-            (!dependencies && rule_->kind == RULE_DEPLOYMENT_DEPENDENCY))
+        rule_kind kind = lane->kinds.at[i];
+        if (!asked(c, rule_ops_of(kind)->level) ||
+            (!dependencies && kind == RULE_DEPLOYMENT_DEPENDENCY))
             continue;
         chain_rule(c, lane->rules.at[i], &v);
         *next_ms = earlier(*next_ms, v.reason.next_ms);
@@ -153,7 +153,7 @@ bool chain_explain(const chain_context *c, reasons *out)
     if (!people_explain(c, out))
         return false;
     for (size_t i = 0; i < lane->rules.len; i++) {
-        rule_level level = rule_ops_of(r->rules.at[lane->rules.at[i]].kind)->level;
+        rule_level level = rule_ops_of(lane->kinds.at[i])->level;
         /* A version that its group has locked has passed the version-level rules. */
         if (level == LEVEL_VERSION ? c->group != NO : !asked(c, level))
             continue;

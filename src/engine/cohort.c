@@ -267,15 +267,20 @@ static bool sort_order(cohort *c)
     return true;
 }
 
+uint32_t cohort_default(const cohort *c)
+{
+    size_t at = cohort_find(c, STR(COHORT_DEFAULT));
+    if (at == SIZE_MAX || c->compartments.at[at].removed)
+        return COMPARTMENT_NONE;
+    return (uint32_t)at;
+}
+
 uint32_t cohort_choose(const cohort *c, const entry *e)
 {
     for (size_t i = 0; i < c->order.len; i++)
         if (selector_match(c->compartments.at[c->order.at[i]].rule.selector, e->labels))
             return c->order.at[i];
-    size_t fallback = cohort_find(c, STR(COHORT_DEFAULT));
-    if (fallback == SIZE_MAX || c->compartments.at[fallback].removed)
-        return COMPARTMENT_NONE;
-    return (uint32_t)fallback;
+    return cohort_default(c);
 }
 
 /* A member in flight keeps its compartment until its batch has ended. */

@@ -8,14 +8,12 @@
 
 /* Of a compartment, counted from the members. */
 typedef struct sums {
-    int64_t matched, done, startable, in_flight, unresolved, holders, retries, selected;
+    int64_t matched, done, startable, in_flight, unresolved, holders, retries;
+    int64_t selected; /* full_member counts it */
 } sums;
 
 static void count_member(const cohort *c, const entry *e, sums *all)
 {
-    for (size_t i = 0; i < c->order.len; i++)
-        all[c->order.at[i]].selected +=
-            compartment_selects(&c->compartments.at[c->order.at[i]], e->labels);
     if (e->compartment == COMPARTMENT_NONE)
         return;
     sums *s = &all[e->compartment];
@@ -104,6 +102,21 @@ static bool full_queue(const cohort *c, const member_heap *h, member_state state
     return true;
 }
 
+/* Which compartments select the member, and that it is in the first of them, or in the default. */
+static bool full_member(const cohort *c, const entry *e, sums *all, err *error)
+{
+    uint32_t first = COMPARTMENT_NONE;
+    for (size_t i = c->order.len; i-- > 0;)
+        if (compartment_selects(&c->compartments.at[c->order.at[i]], e->labels)) {
+            first = c->order.at[i];
+            all[first].selected++;
+        }
+    if (first == COMPARTMENT_NONE)
+        first = cohort_default(c);
+    return e->in_batch || e->retrying || first == e->compartment ||
+           err_set(error, "%.*s belongs into another compartment", STR_ARG(e->name));
+}
+
 static bool full_compartment(const cohort *c, uint32_t index, const sums *s, err *error)
 {
     const compartment *p = &c->compartments.at[index];
@@ -128,18 +141,15 @@ bool cohort_full(const cohort *c, err *error)
         return true; /* something was said of members that no step has looked at */
     sums *all = count_all(c);
     bool good = all || err_memory(error);
-    for (uint32_t i = 0; good && i < c->compartments.len; i++)
-        good = full_compartment(c, i, &all[i], error);
-    mem_free(all);
     for (size_t i = 1; good && i < c->order.len; i++)
         if (compartment_safer(&c->compartments.at[c->order.at[i]],
                               &c->compartments.at[c->order.at[i - 1]]))
             good = err_set(error, "compartments are not in the order of safety");
-    for (size_t i = 0; good && i < c->members.len; i++) {
-        const entry *e = &c->members.at[i];
-        if (e->state != MEMBER_ABSENT && !e->in_batch && !e->retrying &&
-            cohort_choose(c, e) != e->compartment)
-            good = err_set(error, "%.*s belongs into another compartment", STR_ARG(e->name));
-    }
+    for (size_t i = 0; good && i < c->members.len; i++)
+        if (c->members.at[i].state != MEMBER_ABSENT)
+            good = full_member(c, &c->members.at[i], all, error);
+    for (uint32_t i = 0; good && i < c->compartments.len; i++)
+        good = full_compartment(c, i, &all[i], error);
+    mem_free(all);
     return good;
 }

@@ -75,6 +75,8 @@ bool compartment_selects(const compartment *p, label_set labels);
 bool compartment_safer(const compartment *a, const compartment *b);
 /* The compartment it belongs into by its labels. */
 uint32_t cohort_choose(const cohort *c, const entry *e);
+/* The compartment of members that no selector matches; COMPARTMENT_NONE: there is none. */
+uint32_t cohort_default(const cohort *c);
 /* Gives every member that may move the compartment it belongs to now. */
 bool cohort_settle(cohort *c);
 

@@ -119,12 +119,10 @@ uint32_t claim_resource(const releases *r, uint32_t claim)
 static void rules_of_target(releases *r, uint32_t t, index_list *ret)
 {
     const rel_lane *lane = &r->lanes.at[r->targets.at[t].lane];
-    for (size_t i = 0; i < lane->rules.len; i++) {
-        uint32_t rule_ = lane->rules.at[i];
-        if (r->rules.at[rule_].kind == RULE_RESOURCE_CONCURRENCY &&
-            slot_applies(r, rule_, r->targets.at[t].resource) && !index_has(ret, rule_))
+    size_t at = 0;
+    for (uint32_t rule_; (rule_ = lane_next(lane, RULE_RESOURCE_CONCURRENCY, &at)) != NO;)
+        if (slot_applies(r, rule_, r->targets.at[t].resource) && !index_has(ret, rule_))
             index_add(r, ret, rule_);
-    }
 }
 
 void claim_rules(releases *r, uint32_t claim, index_list *ret)
@@ -366,10 +364,9 @@ static int64_t position_in(releases *r, uint32_t t, uint32_t version_)
 {
     const rel_lane *lane = &r->lanes.at[r->targets.at[t].lane];
     int64_t smallest = INT64_MAX;
-    for (size_t i = 0; version_ != NO && i < lane->rules.len; i++) {
-        if (r->rules.at[lane->rules.at[i]].kind != RULE_GRADUAL_ROLLOUT)
-            continue;
-        int64_t p = rollout_position(r, lane->rules.at[i], r->targets.at[t].lane, t, version_);
+    size_t at = version_ != NO ? 0 : lane->rules.len;
+    for (uint32_t rule_; (rule_ = lane_next(lane, RULE_GRADUAL_ROLLOUT, &at)) != NO;) {
+        int64_t p = rollout_position(r, rule_, r->targets.at[t].lane, t, version_);
         smallest = p < smallest ? p : smallest;
     }
     return smallest;

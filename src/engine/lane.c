@@ -77,7 +77,7 @@ static job_role role_in(releases *r, const rel_rule *bracket, uint32_t d)
 
 /* Fills in the rules of a lane, in the order of the chain. A target is a member of one bracket:
  * that of its first policy which has one. */
-static void lane_fill(releases *r, uint32_t l)
+static void lane_fill_rules(releases *r, uint32_t l)
 {
     rel_lane *lane = &r->lanes.at[l];
     uint32_t d = r->cells.at[lane->cell].deployment;
@@ -116,6 +116,17 @@ static void lane_fill(releases *r, uint32_t l)
             }
         }
     }
+}
+
+/* The kinds lie beside the rules. */
+static void lane_fill(releases *r, uint32_t l)
+{
+    lane_fill_rules(r, l);
+    rel_lane *lane = &r->lanes.at[l];
+    lane->kinds.len = 0;
+    for (size_t i = 0; i < lane->rules.len; i++)
+        if (!vec_push(&lane->kinds, (uint8_t)r->rules.at[lane->rules.at[i]].kind))
+            rel_no_memory(r);
 }
 
 static uint32_t lane_at(releases *r, uint32_t cell, const index_list *policies)
@@ -291,11 +302,10 @@ bool target_selects(releases *r, uint32_t t, uint32_t v)
     const rel_lane *lane = &r->lanes.at[r->targets.at[t].lane];
     chain_context c = {
         .r = r, .target = t, .lane = r->targets.at[t].lane, .version = v, .group = NO};
-    for (size_t i = 0; i < lane->rules.len; i++) {
-        if (r->rules.at[lane->rules.at[i]].kind != RULE_VERSION_SELECTOR)
-            continue;
+    size_t at = 0;
+    for (uint32_t rule_; (rule_ = lane_next(lane, RULE_VERSION_SELECTOR, &at)) != NO;) {
         verdict answer;
-        chain_rule(&c, lane->rules.at[i], &answer);
+        chain_rule(&c, rule_, &answer);
         if (answer.kind != VERDICT_ALLOWED)
             return false;
     }

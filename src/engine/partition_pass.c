@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The pass over the partitions, as partition.h describes it. It is walked on a copy of the counts, so that the same code
- * decides and answers "what if" for reasons; partitions_pass then makes it so. */
+/* The pass over the partitions, as partition.h describes it. It is walked on a copy of the counts,
+ * so that the same code decides and answers "what if" for reasons; partitions_pass then makes it
+ * so. */
 #include "engine/partition_internal.h"
 
 #include <assert.h>

@@ -121,57 +121,87 @@ static bool matches(releases *r, const expression *e, uint32_t res)
     return scope_resource_matches(r, e, res, &in, NULL) && in;
 }
 
-/* The resources a selector matches are those that were written down for it. */
-static bool compare_selector(releases *r, const expression *e, const bitset *have, str what,
-                             err *error)
+/* Whether a selector matches a resource as it was written down for it. e is NULL: its document is
+ * gone, and it matches nothing. */
+static bool agrees(releases *r, const expression *e, const bitset *have, uint32_t res)
 {
-    for (uint32_t res = 0; res < r->resources.len; res++) {
-        bool want = e && r->resources.at[res].object && matches(r, e, res);
-        if (want != bitset_has(have, res))
-            return err_set(error, "%.*s counts other resources than match", STR_ARG(what));
+    bool want = e && r->resources.at[res].object && matches(r, e, res);
+    return want == bitset_has(have, res);
+}
+
+/* All selectors for one resource, while it is at hand. */
+static bool compare_resource(releases *r, uint32_t res, err *error)
+{
+    name_id wrong = 0;
+    for (uint32_t d = 0; d < r->deployments.len; d++) {
+        const rel_deployment *dep = &r->deployments.at[d];
+        if (!agrees(r, dep->doc ? &dep->doc->spec.resource_selector : NULL, &dep->resources, res))
+            wrong = dep->name;
     }
-    return true;
+    for (uint32_t e = 0; e < r->environments.len; e++) {
+        const rel_environment *env = &r->environments.at[e];
+        if (!agrees(r, env->doc ? &env->doc->spec.resource_selector : NULL, &env->resources, res))
+            wrong = env->name;
+    }
+    for (size_t k = 0; k < r->concurrency.len; k++) {
+        const rel_rule *rule_ = &r->rules.at[r->concurrency.at[k]];
+        if (!agrees(r, &rule_->doc->resource_concurrency->group_selector, &rule_->group, res))
+            wrong = rule_->id;
+    }
+    return wrong == 0 ||
+           err_set(error, "%.*s does not count %.*s as its selector says",
+                   STR_ARG(rel_text(r, wrong)), STR_ARG(rel_text(r, r->resources.at[res].name)));
 }
 
 static bool compare_selectors(releases *r, err *error)
 {
+    for (uint32_t res = 0; res < r->resources.len; res++)
+        if (!compare_resource(r, res, error))
+            return false;
+    return true;
+}
+
+/* There is a target wherever a deployment and an environment select the same resource. */
+static bool compare_cell(releases *r, uint32_t d, uint32_t e, bitset *have, err *error)
+{
+    const rel_deployment *dep = &r->deployments.at[d];
+    const rel_environment *env = &r->environments.at[e];
+    uint32_t c = keymap_get(&r->cell_of, KEY_PAIR(d, e));
+    const index_list *targets = c == NO ? NULL : &r->cells.at[c].targets;
     bool good = true;
-    for (uint32_t d = 0; good && d < r->deployments.len; d++) {
-        const rel_deployment *dep = &r->deployments.at[d];
-        good = compare_selector(r, dep->doc ? &dep->doc->spec.resource_selector : NULL,
-                                &dep->resources, rel_text(r, dep->name), error);
+    for (size_t i = 0; targets && i < targets->len; i++) {
+        uint32_t res = r->targets.at[targets->at[i]].resource;
+        good = good && !bitset_has(have, res) && r->targets.at[targets->at[i]].cell == c;
+        if (!bitset_put(have, res, true))
+            return err_memory(error);
     }
-    for (uint32_t e = 0; good && e < r->environments.len; e++) {
-        const rel_environment *env = &r->environments.at[e];
-        good = compare_selector(r, env->doc ? &env->doc->spec.resource_selector : NULL,
-                                &env->resources, rel_text(r, env->name), error);
+    for (uint32_t res = 0; good && res < r->resources.len; res++) {
+        bool want = bitset_has(&dep->resources, res) && bitset_has(&env->resources, res);
+        if (want != bitset_has(have, res))
+            return err_set(error, "%.*s on %.*s should %sbe a release target",
+                           STR_ARG(rel_text(r, dep->name)),
+                           STR_ARG(rel_text(r, r->resources.at[res].name)), want ? "" : "not ");
     }
-    for (size_t k = 0; good && k < r->concurrency.len; k++) {
-        const rel_rule *rule_ = &r->rules.at[r->concurrency.at[k]];
-        good = compare_selector(r, &rule_->doc->resource_concurrency->group_selector, &rule_->group,
-                                rel_text(r, rule_->id), error);
-    }
-    return good;
+    return good || err_set(error, "a target of %.*s is in the wrong cell, or in it twice",
+                           STR_ARG(rel_text(r, dep->name)));
 }
 
 static bool compare_matrix(releases *r, err *error)
 {
-    for (uint32_t d = 0; d < r->deployments.len; d++)
-        for (uint32_t e = 0; e < r->environments.len; e++) {
-            const rel_deployment *dep = &r->deployments.at[d];
-            const rel_environment *env = &r->environments.at[e];
-            uint32_t c = keymap_get(&r->cell_of, KEY_PAIR(d, e));
-            for (uint32_t res = 0; res < r->resources.len; res++) {
-                bool want = bitset_has(&dep->resources, res) && bitset_has(&env->resources, res);
-                bool have = c != NO && keymap_get(&r->target_of, KEY_PAIR(c, res)) != NO;
-                if (want != have)
-                    return err_set(error, "%.*s on %.*s should %sbe a release target",
-                                   STR_ARG(rel_text(r, dep->name)),
-                                   STR_ARG(rel_text(r, r->resources.at[res].name)),
-                                   want ? "" : "not ");
-            }
+    size_t targets = 0;
+    bool good = true;
+    for (uint32_t d = 0; good && d < r->deployments.len; d++)
+        for (uint32_t e = 0; good && e < r->environments.len; e++) {
+            bitset have = {0};
+            good = compare_cell(r, d, e, &have, error);
+            bitset_done(&have);
         }
-    return true;
+    for (uint32_t t = 0; t < r->targets.len; t++)
+        targets += r->targets.at[t].id != 0;
+    if (good && (targets != r->target_of.len || targets != r->placement_of.len))
+        good = err_set(error, "%zu targets are there, %zu are found by name", targets,
+                       r->target_of.len);
+    return good;
 }
 
 /* A lane's policies are those that select it; res is NO for the policies that do not look at the

@@ -41,11 +41,9 @@ static void mark_followers(releases *r, uint32_t cell)
         const rel_cell *other = &r->cells.at[d->cells.at[c]];
         for (size_t l = 0; l < other->lanes.len; l++) {
             const rel_lane *lane = &r->lanes.at[other->lanes.at[l]];
-            for (size_t i = 0; i < lane->rules.len; i++)
-                if (r->rules.at[lane->rules.at[i]].kind == RULE_ENVIRONMENT_PROGRESSION) {
-                    mark_lane(r, other->lanes.at[l]);
-                    break;
-                }
+            size_t at = 0;
+            if (lane_next(lane, RULE_ENVIRONMENT_PROGRESSION, &at) != NO)
+                mark_lane(r, other->lanes.at[l]);
         }
     }
 }

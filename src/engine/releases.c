@@ -249,6 +249,7 @@ static void cells_done(releases *r)
     for (size_t i = 0; i < r->lanes.len; i++) {
         vec_done(&r->lanes.at[i].policies);
         vec_done(&r->lanes.at[i].rules);
+        vec_done(&r->lanes.at[i].kinds);
         vec_done(&r->lanes.at[i].candidates);
     }
     vec_done(&r->lanes);

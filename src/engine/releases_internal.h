@@ -182,6 +182,7 @@ typedef struct rel_lane {
     uint32_t cell;
     index_list policies; /* by priority, then name */
     index_list rules;    /* in the order of the chain */
+    byte_list kinds;     /* of these: most who walk them look for one kind */
     uint32_t bracket;    /* the bracket rule they are members under; NO: none */
     job_role role;       /* in it */
     bool each;           /* a version-level rule looks at the resource: no common candidates */
@@ -418,6 +419,14 @@ static inline int64_t earlier(int64_t a, int64_t b)
 static inline int64_t later_of(int64_t a, int64_t b)
 {
     return a > b ? a : b;
+}
+/* The lane's next rule of a kind, *at on; NO: there are no more. Start with *at = 0. */
+static inline uint32_t lane_next(const rel_lane *lane, rule_kind kind, size_t *at)
+{
+    while (*at < lane->kinds.len)
+        if (lane->kinds.at[(*at)++] == kind)
+            return lane->rules.at[*at - 1];
+    return NO;
 }
 /* Remembers that memory ran out; returns false. */
 bool rel_no_memory(releases *r);

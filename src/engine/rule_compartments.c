@@ -80,12 +80,11 @@ static uint32_t pace_at(releases *r, uint32_t rule_, uint32_t t)
 
 uint32_t pace_next(const releases *r, uint32_t t, rule_kind kind, uint32_t behind)
 {
-    const index_list *rules = &r->lanes.at[r->targets.at[t].lane].rules;
+    const rel_lane *lane = &r->lanes.at[r->targets.at[t].lane];
     bool found = behind == NO;
-    for (size_t i = 0; i < rules->len; i++) {
-        if (r->rules.at[rules->at[i]].kind != kind)
-            continue;
-        uint32_t p = keymap_get(&r->pace_of, pace_key(r, rules->at[i], t));
+    size_t at = 0;
+    for (uint32_t rule_; (rule_ = lane_next(lane, kind, &at)) != NO;) {
+        uint32_t p = keymap_get(&r->pace_of, pace_key(r, rule_, t));
         if (found && p != NO)
             return p;
         found = found || p == behind;

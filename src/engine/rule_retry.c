@@ -26,11 +26,9 @@ retry_answer retry_ask(const releases *r, uint32_t t)
     const rel_lane *lane = &r->lanes.at[target->lane];
     retry_answer a = {.again = false, .at_ms = target->failed_ms, .allowed = 0};
     bool any = false, again = true;
-    for (size_t i = 0; i < lane->rules.len; i++) {
-        const rel_rule *rule_ = &r->rules.at[lane->rules.at[i]];
-        if (rule_->kind != RULE_RETRY)
-            continue;
-        const retry *doc = rule_->doc->retry;
+    size_t at = 0;
+    for (uint32_t rule_; (rule_ = lane_next(lane, RULE_RETRY, &at)) != NO;) {
+        const retry *doc = r->rules.at[rule_].doc->retry;
         job_states on = doc->retry_on_statuses ? doc->retry_on_statuses : RETRY_ON_DEFAULT;
         a.allowed = any && a.allowed < doc->max_retries ? a.allowed : doc->max_retries;
         any = true;

@@ -10,11 +10,9 @@ bool rollback_wanted(const releases *r, uint32_t t)
     /* A job that succeeded and was found bad by its verification carries both bits. */
     const job_states successful = 1u << JOB_STATE_SUCCESSFUL;
     bool verification_ = (target->failed_as & successful) != 0;
-    for (size_t i = 0; i < lane->rules.len; i++) {
-        const rel_rule *rule_ = &r->rules.at[lane->rules.at[i]];
-        if (rule_->kind != RULE_ROLLBACK)
-            continue;
-        const rollback *doc = rule_->doc->rollback;
+    size_t at = 0;
+    for (uint32_t rule_; (rule_ = lane_next(lane, RULE_ROLLBACK, &at)) != NO;) {
+        const rollback *doc = r->rules.at[rule_].doc->rollback;
         if ((doc->on_job_statuses & target->failed_as & ~successful) != 0 ||
             (verification_ && doc->on_verification_failure))
             return true;

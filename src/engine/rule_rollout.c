@@ -207,15 +207,12 @@ static int64_t start_of(const chain_context *c)
     if (base == NEVER || t->current == NO)
         return base;
     int64_t start = base;
-    for (size_t i = 0; i < lane->rules.len; i++) {
-        if (r->rules.at[lane->rules.at[i]].kind != RULE_DEPLOYMENT_WINDOW)
-            continue;
-        uint32_t res = t->resource;
-        const rel_bypass *b =
-            r->rules.at[lane->rules.at[i]].bypassed
-                ? bypass_find(r, lane->rules.at[i], c->version, t->environment, res)
-                : NULL;
-        int64_t opens = b ? b->at_ms : window_opens(r, lane->rules.at[i], base);
+    size_t at = 0;
+    for (uint32_t rule_; (rule_ = lane_next(lane, RULE_DEPLOYMENT_WINDOW, &at)) != NO;) {
+        const rel_bypass *b = r->rules.at[rule_].bypassed
+                                  ? bypass_find(r, rule_, c->version, t->environment, t->resource)
+                                  : NULL;
+        int64_t opens = b ? b->at_ms : window_opens(r, rule_, base);
         if (opens == NEVER)
             return NEVER;
         start = later_of(start, opens);

@@ -229,6 +229,7 @@ static inline void release_add_resources(buf *b, const char *stage, int count, c
     "\"fixed\":{\"initialBatch\":100000}}},"                                                       \
     "\"compartments\":[{\"name\":\"one\",\"selector\":{\"matchLabels\":{\"zone\":\"1\"}},"         \
     "\"budget\":{\"percent\":50},\"strategy\":{\"exponential\":{\"initialBatch\":1000}}}]}},"      \
+    "{\"rolloutStrategy\":{\"maxUnavailable\":\"50%\",\"maxUnavailablePartitions\":\"100%\"}},"    \
     "{\"resourceConcurrency\":{\"groupSelector\":\"resource.metadata['stage'] == 'prod'\","        \
     "\"limitType\":\"percentage\",\"limitValue\":20}},"                                            \
     "{\"resourceConcurrency\":{\"groupSelector\":\"resource.metadata['zone'] == '1'\","            \

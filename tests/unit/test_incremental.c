@@ -82,6 +82,8 @@ static void releases(void **state)
     release_fleet f;
     text = BUF(LIMIT_TEXT_BYTES);
     release_fleet_all_rules(&text, RESOURCES);
+    for (rule_kind kind = 0; kind <= RULE_ROLLOUT_STRATEGY; kind++) /* the last of them */
+        check_msg(strstr(text.ptr, rule_kind_text(kind)), "no rule %s", rule_kind_text(kind));
     release_fleet_open(&f, buf_str(&text));
     release_fleet_feed(&f);
     assert_true(engine_looked_at(f.engine) >= PLACEMENTS);
