@@ -82,14 +82,26 @@ def wait_rebooted(client, name, new, seconds=30):
     api.wait_until(f"{name} is back from its reboot", back, seconds)
 
 
+def freeze(client, name, frozen):
+    """Marks the pods of a node that have not ended; see stages.py."""
+    for pod in client.list("pods", fieldSelector=f"spec.nodeName={name}"):
+        if pod["status"].get("phase") in ("Pending", "Running"):
+            client.patch("pods", pod["metadata"]["name"], {"metadata": {"annotations": {
+                stages.FROZEN: "true" if frozen else None}}}, pod["metadata"]["namespace"])
+
+
 def lose(client, name):
     """The node falls silent: nobody plays it or its pods any more, and it is Ready=Unknown."""
+    freeze(client, name, True)
     client.patch("nodes", name, {"metadata": {"labels": {stages.KWOK_LABEL: None}}})
     set_ready(client, name, "Unknown", "NodeStatusUnknown")
 
 
 def bring_back(client, name):
+    """KWOK plays it again: it becomes Ready, and its pods go on."""
     client.patch("nodes", name, {"metadata": {"labels": {stages.KWOK_LABEL: "yes"}}})
+    api.wait_until(f"{name} is back", lambda: is_ready(client.get("nodes", name)))
+    freeze(client, name, False)
 
 
 def set_ready(client, name, status, reason):

@@ -23,17 +23,20 @@ import json
 
 RUN = "drover.test/run"
 TERMINATE = "drover.test/terminate"
+FROZEN = "drover.test/frozen"        # on a pod of a lost node: nothing happens to it
 REBOOT = "drover.test/reboot"
 DOWN = "drover.test/down"
 BEHAVIOUR = "drover-test-behaviour"  # the ConfigMap in kube-system that names runs; see policy.py
 KWOK_LABEL = "drover.test/kwok"      # nodes with it are KWOK's; without it nobody plays them
 
-WORDS = (f'((.metadata.annotations["{RUN}"] // (if any(.metadata.ownerReferences[]?; '
+WORDS = (f'((if .metadata.annotations["{FROZEN}"] then "frozen" else null end // '
+         f'.metadata.annotations["{RUN}"] // (if any(.metadata.ownerReferences[]?; '
          '.kind == "Job") then "succeed" else "hang" end)) | split(" "))')
 READY = '[.status.conditions[]? | select(.type == "Ready") | .status] | first // "Unknown"'
 REBOOTING = (f'if (.metadata.annotations["{REBOOT}"] // .status.nodeInfo.bootID) != '
              '.status.nodeInfo.bootID then "yes" else "no" end')
 TERMINAL = ["Succeeded", "Failed"]
+FOR_EVER_MILLISECONDS = 24 * 60 * 60 * 1000
 
 # The beginning of every template for pods: $words, and $target, the container that matters.
 PREAMBLE = """
@@ -171,12 +174,21 @@ def pod_delete():
     word = f'.metadata.annotations["{TERMINATE}"]'
     will_go = {"key": word, "operator": "NotIn", "values": ["never"]}
     delay = after(word + ' // "0s"')
+    will_go = [will_go, {"key": WORDS + "[0]", "operator": "NotIn", "values": ["frozen"]}]
     return [
-        stage("Pod", "pod-terminate", [DELETED, UNFINISHED, will_go],
+        stage("Pod", "pod-terminate", [DELETED, UNFINISHED, *will_go],
               [status_patch(ended), {"delete": True}], delay),
-        stage("Pod", "pod-delete", [DELETED, is_one_of(".status.phase", TERMINAL), will_go],
+        stage("Pod", "pod-delete", [DELETED, is_one_of(".status.phase", TERMINAL), *will_go],
               [{"delete": True}]),
     ]
+
+
+def pod_frozen():
+    """What KWOK has begun to wait for it does even when the node is not its own any more, unless
+    something else takes the place of that, and waits for longer."""
+    return stage("Pod", "pod-frozen", [is_one_of(WORDS + "[0]", ["frozen"])],
+                 [status_patch("phase: {{ .status.phase }}\n")],
+                 {"durationMilliseconds": FOR_EVER_MILLISECONDS})
 
 
 def pod_stages():
@@ -184,7 +196,7 @@ def pod_stages():
     evicted = ("reason: Evicted\nmessage: \"The node was low on resource: memory.\"\n"
                "conditions:\n" + condition("DisruptionTarget", "True", "TerminationByKubelet"))
     return [
-        pod_start(), pod_unpullable(),
+        pod_start(), pod_unpullable(), pod_frozen(),
         pod_stage("succeed", containers(ENDED_WELL, after=ENDED_WELL) + "phase: Succeeded\n"),
         pod_stage("fail", containers(ENDED_BADLY % (EXIT_CODE, "Error")) + failed),
         pod_stage("oom", containers(ENDED_BADLY % (137, "OOMKilled")) + failed),
