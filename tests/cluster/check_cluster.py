@@ -210,6 +210,10 @@ def many_nodes_come_quickly(story):
     print(f"# {MANY_NODES} nodes in {took:.1f} s")
     ready = [node for node in story.api.list("nodes") if fleet.is_ready(node)]
     assert len(ready) >= MANY_NODES
+    story.cluster.wait_quiet()
+    tainted = [node for node in ready if node["spec"].get("taints")]
+    fresh = [node for node in tainted if node["metadata"]["name"].startswith("many")]
+    assert not fresh, "nodes are not as the test made them"
     assert took < 60, f"{took:.1f} s"
 
 

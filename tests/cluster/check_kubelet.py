@@ -17,7 +17,7 @@ import drover
 import kubelet
 import plane
 import registry
-from jobs import SPACE, Story, condition, real_job, state_of
+from jobs import EVERY_FAILURE, SPACE, Story, condition, real_job, state_of
 
 
 class RealStory(Story):
@@ -60,6 +60,26 @@ def logs_of_a_job_are_those_of_the_stage(story):
     assert story.logs("works", "-c", "p-applycheck") == "the check\n"
 
 
+def without_the_annotation_they_are_not(story):
+    """kubectl then takes the first container that is no init container."""
+    note = {"kubectl.kubernetes.io/default-container": None}
+    story.run("bare", "true", "echo the stage", "echo the check", notes=note)
+    story.ends("bare", "Complete", 60)
+    assert story.logs("bare") == "the check\n"
+
+
+def logs_are_there_while_the_stage_runs(story):
+    story.run("running", "true", "echo begins; sleep 600", "true")
+
+    def begun():
+        try:
+            return story.logs("running") == "begins\n"
+        except AssertionError:
+            return False
+    api.wait_until("the first line is shown", begun, 60)
+    story.api.delete("jobs", "running", SPACE)
+
+
 def a_real_exit_code(story):
     story.run("fails", "true", "echo reason >&2; exit 42", "true")
     assert story.ends("fails", "Failed", 60)["reason"] == "BackoffLimitExceeded"
@@ -68,15 +88,20 @@ def a_real_exit_code(story):
 
 
 def an_image_that_is_not_there(story):
-    story.run("absent", "true", "true", "true", image=story.image + "-absent")
+    """No podFailurePolicy sees it; deleting the pod ends the Job."""
+    story.run("absent", "true", "true", "true", image=story.image + "-absent",
+              podFailurePolicy=EVERY_FAILURE)
 
     def backs_off(pod):
         reason = state_of(pod, "p-init").get("waiting", {}).get("reason")
-        return reason in ("ErrImagePull", "ImagePullBackOff")
+        return reason == "ImagePullBackOff"
     pod = story.pod("absent", backs_off, 60)
     assert pod["status"]["phase"] == "Pending"
     assert not condition(story.api.get("jobs", "absent", SPACE), "Failed")
-    story.api.delete("jobs", "absent", SPACE)
+    story.api.delete("pods", pod["metadata"]["name"], SPACE)
+    began = time.monotonic()
+    story.ends("absent", "Failed", 60)
+    print(f"# Failed {time.monotonic() - began:.1f} s after its pod was deleted")
 
 
 def out_of_memory(story):
@@ -109,8 +134,9 @@ def a_reboot_of_the_node(story):
     story.ends("after", "Complete", 60)
 
 
-STORIES = [changes_a_real_folder, logs_of_a_job_are_those_of_the_stage, a_real_exit_code,
-           an_image_that_is_not_there, out_of_memory, a_deadline_ends_the_step,
+STORIES = [changes_a_real_folder, logs_of_a_job_are_those_of_the_stage,
+           without_the_annotation_they_are_not, logs_are_there_while_the_stage_runs,
+           a_real_exit_code, an_image_that_is_not_there, out_of_memory, a_deadline_ends_the_step,
            a_reboot_of_the_node]
 
 

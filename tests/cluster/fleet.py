@@ -22,7 +22,10 @@ def node(name, labels=None, taints=None, boot_id=None):
         "apiVersion": "v1", "kind": "Node",
         "metadata": {"name": name, "labels": {
             stages.KWOK_LABEL: "yes", "kubernetes.io/hostname": name,
-            "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64", **(labels or {})}},
+            "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64",
+            # The old names, which a controller would add with a write for each node.
+            "beta.kubernetes.io/os": "linux", "beta.kubernetes.io/arch": "amd64",
+            **(labels or {})}},
         "spec": {"taints": taints or []},
         "status": {
             "conditions": [condition], "capacity": ROOM, "allocatable": ROOM,

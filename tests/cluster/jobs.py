@@ -5,6 +5,12 @@ import api
 
 SPACE = "skyhook"
 HOST = "/root"  # where packages find the host's root, as Skyhook has it
+EVERY_FAILURE = {"rules": [  # a podFailurePolicy that fails a Job for whatever it can see
+    {"action": "FailJob", "onPodConditions": [{"type": "Ready", "status": "False"}]},
+    {"action": "FailJob", "onPodConditions": [{"type": "Initialized", "status": "False"}]},
+    {"action": "FailJob", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]},
+    {"action": "FailJob", "onExitCodes": {"operator": "NotIn", "values": [0]}},
+]}
 
 
 def job(name, node, run=None, **more):

@@ -140,9 +140,11 @@ class Cluster:
             self.kill(name)
         for held in self.ported:
             held.close()
-        if self.failed and self.logs.is_dir():
-            self.keep_logs()
-        shutil.rmtree(self.folder, ignore_errors=True)
+        try:
+            if self.failed and self.logs.is_dir():
+                self.keep_logs()
+        finally:
+            shutil.rmtree(self.folder, ignore_errors=True)
 
     def kill(self, name):
         """Ends one of the programs; run_again() brings it back."""
@@ -280,7 +282,11 @@ class Cluster:
             "--advertise-address=127.0.0.1", "--endpoint-reconciler-type=none",
             "--tls-cert-file", pki / "server.crt", "--tls-private-key-file", pki / "server.key",
             "--client-ca-file", pki / "ca.crt", "--token-auth-file", self.folder / "tokens.csv",
-            "--authorization-mode=RBAC", "--service-cluster-ip-range=10.0.0.0/16",
+            "--authorization-mode=RBAC",
+            # It taints every new node until the controller has looked at it: for thousands of nodes
+            # that takes half a minute, and a test that wants the taint can ask for it.
+            "--disable-admission-plugins=TaintNodesByCondition",
+            "--service-cluster-ip-range=10.0.0.0/16",
             "--service-account-issuer=https://drover.test",
             "--service-account-key-file", pki / "accounts.pub",
             "--service-account-signing-key-file", pki / "accounts.key", "--allow-privileged",
@@ -321,6 +327,14 @@ class Cluster:
         record = {name: [process.pid, start_time(process.pid)]
                   for name, process in self.processes.items()}
         (self.folder / "processes.json").write_text(json.dumps(record), encoding="ascii")
+
+    def wait_quiet(self, seconds=1.5, most=60):
+        """Until nobody has written anything for a while, such as events about new nodes."""
+        def quiet():
+            before = self.audit_file.stat().st_size
+            time.sleep(seconds)
+            return self.audit_file.stat().st_size == before
+        api.wait_until("nobody writes", quiet, most)
 
     # ---- the fleet
 
