@@ -262,7 +262,9 @@ void job_take(releases *r, const fact_job *f)
         succeeded(r, t, target->job_version);
     else
         failed(r, t, f);
-    if (!success && fails_for_good(r, t))
+    if (success)
+        paces_succeeded(r, t);
+    else if (fails_for_good(r, t))
         paces_failed(r, t);
     target = &r->targets.at[t];
     target->job = 0;

@@ -323,6 +323,13 @@ void partition_pace_started(releases *r, uint32_t p, uint32_t t)
     refresh(r, p, t, false);
 }
 
+void partition_pace_succeeded(releases *r, uint32_t p, uint32_t res)
+{
+    part_member *m = member_at(r->paces.at[p].partition, res);
+    if (m)
+        m->down = false; /* the target is marked, and asked anew */
+}
+
 bool partition_pace_permits(const rel_pace *p, uint32_t res)
 {
     const part_member *m = member_at(p->partition, res);

@@ -383,6 +383,29 @@ static void test_a_rollback_makes_room(void **state)
     world_close(&w);
 }
 
+/* Who succeeded is available, also when a newer version is out by then. */
+static void test_a_newer_version_in_mid_job(void **state)
+{
+    (void)state;
+    world w;
+    arena *a = arena_new(0);
+    open_world(&w);
+    put_hosts(&w, 2, 1);
+    put_rules(&w, "  - rolloutStrategy: {maxUnavailable: 1}\n");
+    publish(&w, "app", 1);
+    check_text(started(&w, a), "h1");
+    publish(&w, "app", 2);
+    world_act(&w, (fact_act){.act = ACT_HALT, .target = STR("h1")});
+    world_until(&w, w.now + MINUTE); /* h1 runs v1 and is whole */
+    check_text(started(&w, a), "h2");
+    world_act(&w, (fact_act){.act = ACT_RESUME, .target = STR("h1")});
+    world_until(&w, INT64_MAX);
+    assert_int_equal(w.peak_running, 1);
+    assert_int_equal(state_at(&w, "h1"), PLACEMENT_DONE);
+    arena_free(a);
+    world_close(&w);
+}
+
 /* ---- beyond Fleet ---- */
 
 static void test_soak_approval_and_threshold(void **state)
@@ -600,6 +623,7 @@ int main(void)
         cmocka_unit_test(test_a_failed_resource_holds_its_limit_until_a_fix),
         cmocka_unit_test(test_retries_go_through_the_pass),
         cmocka_unit_test(test_a_rollback_makes_room),
+        cmocka_unit_test(test_a_newer_version_in_mid_job),
         cmocka_unit_test(test_soak_approval_and_threshold),
         cmocka_unit_test(test_a_release_waits_for_its_slot),
         cmocka_unit_test(test_slots_and_partitions_do_not_wait_for_each_other),
