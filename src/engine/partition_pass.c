@@ -199,6 +199,8 @@ static void settle(partitions *p, int64_t now_ms, int64_t visited)
     for (size_t i = 0; i < p->parts.len; i++) {
         part *at = &p->parts.at[i];
         at->visited = (int64_t)i < visited;
+        if (!part_is_ready(at, &at->now))
+            at->ready_since_ms = REASON_NEVER;
         if (!at->visited || !part_is_ready(at, &at->now))
             continue;
         if (at->ready_since_ms == REASON_NEVER)

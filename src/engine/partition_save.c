@@ -153,8 +153,12 @@ bool partitions_restore(partitions *p, str json, partition_finder find, err *err
         p->failures++;
     }
     p->cut = flag_of(saved, "cut") && (p->parts.len > 0 || !p->automatic);
-    for (size_t k = 0; k < p->parts.len; k++)
+    for (size_t k = 0; k < p->parts.len; k++) {
+        /* What has changed while nobody looked is for the first pass to see. */
+        int64_t since = p->parts.at[k].ready_since_ms;
         part_update(p, &p->parts.at[k]);
+        p->parts.at[k].ready_since_ms = since;
+    }
     caps_update(p);
     return true;
 }

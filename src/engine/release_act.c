@@ -202,6 +202,10 @@ static void retry_target(releases *r, uint32_t t, uint32_t version_)
         if (target->failed_rollback && target->current != NO && target->failed_version != NO &&
             !unfinished_member(r, t, &g))
             target->rollback_to = target->failed_version;
+        /* What failed is not wanted any more: it takes its turn with the others again. */
+        if (target->failed_version != NO && target->failed_version != target->wanted &&
+            target->rollback_to == NO)
+            paces_whole(r, t);
         target->failed_version = NO;
         target->attempts = 0;
         target->failed_rollback = false;

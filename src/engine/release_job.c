@@ -263,7 +263,7 @@ void job_take(releases *r, const fact_job *f)
     else
         failed(r, t, f);
     if (success)
-        paces_succeeded(r, t);
+        paces_whole(r, t);
     else if (fails_for_good(r, t))
         paces_failed(r, t);
     target = &r->targets.at[t];

@@ -603,10 +603,10 @@ bool rule_paces(rule_kind kind);
 void paces_rule_changed(releases *r, uint32_t rule);
 /* Says whether every gate but the limits lets the claim start. */
 void paces_report(releases *r, uint32_t claim, bool gates);
-/* A job of the target, or the first of a group's, has started; it succeeded, whatever is wanted by
- * now; its last attempt has failed. */
+/* A job of the target, or the first of a group's, has started; it succeeded, or a person says that
+ * all is well, whatever is wanted by now; its last attempt has failed. */
 void paces_started(releases *r, uint32_t t);
-void paces_succeeded(releases *r, uint32_t t);
+void paces_whole(releases *r, uint32_t t);
 void paces_failed(releases *r, uint32_t t);
 /* Whether the claim is in a batch of every compartment and released by every partition it needs. */
 bool paces_permit(const releases *r, uint32_t claim);
@@ -649,7 +649,7 @@ typedef struct partition_news {
 } partition_news;
 void partition_pace_report(releases *r, uint32_t p, partition_news news);
 void partition_pace_started(releases *r, uint32_t p, uint32_t t);
-void partition_pace_succeeded(releases *r, uint32_t p, uint32_t res);
+void partition_pace_whole(releases *r, uint32_t p, uint32_t res);
 void partition_pace_failed(releases *r, uint32_t p, uint32_t res);
 bool partition_pace_permits(const rel_pace *p, uint32_t res);
 void partition_pace_step(releases *r, uint32_t p);

@@ -297,13 +297,13 @@ void paces_started(releases *r, uint32_t t)
         partition_pace_started(r, p, t);
 }
 
-void paces_succeeded(releases *r, uint32_t t)
+void paces_whole(releases *r, uint32_t t)
 {
     if (r->targets.at[t].lane == NO)
         return;
     for (uint32_t p = pace_next(r, t, RULE_ROLLOUT_STRATEGY, NO); p != NO;
          p = pace_next(r, t, RULE_ROLLOUT_STRATEGY, p))
-        partition_pace_succeeded(r, p, r->targets.at[t].resource);
+        partition_pace_whole(r, p, r->targets.at[t].resource);
 }
 
 void paces_failed(releases *r, uint32_t t)

@@ -323,7 +323,7 @@ void partition_pace_started(releases *r, uint32_t p, uint32_t t)
     refresh(r, p, t, false);
 }
 
-void partition_pace_succeeded(releases *r, uint32_t p, uint32_t res)
+void partition_pace_whole(releases *r, uint32_t p, uint32_t res)
 {
     part_member *m = member_at(r->paces.at[p].partition, res);
     if (m)
