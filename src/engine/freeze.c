@@ -106,9 +106,50 @@ static bool every_freeze(const chain_context *c, reasons *out)
     return true;
 }
 
+/* A reason that is released by resuming one thing. */
+static bool add_halt(const chain_context *c, const char *scope, str name, reasons *out)
+{
+    str *of = ARENA_NEW(c->a, str);
+    if (!of)
+        return false;
+    *of = name;
+    return reasons_add(out, c->a,
+                       (reason){.rule = REASON_HALTED,
+                                .scope = str_of(scope),
+                                .act = RELEASE_RESUME,
+                                .of = of,
+                                .of_count = 1,
+                                .next_ms = NEVER,
+                                .detail = name});
+}
+
+/* Each halt is a reason of its own: deployment, resource and everything are resumed separately. */
+static bool every_halt(const chain_context *c, reasons *out)
+{
+    const rel_target *t = &c->r->targets.at[c->target];
+    const rel_deployment *d = &c->r->deployments.at[t->deployment];
+    const rel_resource *res = &c->r->resources.at[t->resource];
+    if (d->halted && !add_halt(c, "deployment", rel_text(c->r, d->name), out))
+        return false;
+    if (res->halted && !add_halt(c, "resource", rel_text(c->r, res->name), out))
+        return false;
+    return !c->r->halted || add_halt(c, "everything", STR("everything"), out);
+}
+
+/* Resuming a deployment that is halted ends its pause, too. */
+static bool implied(const chain_context *c, size_t question)
+{
+    return questions[question] == no_pause &&
+           c->r->deployments.at[c->r->targets.at[c->target].deployment].halted;
+}
+
 bool people_explain(const chain_context *c, reasons *out)
 {
+    if (!every_halt(c, out))
+        return false;
     for (size_t i = 0; i < QUESTION_COUNT; i++) {
+        if (questions[i] == no_halt || implied(c, i))
+            continue;
         if (questions[i] == no_freeze) {
             if (!later_job(c) && !every_freeze(c, out))
                 return false;

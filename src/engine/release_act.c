@@ -380,6 +380,9 @@ void act_take(releases *r, const fact_act *a)
             slot_free_host(r, res, a->rule);
         return;
     case ACT_RESET:
-    case ACT_RESET_BATCHES: return;
+    case ACT_RESET_BATCHES:
+        if (!a->keep_batches)
+            paces_reset(r, a->change);
+        return;
     }
 }

@@ -229,6 +229,16 @@ static bool all_in(const reason *small, const reason *big)
     return true;
 }
 
+/* Who must be complete for a role is no second reason as a dependency, nor are approvals that
+ * another rule asks for in a greater number. */
+static bool implies(const reason *by, const reason *r, bool earlier_)
+{
+    if (r->rule == REASON_APPROVAL && by->rule == REASON_APPROVAL && all_in(r, by))
+        return by->limit > r->limit || (by->limit == r->limit && earlier_);
+    return r->rule == REASON_DEPENDENCY && by->rule == REASON_BRACKET &&
+           by->act == RELEASE_COMPLETE && r->of_count > 0 && all_in(r, by);
+}
+
 /* A reason that stands there already, or that another implies, is not listed. */
 static void reasons_reduce(reasons *list)
 {
@@ -238,9 +248,7 @@ static void reasons_reduce(reasons *list)
         for (size_t k = 0; k < kept && !drop; k++)
             drop = same_reason(&list->at[k], &list->at[i]);
         for (size_t k = 0; k < list->len && !drop; k++)
-            drop = k != i && list->at[i].rule == REASON_DEPENDENCY &&
-                   list->at[k].rule == REASON_BRACKET && list->at[k].act == RELEASE_COMPLETE &&
-                   list->at[i].of_count > 0 && all_in(&list->at[i], &list->at[k]);
+            drop = k != i && implies(&list->at[k], &list->at[i], k < i);
         if (!drop)
             list->at[kept++] = list->at[i];
     }

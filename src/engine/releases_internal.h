@@ -394,7 +394,7 @@ typedef struct releases {
     waiter_heap candidates; /* of this step: claims that all gates but the limits let through */
     int64_t last_job;
     int64_t step_job; /* the last one before the last step */
-    uint64_t epoch; /* rises when documents or resources change */
+    uint64_t epoch;   /* rises when documents or resources change */
     bool halted;
     bool asking;    /* somebody only wants to know: no position is given out */
     bool restored;  /* no step has looked at what was read yet */
@@ -616,6 +616,9 @@ bool paces_open(const releases *r, uint32_t t);
 void paces_partitions(releases *r);
 void paces_compartments(releases *r);
 void pace_mark(releases *r, uint32_t p);
+/* Compartments of a deployment, or of a bracket's rule or member, begin at batch 1 again; empty:
+ * all of them. */
+void paces_reset(releases *r, str change);
 bool pace_empty(const rel_pace *p);
 void paces_done(releases *r);
 bool paces_reasons(const releases *r, uint32_t claim, arena *a, reasons *out);

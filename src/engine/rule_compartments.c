@@ -556,14 +556,63 @@ bool pace_restore(releases *r, uint32_t p, yyjson_val *saved, err *error)
 
 /* ---- looking at it ---- */
 
+/* Whether a bracket's compartments count a resource for this deployment. */
+static bool paces_deployment(const releases *r, const rel_pace *p, str name)
+{
+    for (size_t t = 0; p->cell == NO && t < r->targets.len; t++) {
+        const rel_target *target = &r->targets.at[t];
+        if (target->id != 0 && target->site != NO && target->lane != NO &&
+            target->environment == p->environment &&
+            index_has(&r->lanes.at[target->lane].rules, p->rule) &&
+            str_eq(rel_text(r, r->deployments.at[target->deployment].name), name))
+            return true;
+    }
+    return false;
+}
+
+void paces_reset(releases *r, str change)
+{
+    for (uint32_t p = 0; p < r->paces.len; p++) {
+        rel_pace *pace = &r->paces.at[p];
+        if (!pace->cohort)
+            continue; /* of a rolloutStrategy */
+        if (change.len > 0 && !str_eq(pace_change(r, pace), change) &&
+            !paces_deployment(r, pace, change))
+            continue;
+        cohort_reset(pace->cohort);
+        pace_mark(r, p);
+    }
+}
+
+/* What the compartment would say if every gate were open: it is asked as if it were so. */
+static bool ask_pace(const releases *r, const rel_pace *p, member_id m, arena *a, reasons *out)
+{
+    member_state known = cohort_state(p->cohort, m);
+    size_t from = out->len;
+    if (known == MEMBER_IN_FLIGHT || known == MEMBER_ABSENT)
+        return true;
+    bool good = cohort_suppose(p->cohort, m, MEMBER_STARTABLE, NEVER);
+    good = cohort_reasons(p->cohort, m, a, out) && good;
+    good = cohort_suppose(p->cohort, m, known, NEVER) && good;
+    for (size_t i = from; good && i < out->len; i++) {
+        if (out->at[i].rule != REASON_STOPPED)
+            continue;
+        str *of = ARENA_NEW(a, str);
+        good = of != NULL;
+        if (!good)
+            break;
+        *of = pace_change(r, p);
+        out->at[i].of = of;
+        out->at[i].of_count = 1;
+    }
+    return good;
+}
+
 static bool reasons_of(const releases *r, uint32_t t, arena *a, reasons *out)
 {
     for (uint32_t p = pace_next(r, t, RULE_DEPLOYMENT_POLICY, NO); p != NO;
          p = pace_next(r, t, RULE_DEPLOYMENT_POLICY, p)) {
-        member_id m = member_of(r, &r->paces.at[p], t);
-        member_state state = cohort_state(r->paces.at[p].cohort, m);
-        if ((state == MEMBER_STARTABLE || state == MEMBER_FAILED) &&
-            !cohort_reasons(r->paces.at[p].cohort, m, a, out))
+        if (!ask_pace(r, &r->paces.at[p], member_of(r, &r->paces.at[p], t), a, out))
             return false;
     }
     for (uint32_t p = pace_next(r, t, RULE_ROLLOUT_STRATEGY, NO); p != NO;

@@ -21,6 +21,7 @@
 typedef struct explain_target {
     placement_id id;
     char change[EXPLAIN_NAME], environment[EXPLAIN_NAME], target[EXPLAIN_NAME];
+    char wanted[EXPLAIN_NAME]; /* the version that is asked about: an older one may come sooner */
 } explain_target;
 
 typedef struct explain_fleet {
@@ -32,8 +33,8 @@ typedef struct explain_fleet {
     bool (*asks)(const placement_view *view, const reasons *list);
     /* Whether each of those a reason names is needed; else only all of them together are. */
     bool (*each)(const reason *r);
-    /* Does what a reason of the placement asks for, to all it names but one (SIZE_MAX: to all). */
-    void (*obey)(void *world, const explain_target *of, const reason *r, size_t but);
+    /* Does what a reason of the placement asks for. */
+    void (*obey)(void *world, const explain_target *of, const reason *r);
     /* Whether the placement starts, at the present moment. */
     bool (*starts)(void *world, const explain_target *of);
     /* How often it may be asked again. More than once only where what comes next cannot be known:
@@ -70,6 +71,7 @@ static inline bool explain_collect(void *context, const placement_view *view)
     explain_copy(t.change, view->change);
     explain_copy(t.environment, view->environment);
     explain_copy(t.target, view->target);
+    explain_copy(t.wanted, view->wanted);
     if (view->state != PLACEMENT_DONE)
         assert_true(vec_push(&all->at, t));
     return true;
@@ -94,33 +96,82 @@ static inline bool explain_same(const reason *a, const reason *b)
     return a->rule == b->rule && a->act == b->act && str_eq(a->scope, b->scope);
 }
 
-/* Does what the placement's reasons name but for one (or one of its names), again and again as
- * long as it is asked. True if the placement started. */
+static inline bool explain_has(const reason *r, str name)
+{
+    for (size_t i = 0; i < r->of_count; i++)
+        if (str_eq(r->of[i], name))
+            return true;
+    return false;
+}
+
+/* What is left of a reason when an act is not done that another one names, too: one and the same
+ * act may release several. False: nothing is. */
+static inline bool explain_without(reason *r, const reason *left_out, arena *a)
+{
+    if (r->act != left_out->act || r->of_count == 0)
+        return true;
+    if (left_out->rule == REASON_PROGRESSION)
+        return false; /* whoever is completed may be what the environment lacks */
+    str *kept = ARENA_ARRAY(a, r->of_count, str);
+    size_t count = 0;
+    for (size_t i = 0; i < r->of_count; i++)
+        if (!explain_has(left_out, r->of[i]))
+            kept[count++] = r->of[i];
+    r->of = kept;
+    r->of_count = count;
+    return count > 0;
+}
+
+/* Does what a list of reasons names but for what is left out, of which only one name (but) may be
+ * meant. Returns how late it has become. */
+static inline int64_t explain_obey(const explain_case *of, void *world, const explain_target *t,
+                                   const reasons *list, const reason *left_out)
+{
+    int64_t time_ms = REASON_NEVER;
+    for (size_t i = 0; i < list->len; i++) {
+        reason r = list->at[i];
+        if (left_out && explain_same(&r, left_out) && left_out->of_count == 0)
+            continue;
+        if (left_out && !explain_without(&r, left_out, of->a))
+            continue;
+        if (r.act == RELEASE_TIME && r.next_ms > time_ms)
+            time_ms = r.next_ms;
+        of->how->obey(world, t, &r);
+    }
+    return time_ms;
+}
+
+/* Does what the placement's reasons name but for one act (to one of its names, or to all), again
+ * and again as long as it is asked. True if the placement started. */
 static inline bool explain_follow(const explain_case *of, const explain_target *t, size_t skip,
                                   size_t but)
 {
     const explain_fleet *how = of->how;
     void *world = how->stuck(of->seed);
-    arena *a = arena_new(0);
     reason left_out = {0};
     bool started = false;
+    int64_t time_ms = REASON_NEVER; /* how late it has become */
     for (size_t round = 0; !started && round < how->rounds; round++) {
         reasons list = {0};
-        assert_true(engine_reasons(how->engine(world), t->id, a, &list));
-        if (round == 0 && skip < list.len)
+        assert_true(engine_reasons(how->engine(world), t->id, of->a, &list));
+        if (getenv("SHOW"))
+            explain_print(t, &list, of->a);
+        if (round == 0 && skip < list.len) {
             left_out = list.at[skip];
-        for (size_t i = 0; i < list.len; i++) {
-            bool left = skip != SIZE_MAX && explain_same(&list.at[i], &left_out);
-            if (!left || (round == 0 && i != skip))
-                how->obey(world, t, &list.at[i], SIZE_MAX);
-            else if (but != SIZE_MAX)
-                how->obey(world, t, &list.at[i], but);
+            if (but != SIZE_MAX) {
+                left_out.of = &list.at[skip].of[but];
+                left_out.of_count = 1;
+            }
         }
+        int64_t now_ms = explain_obey(of, world, t, &list, skip == SIZE_MAX ? NULL : &left_out);
+        time_ms = now_ms > time_ms ? now_ms : time_ms;
         started = how->starts(world, t);
     }
-    arena_free(a);
     how->free(world);
-    return started;
+    /* What is left out may come by itself while time passes for something else. */
+    bool by_itself = skip != SIZE_MAX && left_out.next_ms != REASON_NEVER &&
+                     time_ms != REASON_NEVER && time_ms >= left_out.next_ms;
+    return started && !by_itself;
 }
 
 static inline bool explain_share(const str *a, size_t a_count, const str *b, size_t b_count)
@@ -137,10 +188,12 @@ static inline bool explain_touches(const reason *other, const reason *r)
 {
     if (other->act == RELEASE_RESET)
         return true; /* begins all of the change anew */
-    if (r->act != other->act)
-        return false;
-    if (r->act == RELEASE_TIME)
+    if (other->act == RELEASE_COMPLETE && r->rule == REASON_ROLLOUT)
+        return true; /* who is taken away has no turn any more: others may move up */
+    if (other->act == RELEASE_TIME && r->next_ms != REASON_NEVER)
         return r->next_ms <= other->next_ms;
+    if (r->act != other->act || r->act == RELEASE_TIME)
+        return false;
     return r->of_count == 0 || explain_share(r->of, r->of_count, other->of, other->of_count) ||
            explain_share(r->of, r->of_count, other->holders, other->holder_count) ||
            explain_share(r->holders, r->holder_count, other->of, other->of_count) ||
@@ -185,8 +238,8 @@ static inline void explain_others(const explain_case *of, const explain_target *
     assert_true(engine_reasons(how->engine(world), other->id, a, &list));
     bool on_its_own = strcmp(t->target, other->target) != 0 && how->asks(&view, &list) &&
                       explain_leaves(&own, &list) && !explain_involves(&list, t);
-    for (size_t i = 0; on_its_own && i < list.len; i++)
-        how->obey(world, other, &list.at[i], SIZE_MAX);
+    if (on_its_own)
+        explain_obey(of, world, other, &list, NULL);
     if (on_its_own && how->starts(world, t)) {
         explain_print(t, &own, a);
         explain_print(other, &list, a);
@@ -254,10 +307,12 @@ static inline void explain_check(const explain_fleet *how, uint64_t seed, explai
     how->free(world);
 }
 
-/* So many fleets from one seed (SEED=), or the one of ONLY=. */
+#define EXPLAIN_SEED 20260301
+
+/* So many fleets, the same ones every time; others with SEED=number, or the one of ONLY=number. */
 static inline void explain_fleets(const explain_fleet *how, size_t fleets, explain_counts *counts)
 {
-    rng r = rng_seeded();
+    rng r = getenv("SEED") ? rng_seeded() : (rng){EXPLAIN_SEED};
     const char *only = getenv("ONLY");
     if (only)
         explain_check(how, strtoull(only, NULL, 10), counts);

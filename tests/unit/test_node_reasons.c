@@ -317,18 +317,16 @@ static void take_off(wild *w, int c, fleet_node *n)
     fleet_show(w->f, n);
 }
 
-static void obey_complete(wild *w, const explain_target *of, const reason *r, size_t but)
+static void obey_complete(wild *w, const explain_target *of, const reason *r)
 {
     if (r->rule == REASON_PRIORITY || r->rule == REASON_BUSY) {
-        for (size_t i = 0; but == SIZE_MAX && i < r->holder_count; i++)
+        for (size_t i = 0; i < r->holder_count; i++)
             take_off(w, hook_of(r->of[0]), node_of(w, r->holders[i]));
         return;
     }
     int hook = hook_of(str_of(of->change));
     for (size_t i = 0; i < r->of_count; i++) {
         fleet_node *n = node_of(w, r->of[i]);
-        if (i == but)
-            continue;
         if (has_placement(w, hook, n, PLACEMENT_IN_FLIGHT) && !w->doomed[hook][n - w->f->nodes])
             node_is_well(w, n);
         else if (w->batch[hook][n - w->f->nodes][0])
@@ -348,14 +346,14 @@ static void untaint(wild *w, fleet_node *n, str text)
     fleet_show(w->f, n);
 }
 
-static void obey(void *context, const explain_target *of, const reason *r, size_t but)
+static void obey(void *context, const explain_target *of, const reason *r)
 {
     wild *w = context;
     fleet *f = w->f;
     fleet_node *own = node_of(w, str_of(of->target));
     int hook = hook_of(str_of(of->change));
     switch (r->act) {
-    case RELEASE_COMPLETE: obey_complete(w, of, r, but); return;
+    case RELEASE_COMPLETE: obey_complete(w, of, r); return;
     case RELEASE_TIME: f->now_ms = r->next_ms > f->now_ms ? r->next_ms : f->now_ms; return;
     case RELEASE_RESUME: fleet_act(f, ACT_RESUME, of->change, ""); return;
     case RELEASE_RETRY: fleet_act(f, ACT_RETRY, of->change, of->target); return;

@@ -626,7 +626,7 @@ static void begun_is_finished(void **state)
         check_text(story(&w, a, "node-0"), halt ? "drain" : "drain kubelet=2 uncordon");
         check_text(story(&w, a, "node-1"), "");
         check_text(reasons_at(&w, a, "drain", "node-1"),
-                   halt ? "halted:resume node-1; concurrency:complete node-0"
+                   halt ? "halted:resume everything; concurrency:complete node-0"
                         : "freeze:thaw freeze");
         world_act(&w, (fact_act){.act = halt ? ACT_RESUME : ACT_THAW});
         world_until(&w, INT64_MAX);
