@@ -22,6 +22,7 @@ static str sentence(client *c, yyjson_val *entry)
                                           "/kind",
                                           "/document/kind",
                                           "/name",
+                                          "/token",
                                           "/document/metadata/name",
                                           "/change",
                                           "/deployment",

@@ -212,9 +212,10 @@ const char fleet_input_schema[] =
 
 const char fleet_output_schema[] = "{\"type\":\"object\"}";
 
-/* The protocol's own two fields, and the form that every other refusal has. */
+/* The protocol's own two fields, and the form that every other refusal has. What is refused before
+ * the path is looked at, such as a foreign Host, has only the latter. */
 const char fleet_error_schema[] =
-    "{\"type\":\"object\",\"required\":[\"kind\",\"value\",\"error\"],"
+    "{\"type\":\"object\",\"required\":[\"error\"],"
     "\"properties\":{\"kind\":" TEXT_TYPE ",\"value\":" TEXT_TYPE
     ",\"error\":{\"$ref\":\"#/components/schemas/Error/properties/error\"}}}";
 

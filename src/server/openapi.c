@@ -394,6 +394,8 @@ static void write_operation(buf *out, const operation *o)
     buf_addf(out, "\n\"%s\":{\"operationId\":\"%s\",\"summary\":", method, o->id);
     buf_add_json(out, str_of(o->summary));
     buf_addf(out, ",\"x-drover-role\":\"%s\"", access_text(o->level));
+    if (o->worker)
+        buf_addz(out, ",\"x-drover-worker\":true");
     if (o->level == ACCESS_NONE)
         buf_addz(out, ",\"security\":[]");
     write_parameters(out, o);

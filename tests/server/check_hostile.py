@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What a server must bear: path tricks, foreign sites, slow and many clients. TAP."""
+"""What a server must bear: path tricks, foreign sites, many clients. TAP. Slow ones, and what each
+operation must refuse, are in check_operations.py."""
 
 import http.client
 import json
@@ -10,13 +11,13 @@ import socket
 import subprocess
 import sys
 import tempfile
-import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
 import drover  # pylint: disable=wrong-import-position
 import server as servers  # pylint: disable=wrong-import-position
 
 CONNECTIONS = 10000
+STREAMS_MOST = 4096
 BODY_MOST = 32 * 1024 * 1024
 
 
@@ -119,41 +120,6 @@ def bodies(tap, server):
     tap.test("alive after the bodies", None if alive(server) else "it is not")
 
 
-def slow(tap, server):
-    """One byte a second for ever: dropped after 30 s, and nobody else waits meanwhile."""
-    head = ("POST /api/v1/apply HTTP/1.1\r\nHost: localhost\r\n"
-            f"Authorization: Bearer {server.token}"
-            f"\r\nContent-Length: 1000\r\n\r\n").encode()
-    connections = [server.connect() for _ in range(2)]
-    connections[0].sendall(head)
-    connections[1].sendall(b"GET /healthz HTTP/1.1\r\nHost: loc")
-    start, longest = time.monotonic(), 0.0
-    dropped = [None, None]
-    while time.monotonic() - start < 45 and None in dropped:
-        for index, connection in enumerate(connections):
-            if dropped[index] is not None:
-                continue
-            try:
-                connection.sendall(b"a")
-                connection.settimeout(0.01)
-                if connection.recv(100) == b"":
-                    dropped[index] = time.monotonic() - start
-            except TimeoutError:
-                pass
-            except OSError:
-                dropped[index] = time.monotonic() - start
-        before = time.monotonic()
-        if not alive(server):
-            break
-        longest = max(longest, time.monotonic() - before)
-        time.sleep(0.9)
-    for connection in connections:
-        connection.close()
-    good = all(after is not None and 25 < after < 40 for after in dropped)
-    tap.test("slow clients are dropped", None if good else str(dropped))
-    tap.test("nobody waits for them", None if longest < 1 else f"{longest:.2f} s")
-
-
 def crowd(tap, server):
     """Ten thousand connections at once, each of which gets its answer."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -175,6 +141,30 @@ def crowd(tap, server):
         for connection in connections:
             connection.close()
     tap.test("alive after the crowd", None if servers.wait_for(lambda: alive(server), 10) else "no")
+
+
+def streams(tap, server):
+    """As many streams as there may be; one more is told so, and a place that is free is given."""
+    head = (f"GET /api/v1/events HTTP/1.1\r\nHost: localhost\r\n"
+            f"Authorization: Bearer {server.token}\r\n\r\n").encode()
+    connections = []
+    try:
+        for _ in range(STREAMS_MOST):
+            connections.append(server.connect())
+            connections[-1].sendall(head)
+        good = sum(connection.recv(4096).startswith(b"HTTP/1.1 200") for connection in connections)
+        tap.test(f"{STREAMS_MOST} streams", None if good == STREAMS_MOST else f"{good} answered")
+        more = server.raw(head, timeout=5)
+        tap.test("one more is refused", None if status_of(more) == 503 else more)
+        connections.pop().close()
+        # Who is gone is found when something is written to it: an event, or the sign of life.
+        again = servers.wait_for(lambda: server.request("POST", "/api/v1/actions/pause", {}) and
+                                 status_of(server.raw(head, timeout=1)) == 200, 20)
+        tap.test("a place that is free is given", None if again else "it is not")
+    finally:
+        for connection in connections:
+            connection.close()
+    tap.test("alive after the streams", None if alive(server) else "it is not")
 
 
 def rate(tap, server):
@@ -237,7 +227,7 @@ def main():
     tap = drover.Tap()
     for program in drover.programs():
         with servers.Server(program) as server:
-            for part in (paths, sites, bodies, rate, crowd, slow):
+            for part in (paths, sites, bodies, rate, crowd, streams):
                 part(tap, server)
             tap.test("openapi.json is still given",
                      None if json.loads(server.request("GET",
