@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <microhttpd.h>
 #include <netinet/in.h>
+#include <strings.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 
@@ -39,7 +40,7 @@ typedef struct exchange {
     str target;
     buf body;
     size_t counted; /* bytes of all bodies that are this one's */
-    bool begun, answered, too_large;
+    bool begun, answered, too_large, too_many;
 } exchange;
 
 struct http {
@@ -62,6 +63,28 @@ str http_header(const http_request *q, const char *name)
 {
     const char *value = MHD_lookup_connection_value(q->handle, MHD_HEADER_KIND, name);
     return value ? str_of(value) : (str){NULL, 0};
+}
+
+typedef struct header_count {
+    const char *name;
+    size_t count;
+} header_count;
+
+static enum MHD_Result count_header(void *context, enum MHD_ValueKind kind, const char *name,
+                                    const char *value)
+{
+    (void)kind;
+    (void)value;
+    header_count *c = context;
+    c->count += strcasecmp(name, c->name) == 0;
+    return MHD_YES;
+}
+
+size_t http_header_count(const http_request *q, const char *name)
+{
+    header_count c = {.name = name};
+    MHD_get_connection_values(q->handle, MHD_HEADER_KIND, count_header, &c);
+    return c.count;
 }
 
 void http_field_add(http_reply *r, const char *name, str value)
@@ -364,14 +387,13 @@ static enum MHD_Result begin(exchange *x, struct MHD_Connection *connection, con
 static enum MHD_Result take_body(exchange *x, const char *bytes, size_t *len)
 {
     http *h = x->server;
-    bool fits = x->body.len + *len <= HTTP_BODY_BYTES_MAX &&
-                h->body_bytes + *len <= HTTP_BODIES_BYTES_MAX && !x->too_large;
-    if (fits) {
+    /* The rest of what is refused is thrown away, for as long as a request may take. */
+    x->too_large = x->too_large || x->body.len + *len > HTTP_BODY_BYTES_MAX;
+    x->too_many = x->too_many || h->body_bytes + *len > HTTP_BODIES_BYTES_MAX;
+    if (!x->too_large && !x->too_many) {
         buf_add(&x->body, (str){bytes, *len});
         h->body_bytes += *len;
         x->counted += *len;
-    } else {
-        x->too_large = true; /* the rest is thrown away, for as long as a request may take */
     }
     *len = 0;
     return MHD_YES;
@@ -396,6 +418,8 @@ static enum MHD_Result access_handler(void *context, struct MHD_Connection *conn
         return take_body(x, upload, upload_len);
     if (x->too_large)
         return refuse(x, connection, 413, "the body is larger than 32 MiB");
+    if (x->too_many)
+        return refuse(x, connection, 503, "too many bodies at once; try again");
     if (x->body.failed)
         return refuse(x, connection, 503, "memory ran out");
     x->request.body = buf_str(&x->body);

@@ -42,6 +42,8 @@ typedef struct http_request {
 
 /* The value of a header; ptr is NULL if it is not there. */
 str http_header(const http_request *q, const char *name);
+/* How often it is there. */
+size_t http_header_count(const http_request *q, const char *name);
 
 #define STREAM_STATES(X)                                                                           \
     X(MORE, "something was added") X(WAIT, "nothing now; http_wake asks again") X(END, "it is over")

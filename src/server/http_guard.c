@@ -65,11 +65,31 @@ static bool same_origin(const guard_names *names, str origin, str host)
     return rest.len == host.len && strncasecmp(rest.ptr, host.ptr, rest.len) == 0;
 }
 
+/* Whoever stands in front of this server must see the same request as it does: one Host, one end of
+ * the body. */
+static bool framing_good(const http_request *q, err *error)
+{
+    static const char *const once[] = {"Host", "Content-Length", "Transfer-Encoding",
+                                       "Authorization", "Origin"};
+    str encoding = http_header(q, "Transfer-Encoding");
+    for (size_t i = 0; i < sizeof once / sizeof once[0]; i++)
+        if (http_header_count(q, once[i]) > 1)
+            return err_set(error, "found the header %s more than once", once[i]);
+    if (encoding.ptr && http_header(q, "Content-Length").ptr)
+        return err_set(error, "Content-Length and Transfer-Encoding exclude each other");
+    if (encoding.ptr && strcasecmp(encoding.ptr, "chunked") != 0)
+        return err_set(error, "Transfer-Encoding: found \"%s\", allowed chunked",
+                       str_shown(encoding).text);
+    return true;
+}
+
 int guard_check(const guard_names *names, const http_request *q, err *error)
 {
     str host = http_header(q, "Host");
     str origin = http_header(q, "Origin");
     str site = http_header(q, "Sec-Fetch-Site");
+    if (!framing_good(q, error))
+        return 400;
     if (!host.ptr || host.len == 0) {
         err_set(error, "the Host header is missing");
         return 400;

@@ -63,6 +63,17 @@ def rules(tap, program, schemas):
                      missing(properties(kinds.get(kind, {})), text))
 
 
+def reasons(tap):
+    """Reasons that rules.md names are reasons of the engine."""
+    header = (drover.ROOT / "src" / "engine" / "reason.h").read_text().replace("\\\n", "")
+    known = set(re.findall(r'X\(\s*[A-Z_]+,\s*"(\w+)"\)', header))
+    named = set()
+    for sentence in re.findall(r"Reasons? (.*?);", (DOCS / "rules.md").read_text(), re.DOTALL):
+        named |= set(re.findall(r"`(\w+)`", sentence.split(":", 1)[0]))
+    tap.test("rules.md names reasons that there are", None if known and len(named) > 10 and
+             named <= known else f"{sorted(named - known)} of {len(named)}")
+
+
 def documents(tap, schemas):
     page = sections("documents.md")
     for kind in KINDS:
@@ -148,6 +159,7 @@ def main():
         document = server.openapi
     schemas = document["components"]["schemas"]
     rules(tap, program, schemas)
+    reasons(tap)
     documents(tap, schemas)
     table(tap, "api.md", api_table(document))
     table(tap, "cli.md", cli_table(program))

@@ -86,6 +86,33 @@ def sites(tap, server):
         tap.test(line, None if status_of(answer) == status else answer)
 
 
+def framings(tap, server):
+    """Requests that a proxy in front could take for others."""
+    token = f"Authorization: Bearer {server.token}\r\n"
+    head = f"POST /api/v1/actions/pause HTTP/1.1\r\nHost: localhost\r\n{token}"
+    second = f"GET /api/v1/info HTTP/1.1\r\nHost: localhost\r\n{token}\r\n"
+    for name, text in (
+            ("two ends of the body", f"{head}Content-Length: 5\r\nTransfer-Encoding: chunked"
+             f"\r\n\r\n0\r\n\r\n{second}"),
+            ("two lengths", f"{head}Content-Length: 2\r\nContent-Length: 5\r\n\r\n{{}}{second}"),
+            ("a length with a sign", f"{head}Content-Length: +2\r\n\r\n{{}}"),
+            ("a length below zero", f"{head}Content-Length: -1\r\n\r\n{{}}"),
+            ("another encoding", f"{head}Transfer-Encoding: gzip\r\n\r\n{second}"),
+            ("nearly chunked", f"{head}Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n"),
+            ("a bad chunk", f"{head}Transfer-Encoding: chunked\r\n\r\nzz\r\n\r\n"),
+            ("two hosts", "GET /healthz HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\n\r\n"),
+            ("two tokens", f"GET /api/v1/info HTTP/1.1\r\nHost: localhost\r\n{token}{token}\r\n"),
+            ("a blank before the colon", "GET /healthz HTTP/1.1\r\nHost : localhost\r\n\r\n"),
+            ("no host", "GET /healthz HTTP/1.0\r\n\r\n")):
+        answer = server.raw(text, timeout=5)
+        # The connection is closed: what comes behind is never taken for a request.
+        good = status_of(answer) == 400 and "HTTP/1.1 2" not in answer
+        tap.test(f"framing: {name}", None if good else answer[:1000])
+    both = server.raw("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\nGET /readyz HTTP/1.1\r\n"
+                      "Host: localhost\r\nConnection: close\r\n\r\n", timeout=5)
+    tap.test("two good ones on a connection", None if both.count("HTTP/1.1 200") == 2 else both)
+
+
 def bodies(tap, server):
     head = ("POST /api/v1/apply HTTP/1.1\r\nHost: localhost\r\n"
             f"Authorization: Bearer {server.token}"
@@ -227,7 +254,7 @@ def main():
     tap = drover.Tap()
     for program in drover.programs():
         with servers.Server(program) as server:
-            for part in (paths, sites, bodies, rate, crowd, streams):
+            for part in (paths, sites, framings, bodies, rate, crowd, streams):
                 part(tap, server)
             tap.test("openapi.json is still given",
                      None if json.loads(server.request("GET",
