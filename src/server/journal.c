@@ -154,7 +154,7 @@ void journal_write_fact(buf *out, const fact *f)
     case FACT_ACT: write_act(out, &f->act); break;
     case FACT_STAGE:
     case FACT_DRAIN:
-    case FACT_REPORT: assert(!"a fact of the embedded control plane");
+    case FACT_REPORT: assert(false && "a fact of the embedded control plane");
     }
     buf_addc(out, '}');
 }
