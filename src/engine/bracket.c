@@ -100,6 +100,21 @@ rel_member *member_in(const releases *r, uint32_t g, uint32_t target)
     return NULL;
 }
 
+rel_member *member_of_target(const releases *r, uint32_t t, uint32_t *ret_group)
+{
+    const rel_target *target = &r->targets.at[t];
+    uint32_t ready = target->site == NO ? NO : r->sites.at[target->site].ready;
+    uint32_t groups[] = {r->resources.at[target->resource].active, ready};
+    for (size_t i = 0; i < 2; i++) {
+        rel_member *m = groups[i] == NO ? NULL : member_in(r, groups[i], t);
+        if (m && !member_over(m)) {
+            *ret_group = groups[i];
+            return m;
+        }
+    }
+    return NULL;
+}
+
 bool member_over(const rel_member *m)
 {
     return m->state == MEMBER_IS_DONE || m->state == MEMBER_IS_SKIPPED ||
@@ -160,22 +175,6 @@ static void member_remove(rel_group *g, size_t i)
     memmove(&g->members.at[i], &g->members.at[i + 1],
             (g->members.len - i - 1) * sizeof *g->members.at);
     g->members.len--;
-}
-
-void group_forget_target(releases *r, uint32_t g, uint32_t t)
-{
-    rel_group *group = &r->groups.at[g];
-    for (size_t i = 0; i < group->members.len; i++)
-        if (group->members.at[i].target == t) {
-            member_remove(group, i);
-            mark_site(r, group->site);
-            if (!group_has_work(group) && group->starts == 0) {
-                group->members.len = 0;
-                group_end(r, g, GROUP_STATE_SUPERSEDED, STR("its members are gone"));
-            } else if (group->members.len == 0)
-                group_end(r, g, GROUP_STATE_COMPLETED, STR("its members are gone"));
-            return;
-        }
 }
 
 /* ---- before the start ---- */
@@ -361,19 +360,25 @@ static bool all_can_go_back(const rel_group *g)
     return true;
 }
 
-/* Every member that ran goes back; those that did not are dropped. */
-static void roll_all_back(rel_group *g)
+/* Every member that ran goes back; those that did not are dropped. A newer version that has joined
+ * and not run is not rolled back: the next group has it. */
+static void roll_all_back(const releases *r, rel_group *g)
 {
     g->rolling_back = true;
     for (size_t i = 0; i < g->members.len;) {
         rel_member *m = &g->members.at[i];
+        const rel_target *t = &r->targets.at[m->target];
+        m->later = NO;
         if (m->role == ROLE_MEMBER && m->state == MEMBER_IS_PENDING && !m->ran) {
             member_remove(g, i);
             continue;
         }
         if (m->role == ROLE_MEMBER && m->ran && m->state != MEMBER_IS_RUNNING &&
-            m->state != MEMBER_IS_ROLLED_BACK && m->state != MEMBER_IS_SKIPPED)
+            m->state != MEMBER_IS_ROLLED_BACK && m->state != MEMBER_IS_SKIPPED) {
+            if (m->state == MEMBER_IS_PENDING && t->failed_version != m->version)
+                m->version = t->current;
             m->state = MEMBER_IS_TO_ROLL_BACK;
+        }
         i++;
     }
 }
@@ -388,7 +393,7 @@ static void member_failed(releases *r, uint32_t g, rel_member *m)
     if (possible && strategy_ == ROLLBACK_INDIVIDUAL && m->good != NO)
         m->state = MEMBER_IS_TO_ROLL_BACK;
     else if (possible && strategy_ == ROLLBACK_ALL_MEMBERS && all_can_go_back(group))
-        roll_all_back(group);
+        roll_all_back(r, group);
     else
         group_fail(r, g, m->target);
 }
@@ -401,19 +406,20 @@ void group_outcome(releases *r, uint32_t g, uint32_t t, bool success)
         return;
     bool was_rollback = r->targets.at[t].job_role == ROLE_ROLLBACK;
     mark_site(r, group->site);
-    if (was_rollback) {
-        m->state = success ? MEMBER_IS_ROLLED_BACK : MEMBER_IS_FAILED;
-        if (success)
-            target_refuse(r, t, m->version, REFUSAL_ROLLED_BACK);
-        else
-            group_fail(r, g, t);
-        return;
-    }
+    if (was_rollback && success)
+        target_refuse(r, t, m->version, REFUSAL_ROLLED_BACK);
     if (m->later != NO) {
         /* Another group has joined with a newer version: that one decides. */
+        m->redeploy = m->version == m->later;
         m->version = m->later;
         m->later = NO;
         m->state = MEMBER_IS_PENDING;
+        return;
+    }
+    if (was_rollback) {
+        m->state = success ? MEMBER_IS_ROLLED_BACK : MEMBER_IS_FAILED;
+        if (!success)
+            group_fail(r, g, t);
         return;
     }
     if (group->rolling_back && m->role == ROLE_MEMBER) {
@@ -432,7 +438,7 @@ void group_outcome(releases *r, uint32_t g, uint32_t t, bool success)
         member_failed(r, g, m);
 }
 
-/* ---- people decide ---- */
+/* ---- a failed group goes on: people decide, or who failed has left ---- */
 
 static bool any_failed(const rel_group *g)
 {
@@ -442,12 +448,27 @@ static bool any_failed(const rel_group *g)
     return false;
 }
 
-static void group_resume(releases *r, uint32_t g)
+void group_resume(releases *r, uint32_t g)
 {
     rel_group *group = &r->groups.at[g];
-    mark_resource_all(r, r->sites.at[group->site].resource);
     if (group->state == GROUP_STATE_FAILED && !any_failed(group))
         group_state_set(r, g, GROUP_STATE_EXECUTING, STR_EMPTY);
+}
+
+void group_forget_target(releases *r, uint32_t g, uint32_t t)
+{
+    rel_group *group = &r->groups.at[g];
+    for (size_t i = 0; i < group->members.len; i++)
+        if (group->members.at[i].target == t) {
+            member_remove(group, i);
+            mark_site(r, group->site);
+            if (!group_has_work(group) && group->starts == 0) {
+                group->members.len = 0;
+                group_end(r, g, GROUP_STATE_SUPERSEDED, STR("its members are gone"));
+            } else if (group->members.len == 0)
+                group_end(r, g, GROUP_STATE_COMPLETED, STR("its members are gone"));
+            return;
+        }
 }
 
 void member_skip(releases *r, uint32_t g, rel_member *m)
@@ -457,6 +478,7 @@ void member_skip(releases *r, uint32_t g, rel_member *m)
     m->state = MEMBER_IS_SKIPPED;
     if (m->role == ROLE_MEMBER)
         target_refuse(r, m->target, m->version, REFUSAL_SKIPPED);
+    mark_resource_all(r, r->sites.at[r->groups.at[g].site].resource);
     group_resume(r, g);
 }
 
@@ -466,6 +488,7 @@ void member_retry(releases *r, uint32_t g, rel_member *m)
         return;
     m->state = r->groups.at[g].rolling_back && m->role == ROLE_MEMBER ? MEMBER_IS_TO_ROLL_BACK
                                                                       : MEMBER_IS_PENDING;
+    mark_resource_all(r, r->sites.at[r->groups.at[g].site].resource);
     group_resume(r, g);
 }
 
@@ -504,6 +527,19 @@ void group_supersede(releases *r, uint32_t s)
     group_end(r, site->active, GROUP_STATE_SUPERSEDED, rel_text(r, next->name));
 }
 
+/* "The current one" of a member that the group changes itself is the one the group brings: it runs
+ * once more. Who was skipped or goes back is left alone. */
+static void redeploy_join(const releases *r, rel_member *has)
+{
+    if (has->state == MEMBER_IS_RUNNING && r->targets.at[has->target].job_role != ROLE_ROLLBACK &&
+        has->later == NO)
+        has->later = has->version;
+    if (has->state != MEMBER_IS_DONE)
+        return;
+    has->redeploy = true;
+    has->state = MEMBER_IS_PENDING;
+}
+
 static void member_join(releases *r, rel_group *into, uint32_t g, const rel_member *m)
 {
     rel_member *has = member_in(r, g, m->target);
@@ -516,13 +552,27 @@ static void member_join(releases *r, rel_group *into, uint32_t g, const rel_memb
     }
     if (m->role == ROLE_PRE)
         return;
+    if (m->redeploy && m->role == ROLE_MEMBER) {
+        redeploy_join(r, has);
+        return;
+    }
     if (has->state == MEMBER_IS_RUNNING) {
         has->later = m->version;
         return;
     }
     has->version = m->version;
-    has->redeploy = has->redeploy || m->redeploy;
+    has->redeploy = m->redeploy;
     has->state = MEMBER_IS_PENDING;
+}
+
+/* A hook that the group has not run cannot prepare what is under way already. */
+static bool prepared_for(const releases *r, uint32_t a, uint32_t b)
+{
+    const rel_group *next = &r->groups.at[b];
+    for (size_t i = 0; i < next->members.len; i++)
+        if (is_pre(&next->members.at[i]) && !member_in(r, a, next->members.at[i].target))
+            return false;
+    return true;
 }
 
 void group_merge(releases *r, uint32_t s)
@@ -533,7 +583,7 @@ void group_merge(releases *r, uint32_t s)
     uint32_t a = site->active, b = site->ready;
     rel_group *into = &r->groups.at[a];
     if (into->state != GROUP_STATE_EXECUTING || into->rolling_back || !all_over(into, is_pre) ||
-        post_started(into))
+        post_started(into) || !prepared_for(r, a, b))
         return;
     for (size_t i = 0; i < r->groups.at[b].members.len; i++)
         member_join(r, into, a, &r->groups.at[b].members.at[i]);
@@ -571,4 +621,6 @@ static void bracket_verdict(const chain_context *c, uint32_t rule_, verdict *v)
                                                : STR("the version group is still collecting");
 }
 
-const rule_ops bracket_ops = {.order = 4, .level = LEVEL_FIRST, .verdict = bracket_verdict};
+/* A bypass makes a group lock at once (bracket_lock.c); nobody starts outside of one by it. */
+const rule_ops bracket_ops = {
+    .order = 4, .level = LEVEL_FIRST, .job_level = true, .verdict = bracket_verdict};

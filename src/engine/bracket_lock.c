@@ -31,7 +31,13 @@ uint32_t site_at(releases *r, uint32_t rule_, uint32_t environment_, uint32_t re
         rel_no_memory(r);
         return NO;
     }
-    index_add(r, &r->resources.at[resource_].sites, s);
+    index_list *on = &r->resources.at[resource_].sites;
+    index_add(r, on, s);
+    for (size_t i = on->len; i-- > 1 && site_cmp(r, on->at[i - 1], on->at[i]) > 0;) {
+        uint32_t swap = on->at[i];
+        on->at[i] = on->at[i - 1];
+        on->at[i - 1] = swap;
+    }
     return s;
 }
 
@@ -70,6 +76,26 @@ void site_leave(releases *r, uint32_t s, uint32_t target)
 {
     index_drop(&r->sites.at[s].targets, target);
     mark_site(r, s);
+}
+
+void target_idle(releases *r, uint32_t t, bool idle)
+{
+    rel_target *target = &r->targets.at[t];
+    if (target->idle == idle)
+        return;
+    target->idle = idle;
+    r->cells.at[target->cell].idle += idle ? 1 : -1u;
+    mark_followers(r, target->cell);
+}
+
+void site_idle(releases *r, uint32_t s)
+{
+    const index_list *targets = &r->sites.at[s].targets;
+    bool alone = true;
+    for (size_t i = 0; i < targets->len && alone; i++)
+        alone = r->lanes.at[r->targets.at[targets->at[i]].lane].role != ROLE_MEMBER;
+    for (size_t i = 0; i < targets->len; i++)
+        target_idle(r, targets->at[i], alone);
 }
 
 name_id group_name(releases *r, uint32_t s, uint32_t number)
@@ -111,9 +137,9 @@ static bool exhausted(const releases *r, uint32_t t, uint32_t v)
 static uint32_t locked_in(const releases *r, uint32_t g, uint32_t t)
 {
     const rel_member *m = g == NO ? NULL : member_in(r, g, t);
-    if (!m || m->redeploy)
-        return NO;
-    return m->later != NO ? m->later : m->version;
+    if (m && m->later != NO)
+        return m->later;
+    return !m || m->redeploy ? NO : m->version;
 }
 
 /* A version that is to be deployed, as against what runs and what is locked. */
@@ -342,8 +368,11 @@ void site_refresh(releases *r, uint32_t s)
     }
     if (site->ready != NO)
         group_relock(r, site->ready);
-    if (site->active != NO)
+    if (site->active != NO) {
         group_relock(r, site->active);
+        if (site->active != NO)
+            group_resume(r, site->active); /* who failed may have left */
+    }
     int64_t next_ms = collect_and_lock(r, s);
     if (!r->rules.at[r->sites.at[s].rule].doc && r->sites.at[s].ready != NO)
         group_end(r, r->sites.at[s].ready, GROUP_STATE_SUPERSEDED, STR("the rule is gone"));

@@ -75,6 +75,8 @@ bool cohort_set_policy(cohort *c, const cohort_policy *policy);
 bool cohort_join(cohort *c, member_id m, str name, int64_t created_ms, label_set labels);
 /* It left for good: a claim it had is forgotten, its batch goes on without it. */
 void cohort_leave(cohort *c, member_id m);
+/* Gives every member that may move the compartment it belongs to now. A step does so too. */
+bool cohort_settle(cohort *c);
 
 /* What the caller knows of a member that is not in flight. A member in flight changes its state by
  * cohort_outcome alone. */

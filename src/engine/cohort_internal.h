@@ -77,8 +77,6 @@ bool compartment_safer(const compartment *a, const compartment *b);
 uint32_t cohort_choose(const cohort *c, const entry *e);
 /* The compartment of members that no selector matches; COMPARTMENT_NONE: there is none. */
 uint32_t cohort_default(const cohort *c);
-/* Gives every member that may move the compartment it belongs to now. */
-bool cohort_settle(cohort *c);
 
 /* Creation time, then name. */
 bool entry_before(const entry *a, const entry *b);

@@ -50,6 +50,8 @@ static void tell_slot(releases *r, uint32_t res, uint32_t rule_, bool taken, str
     d->detail = why;
 }
 
+static void waiters_recall(releases *r, uint32_t res, uint32_t rule_);
+
 static void slot_take(releases *r, uint32_t res, uint32_t rule_, bool host)
 {
     rel_hold *hold = hold_find(r, res, rule_);
@@ -78,7 +80,7 @@ static void slot_take(releases *r, uint32_t res, uint32_t rule_, bool host)
     assert(the->held <= rule_limit(the));
     the->peak = the->held > the->peak ? the->held : the->peak;
     tell_slot(r, res, rule_, true, STR_EMPTY);
-    /* Others on the resource may have waited for it. */
+    waiters_recall(r, res, rule_);
     mark_resource_all(r, res);
 }
 
@@ -308,22 +310,34 @@ static int compare_names(const releases *r, uint32_t a, uint32_t b)
                             rel_text(r, r->environments.at[y->environment].name));
 }
 
+rel_waiter waiter_of(releases *r, uint32_t claim)
+{
+    rel_waiter w = {.position = claim_position(r, claim),
+                    .claim = claim,
+                    .stamp = *stamp_of(r, claim),
+                    .resource = claim_resource(r, claim)};
+    if (CLAIM_IS_GROUP(claim)) {
+        w.site = r->groups.at[CLAIM_INDEX(claim)].site;
+        w.locked_ms = r->groups.at[CLAIM_INDEX(claim)].locked_ms;
+    }
+    return w;
+}
+
 /* Position, resource, groups before targets; then the group that locked first, or names. */
 static int waiter_cmp(const releases *r, const rel_waiter *a, const rel_waiter *b)
 {
     if (a->position != b->position)
         return a->position < b->position ? -1 : 1;
-    uint32_t x = claim_resource(r, a->claim), y = claim_resource(r, b->claim);
-    if (x != y)
-        return str_cmp(rel_text(r, r->resources.at[x].name), rel_text(r, r->resources.at[y].name));
+    if (a->resource != b->resource)
+        return str_cmp(rel_text(r, r->resources.at[a->resource].name),
+                       rel_text(r, r->resources.at[b->resource].name));
     if (CLAIM_IS_GROUP(a->claim) != CLAIM_IS_GROUP(b->claim))
         return CLAIM_IS_GROUP(a->claim) ? -1 : 1;
-    uint32_t i = CLAIM_INDEX(a->claim), k = CLAIM_INDEX(b->claim);
     if (!CLAIM_IS_GROUP(a->claim))
-        return compare_names(r, i, k);
-    if (r->groups.at[i].locked_ms != r->groups.at[k].locked_ms)
-        return r->groups.at[i].locked_ms < r->groups.at[k].locked_ms ? -1 : 1;
-    return site_cmp(r, r->groups.at[i].site, r->groups.at[k].site);
+        return compare_names(r, CLAIM_INDEX(a->claim), CLAIM_INDEX(b->claim));
+    if (a->locked_ms != b->locked_ms)
+        return a->locked_ms < b->locked_ms ? -1 : 1;
+    return site_cmp(r, a->site, b->site);
 }
 
 bool waiter_before(const releases *r, const rel_waiter *a, const rel_waiter *b)
@@ -403,8 +417,7 @@ void claim_offer(releases *r, uint32_t claim)
         *position_of(r, claim) == claim_position(r, claim))
         return;
     claim_withdraw(r, claim);
-    heap_push(r, &r->candidates,
-              (rel_waiter){claim_position(r, claim), claim, *stamp_of(r, claim)});
+    heap_push(r, &r->candidates, waiter_of(r, claim));
 }
 
 void claim_wait(releases *r, uint32_t claim, uint32_t full)
@@ -415,7 +428,31 @@ void claim_wait(releases *r, uint32_t claim, uint32_t full)
     claim_withdraw(r, claim);
     *place_of(r, claim) = full;
     *position_of(r, claim) = position;
-    heap_push(r, &r->rules.at[full].waiters, (rel_waiter){position, claim, *stamp_of(r, claim)});
+    heap_push(r, &r->rules.at[full].waiters, waiter_of(r, claim));
+}
+
+static void waiter_recall(releases *r, uint32_t claim, uint32_t rule_)
+{
+    if (*place_of(r, claim) != rule_)
+        return;
+    claim_withdraw(r, claim);
+    heap_push(r, &r->candidates, waiter_of(r, claim));
+}
+
+/* The resource has the slot now: its other claims that waited for it have their turn by their
+ * order, whichever queue they happened to stand in. */
+static void waiters_recall(releases *r, uint32_t res, uint32_t rule_)
+{
+    const rel_resource *resource_ = &r->resources.at[res];
+    for (size_t i = 0; i < resource_->targets.len; i++)
+        waiter_recall(r, CLAIM_TARGET(resource_->targets.at[i]), rule_);
+    for (size_t i = 0; i < resource_->sites.len; i++) {
+        const rel_site *site = &r->sites.at[resource_->sites.at[i]];
+        if (site->ready != NO)
+            waiter_recall(r, CLAIM_GROUP(site->ready), rule_);
+        if (site->active != NO)
+            waiter_recall(r, CLAIM_GROUP(site->active), rule_);
+    }
 }
 
 static rel_waiter *heap_top(const releases *r, waiter_heap *h)

@@ -169,6 +169,7 @@ static void target_join(releases *r, uint32_t t, uint32_t l)
     if (s != old) {
         target = &r->targets.at[t];
         target->site = s;
+        target_idle(r, t, false);
         if (s != NO)
             site_enter(r, s, t);
         if (old != NO)
@@ -359,17 +360,14 @@ bool target_want(releases *r, uint32_t t)
 uint32_t target_goal(const releases *r, uint32_t t)
 {
     const rel_target *target = &r->targets.at[t];
+    uint32_t g;
     if (target->job != 0)
         return target->job_version;
+    const rel_member *m = member_of_target(r, t, &g);
+    if (m)
+        return m->version;
     if (target->site == NO)
         return target->wanted;
-    const rel_site *site = &r->sites.at[target->site];
-    uint32_t groups[] = {site->active, site->ready};
-    for (size_t i = 0; i < 2; i++) {
-        const rel_member *m = groups[i] == NO ? NULL : member_in(r, groups[i], t);
-        if (m && !member_over(m))
-            return m->version;
-    }
     /* A hook has nothing to do on its own. */
     if (r->lanes.at[target->lane].role != ROLE_MEMBER)
         return target->current;

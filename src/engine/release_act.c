@@ -176,22 +176,6 @@ static void approve(releases *r, const fact_act *act)
 
 /* ---- acts on targets ---- */
 
-static rel_member *unfinished_member(releases *r, uint32_t t, uint32_t *ret_group)
-{
-    uint32_t s = r->targets.at[t].site;
-    if (s == NO)
-        return NULL;
-    uint32_t groups[] = {r->sites.at[s].active, r->sites.at[s].ready};
-    for (size_t i = 0; i < 2; i++) {
-        rel_member *m = groups[i] == NO ? NULL : member_in(r, groups[i], t);
-        if (m && !member_over(m)) {
-            *ret_group = groups[i];
-            return m;
-        }
-    }
-    return NULL;
-}
-
 static void retry_target(releases *r, uint32_t t, uint32_t version_)
 {
     rel_target *target = &r->targets.at[t];
@@ -200,7 +184,7 @@ static void retry_target(releases *r, uint32_t t, uint32_t version_)
     r->resources.at[target->resource].quarantined = false;
     if (target->job == 0) {
         if (target->failed_rollback && target->current != NO && target->failed_version != NO &&
-            !unfinished_member(r, t, &g))
+            !member_of_target(r, t, &g))
             target->rollback_to = target->failed_version;
         /* What failed is not wanted any more: it takes its turn with the others again. */
         if (target->failed_version != NO && target->failed_version != target->wanted &&
@@ -209,18 +193,27 @@ static void retry_target(releases *r, uint32_t t, uint32_t version_)
         target->failed_version = NO;
         target->attempts = 0;
         target->failed_rollback = false;
-        rel_member *m = unfinished_member(r, t, &g);
+        rel_member *m = member_of_target(r, t, &g);
         if (m)
             member_retry(r, g, m);
     }
     mark_resource_all(r, target->resource);
 }
 
+/* What people decide on is what is wanted now, also before the first step after a restart. */
+static void want_now(releases *r, uint32_t t)
+{
+    lanes_settle(r);
+    if (r->targets.at[t].lane != NO && target_want(r, t))
+        claim_withdraw(r, CLAIM_TARGET(t));
+}
+
 static void skip_target(releases *r, uint32_t t, uint32_t version_)
 {
+    want_now(r, t);
     rel_target *target = &r->targets.at[t];
     uint32_t g;
-    rel_member *m = unfinished_member(r, t, &g);
+    rel_member *m = member_of_target(r, t, &g);
     r->resources.at[target->resource].quarantined = false;
     if (m && (version_ == NO || version_ == m->version)) {
         member_skip(r, g, m);
@@ -236,9 +229,10 @@ static void skip_target(releases *r, uint32_t t, uint32_t version_)
 
 static void rollback_target(releases *r, uint32_t t, uint32_t version_)
 {
+    want_now(r, t);
     rel_target *target = &r->targets.at[t];
     uint32_t g;
-    rel_member *m = unfinished_member(r, t, &g);
+    rel_member *m = member_of_target(r, t, &g);
     if (target->job != 0 || target->current == NO)
         return;
     if (m) {

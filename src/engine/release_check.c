@@ -104,6 +104,7 @@ bool releases_verify(const releases *r, err *error)
 
 /* ---- from scratch ---- */
 
+/* But for the occurrences of windows: they are the calendar's, and no fact changes them. */
 static void forget_answers(releases *r)
 {
     for (size_t i = 0; i < r->rules.len; i++) {
@@ -111,7 +112,6 @@ static void forget_answers(releases *r)
         rule_->matches.len = 0;
         rule_->upstream.len = 0;
         keymap_clear(&rule_->selected);
-        rule_->windows = window_free(rule_->windows);
     }
 }
 
@@ -317,6 +317,28 @@ static bool compare_site(releases *r, uint32_t s, err *error)
     return compare_claim(r, CLAIM_GROUP(site->active), g->waits_in, rel_text(r, g->name), error);
 }
 
+/* Hooks that have nobody to prepare are known as such. */
+static bool compare_idle(const releases *r, err *error)
+{
+    for (uint32_t c = 0; c < r->cells.len; c++) {
+        const rel_cell *cell = &r->cells.at[c];
+        uint32_t idle = 0;
+        for (size_t i = 0; i < cell->targets.len; i++) {
+            const rel_target *t = &r->targets.at[cell->targets.at[i]];
+            bool alone = t->site != NO;
+            for (size_t k = 0; alone && k < r->sites.at[t->site].targets.len; k++)
+                alone = r->lanes.at[r->targets.at[r->sites.at[t->site].targets.at[k]].lane].role !=
+                        ROLE_MEMBER;
+            idle += alone;
+        }
+        if (idle != cell->idle)
+            return err_set(error, "%.*s has %u hooks without work, %u are known",
+                           STR_ARG(rel_text(r, r->deployments.at[cell->deployment].name)), idle,
+                           cell->idle);
+    }
+    return true;
+}
+
 static bool compare_slots(releases *r, err *error)
 {
     for (uint32_t res = 0; res < r->resources.len; res++)
@@ -345,7 +367,8 @@ bool releases_compare(releases *r, err *error)
     for (uint32_t s = 0; good && s < r->sites.len; s++)
         if (r->sites.at[s].used)
             good = compare_site(r, s, error);
-    good = good && compare_slots(r, error) && compare_queues(r, error) && paces_full(r, error);
+    good = good && compare_idle(r, error) && compare_slots(r, error) && compare_queues(r, error) &&
+           paces_full(r, error);
     r->asking = false;
     r->core->looked_at = looked_at;
     return good;

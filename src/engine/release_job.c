@@ -39,7 +39,9 @@ static bool target_passes(releases *r, uint32_t t, int64_t *next_ms)
         return v.kind == VERDICT_ALLOWED || v.reason.rule == REASON_FREEZE ||
                v.reason.rule == REASON_PAUSED;
     }
-    return target->site == NO && target_pending(r, t) && chain_allows(&c, next_ms);
+    uint32_t g;
+    return target->site == NO && target_pending(r, t) && !member_of_target(r, t, &g) &&
+           chain_allows(&c, next_ms);
 }
 
 /* A group that has begun and lost a slot: whether a member could start but for it. */
@@ -122,6 +124,9 @@ void target_evaluate(releases *r, uint32_t t)
         mark_resource_all(r, target->resource);
     }
     mark_site(r, target->site);
+    uint32_t g;
+    if (member_of_target(r, t, &g))
+        mark_site(r, r->groups.at[g].site); /* its own, or the one it has left meanwhile */
     int64_t next_ms = NEVER;
     bool gates = target_passes(r, t, &next_ms);
     if (target->site == NO)

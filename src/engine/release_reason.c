@@ -7,22 +7,6 @@
 
 /* ---- states ---- */
 
-static const rel_member *member_of(const releases *r, uint32_t t, uint32_t *ret_group)
-{
-    uint32_t s = r->targets.at[t].site;
-    if (s == NO)
-        return NULL;
-    uint32_t groups[] = {r->sites.at[s].active, r->sites.at[s].ready};
-    for (size_t i = 0; i < 2; i++) {
-        const rel_member *m = groups[i] == NO ? NULL : member_in(r, groups[i], t);
-        if (m && !member_over(m)) {
-            *ret_group = groups[i];
-            return m;
-        }
-    }
-    return NULL;
-}
-
 /* The newest version that would be wanted had it not been skipped or rolled back here; NO: none. */
 static uint32_t refused_version(const releases *r, uint32_t t, rel_refusal *ret)
 {
@@ -47,7 +31,7 @@ placement_state target_state(releases *r, uint32_t t)
         return PLACEMENT_IN_FLIGHT;
     if (target->lane == NO)
         return PLACEMENT_WAITING;
-    const rel_member *m = member_of(r, t, &g);
+    const rel_member *m = member_of_target(r, t, &g);
     if (m && m->state == MEMBER_IS_FAILED)
         return PLACEMENT_FAILED;
     if (target_failed(r, t) || target->failed_rollback)
@@ -105,7 +89,7 @@ static bool slot_reason(releases *r, uint32_t claim, uint32_t rule_, arena *a, r
     qsort(holders, held, sizeof *holders, compare_names);
     memcpy(of, holders, held * sizeof *of);
     ahead = held;
-    rel_waiter own = {claim_position(r, claim), claim, 0};
+    rel_waiter own = waiter_of(r, claim);
     for (size_t i = 0; i < the->waiters.len; i++) {
         const rel_waiter *w = &the->waiters.at[i];
         if (!waiter_stands(r, w) || w->claim == claim || !waiter_before(r, w, &own))
@@ -409,7 +393,7 @@ static bool waiting_reasons(releases *r, uint32_t t, arena *a, reasons *out)
 {
     const rel_target *target = &r->targets.at[t];
     uint32_t g;
-    const rel_member *m = member_of(r, t, &g);
+    const rel_member *m = member_of_target(r, t, &g);
     if (m)
         return group_reasons(r, g, m, a, out);
     chain_context c = {.r = r,

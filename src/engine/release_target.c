@@ -33,8 +33,7 @@ const rel_tally *tally_find(const rel_cell *c, uint32_t version_)
     return NULL;
 }
 
-/* What happens in an environment may let a version into others. */
-static void mark_followers(releases *r, uint32_t cell)
+void mark_followers(releases *r, uint32_t cell)
 {
     const rel_deployment *d = &r->deployments.at[r->cells.at[cell].deployment];
     for (size_t c = 0; c < d->cells.len; c++) {
@@ -211,6 +210,7 @@ void target_drop(releases *r, uint32_t t)
     if (target->lane != NO)
         paces_leave(r, t, true);
     tally_forget(r, t);
+    target_idle(r, t, false);
     mark_followers(r, target->cell);
     const index_list *sites = &r->resources.at[target->resource].sites;
     for (size_t i = 0; i < sites->len; i++) {
@@ -246,18 +246,60 @@ void target_drop(releases *r, uint32_t t)
     mark_resource_all(r, target->resource);
 }
 
-/* One place of the matrix, as its two selectors and documents say now. */
-static void target_settle(releases *r, uint32_t d, uint32_t e, uint32_t res)
+/* Places of the matrix that come or go with one document, to be settled in the order of names. */
+typedef struct matrix_place {
+    uint32_t deployment, environment, resource;
+} matrix_place;
+typedef VEC(matrix_place) matrix_places;
+
+static bool place_wanted(const releases *r, const matrix_place *p)
 {
-    bool there = r->resources.at[res].object && r->deployments.at[d].doc &&
-                 r->environments.at[e].doc && bitset_has(&r->deployments.at[d].resources, res) &&
-                 bitset_has(&r->environments.at[e].resources, res);
-    uint32_t c = keymap_get(&r->cell_of, KEY_PAIR(d, e));
-    uint32_t t = c == NO ? NO : keymap_get(&r->target_of, KEY_PAIR(c, res));
-    if (there && t == NO)
-        target_add(r, d, e, res);
-    else if (!there && t != NO)
-        target_drop(r, t);
+    return r->resources.at[p->resource].object && r->deployments.at[p->deployment].doc &&
+           r->environments.at[p->environment].doc &&
+           bitset_has(&r->deployments.at[p->deployment].resources, p->resource) &&
+           bitset_has(&r->environments.at[p->environment].resources, p->resource);
+}
+
+static uint32_t target_at(const releases *r, const matrix_place *p)
+{
+    uint32_t c = keymap_get(&r->cell_of, KEY_PAIR(p->deployment, p->environment));
+    return c == NO ? NO : keymap_get(&r->target_of, KEY_PAIR(c, p->resource));
+}
+
+static void place_note(releases *r, matrix_places *list, matrix_place p)
+{
+    if (place_wanted(r, &p) != (target_at(r, &p) != NO) && !vec_push(list, p))
+        rel_no_memory(r);
+}
+
+static int compare_places(const void *a, const void *b, void *context)
+{
+    const releases *r = context;
+    const matrix_place *x = a, *y = b;
+    int c = str_cmp(rel_text(r, r->deployments.at[x->deployment].name),
+                    rel_text(r, r->deployments.at[y->deployment].name));
+    if (c == 0)
+        c = str_cmp(rel_text(r, r->environments.at[x->environment].name),
+                    rel_text(r, r->environments.at[y->environment].name));
+    if (c == 0)
+        c = str_cmp(rel_text(r, r->resources.at[x->resource].name),
+                    rel_text(r, r->resources.at[y->resource].name));
+    return c;
+}
+
+static void places_settle(releases *r, matrix_places *list)
+{
+    if (list->len > 1)
+        qsort_r(list->at, list->len, sizeof *list->at, compare_places, r);
+    for (size_t i = 0; i < list->len; i++) {
+        const matrix_place *p = &list->at[i];
+        uint32_t t = target_at(r, p);
+        if (t == NO)
+            target_add(r, p->deployment, p->environment, p->resource);
+        else
+            target_drop(r, t);
+    }
+    vec_done(list);
 }
 
 /* A selector that cannot be evaluated for a resource leaves it out, as one that is false. */
@@ -285,31 +327,37 @@ static void environment_selects(releases *r, uint32_t e, uint32_t res)
 
 void targets_of_deployment(releases *r, uint32_t d)
 {
+    matrix_places changed = {0};
     for (uint32_t res = 0; res < r->resources.len; res++) {
         deployment_selects(r, d, res);
         for (uint32_t e = 0; e < r->environments.len; e++)
-            target_settle(r, d, e, res);
+            place_note(r, &changed, (matrix_place){d, e, res});
     }
+    places_settle(r, &changed);
 }
 
 void targets_of_environment(releases *r, uint32_t e)
 {
+    matrix_places changed = {0};
     for (uint32_t res = 0; res < r->resources.len; res++) {
         environment_selects(r, e, res);
         for (uint32_t d = 0; d < r->deployments.len; d++)
-            target_settle(r, d, e, res);
+            place_note(r, &changed, (matrix_place){d, e, res});
     }
+    places_settle(r, &changed);
 }
 
 void targets_of_resource(releases *r, uint32_t res)
 {
+    matrix_places changed = {0};
     for (uint32_t e = 0; e < r->environments.len; e++)
         environment_selects(r, e, res);
     for (uint32_t d = 0; d < r->deployments.len; d++) {
         deployment_selects(r, d, res);
         for (uint32_t e = 0; e < r->environments.len; e++)
-            target_settle(r, d, e, res);
+            place_note(r, &changed, (matrix_place){d, e, res});
     }
+    places_settle(r, &changed);
     if (!r->resources.at[res].object)
         return;
     /* What the resource says of itself may have changed what the policies say of it. */

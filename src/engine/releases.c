@@ -407,6 +407,8 @@ static index_list *taken_out(index_list *list, index_list *spare)
 static void round_of_step(releases *r)
 {
     lanes_settle(r);
+    for (size_t i = 0; i < r->dirty_sites.len; i++)
+        site_idle(r, r->dirty_sites.at[i]);
     for (size_t i = 0; i < r->dirty_lanes.len; i++)
         lane_refresh(r, r->dirty_lanes.at[i]);
     r->dirty_lanes.len = 0;
@@ -425,6 +427,7 @@ static void round_of_step(releases *r)
         if (r->sites.at[s].used)
             site_refresh(r, s);
     }
+    paces_tell(r);
     list = taken_out(&r->dirty_resources, &r->round);
     in_order(r, list, compare_resources);
     for (size_t i = 0; i < list->len; i++) {

@@ -72,20 +72,25 @@ typedef struct rel_resource {
     bool halted;
     bool quarantined; /* a slot was taken away from it */
     bool dirty;       /* its slots are to be looked at */
+    bool untold;      /* its compartments are to be told how its groups stand */
     uint32_t active;  /* the version group that executes (or has failed) here */
     index_list targets;
-    index_list sites;
+    index_list sites; /* by name */
     VEC(rel_hold) holds;
     int64_t wake_ms;
 } rel_resource;
 
 /* ---- rules ---- */
 
-/* A claim that waits for a slot. Ordered by position, resource, deployment, environment. */
+/* A claim that waits for a slot. What it is ordered by stands in it: one that has left is still in
+ * the heap and keeps its place there, whatever has become of its group since. */
 typedef struct rel_waiter {
     int64_t position;
-    uint32_t claim; /* CLAIM_TARGET or CLAIM_GROUP */
-    uint32_t stamp; /* of the claim when it was put here: another one means it has left */
+    int64_t locked_ms; /* of a group */
+    uint32_t claim;    /* CLAIM_TARGET or CLAIM_GROUP */
+    uint32_t stamp;    /* of the claim when it was put here: another one means it has left */
+    uint32_t resource;
+    uint32_t site; /* of a group */
 } rel_waiter;
 #define CLAIM_TARGET(index) ((index) << 1)
 #define CLAIM_GROUP(index) ((index) << 1 | 1u)
@@ -164,6 +169,7 @@ typedef struct rel_tally {
 typedef struct rel_cell {
     uint32_t deployment, environment;
     index_list targets;
+    uint32_t idle; /* of these, hooks that have nobody to prepare: they never run */
     index_list lanes;
     VEC(rel_tally) tallies;
     VEC(rel_order) orders;
@@ -225,6 +231,7 @@ typedef struct rel_target {
     uint32_t refusals;    /* how many versions are refused here */
     /* bookkeeping */
     bool dirty, relane, gone;
+    bool idle;   /* a hook on a resource where its bracket has no other member */
     bool broken; /* an expression about it could not be evaluated: nothing starts */
     uint32_t stamp;
     uint32_t waits_in; /* the concurrency rule it waits for */
@@ -384,6 +391,7 @@ typedef struct releases {
     keymap refused;   /* (target, version) -> rel_refusal */
     keymap succeeded; /* (target, version): it has, there */
     index_list dirty_targets, dirty_lanes, dirty_sites, dirty_resources, dirty_paces, relanes;
+    index_list untold;
     index_list free_groups;
     index_list concurrency; /* rules of that kind that are alive */
     VEC(rel_wake) wakes;
@@ -474,6 +482,8 @@ void policy_match_all(releases *r, uint32_t p);
 uint32_t release_find(const releases *r, str deployment, str environment, str resource);
 void tally_add(releases *r, uint32_t target, uint32_t version, int64_t at_ms, bool success);
 void tally_forget(releases *r, uint32_t target);
+/* What happens in an environment may let a version into others. */
+void mark_followers(releases *r, uint32_t cell);
 const rel_tally *tally_find(const rel_cell *c, uint32_t version);
 
 /* lane.c */
@@ -500,6 +510,9 @@ uint32_t site_at(releases *r, uint32_t rule, uint32_t environment, uint32_t reso
 void site_enter(releases *r, uint32_t s, uint32_t target);
 int site_cmp(const releases *r, uint32_t a, uint32_t b);
 void site_leave(releases *r, uint32_t s, uint32_t target);
+/* Notes which members are hooks without anybody to prepare. */
+void site_idle(releases *r, uint32_t s);
+void target_idle(releases *r, uint32_t t, bool idle);
 /* What is known of a group that is collecting, computed from the present facts. */
 typedef struct site_collection {
     int64_t opened_ms; /* NEVER: nothing to collect */
@@ -519,6 +532,10 @@ void group_state_set(releases *r, uint32_t g, rel_group_state state, str detail)
 void group_end(releases *r, uint32_t g, rel_group_state state, str detail);
 uint32_t group_new(releases *r, uint32_t s);
 rel_member *member_in(const releases *r, uint32_t g, uint32_t target);
+/* Its place in the group that executes on the resource, else in the one that is ready, as long as
+ * it has something to do there. A group that has begun keeps its members, also those that are under
+ * other rules by now. NULL: none. */
+rel_member *member_of_target(const releases *r, uint32_t t, uint32_t *ret_group);
 bool group_runs(const rel_group *g);
 bool group_has_work(const rel_group *g);
 bool member_over(const rel_member *m);
@@ -536,6 +553,8 @@ void group_merge(releases *r, uint32_t s);
 void group_relock(releases *r, uint32_t g);
 /* Locked versions that run already are dropped. True if nothing is left to change. */
 bool group_prune(releases *r, uint32_t g);
+/* A failed group goes on when nobody in it has failed any more. */
+void group_resume(releases *r, uint32_t g);
 void member_skip(releases *r, uint32_t g, rel_member *m);
 void member_retry(releases *r, uint32_t g, rel_member *m);
 void group_forget_target(releases *r, uint32_t g, uint32_t t);
@@ -564,6 +583,8 @@ bool slot_claim_host(releases *r, uint32_t res, str rule);
 void slot_free_host(releases *r, uint32_t res, str rule);
 bool waiter_stands(const releases *r, const rel_waiter *w);
 bool waiter_before(const releases *r, const rel_waiter *a, const rel_waiter *b);
+/* The claim as it would stand in a queue now. */
+rel_waiter waiter_of(releases *r, uint32_t claim);
 /* Whether the resource must keep its slot. */
 bool slot_needed(releases *r, uint32_t res, uint32_t rule);
 
@@ -603,6 +624,8 @@ bool rule_paces(rule_kind kind);
 void paces_rule_changed(releases *r, uint32_t rule);
 /* Says whether every gate but the limits lets the claim start. */
 void paces_report(releases *r, uint32_t claim, bool gates);
+/* Compartments over resources hear of them once in a round, when all their sites are settled. */
+void paces_tell(releases *r);
 /* A job of the target, or the first of a group's, has started; it succeeded, or a person says that
  * all is well, whatever is wanted by now; its last attempt has failed. */
 void paces_started(releases *r, uint32_t t);

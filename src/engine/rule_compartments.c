@@ -174,6 +174,22 @@ void paces_leave(releases *r, uint32_t t, bool for_good)
     }
 }
 
+/* ---- several limits at once ---- */
+
+/* Who needs a place in several batches takes them in one order, that of the rules: nobody holds one
+ * that another waits for while it waits for that other's. */
+static bool has_earlier_places(const releases *r, const rel_pace *p, uint32_t t)
+{
+    for (uint32_t other = pace_next(r, t, RULE_DEPLOYMENT_POLICY, NO); other != NO;
+         other = pace_next(r, t, RULE_DEPLOYMENT_POLICY, other)) {
+        const rel_pace *x = &r->paces.at[other];
+        if (str_cmp(r->rules.at[x->rule].scope, r->rules.at[p->rule].scope) < 0 &&
+            cohort_state(x->cohort, member_of(r, x, t)) != MEMBER_IN_FLIGHT)
+            return false;
+    }
+    return true;
+}
+
 /* ---- what is known of a claim ---- */
 
 /* The state a member has, and whether that is the outcome of a claim that was in flight. */
@@ -208,25 +224,45 @@ static bool group_released(const releases *r, uint32_t g)
     return true;
 }
 
-/* A resource counts once, whatever the number of its sites in the environment. */
-static member_state state_of_site(const releases *r, uint32_t s, bool *ret_over)
+static bool group_has_earlier_places(const releases *r, const rel_pace *p, uint32_t g)
 {
-    const index_list *sites = &r->resources.at[r->sites.at[s].resource].sites;
-    bool failed = false, idle = true, waits = false, gates = false;
+    for (size_t i = 0; i < r->groups.at[g].members.len; i++)
+        if (!has_earlier_places(r, p, r->groups.at[g].members.at[i].target))
+            return false;
+    return true;
+}
+
+/* Whether a version group has work that the rule paces. */
+static bool group_paced(const releases *r, uint32_t g, uint32_t rule_)
+{
+    for (size_t i = 0; g != NO && i < r->groups.at[g].members.len; i++)
+        if (index_has(&r->lanes.at[r->targets.at[r->groups.at[g].members.at[i].target].lane].rules,
+                      rule_))
+            return true;
+    return false;
+}
+
+/* A resource counts once, whatever the number of its sites in the environment. */
+static member_state state_of_resource(const releases *r, const rel_pace *p, uint32_t res,
+                                      bool *ret_over)
+{
+    const index_list *sites = &r->resources.at[res].sites;
+    bool failed = false, idle = true, gates = false;
     for (size_t i = 0; i < sites->len; i++) {
         const rel_site *site = &r->sites.at[sites->at[i]];
-        if (site->environment != r->sites.at[s].environment)
+        if (site->environment != p->environment)
             continue;
-        failed = failed ||
-                 (site->active != NO && r->groups.at[site->active].state == GROUP_STATE_FAILED);
-        idle = idle && site->active == NO && site->ready == NO;
-        waits = waits || site->active != NO || site->ready != NO || site->opened_ms != NEVER;
-        gates = gates || (site->ready != NO && site->gates && group_released(r, site->ready));
+        bool active = group_paced(r, site->active, p->rule);
+        bool ready = group_paced(r, site->ready, p->rule);
+        failed = failed || (active && r->groups.at[site->active].state == GROUP_STATE_FAILED);
+        idle = idle && !active && !ready;
+        gates = gates || (ready && site->gates && group_released(r, site->ready) &&
+                          group_has_earlier_places(r, p, site->ready));
     }
     *ret_over = failed || idle;
     if (failed)
         return MEMBER_FAILED;
-    return gates ? MEMBER_STARTABLE : waits && !idle ? MEMBER_WAITING : MEMBER_DONE;
+    return gates ? MEMBER_STARTABLE : idle ? MEMBER_DONE : MEMBER_WAITING;
 }
 
 static void tell(releases *r, uint32_t p, member_id m, member_state state, bool over)
@@ -239,14 +275,6 @@ static void tell(releases *r, uint32_t p, member_id m, member_state state, bool 
                                         : cohort_set_state(pace->cohort, m, state);
     if (!good)
         rel_no_memory(r);
-    if (was == MEMBER_DONE && pace->complete) {
-        /* New work after all was done: a new rollout. */
-        if (r->rules.at[pace->rule].doc &&
-            r->rules.at[pace->rule].doc->deployment_policy_spec->reset_batch_state_on_completion)
-            cohort_reset(pace->cohort);
-        cohort_lift_stops(pace->cohort);
-        pace->complete = false;
-    }
     pace_mark(r, p);
 }
 
@@ -260,34 +288,82 @@ bool pace_in_batch(const releases *r, uint32_t t)
     return false;
 }
 
-/* Partitions first; compartments are told that it could start when all of them released it. */
-static void report(releases *r, uint32_t t, uint32_t s, bool gates)
+/* Rules changed under a claim that has its place and has not started: it takes them anew, in their
+ * order. */
+static void give_back(releases *r, uint32_t p, uint32_t t)
+{
+    cohort_leave(r->paces.at[p].cohort, member_of(r, &r->paces.at[p], t));
+    paces_join(r, t);
+    pace_mark(r, p);
+}
+
+static bool target_begun(const releases *r, uint32_t t)
+{
+    const rel_target *target = &r->targets.at[t];
+    return target->job != 0 || target->rollback_to != NO || target->attempts > 0;
+}
+
+static void report_partitions(releases *r, uint32_t t, bool gates)
 {
     bool kept = pace_in_batch(r, t);
     for (uint32_t p = pace_next(r, t, RULE_ROLLOUT_STRATEGY, NO); p != NO;
          p = pace_next(r, t, RULE_ROLLOUT_STRATEGY, p))
         partition_pace_report(r, p, (partition_news){t, gates, kept});
+}
+
+/* Partitions first; compartments are told that it could start when all of them released it. */
+static void report_target(releases *r, uint32_t t, bool gates)
+{
+    report_partitions(r, t, gates);
     gates = gates && released(r, t);
     for (uint32_t p = pace_next(r, t, RULE_DEPLOYMENT_POLICY, NO); p != NO;
          p = pace_next(r, t, RULE_DEPLOYMENT_POLICY, p)) {
-        bool over;
-        member_state state =
-            s == NO ? state_of_target(r, t, gates, &over) : state_of_site(r, s, &over);
-        tell(r, p, member_of(r, &r->paces.at[p], t), state, over);
+        bool over, first = has_earlier_places(r, &r->paces.at[p], t);
+        member_id m = member_of(r, &r->paces.at[p], t);
+        member_state state = state_of_target(r, t, gates && first, &over);
+        if (!first && !over && !target_begun(r, t) &&
+            cohort_state(r->paces.at[p].cohort, m) == MEMBER_IN_FLIGHT)
+            give_back(r, p, t);
+        tell(r, p, m, state, over);
     }
 }
 
 void paces_report(releases *r, uint32_t claim, bool gates)
 {
     if (!CLAIM_IS_GROUP(claim)) {
-        report(r, CLAIM_INDEX(claim), NO, gates);
+        report_target(r, CLAIM_INDEX(claim), gates);
         return;
     }
     /* CLAIM_GROUP names a site here: it is there also when no group is. */
     rel_site *site = &r->sites.at[CLAIM_INDEX(claim)];
     site->gates = gates;
     for (size_t i = 0; i < site->targets.len; i++)
-        report(r, site->targets.at[i], CLAIM_INDEX(claim), gates);
+        report_partitions(r, site->targets.at[i], gates);
+    if (r->resources.at[site->resource].untold || r->paces.len == 0)
+        return;
+    r->resources.at[site->resource].untold = true;
+    index_add(r, &r->untold, site->resource);
+}
+
+void paces_tell(releases *r)
+{
+    resources_in_order(r, &r->untold);
+    for (size_t i = 0; i < r->untold.len; i++) {
+        uint32_t res = r->untold.at[i];
+        r->resources.at[res].untold = false;
+        /* Whoever counts the resource is told: its group may have begun under other rules than its
+         * members have now. */
+        for (uint32_t p = 0; p < r->paces.len; p++) {
+            const rel_pace *pace = &r->paces.at[p];
+            bool over;
+            if (pace->partition || pace->cell != NO ||
+                cohort_state(pace->cohort, res) == MEMBER_ABSENT)
+                continue;
+            member_state state = state_of_resource(r, pace, res, &over);
+            tell(r, p, res, state, over);
+        }
+    }
+    r->untold.len = 0;
 }
 
 void paces_started(releases *r, uint32_t t)
@@ -409,9 +485,24 @@ bool pace_empty(const rel_pace *p)
     return true;
 }
 
+/* New work after all was done: a new rollout. */
+static void pace_renew(releases *r, rel_pace *p)
+{
+    if (!cohort_settle(p->cohort))
+        rel_no_memory(r);
+    if (!p->complete || all_done(p))
+        return;
+    if (r->rules.at[p->rule].doc &&
+        r->rules.at[p->rule].doc->deployment_policy_spec->reset_batch_state_on_completion)
+        cohort_reset(p->cohort);
+    cohort_lift_stops(p->cohort);
+    p->complete = false;
+}
+
 static void pace_step(releases *r, uint32_t p)
 {
     cohort_events events = {0};
+    pace_renew(r, &r->paces.at[p]);
     if (!cohort_step(r->paces.at[p].cohort, r->core->now_ms, &events))
         rel_no_memory(r);
     /* Compartments tell in the order of their names, each in its own order. */
@@ -506,6 +597,7 @@ void paces_done(releases *r)
     vec_done(&r->paces);
     vec_done(&r->undecided);
     vec_done(&r->dirty_paces);
+    vec_done(&r->untold);
     keymap_done(&r->pace_of);
 }
 
@@ -539,7 +631,7 @@ bool pace_restore(releases *r, uint32_t p, yyjson_val *saved, err *error)
         target_want(r, t);
         if (pace->partition)
             continue;
-        member_state state = pace->cell == NO ? state_of_site(r, target->site, &over)
+        member_state state = pace->cell == NO ? state_of_resource(r, pace, target->resource, &over)
                                               : state_of_target(r, t, false, &over);
         if (!cohort_set_state(pace->cohort, member_of(r, pace, t), state))
             return err_memory(error);

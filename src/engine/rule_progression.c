@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* environmentProgression: a version must first succeed in other environments, on enough targets,
- * for long enough and not too long ago. Every environment that matches must pass. */
+ * for long enough and not too long ago. Every environment that matches must pass. A hook that has
+ * nobody to prepare on its resource never runs and is not counted. */
 #include "engine/chain.h"
 
 #define MINUTE_MS (60 * SECOND_MS)
@@ -24,7 +25,8 @@ typedef struct progress {
  * one. */
 static progress measure(const environment_progression *p, const rel_cell *cell, uint32_t version_)
 {
-    progress m = {.targets = (int64_t)cell->targets.len, .kth_ms = NEVER, .latest_ms = LONG_AGO};
+    progress m = {
+        .targets = (int64_t)cell->targets.len - cell->idle, .kth_ms = NEVER, .latest_ms = LONG_AGO};
     const rel_tally *tally = tally_find(cell, version_);
     if (!tally)
         return m;
@@ -84,7 +86,7 @@ static void one_environment(const chain_context *c, const environment_progressio
     const rel_version *version_ = &r->versions.at[c->version];
     uint32_t cell = keymap_get(&r->cell_of, KEY_PAIR(version_->deployment, env));
     int64_t satisfied = version_->published_ms;
-    if (cell != NO && r->cells.at[cell].targets.len > 0) {
+    if (cell != NO && r->cells.at[cell].targets.len > r->cells.at[cell].idle) {
         progress m = measure(p, &r->cells.at[cell], c->version);
         int64_t soaked = m.latest_ms == LONG_AGO
                              ? LONG_AGO

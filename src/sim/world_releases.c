@@ -6,6 +6,12 @@
 #define DEPLOYMENTS_MAX 4
 #define POLICIES_MAX 3
 #define TROUBLES_MAX 6
+#define POLICY_RULES 12 /* of rule_text */
+#define BRACKET_RULE 0
+#define WINDOW_RULE 4
+#define PROGRESSION_RULE 10
+#define CURE_ROUNDS 3
+#define CURE_ROUND_MS (INT64_C(2) * 24 * 3600 * 1000)
 
 typedef struct release_world {
     world *w;
@@ -44,29 +50,25 @@ static void environment_document(release_world *r, int64_t number)
                     name, name));
 }
 
-static void deployment_document(release_world *r, int64_t number)
+static str deployment_text(release_world *r, int64_t number)
 {
     world *w = r->w;
-    world_add(
-        w, world_textf(
-               w,
-               "{\"apiVersion\":\"drover.dev/v1alpha1\",\"kind\":\"Deployment\",\"metadata\":{"
-               "\"name\":\"d%lld\",\"labels\":{\"layer\":\"%s\"}},\"spec\":{\"resourceSelector\":"
-               "\"%s\",\"job\":{\"simulated\":{}}}}",
-               (long long)number, number % 2 ? "odd" : "even",
-               world_chance(w, 80) ? "true" : "resource.metadata['colour'] != 'red'"));
+    return world_textf(
+        w,
+        "{\"apiVersion\":\"drover.dev/v1alpha1\",\"kind\":\"Deployment\",\"metadata\":{"
+        "\"name\":\"d%lld\",\"labels\":{\"layer\":\"%s\"}},\"spec\":{\"resourceSelector\":"
+        "\"%s\",\"job\":{\"simulated\":{}}}}",
+        (long long)number, number % 2 ? "odd" : "even",
+        world_chance(w, 80) ? "true" : "resource.metadata['colour'] != 'red'");
 }
 
-static void version_document(release_world *r, int64_t deployment_number, int64_t number)
+static str version_text(release_world *r, int64_t deployment_number, const char *status)
 {
-    world *w = r->w;
-    world_add(w, world_textf(
-                     w,
-                     "{\"apiVersion\":\"drover.dev/v1alpha1\",\"kind\":\"Version\",\"metadata\":{"
-                     "\"name\":\"d%lld-v%lld\",\"creationTimestamp\":\"2025-12-31T2%lld:00:00Z\"},"
-                     "\"spec\":{\"deployment\":\"d%lld\",\"tag\":\"v%lld\"}}",
-                     (long long)deployment_number, (long long)number, (long long)number,
-                     (long long)deployment_number, (long long)number));
+    return world_textf(r->w,
+                       "{\"apiVersion\":\"drover.dev/v1alpha1\",\"kind\":\"Version\",\"metadata\":{"
+                       "\"name\":\"d%lld-v1\",\"creationTimestamp\":\"2025-12-31T21:00:00Z\"},"
+                       "\"spec\":{\"deployment\":\"d%lld\",\"tag\":\"v1\",\"status\":\"%s\"}}",
+                       (long long)deployment_number, (long long)deployment_number, status);
 }
 
 static str bracket_text(world *w)
@@ -91,6 +93,19 @@ static str bracket_text(world *w)
               : "");
 }
 
+static str compartments_text(world *w)
+{
+    static const char *const strategies[] = {"fixed", "linear", "exponential"};
+    return world_textf(
+        w,
+        "\"deploymentPolicy\":{\"default\":{\"budget\":{\"percent\":%lld},\"strategy\":{\"%s\":{"
+        "\"initialBatch\":%lld}}},\"compartments\":[{\"name\":\"reds\",\"selector\":{"
+        "\"matchLabels\":{\"colour\":\"red\"}},\"budget\":{\"count\":%lld}%s}]}",
+        (long long)world_between(w, 1, 100), strategies[world_between(w, 0, 2)],
+        (long long)world_between(w, 1, 3), (long long)world_between(w, 1, 3),
+        world_chance(w, 50) ? ",\"strategy\":{\"linear\":{}}" : "");
+}
+
 static str rule_text(release_world *r, int64_t kind)
 {
     world *w = r->w;
@@ -106,7 +121,7 @@ static str rule_text(release_world *r, int64_t kind)
                            (long long)world_between(w, 1, 4) * (world_chance(w, 50) ? 1 : 20),
                            world_chance(w, 20) ? ",\"slotTimeoutSeconds\":600,\"onTimeout\":\""
                                                : ",\"onTimeout\":\"",
-                           timeouts[world_between(w, 0, 1)], "\"");
+                           timeouts[world_between(w, 0, 2)], "\"");
     case 2:
         return world_textf(w,
                            "\"gradualRollout\":{\"rolloutType\":\"%s\",\"timeScaleInterval\":%lld}",
@@ -119,8 +134,9 @@ static str rule_text(release_world *r, int64_t kind)
     case 4:
         return world_textf(
             w,
-            "\"deploymentWindow\":{\"rrule\":\"FREQ=DAILY;BYHOUR=%lld;BYMINUTE=0;"
-            "BYSECOND=0\",\"durationMinutes\":%lld,\"timezone\":\"UTC\",\"allowWindow\":%s}",
+            "\"deploymentWindow\":{\"rrule\":\"DTSTART=20251231T000000Z;FREQ=DAILY;"
+            "BYHOUR=%lld;BYMINUTE=0;BYSECOND=0\",\"durationMinutes\":%lld,\"timezone\":"
+            "\"UTC\",\"allowWindow\":%s}",
             (long long)world_between(w, 0, 12), (long long)world_between(w, 60, 600),
             world_chance(w, 70) ? "true" : "false");
     case 5:
@@ -144,110 +160,181 @@ static str rule_text(release_world *r, int64_t kind)
                            "\"environmentProgression\":{\"dependsOnEnvironmentSelector\":"
                            "\"environment.name == 'staging'\",\"minimumSoakTimeMinutes\":%lld}",
                            (long long)world_between(w, 0, 30));
+    case 11: return compartments_text(w);
     }
     return STR_EMPTY;
 }
 
-/* A progression is asked of production only, or it would wait for itself. */
-static void policy_document(release_world *r, int64_t number)
+/* One policy; empty if it came to no rule. A progression is asked of production only, or it would
+ * wait for itself. */
+static str policy_text(release_world *r, int64_t number)
 {
     world *w = r->w;
     str rules = STR_EMPTY;
-    bool used[11] = {0};
+    bool used[POLICY_RULES] = {0};
     int64_t count = world_between(w, 1, 4);
-    bool bracketed = false;
     for (int64_t i = 0; i < count; i++) {
-        int64_t kind = world_between(w, 0, r->environments > 1 ? 10 : 9);
-        if (used[kind] || (kind == 0 && (number > 0 || bracketed)) || (kind == 4 && r->windowed))
+        int64_t kind = world_between(w, 0, POLICY_RULES - 1);
+        bool possible = kind == PROGRESSION_RULE ? r->environments > 1
+                        : kind == BRACKET_RULE   ? number == 0
+                        : kind == WINDOW_RULE    ? !r->windowed
+                                                 : true;
+        if (used[kind] || !possible)
             continue;
-        r->windowed = r->windowed || kind == 4;
+        r->windowed = r->windowed || kind == WINDOW_RULE;
         used[kind] = true;
-        bracketed = bracketed || kind == 0;
         str one = rule_text(r, kind);
         rules =
             world_textf(w, "%.*s%s{%.*s}", STR_ARG(rules), rules.len > 0 ? "," : " ", STR_ARG(one));
     }
     if (rules.len == 0)
-        return;
-    const char *over = used[10]              ? "environment.name == 'prod'"
-                       : world_chance(w, 80) ? "true"
-                                             : "deployment.metadata['layer'] == 'odd'";
-    world_add(
-        w, world_textf(
-               w,
-               "{\"apiVersion\":\"drover.dev/v1alpha1\",\"kind\":\"RolloutPolicy\",\"metadata\":{"
-               "\"name\":\"policy%lld\"},\"spec\":{\"selector\":\"%s\",\"rules\":[%.*s]}}",
-               (long long)number, over, STR_ARG(rules)));
+        return STR_EMPTY;
+    const char *over = used[PROGRESSION_RULE] ? "environment.name == 'prod'"
+                       : world_chance(w, 80)  ? "true"
+                                              : "deployment.metadata['layer'] == 'odd'";
+    return world_textf(
+        w,
+        "{\"apiVersion\":\"drover.dev/v1alpha1\",\"kind\":\"RolloutPolicy\",\"metadata\":{"
+        "\"name\":\"rules%lld\"},\"spec\":{\"selector\":\"%s\",\"rules\":[%.*s]}}",
+        (long long)number, over, STR_ARG(rules));
 }
 
 /* ---- trouble ---- */
 
-static void trouble(release_world *r, int64_t at_ms)
+/* Colours decide which deployments and limits a resource is under. */
+static const label *colour_label(world *w, const char *env)
+{
+    label *labels = ARENA_ARRAY(w->arena, 2, label);
+    if (!labels) {
+        w->no_memory = true;
+        return NULL;
+    }
+    labels[0] = (label){STR("colour"), str_of(colours[world_between(w, 0, 2)])};
+    labels[1] = (label){STR("env"), str_of(env)};
+    return labels;
+}
+
+/* Something that is undone again by itself, mostly; the cure undoes it in any case. */
+static void for_a_while(release_world *r, happening h, happening_kind undone)
+{
+    world_happens(r->w, h);
+    h.kind = undone;
+    h.after_ms += world_between(r->w, 1, 3600) * 1000;
+    if (world_chance(r->w, 60))
+        world_happens(r->w, h);
+}
+
+static void resource_trouble(release_world *r, int64_t at_ms)
 {
     world *w = r->w;
-    str target = world_textf(w, "r%02lld", (long long)world_between(w, 1, r->resources));
-    str name = world_textf(w, "d%lld", (long long)world_between(w, 0, r->deployments - 1));
-    happening h = {.after_ms = at_ms, .target = target};
-    switch (world_between(w, 0, 6)) {
+    int64_t number = world_between(w, 1, r->resources);
+    happening h = {.after_ms = at_ms, .target = world_textf(w, "r%02lld", (long long)number)};
+    switch (world_between(w, 0, 3)) {
     case 0:
         h.kind = HAPPEN_FAIL;
         world_note(w, CAUSE_FAIL);
         break;
     case 1:
-    case 2:
-        h = (happening){.kind = HAPPEN_PUBLISH,
-                        .after_ms = at_ms,
-                        .name = name,
-                        .version = world_textf(w, "v%lld", (long long)++r->versions)};
-        break;
-    case 3: {
-        label *one = ARENA_NEW(w->arena, label);
-        if (!one) {
-            w->no_memory = true;
-            return;
-        }
-        *one = (label){STR("colour"), str_of(colours[world_between(w, 0, 2)])};
         h.kind = HAPPEN_LABEL;
-        h.labels = one;
+        h.labels = colour_label(w, environment_names[r->environments > 1 ? number % 2 : 1]);
         h.label_count = 1;
         break;
+    case 2:
+        h.kind = HAPPEN_JOIN;
+        h.target = world_textf(w, "newr%02lld", (long long)world_between(w, 1, 3));
+        h.as = TARGET_RESOURCE;
+        h.as_given = true;
+        h.labels = colour_label(w, environment_names[r->environments > 1 ? number % 2 : 1]);
+        h.label_count = 2;
+        break;
+    case 3: h.kind = HAPPEN_DELETE; break;
     }
-    case 4: {
-        label *labels = ARENA_ARRAY(w->arena, 2, label);
-        if (!labels) {
-            w->no_memory = true;
+    world_happens(w, h);
+}
+
+/* Documents that change or go in the middle of a rollout. */
+static void document_trouble(release_world *r, int64_t at_ms)
+{
+    world *w = r->w;
+    int64_t number = world_between(w, 0, r->deployments - 1);
+    happening h = {.kind = HAPPEN_DELETE, .after_ms = at_ms};
+    switch (world_between(w, 0, 4)) {
+    case 0:
+    case 1: {
+        str policy = policy_text(r, world_between(w, 0, POLICIES_MAX - 1));
+        if (policy.len == 0)
             return;
-        }
-        labels[0] = (label){STR("colour"), STR("red")};
-        labels[1] = (label){STR("env"), STR("prod")};
-        h = (happening){.kind = HAPPEN_JOIN,
-                        .after_ms = at_ms,
-                        .target = world_textf(w, "newr%02lld", (long long)world_between(w, 1, 3)),
-                        .as = TARGET_RESOURCE,
-                        .as_given = true,
-                        .labels = labels,
-                        .label_count = 2};
+        h.kind = HAPPEN_APPLY;
+        h.document = world_object(w, policy);
         break;
     }
-    case 5:
-        if (r->resources < 2)
-            return;
-        h = (happening){.kind = HAPPEN_DELETE,
-                        .after_ms = WORLD_TROUBLE_MS + world_between(w, 0, 600) * 1000,
-                        .target = world_textf(w, "r%02lld", (long long)r->resources--)};
+    case 2:
+        h.name = world_textf(w, "rules%lld", (long long)world_between(w, 0, POLICIES_MAX - 1));
         break;
-    case 6:
-        h = (happening){
-            .kind = HAPPEN_FREEZE, .after_ms = at_ms, .name = STR("ice"), .reason = STR("cold")};
-        world_note(w, CAUSE_FREEZE);
+    case 3:
+        h.name = world_textf(w, "d%lld", (long long)number);
         world_happens(w, h);
-        h.kind = HAPPEN_THAW;
-        h.after_ms += world_between(w, 1, 3600) * 1000;
         if (!world_chance(w, 60))
             return;
+        h = (happening){.kind = HAPPEN_APPLY,
+                        .after_ms = at_ms + world_between(w, 1, 3600) * 1000,
+                        .document = world_object(w, deployment_text(r, number))};
+        break;
+    case 4:
+        world_note(w, CAUSE_REJECT);
+        h.kind = HAPPEN_APPLY;
+        h.document =
+            world_object(w, version_text(r, number, world_chance(w, 50) ? "rejected" : "paused"));
         break;
     }
     world_happens(w, h);
+}
+
+static void people_trouble(release_world *r, int64_t at_ms)
+{
+    world *w = r->w;
+    happening h = {.after_ms = at_ms,
+                   .name =
+                       world_textf(w, "d%lld", (long long)world_between(w, 0, r->deployments - 1))};
+    switch (world_between(w, 0, 5)) {
+    case 0:
+    case 1:
+        h.kind = HAPPEN_PUBLISH;
+        h.version = world_textf(w, "v%lld", (long long)++r->versions);
+        break;
+    case 2:
+        h.kind = HAPPEN_FREEZE;
+        h.name = STR("ice");
+        h.reason = STR("cold");
+        world_note(w, CAUSE_FREEZE);
+        for_a_while(r, h, HAPPEN_THAW);
+        return;
+    case 3:
+        h.kind = HAPPEN_PAUSE;
+        world_note(w, CAUSE_PAUSE);
+        for_a_while(r, h, HAPPEN_RESUME);
+        return;
+    case 4:
+        h.kind = HAPPEN_HALT;
+        world_note(w, CAUSE_PAUSE);
+        for_a_while(r, h, HAPPEN_RESUME);
+        return;
+    case 5:
+        h.kind = world_chance(w, 50) ? HAPPEN_SKIP : HAPPEN_ROLLBACK;
+        h.target = world_textf(w, "r%02lld", (long long)world_between(w, 1, r->resources));
+        world_note(w, CAUSE_FAIL); /* somebody says that a version is bad */
+        break;
+    }
+    world_happens(w, h);
+}
+
+static void trouble(release_world *r, int64_t at_ms)
+{
+    switch (world_between(r->w, 0, 2)) {
+    case 0: resource_trouble(r, at_ms); break;
+    case 1: document_trouble(r, at_ms); break;
+    case 2: people_trouble(r, at_ms); break;
+    }
 }
 
 static void approve_all(release_world *r, int64_t at_ms)
@@ -264,21 +351,41 @@ static void approve_all(release_world *r, int64_t at_ms)
                                              .who = STR("ann")});
 }
 
+static str resource_name(release_world *r, int64_t number)
+{
+    return number <= r->resources
+               ? world_textf(r->w, "r%02lld", (long long)number)
+               : world_textf(r->w, "newr%02lld", (long long)(number - r->resources));
+}
+
+static void retry_all(release_world *r, int64_t at_ms)
+{
+    for (int64_t i = 1; i <= r->resources + 3; i++)
+        for (int64_t d = 0; d < r->deployments; d++)
+            world_happens(r->w, (happening){.kind = HAPPEN_RETRY,
+                                            .after_ms = at_ms,
+                                            .target = resource_name(r, i),
+                                            .name = world_textf(r->w, "d%lld", (long long)d)});
+}
+
 static void cure(release_world *r, int64_t at_ms)
 {
     world *w = r->w;
-    for (int64_t i = 1; i <= r->resources + 3; i++) {
-        str target = i <= r->resources
-                         ? world_textf(w, "r%02lld", (long long)i)
-                         : world_textf(w, "newr%02lld", (long long)(i - r->resources));
-        world_happens(w, (happening){.kind = HAPPEN_HEAL, .after_ms = at_ms, .target = target});
-        for (int64_t d = 0; d < r->deployments; d++)
-            world_happens(w, (happening){.kind = HAPPEN_RETRY,
-                                         .after_ms = at_ms,
-                                         .target = target,
-                                         .name = world_textf(w, "d%lld", (long long)d)});
-    }
+    for (int64_t i = 1; i <= r->resources + 3; i++)
+        world_happens(
+            w, (happening){.kind = HAPPEN_HEAL, .after_ms = at_ms, .target = resource_name(r, i)});
+    /* Who is on the way back to an older version when people come must be told once more. */
+    for (int64_t round = 0; round < CURE_ROUNDS; round++)
+        retry_all(r, at_ms + round * CURE_ROUND_MS);
     world_happens(w, (happening){.kind = HAPPEN_THAW, .after_ms = at_ms, .name = STR("ice")});
+    for (int64_t d = 0; d < r->deployments; d++) {
+        world_happens(w, (happening){.kind = HAPPEN_RESUME,
+                                     .after_ms = at_ms,
+                                     .name = world_textf(w, "d%lld", (long long)d)});
+        world_happens(w, (happening){.kind = HAPPEN_APPLY,
+                                     .after_ms = at_ms,
+                                     .document = world_object(w, version_text(r, d, "ready"))});
+    }
     approve_all(r, at_ms);
 }
 
@@ -295,11 +402,14 @@ void world_releases(world *w)
     for (int64_t i = 0; i < r.environments; i++)
         environment_document(&r, i);
     for (int64_t i = 0; i < r.deployments; i++)
-        deployment_document(&r, i);
+        world_add(w, deployment_text(&r, i));
     for (int64_t i = 0; i < r.deployments; i++)
-        version_document(&r, i, 1);
-    for (int64_t i = 0; i < r.policies; i++)
-        policy_document(&r, i);
+        world_add(w, version_text(&r, i, "ready"));
+    for (int64_t i = 0; i < r.policies; i++) {
+        str policy = policy_text(&r, i);
+        if (policy.len > 0)
+            world_add(w, policy);
+    }
     err error;
     if (world_chance(w, 40) && !sim_add_from(w->sim, STR_EMPTY, STR("v0"), &error))
         w->no_memory = true;

@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Stories of release targets that random worlds told first: each is the smallest world in which the
+ * engine once went wrong. */
+#include "support/check.h"
+
+#include "support/world.h"
+
+#define API "apiVersion: drover.dev/v1alpha1\n"
+
+/* ---- a small fleet: drain, app, base, undrain on hosts ---- */
+
+static const char *const changes[] = {"drain", "app", "base", "undrain"};
+
+static void put_host(world *w, const char *name, const char *labels)
+{
+    world_apply(w,
+                API
+                "kind: Resource\nmetadata: {name: %s, labels: {env: prod, %s}}\nspec: {kind: host, "
+                "version: v1}\nstatus: {releases: [{deployment: drain, version: v1}, "
+                "{deployment: app, version: v1}, {deployment: base, version: v1}, "
+                "{deployment: undrain, version: v1}]}\n",
+                name, labels);
+}
+
+static void publish(world *w, const char *change, const char *tag)
+{
+    world_apply(w,
+                API "kind: Version\nmetadata: {name: %s-%s, creationTimestamp: '%s'}\nspec: "
+                    "{deployment: %s, tag: %s}\n",
+                change, tag, time_at(w->now), change, tag);
+}
+
+static void put_rules(world *w, const char *rules)
+{
+    world_apply(w,
+                API "kind: RolloutPolicy\nmetadata: {name: p}\nspec:\n  selector: 'true'\n  "
+                    "rules:\n%s",
+                rules);
+}
+
+static void put_deployment(world *w, const char *name, const char *where)
+{
+    world_apply(w,
+                API "kind: Deployment\nmetadata: {name: %s}\nspec: {resourceSelector: '%s', job: "
+                    "{pull: {}}}\n",
+                name, where);
+}
+
+/* Everything runs v1, published long ago. */
+static void open_fleet(world *w, const char *rules)
+{
+    world_open(w, "2026-03-01T08:00:00Z");
+    world_apply(w, API "kind: Environment\nmetadata: {name: prod}\nspec: {resourceSelector: "
+                       "'resource.metadata[\"env\"] != \"staging\"'}\n");
+    for (size_t i = 0; i < COUNT_OF(changes); i++)
+        put_deployment(w, changes[i], "true");
+    put_rules(w, rules);
+    for (size_t i = 0; i < COUNT_OF(changes); i++)
+        publish(w, changes[i], "v1");
+    world_until(w, w->now + HOUR);
+}
+
+/* "change=version ..." of a host, in the order of the starts; all hosts with their names. */
+static str story(const world *w, arena *a, const char *host)
+{
+    str text = STR_EMPTY;
+    for (size_t i = 0; i < w->jobs.len; i++) {
+        const world_job *j = &w->jobs.at[i];
+        if (host && strcmp(j->resource, host) != 0)
+            continue;
+        text = arena_printf(a, "%.*s%s%s%s%s=%s%s%s", STR_ARG(text), text.len ? " " : "",
+                            host ? "" : j->resource, host ? "" : ":", j->deployment, j->version,
+                            j->role == ROLE_ROLLBACK ? "!" : "", j->failed ? "(failed)" : "");
+    }
+    return text;
+}
+
+static void fails(world *w, const char *change, int times)
+{
+    assert_true(vec_push(&w->plans, (world_plan){change, NULL, 60, times, false, false}));
+}
+
+#define HOOKS                                                                                      \
+    "preSelector: 'deployment.name == \"drain\"', postSelector: 'deployment.name == \"undrain\"'"
+#define BRACKET(more)                                                                              \
+    "  - deploymentBracket: {deploymentSelector: 'true', readinessMode: immediate, " HOOKS more    \
+    "}\n"
+
+/* ---- groups and who is in them ---- */
+
+/* The drain fails, and then the host needs no drain any more: the group goes on without it. */
+static void who_failed_has_left(void **state)
+{
+    (void)state;
+    world w;
+    arena *a = arena_new(0);
+    open_fleet(&w, BRACKET(""));
+    put_deployment(&w, "drain", "resource.metadata[\"bare\"] != \"all\"");
+    put_host(&w, "h", "bare: none");
+    fails(&w, "drain", -1);
+    publish(&w, "app", "v2");
+    world_until(&w, w.now + HOUR);
+    check_text(story(&w, a, "h"), "drain=v1(failed)");
+    check_text(reasons_at(&w, a, "app", "h"), "failed:retry drain; bracket:complete drain");
+    put_host(&w, "h", "bare: all");
+    world_until(&w, INT64_MAX);
+    check_text(story(&w, a, "h"), "drain=v1(failed) app=v2 undrain=v1");
+    arena_free(a);
+    world_close(&w);
+}
+
+/* A second group joins the first; its "current versions" are those that the first one brings. */
+static void current_is_what_the_group_brings(void **state)
+{
+    (void)state;
+    world w;
+    arena *a = arena_new(0);
+    open_fleet(&w, BRACKET(", unchangedMemberStrategy: redeploy_current, overlapStrategy: merge"));
+    put_host(&w, "h", "a: b");
+    publish(&w, "app", "v2");
+    world_until(&w, w.now + 90);
+    check_text(story(&w, a, "h"), "drain=v1 app=v2 base=v1");
+    publish(&w, "base", "v2");
+    world_until(&w, INT64_MAX);
+    check_text(story(&w, a, "h"), "drain=v1 app=v2 base=v1 app=v2 base=v2 undrain=v1");
+    check_text(view_at(&w, "app", "h").current, "v2");
+    check_text(view_at(&w, "base", "h").current, "v2");
+    arena_free(a);
+    world_close(&w);
+}
+
+/* A newer version has joined and not run yet when all go back: it is not what was rolled back. */
+static void what_never_ran_is_not_rolled_back(void **state)
+{
+    (void)state;
+    world w;
+    arena *a = arena_new(0);
+    open_fleet(&w, BRACKET(", overlapStrategy: merge, rollbackStrategy: all_members"));
+    put_host(&w, "h", "a: b");
+    assert_true(vec_push(&w.plans, (world_plan){"base", NULL, 50, 1, false, false}));
+    publish(&w, "app", "v2");
+    publish(&w, "base", "v2");
+    world_until(&w, w.now + 90);
+    publish(&w, "app", "v3");
+    world_until(&w, INT64_MAX);
+    check_text(story(&w, a, "h"), "drain=v1 app=v2 base=v2(failed) base=v1! app=v1! undrain=v1 "
+                                  "drain=v1 app=v3 undrain=v1");
+    check_text(reasons_at(&w, a, "base", "h"), "rolledBack:retry base");
+    arena_free(a);
+    world_close(&w);
+}
+
+/* A hook that the running group has not run cannot join it in the middle: the next group waits. */
+static void a_new_hook_does_not_join(void **state)
+{
+    (void)state;
+    world w;
+    arena *a = arena_new(0);
+    open_fleet(&w, BRACKET(", overlapStrategy: merge"));
+    put_deployment(&w, "drain", "resource.metadata[\"bare\"] != \"all\"");
+    put_host(&w, "h", "bare: all");
+    publish(&w, "app", "v2");
+    put_host(&w, "h", "bare: none");
+    publish(&w, "base", "v2");
+    world_until(&w, INT64_MAX);
+    check_text(story(&w, a, "h"), "app=v2 undrain=v1 drain=v1 base=v2 undrain=v1");
+    arena_free(a);
+    world_close(&w);
+}
+
+/* The bracket is taken from app while its group drains the host: app still waits for its drain,
+ * and a halt on the way is lifted for it too. */
+static void begun_groups_keep_their_members(void **state)
+{
+    (void)state;
+    world w;
+    arena *a = arena_new(0);
+    open_fleet(&w, BRACKET(""));
+    put_host(&w, "h", "a: b");
+    publish(&w, "app", "v2");
+    world_until(&w, w.now + 30);
+    put_rules(&w, "  - deploymentBracket: {deploymentSelector: 'deployment.name != \"app\"', "
+                  "readinessMode: immediate, " HOOKS "}\n");
+    check_text(story(&w, a, "h"), "drain=v1");
+    check_text(reasons_at(&w, a, "app", "h"), "bracket:complete drain");
+    world_act(&w, (fact_act){.act = ACT_HALT, .target = STR("h")});
+    world_until(&w, w.now + HOUR);
+    check_text(story(&w, a, "h"), "drain=v1");
+    world_act(&w, (fact_act){.act = ACT_RESUME, .target = STR("h")});
+    world_until(&w, INT64_MAX);
+    check_text(story(&w, a, "h"), "drain=v1 app=v2 undrain=v1");
+    arena_free(a);
+    world_close(&w);
+}
+
+/* A bypass makes the group lock at once, but not without a version for its hook. */
+static void a_bypassed_bracket_says_what_it_lacks(void **state)
+{
+    (void)state;
+    world w;
+    arena *a = arena_new(0);
+    open_fleet(&w, "  - deploymentBracket: {deploymentSelector: 'true', readinessWindowSeconds: "
+                   "600, preSelector: 'deployment.name == \"prepare\"'}\n");
+    put_deployment(&w, "prepare", "true");
+    put_host(&w, "h", "a: b");
+    publish(&w, "app", "v2");
+    world_act(&w, (fact_act){.act = ACT_BYPASS,
+                             .rule = STR("p/deploymentBracket/0"),
+                             .version = STR("app-v2")});
+    check_text(reasons_at(&w, a, "app", "h"), "bracket:publish");
+    publish(&w, "prepare", "v1");
+    world_until(&w, INT64_MAX);
+    check_text(story(&w, a, "h"), "prepare=v1 app=v2");
+    arena_free(a);
+    world_close(&w);
+}
+
+/* ---- environments ---- */
+
+/* The only hook on a staging host that has nothing else never runs: production does not wait for
+ * it. */
+static void a_hook_without_work_holds_nobody(void **state)
+{
+    (void)state;
+    world w;
+    arena *a = arena_new(0);
+    open_fleet(&w, BRACKET(""));
+    world_apply(&w, API "kind: Environment\nmetadata: {name: staging}\nspec: {resourceSelector: "
+                        "'resource.metadata[\"env\"] == \"staging\"'}\n");
+    world_apply(&w, API "kind: RolloutPolicy\nmetadata: {name: q}\nspec:\n  selector: "
+                        "'environment.name == \"prod\"'\n  rules:\n  - environmentProgression: "
+                        "{dependsOnEnvironmentSelector: 'environment.name == \"staging\"'}\n");
+    put_deployment(&w, "app", "resource.metadata[\"idle\"] != \"all\"");
+    put_deployment(&w, "base", "resource.metadata[\"idle\"] != \"all\"");
+    put_deployment(&w, "drain", "resource.metadata[\"idle\"] != \"all\"");
+    const char *const hosts[] = {"p", "s", "t"};
+    const char *const labels[] = {"env: prod, idle: none", "env: staging, idle: none",
+                                  "env: staging, idle: all"};
+    for (size_t i = 0; i < COUNT_OF(hosts); i++)
+        world_apply(&w,
+                    API "kind: Resource\nmetadata: {name: %s, labels: {%s}}\nspec: {kind: host}\n",
+                    hosts[i], labels[i]);
+    world_until(&w, INT64_MAX);
+    check_text(story(&w, a, "s"), "drain=v1 app=v1 base=v1 undrain=v1");
+    check_text(story(&w, a, "t"), "");
+    check_text(story(&w, a, "p"), "drain=v1 app=v1 base=v1 undrain=v1");
+    arena_free(a);
+    world_close(&w);
+}
+
+/* ---- slots ---- */
+
+/* Whichever queue a host's changes stand in, they start together when it gets its slots. */
+static void one_host_after_the_other(void **state)
+{
+    (void)state;
+    world w;
+    arena *a = arena_new(0);
+    open_fleet(&w,
+               "  - resourceConcurrency: {groupSelector: 'true', limitType: count, limitValue: 2}\n"
+               "  - resourceConcurrency: {groupSelector: 'resource.metadata[\"colour\"] == "
+               "\"red\"', limitType: count, limitValue: 1}\n");
+    const char *const names[] = {"h1", "h2", "h3", "h4"};
+    const char *const labels[] = {"colour: red", "colour: red", "colour: blue", "colour: blue"};
+    for (size_t i = 0; i < COUNT_OF(names); i++)
+        put_host(&w, names[i], labels[i]);
+    publish(&w, "app", "v2");
+    publish(&w, "base", "v2");
+    world_until(&w, INT64_MAX);
+    check_text(story(&w, a, NULL),
+               "h1:app=v2 h3:app=v2 h1:base=v2 h3:base=v2 h2:app=v2 h2:base=v2 h4:app=v2 "
+               "h4:base=v2");
+    arena_free(a);
+    world_close(&w);
+}
+
+/* h2 has the only place among the bases and needs the only slot; h1 has the slot and would need the
+ * place: it gives the slot back. */
+static void no_limit_waits_for_another(void **state)
+{
+    (void)state;
+    world w;
+    arena *a = arena_new(0);
+    open_fleet(&w, "  - resourceConcurrency: {groupSelector: 'true', limitType: count, limitValue: "
+                   "1}\n  - deploymentPolicy: {default: {budget: {count: 1}, strategy: {fixed: "
+                   "{initialBatch: 1}}}}\n");
+    put_host(&w, "h1", "a: b");
+    put_host(&w, "h2", "a: b");
+    publish(&w, "app", "v2");
+    world_act(&w, (fact_act){.act = ACT_HALT, .target = STR("h1")});
+    publish(&w, "base", "v2");
+    world_act(&w, (fact_act){.act = ACT_RESUME, .target = STR("h1")});
+    check_text(story(&w, a, NULL), "h1:app=v2");
+    check_text(reasons_at(&w, a, "base", "h1"), "batch:complete h2");
+    check_text(reasons_at(&w, a, "base", "h2"), "concurrency:complete h1");
+    world_until(&w, INT64_MAX);
+    check_text(story(&w, a, NULL), "h1:app=v2 h2:app=v2 h2:base=v2 h1:base=v2");
+    arena_free(a);
+    world_close(&w);
+}
+
+/* ---- batches ---- */
+
+static bool find_compartment(void *context, const group_view *v)
+{
+    int64_t *batch = context;
+    if (v->kind == GROUP_COMPARTMENT && str_eq(v->change, STR("app")))
+        *batch = v->current_batch;
+    return true;
+}
+
+/* Whoever joins when all are done begins a rollout of its own, from batch 1. */
+static void who_joins_late_begins_anew(void **state)
+{
+    (void)state;
+    world w;
+    open_fleet(&w, "  - deploymentPolicy: {default: {budget: {count: 1}, strategy: {fixed: "
+                   "{initialBatch: 1}}}}\n");
+    put_host(&w, "h1", "a: b");
+    put_host(&w, "h2", "a: b");
+    publish(&w, "app", "v2");
+    world_until(&w, w.now + HOUR);
+    int64_t batch = 0;
+    engine_groups(w.engine, find_compartment, &batch);
+    assert_int_equal(batch, 3);
+    put_host(&w, "h3", "a: b");
+    engine_groups(w.engine, find_compartment, &batch);
+    assert_int_equal(batch, 1);
+    world_until(&w, INT64_MAX);
+    engine_groups(w.engine, find_compartment, &batch);
+    assert_int_equal(batch, 2);
+    world_close(&w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(who_failed_has_left),
+        cmocka_unit_test(current_is_what_the_group_brings),
+        cmocka_unit_test(what_never_ran_is_not_rolled_back),
+        cmocka_unit_test(a_new_hook_does_not_join),
+        cmocka_unit_test(begun_groups_keep_their_members),
+        cmocka_unit_test(a_bypassed_bracket_says_what_it_lacks),
+        cmocka_unit_test(a_hook_without_work_holds_nobody),
+        cmocka_unit_test(one_host_after_the_other),
+        cmocka_unit_test(no_limit_waits_for_another),
+        cmocka_unit_test(who_joins_late_begins_anew),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
