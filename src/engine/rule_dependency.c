@@ -95,7 +95,8 @@ static bool counts(const chain_context *c, uint32_t rule_, uint32_t u)
     bool done = counts_in_group(c, rule_, u, &member);
     if (member)
         return done;
-    return up->current != NO && up->job == 0 && up->current == target_goal(r, u) &&
+    return up->current != NO && up->job == 0 && up->rollback_to == NO &&
+           up->current == target_goal(r, u) &&
            dependency_matches(r, rule_, up->deployment, up->current);
 }
 

@@ -215,6 +215,27 @@ static void a_bypassed_bracket_says_what_it_lacks(void **state)
     world_close(&w);
 }
 
+/* base fails for good and is about to go back: app, which depends on it, waits until it has. */
+static void what_goes_back_is_not_in_place(void **state)
+{
+    (void)state;
+    world w;
+    arena *a = arena_new(0);
+    open_fleet(&w, "  - rollback: {onJobStatuses: [failure]}\n  - deploymentDependency: "
+                   "{dependsOn: 'deployment.name == \"base\"', appliesTo: 'deployment.name == "
+                   "\"app\"'}\n");
+    put_host(&w, "h", "a: b");
+    fails(&w, "base", 1);
+    publish(&w, "base", "v2");
+    publish(&w, "app", "v2");
+    world_until(&w, w.now + 70);
+    check_text(story(&w, a, "h"), "base=v2(failed) base=v1!");
+    world_until(&w, INT64_MAX);
+    check_text(story(&w, a, "h"), "base=v2(failed) base=v1! app=v2");
+    arena_free(a);
+    world_close(&w);
+}
+
 /* ---- environments ---- */
 
 /* The only hook on a staging host that has nothing else never runs: production does not wait for
@@ -341,6 +362,7 @@ int main(void)
         cmocka_unit_test(a_new_hook_does_not_join),
         cmocka_unit_test(begun_groups_keep_their_members),
         cmocka_unit_test(a_bypassed_bracket_says_what_it_lacks),
+        cmocka_unit_test(what_goes_back_is_not_in_place),
         cmocka_unit_test(a_hook_without_work_holds_nobody),
         cmocka_unit_test(one_host_after_the_other),
         cmocka_unit_test(no_limit_waits_for_another),
