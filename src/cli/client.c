@@ -63,6 +63,15 @@ static bool find_server(client *c, const options *given, const char *folder, err
                    folder);
 }
 
+bool client_known(const options *given)
+{
+    char folder[LIMIT_PATH_BYTES];
+    err unused;
+    client c = {0};
+    return data_folder(options_text(given, "data", ""), folder, &unused) &&
+           find_server(&c, given, folder, &unused);
+}
+
 static bool find_token(client *c, const options *given, const char *folder, err *error)
 {
     char token[TOKEN_TEXT_BYTES] = "";
@@ -237,6 +246,24 @@ exit_status client_call(client *c, const char *method, str path, str body, yyjso
     if (ret)
         *ret = answer.json;
     return result;
+}
+
+exit_status client_text(client *c, str path, buf *ret)
+{
+    long status = 0;
+    err error;
+    CURLcode code = perform(c, "GET", path, (str){NULL, 0});
+    curl_easy_getinfo(c->curl, CURLINFO_RESPONSE_CODE, &status);
+    if (code != CURLE_OK)
+        return unreachable(c, code);
+    if (status >= 300) {
+        print_refusal(c, json_parse(c->arena, arena_str(c->arena, buf_str(&c->answer)), &error),
+                      status);
+        return status == 503 ? STATUS_UNREACHABLE : STATUS_NO;
+    }
+    *ret = c->answer;
+    c->answer = BUF(CLIENT_ANSWER_BYTES_MAX);
+    return STATUS_DONE;
 }
 
 exit_status client_stream(client *c, str path, FILE *to)

@@ -50,6 +50,10 @@ typedef struct client_answer {
     yyjson_val *json;
 } client_answer;
 exit_status client_try(client *c, const char *method, str path, str body, client_answer *ret);
+/* The answer as it is, whatever it is; to be freed by the caller. */
+exit_status client_text(client *c, str path, buf *ret);
+/* Whether there is a server to talk to: one was named, or one of this machine left its address. */
+bool client_known(const options *given);
 /* Writes what comes, as it comes. */
 exit_status client_stream(client *c, str path, FILE *to);
 /* All items of a list, page by page, at most limit (0: all); path has its query already, if any. */

@@ -58,9 +58,17 @@ static exit_status answer(const scenario *sc, const options *given)
     return output_buf(stdout, &out) ? STATUS_DONE : STATUS_NO;
 }
 
+static bool made_up(const options *given)
+{
+    return options_given(given, "file") || options_given(given, "nodes") ||
+           options_given(given, "clusters") || options_given(given, "resources");
+}
+
 static exit_status run(const options *given)
 {
-    if (!options_given(given, "file") && !options_given(given, "kubeconfig"))
+    bool virtual_time = options_given(given, "after") || options_given(given, "file");
+    if (!options_given(given, "kubeconfig") &&
+        (scenario_live(given) ? !virtual_time : !made_up(given)))
         return remote_explain(given);
     scenario sc = {0};
     err error = {0};

@@ -3,8 +3,8 @@
 #include "base/num.h"
 #include "cli/client.h"
 #include "cli/output.h"
-#include "cli/plan.h"
 #include "cli/plan_check.h"
+#include "cli/plan_show.h"
 #include "cli/scenario.h"
 
 #define OUTPUT_BYTES_MAX (1024u * 1024u * 1024u)
@@ -71,6 +71,10 @@ const verb cmd_plan = {
     .about =
         "Runs the engine on a virtual fleet in virtual time, from documents of any vocabulary and "
         "made-up targets. Nothing is changed anywhere.\n"
+        "\n"
+        "With --server, or without documents where a server of this machine is found, the fleet is "
+        "the live one as it is now; documents (-f) are then applied to it first, in the plan only. "
+        "What runs there now is assumed to succeed.\n"
         "\n"
         "The exit status is 0 when everything completes and every --check holds, else 1.\n"
         "\n"

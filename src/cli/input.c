@@ -15,6 +15,12 @@ exit_status input_read(input *in, const verb *c, const options *given)
     *in = (input){0};
     if (!options_given(given, "file"))
         return usage_error(c, "-f FILE is missing: it names the documents");
+    return input_read_some(in, given);
+}
+
+exit_status input_read_some(input *in, const options *given)
+{
+    *in = (input){0};
     in->problems = problems_new();
     in->documents = document_set_new();
     in->objects = objects_new();

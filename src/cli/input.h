@@ -22,6 +22,8 @@ typedef struct input {
  * there is no -f and c needs one, else STATUS_DONE; other than that: message shown, nothing read.
  * input_done is needed in either case. */
 exit_status input_read(input *in, const verb *c, const options *given);
+/* The same where none are needed. */
+exit_status input_read_some(input *in, const options *given);
 void input_done(input *in);
 
 /* Whether there is an error among the problems. */

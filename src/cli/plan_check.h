@@ -4,7 +4,7 @@
 #define DROVER_CLI_PLAN_CHECK_H
 
 #include "cli/command.h"
-#include "cli/plan.h"
+#include "cli/plan_show.h"
 
 /* Whether every --check can be read; says so otherwise. */
 exit_status plan_checks_read(const verb *c, const options *given);

@@ -7,7 +7,7 @@
 #include "base/limits.h"
 #include "base/mem.h"
 #include "base/moment.h"
-#include "cli/plan.h"
+#include "cli/plan_show.h"
 #include "cli/plan_windows.h"
 
 #define WIDTH 1200

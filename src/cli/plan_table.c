@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/limits.h"
 #include "cli/output.h"
-#include "cli/plan.h"
+#include "cli/plan_show.h"
 
 #define SPARK_COLUMNS 60
 #define WAITING_SHOWN 12
@@ -35,6 +35,9 @@ static void head(const plan *p, FILE *to)
     buf_addc(&wrapped, '\n');
     buf_done(&line);
     output_buf(to, &wrapped);
+    str assumption = plan_assumption(p);
+    if (assumption.len > 0)
+        fprintf(to, "assumes %.*s\n", STR_ARG(assumption));
     const ledger *l = sim_ledger(p->sim);
     fprintf(to, "%lld targets: %lld done, %lld failed, %lld excluded; %lld starts, %lld drains",
             (long long)p->counts.targets, (long long)p->counts.done, (long long)p->counts.failed,

@@ -4,7 +4,7 @@
 #ifndef DROVER_CLI_PLAN_WINDOWS_H
 #define DROVER_CLI_PLAN_WINDOWS_H
 
-#include "cli/plan.h"
+#include "cli/plan_show.h"
 
 /* Told about a span in which a window is open (or, of a window that forbids, closed), in
  * milliseconds from the start of the plan. */

@@ -204,12 +204,24 @@ static bool take_events(scenario *sc, str path, err *error)
 
 /* ---- all of it ---- */
 
+/* Documents make up the fleet; of a live one they are what is applied first. */
+static bool take_documents(scenario *sc, err *error)
+{
+    if (sc->client && !live_enter(&sc->live, sc->sim, error))
+        return false;
+    for (size_t i = 0; i < sc->in.objects->len; i++) {
+        const object *o = &sc->in.objects->at[i];
+        happening applied = {.kind = HAPPEN_APPLY, .document = o};
+        if (sc->client ? !sim_add_happening(sc->sim, &applied, error)
+                       : !sim_add_object(sc->sim, o, error))
+            return false;
+    }
+    return true;
+}
+
 static bool take_all(scenario *sc, const options *given, err *error)
 {
-    for (size_t i = 0; i < sc->in.objects->len; i++)
-        if (!sim_add_object(sc->sim, &sc->in.objects->at[i], error))
-            return false;
-    return each(sc, given, "nodes", take_nodes, error) &&
+    return take_documents(sc, error) && each(sc, given, "nodes", take_nodes, error) &&
            each(sc, given, "clusters", take_clusters, error) &&
            each(sc, given, "resources", take_resources, error) &&
            each(sc, given, "events", take_events, error) &&
@@ -221,14 +233,52 @@ static bool take_all(scenario *sc, const options *given, err *error)
            each(sc, given, "from", take_from, error);
 }
 
+/* ---- a live fleet ---- */
+
+bool scenario_live(const options *given)
+{
+    static const char *const made_up[] = {"file", "nodes", "clusters", "resources"};
+    if (options_given(given, "server"))
+        return true;
+    for (size_t i = 0; i < sizeof made_up / sizeof made_up[0]; i++)
+        if (options_given(given, made_up[i]))
+            return false;
+    return client_known(given);
+}
+
+static exit_status read_live(scenario *sc, const verb *c, const options *given)
+{
+    static const char *const senseless[] = {"nodes", "clusters", "resources", "from", "at"};
+    exit_status status = STATUS_DONE;
+    err error;
+    for (size_t i = 0; i < sizeof senseless / sizeof senseless[0]; i++)
+        if (options_given(given, senseless[i]))
+            return usage_error(c, "--%s makes no sense with a live fleet", senseless[i]);
+    sc->client = client_open(given, &status);
+    if (!sc->client)
+        return status;
+    status = client_text(sc->client, STR("/api/v1/state"), &sc->text);
+    if (status != STATUS_DONE)
+        return status;
+    return live_read(&sc->live, buf_str(&sc->text), &error) ? STATUS_DONE : fail("%s", error.text);
+}
+
+static exit_status read_fleet(scenario *sc, const verb *c, const options *given)
+{
+    if (options_given(given, "kubeconfig")) {
+        fail("%s: a live cluster cannot be read yet; give its documents with -f", c->name);
+        return STATUS_UNREACHABLE;
+    }
+    if (!scenario_live(given))
+        return input_read(&sc->in, c, given);
+    exit_status status = read_live(sc, c, given);
+    return status == STATUS_DONE ? input_read_some(&sc->in, given) : status;
+}
+
 exit_status scenario_read(scenario *sc, const verb *c, const options *given, bool tell)
 {
     *sc = (scenario){0};
-    if (options_given(given, "kubeconfig") || options_given(given, "server")) {
-        fail("%s: a live fleet cannot be read yet; give its documents with -f", c->name);
-        return STATUS_UNREACHABLE;
-    }
-    exit_status status = input_read(&sc->in, c, given);
+    exit_status status = read_fleet(sc, c, given);
     if (status != STATUS_DONE)
         return status;
     if (input_bad(&sc->in)) {
@@ -240,6 +290,8 @@ exit_status scenario_read(scenario *sc, const verb *c, const options *given, boo
     if (!read_settings(given, &settings, &error))
         return usage_error(c, "%s", error.text);
     settings.tell = tell;
+    if (sc->client)
+        settings.start_ms = sc->live.head.now_ms;
     sc->arena = arena_new(0);
     sc->sim = sc->arena ? sim_new(&settings, &error) : NULL;
     if (!sc->sim)
@@ -257,4 +309,7 @@ void scenario_done(scenario *sc)
     sc->arena = arena_free(sc->arena);
     sc->event_files = files_free(sc->event_files);
     input_done(&sc->in);
+    live_done(&sc->live);
+    buf_done(&sc->text);
+    sc->client = client_close(sc->client);
 }

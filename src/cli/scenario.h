@@ -2,18 +2,23 @@
 /* scenario.h - from the flags of plan and explain to a virtual fleet.
  *
  * Reads documents, made-up targets, durations, failures and events, and hands back a simulation
- * that has not begun. Decides nothing about rollouts. */
+ * that has not begun. The fleet is made of files, or is the one of a server: then documents are
+ * what is applied to it first. Decides nothing about rollouts. */
 #ifndef DROVER_CLI_SCENARIO_H
 #define DROVER_CLI_SCENARIO_H
 
+#include "cli/client.h"
 #include "cli/input.h"
-#include "sim/sim.h"
+#include "sim/live.h"
 
 typedef struct scenario {
     input in;
     files *event_files;
     arena *arena;
     sim *sim;
+    client *client; /* of a live fleet; NULL: there is none */
+    live live;
+    buf text; /* of the live fleet */
 } scenario;
 
 /* What plan and explain share. */
@@ -57,11 +62,13 @@ typedef struct scenario {
          .argument = "FILE",                                                                       \
          .help = "things that happen on the way, one JSON object a line"},                         \
         {.name = "seed", .argument = "N", .help = "for everything random; without it nothing is"}, \
-        {.name = "kubeconfig", .argument = "FILE", .help = "a live fleet: not available yet"}
+        {.name = "kubeconfig", .argument = "FILE", .help = "a live cluster: not available yet"}
 
 /* STATUS_DONE, or the status to exit with: what is wrong was said. tell: keep the story.
  * scenario_done is needed in either case. */
 exit_status scenario_read(scenario *sc, const verb *c, const options *given, bool tell);
+/* Whether the fleet is a server's: --server, or nothing else is given and there is a server. */
+bool scenario_live(const options *given);
 void scenario_done(scenario *sc);
 
 /* A duration that is not negative, in milliseconds. */

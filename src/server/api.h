@@ -25,6 +25,7 @@ typedef struct api {
     auth *auth;
     events *events;
     http *http;
+    struct planner *planner;
     str folder; /* of the data */
     const char *scheme;
     int64_t started_ms;
@@ -91,6 +92,8 @@ bool api_may_work(const call *c, str resource_name);
     X(act)                                                                                         \
     X(target_list)                                                                                 \
     X(target_get)                                                                                  \
+    X(plan)                                                                                        \
+    X(state)                                                                                       \
     X(group_list)                                                                                  \
     X(journal_list)                                                                                \
     X(events)                                                                                      \

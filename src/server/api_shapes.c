@@ -24,6 +24,22 @@ static const field act_output_fields[] = {
 };
 SHAPE(act_output);
 
+static const field publish_wish_fields[] = {
+    F_TEXT(publish_wish, "deployment", deployment, FILLED),
+    F_TEXT(publish_wish, "tag", tag, FILLED),
+};
+static SHAPE(publish_wish);
+
+static const field plan_input_fields[] = {
+    F_TEXT(plan_input, "duration", duration, DOC("how long a job takes; 60s unless told")),
+    F_TEXT_MAP(plan_input, "durations", durations, DOC("of single deployments")),
+    F_TEXT(plan_input, "until", until, DOC("how far to look ahead; 90d unless told")),
+    F_TEXT_LIST(plan_input, "fail", fail, DOC("RESOURCE or DEPLOYMENT@RESOURCE: fails always")),
+    F_TEXT_LIST(plan_input, "failOnce", fail_once, DOC("the same, the first time")),
+    F_LIST(plan_input, "publish", publish, &publish_wish_shape, DOC("versions to publish first")),
+};
+SHAPE(plan_input);
+
 static const field publish_input_fields[] = {
     F_TEXT(publish_input, "tag", tag, FILLED),
     F_TEXT(publish_input, "name", name, DOC("of the Version; made of deployment and tag if empty")),
@@ -195,6 +211,21 @@ const char target_schema[] =
     "\"properties\":{\"act\":" TEXT_TYPE ",\"of\":" TEXTS_TYPE
     "}},\"nextAt\":{\"type\":[\"string\",\"null\"],"
     "\"format\":\"date-time\"}}}}}}";
+
+#define COUNT_TYPE "{\"type\":\"integer\"}"
+#define OBJECTS_TYPE "{\"type\":\"array\",\"items\":{\"type\":\"object\"}}"
+
+const char plan_schema[] =
+    "{\"type\":\"object\",\"required\":[\"outcome\",\"reason\",\"seconds\",\"targets\",\"done\","
+    "\"failed\",\"excluded\",\"peakInFlight\",\"starts\",\"drains\",\"drainsSaved\",\"assumes\","
+    "\"changes\",\"passes\",\"jobs\",\"inFlight\",\"waiting\"],\"properties\":{\"outcome\":{"
+    "\"type\":\"string\",\"enum\":[\"complete\",\"stopped\",\"stalled\",\"horizon\"]},"
+    "\"reason\":" TEXT_TYPE ",\"assumes\":" TEXT_TYPE ",\"seconds\":" COUNT_TYPE
+    ",\"targets\":" COUNT_TYPE ",\"done\":" COUNT_TYPE ",\"failed\":" COUNT_TYPE
+    ",\"excluded\":" COUNT_TYPE ",\"peakInFlight\":" COUNT_TYPE ",\"starts\":" COUNT_TYPE
+    ",\"drains\":" COUNT_TYPE ",\"drainsSaved\":" COUNT_TYPE ",\"changes\":" OBJECTS_TYPE
+    ",\"passes\":" OBJECTS_TYPE ",\"jobs\":" OBJECTS_TYPE ",\"waiting\":" OBJECTS_TYPE
+    ",\"inFlight\":{\"type\":\"array\",\"items\":{\"type\":\"array\",\"items\":" COUNT_TYPE "}}}}";
 
 const char journal_schema[] =
     "{\"type\":\"object\",\"required\":[\"sequence\",\"at\",\"step\",\"kind\",\"who\",\"entry\"],"

@@ -25,6 +25,20 @@ typedef struct act_output {
     int64_t sequence;
 } act_output;
 
+typedef struct publish_wish {
+    str deployment;
+    str tag;
+} publish_wish;
+
+typedef struct plan_input {
+    str duration;
+    label_set durations;
+    str until;
+    str_list fail;
+    str_list fail_once;
+    LIST(publish_wish) publish;
+} plan_input;
+
 typedef struct publish_input {
     str tag;
     str name;
@@ -184,6 +198,7 @@ typedef struct status_output {
     X(apply_output)                                                                                \
     X(group_output)                                                                                \
     X(job_output)                                                                                  \
+    X(plan_input)                                                                                  \
     X(claim_input)                                                                                 \
     X(claim_output)                                                                                \
     X(beat_input)                                                                                  \
@@ -205,6 +220,7 @@ API_SHAPES(X)
 /* What shapes cannot say: null, and any object. */
 extern const char error_schema[];
 extern const char target_schema[];
+extern const char plan_schema[];
 extern const char journal_schema[];
 extern const char openapi_schema[];
 extern const char fleet_input_schema[];

@@ -20,6 +20,7 @@
 #include "store/store.h"
 
 typedef struct control control;
+struct sim;
 
 /* A job that is to be run, and all that running it needs. Valid during the call. */
 typedef struct job_order {
@@ -196,6 +197,13 @@ int64_t control_next_ms(const control *c);
  * steps it. NULL after a failure that could not be repaired yet (see control_repair). */
 const engine *control_engine(const control *c);
 store *control_store(control *c);
+/* The latest time seen. */
+int64_t control_now_ms(const control *c);
+/* Puts the fleet as it is now into an empty simulation, by pointer: nothing may change while it
+ * runs. The engine must be there. */
+bool control_live(const control *c, struct sim *s, arena *a, err *error);
+/* The same as text (sim/live.h). False without memory. */
+bool control_state(const control *c, buf *out);
 /* Tries again to rebuild the engine after that was not possible. Every call that changes something
  * does it by itself. */
 bool control_repair(control *c, err *error);

@@ -5,6 +5,7 @@
  *     control_apply.c   documents come and go
  *     control_job.c     jobs begin, are claimed, end
  *     control_turn.c    one turn: facts in, decisions out, all of it in one transaction
+ *     control_live.c    the fleet as it is now, for plans
  *     control_load.c    snapshot and journal back into an engine */
 #ifndef DROVER_SERVER_CONTROL_INTERNAL_H
 #define DROVER_SERVER_CONTROL_INTERNAL_H

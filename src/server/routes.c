@@ -60,6 +60,9 @@ static const parameter target_parameters[] = {LIMIT,
                                               END};
 static const parameter journal_parameters[] = {
     LIMIT, CONTINUE_AT, NUMBER("after", 0, INT64_MAX, "entries behind this sequence number"), END};
+static const parameter plan_parameters[] = {
+    TEXT("duration", "how long a job takes, such as 5m; 60s unless told"),
+    TEXT("until", "how far to look ahead, such as 2d; 90d unless told"), END};
 static const parameter event_parameters[] = {
     NUMBER("after", 0, INT64_MAX, "as Last-Event-ID; none: from now on"), END};
 static const parameter job_parameters[] = {LIMIT,
@@ -231,6 +234,29 @@ const operation operations[] = {
      .form = ANSWER_LIST,
      .parameters = page_parameters,
      .run = run_group_list},
+    {.id = "planLive",
+     .method = "GET",
+     .path = API_PREFIX "/plan",
+     .summary = "What the live fleet will do; assumes that what runs now succeeds",
+     .level = ACCESS_VIEWER,
+     .answer = LITERAL("Plan", plan_schema),
+     .parameters = plan_parameters,
+     .run = run_plan},
+    {.id = "planWhatIf",
+     .method = "POST",
+     .path = API_PREFIX "/plan",
+     .summary = "What the live fleet would do; nothing is changed",
+     .level = ACCESS_VIEWER,
+     .input = SCHEMA_OF("PlanWish", plan_input),
+     .answer = LITERAL("Plan", plan_schema),
+     .run = run_plan},
+    {.id = "getState",
+     .method = "GET",
+     .path = API_PREFIX "/state",
+     .summary = "Everything a plan of the live fleet needs, for drover plan",
+     .level = ACCESS_VIEWER,
+     .form = ANSWER_LOG,
+     .run = run_state},
     {.id = "listJournal",
      .method = "GET",
      .path = API_PREFIX "/journal",

@@ -12,6 +12,7 @@
 #include "server/api.h"
 #include "server/clock.h"
 #include "server/demo.h"
+#include "server/planner.h"
 
 #define PEM_BYTES_MAX (1024u * 1024u)
 /* The longest that a timer is set to: a clock that is put forward is noticed then. */
@@ -179,6 +180,9 @@ static bool open_parts(serve *s, err *error)
     if (!open_jobs(s, error))
         return false;
     s->api.control = control_open(s->store, NULL, &listener, now, error);
+    s->api.planner = planner_open(&s->loop);
+    if (!s->api.planner)
+        return err_memory(error);
     return s->api.control && open_http(s, error);
 }
 
@@ -244,6 +248,7 @@ static void close_parts(serve *s)
 {
     s->demo = demo_close(s->demo);
     s->api.http = http_close(s->api.http);
+    s->api.planner = planner_close(s->api.planner);
     s->api.jobs = jobs_close(s->api.jobs);
     stop_loop(s);
     uv_run(&s->loop, UV_RUN_DEFAULT);

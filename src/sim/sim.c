@@ -198,6 +198,24 @@ bool sim_add_happening(sim *s, const happening *h, err *error)
     return true;
 }
 
+void sim_set_live(sim *s, str saved, const sim_running *jobs, size_t count)
+{
+    s->live = true;
+    s->live_saved = saved;
+    s->running = jobs;
+    s->running_count = count;
+}
+
+bool sim_is_live(const sim *s)
+{
+    return s->live;
+}
+
+size_t sim_running_count(const sim *s)
+{
+    return s->running_count;
+}
+
 sim_release *sim_release_of(sim *s, name_id change, uint32_t target)
 {
     uint32_t key[2] = {change, target};

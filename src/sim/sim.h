@@ -78,6 +78,21 @@ bool sim_set_offline(sim *s, str target, err *error);
 bool sim_add_from(sim *s, str name, str tag, err *error);
 bool sim_add_happening(sim *s, const happening *h, err *error);
 
+/* A job that runs when the simulation begins. It is assumed to succeed, after the time that jobs of
+ * its deployment take. */
+typedef struct sim_running {
+    str deployment, environment, resource, version, group;
+    job_role role;
+    int64_t number;
+    int64_t since_ms; /* since 1970 */
+} sim_running;
+
+/* The fleet is one that lives: what its engine saved, and the jobs that run there. Its documents
+ * must have been added, and nothing else. Kept by pointer. */
+void sim_set_live(sim *s, str saved, const sim_running *jobs, size_t count);
+bool sim_is_live(const sim *s);
+size_t sim_running_count(const sim *s);
+
 /* ---- the run ---- */
 
 /* Lets time pass until after_ms from the start, or until the end. False with an error: an invariant

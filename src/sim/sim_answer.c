@@ -269,6 +269,30 @@ static bool answer_job(sim *s, const decision *d, sim_placement *p, err *error)
     return sim_schedule(s, sim_duration(s, d->change), e) || err_memory(error);
 }
 
+bool sim_goes_on(sim *s, const sim_running *job, err *error)
+{
+    uint32_t target = herd_find(&s->herd, TARGET_RESOURCE, job->resource);
+    if (target == HERD_NONE)
+        return true;
+    decision d = {.kind = DECISION_JOB,
+                  .change = job->deployment,
+                  .target = job->resource,
+                  .environment = job->environment,
+                  .version = job->version,
+                  .group = job->group,
+                  .role = job->role,
+                  .number = job->number};
+    agenda_entry e = {.kind = AGENDA_JOB,
+                      .target = target,
+                      .change = sim_name(s, d.change),
+                      .part = sim_name(s, d.environment),
+                      .stage = ledger_job_starts(&s->ledger, &d, target, 0),
+                      .number = d.number};
+    int64_t left = sim_duration(s, d.change) - (s->now_ms - job->since_ms);
+    sim_hold(s, target);
+    return sim_schedule(s, left > 0 ? left : 0, e) || err_memory(error);
+}
+
 static void answer_slot(sim *s, const decision *d)
 {
     uint32_t target = herd_find(&s->herd, TARGET_RESOURCE, d->target);

@@ -70,6 +70,11 @@ struct sim {
     strmap interrupting;  /* package -> its bit, for drains saved */
     uint32_t published;   /* Version documents made so far */
 
+    bool live;
+    str live_saved;
+    const sim_running *running;
+    size_t running_count;
+
     fact *facts; /* SIM_PORTION */
     char (*boots)[HERD_BOOT_BYTES];
     size_t fact_count;
@@ -127,6 +132,8 @@ bool sim_doomed(const sim *s, uint32_t target, name_id part);
 void sim_hold(sim *s, uint32_t target);
 void sim_let_go(sim *s, uint32_t target);
 void sim_let_all_go(sim *s, uint32_t target);
+/* A job that runs already. */
+bool sim_goes_on(sim *s, const sim_running *job, err *error);
 /* Puts something on the agenda, with the faults that are on. */
 bool sim_schedule(sim *s, int64_t in_ms, agenda_entry e);
 bool sim_faulty(const sim *s);

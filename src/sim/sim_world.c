@@ -394,6 +394,27 @@ static bool prepare_document(sim *s, const object *o)
     return o->kind != KIND_DEPLOYMENT || from_resources(s, o);
 }
 
+static bool hold_slot(void *context, const slot_view *v)
+{
+    sim *s = context;
+    uint32_t target = herd_find(&s->herd, TARGET_RESOURCE, v->target);
+    if (target != HERD_NONE)
+        sim_hold(s, target);
+    return true;
+}
+
+/* The engine knows what the live one knew, and what runs there runs on here. */
+static bool come_alive(sim *s, err *error)
+{
+    if (!engine_restore(s->engine, s->live_saved, error))
+        return false;
+    for (size_t i = 0; i < s->running_count; i++)
+        if (!sim_goes_on(s, &s->running[i], error))
+            return false;
+    engine_slots(s->engine, STR_EMPTY, hold_slot, s);
+    return true;
+}
+
 bool sim_prepare(sim *s, err *error)
 {
     assert(!s->prepared);
@@ -402,7 +423,7 @@ bool sim_prepare(sim *s, err *error)
         if (!prepare_document(s, s->documents.at[i]))
             return err_memory(error);
     s->next_heartbeat_ms = s->settings.start_ms + s->heartbeat_ms;
-    return sim_take_world(s, s->engine, error);
+    return sim_take_world(s, s->engine, error) && (!s->live || come_alive(s, error));
 }
 
 void sim_report_fact(const sim *s, name_id change, uint32_t target, const sim_release *r, fact *ret)

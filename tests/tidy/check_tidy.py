@@ -24,7 +24,7 @@ LAYERS = {
     "store": BELOW_ENGINE + ["engine"],
     "kube": ["base", "model"],
     "operator": BELOW_ENGINE + ["engine", "kube"],
-    "server": BELOW_ENGINE + ["engine", "store"],
+    "server": BELOW_ENGINE + ["engine", "sim", "store"],
     "agent": ["base"],
 }
 ALL_LAYERS = "cli"

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plan.h - a finished simulation as people and programs read it: table, JSON, picture.
+/* plan.h - what a finished simulation came to, and the JSON that programs read.
  *
- * Collects what a run came to and writes it; knows no rule. Keys and words are promises:
- * docs/plan.md. */
-#ifndef DROVER_CLI_PLAN_H
-#define DROVER_CLI_PLAN_H
+ * Collects and writes; knows no rule. Keys and words are promises: docs/plan.md. */
+#ifndef DROVER_SIM_PLAN_H
+#define DROVER_SIM_PLAN_H
 
 #include "sim/sim.h"
 
@@ -39,9 +38,8 @@ bool plan_collect(plan *p, const sim *s);
 void plan_done(plan *p);
 
 void plan_json(const plan *p, buf *out);
-void plan_svg(const plan *p, buf *out);
-/* Prints. False without memory. */
-bool plan_table(const plan *p, FILE *to);
+/* What a plan of a live fleet takes for granted, in a sentence; empty for one of files. */
+str plan_assumption(const plan *p);
 
 /* A time since 1970 as a JSON text; null for REASON_NEVER. */
 void plan_time_json(int64_t ms, buf *out);

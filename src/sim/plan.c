@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/plan.h"
+#include "sim/plan.h"
 
 #include "base/duration.h"
 
@@ -189,6 +189,17 @@ bool plan_collect(plan *p, const sim *s)
     engine_groups(sim_engine(s), collect_group, &c);
     p->reason = reason_of(p);
     return c.good && p->reason.ptr;
+}
+
+str plan_assumption(const plan *p)
+{
+    size_t running = sim_running_count(p->sim);
+    if (!sim_is_live(p->sim))
+        return STR_EMPTY;
+    if (running == 0)
+        return STR("a live fleet; nothing runs there now");
+    return arena_printf(p->arena, "a live fleet; the %zu job%s running there now succeed%s",
+                        running, running == 1 ? "" : "s", running == 1 ? "s" : "");
 }
 
 void plan_done(plan *p)

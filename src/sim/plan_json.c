@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/moment.h"
-#include "cli/plan.h"
+#include "sim/plan.h"
 
 static const char *const group_kinds[] = {
 #define X(kind, text) text,
@@ -215,6 +215,10 @@ void plan_json(const plan *p, buf *out)
              (long long)p->counts.failed, (long long)p->counts.excluded,
              (long long)l->peak_in_flight, (long long)l->starts, (long long)p->drains,
              (long long)p->drains_saved);
+    if (sim_is_live(p->sim)) {
+        key_text(out, "assumes", plan_assumption(p));
+        buf_addz(out, ",\n");
+    }
     changes_json(p, out);
     passes_json(p, out);
     jobs_json(p, out);

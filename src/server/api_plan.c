@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the live fleet will do: a plan made here, or all that a plan needs, for the command line. */
+#include "base/duration.h"
+#include "server/api.h"
+#include "server/api_shapes.h"
+#include "server/planner.h"
+
+/* ---- what is wished, checked before the copy is made ---- */
+
+static bool duration_of(const char *what, str text, int64_t *ret_ms, err *error)
+{
+    int64_t ns;
+    if (!duration_parse_days(text, &ns, error))
+        return err_wrap(error, "%s", what);
+    if (ns < 0)
+        return err_set(error, "%s: found \"%s\", allowed a duration that is not negative", what,
+                       str_shown(text).text);
+    *ret_ms = ns / DURATION_MILLISECOND;
+    return true;
+}
+
+static bool settings_of(const plan_input *in, const control *c, sim_settings *ret, err *error)
+{
+    *ret = (sim_settings){.duration_ms = -1, .start_ms = control_now_ms(c)};
+    if (in->duration.len > 0 && !duration_of("duration", in->duration, &ret->duration_ms, error))
+        return false;
+    if (in->until.len > 0 && !duration_of("until", in->until, &ret->horizon_ms, error))
+        return false;
+    int64_t unused;
+    for (size_t i = 0; i < in->durations.len; i++)
+        if (!duration_of("durations", in->durations.at[i].value, &unused, error))
+            return false;
+    return true;
+}
+
+static bool failures_known(const control *c, str_list listed, err *error)
+{
+    for (size_t i = 0; i < listed.len; i++) {
+        sim_failure f = sim_failure_of(listed.at[i], false);
+        if (!control_object(c, KIND_RESOURCE, f.target))
+            return err_set(error, "found \"%s\", allowed the name of a resource",
+                           str_shown(f.target).text);
+    }
+    return true;
+}
+
+/* ---- in the copy ---- */
+
+static bool add_failures(sim *s, str_list listed, bool once, err *error)
+{
+    for (size_t i = 0; i < listed.len; i++) {
+        sim_failure f = sim_failure_of(listed.at[i], once);
+        if (!sim_add_failure(s, &f, error))
+            return false;
+    }
+    return true;
+}
+
+static bool arrange(void *context, sim *s, err *error)
+{
+    const plan_input *in = context;
+    for (size_t i = 0; i < in->durations.len; i++) {
+        int64_t ms = 0;
+        if (!duration_of("durations", in->durations.at[i].value, &ms, error) ||
+            !(sim_set_duration(s, in->durations.at[i].key, ms) || err_memory(error)))
+            return false;
+    }
+    for (size_t i = 0; i < in->publish.len; i++) {
+        happening h = {.kind = HAPPEN_PUBLISH,
+                       .name = in->publish.at[i].deployment,
+                       .version = in->publish.at[i].tag};
+        if (!sim_add_happening(s, &h, error))
+            return false;
+    }
+    return add_failures(s, in->fail, false, error) && add_failures(s, in->fail_once, true, error);
+}
+
+/* ---- the operations ---- */
+
+static bool engine_there(call *c)
+{
+    if (control_engine(c->api->control))
+        return true;
+    api_fail(c, 503, NULL, "the engine is being rebuilt after a failure of the store");
+    return false;
+}
+
+void run_plan(call *c)
+{
+    err error = {.text = ""};
+    control *plane = c->api->control;
+    plan_input given = {.duration = api_text(c, "duration"), .until = api_text(c, "until")};
+    plan_input *in = c->input ? c->input : &given;
+    plan_request request = {
+        .control = plane, .server = c->api->http, .arrange = arrange, .context = in};
+    if (!engine_there(c))
+        return;
+    bool good = settings_of(in, plane, &request.settings, &error) &&
+                failures_known(plane, in->fail, &error) &&
+                failures_known(plane, in->fail_once, &error);
+    for (size_t i = 0; good && i < in->publish.len; i++)
+        good = control_object(plane, KIND_DEPLOYMENT, in->publish.at[i].deployment) ||
+               err_set(&error, "there is no Deployment \"%s\"",
+                       str_shown(in->publish.at[i].deployment).text);
+    if (!good) {
+        api_fail(c, 422, NULL, "%s", error.text);
+        return;
+    }
+    if (!planner_start(c->api->planner, &request, &c->reply->source, &error))
+        api_fail(c, 503, NULL, "%s", error.text);
+}
+
+void run_state(call *c)
+{
+    if (!engine_there(c))
+        return;
+    c->reply->type = "text/plain; charset=utf-8";
+    if (!control_state(c->api->control, api_out(c)))
+        api_fail(c, 503, NULL, "memory ran out");
+}
