@@ -72,6 +72,16 @@ bool client_known(const options *given)
            find_server(&c, given, folder, &unused);
 }
 
+/* The administrator's token of this machine is for its own server, unless the folder was named. */
+static bool token_is_for(const client *c, const options *given, const char *folder)
+{
+    char path[LIMIT_PATH_BYTES + 32], local[SERVER_TEXT_BYTES];
+    err unused;
+    snprintf(path, sizeof path, "%s/" SERVE_ADDRESS_FILE, folder);
+    return options_given(given, "data") ||
+           (read_line(path, local, sizeof local, &unused) && strcmp(local, c->server) == 0);
+}
+
 static bool find_token(client *c, const options *given, const char *folder, err *error)
 {
     char token[TOKEN_TEXT_BYTES] = "";
@@ -84,6 +94,8 @@ static bool find_token(client *c, const options *given, const char *folder, err 
         snprintf(path, sizeof path, "%s/" SERVE_TOKEN_FILE, folder);
     if (file.len == 0 && environment && environment[0])
         snprintf(token, sizeof token, "%s", environment);
+    else if (file.len == 0 && !token_is_for(c, given, folder))
+        return err_set(error, "%s needs a token; give --token-file or set DROVER_TOKEN", c->server);
     else if (!read_line(path, token, sizeof token, error))
         return false;
     snprintf(c->authorization, sizeof c->authorization, "Authorization: Bearer %s", token);
@@ -156,31 +168,39 @@ void client_forget(client *c)
 
 /* ---- requests ---- */
 
-static struct curl_slist *headers_of(const client *c, str body)
+static struct curl_slist *headers_of(const client *c)
 {
     struct curl_slist *list = curl_slist_append(NULL, c->authorization);
     /* Without the pause that curl makes before larger bodies. */
-    list = curl_slist_append(list, "Expect:");
-    return body.ptr ? curl_slist_append(list, "Content-Type: application/json") : list;
+    return curl_slist_append(list, "Expect:");
+}
+
+struct curl_slist *client_prepare(const client *c, void *handle, str path)
+{
+    char url[SERVER_TEXT_BYTES + URI_BYTES_MAX];
+    struct curl_slist *headers = headers_of(c);
+    snprintf(url, sizeof url, "%s%.*s", c->server, STR_ARG(path));
+    curl_easy_setopt(handle, CURLOPT_URL, url);
+    curl_easy_setopt(handle, CURLOPT_PROTOCOLS_STR, "http,https");
+    curl_easy_setopt(handle, CURLOPT_HTTPHEADER, headers);
+    curl_easy_setopt(handle, CURLOPT_CONNECTTIMEOUT, CLIENT_CONNECT_SECONDS);
+    curl_easy_setopt(handle, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(handle, CURLOPT_PROXY, ""); /* tokens go nowhere else */
+    if (c->ca_file[0])
+        curl_easy_setopt(handle, CURLOPT_CAINFO, c->ca_file);
+    return headers;
 }
 
 static CURLcode perform(client *c, const char *method, str path, str body)
 {
-    char url[SERVER_TEXT_BYTES + URI_BYTES_MAX];
-    struct curl_slist *headers = headers_of(c, body);
-    snprintf(url, sizeof url, "%s%.*s", c->server, STR_ARG(path));
     curl_easy_reset(c->curl);
-    curl_easy_setopt(c->curl, CURLOPT_URL, url);
-    curl_easy_setopt(c->curl, CURLOPT_CUSTOMREQUEST, method);
-    curl_easy_setopt(c->curl, CURLOPT_PROTOCOLS_STR, "http,https");
+    struct curl_slist *headers = client_prepare(c, c->curl, path);
+    if (body.ptr)
+        headers = curl_slist_append(headers, "Content-Type: application/json");
     curl_easy_setopt(c->curl, CURLOPT_HTTPHEADER, headers);
-    curl_easy_setopt(c->curl, CURLOPT_CONNECTTIMEOUT, CLIENT_CONNECT_SECONDS);
-    curl_easy_setopt(c->curl, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(c->curl, CURLOPT_CUSTOMREQUEST, method);
     curl_easy_setopt(c->curl, CURLOPT_WRITEFUNCTION, take_answer);
     curl_easy_setopt(c->curl, CURLOPT_WRITEDATA, c);
-    curl_easy_setopt(c->curl, CURLOPT_PROXY, ""); /* tokens go nowhere else */
-    if (c->ca_file[0])
-        curl_easy_setopt(c->curl, CURLOPT_CAINFO, c->ca_file);
     if (body.ptr) {
         curl_easy_setopt(c->curl, CURLOPT_POSTFIELDS, body.ptr);
         curl_easy_setopt(c->curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)body.len);

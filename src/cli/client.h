@@ -54,6 +54,8 @@ exit_status client_try(client *c, const char *method, str path, str body, client
 exit_status client_text(client *c, str path, buf *ret);
 /* Whether there is a server to talk to: one was named, or one of this machine left its address. */
 bool client_known(const options *given);
+/* Makes a CURL handle ready for a GET of the path; returns its headers, to be freed after it. */
+struct curl_slist *client_prepare(const client *c, void *handle, str path);
 /* Writes what comes, as it comes. */
 exit_status client_stream(client *c, str path, FILE *to);
 /* All items of a list, page by page, at most limit (0: all); path has its query already, if any. */

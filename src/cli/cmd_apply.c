@@ -2,6 +2,7 @@
 #include "base/limits.h"
 #include "base/mem.h"
 #include "cli/client.h"
+#include "cli/follow.h"
 #include "cli/input.h"
 #include "cli/show.h"
 
@@ -31,6 +32,26 @@ static exit_status print_results(client *c, yyjson_val *answer)
     return refused ? STATUS_NO : STATUS_DONE;
 }
 
+/* The rollouts that documents can have begun: of their deployments, or all. */
+static exit_status wait_for(client *c, const input *in)
+{
+    VEC(str) wanted = {0};
+    bool all = false, good = true;
+    for (size_t i = 0; i < in->objects->len; i++) {
+        const object *o = &in->objects->at[i];
+        if (o->kind == KIND_VERSION)
+            good = good && vec_push(&wanted, o->version->spec.deployment);
+        else if (o->kind == KIND_DEPLOYMENT)
+            good = good && vec_push(&wanted, o->metadata->name);
+        else
+            all = true;
+    }
+    follow_wish wish = {.deployments = wanted.at, .count = all ? 0 : wanted.len};
+    exit_status status = good ? follow(c, &wish) : fail("memory ran out");
+    vec_done(&wanted);
+    return status;
+}
+
 static exit_status send(const input *in, const options *given)
 {
     exit_status status = STATUS_DONE;
@@ -52,6 +73,9 @@ static exit_status send(const input *in, const options *given)
                          : client_call(c, "POST", path, buf_str(&body), &answer);
     if (status == STATUS_DONE)
         status = print_results(c, answer);
+    fflush(stdout);
+    if (status == STATUS_DONE && options_given(given, "wait") && !dry)
+        status = wait_for(c, in);
     buf_done(&body);
     return status;
 }
@@ -75,6 +99,7 @@ static const option options_of_apply[] = {
     OPTION_FILES,
     {.name = "partial", .help = "write each document by itself instead of all or none"},
     {.name = "dry-run", .help = "check only"},
+    {.name = "wait", .help = "follow the rollouts to their end; the status is 1 if one failed"},
     OPTIONS_SERVER,
     OPTIONS_END,
 };

@@ -1,57 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <unistd.h>
-
 #include "base/limits.h"
 #include "base/mem.h"
-#include "cli/client.h"
+#include "cli/follow.h"
 #include "model/document.h"
-
-/* How far a deployment's version is. */
-typedef struct progress {
-    client *client;
-    str tag;
-    size_t wanted, done, failed, running;
-} progress;
-
-static bool count_target(void *context, yyjson_val *item)
-{
-    progress *p = context;
-    str state = json_at(p->client, item, "/state");
-    bool here = str_eq(json_at(p->client, item, "/current"), p->tag);
-    if (str_eq(state, STR("excluded")) ||
-        (!here && !str_eq(json_at(p->client, item, "/wanted"), p->tag)))
-        return true;
-    p->wanted++;
-    p->done += here && str_eq(state, STR("done")) ? 1 : 0;
-    p->failed += str_eq(state, STR("failed")) ? 1 : 0;
-    p->running += str_eq(state, STR("inFlight")) ? 1 : 0;
-    return true;
-}
-
-static exit_status follow(client *c, str deployment_name, str tag)
-{
-    bool terminal = isatty(STDERR_FILENO);
-    size_t printed = SIZE_MAX;
-    for (;;) {
-        progress p = {.client = c, .tag = tag};
-        exit_status status =
-            client_list(c, client_path(c, "/api/v1/targets?deployment=%s", deployment_name), 0,
-                        count_target, &p);
-        if (status != STATUS_DONE)
-            return status;
-        size_t key = p.done * 1000003 + p.failed * 1009 + p.running;
-        if (key != printed)
-            fprintf(stderr, "%s%zu of %zu done, %zu in flight, %zu failed%s", terminal ? "\r" : "",
-                    p.done, p.wanted, p.running, p.failed, terminal ? "   " : "\n");
-        printed = key;
-        bool over = p.wanted > 0 && p.done + p.failed >= p.wanted && p.running == 0;
-        if (over && terminal)
-            fputc('\n', stderr);
-        if (over)
-            return p.failed > 0 ? STATUS_NO : STATUS_DONE;
-        sleep(1);
-    }
-}
 
 static exit_status run(const options *given)
 {
@@ -80,7 +31,8 @@ static exit_status run(const options *given)
     str name = json_at(c, answer, "/name"), action = json_at(c, answer, "/action");
     printf("version/%.*s %.*s\n", STR_ARG(name), STR_ARG(action));
     fflush(stdout);
-    return options_given(given, "wait") ? follow(c, deployment_name, tag) : STATUS_DONE;
+    follow_wish wish = {.deployments = &deployment_name, .count = 1, .tag = tag};
+    return options_given(given, "wait") ? follow(c, &wish) : STATUS_DONE;
 }
 
 static const option options_of_version[] = {

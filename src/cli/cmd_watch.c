@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <poll.h>
 #include <signal.h>
 #include <sys/ioctl.h>
 #include <termios.h>
@@ -7,19 +6,28 @@
 
 #include "base/limits.h"
 #include "base/mem.h"
+#include "base/num.h"
 #include "cli/client.h"
-#include "cli/output.h"
 #include "cli/explain_show.h"
+#include "cli/output.h"
+#include "cli/stream.h"
 #include "cli/watch_view.h"
 
-#define REFRESH_MS 1000
+#define REST_MS 250       /* between two looks, and more if a look takes long */
+#define LOOK_MS_MAX 10000 /* without news: times that pass change reasons */
 #define FILTER_BYTES 64
+#define TITLE_BYTES 64
+#define PAGE_ROWS 10
 
 typedef struct watch {
     client *client;
-    watch_rows rows;
+    stream *stream;
+    watch_fleet fleet;
     watch_screen screen;
     char filter[FILTER_BYTES];
+    char title[TITLE_BYTES];
+    char explained[3][256]; /* deployment, environment, resource */
+    int64_t looked_ms, look_took_ms;
     bool over, explaining;
 } watch;
 
@@ -31,66 +39,135 @@ static void on_signal(int number)
     stopped = 1;
 }
 
+/* Only so that waiting is interrupted. */
+static void on_resize(int number)
+{
+    (void)number;
+}
+
+static int64_t monotonic_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
 /* ---- what is there ---- */
 
 static bool take_row(void *context, yyjson_val *item)
 {
     watch *w = context;
     client *c = w->client;
-    return vec_push(&w->rows, (watch_row){.deployment = json_at(c, item, "/change"),
-                                          .environment = json_at(c, item, "/environment"),
-                                          .resource = json_at(c, item, "/target"),
-                                          .state = json_at(c, item, "/state"),
-                                          .current = json_at(c, item, "/current"),
-                                          .wanted = json_at(c, item, "/wanted"),
-                                          .why = json_at(c, item, "/reasons/0/message")});
+    return vec_push(&w->fleet.rows, (watch_row){.deployment = json_at(c, item, "/change"),
+                                                .environment = json_at(c, item, "/environment"),
+                                                .resource = json_at(c, item, "/target"),
+                                                .state = json_at(c, item, "/state"),
+                                                .current = json_at(c, item, "/current"),
+                                                .wanted = json_at(c, item, "/wanted"),
+                                                .why = json_at(c, item, "/reasons/0/message")});
 }
 
-static exit_status refresh(watch *w)
+static bool take_group(void *context, yyjson_val *item)
 {
-    w->rows.len = 0;
+    watch *w = context;
+    client *c = w->client;
+    return vec_push(&w->fleet.groups,
+                    (watch_group){.kind = json_at(c, item, "/kind"),
+                                  .name = json_at(c, item, "/name"),
+                                  .holders = yyjson_get_sint(yyjson_obj_get(item, "holders")),
+                                  .limit = yyjson_get_sint(yyjson_obj_get(item, "limit"))});
+}
+
+static exit_status look(watch *w)
+{
+    int64_t start = monotonic_ms();
+    w->fleet.rows.len = w->fleet.groups.len = 0;
     client_forget(w->client);
-    return client_list(w->client, STR("/api/v1/targets"), 0, take_row, w);
+    exit_status status = client_list(w->client, STR("/api/v1/targets"), 0, take_row, w);
+    if (status == STATUS_DONE)
+        status = client_list(w->client, STR("/api/v1/groups"), 0, take_group, w);
+    w->looked_ms = monotonic_ms();
+    w->look_took_ms = w->looked_ms - start;
+    return status;
 }
 
 /* ---- the terminal ---- */
 
-static void draw(watch *w)
+/* Line by line over what is there, so that nothing flickers. */
+static void put_screen(buf *text)
 {
-    struct winsize size = {.ws_row = 24, .ws_col = OUTPUT_COLUMNS};
-    ioctl(STDOUT_FILENO, TIOCGWINSZ, &size);
-    w->screen.lines = size.ws_row > 0 ? size.ws_row : 24;
-    w->screen.columns = size.ws_col > 0 ? size.ws_col : OUTPUT_COLUMNS;
-    w->screen.filter = str_of(w->filter);
     buf out = BUF(LIMIT_TEXT_BYTES);
-    buf_addz(&out, "\033[H\033[2J");
-    watch_draw(&out, &w->rows, &w->screen);
+    str rest = buf_str(text);
+    buf_addz(&out, "\033[H");
+    while (rest.ptr && rest.len > 0) {
+        buf_add(&out, str_cut(&rest, '\n'));
+        buf_addz(&out, rest.ptr ? "\033[K\r\n" : "\033[K");
+    }
+    buf_addz(&out, "\033[J");
+    buf_done(text);
     output_buf(stdout, &out);
     fflush(stdout);
 }
 
-static void explain(watch *w)
+static void draw(watch *w)
 {
-    const watch_row *row = watch_chosen(&w->rows, &w->screen);
+    struct winsize size = {.ws_row = 24, .ws_col = OUTPUT_COLUMNS};
+    time_t now = time(NULL);
+    struct tm clock;
+    ioctl(STDOUT_FILENO, TIOCGWINSZ, &size);
+    localtime_r(&now, &clock);
+    strftime(w->title, sizeof w->title, "drover  %H:%M:%S", &clock);
+    w->screen.lines = size.ws_row > 0 ? size.ws_row : 24;
+    w->screen.columns = size.ws_col > 0 ? size.ws_col : OUTPUT_COLUMNS;
+    w->screen.title = str_of(w->title);
+    w->screen.filter = str_of(w->filter);
+    buf out = BUF(LIMIT_TEXT_BYTES);
+    watch_draw(&out, &w->fleet, &w->screen);
+    put_screen(&out);
+}
+
+static void choose(watch *w)
+{
+    const watch_row *row = watch_chosen(&w->fleet, &w->screen);
     if (!row)
         return;
-    buf out = BUF(LIMIT_TEXT_BYTES);
-    str path = client_path(w->client, "/api/v1/targets/%s/%s/%s", row->deployment, row->environment,
-                           row->resource);
-    client_answer answer;
-    client_try(w->client, "GET", path, (str){NULL, 0}, &answer);
-    buf_addz(&out, "\033[H\033[2J");
-    if (answer.json)
-        explain_text(&out, answer.json);
-    buf_addz(&out, "\nany key goes back");
-    output_buf(stdout, &out);
-    fflush(stdout);
+    const str parts[] = {row->deployment, row->environment, row->resource};
+    for (size_t i = 0; i < 3; i++)
+        snprintf(w->explained[i], sizeof w->explained[i], "%.*s", STR_ARG(parts[i]));
     w->explaining = true;
 }
+
+static void draw_explanation(watch *w)
+{
+    buf out = BUF(LIMIT_TEXT_BYTES);
+    client_answer answer;
+    str path = client_path(w->client, "/api/v1/targets/%s/%s/%s", str_of(w->explained[0]),
+                           str_of(w->explained[1]), str_of(w->explained[2]));
+    client_try(w->client, "GET", path, (str){NULL, 0}, &answer);
+    if (answer.json && answer.status == 200)
+        explain_text(&out, answer.json);
+    else
+        buf_addz(&out, answer.status == 404 ? "it is there no longer\n"
+                                            : "the server cannot be reached; trying again\n");
+    buf_addz(&out, "\nany key goes back");
+    put_screen(&out);
+}
+
+static void show(watch *w)
+{
+    if (w->explaining)
+        draw_explanation(w);
+    else
+        draw(w);
+}
+
+/* ---- keys ---- */
 
 static void type_filter(watch *w, char key)
 {
     size_t len = strlen(w->filter);
+    if (key == 27)
+        w->filter[0] = 0;
     if (key == '\n' || key == '\r' || key == 27)
         w->screen.typing = false;
     else if ((key == 127 || key == 8) && len > 0)
@@ -101,72 +178,121 @@ static void type_filter(watch *w, char key)
     }
 }
 
-/* One key: a byte, or an escape sequence as terminals send it in one piece. */
+/* Moves the cursor; drawing puts it back from behind the end. False: it is no such key. */
+static bool move(watch *w, str keys)
+{
+    static const struct {
+        const char *keys;
+        int64_t by;
+    } moves[] = {{"\033[A", -1},          {"k", -1},
+                 {"\033[B", 1},           {"j", 1},
+                 {"\033[5~", -PAGE_ROWS}, {"\033[6~", PAGE_ROWS},
+                 {"\033[H", -INT32_MAX},  {"g", -INT32_MAX},
+                 {"\033[F", INT32_MAX},   {"G", INT32_MAX}};
+    for (size_t i = 0; i < sizeof moves / sizeof moves[0]; i++) {
+        if (!str_eq(keys, str_of(moves[i].keys)))
+            continue;
+        int64_t to = (int64_t)w->screen.cursor + moves[i].by;
+        w->screen.cursor = to < 0 ? 0 : (size_t)to;
+        return true;
+    }
+    return false;
+}
+
 static void press(watch *w, str keys)
 {
-    char key = keys.ptr[0];
-    bool up = str_eq(keys, STR("\033[A")) || key == 'k';
-    bool down = str_eq(keys, STR("\033[B")) || key == 'j';
+    char key = keys.len == 1 ? keys.ptr[0] : 0;
     if (w->explaining) {
         w->explaining = false;
     } else if (w->screen.typing) {
-        type_filter(w, key);
-    } else if (up && w->screen.cursor > 0) {
-        w->screen.cursor--;
-    } else if (down) {
-        w->screen.cursor++; /* drawing puts it back from behind the end */
+        type_filter(w, keys.ptr[0]);
     } else if (key == '/') {
         w->filter[0] = 0;
         w->screen.typing = true;
     } else if (key == '\n' || key == '\r') {
-        explain(w);
-    } else if (key == 'q' || (key == 27 && keys.len == 1)) {
+        choose(w);
+    } else if (key == 27) {
+        w->filter[0] = 0;
+    } else if (key == 'q') {
         w->over = true;
+    } else {
+        move(w, keys);
     }
-    if (!w->over && !w->explaining)
-        draw(w);
+}
+
+/* One key: a byte, or an escape sequence as terminals send it in one piece. */
+static size_t key_length(str keys)
+{
+    if (keys.len < 3 || keys.ptr[0] != 27 || keys.ptr[1] != '[')
+        return 1;
+    size_t len = 2;
+    while (len < keys.len && (keys.ptr[len] < '@' || keys.ptr[len] > '~'))
+        len++;
+    return len < keys.len ? len + 1 : keys.len;
+}
+
+/* False when the terminal is gone. */
+static bool read_keys(watch *w)
+{
+    char bytes[64];
+    ssize_t len = read(STDIN_FILENO, bytes, sizeof bytes);
+    str keys = {bytes, len > 0 ? (size_t)len : 0};
+    while (keys.len > 0 && !w->over) {
+        size_t one = key_length(keys);
+        press(w, str_part(keys, 0, one));
+        keys = str_part(keys, one, SIZE_MAX);
+    }
+    return len > 0;
+}
+
+/* ---- the loop ---- */
+
+/* How long to wait for news: not long when there was some that was not looked at. */
+static int patience(const watch *w, bool dirty)
+{
+    int64_t rest = w->look_took_ms * 4 > REST_MS ? w->look_took_ms * 4 : REST_MS;
+    int64_t due = w->looked_ms + (dirty ? rest : LOOK_MS_MAX) - monotonic_ms();
+    return due < 0 ? 0 : (int)due;
 }
 
 static exit_status run_screen(watch *w)
 {
     struct termios before, raw;
-    char keys[16];
     exit_status status = STATUS_DONE;
+    bool dirty = false;
     tcgetattr(STDIN_FILENO, &before);
     raw = before;
     raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
     tcsetattr(STDIN_FILENO, TCSANOW, &raw);
     fputs("\033[?1049h\033[?25l", stdout);
-    while (status == STATUS_DONE && !w->over && !stopped) {
-        struct pollfd p = {.fd = STDIN_FILENO, .events = POLLIN};
-        int ready = poll(&p, 1, REFRESH_MS);
-        ssize_t len = ready > 0 ? read(STDIN_FILENO, keys, sizeof keys) : 0;
-        for (ssize_t i = 0, step; i < len && !w->over; i += step) {
-            step = len - i > 2 && keys[i] == 27 && keys[i + 1] == '[' ? 3 : 1;
-            press(w, (str){keys + i, (size_t)step});
+    show(w);
+    while (!w->over && !stopped) {
+        stream_news news = stream_wait(w->stream, STDIN_FILENO, patience(w, dirty));
+        dirty = dirty || news.changed || (w->screen.lost && !news.lost);
+        w->screen.lost = news.lost;
+        if (news.input && !read_keys(w))
+            break;
+        if (!news.lost && patience(w, dirty) == 0) {
+            status = look(w);
+            dirty = status != STATUS_DONE;
         }
-        if (len > 0)
-            continue;
-        if (ready > 0)
-            break; /* the terminal is gone */
-        else if ((status = refresh(w)) == STATUS_DONE && !w->explaining)
-            draw(w);
+        if (!w->over)
+            show(w);
     }
     fputs("\033[?25h\033[?1049l", stdout);
     fflush(stdout);
     tcsetattr(STDIN_FILENO, TCSANOW, &before);
-    return status;
+    return STATUS_DONE;
 }
 
-/* ---- without a terminal ---- */
-
+/* Without a terminal: a line whenever something is different. */
 static exit_status run_lines(watch *w, bool once)
 {
     exit_status status = STATUS_DONE;
     buf last = BUF(LIMIT_TEXT_BYTES);
     while (status == STATUS_DONE && !stopped) {
         buf line = BUF(LIMIT_TEXT_BYTES);
-        watch_line(&line, &w->rows);
+        watch_line(&line, &w->fleet);
         if (!str_eq(buf_str(&line), buf_str(&last))) {
             buf_clear(&last);
             buf_add(&last, buf_str(&line));
@@ -176,8 +302,10 @@ static exit_status run_lines(watch *w, bool once)
         buf_done(&line);
         if (once || ferror(stdout))
             break;
-        usleep(REFRESH_MS * 1000);
-        status = refresh(w);
+        usleep(REST_MS * 1000);
+        stream_wait(w->stream, -1, LOOK_MS_MAX);
+        if (!stopped)
+            status = look(w);
     }
     buf_done(&last);
     return status;
@@ -189,20 +317,23 @@ static exit_status run(const options *given)
     scoped(client_cleanup) client *c = client_open(given, &status);
     if (!c)
         return status;
-    watch w = {.client = c, .screen = {.colour = output_colour(stdout)}};
+    watch w = {.client = c, .stream = stream_open(c), .screen = {.colour = output_colour(stdout)}};
+    if (!w.stream)
+        return fail("memory ran out");
     str filter = options_text(given, "filter", "");
     snprintf(w.filter, sizeof w.filter, "%.*s", STR_ARG(filter));
-    struct sigaction action = {.sa_handler = on_signal};
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-    status = refresh(&w);
+    struct sigaction stop = {.sa_handler = on_signal}, resize = {.sa_handler = on_resize};
+    sigaction(SIGINT, &stop, NULL);
+    sigaction(SIGTERM, &stop, NULL);
+    sigaction(SIGWINCH, &resize, NULL);
+    status = look(&w);
     bool once = options_given(given, "once");
     bool terminal = isatty(STDIN_FILENO) && isatty(STDOUT_FILENO) && !once;
-    if (status == STATUS_DONE && terminal)
-        draw(&w);
     if (status == STATUS_DONE)
         status = terminal ? run_screen(&w) : run_lines(&w, once);
-    vec_done(&w.rows);
+    stream_close(w.stream);
+    vec_done(&w.fleet.rows);
+    vec_done(&w.fleet.groups);
     return status;
 }
 
@@ -217,9 +348,10 @@ const verb cmd_watch = {
     .name = "watch",
     .summary = "look at rollouts as they go on",
     .about =
-        "On a terminal: a bar for each deployment and environment, and below what runs, failed "
-        "or waits, and why. Up and down move, enter explains, / filters, q quits. Elsewhere: a "
-        "line whenever something changed.",
+        "On a terminal, live: a bar for each deployment and environment and for each group with a "
+        "limit, and below what runs, failed or waits, and why. Up and down (or j and k), page up "
+        "and down, home and end move; enter explains the target; / filters, escape takes the "
+        "filter away; q quits. Elsewhere: a line whenever something changed.",
     .options = options_of_watch,
     .run = run,
 };

@@ -59,6 +59,7 @@ typedef struct verb {
     X(thaw)                                                                                        \
     X(watch)                                                                                       \
     X(history)                                                                                     \
+    X(replay)                                                                                      \
     X(logs)                                                                                        \
     X(token)                                                                                       \
     X(worker)                                                                                      \

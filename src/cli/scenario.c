@@ -251,15 +251,15 @@ static exit_status read_live(scenario *sc, const verb *c, const options *given)
     static const char *const senseless[] = {"nodes", "clusters", "resources", "from", "at"};
     exit_status status = STATUS_DONE;
     err error;
-    for (size_t i = 0; i < sizeof senseless / sizeof senseless[0]; i++)
-        if (options_given(given, senseless[i]))
-            return usage_error(c, "--%s makes no sense with a live fleet", senseless[i]);
     sc->client = client_open(given, &status);
     if (!sc->client)
         return status;
     status = client_text(sc->client, STR("/api/v1/state"), &sc->text);
     if (status != STATUS_DONE)
         return status;
+    for (size_t i = 0; i < sizeof senseless / sizeof senseless[0]; i++)
+        if (options_given(given, senseless[i]))
+            return usage_error(c, "--%s makes no sense with a live fleet", senseless[i]);
     return live_read(&sc->live, buf_str(&sc->text), &error) ? STATUS_DONE : fail("%s", error.text);
 }
 

@@ -23,8 +23,8 @@ typedef struct run {
     pid_t child;
     int output;
     buf log;
-    bool asked;  /* TERM was sent */
-    bool lost;   /* the claim is another's: nothing to report */
+    bool asked; /* TERM was sent */
+    bool lost;  /* the claim is another's: nothing to report */
     bool exited;
     int status;
     char reason[REASON_BYTES];
@@ -123,8 +123,8 @@ static void send_log(run *r)
     r->sent_at = work_clock_ms();
     if (r->log.len == 0 || r->lost)
         return;
-    str path = arena_printf(client_arena(c), "/api/v1/jobs/%lld/log?fencing=%lld", r->number,
-                            r->fencing);
+    str path =
+        arena_printf(client_arena(c), "/api/v1/jobs/%lld/log?fencing=%lld", r->number, r->fencing);
     if (client_try(c, "POST", path, buf_str(&r->log), &answer) == STATUS_DONE)
         buf_clear(&r->log);
     client_forget(c);
@@ -207,9 +207,9 @@ static void report(run *r)
     for (int try = 0; try < COMPLETE_TRIES && !r->lost; try++) {
         client_answer answer;
         str path = arena_printf(client_arena(c), "/api/v1/jobs/%lld/complete", r->number);
-        str body = arena_printf(client_arena(c),
-                                "{\"fencing\":%lld,\"outcome\":\"%s\",\"reason\":\"%s\"}",
-                                r->fencing, good ? "succeeded" : "failed", good ? "" : r->reason);
+        str body =
+            arena_printf(client_arena(c), "{\"fencing\":%lld,\"outcome\":\"%s\",\"reason\":\"%s\"}",
+                         r->fencing, good ? "succeeded" : "failed", good ? "" : r->reason);
         client_try(c, "POST", path, body, &answer);
         bool over = answer.status != 0 && answer.status < 500;
         client_forget(c);
@@ -218,8 +218,10 @@ static void report(run *r)
         sleep(1);
     }
     log_line(LOG_INFO, "job %lld %s%s%s", r->number,
-             r->lost ? "is another's" : good ? "succeeded" : "failed", r->reason[0] ? ": " : "",
-             r->reason);
+             r->lost ? "is another's"
+             : good  ? "succeeded"
+                     : "failed",
+             r->reason[0] ? ": " : "", r->reason);
 }
 
 void work_run(const work *w, yyjson_val *claim, int64_t asked_ms)

@@ -9,14 +9,14 @@
 
 #include "cli/client.h"
 
-#define WORK_GRACE_MS 10000       /* from TERM to KILL */
-#define WORK_MARGIN_MS 2000       /* stopped so long before the claim ends */
+#define WORK_GRACE_MS 10000 /* from TERM to KILL */
+#define WORK_MARGIN_MS 2000 /* stopped so long before the claim ends */
 #define WORK_LOG_PIECE_BYTES 32768
 #define WORK_LOG_EVERY_MS 1000
 
 typedef struct work {
     client *client;
-    char **argv;           /* ends with NULL */
+    char **argv; /* ends with NULL */
     int64_t lease_seconds;
     const volatile int *stop; /* not 0: the worker was told to stop */
 } work;

@@ -414,6 +414,15 @@ def fleet_lock(checks):
     ask("steady-state", "f1")
 
 
+def plans(checks):
+    plan = checks.expect("a plan", 200, "GET", "/api/v1/plan?until=1h")
+    checks.test("assumes a live fleet", "live fleet" in plan.json["assumes"], plan)
+    checks.expect("a plan of what would be", 200, "POST", "/api/v1/plan", {"duration": "1s"})
+    state = checks.expect("the state", 200, "GET", "/api/v1/state")
+    checks.test("begins with what it has", "documents" in json.loads(state.body.split("\n")[0]),
+                state.body[:200])
+
+
 def system(checks):
     checks.expect("health", 200, "GET", "/healthz", token=None)
     checks.expect("ready", 200, "GET", "/readyz", token=None)
@@ -447,7 +456,7 @@ def main():
         with servers.Server(program) as server:
             checks = Checks(tap, server)
             for part in (documents, pages, applies, set_up, rollouts, commands, actions, workers,
-                         tokens, links, fleet_lock, system):
+                         tokens, links, fleet_lock, plans, system):
                 part(checks)
             with server.connect() as stream:
                 stream.sendall(f"GET /api/v1/events?after=0 HTTP/1.1\r\nHost: localhost\r\n"

@@ -68,8 +68,8 @@ class Line:
     def plan(self, events, *words):
         folder = self.server.folder.parent
         fleet, happens = folder / "plan.json", folder / "events"
-        fleet.write_text(json.dumps(self.documents(self.bracket, self.rules,
-                                                   lambda name: {"manual": {"instructions": name}})))
+        fleet.write_text(json.dumps(self.documents(
+            self.bracket, self.rules, lambda name: {"manual": {"instructions": name}})))
         happens.write_text("\n".join(json.dumps(event) for event in events))
         durations = [word for name, minutes in MINUTES.items()
                      for word in ("--duration", f"{name}={minutes}m")]

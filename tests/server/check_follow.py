@@ -1,0 +1,183 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What follows a rollout: --wait, watch by the event stream, and replay of the journal. TAP."""
+
+import json
+import os
+import pathlib
+import pty
+import select
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
+import drover  # pylint: disable=wrong-import-position
+import server as servers  # pylint: disable=wrong-import-position
+
+API = "drover.dev/v1alpha1"
+
+
+def document(kind, name, spec, labels=None):
+    return {"apiVersion": API, "kind": kind, "metadata": {"name": name, "labels": labels or {}},
+            "spec": spec}
+
+
+def many(*items):
+    return json.dumps({"apiVersion": "v1", "kind": "List", "items": items})
+
+
+FLEET = [document("Resource", f"h{i}", {"kind": "host"}) for i in range(1, 5)] + [
+    document("Environment", "prod", {"resourceSelector": "true"}),
+    document("Deployment", "app", {"resourceSelector": "true", "job": {"command": {"run": [
+        "/bin/sh", "-c", "sleep 0.2; [ $DROVER_VERSION != bad ] || [ $DROVER_RESOURCE != h1 ]"]}}}),
+    document("Deployment", "nobody", {"resourceSelector": "false", "job": {"manual": {}}}),
+    document("RolloutPolicy", "two", {"selector": 'deployment.name == "app"', "rules": [
+        {"resourceConcurrency": {"groupSelector": "true", "limitType": "count",
+                                 "limitValue": 2}}]}),
+    document("Version", "app-1", {"deployment": "app", "tag": "1"}),
+]
+
+
+class Cli:
+    def __init__(self, tap, server):
+        self.tap = tap
+        self.server = server
+
+    def run(self, *words, **more):
+        return drover.run(self.server.program, *words, "--data", self.server.folder, **more)
+
+    def expect(self, name, status, *words, out="", err="", **more):
+        result = self.run(*words, **more)
+        good = result.status == status and out in result.out and err in result.err
+        self.tap.test(name, None if good else repr(result))
+        return result
+
+    def terminal(self, *words):
+        """The process and its terminal."""
+        child, terminal = pty.fork()
+        if child == 0:
+            os.environ["TERM"] = "xterm"
+            os.execv(self.server.program, ["drover", *words, "--data", str(self.server.folder)])
+        return child, terminal
+
+
+def read_until(terminal, wanted, seconds):
+    """What came, and whether it is what was waited for."""
+    text, end = "", time.monotonic() + seconds
+    while time.monotonic() < end:
+        if select.select([terminal], [], [], 0.1)[0]:
+            try:
+                text += os.read(terminal, 65536).decode("utf-8", "replace")
+            except OSError:
+                break
+        if wanted in text:
+            return text, True
+    return text, wanted in text
+
+
+def waiting(cli):
+    cli.expect("apply --wait", 0, "apply", "-f", "-", "--wait", out="version/app-1 created",
+               err="4 of 4 done", stdin=many(*FLEET).encode())
+    cli.expect("apply --wait of a version", 0, "apply", "-f", "-", "--wait", err="4 of 4 done",
+               stdin=many(document("Version", "app-2", {"deployment": "app", "tag": "2"})).encode())
+    cli.expect("publish --wait", 0, "version", "publish", "app", "3", "--wait", err="4 of 4 done")
+    cli.expect("nothing wants it", 0, "version", "publish", "nobody", "1", "--wait",
+               err="0 of 0 done")
+    result = cli.expect("a failure that holds its slot", 1, "version", "publish", "app", "bad",
+                        "--wait", err="1 failed")
+    lines = result.err.splitlines()
+    cli.tap.test("the others went on", None if lines[-1].startswith("3 of 4 done") else result)
+    server = cli.server
+    server.request("POST", "/api/v1/actions/pause", {"deployment": "app"})
+    child, terminal = cli.terminal("version", "publish", "app", "4", "--wait")
+    text, good = read_until(terminal, "app is paused", 20)
+    cli.tap.test("on a terminal: what it waits for", None if good and "[" in text else text)
+    server.request("POST", "/api/v1/actions/resume", {"deployment": "app"})
+    text, good = read_until(terminal, "4 of 4 done", 30)
+    cli.tap.test("on a terminal: one line, to the end", None if good and "\r" in text else text)
+    cli.tap.test("and its status", drover.difference(0, os.waitstatus_to_exitcode(
+        os.waitpid(child, 0)[1])))
+    os.close(terminal)
+    with subprocess.Popen([server.program, "version", "publish", "app", "5", "--wait", "--data",
+                           str(server.folder)], stdout=subprocess.DEVNULL,
+                          stderr=subprocess.PIPE) as process:
+        process.stderr.readline()
+        server.stop(signal.SIGKILL)
+        cli.tap.test("a server that dies", drover.difference(3, process.wait(timeout=30)))
+    server.start()
+
+
+def watching(cli):
+    """News must come by the stream: without it watch looks only every ten seconds."""
+    server = cli.server
+    servers.wait_for(lambda: not server.request("GET", "/api/v1/jobs?open=true").json["items"])
+    server.request("POST", "/api/v1/actions/pause", {"deployment": "app"})
+    child, terminal = cli.terminal("watch")
+    text, good = read_until(terminal, "nothing waits", 10)
+    cli.tap.test("watch: at rest", None if good and "concurrency" in text else text)
+    started = time.monotonic()
+    server.request("POST", "/api/v1/deployments/app/versions", {"tag": "7"})
+    text, good = read_until(terminal, "app is paused", 8)
+    cli.tap.test("watch: a version appears at once",
+                 None if good and time.monotonic() - started < 8 else text)
+    os.write(terminal, b"G\n")
+    text, good = read_until(terminal, "released by", 8)
+    cli.tap.test("watch: the last one's explanation", None if good and "h4" in text else text)
+    server.request("POST", "/api/v1/actions/resume", {"deployment": "app"})
+    text, good = read_until(terminal, "h4 is done", 20)
+    cli.tap.test("watch: which goes on", None if good else text)
+    server.stop(signal.SIGKILL)
+    os.write(terminal, b"x")
+    text, good = read_until(terminal, "cannot be reached", 20)
+    cli.tap.test("watch: a server that is gone", None if good else text)
+    server.start()
+    text, good = read_until(terminal, "4/4", 20)
+    cli.tap.test("watch: and comes back", None if good else text)
+    os.write(terminal, b"q")
+    read_until(terminal, "\033[?1049l", 10)
+    cli.tap.test("watch: q", drover.difference(0, os.waitstatus_to_exitcode(
+        os.waitpid(child, 0)[1])))
+    os.close(terminal)
+
+
+def replaying(cli):
+    same = cli.expect("replay", 0, "replay", out="are the same again")
+    figures = json.loads(cli.run("replay", "-o", "json").out)
+    cli.tap.test("its figures", None if figures["same"] and figures["decisions"] > 50 else same)
+    trace = cli.expect("replay -o trace", 0, "replay", "-o", "trace", out="run app bad on h1")
+    entry = [e for e in cli.server.request("GET", "/api/v1/journal?limit=1000").json["items"]
+             if e["kind"] == "fact" and e["entry"].get("fact") == "document"
+             and "app-2" in json.dumps(e)][0]
+    cli.tap.test("a line each decision",
+                 None if len(trace.out.splitlines()) == figures["decisions"] else trace)
+    cli.expect("why it waited then", 0, "replay", "h4", "--until", str(entry["sequence"]),
+               out="h4 waits for app: 2 of 2 slots are taken")
+    cli.expect("why somebody waited who is not there", 1, "replay", "nope")
+    cli.expect("no number", 2, "replay", "--until", "yesterday", err="--until")
+    cli.server.stop()
+    with sqlite3.connect(cli.server.folder / "drover.db") as store:
+        row = store.execute("select sequence, json from journal where kind = 'decision' and json "
+                            "like '%\"decision\":\"job\"%' order by sequence limit 1").fetchone()
+        store.execute("drop trigger journal_is_not_changed")
+        store.execute("update journal set json = ? where sequence = ?",
+                      (row[1].replace("h1", "h3"), row[0]))
+    store.close()
+    cli.server.start()
+    cli.expect("a journal that was tampered with", 1, "replay", err=", step ")
+
+
+def main():
+    tap = drover.Tap()
+    for program in drover.programs():
+        with servers.Server(program) as server:
+            cli = Cli(tap, server)
+            for part in (waiting, watching, replaying):
+                part(cli)
+    return tap.done()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
