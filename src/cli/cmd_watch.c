@@ -178,7 +178,7 @@ static void type_filter(watch *w, char key)
     }
 }
 
-/* Moves the cursor; drawing puts it back from behind the end. False: it is no such key. */
+/* Moves the cursor. False: it is no such key. */
 static bool move(watch *w, str keys)
 {
     static const struct {
@@ -192,8 +192,7 @@ static bool move(watch *w, str keys)
     for (size_t i = 0; i < sizeof moves / sizeof moves[0]; i++) {
         if (!str_eq(keys, str_of(moves[i].keys)))
             continue;
-        int64_t to = (int64_t)w->screen.cursor + moves[i].by;
-        w->screen.cursor = to < 0 ? 0 : (size_t)to;
+        watch_move(&w->fleet, &w->screen, moves[i].by);
         return true;
     }
     return false;
@@ -216,7 +215,7 @@ static void press(watch *w, str keys)
     } else if (key == 'q') {
         w->over = true;
     } else {
-        move(w, keys);
+        (void)move(w, keys);
     }
 }
 
@@ -240,6 +239,7 @@ static bool read_keys(watch *w)
     while (keys.len > 0 && !w->over) {
         size_t one = key_length(keys);
         press(w, str_part(keys, 0, one));
+        w->screen.filter = str_of(w->filter);
         keys = str_part(keys, one, SIZE_MAX);
     }
     return len > 0;

@@ -8,8 +8,8 @@
 /* ---- what there is ---- */
 
 /* Calls add for every name that can stand before "=" or "@": packages, deployments, bundles. */
-static void each_part(const object_list *objects, void (*add)(void *context, str name),
-                      void *context)
+static void each_part_of(const object_list *objects, void (*add)(void *context, str name),
+                         void *context)
 {
     for (size_t i = 0; i < objects->len; i++) {
         const object *o = &objects->at[i];
@@ -18,6 +18,13 @@ static void each_part(const object_list *objects, void (*add)(void *context, str
         for (size_t k = 0; o->kind == KIND_SKYHOOK && k < o->skyhook->spec.packages.len; k++)
             add(context, o->skyhook->spec.packages.at[k].name);
     }
+}
+
+static void each_part(const scenario *sc, void (*add)(void *context, str name), void *context)
+{
+    each_part_of(sc->in.objects, add, context);
+    if (sc->client)
+        each_part_of(sc->live.objects, add, context);
 }
 
 typedef struct finding {
@@ -70,10 +77,10 @@ static bool check_part(const scenario *sc, str name, bool drain, err *error)
 {
     finding f = {.name = name, .found = drain && str_eq(name, STR("drain"))};
     listing l = {0};
-    each_part(sc->in.objects, find, &f);
+    each_part(sc, find, &f);
     if (f.found)
         return true;
-    each_part(sc->in.objects, list_name, &l);
+    each_part(sc, list_name, &l);
     if (drain)
         list_name(&l, STR("drain"));
     names_error(error, name, "a package, deployment or bundle", &l);

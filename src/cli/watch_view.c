@@ -34,6 +34,8 @@ static bool passes(const watch_row *r, const watch_screen *s)
 static void count_row(tally *t, const watch_row *r)
 {
     bool done = str_eq(r->state, STR("done"));
+    if (str_eq(r->state, STR("excluded")))
+        return;
     t->all++;
     t->done += done;
     t->running += str_eq(r->state, STR("inFlight"));
@@ -223,13 +225,19 @@ const watch_row *watch_chosen(const watch_fleet *f, const watch_screen *s)
     return r;
 }
 
-static size_t draw_rows(buf *out, const watch_fleet *f, watch_screen *s, size_t room)
+size_t watch_move(const watch_fleet *f, watch_screen *s, int64_t by)
 {
-    size_t count = 0, at = 0;
+    size_t count = 0;
     for (row_walk walk = {f, s, 0, 0}; next_row(&walk);)
         count++;
-    if (s->cursor >= count)
-        s->cursor = count > 0 ? count - 1 : 0;
+    int64_t last = count > 0 ? (int64_t)count - 1 : 0, to = (int64_t)s->cursor + by;
+    s->cursor = (size_t)(to < 0 ? 0 : to > last ? last : to);
+    return count;
+}
+
+static size_t draw_rows(buf *out, const watch_fleet *f, watch_screen *s, size_t room)
+{
+    size_t count = watch_move(f, s, 0), at = 0;
     size_t first = s->cursor >= room ? s->cursor - room + 1 : 0;
     row_walk walk = {f, s, 0, 0};
     for (const watch_row *r = next_row(&walk); r && at < first + room; r = next_row(&walk)) {

@@ -41,6 +41,8 @@ typedef struct watch_screen {
 /* Appends the whole screen; returns the rows that the filter lets through and are not done. Puts a
  * cursor that is behind the end on the last row. */
 size_t watch_draw(buf *out, const watch_fleet *fleet, watch_screen *screen);
+/* Moves the cursor by so many rows, not past the ends; returns how many rows there are. */
+size_t watch_move(const watch_fleet *fleet, watch_screen *screen, int64_t by);
 /* The row the cursor is on, or NULL. */
 const watch_row *watch_chosen(const watch_fleet *fleet, const watch_screen *screen);
 /* One line: "web: 5 of 48 done, 3 in flight, 0 failed; ..." */
