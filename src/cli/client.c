@@ -22,6 +22,7 @@ struct client {
     char server[SERVER_TEXT_BYTES];
     char authorization[TOKEN_TEXT_BYTES + 32];
     char ca_file[LIMIT_PATH_BYTES];
+    long timeout_ms; /* of a request as a whole; 0: none */
     buf answer;
     FILE *stream; /* what comes goes there while the status is good */
 };
@@ -161,6 +162,11 @@ arena *client_arena(client *c)
     return c->arena;
 }
 
+void client_hurry(client *c, int64_t timeout_ms)
+{
+    c->timeout_ms = (long)timeout_ms;
+}
+
 void client_forget(client *c)
 {
     arena_rewind(c->arena, c->start);
@@ -198,6 +204,7 @@ static CURLcode perform(client *c, const char *method, str path, str body)
     if (body.ptr)
         headers = curl_slist_append(headers, "Content-Type: application/json");
     curl_easy_setopt(c->curl, CURLOPT_HTTPHEADER, headers);
+    curl_easy_setopt(c->curl, CURLOPT_TIMEOUT_MS, c->timeout_ms);
     curl_easy_setopt(c->curl, CURLOPT_CUSTOMREQUEST, method);
     curl_easy_setopt(c->curl, CURLOPT_WRITEFUNCTION, take_answer);
     curl_easy_setopt(c->curl, CURLOPT_WRITEDATA, c);

@@ -41,6 +41,9 @@ arena *client_arena(client *c);
 /* Gives back all memory of answers and paths, for commands that go on for long. */
 void client_forget(client *c);
 
+/* From now on a request is given up when it is not answered in that time; 0: never. */
+void client_hurry(client *c, int64_t timeout_ms);
+
 /* Sends a request and reads the JSON answer into the client's memory. body.ptr NULL: none. Refusals
  * are printed; ret may be NULL. */
 exit_status client_call(client *c, const char *method, str path, str body, yyjson_val **ret);

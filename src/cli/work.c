@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -20,8 +21,9 @@ typedef struct run {
     const work *work;
     long long number, fencing;
     int64_t lease_until, time_limit, beat_at, sent_at, kill_at;
-    pid_t child;
+    pid_t child; /* the leash, and the process group of the command */
     int output;
+    int leash; /* the end that is written */
     buf log;
     bool asked; /* TERM was sent */
     bool lost;  /* the claim is another's: nothing to report */
@@ -33,7 +35,7 @@ typedef struct run {
 int64_t work_clock_ms(void)
 {
     struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
+    clock_gettime(CLOCK_BOOTTIME, &t); /* a machine that sleeps does not stop the claim */
     return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
@@ -60,33 +62,105 @@ static void put_environment(client *c, yyjson_val *claim)
     unsetenv("DROVER_TOKEN"); /* it is not the command's */
 }
 
+/* What runs as the command: its output goes to the worker. */
+static void be_the_command(const run *r, int output)
+{
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* if somebody kills the leash alone */
+    signal(SIGTERM, SIG_DFL);
+    signal(SIGINT, SIG_DFL);
+    signal(SIGPIPE, SIG_DFL);
+    int nothing = open("/dev/null", O_RDONLY);
+    dup2(nothing, STDIN_FILENO);
+    dup2(output, STDOUT_FILENO);
+    dup2(output, STDERR_FILENO);
+    execvp(r->work->argv[0], r->work->argv);
+    fprintf(stderr, "%s cannot be run: %s\n", r->work->argv[0], strerror(errno));
+    _exit(127);
+}
+
+/* Ends as the command did. */
+static void end_alike(int status)
+{
+    if (!WIFSIGNALED(status))
+        _exit(WEXITSTATUS(status));
+    prctl(PR_SET_DUMPABLE, 0);
+    signal(WTERMSIG(status), SIG_DFL);
+    kill(getpid(), WTERMSIG(status));
+    _exit(128 + WTERMSIG(status));
+}
+
+/* The leash: between worker and command, in the command's process group. It is told until when the
+ * claim holds. When that is over, or the worker is gone, it kills the group, itself with it: a
+ * worker that dies or hangs cannot do so. */
+static void be_the_leash(const run *r, int told, int output)
+{
+    int64_t until = r->lease_until - WORK_MARGIN_MS;
+    int status = 0;
+    setpgid(0, 0);
+    signal(SIGTERM, SIG_IGN); /* meant for the command; its end is waited for */
+    signal(SIGINT, SIG_IGN);
+    pid_t command = fork();
+    if (command == 0)
+        be_the_command(r, output);
+    close(output);
+    while (command > 0 && waitpid(command, &status, WNOHANG) == 0) {
+        struct pollfd p = {.fd = told, .events = POLLIN};
+        int64_t later = 0;
+        int ready = poll(&p, 1, WORK_LEASH_MS);
+        ssize_t len = ready > 0 ? read(told, &later, sizeof later) : -1;
+        if (len == (ssize_t)sizeof later)
+            until = later;
+        if ((ready > 0 && len != (ssize_t)sizeof later) || work_clock_ms() >= until)
+            kill(0, SIGKILL);
+    }
+    if (command < 0)
+        _exit(127);
+    end_alike(status);
+}
+
+static void close_both(int ends[2])
+{
+    close(ends[0]);
+    close(ends[1]);
+}
+
 static bool start(run *r, yyjson_val *claim)
 {
-    int ends[2];
+    int ends[2], leash[2];
     if (pipe2(ends, O_CLOEXEC) != 0)
         return false;
+    if (pipe2(leash, O_CLOEXEC) != 0) {
+        close_both(ends);
+        return false;
+    }
     put_environment(r->work->client, claim);
+    prctl(PR_SET_CHILD_SUBREAPER, 1); /* so that orphans can be waited for */
     r->child = fork();
     if (r->child == 0) {
-        setpgid(0, 0);
-        signal(SIGPIPE, SIG_DFL);
-        int nothing = open("/dev/null", O_RDONLY);
-        dup2(nothing, STDIN_FILENO);
-        dup2(ends[1], STDOUT_FILENO);
-        dup2(ends[1], STDERR_FILENO);
-        execvp(r->work->argv[0], r->work->argv);
-        fprintf(stderr, "%s cannot be run: %s\n", r->work->argv[0], strerror(errno));
-        _exit(127);
+        close(ends[0]);
+        close(leash[1]);
+        be_the_leash(r, leash[0], ends[1]);
     }
     close(ends[1]);
+    close(leash[0]);
     if (r->child < 0) {
         close(ends[0]);
+        close(leash[1]);
         return false;
     }
     setpgid(r->child, r->child);
     fcntl(ends[0], F_SETFL, O_NONBLOCK);
     r->output = ends[0];
+    r->leash = leash[1];
     return true;
+}
+
+/* The claim holds longer: the leash must know, or it ends the command. */
+static void lengthen_leash(const run *r)
+{
+    int64_t until = r->lease_until - WORK_MARGIN_MS;
+    if (write(r->leash, &until, sizeof until) != (ssize_t)sizeof until)
+        log_line(LOG_WARN, "job %lld: its leash is gone", r->number);
 }
 
 /* ---- while it runs ---- */
@@ -147,6 +221,7 @@ static void beat(run *r)
         kill(-r->child, SIGKILL);
     } else {
         r->lease_until = now + lease_ms;
+        lengthen_leash(r);
         if (yyjson_get_bool(yyjson_obj_get(answer.json, "cancel")))
             ask_for_end(r, "cancelled");
     }
@@ -181,7 +256,11 @@ static void wait_for_end(run *r)
         look_after(r);
         r->exited = waitpid(r->child, &r->status, WNOHANG) == r->child;
     }
-    kill(-r->child, SIGKILL); /* what it left behind */
+    /* What it left behind; nothing is reported while some of it still runs. */
+    kill(-r->child, SIGKILL);
+    while (waitpid(-r->child, NULL, 0) > 0)
+        continue;
+    close(r->leash);
     read_output(r);
     if (r->output >= 0)
         close(r->output);
@@ -193,7 +272,9 @@ static void explain_end(run *r)
 {
     if (r->reason[0])
         return;
-    if (WIFSIGNALED(r->status))
+    if (WIFSIGNALED(r->status) && work_clock_ms() >= r->lease_until - WORK_MARGIN_MS)
+        snprintf(r->reason, sizeof r->reason, "the claim could not be prolonged");
+    else if (WIFSIGNALED(r->status))
         snprintf(r->reason, sizeof r->reason, "ended by signal %d", WTERMSIG(r->status));
     else if (WEXITSTATUS(r->status) != 0)
         snprintf(r->reason, sizeof r->reason, "exit status %d", WEXITSTATUS(r->status));

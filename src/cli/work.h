@@ -3,7 +3,8 @@
  *
  * The command runs in a process group of its own, without a shell. Meanwhile its output is sent and
  * the claim is prolonged; when the claim is lost, or cannot be prolonged in time, the command is
- * stopped before the claim ends, so that nobody else's run overlaps with it. */
+ * stopped before the claim ends, so that nobody else's run overlaps with it. That is also so when
+ * the worker itself is killed or hangs: a leash, a process of its own, sees to it. */
 #ifndef DROVER_CLI_WORK_H
 #define DROVER_CLI_WORK_H
 
@@ -11,6 +12,7 @@
 
 #define WORK_GRACE_MS 10000 /* from TERM to KILL */
 #define WORK_MARGIN_MS 2000 /* stopped so long before the claim ends */
+#define WORK_LEASH_MS 200   /* how often the leash looks at the clock */
 #define WORK_LOG_PIECE_BYTES 32768
 #define WORK_LOG_EVERY_MS 1000
 
