@@ -176,6 +176,13 @@ void engine_slots(const engine *e, str target, slot_visitor visit, void *context
             vocabularies[v]->slots(e->self[v], target, visit, context);
 }
 
+void engine_metrics(const engine *e, release_name of, metric_visitor visit, void *context)
+{
+    for (size_t v = 0; v < VOCABULARY_COUNT; v++)
+        if (vocabularies[v]->metrics)
+            vocabularies[v]->metrics(e->self[v], of, visit, context);
+}
+
 str engine_sentence(arena *a, const placement_view *v, const reasons *why)
 {
     str first = why->len > 0 ? reason_text(a, &why->at[0]) : STR("no reason is known");

@@ -640,6 +640,7 @@ const vocabulary vocabulary_releases = {
     .reasons = releases_reasons,
     .groups = releases_groups,
     .slots = releases_slots,
+    .metrics = releases_metrics,
     .save = releases_save,
     .restore = releases_restore,
     .unnumber = releases_unnumber,

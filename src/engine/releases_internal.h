@@ -479,6 +479,8 @@ void targets_of_resource(releases *r, uint32_t res);
 void targets_of_deployment(releases *r, uint32_t d);
 void targets_of_environment(releases *r, uint32_t e);
 void policy_match_all(releases *r, uint32_t p);
+/* rule_verification.c */
+void releases_metrics(const void *self, release_name of, metric_visitor visit, void *context);
 uint32_t release_find(const releases *r, str deployment, str environment, str resource);
 void tally_add(releases *r, uint32_t target, uint32_t version, int64_t at_ms, bool success);
 void tally_forget(releases *r, uint32_t target);

@@ -6,6 +6,7 @@
 
 #include "base/names.h"
 #include "engine/engine.h"
+#include "engine/verification.h"
 
 #define PLACEMENT_UNNUMBERED UINT32_MAX /* only while a saved state is read */
 
@@ -37,6 +38,7 @@ typedef struct vocabulary {
     void (*groups)(const void *self, group_visitor visit, void *context);
     /* Optional. */
     void (*slots)(const void *self, str target, slot_visitor visit, void *context);
+    void (*metrics)(const void *self, release_name of, metric_visitor visit, void *context);
     /* One line "VOCABULARY KEY JSON" a record, sorted; restore gets the lines of this vocabulary
      * one by one. */
     void (*save)(const void *self, buf *out);

@@ -16,6 +16,7 @@
 #define DROVER_SERVER_CONTROL_H
 
 #include "engine/engine.h"
+#include "engine/verification.h"
 #include "model/problems.h"
 #include "store/store.h"
 
@@ -30,7 +31,13 @@ typedef struct job_order {
     const object *deployment; /* these three are NULL if the document is gone since */
     const object *version;
     const object *resource;
+    /* What is measured when it has succeeded, by the rules as they are now. */
+    const verification_metric *const *metrics;
+    size_t metric_count;
 } job_order;
+
+/* The state of a job that has succeeded, says its worker or a person, and is measured here. */
+#define JOB_VERIFYING STR("verifying")
 
 /* What the rest of the server hears, after it is durable. Any may be NULL. None of them may call
  * control_* functions that change something. */

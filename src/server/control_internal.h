@@ -46,6 +46,7 @@ typedef struct live_job {
     /* What it will be when the present turn is committed. */
     stored_job draft;
     bool drafted;
+    bool announce; /* it is being verified since the present turn */
     char text[];
 } live_job;
 

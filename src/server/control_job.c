@@ -94,17 +94,32 @@ void drafts_forget(control *c)
     c->drafts.len = 0;
 }
 
+typedef VEC(const verification_metric *) metric_list;
+
+static bool take_metric(void *context, const verification_metric *m)
+{
+    metric_list *list = context;
+    return vec_push(list, m);
+}
+
 void job_announce(const control *c, const live_job *j, bool known)
 {
     if (!c->listener.job)
         return;
+    metric_list metrics = {0};
+    engine_metrics(c->engine,
+                   (release_name){j->job.deployment, j->job.environment, j->job.resource},
+                   take_metric, &metrics);
     c->listener.job(
         c->listener.context,
         &(job_order){.job = &j->job,
                      .known = known,
                      .deployment = control_object(c, KIND_DEPLOYMENT, j->job.deployment),
                      .version = version_tagged(c, j->job.deployment, j->job.version),
-                     .resource = control_object(c, KIND_RESOURCE, j->job.resource)});
+                     .resource = control_object(c, KIND_RESOURCE, j->job.resource),
+                     .metrics = metrics.at,
+                     .metric_count = metrics.len});
+    vec_done(&metrics);
 }
 
 static job_kind kind_of(const control *c, const stored_job *j)
@@ -157,14 +172,54 @@ static bool start_job(control *c, turn *t, live_job *j, const job_report *r, err
                     error);
 }
 
+static bool any_metric(void *context, const verification_metric *m)
+{
+    (void)m;
+    *(bool *)context = true;
+    return false;
+}
+
+/* What a worker or a person did is measured before it counts, if a rule says so. */
+static bool to_be_verified(const control *c, const stored_job *j, const job_report *r)
+{
+    job_kind kind = kind_of(c, j);
+    bool any = false;
+    if (!r->ended || r->outcome != OUTCOME_SUCCEEDED || str_eq(j->state, JOB_VERIFYING) ||
+        (kind != JOB_PULL && kind != JOB_MANUAL))
+        return false;
+    engine_metrics(c->engine, (release_name){j->deployment, j->environment, j->resource},
+                   any_metric, &any);
+    return any;
+}
+
+static bool verify_job(control *c, turn *t, live_job *j, const job_report *r, err *error)
+{
+    stored_job *draft = job_draft(c, j);
+    if (!draft)
+        return err_memory(error);
+    draft->state = JOB_VERIFYING;
+    draft->lease_ms = 0;
+    if (draft->started_ms == 0)
+        draft->started_ms = c->now_ms;
+    return add_note(t, r->who,
+                    arena_printf(t->arena, "{\"audit\":\"jobVerifying\",\"job\":%lld}",
+                                 (long long)j->job.number),
+                    error);
+}
+
 static bool take_report(control *c, turn *t, job_report *r, err *error)
 {
     live_job *j = job_find(c, r->number);
     const stored_job *now = !j ? NULL : j->drafted ? &j->draft : &j->job;
-    r->ignored = !j || now->ended_ms != 0 || r->fencing < now->fencing ||
-                 (!r->ended && str_eq(now->state, STR("running")));
+    r->ignored =
+        !j || now->ended_ms != 0 || r->fencing < now->fencing ||
+        (!r->ended && (str_eq(now->state, STR("running")) || str_eq(now->state, JOB_VERIFYING))) ||
+        (r->ended && r->who.len > 0 && r->outcome == OUTCOME_SUCCEEDED &&
+         str_eq(now->state, JOB_VERIFYING));
     if (r->ignored)
         return true;
+    if (to_be_verified(c, now, r))
+        return verify_job(c, t, j, r, error);
     return r->ended ? end_job(c, t, j, r, error) : start_job(c, t, j, r, error);
 }
 
@@ -363,7 +418,8 @@ bool control_cancel(control *c, int64_t number, str who, int64_t now_ms, err *er
         return err_set(error, "there is no job %lld, or it has ended", (long long)number);
     job_kind kind = kind_of(c, &j->job);
     bool waits = str_eq(j->job.state, STR("pending"));
-    if (kind == JOB_MANUAL || (waits && (kind == JOB_PULL || kind == JOB_NONE)))
+    bool verifying = str_eq(j->job.state, JOB_VERIFYING);
+    if ((kind == JOB_MANUAL && !verifying) || (waits && (kind == JOB_PULL || kind == JOB_NONE)))
         return control_jobs(c,
                             &(job_report){.who = who,
                                           .number = number,

@@ -269,6 +269,7 @@ static bool hold_jobs(control *c, turn *t)
         j->job = j->draft;
         j->job.reason = cancelling ? STR("cancelling") : STR_EMPTY; /* the draft's is the turn's */
         j->drafted = false;
+        j->announce = str_eq(j->job.state, JOB_VERIFYING);
         if (j->job.ended_ms != 0)
             job_drop(c, j->job.number);
     }
@@ -304,6 +305,11 @@ static void tell(const control *c, const turn *t, int64_t first_job)
         first--;
     for (; first < c->jobs.len; first++)
         job_announce(c, c->jobs.at[first], false);
+    for (size_t i = 0; i < c->jobs.len; i++)
+        if (c->jobs.at[i]->announce) {
+            c->jobs.at[i]->announce = false;
+            job_announce(c, c->jobs.at[i], true);
+        }
 }
 
 static void after_commit(control *c, turn *t)

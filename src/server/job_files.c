@@ -133,6 +133,7 @@ void job_spec_write(const job_spec *spec, buf *out)
     put_command(out, &spec->run);
     if (spec->verified)
         put_command(out, &spec->verify);
+    put_word(out, spec->metrics.ptr ? spec->metrics : STR_EMPTY);
 }
 
 bool job_spec_make(str folder, int64_t number, str text, err *error)
@@ -171,7 +172,7 @@ static bool get_words(str *text, arena *a, str **ret, size_t *ret_len)
 static bool get_command(str *text, arena *a, job_command *ret)
 {
     return get_word(text, &ret->workdir) && get_words(text, a, &ret->argv, &ret->argv_len) &&
-           ret->argv_len > 0 && get_words(text, a, &ret->env, &ret->env_len);
+           get_words(text, a, &ret->env, &ret->env_len);
 }
 
 bool job_spec_read(int fd, arena *a, job_spec *ret, err *error)
@@ -184,6 +185,8 @@ bool job_spec_read(int fd, arena *a, job_spec *ret, err *error)
                 get_number(&text, &ret->timeout_ms) && get_number(&text, &ret->grace_ms) &&
                 get_number(&text, &verified) && get_command(&text, a, &ret->run) &&
                 (!verified || get_command(&text, a, &ret->verify));
+    if (good && !get_word(&text, &ret->metrics)) /* made before there were any */
+        ret->metrics = STR_EMPTY;
     ret->verified = verified != 0;
     return good || err_set(error, "found a spec that is none");
 }

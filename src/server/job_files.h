@@ -35,9 +35,10 @@ typedef struct job_command {
 typedef struct job_spec {
     int64_t timeout_ms; /* for both together */
     int64_t grace_ms;   /* from TERM to KILL */
-    job_command run;
+    job_command run;    /* no words: only what comes after it */
     bool verified;
     job_command verify;
+    str metrics; /* a RolloutPolicy with one rule, a verification, as JSON; empty: none */
 } job_spec;
 
 typedef struct job_exit {

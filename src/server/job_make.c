@@ -117,17 +117,80 @@ bool job_make_command(arena *a, const job_order *order, const command *c, job_co
     return good;
 }
 
+static bool expand(arena *a, str *text, const template_values *values, err *error)
+{
+    if (!text->ptr)
+        return true;
+    *text = template_expand(a, *text, values, error);
+    return text->ptr != NULL;
+}
+
+static bool expand_provider(arena *a, metric_provider *p, const template_values *values, err *error)
+{
+    label *headers = ARENA_ARRAY(a, p->headers.len + 1, label);
+    if (!headers)
+        return err_memory(error);
+    for (size_t i = 0; i < p->headers.len; i++) {
+        headers[i] = p->headers.at[i];
+        if (!expand(a, &headers[i].value, values, error))
+            return false;
+    }
+    p->headers.at = headers;
+    return expand(a, &p->url, values, error) && expand(a, &p->body, values, error) &&
+           expand(a, &p->address, values, error) && expand(a, &p->query, values, error);
+}
+
+/* The metrics as a document, which is how the supervisor gets them. */
+static bool make_metrics(arena *a, const job_order *order, str *ret, err *error)
+{
+    const stored_job *j = order->job;
+    template_values values = {.deployment = j->deployment,
+                              .environment = j->environment,
+                              .version = j->version,
+                              .resource = order->resource,
+                              .version_object = order->version};
+    *ret = STR_EMPTY;
+    if (order->metric_count == 0)
+        return true;
+    verification_metric *own = ARENA_ARRAY(a, order->metric_count, verification_metric);
+    verification *v = ARENA_NEW(a, verification);
+    rule *r = ARENA_NEW(a, rule);
+    rollout_policy *p = ARENA_NEW(a, rollout_policy);
+    if (!own || !v || !r || !p)
+        return err_memory(error);
+    for (size_t i = 0; i < order->metric_count; i++) {
+        own[i] = *order->metrics[i];
+        if (!expand_provider(a, &own[i].provider, &values, error))
+            return false;
+    }
+    v->metrics.at = own;
+    v->metrics.len = order->metric_count;
+    r->verification = v;
+    p->metadata.name = STR("metrics");
+    p->spec.rules.at = r;
+    p->spec.rules.len = 1;
+    p->spec.enabled = true;
+    object o = object_of(KIND_ROLLOUT_POLICY, p);
+    buf text = BUF(LIMIT_DOCUMENT_BYTES);
+    object_write(&o, &text);
+    *ret = text.failed ? (str){0} : arena_str(a, buf_str(&text));
+    buf_done(&text);
+    return ret->ptr || err_memory(error);
+}
+
 bool job_make_spec(const job_order *order, int64_t grace_ms, buf *out, err *error)
 {
     const struct deployment_spec *d = &order->deployment->deployment->spec;
+    bool command_too = !str_eq(order->job->state, JOB_VERIFYING) && d->job.command;
     int64_t seconds = d->timeout_seconds < INT32_MAX ? d->timeout_seconds : INT32_MAX;
     job_spec spec = {
-        .timeout_ms = seconds * 1000, .grace_ms = grace_ms, .verified = d->verify != NULL};
+        .timeout_ms = seconds * 1000, .grace_ms = grace_ms, .verified = command_too && d->verify};
     arena *a = arena_new(0);
     bool good = a || err_memory(error);
-    good = good && job_make_command(a, order, d->job.command, &spec.run, error) &&
-           (!d->verify || job_make_command(a, order, d->verify, &spec.verify, error) ||
-            err_wrap(error, "verify"));
+    good = good && (!command_too || job_make_command(a, order, d->job.command, &spec.run, error)) &&
+           (!spec.verified || job_make_command(a, order, d->verify, &spec.verify, error) ||
+            err_wrap(error, "verify")) &&
+           (make_metrics(a, order, &spec.metrics, error) || err_wrap(error, "verification"));
     if (good)
         job_spec_write(&spec, out);
     if (good && out->failed)

@@ -39,6 +39,7 @@ typedef struct watched {
     bool verification_failed;
     char *reason; /* NULL: none */
     buf spec;     /* of a command, until it is on disk */
+    buf metrics;  /* simulated: the spec of what is measured afterwards */
 } watched;
 
 struct jobs {
@@ -79,6 +80,7 @@ static void watched_free(watched *w)
 {
     mem_free(w->reason);
     buf_done(&w->spec);
+    buf_done(&w->metrics);
     mem_free(w);
 }
 
@@ -376,6 +378,15 @@ static void start_command(watched *w, const job_order *order)
 static void simulated_ended(uv_timer_t *timer)
 {
     watched *w = timer->data;
+    if (w->outcome == OUTCOME_SUCCEEDED && w->metrics.len > 0) {
+        w->spec = w->metrics;
+        w->metrics = (buf){0};
+        w->supervised = true;
+        uv_close((uv_handle_t *)timer, watched_closed);
+        w->has_timer = false;
+        look_at(w); /* its supervisor is started when the timer is closed */
+        return;
+    }
     tell_end(w, w->outcome, false,
              w->outcome == OUTCOME_FAILED ? STR("a simulated failure") : STR_EMPTY);
 }
@@ -397,9 +408,19 @@ static int64_t wall_ms(void)
     return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
-static void start_simulated(watched *w, const stored_job *row, const simulated_job *how)
+static void start_simulated(watched *w, const job_order *order)
 {
     jobs *j = w->jobs;
+    const stored_job *row = order->job;
+    const simulated_job *how = order->deployment->deployment->spec.job.simulated;
+    err error;
+    if (order->metric_count > 0) {
+        w->metrics = BUF(LIMIT_TEXT_BYTES);
+        if (!job_make_spec(order, j->grace_ms, &w->metrics, &error)) {
+            tell_end(w, OUTCOME_FAILED, false, str_of(error.text));
+            return;
+        }
+    }
     int64_t seconds = how->seconds.set ? how->seconds.value : JOB_SIMULATED_SECONDS;
     int64_t left = seconds < INT32_MAX ? seconds * 1000 : INT64_C(1000) * INT32_MAX;
     if (row->started_ms > 0)
@@ -431,10 +452,11 @@ bool jobs_start(jobs *j, const job_order *order)
     const stored_job *row = order->job;
     bool adopt = order->known && (row->pid != 0 || has_files(j, row->number));
     job_kind kind = order->deployment ? order->deployment->deployment->spec.job.kind : JOB_NONE;
+    bool verifying = str_eq(row->state, JOB_VERIFYING);
     bool claimed = row->fencing != 0;
     if (watched_find(j, row->number))
         return true;
-    if (!adopt && (claimed || kind == JOB_MANUAL || kind == JOB_PULL))
+    if (!adopt && !verifying && (claimed || kind == JOB_MANUAL || kind == JOB_PULL))
         return true;
     watched *w = watched_add(j, row->number);
     if (!w)
@@ -445,10 +467,10 @@ bool jobs_start(jobs *j, const job_order *order)
         w->tell_start = row->pid == 0; /* we ended before that was written down */
         if (w->tell_start)
             queue(w);
-    } else if (kind == JOB_COMMAND)
+    } else if (kind == JOB_COMMAND || (verifying && kind != JOB_NONE))
         start_command(w, order);
     else if (kind == JOB_SIMULATED)
-        start_simulated(w, row, order->deployment->deployment->spec.job.simulated);
+        start_simulated(w, order);
     else
         tell_end(w, OUTCOME_FAILED, false, STR("its deployment is gone"));
     return true;

@@ -13,6 +13,7 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "server/job_files.h"
+#include "server/measure.h"
 
 #define READ_BYTES 65536
 #define FAILED_TO_EXEC 127
@@ -254,6 +255,7 @@ typedef struct supervised {
     job_log log;
     int signals;
     int64_t deadline_ms;
+    bool cancelled; /* while metrics are measured */
 } supervised;
 
 /* An empty reason is success. */
@@ -285,15 +287,80 @@ static str run_command(supervised *s, const job_command *c)
     return judge(s, &p);
 }
 
+/* ---- metrics ---- */
+
+/* False when it was asked to stop. */
+static bool wait_until(void *context, int64_t until_ms)
+{
+    supervised *s = context;
+    struct signalfd_siginfo got;
+    for (;;) {
+        while (read(s->signals, &got, sizeof got) == sizeof got)
+            s->cancelled = s->cancelled || got.ssi_signo == SIGTERM;
+        int64_t left = until_ms - now_ms();
+        if (s->cancelled || left <= 0)
+            return !s->cancelled;
+        struct pollfd file = {.fd = s->signals, .events = POLLIN};
+        poll(&file, 1, left > INT32_MAX ? INT32_MAX : (int)left);
+    }
+}
+
+static void say(void *context, str line)
+{
+    supervised *s = context;
+    log_add(&s->log, line);
+}
+
+/* Providers that do not answer are asked again, but not for ever. */
+static int64_t measuring_ms(const supervised *s, const verification *v)
+{
+    int64_t longest = 0;
+    for (size_t i = 0; i < v->metrics.len; i++) {
+        const verification_metric *m = &v->metrics.at[i];
+        int64_t each = m->interval_seconds + m->provider.duration_seconds;
+        int64_t ms =
+            m->count < INT32_MAX / each ? m->count * each * 1000 : INT64_C(1000) * INT32_MAX;
+        longest = ms > longest ? ms : longest;
+    }
+    return longest + s->spec.timeout_ms;
+}
+
+static str run_metrics(supervised *s)
+{
+    document_set *set = document_set_new();
+    object_list *objects = objects_new();
+    problems *found = problems_new();
+    str why = STR("its metrics cannot be read");
+    bool good = set && objects && found &&
+                documents_read_as(set, STR("spec"), s->spec.metrics, FORMAT_JSON, found) &&
+                objects_read(objects, set, found) && objects->len == 1 &&
+                objects->at[0].rollout_policy->spec.rules.len == 1;
+    if (good) {
+        const verification *v = objects->at[0].rollout_policy->spec.rules.at[0].verification;
+        measuring m = {.what = v,
+                       .deadline_ms = now_ms() + measuring_ms(s, v),
+                       .context = s,
+                       .now_ms = now_ms,
+                       .wait = wait_until,
+                       .say = say};
+        why = measure_all(&m, s->arena);
+    }
+    problems_free(found);
+    objects_free(objects);
+    document_set_free(set);
+    return why;
+}
+
 static job_exit run_job(supervised *s)
 {
-    str why = run_command(s, &s->spec.run);
+    str why = s->spec.run.argv_len > 0 ? run_command(s, &s->spec.run) : STR_EMPTY;
     if (why.len > 0 || !why.ptr)
         return (job_exit){.outcome = OUTCOME_FAILED, .reason = why.ptr ? why : STR("failed")};
     job_exit e = {.outcome = OUTCOME_SUCCEEDED};
-    if (!s->spec.verified)
-        return e;
-    why = run_command(s, &s->spec.verify);
+    if (s->spec.verified)
+        why = run_command(s, &s->spec.verify);
+    if (why.len == 0 && why.ptr && s->spec.metrics.len > 0)
+        why = run_metrics(s);
     e.verification_failed = why.len > 0 || !why.ptr;
     if (e.verification_failed)
         e.reason = arena_printf(s->arena, "verify: %.*s", STR_ARG(why));

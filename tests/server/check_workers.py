@@ -96,7 +96,8 @@ class Story:
         """A claim that was given up is "lost", or "failed" when its worker could still say so."""
         def found():
             jobs = self.jobs(version)
-            return ["lost" if "prolonged" in job.get("reason", "") else job["state"] for job in jobs]
+            return ["lost" if "prolonged" in job.get("reason", "") else job["state"]
+                    for job in jobs]
         servers.wait_for(lambda: found() == states, 60)
         self.tap.test(name, drover.difference(states, found()))
 
