@@ -22,6 +22,7 @@ static exit_status run(const options *given)
     serve_settings settings = {
         .listen = options_text(given, "listen", SERVE_LISTEN),
         .folder = str_of(folder),
+        .folder_named = options_given(given, "data"),
         .tls_certificate = options_text(given, "tls-cert", ""),
         .tls_key = options_text(given, "tls-key", ""),
         .insecure = options_given(given, "insecure"),

@@ -126,6 +126,9 @@ bool control_delete(control *c, const delete_request *request, int64_t now_ms,
 /* The object of that name as the engine has it, or NULL. Valid until something changes. */
 const object *control_object(const control *c, object_kind kind, str name);
 
+/* How many documents there are. */
+size_t control_documents(const control *c);
+
 /* ---- acts ---- */
 
 /* A person's act (fact.h). False, with a sentence, when it names something that does not exist. */

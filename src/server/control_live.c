@@ -35,6 +35,11 @@ int64_t control_now_ms(const control *c)
     return c->now_ms;
 }
 
+size_t control_documents(const control *c)
+{
+    return c->documents.len;
+}
+
 bool control_live(const control *c, sim *s, arena *a, err *error)
 {
     buf saved = BUF(LIMIT_TEXT_BYTES);

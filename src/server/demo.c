@@ -10,6 +10,7 @@
 #define PUBLISH_FIRST_MS 1500
 #define PUBLISH_EVERY_MS 45000
 #define RETRY_EVERY_MS 20000
+#define GREETING_COLUMNS 52
 
 struct demo {
     control *control;
@@ -195,6 +196,11 @@ demo *demo_open(uv_loop_t *loop, control *c, err *error)
         return NULL;
     }
     d->control = c;
+    /* Somebody's own fleet is left alone. */
+    if (control_documents(c) > 0 && !control_object(c, KIND_ROLLOUT_POLICY, STR("few-at-once"))) {
+        err_set(error, "--demo: this data folder has documents already; give another with --data");
+        return mem_free(d);
+    }
     scoped(buf_done) buf text = BUF(DEMO_TEXT_BYTES);
     add_environments(&text);
     add_deployments(&text);
@@ -227,22 +233,37 @@ demo *demo_close(demo *d)
     return NULL;
 }
 
-void demo_greet(FILE *to)
+void demo_greet(FILE *to, const char *program, str data)
 {
+    static const struct {
+        const char *words, *about;
+    } tries[] = {
+        {"watch", "all of it, live; q quits"},
+        {"get targets --state waiting", "what waits, and for what"},
+        {"explain prod-07", "why one host is not moving"},
+        {"plan", "what will happen from here on"},
+        {"get groups", "who holds which limit"},
+        {"get jobs", "what ran"},
+        {"history --limit 20", "who did what, and what was decided"},
+        {"version publish web 2.0.0 --wait", "a version of your own, followed to its end"},
+        {"pause web", "start no more of it"},
+        {"resume web", ""},
+        {"freeze lunch --reason 'not now'", "start nothing at all"},
+        {"thaw lunch", ""},
+        {"replay", "decide everything again, and compare"},
+    };
     fputs("A made-up fleet is being changed: 48 hosts in dev, staging and prod, 6 deployments,\n"
           "with jobs that only take time. A new version comes every 45 seconds. Try, in another\n"
-          "terminal:\n"
-          "\n"
-          "    drover watch\n"
-          "    drover get targets --state waiting\n"
-          "    drover explain prod-07\n"
-          "    drover get jobs\n"
-          "    drover history --limit 20\n"
-          "    drover version publish web 2.0.0\n"
-          "    drover pause web\n"
-          "    drover freeze --name lunch --reason \"not now\"\n"
-          "    drover thaw lunch\n"
-          "\n"
-          "Ctrl-C stops it; what was done is kept in the data folder.\n",
+          "terminal:\n\n",
           to);
+    for (size_t i = 0; i < sizeof tries / sizeof tries[0]; i++) {
+        int len = fprintf(to, "    %s %s", program, tries[i].words);
+        if (data.len > 0)
+            len += fprintf(to, " --data %.*s", STR_ARG(data));
+        if (tries[i].about[0])
+            fprintf(to, "%*s  # %s", len < GREETING_COLUMNS ? GREETING_COLUMNS - len : 0, "",
+                    tries[i].about);
+        fputc('\n', to);
+    }
+    fputs("\nCtrl-C stops it; what was done is kept in the data folder.\n", to);
 }

@@ -17,7 +17,7 @@ typedef struct demo demo;
 demo *demo_open(uv_loop_t *loop, control *c, err *error);
 /* The loop must run once more. Returns NULL. */
 demo *demo_close(demo *d);
-/* What to try next. */
-void demo_greet(FILE *to);
+/* What to try next: how the program is called, and the data folder where it must be named. */
+void demo_greet(FILE *to, const char *program, str data);
 
 #endif

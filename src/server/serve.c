@@ -240,7 +240,9 @@ static void greet(serve *s)
            strchr(s->address, ':') ? "[" : "", s->address, strchr(s->address, ':') ? "]" : "", port,
            STR_ARG(s->settings->folder));
     if (s->demo)
-        demo_greet(stdout);
+        demo_greet(stdout,
+                   strchr(program_invocation_name, '/') ? program_invocation_name : "drover",
+                   s->settings->folder_named ? s->settings->folder : STR_EMPTY);
     fflush(stdout);
 }
 

@@ -19,6 +19,7 @@
 typedef struct serve_settings {
     str listen;          /* ADDRESS:PORT */
     str folder;          /* of the data; made if need be */
+    bool folder_named;   /* it is not where clients look by themselves */
     str tls_certificate; /* files; empty: no TLS */
     str tls_key;
     bool insecure; /* other addresses than loopback without TLS */
