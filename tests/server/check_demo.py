@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What `make run` starts: something moves at once, and everything that it tells to try works. TAP."""
+"""What `make run` starts: something moves at once, and all that it tells to try works. TAP."""
 
 import pathlib
 import re
