@@ -44,12 +44,15 @@ static exit_status run(const options *given)
     bool by_file = options_given(given, "file");
     if (by_file == (given->operands.len > 0))
         return usage_error(&cmd_delete, "give either KIND NAME... or -f FILE");
-    const show_kind *kind = by_file ? NULL : show_find(given->operands.at[0]);
-    if (!by_file && (!kind || !kind->kind))
-        return usage_error(&cmd_delete, "found \"%s\", allowed a kind of document",
-                           str_shown(given->operands.at[0]).text);
-    if (!by_file && given->operands.len < 2)
-        return usage_error(&cmd_delete, "NAME is missing");
+    const show_kind *kind = NULL;
+    str name;
+    for (size_t at = 0; !by_file && at < given->operands.len;) {
+        if (!show_next(given, &at, &kind, &name) || !kind->kind)
+            return usage_error(&cmd_delete, "found \"%s\", allowed a kind of document",
+                               str_shown(given->operands.at[0]).text);
+        if (name.len == 0)
+            return usage_error(&cmd_delete, "NAME is missing");
+    }
     if (!confirmed(given))
         return STATUS_NO;
     scoped(client_cleanup) client *c = client_open(given, &status);
@@ -57,8 +60,8 @@ static exit_status run(const options *given)
         return status;
     if (by_file)
         return delete_files(c, given);
-    for (size_t i = 1; i < given->operands.len; i++) {
-        exit_status one = delete_one(c, kind, given->operands.at[i]);
+    for (size_t at = 0; show_next(given, &at, &kind, &name);) {
+        exit_status one = delete_one(c, kind, name);
         status = one == STATUS_DONE ? status : one;
     }
     return status;
@@ -77,7 +80,9 @@ const verb cmd_delete = {
     .operands = "[KIND NAME...]",
     .operands_min = 0,
     .operands_max = 1000,
-    .about = "Names the documents, or takes them from files. Jobs that run are not stopped by it.",
+    .about =
+        "Names the documents (KIND/NAME works too), or takes them from files. Jobs that run are "
+             "not stopped by it.",
     .options = options_of_delete,
     .run = run,
 };

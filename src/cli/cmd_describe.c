@@ -24,11 +24,15 @@ static exit_status run(const options *given)
 {
     exit_status status = STATUS_DONE;
     yyjson_val *answer = NULL;
-    const show_kind *kind = show_find(given->operands.at[0]);
-    str name = given->operands.at[1];
+    const show_kind *kind = NULL;
+    str name = STR_EMPTY;
+    size_t at = 0;
+    show_next(given, &at, &kind, &name);
     if (!kind || (!kind->kind && strcmp(kind->plural, "jobs") != 0))
         return usage_error(&cmd_describe, "found \"%s\", allowed a kind of document, or job",
                            str_shown(given->operands.at[0]).text);
+    if (name.len == 0 || at < given->operands.len)
+        return usage_error(&cmd_describe, "allowed one NAME");
     scoped(client_cleanup) client *c = client_open(given, &status);
     if (!c)
         return status;
@@ -52,10 +56,11 @@ const verb cmd_describe = {
     .name = "describe",
     .summary = "show one document and what belongs to it",
     .operands = "KIND NAME",
-    .operands_min = 2,
+    .operands_min = 1,
     .operands_max = 2,
-    .about = "Prints the document as YAML, and for deployments, environments and resources their "
-             "release targets with state and what they wait for.",
+    .about =
+        "KIND/NAME works too. Prints the document as YAML, and for deployments, environments and resources their "
+        "release targets with state and what they wait for.",
     .options = options_of_describe,
     .run = run,
 };

@@ -48,18 +48,39 @@ static str one_path(client *c, const show_kind *kind, str name)
     return client_path(c, "/api/v1/targets/%s/%s/%s", parts[0], parts[1], parts[2]);
 }
 
+/* All that are named, of one kind. */
+static exit_status get_named(client *c, show *s, const show_kind *kind, const options *given)
+{
+    exit_status status = STATUS_DONE;
+    const show_kind *each = kind;
+    str name;
+    for (size_t at = 0; show_next(given, &at, &each, &name);) {
+        yyjson_val *answer = NULL;
+        if (each != kind)
+            return usage_error(&cmd_get, "found %s and %s, allowed names of one kind", kind->plural,
+                               each->plural);
+        exit_status one = client_call(c, "GET", one_path(c, kind, name), (str){NULL, 0}, &answer);
+        if (one == STATUS_DONE)
+            show_item(s, answer);
+        status = one == STATUS_DONE ? status : one;
+    }
+    if (!each)
+        return usage_error(&cmd_get, "found a word that is no KIND/NAME");
+    return status;
+}
+
 static exit_status run(const options *given)
 {
     exit_status status = STATUS_DONE;
     int64_t limit = 0;
-    str word = given->operands.at[0];
-    size_t slash = str_find(word, STR("/"));
-    str kind_word = slash == SIZE_MAX ? word : str_part(word, 0, slash);
-    const show_kind *kind = show_find(kind_word);
+    const show_kind *kind = NULL;
+    str name;
+    size_t at = 0;
+    show_next(given, &at, &kind, &name);
     str limit_text = options_text(given, "limit", "0");
     if (!kind)
         return usage_error(&cmd_get, "found \"%s\", allowed " SHOW_KINDS_HELP,
-                           str_shown(kind_word).text);
+                           str_shown(given->operands.at[0]).text);
     if (!num_parse(limit_text, &limit) || limit < 0)
         return usage_error(&cmd_get, "--limit: found \"%s\", allowed a number",
                            str_shown(limit_text).text);
@@ -69,18 +90,13 @@ static exit_status run(const options *given)
     bool jobs = strcmp(kind->plural, "jobs") == 0;
     limit = limit == 0 && jobs ? 50 : limit;
     show *s = show_begin(c, kind, options_text(given, "output", "table"));
-    bool one = given->operands.len > 1 || slash != SIZE_MAX;
-    if (!s) {
+    bool one = name.len > 0 && at == given->operands.len;
+    if (!s)
         status = fail("memory ran out");
-    } else if (one) {
-        yyjson_val *answer = NULL;
-        str name = slash != SIZE_MAX ? str_part(word, slash + 1, word.len) : given->operands.at[1];
-        status = client_call(c, "GET", one_path(c, kind, name), (str){NULL, 0}, &answer);
-        if (status == STATUS_DONE)
-            show_item(s, answer);
-    } else {
+    else if (name.len == 0)
         status = client_list(c, list_path(c, kind, given), limit, show_item, s);
-    }
+    else
+        status = get_named(c, s, kind, given);
     if (status == STATUS_DONE)
         return show_end(s, one);
     if (s)
@@ -109,9 +125,9 @@ static const option options_of_get[] = {
 const verb cmd_get = {
     .name = "get",
     .summary = "list what the server has",
-    .operands = "KIND [NAME]",
+    .operands = "KIND [NAME...]",
     .operands_min = 1,
-    .operands_max = 2,
+    .operands_max = 1000,
     .about = "KIND is one of " SHOW_KINDS_HELP ". A release target is named "
              "DEPLOYMENT/ENVIRONMENT/RESOURCE; KIND/NAME works too.",
     .options = options_of_get,

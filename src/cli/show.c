@@ -124,6 +124,25 @@ const show_kind *show_find(str word)
     return NULL;
 }
 
+bool show_next(const options *given, size_t *at, const show_kind **ret_kind, str *ret_name)
+{
+    size_t count = given->operands.len;
+    if (*at >= count)
+        return false;
+    str word = given->operands.at[*at];
+    size_t slash = str_find(word, STR("/"));
+    bool whole = str_find(given->operands.at[0], STR("/")) != SIZE_MAX;
+    if (whole) {
+        *ret_kind = show_find(str_part(word, 0, slash));
+        *ret_name = slash == SIZE_MAX ? STR_EMPTY : str_part(word, slash + 1, SIZE_MAX);
+    } else {
+        *ret_kind = show_find(given->operands.at[0]);
+        *ret_name = count == 1 ? STR_EMPTY : given->operands.at[*at == 0 ? ++*at : *at];
+    }
+    ++*at;
+    return *ret_kind != NULL;
+}
+
 show *show_begin(client *c, const show_kind *kind, str output)
 {
     show *s = mem_zalloc(sizeof *s);

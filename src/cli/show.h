@@ -29,6 +29,9 @@ typedef struct show_kind {
 
 /* NULL if there is none. */
 const show_kind *show_find(str word);
+/* What operands name, one by one: KIND NAME..., KIND/NAME..., or KIND alone (an empty name). Start
+ * with *at = 0; false at the end, and when a word is no kind (*ret_kind is NULL then). */
+bool show_next(const options *given, size_t *at, const show_kind **ret_kind, str *ret_name);
 /* All of them, for help. */
 #define SHOW_KINDS_HELP                                                                            \
     "resources, environments, deployments, versions, rolloutpolicies, targets, jobs, groups, tokens"

@@ -79,7 +79,17 @@ def documents(cli):
         out="deployment/web unchanged",
                stdin=yaml.out.encode())
     cli.expect("get by labels", 0, "get", "resources", "-l", "env=b", err="no resources found")
+    cli.expect("get several", 0, "get", "resources", "h1", "h2", "-o", "name",
+               out="resource/h1\nresource/h2\n")
+    cli.expect("get several by kind and name", 0, "get", "resource/h2", "resource/h1", "-o", "name",
+               out="resource/h2\nresource/h1\n")
+    cli.expect("get some of which are not there", 1, "get", "resource", "h1", "h9",
+               err='there is no Resource "h9"')
+    cli.expect("get of two kinds", 2, "get", "resource/h1", "deployment/web", err="one kind")
     cli.expect("get what is no kind", 2, "get", "frobs", err="allowed resources")
+    cli.expect("describe by kind and name", 0, "describe", "deployment/web", out="Release targets:")
+    cli.expect("describe nothing", 2, "describe", "deployment", err="NAME")
+    cli.expect("delete nothing", 2, "delete", "deployment", err="NAME is missing")
     cli.expect("describe", 0, "describe", "deployment", "web", out="Release targets:")
 
 
@@ -271,7 +281,7 @@ def main():
             tokens(cli)
             workers(cli)
             cli.expect("delete", 0, "delete", "resource", "h2", out="resource/h2 deleted")
-            cli.expect("delete again", 1, "delete", "resource", "h2", err="there is no")
+            cli.expect("delete again", 1, "delete", "resource/h2", err="there is no")
             tap.test("it stops in order", None if server.stop() == 0 else "exit status")
     return tap.done()
 
