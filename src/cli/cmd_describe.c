@@ -58,9 +58,8 @@ const verb cmd_describe = {
     .operands = "KIND NAME",
     .operands_min = 1,
     .operands_max = 2,
-    .about =
-        "KIND/NAME works too. Prints the document as YAML, and for deployments, environments and resources their "
-        "release targets with state and what they wait for.",
+    .about = "KIND/NAME works too. Prints the document as YAML, and for deployments, environments "
+             "and resources their release targets with state and what they wait for.",
     .options = options_of_describe,
     .run = run,
 };
