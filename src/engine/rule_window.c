@@ -2,8 +2,10 @@
 /* deploymentWindow: recurring windows (RFC 5545) in which things may start, or may not.
  *
  * A rule without DTSTART is anchored at local midnight of 1970-01-01, so that intervals and
- * counts mean the same whenever they are asked. Windows are half-open to the second. Occurrences
- * are computed once for a long stretch of time and looked up from then on. */
+ * counts mean the same whenever they are asked. Windows are half-open to the second. Where clocks
+ * go back, a window starts when they show its time first; where they go forward over it, that one
+ * does not occur and is not counted (RFC 5545, 3.3.5 and 3.3.10). Occurrences are computed once for
+ * a long stretch of time and looked up from then on. */
 #include <assert.h>
 #include <libical/ical.h>
 
@@ -15,6 +17,7 @@
 #define OCCURRENCES_MAX 1024u
 #define MINUTE_MS (60 * SECOND_MS)
 #define DAY_MS (1440 * MINUTE_MS)
+#define DAY_SECONDS 86400
 
 typedef struct span {
     int64_t start_ms, end_ms;
@@ -25,6 +28,7 @@ struct window_cache {
     struct icalrecurrencetype recurrence;
     icaltimezone *zone;
     struct icaltimetype anchor;
+    int64_t count; /* COUNT, 0: none; kept here, since libical counts what does not occur, too */
     int64_t duration_ms;
     int64_t from_ms, to_ms; /* answers are known for [from, to) */
     VEC(span) spans;        /* merged: they neither touch nor overlap */
@@ -63,6 +67,8 @@ static bool read_rule(struct window_cache *w, str text)
     w->recurrence = icalrecurrencetype_from_string(parts.rule);
     if (w->recurrence.freq == ICAL_NO_RECURRENCE)
         return false;
+    w->count = w->recurrence.count;
+    w->recurrence.count = 0;
     if (!icaltime_is_null_time(w->recurrence.until) && !w->recurrence.until.is_date)
         w->recurrence.until = local_time(w->recurrence.until, w->zone);
     if (!parts.start[0])
@@ -128,7 +134,7 @@ static icalrecur_iterator *iterator_near(const struct window_cache *w, struct ic
                    : w->recurrence.freq == ICAL_MINUTELY_RECURRENCE ? 60
                    : w->recurrence.freq == ICAL_SECONDLY_RECURRENCE ? 1
                                                                     : 0;
-    bool ahead = w->recurrence.count == 0 && icaltime_compare(begin, anchor) > 0;
+    bool ahead = w->count == 0 && icaltime_compare(begin, anchor) > 0;
     if (ahead && unit > 0) {
         int64_t step = unit * w->recurrence.interval, from = (int64_t)icaltime_as_timet(anchor);
         int64_t skip = ((int64_t)icaltime_as_timet(begin) - from) / step * step;
@@ -140,6 +146,39 @@ static icalrecur_iterator *iterator_near(const struct window_cache *w, struct ic
     if (it && ahead && unit == 0)
         icalrecur_iterator_set_start(it, begin);
     return it;
+}
+
+static int64_t offset_at(icaltimezone *zone, int64_t seconds)
+{
+    int daylight;
+    struct icaltimetype at = icaltime_from_timet_with_zone((time_t)seconds, 0, NULL);
+    return icaltimezone_get_utc_offset_of_utc_time(zone, &at, &daylight);
+}
+
+/* The first moment at which the clocks of the zone show a local time. False if they skip it; then
+ * it is what the offset before the gap makes of it. */
+static bool moment_shown(struct icaltimetype local, icaltimezone *zone, int64_t *ret_ms)
+{
+    int64_t wall = (int64_t)icaltime_as_timet(local);
+    int64_t before = offset_at(zone, wall - DAY_SECONDS);
+    int64_t after = offset_at(zone, wall + DAY_SECONDS);
+    *ret_ms = (wall - before) * 1000;
+    if (offset_at(zone, wall - before) == before)
+        return true;
+    if (offset_at(zone, wall - after) != after)
+        return false;
+    *ret_ms = (wall - after) * 1000;
+    return true;
+}
+
+/* The next occurrence that is one. The start itself always is. */
+static bool next_start(struct window_cache *w, icalrecur_iterator *it, int64_t *ret_ms)
+{
+    for (struct icaltimetype at = icalrecur_iterator_next(it); !icaltime_is_null_time(at);
+         at = icalrecur_iterator_next(it))
+        if (moment_shown(at, w->zone, ret_ms) || icaltime_compare(at, w->anchor) == 0)
+            return true;
+    return false;
 }
 
 /* Fills in the occurrences from a little before at_ms on. */
@@ -154,9 +193,8 @@ static bool fill(struct window_cache *w, int64_t at_ms)
     icalrecur_iterator *it = iterator_near(w, begin);
     if (!it)
         return true;
-    for (struct icaltimetype at = icalrecur_iterator_next(it); !icaltime_is_null_time(at);
-         at = icalrecur_iterator_next(it)) {
-        int64_t start_ms = (int64_t)icaltime_as_timet_with_zone(at, w->zone) * 1000;
+    int64_t left = w->count > 0 ? w->count : INT64_MAX;
+    for (int64_t start_ms; left > 0 && next_start(w, it, &start_ms); left--) {
         if (start_ms < from_ms)
             continue;
         if (w->spans.len == OCCURRENCES_MAX) {

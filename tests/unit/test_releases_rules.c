@@ -16,9 +16,8 @@ static void deployment_of(world *w, const char *name)
 {
     world_apply(
         w,
-        API
-        "kind: Deployment\nmetadata: {name: %s}\nspec: {resourceSelector: 'true', job: {pull: {"
-        "}}}\n",
+        API "kind: Deployment\nmetadata: {name: %s}\nspec: {resourceSelector: 'true', job: {pull: {"
+            "}}}\n",
         name);
 }
 
@@ -28,9 +27,8 @@ static void hosts(world *w, const char *prefix, int count, const char *labels, b
     for (int i = 0; i < count; i++)
         world_apply(
             w,
-            API
-            "kind: Resource\nmetadata: {name: %s%d, labels: {%s}}\nspec: {kind: host, version: "
-            "v1}\n%s",
+            API "kind: Resource\nmetadata: {name: %s%d, labels: {%s}}\nspec: {kind: host, version: "
+                "v1}\n%s",
             prefix, i, labels,
             running ? "status: {releases: [{deployment: app, version: '1'}]}\n" : "");
 }
@@ -77,9 +75,8 @@ static void newest_ready_version(void **state)
     for (size_t i = 0; i < COUNT_OF(states); i++)
         world_apply(
             &w,
-            API
-            "kind: Version\nmetadata: {name: x%zu}\nspec: {deployment: app, tag: x%zu, status: "
-            "%s}\n",
+            API "kind: Version\nmetadata: {name: x%zu}\nspec: {deployment: app, tag: x%zu, status: "
+                "%s}\n",
             i, i, states[i]);
     world_until(&w, INT64_MAX);
     assert_int_equal(w.jobs.len, 0);
@@ -110,10 +107,9 @@ static void version_selector_rule(void **state)
     (void)state;
     world w;
     arena *a = arena_new(0);
-    open_app(
-        &w, "2026-03-01T08:00:00Z", 2,
-        "  - versionSelector: {selector: 'version.tag != \"2\" || resource.name == \"h1\"', "
-        "description: not two}\n");
+    open_app(&w, "2026-03-01T08:00:00Z", 2,
+             "  - versionSelector: {selector: 'version.tag != \"2\" || resource.name == \"h1\"', "
+             "description: not two}\n");
     publish(&w, "app", "2");
     world_until(&w, INT64_MAX);
     assert_int_equal(jobs_count(&w, "app", "h0"), 0);
@@ -174,13 +170,12 @@ static void progression_rule(void **state)
     deployment_of(&w, "app");
     hosts(&w, "s", 3, "env: staging", false);
     hosts(&w, "h", 1, "env: prod", false);
-    world_apply(
-        &w, API
-        "kind: RolloutPolicy\nmetadata: {name: p}\nspec:\n  selector: 'environment.name == "
-        "\"prod\"'\n  rules:\n"
-        "  - environmentProgression: {dependsOnEnvironmentSelector: 'environment.name == "
-        "\"staging\"', minimumSuccessPercentage: 50, minimumSoakTimeMinutes: 30}\n"
-        "  - gradualRollout: {rolloutType: linear, timeScaleInterval: 60}\n");
+    world_apply(&w, API
+                "kind: RolloutPolicy\nmetadata: {name: p}\nspec:\n  selector: 'environment.name == "
+                "\"prod\"'\n  rules:\n"
+                "  - environmentProgression: {dependsOnEnvironmentSelector: 'environment.name == "
+                "\"staging\"', minimumSuccessPercentage: 50, minimumSoakTimeMinutes: 30}\n"
+                "  - gradualRollout: {rolloutType: linear, timeScaleInterval: 60}\n");
     for (int i = 0; i < 3; i++) {
         static const char *const names[] = {"s0", "s1", "s2"};
         assert_true(vec_push(&w.plans,
@@ -216,11 +211,10 @@ static void progression_counts(void **state)
         hosts(&w, "h", 1, "env: prod", false);
         world_apply(
             &w,
-            API
-            "kind: RolloutPolicy\nmetadata: {name: p}\nspec:\n  selector: 'environment.name == "
-            "\"prod\"'\n  rules:\n"
-            "  - environmentProgression: {dependsOnEnvironmentSelector: 'environment.name == "
-            "\"staging\"', minimumSuccessPercentage: %d}\n",
+            API "kind: RolloutPolicy\nmetadata: {name: p}\nspec:\n  selector: 'environment.name == "
+                "\"prod\"'\n  rules:\n"
+                "  - environmentProgression: {dependsOnEnvironmentSelector: 'environment.name == "
+                "\"staging\"', minimumSuccessPercentage: %d}\n",
             rows[i].percent);
         char names[8][16];
         for (int k = 0; k < rows[i].targets; k++) {
@@ -247,24 +241,22 @@ static void progression_age_and_absence(void **state)
     environment_of(&w, "prod", "resource.metadata[\"env\"] == \"prod\"");
     deployment_of(&w, "app");
     hosts(&w, "s", 1, "env: staging", false);
-    world_apply(
-        &w, API
-        "kind: RolloutPolicy\nmetadata: {name: p}\nspec:\n  selector: 'environment.name == "
-        "\"prod\"'\n  rules:\n"
-        "  - environmentProgression: {dependsOnEnvironmentSelector: "
-        "'environment.name.startsWith(\"stag\")', maximumAgeHours: 1}\n");
+    world_apply(&w, API
+                "kind: RolloutPolicy\nmetadata: {name: p}\nspec:\n  selector: 'environment.name == "
+                "\"prod\"'\n  rules:\n"
+                "  - environmentProgression: {dependsOnEnvironmentSelector: "
+                "'environment.name.startsWith(\"stag\")', maximumAgeHours: 1}\n");
     publish(&w, "app", "1");
     world_at(&w, "2026-03-01T12:00:00Z");
     hosts(&w, "h", 1, "env: prod", false);
     world_until(&w, INT64_MAX);
     assert_int_equal(jobs_count(&w, "app", "h0"), 0); /* too old */
     /* no environment matches: refused */
-    world_apply(
-        &w, API
-        "kind: RolloutPolicy\nmetadata: {name: p}\nspec:\n  selector: 'environment.name == "
-        "\"prod\"'\n  rules:\n"
-        "  - environmentProgression: {dependsOnEnvironmentSelector: 'environment.name == "
-        "\"nowhere\"'}\n");
+    world_apply(&w, API
+                "kind: RolloutPolicy\nmetadata: {name: p}\nspec:\n  selector: 'environment.name == "
+                "\"prod\"'\n  rules:\n"
+                "  - environmentProgression: {dependsOnEnvironmentSelector: 'environment.name == "
+                "\"nowhere\"'}\n");
     world_until(&w, INT64_MAX);
     assert_int_equal(jobs_count(&w, "app", "h0"), 0);
     arena_free(a);
@@ -288,65 +280,95 @@ static void yaml_quoted(const char *plain, char out[300])
     out[n] = 0;
 }
 
+static const struct window_row {
+    const char *rule, *publish, *start;
+} windows[] = {
+    /* half-open to the second */
+    {"rrule: 'FREQ=DAILY;BYHOUR=2', durationMinutes: 60", "2026-03-01T01:59:59Z",
+     "2026-03-01T02:00:00Z"},
+    {"rrule: 'FREQ=DAILY;BYHOUR=2', durationMinutes: 60", "2026-03-01T02:00:00Z",
+     "2026-03-01T02:00:00Z"},
+    {"rrule: 'FREQ=DAILY;BYHOUR=2', durationMinutes: 60", "2026-03-01T02:59:59Z",
+     "2026-03-01T02:59:59Z"},
+    {"rrule: 'FREQ=DAILY;BYHOUR=2', durationMinutes: 60", "2026-03-01T03:00:00Z",
+     "2026-03-02T02:00:00Z"},
+    /* deny */
+    {"rrule: 'FREQ=DAILY;BYHOUR=2', durationMinutes: 60, allowWindow: false",
+     "2026-03-01T02:30:00Z", "2026-03-01T03:00:00Z"},
+    {"rrule: 'FREQ=DAILY;BYHOUR=2', durationMinutes: 60, allowWindow: false",
+     "2026-03-01T03:00:00Z", "2026-03-01T03:00:00Z"},
+    {"rrule: 'FREQ=DAILY;BYHOUR=2', durationMinutes: 60, allowWindow: false",
+     "2026-03-01T01:59:59Z", "2026-03-01T01:59:59Z"},
+    /* local time: 02:00 in Berlin is 01:00Z in winter, 00:00Z in summer (from 29 March 2026) */
+    {"rrule: 'FREQ=DAILY;BYHOUR=2', durationMinutes: 60, timezone: Europe/Berlin",
+     "2026-03-01T00:30:00Z", "2026-03-01T01:00:00Z"},
+    {"rrule: 'FREQ=DAILY;BYHOUR=2', durationMinutes: 60, timezone: Europe/Berlin",
+     "2026-03-29T12:00:00Z", "2026-03-30T00:00:00Z"},
+    /* RFC 5545: New York's clocks skip 02:30 on 8 March 2026, and show 01:30 twice on 1
+     * November
+     */
+    {"rrule: 'FREQ=DAILY;BYHOUR=2;BYMINUTE=30', durationMinutes: 60,"
+     " timezone: America/New_York",
+     "2026-03-07T07:00:00Z", "2026-03-07T07:30:00Z"},
+    {"rrule: 'FREQ=DAILY;BYHOUR=2;BYMINUTE=30', durationMinutes: 60,"
+     " timezone: America/New_York",
+     "2026-03-08T05:00:00Z", "2026-03-09T06:30:00Z"},
+    {"rrule: 'FREQ=DAILY;BYHOUR=3;BYMINUTE=0', durationMinutes: 60,"
+     " timezone: America/New_York",
+     "2026-03-08T05:00:00Z", "2026-03-08T07:00:00Z"},
+    {"rrule: 'FREQ=DAILY;BYHOUR=1;BYMINUTE=30', durationMinutes: 60,"
+     " timezone: America/New_York",
+     "2026-11-01T05:00:00Z", "2026-11-01T05:30:00Z"},
+    {"rrule: 'FREQ=DAILY;BYHOUR=1;BYMINUTE=30', durationMinutes: 60,"
+     " timezone: America/New_York",
+     "2026-11-01T06:30:00Z", "2026-11-02T06:30:00Z"},
+    {"rrule: 'FREQ=DAILY;BYHOUR=2', durationMinutes: 60, timezone: America/New_York",
+     "2026-11-01T06:00:00Z", "2026-11-01T07:00:00Z"},
+    /* a start in the skipped hour is by the offset before; others there are not counted */
+    {"rrule: 'DTSTART:20260308T023000\nRRULE:FREQ=DAILY', durationMinutes: 60,"
+     " timezone: America/New_York",
+     "2026-03-08T05:00:00Z", "2026-03-08T07:30:00Z"},
+    {"rrule: 'DTSTART:20260307T023000\nRRULE:FREQ=DAILY;COUNT=2', durationMinutes: 60,"
+     " timezone: America/New_York",
+     "2026-03-08T05:00:00Z", "2026-03-09T06:30:00Z"},
+    {"rrule: 'DTSTART:20260307T023000\nRRULE:FREQ=DAILY;COUNT=2', durationMinutes: 60,"
+     " timezone: America/New_York",
+     "2026-03-09T12:00:00Z", NULL},
+    /* over midnight, and a window longer than its period */
+    {"rrule: 'FREQ=DAILY;BYHOUR=23', durationMinutes: 120", "2026-03-02T00:59:59Z",
+     "2026-03-02T00:59:59Z"},
+    {"rrule: 'FREQ=HOURLY', durationMinutes: 90", "2026-03-02T00:30:00Z", "2026-03-02T00:30:00Z"},
+    /* weekly on Saturday; 2026-03-07 is one */
+    {"rrule: 'FREQ=WEEKLY;BYDAY=SA', durationMinutes: 60", "2026-03-01T08:00:00Z",
+     "2026-03-07T00:00:00Z"},
+    /* every second day, anchored at 1970-01-01: 2026-03-01 is day 20513, so 2026-03-02 is even
+     */
+    {"rrule: 'FREQ=DAILY;INTERVAL=2', durationMinutes: 60", "2026-03-01T08:00:00Z",
+     "2026-03-02T00:00:00Z"},
+    /* a start of its own */
+    {"rrule: 'DTSTART:20260310T040000Z\nRRULE:FREQ=DAILY', durationMinutes: 60",
+     "2026-03-01T08:00:00Z", "2026-03-10T04:00:00Z"},
+    /* the last occurrence has gone by: never */
+    {"rrule: 'DTSTART:20260101T040000Z\nRRULE:FREQ=DAILY;COUNT=3', durationMinutes: 60",
+     "2026-03-01T08:00:00Z", NULL},
+    {"rrule: 'FREQ=DAILY;UNTIL=20260302T000000Z', durationMinutes: 60", "2026-03-01T08:00:00Z",
+     "2026-03-02T00:00:00Z"},
+};
+
 static void window_rows(void **state)
 {
     (void)state;
-    static const struct {
-        const char *rule, *publish, *start;
-    } rows[] = {
-        /* half-open to the second */
-        {"rrule: 'FREQ=DAILY;BYHOUR=2', durationMinutes: 60", "2026-03-01T01:59:59Z",
-         "2026-03-01T02:00:00Z"},
-        {"rrule: 'FREQ=DAILY;BYHOUR=2', durationMinutes: 60", "2026-03-01T02:00:00Z",
-         "2026-03-01T02:00:00Z"},
-        {"rrule: 'FREQ=DAILY;BYHOUR=2', durationMinutes: 60", "2026-03-01T02:59:59Z",
-         "2026-03-01T02:59:59Z"},
-        {"rrule: 'FREQ=DAILY;BYHOUR=2', durationMinutes: 60", "2026-03-01T03:00:00Z",
-         "2026-03-02T02:00:00Z"},
-        /* deny */
-        {"rrule: 'FREQ=DAILY;BYHOUR=2', durationMinutes: 60, allowWindow: false",
-         "2026-03-01T02:30:00Z", "2026-03-01T03:00:00Z"},
-        {"rrule: 'FREQ=DAILY;BYHOUR=2', durationMinutes: 60, allowWindow: false",
-         "2026-03-01T03:00:00Z", "2026-03-01T03:00:00Z"},
-        {"rrule: 'FREQ=DAILY;BYHOUR=2', durationMinutes: 60, allowWindow: false",
-         "2026-03-01T01:59:59Z", "2026-03-01T01:59:59Z"},
-        /* local time: 02:00 in Berlin is 01:00Z in winter, 00:00Z in summer (from 29 March 2026) */
-        {"rrule: 'FREQ=DAILY;BYHOUR=2', durationMinutes: 60, timezone: Europe/Berlin",
-         "2026-03-01T00:30:00Z", "2026-03-01T01:00:00Z"},
-        {"rrule: 'FREQ=DAILY;BYHOUR=2', durationMinutes: 60, timezone: Europe/Berlin",
-         "2026-03-29T12:00:00Z", "2026-03-30T00:00:00Z"},
-        /* over midnight, and a window longer than its period */
-        {"rrule: 'FREQ=DAILY;BYHOUR=23', durationMinutes: 120", "2026-03-02T00:59:59Z",
-         "2026-03-02T00:59:59Z"},
-        {"rrule: 'FREQ=HOURLY', durationMinutes: 90", "2026-03-02T00:30:00Z",
-         "2026-03-02T00:30:00Z"},
-        /* weekly on Saturday; 2026-03-07 is one */
-        {"rrule: 'FREQ=WEEKLY;BYDAY=SA', durationMinutes: 60", "2026-03-01T08:00:00Z",
-         "2026-03-07T00:00:00Z"},
-        /* every second day, anchored at 1970-01-01: 2026-03-01 is day 20513, so 2026-03-02 is even
-         */
-        {"rrule: 'FREQ=DAILY;INTERVAL=2', durationMinutes: 60", "2026-03-01T08:00:00Z",
-         "2026-03-02T00:00:00Z"},
-        /* a start of its own */
-        {"rrule: 'DTSTART:20260310T040000Z\nRRULE:FREQ=DAILY', durationMinutes: 60",
-         "2026-03-01T08:00:00Z", "2026-03-10T04:00:00Z"},
-        /* the last occurrence has gone by: never */
-        {"rrule: 'DTSTART:20260101T040000Z\nRRULE:FREQ=DAILY;COUNT=3', durationMinutes: 60",
-         "2026-03-01T08:00:00Z", NULL},
-        {"rrule: 'FREQ=DAILY;UNTIL=20260302T000000Z', durationMinutes: 60", "2026-03-01T08:00:00Z",
-         "2026-03-02T00:00:00Z"},
-    };
-    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+    for (size_t i = 0; i < COUNT_OF(windows); i++) {
         world w;
         char rules[400], text[300];
-        yaml_quoted(rows[i].rule, text);
+        yaml_quoted(windows[i].rule, text);
         snprintf(rules, sizeof rules, "  - deploymentWindow: {%s}\n", text);
-        open_app(&w, rows[i].publish, 1, rules);
+        open_app(&w, windows[i].publish, 1, rules);
         publish(&w, "app", "2");
         world_until(&w, at_time("2026-12-01T00:00:00Z"));
         const world_job *j = job_of(&w, "app", "h0", 0);
-        check_msg((j != NULL) == (rows[i].start != NULL), "row %zu", i);
-        check_msg(!j || j->start == at_time(rows[i].start), "row %zu: %s", i, time_at(j->start));
+        check_msg((j != NULL) == (windows[i].start != NULL), "row %zu", i);
+        check_msg(!j || j->start == at_time(windows[i].start), "row %zu: %s", i, time_at(j->start));
         world_close(&w);
     }
 }
@@ -492,11 +514,10 @@ static void dependency_rows(void **state)
         deployment_of(&w, "app");
         hosts(&w, "h", 1, "", false);
         char rules[300];
-        snprintf(
-            rules, sizeof rules,
-            "  - deploymentDependency: {dependsOn: 'deployment.name in [\"a\", \"b\"]', "
-            "appliesTo: 'deployment.name == \"app\"', match: %s}\n",
-            rows[i].match);
+        snprintf(rules, sizeof rules,
+                 "  - deploymentDependency: {dependsOn: 'deployment.name in [\"a\", \"b\"]', "
+                 "appliesTo: 'deployment.name == \"app\"', match: %s}\n",
+                 rows[i].match);
         policy(&w, rules);
         assert_true(vec_push(&w.plans, (world_plan){"a", NULL, 5 * MINUTE, 0, false, false}));
         assert_true(vec_push(&w.plans, (world_plan){"b", NULL, 10 * MINUTE, 0, false, false}));
@@ -527,19 +548,16 @@ static void dependency_on_a_version(void **state)
     deployment_of(&w, "os");
     deployment_of(&w, "app");
     hosts(&w, "h", 1, "", false);
-    policy(
-        &w,
-        "  - deploymentDependency: {dependsOn: 'deployment.name == \"os\" && version.tag == "
-        "\"2\"', appliesTo: 'deployment.name == \"app\"'}\n");
+    policy(&w, "  - deploymentDependency: {dependsOn: 'deployment.name == \"os\" && version.tag == "
+               "\"2\"', appliesTo: 'deployment.name == \"app\"'}\n");
     publish(&w, "app", "1");
     assert_int_equal(jobs_count(&w, "app", NULL),
                      1); /* no version of os could match: no upstream */
     publish(&w, "os", "1");
     world_until(&w, INT64_MAX);
-    world_apply(
-        &w, API
-        "kind: Version\nmetadata: {name: os-2}\nspec: {deployment: os, tag: '2', status: "
-        "building}\n");
+    world_apply(&w, API
+                "kind: Version\nmetadata: {name: os-2}\nspec: {deployment: os, tag: '2', status: "
+                "building}\n");
     publish(&w, "app", "2");
     world_until(&w, INT64_MAX);
     assert_int_equal(jobs_count(&w, "app", NULL), 1);
