@@ -107,9 +107,10 @@ void job_announce(const control *c, const live_job *j, bool known)
     if (!c->listener.job)
         return;
     metric_list metrics = {0};
-    engine_metrics(c->engine,
-                   (release_name){j->job.deployment, j->job.environment, j->job.resource},
-                   take_metric, &metrics);
+    if (c->engine) /* else it is being rebuilt, and all of them are announced again */
+        engine_metrics(c->engine,
+                       (release_name){j->job.deployment, j->job.environment, j->job.resource},
+                       take_metric, &metrics);
     c->listener.job(
         c->listener.context,
         &(job_order){.job = &j->job,
