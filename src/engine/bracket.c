@@ -216,7 +216,10 @@ bool group_prune(releases *r, uint32_t g)
         else
             i++;
     }
-    return !group_has_work(group);
+    for (size_t i = 0; i < group->members.len; i++)
+        if (group->members.at[i].role == ROLE_MEMBER && !member_over(&group->members.at[i]))
+            return false;
+    return true;
 }
 
 /* ---- running ---- */

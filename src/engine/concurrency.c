@@ -223,9 +223,12 @@ bool slot_needed(releases *r, uint32_t res, uint32_t rule_)
     return false;
 }
 
+/* A job of a group that needs the slot counts, whichever of its members it is of. */
 static bool job_runs_under(const releases *r, uint32_t res, uint32_t rule_)
 {
     const rel_resource *resource_ = &r->resources.at[res];
+    if (group_needs(r, resource_->active, rule_) && group_runs(&r->groups.at[resource_->active]))
+        return true;
     for (size_t i = 0; i < resource_->targets.len; i++) {
         const rel_target *t = &r->targets.at[resource_->targets.at[i]];
         if (t->job != 0 && lane_has(r, t->lane, rule_))

@@ -223,6 +223,7 @@ static void skip_target(releases *r, uint32_t t, uint32_t version_)
             target_refuse(r, t, v, REFUSAL_SKIPPED);
         target->failed_version = NO;
         target->attempts = 0;
+        target->failed_rollback = false;
     }
     mark_resource_all(r, target->resource);
 }

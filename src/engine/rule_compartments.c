@@ -297,6 +297,33 @@ static void give_back(releases *r, uint32_t p, uint32_t t)
     pace_mark(r, p);
 }
 
+static void give_back_resource(releases *r, uint32_t p, uint32_t res)
+{
+    cohort_leave(r->paces.at[p].cohort, res);
+    const index_list *on = &r->resources.at[res].targets;
+    for (size_t i = 0; i < on->len; i++)
+        if (r->targets.at[on->at[i]].site != NO && r->targets.at[on->at[i]].lane != NO)
+            paces_join(r, on->at[i]);
+    pace_mark(r, p);
+}
+
+/* A group that is ready needs a place that comes before this one, and none has begun with it. */
+static bool resource_lacks(const releases *r, const rel_pace *p, uint32_t res)
+{
+    const index_list *sites = &r->resources.at[res].sites;
+    bool lacks = false;
+    for (size_t i = 0; i < sites->len; i++) {
+        const rel_site *site = &r->sites.at[sites->at[i]];
+        if (site->environment != p->environment)
+            continue;
+        if (group_paced(r, site->active, p->rule))
+            return false;
+        lacks = lacks || (group_paced(r, site->ready, p->rule) &&
+                          !group_has_earlier_places(r, p, site->ready));
+    }
+    return lacks;
+}
+
 static bool target_begun(const releases *r, uint32_t t)
 {
     const rel_target *target = &r->targets.at[t];
@@ -360,6 +387,9 @@ void paces_tell(releases *r)
                 cohort_state(pace->cohort, res) == MEMBER_ABSENT)
                 continue;
             member_state state = state_of_resource(r, pace, res, &over);
+            if (!over && cohort_state(pace->cohort, res) == MEMBER_IN_FLIGHT &&
+                resource_lacks(r, pace, res))
+                give_back_resource(r, p, res);
             tell(r, p, res, state, over);
         }
     }

@@ -453,6 +453,7 @@ void partition_pace_step(releases *r, uint32_t p)
     if (!strategy_of(x))
         return;
     give_back(r, p);
+    bool was_halted = partitions_halted(x->roll.pacing);
     if (!partition_rollout_begin(&x->roll, x->count, &cut))
         rel_no_memory(r);
     r->core->looked_at += cut ? x->count : 0;
@@ -462,6 +463,8 @@ void partition_pace_step(releases *r, uint32_t p)
     if (!r->core->no_memory && partition_rollout_due(&x->roll, r->core->now_ms))
         pass(r, p);
     bool halted = partitions_halted(x->roll.pacing);
+    if (was_halted && !halted)
+        mark_released(r, p);
     wake_at(r, WAKE_PACE, p, halted ? NEVER : partitions_next_ms(x->roll.pacing));
 }
 

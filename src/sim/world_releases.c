@@ -166,7 +166,7 @@ static str rule_text(release_world *r, int64_t kind)
 }
 
 /* One policy; empty if it came to no rule. A progression is asked of production only, or it would
- * wait for itself. */
+ * wait for itself; and not of hooks, which wait in staging until something else changes there. */
 static str policy_text(release_world *r, int64_t number)
 {
     world *w = r->w;
@@ -189,9 +189,10 @@ static str policy_text(release_world *r, int64_t number)
     }
     if (rules.len == 0)
         return STR_EMPTY;
-    const char *over = used[PROGRESSION_RULE] ? "environment.name == 'prod'"
-                       : world_chance(w, 80)  ? "true"
-                                              : "deployment.metadata['layer'] == 'odd'";
+    const char *over = used[PROGRESSION_RULE]
+                           ? "environment.name == 'prod' && deployment.name in ['d1', 'd2']"
+                       : world_chance(w, 80) ? "true"
+                                             : "deployment.metadata['layer'] == 'odd'";
     return world_textf(
         w,
         "{\"apiVersion\":\"drover.dev/v1alpha1\",\"kind\":\"RolloutPolicy\",\"metadata\":{"

@@ -236,6 +236,31 @@ static void what_goes_back_is_not_in_place(void **state)
     world_close(&w);
 }
 
+/* base cannot even go back; whoever skips it has said that it is well as it is. */
+static void a_skip_ends_a_failed_rollback(void **state)
+{
+    (void)state;
+    world w;
+    arena *a = arena_new(0);
+    open_fleet(&w, "  - rollback: {onJobStatuses: [failure]}\n");
+    put_host(&w, "h", "a: b");
+    publish(&w, "base", "v2");
+    for (int i = 0; i < 2; i++) {
+        fact f = {.kind = FACT_JOB,
+                  .job = {.deployment = STR("base"),
+                          .environment = STR("prod"),
+                          .resource = STR("h"),
+                          .job = job_of(&w, "base", "h", (size_t)i)->number,
+                          .outcome = OUTCOME_FAILED}};
+        world_step(&w, &f, 1);
+    }
+    check_text(reasons_at(&w, a, "base", "h"), "failed:retry base");
+    world_act(&w, (fact_act){.act = ACT_SKIP, .change = STR("base"), .target = STR("h")});
+    check_text(reasons_at(&w, a, "base", "h"), "rolledBack:retry base");
+    arena_free(a);
+    world_close(&w);
+}
+
 /* ---- environments ---- */
 
 /* The only hook on a staging host that has nothing else never runs: production does not wait for
@@ -320,6 +345,29 @@ static void no_limit_waits_for_another(void **state)
     world_close(&w);
 }
 
+/* A slot is not overdue while its group works, be it on what the slot's policy does not name. */
+static void a_working_group_is_not_overdue(void **state)
+{
+    (void)state;
+    world w;
+    arena *a = arena_new(0);
+    open_fleet(&w,
+               "  - deploymentBracket: {deploymentSelector: 'true', readinessWindowSeconds: 60}\n");
+    world_apply(&w, API "kind: RolloutPolicy\nmetadata: {name: q}\nspec:\n  selector: "
+                        "'deployment.name == \"app\"'\n  rules:\n  - resourceConcurrency: "
+                        "{groupSelector: 'true', limitType: count, limitValue: 1, "
+                        "slotTimeoutSeconds: 300, onTimeout: quarantine}\n");
+    put_host(&w, "h", "a: b");
+    assert_true(vec_push(&w.plans, (world_plan){"base", NULL, HOUR, 0, false, false}));
+    publish(&w, "app", "v2");
+    publish(&w, "base", "v2");
+    world_until(&w, INT64_MAX);
+    check_text(story(&w, a, "h"), "app=v2 base=v2");
+    assert_int_equal(view_at(&w, "base", "h").state, PLACEMENT_DONE);
+    arena_free(a);
+    world_close(&w);
+}
+
 /* ---- batches ---- */
 
 static bool find_compartment(void *context, const group_view *v)
@@ -363,9 +411,11 @@ int main(void)
         cmocka_unit_test(begun_groups_keep_their_members),
         cmocka_unit_test(a_bypassed_bracket_says_what_it_lacks),
         cmocka_unit_test(what_goes_back_is_not_in_place),
+        cmocka_unit_test(a_skip_ends_a_failed_rollback),
         cmocka_unit_test(a_hook_without_work_holds_nobody),
         cmocka_unit_test(one_host_after_the_other),
         cmocka_unit_test(no_limit_waits_for_another),
+        cmocka_unit_test(a_working_group_is_not_overdue),
         cmocka_unit_test(who_joins_late_begins_anew),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -53,11 +53,26 @@ static world_wishes wishes_of(uint64_t seed)
     return w;
 }
 
+static bool print_unfinished(void *context, const placement_view *v)
+{
+    const world *w = context;
+    arena *a = arena_new(0);
+    reasons why = {0};
+    if (v->state != PLACEMENT_DONE && engine_reasons(sim_engine(w->sim), v->id, a, &why))
+        for (size_t i = 0; i < why.len; i++)
+            fprintf(stderr, "%.*s on %.*s: %.*s\n", STR_ARG(v->change), STR_ARG(v->target),
+                    STR_ARG(reason_text(a, &why.at[i])));
+    arena_free(a);
+    return true;
+}
+
 static bool broken(const world *w, uint64_t seed, const char *what)
 {
     print_error("SEED=%llu: %s\n", (unsigned long long)seed, what);
     if (w && w->wishes.tell)
         fprintf(stderr, "%.*s\n%.*s\n", STR_ARG(buf_str(&w->text)), STR_ARG(sim_story(w->sim)));
+    if (w && w->wishes.tell)
+        engine_placements(sim_engine(w->sim), print_unfinished, (void *)(uintptr_t)w);
     return false;
 }
 
