@@ -41,7 +41,7 @@ check:
 	scripts/run-tests $(TEST_FLAGS) --fast build
 
 bench:
-	scripts/setup test
+	scripts/setup bench
 	scripts/configure build $(RELEASE) -Dtests=true
 	ninja -C build
 	scripts/run-bench build

@@ -5,6 +5,7 @@
 #include <openssl/evp.h>
 #include <stdarg.h>
 
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/num.h"
 #include "server/api_shapes.h"
@@ -180,16 +181,19 @@ bool api_audit(call *c, const char *format, ...)
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    journal_entry entry = {
-        .at_ms = c->now_ms, .kind = STR("audit"), .who = c->caller.name, .json = str_of(text)};
-    store *s = control_store(c->api->control);
-    if (!store_append(s, &entry, &entry.sequence, &error)) {
-        api_error(c, &error);
-        return false;
-    }
-    events_add(c->api->events, &entry);
-    http_wake(c->api->http);
-    return true;
+    if (control_note(c->api->control, c->caller.name, str_of(text), c->now_ms, &error))
+        return true;
+    api_error(c, &error);
+    return false;
+}
+
+bool api_settle(api *a, err *error)
+{
+    if (control_settle(a->control, error))
+        return true;
+    log_line(LOG_ERROR, "%s", error->text);
+    a->lost = *error;
+    return false;
 }
 
 /* ---- who asks ---- */
@@ -434,7 +438,30 @@ static void refuse(void *context, http_reply *r, int status, const char *message
     count(context, r);
 }
 
+static bool unsettled(void *context)
+{
+    const api *a = context;
+    return a->lost.text[0] != '\0' || control_unsettled(a->control);
+}
+
+static bool settle(void *context, err *error)
+{
+    api *a = context;
+    bool good = api_settle(a, error);
+    if (a->lost.text[0] != '\0') {
+        *error = a->lost;
+        a->lost.text[0] = '\0';
+        good = false;
+    }
+    return good;
+}
+
 http_handler api_handler(api *a)
 {
-    return (http_handler){.context = a, .admit = admit, .handle = handle, .refuse = refuse};
+    return (http_handler){.context = a,
+                          .admit = admit,
+                          .handle = handle,
+                          .refuse = refuse,
+                          .unsettled = unsettled,
+                          .settle = settle};
 }

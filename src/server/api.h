@@ -33,9 +33,13 @@ typedef struct api {
     uint64_t answered[6]; /* by the first digit of the status */
     uint64_t refused_rate;
     bool fleetlock_join; /* hosts that are no Resource become one; else they are refused */
+    err lost; /* what came before to this commit has not happened; empty: it has, or may yet */
 } api;
 
 http_handler api_handler(api *a);
+/* What was written before this is durable. When it fails, nothing that was asked together with it
+ * has happened. */
+bool api_settle(api *a, err *error);
 
 /* ---- for the operations ---- */
 

@@ -217,7 +217,8 @@ void run_backup(call *c)
                             (long long)c->now_ms);
     if (!path.ptr || !api_audit(c, "{\"audit\":\"backup\"}"))
         return;
-    if (!store_backup(control_store(c->api->control), path, &error)) {
+    if (!api_settle(c->api, &error) ||
+        !store_backup(control_store(c->api->control), path, &error)) {
         api_error(c, &error);
         return;
     }

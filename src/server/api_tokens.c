@@ -100,7 +100,8 @@ void run_token_create(call *c)
         !api_audit(c, "{\"audit\":\"tokenCreated\",\"token\":\"%.*s\",\"role\":\"%s\"}",
                    STR_ARG(in->name), role_names[in->role]))
         return;
-    if (!auth_create(c->api->auth, &row, c->now_ms, token, &error)) {
+    /* A token in memory that is not in the store would be one too many. */
+    if (!api_settle(c->api, &error) || !auth_create(c->api->auth, &row, c->now_ms, token, &error)) {
         api_error(c, &error);
         return;
     }
@@ -121,7 +122,8 @@ void run_token_revoke(call *c)
         api_fail(c, 404, NULL, "there is no token \"%s\"", str_shown(name).text);
         return;
     }
-    if (!auth_revoke(c->api->auth, name, c->now_ms, &found, &error)) {
+    if (!api_settle(c->api, &error) ||
+        !auth_revoke(c->api->auth, name, c->now_ms, &found, &error)) {
         api_error(c, &error);
         return;
     }

@@ -39,11 +39,14 @@ control *control_close(control *c)
 {
     if (!c)
         return NULL;
+    err unsettled; /* nobody has heard of what is lost with it */
+    control_settle(c, &unsettled);
     if (c->engine && store_sequence(c->store) != c->snapshot_sequence) {
         err ignored; /* without it the next start only takes longer */
         control_snapshot(c, &ignored);
     }
     control_unload(c);
+    vec_done(&c->news);
     return mem_free(c);
 }
 
@@ -59,6 +62,8 @@ bool control_repair(control *c, err *error)
 
 bool control_ready(control *c, int64_t now_ms, err *error)
 {
+    if (c->lost.text[0] != '\0') /* all that share a commit are answered alike */
+        return err_set(error, "%s", c->lost.text);
     if (!control_repair(c, error))
         return false;
     if (now_ms > c->now_ms)
@@ -143,6 +148,18 @@ bool control_act(control *c, const fact_act *act, int64_t now_ms, err *error)
         !turn_begin(&t, act->who, error))
         return false;
     bool good = vec_push(&t.facts, (fact){.kind = FACT_ACT, .act = *act}) || err_memory(error);
+    good = good && turn_run(c, &t, now_ms, error);
+    turn_done(&t);
+    return good;
+}
+
+bool control_note(control *c, str who, str json, int64_t now_ms, err *error)
+{
+    turn t;
+    if (!control_ready(c, now_ms, error) || !turn_begin(&t, who, error))
+        return false;
+    str kept = arena_str(t.arena, json);
+    bool good = (kept.ptr && vec_push(&t.notes, (turn_note){who, kept})) || err_memory(error);
     good = good && turn_run(c, &t, now_ms, error);
     turn_done(&t);
     return good;

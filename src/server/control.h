@@ -3,11 +3,11 @@
  *
  * Everything that happens (a document, an act, a job's end, a time) becomes a fact; a turn feeds
  * the facts to the engine and steps it until it starts nothing more; facts and decisions are
- * committed together; only then are decisions acted on. After a crash control_open feeds the engine
- * what the store knows (the last snapshot, and the journal behind it) and arrives at the same
- * state: every decision is made again and compared with the recorded one. If a commit fails the
- * engine is thrown away and rebuilt in the same manner, so what was not written never happened.
- * Decides nothing: rules are the engine's.
+ * committed together, alone or with other turns; only then are decisions acted on. After a crash
+ * control_open feeds the engine what the store knows (the last snapshot, and the journal behind it)
+ * and arrives at the same state: every decision is made again and compared with the recorded one.
+ * If a commit fails the engine is thrown away and rebuilt in the same manner, so what was not
+ * written never happened. Decides nothing: rules are the engine's.
  *
  * One thread. Does no I/O but through the store; time comes in as a value, so tests drive it by
  * hand, and a time that goes back counts as the latest one seen. Jobs are run by whoever listens
@@ -54,6 +54,7 @@ typedef struct control_listener {
 
 typedef struct control_settings {
     int64_t snapshot_entries; /* a snapshot every so many entries; 0: CONTROL_SNAPSHOT_ENTRIES */
+    bool share_commits;       /* calls share a commit: see control_settle */
 } control_settings;
 #define CONTROL_SNAPSHOT_ENTRIES 50000
 
@@ -63,6 +64,20 @@ control *control_open(store *s, const control_settings *settings, const control_
                       int64_t now_ms, err *error);
 /* Writes a snapshot, so that the next start is short. */
 control *control_close(control *c);
+
+/* ---- commits that are shared ---- */
+
+/* Waiting for the disk costs more than all else a call does, so calls may share it. With
+ * share_commits, what a call has written is seen by the calls that follow, but is durable, and told
+ * to the listener, only when this returns true. When it returns false nothing since the last time
+ * has happened, whatever the calls have answered. So nobody outside may hear an answer before this:
+ * not of a call that only reads, either. */
+bool control_settle(control *c, err *error);
+/* Whether there is something to settle. */
+bool control_unsettled(const control *c);
+
+/* An entry of the journal about something that is no fact for the engine. */
+bool control_note(control *c, str who, str json, int64_t now_ms, err *error);
 
 /* ---- documents ---- */
 

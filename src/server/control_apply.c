@@ -41,8 +41,9 @@ typedef struct application {
     object_list *objects;
     candidate *at; /* one a document, good or not */
     size_t len;
-    strmap seen;     /* "Kind/name" of those read so far */
-    problems *after; /* what lint says of all of them with what is accepted */
+    strmap seen;        /* "Kind/name" of those read so far */
+    problems *after;    /* what lint says of all of them with what is accepted */
+    bool only_versions; /* lint looks at versions and the few documents around them */
 } application;
 
 /* ---- reading ---- */
@@ -161,22 +162,80 @@ static bool read_all(application *a)
 
 /* ---- all documents together ---- */
 
+static bool changes(const candidate *c)
+{
+    return !c->refused && !c->unchanged;
+}
+
+/* Whether nothing but Resources and Versions changes. There are many of them, and none is ever
+ * refused for another Resource, or for a Version but one of its own deployment and tag. So they are
+ * looked at beside the few other documents only, and a request costs the same in a large fleet as
+ * in a small one. (Warnings that count resources come with the documents that have the rule.) */
+static bool changes_only_many(const application *a, bool *ret_versions)
+{
+    *ret_versions = false;
+    for (size_t i = 0; i < a->len; i++) {
+        const candidate *c = &a->at[i];
+        if (!changes(c))
+            continue;
+        if (c->object.kind != KIND_RESOURCE && c->object.kind != KIND_VERSION)
+            return false;
+        *ret_versions = *ret_versions || c->object.kind == KIND_VERSION;
+    }
+    return true;
+}
+
+static void mark_replaced(const application *a, bool replaced)
+{
+    for (size_t i = 0; i < a->len; i++)
+        if (a->at[i].present)
+            a->at[i].present->replaced = replaced && !a->at[i].refused;
+}
+
+static bool add_stored(const application *a, object_list *all)
+{
+    const strmap *stored = &a->control->documents;
+    bool good = true;
+    for (size_t i = 0; good && i < stored->len; i++) {
+        const held_document *d = (const held_document *)(uintptr_t)stored->entries[i].value;
+        good = d->replaced || objects_add(all, d->object);
+    }
+    return good;
+}
+
+/* The few, and the versions that have the place or the tag of one that comes. */
+static bool add_few(const application *a, object_list *all, bool candidates)
+{
+    const control *c = a->control;
+    bool good = true;
+    for (size_t i = 0; good && i < c->few.len; i++)
+        good = objects_add(all, c->few.at[i]->object);
+    for (size_t i = 0; good && i < a->len; i++) {
+        const candidate *new = &a->at[i];
+        if (new->refused || new->object.kind != KIND_VERSION)
+            continue;
+        const struct version_spec *spec = &new->object.version->spec;
+        const object *same = version_tagged(c, spec->deployment, spec->tag);
+        const held_document *other =
+            same ? document_find(c, STR("Version"), same->metadata->name) : NULL;
+        if (other && other != new->present && !other->replaced)
+            good = objects_add(all, other->object);
+        if (good && new->present && !candidates)
+            good = objects_add(all, new->present->object);
+    }
+    return good;
+}
+
 /* What lint says of the stored documents with (or without) the candidates in their places. */
 static problems *lint_with(const application *a, bool candidates)
 {
     object_list *all = objects_new();
     problems *found = problems_new();
-    bool good = all && found;
-    const strmap *stored = &a->control->documents;
-    for (size_t i = 0; i < a->len; i++)
-        if (a->at[i].present)
-            a->at[i].present->replaced = candidates && !a->at[i].refused;
-    for (size_t i = 0; good && i < stored->len; i++) {
-        const held_document *d = (const held_document *)(uintptr_t)stored->entries[i].value;
-        good = d->replaced || objects_add(all, d->object);
-    }
+    mark_replaced(a, candidates);
+    bool good =
+        all && found && (a->only_versions ? add_few(a, all, candidates) : add_stored(a, all));
     for (size_t i = 0; good && candidates && i < a->len; i++)
-        if (!a->at[i].refused)
+        if (!a->at[i].refused && !(a->only_versions && a->at[i].object.kind == KIND_RESOURCE))
             good = objects_add(all, a->at[i].object);
     if (good)
         lint_all(all, found);
@@ -241,15 +300,21 @@ static bool lint_once(application *a, const problems *before, bool *ret_new)
 
 static bool lint_candidates(application *a)
 {
-    if (!a->control->lint)
+    bool versions, good = true, again = true;
+    bool many = changes_only_many(a, &versions);
+    a->only_versions = many && versions;
+    if (many && !versions)
+        return true;
+    problems *few = a->only_versions ? lint_with(a, false) : NULL;
+    if (!a->only_versions && !a->control->lint)
         a->control->lint = lint_with(a, false);
-    bool good = a->control->lint || err_memory(a->error), again = true;
+    const problems *before = a->only_versions ? few : a->control->lint;
+    good = before || err_memory(a->error);
     /* With partial, what is left over may lack what was refused: it is looked at again. */
     while (good && again)
-        good = lint_once(a, a->control->lint, &again);
-    for (size_t i = 0; i < a->len; i++)
-        if (a->at[i].present)
-            a->at[i].present->replaced = false;
+        good = lint_once(a, before, &again);
+    mark_replaced(a, false);
+    problems_free(few);
     return good;
 }
 
@@ -279,11 +344,6 @@ static bool expectation_met(application *a)
     a->answer->conflict = true;
     return err_set(a->error, "found version %lld, expected %lld", (long long)now,
                    (long long)r->expected);
-}
-
-static bool changes(const candidate *c)
-{
-    return !c->refused && !c->unchanged;
 }
 
 /* The documents are read again from the text that is stored: a restart will see the same. */
@@ -325,7 +385,7 @@ static bool write_candidates(application *a, int64_t now_ms)
     if (!turn_begin(&t, a->request->who, a->error))
         return false;
     bool good = fill_turn(a, &t) && turn_run(a->control, &t, now_ms, a->error);
-    if (good && a->control->engine) {
+    if (good && a->control->engine && a->after && !a->only_versions) {
         /* What is accepted is what was looked at last. */
         lint_forget(a->control);
         a->control->lint = a->after;

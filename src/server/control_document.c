@@ -74,13 +74,33 @@ static bool release_hold(control *c, held_document *d)
 
 /* ---- coming and going ---- */
 
-static held_document *document_make(control *c, str kind, str name)
+static bool is_of_many(object_kind kind)
 {
+    return kind == KIND_RESOURCE || kind == KIND_VERSION;
+}
+
+static void few_drop(control *c, const held_document *d)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < c->few.len; i++)
+        if (c->few.at[i] != d)
+            c->few.at[kept++] = c->few.at[i];
+    c->few.len = kept;
+}
+
+static held_document *document_make(control *c, const object *o)
+{
+    str kind = str_of(object_kind_text(o->kind)), name = o->metadata->name;
     held_document *d = mem_zalloc(sizeof *d + kind.len + 1 + name.len);
     if (!d)
         return NULL;
     d->key = join(d->text, kind, name);
-    return strmap_put(&c->documents, d->key, (uintptr_t)d) ? d : mem_free(d);
+    if (!is_of_many(o->kind) && !vec_push(&c->few, d))
+        return mem_free(d);
+    if (strmap_put(&c->documents, d->key, (uintptr_t)d))
+        return d;
+    few_drop(c, d);
+    return mem_free(d);
 }
 
 bool document_hold(control *c, const object *o, batch *b, int64_t version_number)
@@ -88,7 +108,7 @@ bool document_hold(control *c, const object *o, batch *b, int64_t version_number
     str kind = str_of(object_kind_text(o->kind));
     held_document *d = document_find(c, kind, o->metadata->name);
     if (!d)
-        d = document_make(c, kind, o->metadata->name);
+        d = document_make(c, o);
     if (!d)
         return false;
     lint_forget(c);
@@ -108,6 +128,8 @@ void document_drop(control *c, str kind, str name)
         return;
     lint_forget(c);
     release_drop(c, d);
+    if (!is_of_many(d->object.kind))
+        few_drop(c, d);
     strmap_remove(&c->documents, d->key);
     batch_leave(d->batch);
     mem_free(d);
@@ -123,6 +145,7 @@ void documents_done(control *c)
     }
     strmap_done(&c->versions);
     strmap_done(&c->documents);
+    vec_done(&c->few);
     lint_forget(c);
 }
 

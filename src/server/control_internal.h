@@ -4,7 +4,8 @@
  *     control.c         what others call: opening, time, acts
  *     control_apply.c   documents come and go
  *     control_job.c     jobs begin, are claimed, end
- *     control_turn.c    one turn: facts in, decisions out, all of it in one transaction
+ *     control_turn.c    one turn: facts in, decisions out, written together
+ *     control_commit.c   turns that share a commit; after it the listener is told
  *     control_live.c    the fleet as it is now, for plans
  *     control_load.c    snapshot and journal back into an engine */
 #ifndef DROVER_SERVER_CONTROL_INTERNAL_H
@@ -57,6 +58,17 @@ typedef struct attempt_row {
     char key[];
 } attempt_row;
 
+/* What a turn has written, of which nobody may hear before it is committed. */
+typedef struct turn_news {
+    arena *arena; /* for all texts */
+    journal_entry *entries;
+    size_t entry_count;
+    str *edited; /* deployments */
+    size_t edited_count;
+    int64_t first_job, last_job; /* that were started; 0: none */
+    int64_t cancel;              /* a job that runs here and is to be ended; 0: none */
+} turn_news;
+
 struct control {
     store *store;
     control_settings settings;
@@ -64,6 +76,7 @@ struct control {
     engine *engine;            /* NULL: to be rebuilt */
     strmap documents;          /* key -> held_document * */
     strmap versions;           /* release -> held_document * */
+    VEC(held_document *) few;  /* documents that are no Resource and no Version */
     problems *lint;            /* what lint says of all documents; NULL: not known */
     VEC(live_job *) jobs;      /* by number */
     VEC(live_job *) drafts;    /* jobs that the present turn changes */
@@ -72,7 +85,9 @@ struct control {
     int64_t engine_ms;         /* time of the engine's last turn */
     int64_t step;              /* number of the last turn */
     int64_t snapshot_sequence; /* of the last snapshot */
-    int64_t rested_ms; /* an engine that is due without end is asked again only after this */
+    int64_t rested_ms;   /* an engine that is due without end is asked again only after this */
+    VEC(turn_news) news; /* of the turns that are not committed yet */
+    err lost;            /* why the turns of this commit are lost; empty: they are not */
 };
 
 /* ---- one turn ---- */
@@ -99,8 +114,9 @@ typedef struct turn {
     VEC(fact) facts;   /* besides documents */
     VEC(str) fact_who; /* one a fact; empty list: who */
     VEC(turn_note) notes;
-    bool time;     /* the engine is stepped even without facts */
-    bool conflict; /* the answer */
+    bool time;      /* the engine is stepped even without facts */
+    bool conflict;  /* the answer */
+    int64_t cancel; /* a job that the listener is to end after the commit; 0: none */
     /* inside */
     VEC(journal_entry) entries;
     VEC(live_job *) started;
@@ -108,8 +124,12 @@ typedef struct turn {
 } turn;
 
 bool turn_begin(turn *t, str who, err *error);
-/* Commits everything or nothing; then tells the listener. Drafts of jobs are part of it. */
+/* Writes everything or nothing; drafts of jobs are part of it. It is committed and told to the
+ * listener now or, when commits are shared, by control_settle. */
 bool turn_run(control *c, turn *t, int64_t now_ms, err *error);
+/* The transaction that turns share. Whoever writes ends with commit_end, good or not. */
+bool commit_begin(control *c, err *error);
+bool commit_end(control *c, bool good, err *error);
 void turn_done(turn *t);
 
 /* Feeds facts and steps until nothing starts. Each decision is handed on before the next step. */

@@ -376,13 +376,21 @@ bool control_heartbeat(control *c, heartbeat *beat, int64_t now_ms, err *error)
     if (!cancel && until > j->job.lease_ms) {
         stored_job prolonged = j->job;
         prolonged.lease_ms = until;
-        if (!store_put_job(c->store, &prolonged, error))
+        if (!commit_begin(c, error))
             return false;
-        j->job.lease_ms = until;
+        bool good = store_put_job(c->store, &prolonged, error);
+        if (good)
+            j->job.lease_ms = until;
+        else
+            store_take_back(c->store);
+        if (!commit_end(c, good, error)) /* which may have read all jobs again */
+            return false;
+    } else {
+        until = j->job.lease_ms;
     }
     beat->held = true;
     beat->cancel = cancel;
-    beat->until_ms = j->job.lease_ms;
+    beat->until_ms = until;
     return true;
 }
 
@@ -394,6 +402,7 @@ static bool note_cancel(control *c, live_job *j, str who, err *error)
     if (!turn_begin(&t, who, error))
         return false;
     bool worker = j->job.lease_ms != 0;
+    t.cancel = worker ? 0 : j->job.number;
     stored_job *draft = worker ? job_draft(c, j) : NULL;
     if (draft)
         draft->reason = CANCELLING;
@@ -429,10 +438,5 @@ bool control_cancel(control *c, int64_t number, str who, int64_t now_ms, err *er
                                           .outcome = OUTCOME_FAILED,
                                           .reason = STR("cancelled")},
                             1, now_ms, error);
-    bool here = j->job.lease_ms == 0;
-    if (!note_cancel(c, j, who, error))
-        return false;
-    if (here && c->listener.cancel)
-        c->listener.cancel(c->listener.context, number);
-    return true;
+    return note_cancel(c, j, who, error);
 }

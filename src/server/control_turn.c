@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One turn: facts in, decisions out, all of it in one transaction. */
+/* One turn: facts in, decisions out, written together. */
 #include <assert.h>
 
 #include "base/mem.h"
@@ -122,6 +122,9 @@ static bool turn_append(control *c, turn *t, journal_entry e, err *error)
 {
     e.at_ms = c->now_ms;
     e.step = c->step + 1;
+    e.who = arena_str(t->arena, e.who);
+    if (!e.who.ptr)
+        return err_memory(error);
     return store_append(c->store, &e, &e.sequence, error) &&
            (vec_push(&t->entries, e) || err_memory(error));
 }
@@ -246,7 +249,7 @@ static bool write_all(control *c, turn *t, err *error)
                        (decision_sink){write_decision, &(turn_context){c, t}}, error);
 }
 
-/* ---- after the commit ---- */
+/* ---- memory follows ---- */
 
 static bool hold_documents(control *c, turn *t)
 {
@@ -282,74 +285,81 @@ static bool hold_jobs(control *c, turn *t)
     return true;
 }
 
-/* Jobs that wait may be of another kind since their deployment was edited. */
-static void announce_edited(const control *c, const turn *t)
+static void follow(control *c, turn *t)
 {
-    for (size_t i = 0; i < t->documents.len; i++) {
-        const turn_document *d = &t->documents.at[i];
-        if (d->object->kind != KIND_DEPLOYMENT || d->json.len == 0)
-            continue;
-        for (size_t k = 0; k < c->jobs.len; k++)
-            if (str_eq(c->jobs.at[k]->job.deployment, d->object->metadata->name) &&
-                str_eq(c->jobs.at[k]->job.state, STR("pending")))
-                job_announce(c, c->jobs.at[k], true);
-    }
-}
-
-static void tell(const control *c, const turn *t, int64_t first_job)
-{
-    for (size_t i = 0; c->listener.journal && i < t->entries.len; i++)
-        c->listener.journal(c->listener.context, &t->entries.at[i]);
-    size_t first = c->jobs.len; /* new ones have the highest numbers */
-    while (first > 0 && c->jobs.at[first - 1]->job.number >= first_job)
-        first--;
-    for (; first < c->jobs.len; first++)
-        job_announce(c, c->jobs.at[first], false);
-    for (size_t i = 0; i < c->jobs.len; i++)
-        if (c->jobs.at[i]->announce) {
-            c->jobs.at[i]->announce = false;
-            job_announce(c, c->jobs.at[i], true);
-        }
-}
-
-static void after_commit(control *c, turn *t)
-{
-    int64_t first_job = t->started.len > 0 ? t->started.at[0]->job.number : INT64_MAX;
     c->step += t->entries.len > 0 ? 1 : 0;
-    /* What is on disk is true. If memory cannot follow, it is read again from there. */
+    /* What is written is true. If memory cannot follow, it is read again from there. */
     if (!hold_jobs(c, t) || !hold_documents(c, t)) {
         err ignored;
         control_unload(c);
         control_load(c, &ignored);
     }
-    announce_edited(c, t);
-    tell(c, t, first_job);
-    if (c->engine &&
-        store_sequence(c->store) - c->snapshot_sequence >= c->settings.snapshot_entries) {
-        err ignored; /* tried again after the next turn; until then a start takes longer */
-        control_snapshot(c, &ignored);
+}
+
+/* ---- the whole turn ---- */
+
+/* Deployments that were edited: jobs that wait may be of another kind since. */
+static bool list_edited(const turn *t, turn_news *news)
+{
+    news->edited = ARENA_ARRAY(t->arena, t->documents.len + 1, str);
+    for (size_t i = 0; news->edited && i < t->documents.len; i++) {
+        const turn_document *d = &t->documents.at[i];
+        if (d->object->kind != KIND_DEPLOYMENT || d->json.len == 0)
+            continue;
+        str name = arena_str(t->arena, d->object->metadata->name);
+        if (!name.ptr)
+            return false;
+        news->edited[news->edited_count++] = name;
     }
+    return news->edited != NULL;
+}
+
+/* What is to be told of the turn. */
+static bool make_news(turn *t, turn_news *news, err *error)
+{
+    *news = (turn_news){.cancel = t->cancel, .entry_count = t->entries.len};
+    news->entries = ARENA_ARRAY(t->arena, t->entries.len + 1, journal_entry);
+    if (!news->entries || !list_edited(t, news))
+        return err_memory(error);
+    for (size_t i = 0; i < t->entries.len; i++)
+        news->entries[i] = t->entries.at[i];
+    if (t->started.len > 0) {
+        news->first_job = t->started.at[0]->job.number;
+        news->last_job = t->started.at[t->started.len - 1]->job.number;
+    }
+    return true;
+}
+
+static bool turn_write(control *c, turn *t, turn_news *news, err *error)
+{
+    return store_mark(c->store, error) && write_all(c, t, error) && make_news(t, news, error) &&
+           store_keep(c->store, error);
 }
 
 bool turn_run(control *c, turn *t, int64_t now_ms, err *error)
 {
     assert(c->engine);
     assert(now_ms <= c->now_ms); /* control_ready has seen it */
-    if (!store_begin(c->store, error)) {
+    if (!commit_begin(c, error)) {
         drafts_forget(c);
         return false;
     }
-    if (write_all(c, t, error) && store_commit(c->store, error)) {
-        after_commit(c, t);
-        return true;
+    bool told = vec_push(&c->news, (turn_news){0});
+    bool good = told ? turn_write(c, t, &c->news.at[c->news.len - 1], error) : err_memory(error);
+    if (good) {
+        c->news.at[c->news.len - 1].arena = t->arena;
+        t->arena = NULL;
+        follow(c, t);
+        return commit_end(c, true, error);
     }
-    store_rollback(c->store);
+    c->news.len -= told ? 1 : 0;
+    store_take_back(c->store);
     drafts_forget(c);
-    if (t->stepped) {
+    if (t->stepped && store_is_open(c->store)) {
         /* The engine is ahead of the store. */
         err ignored;
         control_unload(c);
         control_load(c, &ignored);
     }
-    return false;
+    return commit_end(c, false, error);
 }

@@ -90,6 +90,7 @@ void events_add(events *e, const journal_entry *entry)
 
 typedef struct page {
     buf *out;
+    int64_t last; /* what is behind it may not be durable yet */
     int64_t seen;
     size_t count;
 } page;
@@ -97,6 +98,8 @@ typedef struct page {
 static bool add_stored(void *context, const journal_entry *entry)
 {
     page *p = context;
+    if (entry->sequence > p->last)
+        return false;
     write_event(p->out, entry);
     p->seen = entry->sequence;
     return ++p->count < EVENTS_PAGE && p->out->len < HTTP_STREAM_CHUNK_BYTES;
@@ -118,7 +121,7 @@ static stream_state pull(void *context, buf *out)
             l->seen++;
             continue;
         }
-        page p = {.out = out, .seen = l->seen};
+        page p = {.out = out, .last = e->last, .seen = l->seen};
         err ignored; /* asked again with the next wake */
         if (!store_journal(e->store, l->seen, add_stored, &p, &ignored) || p.count == 0)
             break;

@@ -41,6 +41,9 @@ typedef struct exchange {
     buf body;
     size_t counted; /* bytes of all bodies that are this one's */
     bool begun, answered, too_large, too_many;
+    http_reply held; /* waits to be settled, if is_held */
+    bool is_held;
+    struct exchange *next_held;
 } exchange;
 
 struct http {
@@ -52,7 +55,8 @@ struct http {
     uv_timer_t timer, sweep;
     uv_prepare_t prepare;
     int handles;
-    bool closing, wake;
+    bool closing, wake, again;
+    exchange *held; /* whose connections are suspended until they are settled */
     peer *peers;
     http_stream *streams;
     size_t peer_count, stream_count;
@@ -304,6 +308,53 @@ static enum MHD_Result refuse(exchange *x, struct MHD_Connection *connection, in
     return answer(x, connection, &r);
 }
 
+/* ---- answers that wait ---- */
+
+static enum MHD_Result hold(exchange *x, struct MHD_Connection *connection, const http_reply *r)
+{
+    x->held = *r;
+    x->is_held = true;
+    x->next_held = x->server->held;
+    x->server->held = x;
+    MHD_suspend_connection(connection);
+    return MHD_YES;
+}
+
+/* What is not durable has not happened. */
+static void take_back(exchange *x, const char *why)
+{
+    http_reply *r = &x->held;
+    if (r->source.pull && r->source.close)
+        r->source.close(r->source.context);
+    r->source = (http_source){.pull = NULL};
+    r->field_count = 0;
+    buf_clear(&r->body);
+    x->server->handler.refuse(x->server->handler.context, r, 503, why);
+}
+
+/* The daemon asks for the answers when it next runs. */
+static void settle(http *h)
+{
+    err error;
+    if (!h->held && !h->handler.unsettled(h->handler.context))
+        return;
+    bool good = h->handler.settle(h->handler.context, &error);
+    for (exchange *x = h->held; x; x = x->next_held) {
+        if (!good)
+            take_back(x, error.text);
+        MHD_resume_connection(x->request.handle);
+    }
+    h->again = h->again || h->held;
+    h->held = NULL;
+}
+
+/* Everything that came together is settled together. */
+static void run_daemon(http *h)
+{
+    MHD_run(h->daemon);
+    settle(h);
+}
+
 /* ---- requests ---- */
 
 static void *request_line(void *context, const char *target, struct MHD_Connection *connection)
@@ -414,6 +465,10 @@ static enum MHD_Result access_handler(void *context, struct MHD_Connection *conn
         return begin(x, connection, method);
     if (x->answered)
         return MHD_YES;
+    if (x->is_held) { /* and settled by now */
+        x->is_held = false;
+        return answer(x, connection, &x->held);
+    }
     if (*upload_len > 0)
         return take_body(x, upload, upload_len);
     if (x->too_large)
@@ -425,6 +480,8 @@ static enum MHD_Result access_handler(void *context, struct MHD_Connection *conn
     x->request.body = buf_str(&x->body);
     http_reply r = {.status = 200, .body = BUF(LIMIT_TEXT_BYTES)};
     h->handler.handle(h->handler.context, &x->request, &r);
+    if (h->handler.unsettled(h->handler.context))
+        return hold(x, connection, &r);
     return answer(x, connection, &r);
 }
 
@@ -443,13 +500,13 @@ static void on_readable(uv_poll_t *poll, int status, int events)
     (void)status;
     (void)events;
     http *h = poll->data;
-    MHD_run(h->daemon);
+    run_daemon(h);
 }
 
 static void on_timer(uv_timer_t *timer)
 {
     http *h = timer->data;
-    MHD_run(h->daemon);
+    run_daemon(h);
 }
 
 /* Before the loop waits: wake streams, and find out how long it may wait. */
@@ -460,12 +517,15 @@ static void before_wait(uv_prepare_t *prepare)
     if (h->wake) {
         h->wake = false;
         resume_streams(h);
-        MHD_run(h->daemon);
+        run_daemon(h);
     }
-    if (MHD_get_timeout(h->daemon, &wait) == MHD_YES)
+    if (h->again)
+        uv_timer_start(&h->timer, on_timer, 0, 0);
+    else if (MHD_get_timeout(h->daemon, &wait) == MHD_YES)
         uv_timer_start(&h->timer, on_timer, wait, 0);
     else
         uv_timer_stop(&h->timer);
+    h->again = false;
 }
 
 void http_wake(http *h)
@@ -621,7 +681,8 @@ http *http_close(http *h)
         return NULL;
     h->closing = true;
     resume_streams(h);
-    MHD_run(h->daemon);
+    run_daemon(h);
+    MHD_run(h->daemon); /* what was just settled */
     uv_close((uv_handle_t *)&h->poll, handle_closed);
     uv_close((uv_handle_t *)&h->timer, handle_closed);
     uv_close((uv_handle_t *)&h->sweep, handle_closed);

@@ -2,10 +2,10 @@
 /* http.h - the embedded HTTP server: libmicrohttpd on one libuv loop, one thread.
  *
  * Takes requests in whole, within the limits below, and hands each to one handler; sends what the
- * handler answers, or a stream as it grows. Checks who it is talked to as (Host) and from where
- * (Origin). A client that is too slow is dropped: a request must be complete in HTTP_REQUEST_MS,
- * and a client that takes nothing for HTTP_IDLE_SECONDS is gone. Knows no routes, tokens or
- * documents. */
+ * handler answers, when that is settled, or a stream as it grows. Checks who it is talked to as
+ * (Host) and from where (Origin). A client that is too slow is dropped: a request must be complete
+ * in HTTP_REQUEST_MS, and a client that takes nothing for HTTP_IDLE_SECONDS is gone. Knows no
+ * routes, tokens or documents. */
 #ifndef DROVER_SERVER_HTTP_H
 #define DROVER_SERVER_HTTP_H
 
@@ -84,6 +84,10 @@ typedef struct http_handler {
     void (*handle)(void *context, http_request *q, http_reply *r);
     /* A problem of the request as such: fills the reply's body. */
     void (*refuse)(void *context, http_reply *r, int status, const char *message);
+    /* While this is true answers are held back, so that several requests can share the wait for
+     * the disk; then settle is called, and if it says false all of them become refusals. */
+    bool (*unsettled)(void *context);
+    bool (*settle)(void *context, err *error);
 } http_handler;
 
 typedef struct http_settings {

@@ -66,8 +66,11 @@ static bool on_report(void *context, job_report *reports, size_t count)
     err error;
     if (!s->api.control)
         return false;
-    if (control_jobs(s->api.control, reports, count, clock_ms(), &error))
+    if (control_jobs(s->api.control, reports, count, clock_ms(), &error) &&
+        control_settle(s->api.control, &error))
         return true;
+    err lost; /* no later call is refused for this one */
+    control_settle(s->api.control, &lost);
     log_line(LOG_ERROR, "%s", error.text);
     return false;
 }
@@ -85,6 +88,9 @@ static void on_timer(uv_timer_t *timer)
 static void before_wait(uv_prepare_t *prepare)
 {
     serve *s = prepare->data;
+    err error;
+    if (control_unsettled(s->api.control) && !control_settle(s->api.control, &error))
+        log_line(LOG_ERROR, "%s", error.text);
     int64_t due = control_next_ms(s->api.control);
     if (due == REASON_NEVER) {
         uv_timer_stop(&s->timer);
@@ -179,7 +185,8 @@ static bool open_parts(serve *s, err *error)
         .context = s, .job = on_job, .cancel = on_cancel, .journal = on_journal};
     if (!open_jobs(s, error))
         return false;
-    s->api.control = control_open(s->store, NULL, &listener, now, error);
+    s->api.control =
+        control_open(s->store, &(control_settings){.share_commits = true}, &listener, now, error);
     s->api.planner = planner_open(&s->loop);
     if (!s->api.planner)
         return err_memory(error);

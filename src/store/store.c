@@ -222,11 +222,59 @@ void store_rollback(store *s)
 {
     if (!s->in_transaction)
         return;
-    /* After a failed commit SQLite may have rolled back already. */
+    /* After a failure SQLite may have rolled back already. */
     sqlite3_exec(s->db, "ROLLBACK", NULL, NULL, NULL);
     s->in_transaction = false;
+    s->marked = false;
     s->sequence = s->sequence_before;
     s->version = s->version_before;
+}
+
+bool store_is_open(const store *s)
+{
+    return s->in_transaction;
+}
+
+/* ---- marks ---- */
+
+bool store_mark(store *s, err *error)
+{
+    assert(s->in_transaction && !s->marked);
+    if (!run_sql(s, "SAVEPOINT mark", "writing a decision", error))
+        return false;
+    s->marked = true;
+    s->sequence_marked = s->sequence;
+    s->version_marked = s->version;
+    return true;
+}
+
+bool store_keep(store *s, err *error)
+{
+    assert(s->marked);
+    if (!run_sql(s, "RELEASE mark", "writing a decision", error))
+        return false;
+    s->marked = false;
+    return true;
+}
+
+void store_take_back(store *s)
+{
+    if (!s->in_transaction)
+        return;
+    /* A full disk, for one, makes SQLite roll back everything, not only what is behind the mark. */
+    bool whole = sqlite3_get_autocommit(s->db) != 0;
+    if (!whole && s->marked)
+        whole =
+            sqlite3_exec(s->db, "ROLLBACK TO mark; RELEASE mark", NULL, NULL, NULL) != SQLITE_OK;
+    if (whole) {
+        store_rollback(s);
+        return;
+    }
+    if (!s->marked)
+        return;
+    s->marked = false;
+    s->sequence = s->sequence_marked;
+    s->version = s->version_marked;
 }
 
 /* ---- statements ---- */

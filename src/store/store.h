@@ -30,6 +30,14 @@ bool store_set_sync(store *s, bool sync, err *error);
 bool store_begin(store *s, err *error);
 bool store_commit(store *s, err *error);
 void store_rollback(store *s);
+/* Whether one is open. A failure may have ended it: then all of it is taken back. */
+bool store_is_open(const store *s);
+
+/* Inside a transaction: what is written from the mark on can be kept, or taken back alone. One mark
+ * at a time; take_back does nothing without one. */
+bool store_mark(store *s, err *error);
+bool store_keep(store *s, err *error);
+void store_take_back(store *s);
 
 /* ---- documents ---- */
 

@@ -55,6 +55,9 @@ struct store {
     int64_t sequence_before; /* at the beginning of the transaction */
     int64_t version_before;
     bool in_transaction;
+    int64_t sequence_marked; /* at the mark */
+    int64_t version_marked;
+    bool marked;
 };
 
 /* Fills the error from SQLite's; always false. */

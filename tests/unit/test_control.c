@@ -23,11 +23,14 @@ static int remove_folder(void **state)
 }
 
 /* lint_all's place is taken here: a document with the label "lint: error" is wrong together with
- * others, unless a Resource called "cure" is there. */
+ * others, unless one called "cure" is there. */
+static bool lint_for_real;
 bool __real_lint_all(const object_list *objects, problems *found);
 bool __wrap_lint_all(const object_list *objects, problems *found);
 bool __wrap_lint_all(const object_list *objects, problems *found)
 {
+    if (lint_for_real)
+        return __real_lint_all(objects, found);
     bool cured = false, good = true;
     for (size_t i = 0; i < objects->len; i++)
         cured = cured || str_eq(objects->at[i].metadata->name, STR("cure"));
@@ -148,24 +151,25 @@ static void all_or_none_unless_partial(void **state)
     open_plane(&p);
     const char *mixed = STORY_HOST("a", "x") STORY_API
         "kind: Resource\nmetadata: {name: b}\nspec: {knd: x}\n" STORY_API
-        "kind: Resource\nmetadata: {name: wrong, labels: {lint: error}}\n"
-        "spec: {kind: host}\n";
+        "kind: Environment\nmetadata: {name: wrong, labels: {lint: error}}\n"
+        "spec: {resourceSelector: 'true'}\n";
     applied all = apply(&p, mixed);
     assert_false(all.good);
     check_has_at(str_of(all.text),
-                 STR("Resource/a refused@0 Resource/b refused@0 Resource/wrong refused@0 |"),
+                 STR("Resource/a refused@0 Resource/b refused@0 Environment/wrong refused@0 |"),
                  __FILE__, __LINE__);
     check_has_at(str_of(all.text), STR("Resource/b: spec"), __FILE__, __LINE__);
-    check_has_at(str_of(all.text), STR("Resource/wrong: is wrong with others"), __FILE__, __LINE__);
+    check_has_at(str_of(all.text), STR("Environment/wrong: is wrong with others"), __FILE__,
+                 __LINE__);
     assert_int_equal(store_sequence(p.store), 0);
     applied some = apply_with(
         &p, (apply_request){.bytes = str_of(mixed), .expected = APPLY_ANY, .partial = true});
     assert_false(some.good); /* something was refused */
     check_has_at(str_of(some.text),
-                 STR("Resource/a created@1 Resource/b refused@0 Resource/wrong refused@0 |"),
+                 STR("Resource/a created@1 Resource/b refused@0 Environment/wrong refused@0 |"),
                  __FILE__, __LINE__);
     assert_non_null(control_object(p.control, KIND_RESOURCE, STR("a")));
-    assert_null(control_object(p.control, KIND_RESOURCE, STR("wrong")));
+    assert_null(control_object(p.control, KIND_ENVIRONMENT, STR("wrong")));
     plane_close(&p);
 }
 
@@ -174,8 +178,9 @@ static void old_problems_refuse_nothing_new(void **state)
     (void)state;
     plane p;
     open_plane(&p);
-    const char *both = STORY_API "kind: Resource\nmetadata: {name: wrong, labels: {lint: error}}\n"
-                                 "spec: {kind: host}\n" STORY_HOST("cure", "x");
+    const char *both =
+        STORY_API "kind: Environment\nmetadata: {name: wrong, labels: {lint: error}}\n"
+                  "spec: {resourceSelector: 'true'}\n" STORY_HOST("cure", "x");
     assert_true(apply(&p, both).good);
     delete_answer answer;
     must(control_delete(
@@ -183,6 +188,37 @@ static void old_problems_refuse_nothing_new(void **state)
         &(delete_request){.kind = STR("Resource"), .name = STR("cure"), .expected = APPLY_ANY},
         p.shared->now_ms, &answer, problem_));
     expect_applied(apply(&p, STORY_HOST("other", "x")), true, "Resource/other created@3 ");
+    expect_applied(apply(&p, STORY_API "kind: Environment\nmetadata: {name: more}\n"
+                                       "spec: {resourceSelector: 'true'}\n"),
+                   true, "Environment/more created@4 ");
+    plane_close(&p);
+}
+
+/* Versions are looked at beside those of their own tag only, however many there are. */
+static void a_version_is_refused_for_what_it_refers_to(void **state)
+{
+    (void)state;
+    plane p;
+    open_plane(&p);
+    lint_for_real = true;
+    assert_true(apply(&p, STORY_DEPLOYMENT("app", "x", "manual: {}")).good);
+    assert_true(apply(&p, STORY_VERSION("app", "1") STORY_VERSION("app", "2")).good);
+    expect_applied(apply(&p, STORY_VERSION("app", "1")), true, "Version/app-1 unchanged@2 ");
+#define TWIN "kind: Version\nmetadata: {name: twin}\nspec: {deployment: app, tag: '1'}\n"
+    applied got = apply(&p, STORY_API TWIN);
+    assert_false(got.good);
+    check_has_at(str_of(got.text), STR("of deployment \"app\" a second time"), __FILE__, __LINE__);
+    got = apply(&p, STORY_VERSION("app", "3") STORY_API TWIN);
+    assert_false(got.good);
+    got = apply(&p, STORY_VERSION("none", "1"));
+    assert_false(got.good);
+    check_has_at(str_of(got.text), STR("found \"none\", allowed the name of a Deployment"),
+                 __FILE__, __LINE__);
+    /* The tag moves to another document in one go. */
+    got = apply(&p, STORY_API "kind: Version\nmetadata: {name: app-1}\n"
+                              "spec: {deployment: app, tag: '4'}\n" STORY_API TWIN);
+    check_msg(got.good, "%s", got.text);
+    lint_for_real = false;
     plane_close(&p);
 }
 
@@ -192,9 +228,9 @@ static void warnings_are_told_and_refuse_nothing(void **state)
     plane p;
     open_plane(&p);
     expect_applied(apply(&p, STORY_API
-                         "kind: Resource\nmetadata: {name: odd, labels: {lint: warning}}\n"
-                         "spec: {kind: host}\n"),
-                   true, "Resource/odd created@1 |Resource/odd: is wrong with others");
+                         "kind: Environment\nmetadata: {name: odd, labels: {lint: warning}}\n"
+                         "spec: {resourceSelector: 'true'}\n"),
+                   true, "Environment/odd created@1 |Environment/odd: is wrong with others");
     plane_close(&p);
 }
 
@@ -625,6 +661,7 @@ int main(void)
         TEST(documents_are_created_updated_and_left_alone),
         TEST(all_or_none_unless_partial),
         TEST(old_problems_refuse_nothing_new),
+        TEST(a_version_is_refused_for_what_it_refers_to),
         TEST(warnings_are_told_and_refuse_nothing),
         TEST(what_does_not_belong_here_is_refused),
         TEST(a_dry_run_writes_nothing),

@@ -72,8 +72,8 @@ WRAP(store_put_document,
      (store * s, stored_document *d, int64_t expected, bool *ret_conflict, err *error),
      (s, d, expected, ret_conflict, error))
 WRAP(store_delete_document,
-     (store * s, str kind, str name, int64_t expected, bool *ret_conflict, err *error),
-     (s, kind, name, expected, ret_conflict, error))
+     (store * s, document_key key, int64_t expected, bool *ret_conflict, err *error),
+     (s, key, expected, ret_conflict, error))
 
 bool __real_store_put_snapshot(store *s, int64_t sequence, str text, err *error);
 bool __wrap_store_put_snapshot(store *s, int64_t sequence, str text, err *error);
