@@ -209,23 +209,30 @@ static void close_backup(void *context)
     mem_free(b);
 }
 
-void run_backup(call *c)
+/* A copy on its way: one piece in each turn of the loop. */
+typedef struct backup_work {
+    call *call;
+    store_copy *copy;
+    const char *path;
+} backup_work;
+
+static void drop_backup(void *context)
 {
-    err error;
+    backup_work *w = context;
+    w->copy = store_copy_end(w->copy);
+    unlink(w->path);
+}
+
+/* The answer is the file, which has no name from here on: it is gone when it is sent, or when this
+ * program is. */
+static void answer_backup(backup_work *w)
+{
+    call *c = w->call;
     struct stat status;
-    str path = arena_printf(c->request->arena, "%.*s/.backup-%lld", STR_ARG(c->api->folder),
-                            (long long)c->now_ms);
-    if (!path.ptr || !api_audit(c, "{\"audit\":\"backup\"}"))
-        return;
-    if (!api_settle(c->api, &error) ||
-        !store_backup(control_store(c->api->control), path, &error)) {
-        api_error(c, &error);
-        return;
-    }
-    /* Without a name: it is gone when it is sent, or when this program is. */
-    int fd = open(path.ptr, O_RDONLY | O_CLOEXEC);
+    w->copy = store_copy_end(w->copy);
+    int fd = open(w->path, O_RDONLY | O_CLOEXEC);
     int cause = errno;
-    unlink(path.ptr);
+    unlink(w->path);
     backup_file *b = fd < 0 || fstat(fd, &status) != 0 ? NULL : mem_zalloc(sizeof *b);
     if (!b) {
         if (fd >= 0)
@@ -237,4 +244,42 @@ void run_backup(call *c)
     c->reply->type = "application/octet-stream";
     c->reply->source = (http_source){
         .context = b, .pull = pull_backup, .close = close_backup, .size = status.st_size};
+}
+
+static bool step_backup(void *context, http_reply *r)
+{
+    backup_work *w = context;
+    err error;
+    bool done = false;
+    w->call->reply = r;
+    if (api_settle(w->call->api, &error) && store_copy_step(w->copy, &done, &error)) {
+        if (done)
+            answer_backup(w);
+        return done;
+    }
+    drop_backup(w);
+    api_error(w->call, &error);
+    return true;
+}
+
+void run_backup(call *c)
+{
+    err error;
+    arena *a = c->request->arena;
+    str path = arena_printf(a, "%.*s/.backup-%lld", STR_ARG(c->api->folder), (long long)c->now_ms);
+    backup_work *w = ARENA_NEW(a, backup_work);
+    if (!path.ptr || !w) {
+        api_fail(c, 503, NULL, "memory ran out");
+        return;
+    }
+    if (!api_audit(c, "{\"audit\":\"backup\"}"))
+        return;
+    *w = (backup_work){.call = c, .path = path.ptr};
+    w->copy = api_settle(c->api, &error)
+                  ? store_copy_begin(control_store(c->api->control), path, &error)
+                  : NULL;
+    if (w->copy)
+        c->reply->later = (http_later){.context = w, .step = step_backup, .drop = drop_backup};
+    else
+        api_error(c, &error);
 }

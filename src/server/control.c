@@ -41,7 +41,9 @@ control *control_close(control *c)
         return NULL;
     err unsettled; /* nobody has heard of what is lost with it */
     control_settle(c, &unsettled);
-    if (c->engine && store_sequence(c->store) != c->snapshot_sequence) {
+    bool unfinished = c->snapshot.stage != SNAPSHOT_RESTS;
+    snapshot_stop(c);
+    if (c->engine && (unfinished || store_sequence(c->store) != c->snapshot_sequence)) {
         err ignored; /* without it the next start only takes longer */
         control_snapshot(c, &ignored);
     }
@@ -198,12 +200,15 @@ int64_t control_next_ms(const control *c)
 {
     if (!c->engine)
         return c->now_ms + REST_MS;
-    return earlier(engine_due(c), job_expiry_next(c));
+    return earlier(earlier(engine_due(c), job_expiry_next(c)), snapshot_next_ms(c));
 }
 
 bool control_tick(control *c, int64_t now_ms, err *error)
 {
     turn t;
+    if (!control_ready(c, now_ms, error))
+        return false;
+    snapshot_step(c);
     if (!control_ready(c, now_ms, error))
         return false;
     int64_t due = engine_due(c);

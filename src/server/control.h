@@ -55,6 +55,10 @@ typedef struct control_listener {
 typedef struct control_settings {
     int64_t snapshot_entries; /* a snapshot every so many entries; 0: CONTROL_SNAPSHOT_ENTRIES */
     bool share_commits;       /* calls share a commit: see control_settle */
+    /* Snapshots are made beside the work by a child process and written in pieces by control_tick;
+     * else at once, which takes a second with a hundred thousand release targets. */
+    bool snapshots_beside;
+    int64_t snapshot_part_bytes; /* of such a piece; 0: 256 KiB */
 } control_settings;
 #define CONTROL_SNAPSHOT_ENTRIES 50000
 

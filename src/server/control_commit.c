@@ -49,7 +49,10 @@ static void maybe_snapshot(control *c)
         store_sequence(c->store) - c->snapshot_sequence < c->settings.snapshot_entries)
         return;
     err ignored; /* tried again after the next commit; until then a start takes longer */
-    control_snapshot(c, &ignored);
+    if (c->settings.snapshots_beside)
+        snapshot_start(c);
+    else
+        control_snapshot(c, &ignored);
 }
 
 /* ---- the transaction ---- */
@@ -61,6 +64,7 @@ static void commit_lose(control *c, const err *why)
     err ignored;
     store_rollback(c->store);
     news_forget(c);
+    snapshot_stop(c); /* parts of it may be lost, too */
     c->lost = *why;
     if (c->lost.text[0] == '\0')
         err_set(&c->lost, "the store failed");

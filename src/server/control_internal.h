@@ -7,9 +7,12 @@
  *     control_turn.c    one turn: facts in, decisions out, written together
  *     control_commit.c   turns that share a commit; after it the listener is told
  *     control_live.c    the fleet as it is now, for plans
- *     control_load.c    snapshot and journal back into an engine */
+ *     control_load.c    snapshot and journal back into an engine
+ *     control_snapshot.c  the snapshot, out: at once, or beside the work */
 #ifndef DROVER_SERVER_CONTROL_INTERNAL_H
 #define DROVER_SERVER_CONTROL_INTERNAL_H
+
+#include <sys/types.h>
 
 #include "base/strmap.h"
 #include "base/vec.h"
@@ -69,6 +72,28 @@ typedef struct turn_news {
     int64_t cancel;              /* a job that runs here and is to be ended; 0: none */
 } turn_news;
 
+/* X(stage, text): where a snapshot that is made beside the work stands. */
+#define SNAPSHOT_STAGES(X)                                                                         \
+    X(RESTS, "there is none on its way")                                                           \
+    X(IS_MADE, "a child writes the text")                                                          \
+    X(IS_WRITTEN, "its parts go into the store")                                                   \
+    X(IS_CLEANED, "the parts of the one before go")
+typedef enum snapshot_stage {
+#define X(stage, text) SNAPSHOT_##stage,
+    SNAPSHOT_STAGES(X)
+#undef X
+} snapshot_stage;
+
+typedef struct snapshot_work {
+    snapshot_stage stage;
+    int64_t sequence;
+    pid_t child;
+    int file;      /* that the child writes; 0: none */
+    str text;      /* of the file, mapped */
+    int64_t parts; /* that are in the store */
+    int64_t next_ms;
+} snapshot_work;
+
 struct control {
     store *store;
     control_settings settings;
@@ -84,7 +109,8 @@ struct control {
     int64_t now_ms;            /* latest time seen */
     int64_t engine_ms;         /* time of the engine's last turn */
     int64_t step;              /* number of the last turn */
-    int64_t snapshot_sequence; /* of the last snapshot */
+    int64_t snapshot_sequence; /* of the last snapshot, or of the last attempt */
+    snapshot_work snapshot;
     int64_t rested_ms;   /* an engine that is due without end is asked again only after this */
     VEC(turn_news) news; /* of the turns that are not committed yet */
     err lost;            /* why the turns of this commit are lost; empty: they are not */
@@ -180,6 +206,12 @@ bool control_load(control *c, err *error);
 void control_unload(control *c);
 /* Writes a snapshot now. */
 bool control_snapshot(control *c, err *error);
+/* Begins one beside the work, after a commit; each step does a bounded piece of it. */
+void snapshot_start(control *c);
+void snapshot_step(control *c);
+int64_t snapshot_next_ms(const control *c);
+/* Gives up the one that is on its way; the one before stays. */
+void snapshot_stop(control *c);
 /* The engine is there, or is rebuilt. */
 bool control_ready(control *c, int64_t now_ms, err *error);
 

@@ -70,56 +70,6 @@ batch *batch_read(buf *text, err *error)
     return b;
 }
 
-/* ---- the snapshot, out ---- */
-
-typedef struct document_text {
-    buf *out;
-    int64_t count;
-} document_text;
-
-static bool add_document(void *context, const stored_document *d)
-{
-    document_text *to = context;
-    buf_add(to->out, d->json);
-    buf_addc(to->out, '\n');
-    to->count++;
-    return !to->out->failed;
-}
-
-static void add_attempts(const control *c, buf *out)
-{
-    for (size_t i = 0; i < c->attempts.len; i++) {
-        const attempt_row *row = (const attempt_row *)(uintptr_t)c->attempts.entries[i].value;
-        buf_addf(out, "%lld ", (long long)row->attempt);
-        buf_add(out, (str){row->key, row->len});
-        buf_addc(out, '\n');
-    }
-}
-
-bool control_snapshot(control *c, err *error)
-{
-    buf documents = BUF(LIMIT_TEXT_BYTES), text = BUF(LIMIT_TEXT_BYTES);
-    document_text to = {.out = &documents};
-    bool good = store_documents(c->store, (document_key){0}, add_document, &to, error);
-    assert(!good || documents.failed || to.count == (int64_t)c->documents.len);
-    buf_addf(&text,
-             "{\"format\":%d,\"nowMs\":%lld,\"step\":%lld,\"documents\":%lld,\"attempts\":%zu}\n",
-             SNAPSHOT_FORMAT, (long long)c->engine_ms, (long long)c->step, (long long)to.count,
-             c->attempts.len);
-    buf_add(&text, buf_str(&documents));
-    add_attempts(c, &text);
-    good = good && engine_save(c->engine, &text);
-    if (good && (text.failed || documents.failed))
-        good = err_memory(error);
-    int64_t sequence = store_sequence(c->store);
-    good = good && store_put_snapshot(c->store, sequence, buf_str(&text), error);
-    if (good)
-        c->snapshot_sequence = sequence;
-    buf_done(&documents);
-    buf_done(&text);
-    return good;
-}
-
 /* ---- the snapshot, in ---- */
 
 static bool header_number(yyjson_val *header, const char *key, int64_t *ret)

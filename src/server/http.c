@@ -56,7 +56,9 @@ struct http {
     uv_prepare_t prepare;
     int handles;
     bool closing, wake, again;
-    exchange *held; /* whose connections are suspended until they are settled */
+    exchange *held;  /* whose connections are suspended until they are settled */
+    exchange *later; /* the same until their answers are complete */
+    int64_t woken_ms;
     peer *peers;
     http_stream *streams;
     size_t peer_count, stream_count;
@@ -312,10 +314,11 @@ static enum MHD_Result refuse(exchange *x, struct MHD_Connection *connection, in
 
 static enum MHD_Result hold(exchange *x, struct MHD_Connection *connection, const http_reply *r)
 {
+    exchange **list = r->later.step ? &x->server->later : &x->server->held;
     x->held = *r;
     x->is_held = true;
-    x->next_held = x->server->held;
-    x->server->held = x;
+    x->next_held = *list;
+    *list = x;
     MHD_suspend_connection(connection);
     return MHD_YES;
 }
@@ -346,6 +349,27 @@ static void settle(http *h)
     }
     h->again = h->again || h->held;
     h->held = NULL;
+}
+
+/* A piece of each answer that takes time. */
+static void step_later(http *h)
+{
+    for (exchange **at = &h->later; *at;) {
+        exchange *x = *at;
+        http_later later = x->held.later;
+        h->again = true;
+        if (!h->closing && !later.step(later.context, &x->held)) {
+            at = &x->next_held;
+            continue;
+        }
+        if (h->closing) {
+            later.drop(later.context);
+            take_back(x, "the server stops");
+        }
+        x->held.later = (http_later){.step = NULL};
+        *at = x->next_held;
+        MHD_resume_connection(x->request.handle);
+    }
 }
 
 /* Everything that came together is settled together. */
@@ -480,7 +504,7 @@ static enum MHD_Result access_handler(void *context, struct MHD_Connection *conn
     x->request.body = buf_str(&x->body);
     http_reply r = {.status = 200, .body = BUF(LIMIT_TEXT_BYTES)};
     h->handler.handle(h->handler.context, &x->request, &r);
-    if (h->handler.unsettled(h->handler.context))
+    if (r.later.step || h->handler.unsettled(h->handler.context))
         return hold(x, connection, &r);
     return answer(x, connection, &r);
 }
@@ -514,15 +538,22 @@ static void before_wait(uv_prepare_t *prepare)
 {
     http *h = prepare->data;
     MHD_UNSIGNED_LONG_LONG wait;
-    if (h->wake) {
+    int64_t rest = h->woken_ms + HTTP_WAKE_MS - loop_ms(h);
+    step_later(h);
+    if (h->wake && rest <= 0) {
         h->wake = false;
+        h->woken_ms = loop_ms(h);
         resume_streams(h);
         run_daemon(h);
     }
+    rest = rest > 0 ? rest : HTTP_WAKE_MS;
     if (h->again)
         uv_timer_start(&h->timer, on_timer, 0, 0);
     else if (MHD_get_timeout(h->daemon, &wait) == MHD_YES)
-        uv_timer_start(&h->timer, on_timer, wait, 0);
+        uv_timer_start(&h->timer, on_timer,
+                       h->wake && wait > (uint64_t)rest ? (uint64_t)rest : wait, 0);
+    else if (h->wake)
+        uv_timer_start(&h->timer, on_timer, (uint64_t)rest, 0);
     else
         uv_timer_stop(&h->timer);
     h->again = false;
@@ -680,6 +711,7 @@ http *http_close(http *h)
     if (!h)
         return NULL;
     h->closing = true;
+    step_later(h);
     resume_streams(h);
     run_daemon(h);
     MHD_run(h->daemon); /* what was just settled */

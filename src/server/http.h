@@ -22,12 +22,14 @@
 #define HTTP_REQUEST_MS 30000
 #define HTTP_IDLE_SECONDS 30u
 #define HTTP_KEEP_ALIVE_MS 15000 /* streams are asked this often at least */
+#define HTTP_WAKE_MS 10          /* streams are asked no more often than this */
 #define HTTP_BACKLOG 1024u
 #define HTTP_REPLY_HEADERS_MAX 6
 #define HTTP_HOSTS_MAX 16
 
 typedef struct http http;
 typedef struct http_stream http_stream;
+typedef struct http_reply http_reply;
 
 typedef struct http_request {
     arena *arena; /* lives as long as the request */
@@ -66,14 +68,24 @@ typedef struct http_field {
     str value; /* in the request's arena, or constant */
 } http_field;
 
-typedef struct http_reply {
+/* An answer that takes time. step does a bounded piece of the work, once in each turn of the loop,
+ * until it returns true: then the reply is complete. drop is called instead when the server
+ * closes. */
+typedef struct http_later {
+    void *context;
+    bool (*step)(void *context, http_reply *r);
+    void (*drop)(void *context);
+} http_later;
+
+struct http_reply {
     int status;
     const char *type; /* of the content */
     buf body;
     http_field fields[HTTP_REPLY_HEADERS_MAX];
     size_t field_count;
     http_source source; /* used if pull is set */
-} http_reply;
+    http_later later;   /* used if step is set */
+};
 
 void http_field_add(http_reply *r, const char *name, str value);
 

@@ -20,6 +20,10 @@
 #define AGAIN_MS 1000
 /* A supervisor that ends before it has begun is started so often. */
 #define STARTS_MOST 3
+/* Ends that are reported together: a turn of so many is short enough for those who wait. */
+#define REPORTS_MOST 256
+/* Not at once: the loop looks at everything else in between. */
+#define FLUSH_MS 1
 
 /* One job that is looked after. */
 typedef struct watched {
@@ -170,7 +174,7 @@ static void queue(watched *w)
     if (!w->queued)
         look_later(j); /* no memory now */
     if (!uv_is_active((uv_handle_t *)&j->flush))
-        uv_timer_start(&j->flush, flush, 0, 0);
+        uv_timer_start(&j->flush, flush, FLUSH_MS, 0);
 }
 
 static void tell_end(watched *w, outcome how, bool verification_failed, str why)
@@ -189,7 +193,7 @@ static void tell_end(watched *w, outcome how, bool verification_failed, str why)
 static bool build_reports(jobs *j)
 {
     j->reports.len = 0;
-    for (size_t i = 0; i < j->told.len; i++) {
+    for (size_t i = 0; i < j->told.len && i < REPORTS_MOST; i++) {
         const watched *w = j->told.at[i];
         job_report r = {.number = w->number,
                         .fencing = JOB_FENCING_ANY,
@@ -230,7 +234,7 @@ static void flush(uv_timer_t *timer)
     for (size_t i = 0; i < j->told.len; i++)
         j->told.at[i] = j->told.at[i + taken];
     if (j->told.len > 0)
-        uv_timer_start(&j->flush, flush, 0, 0);
+        uv_timer_start(&j->flush, flush, FLUSH_MS, 0);
 }
 
 /* ---- supervisors ---- */

@@ -7,8 +7,8 @@
  * here pull        a worker claims it (control.h): nothing is done here
  *
  * Starting is idempotent: a job has one number, and whoever finds its files starts it no second
- * time. One thread, one loop. Decides nothing and knows no store: what happened is reported, all
- * that came together in one call, and again until it was taken. */
+ * time. One thread, one loop. Decides nothing and knows no store: what happened is reported, many
+ * at a time, and again until it was taken. */
 #ifndef DROVER_SERVER_JOBS_H
 #define DROVER_SERVER_JOBS_H
 

@@ -186,7 +186,8 @@ static bool open_parts(serve *s, err *error)
     if (!open_jobs(s, error))
         return false;
     s->api.control =
-        control_open(s->store, &(control_settings){.share_commits = true}, &listener, now, error);
+        control_open(s->store, &(control_settings){.share_commits = true, .snapshots_beside = true},
+                     &listener, now, error);
     s->api.planner = planner_open(&s->loop);
     if (!s->api.planner)
         return err_memory(error);

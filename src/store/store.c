@@ -39,6 +39,12 @@ static const char *const migrations[] = {
     "CREATE INDEX open_jobs ON jobs (number) WHERE ended_ms = 0;"
     "CREATE TABLE tokens (name TEXT PRIMARY KEY, role TEXT NOT NULL, selector TEXT NOT NULL,"
     " hash BLOB NOT NULL UNIQUE, created_ms INTEGER NOT NULL, revoked_ms INTEGER NOT NULL);",
+    /* 2: a snapshot is written in parts. */
+    "CREATE TABLE snapshot_parts (sequence INTEGER NOT NULL, part INTEGER NOT NULL,"
+    " text TEXT NOT NULL, PRIMARY KEY (sequence, part));"
+    "INSERT INTO snapshot_parts SELECT sequence, 0, text FROM snapshot;"
+    "ALTER TABLE snapshot DROP COLUMN text;"
+    "ALTER TABLE snapshot ADD COLUMN parts INTEGER NOT NULL DEFAULT 1;",
 };
 #define SCHEMA_VERSION ((int64_t)(sizeof migrations / sizeof migrations[0]))
 /* "drov": marks the file as ours. */
@@ -306,18 +312,4 @@ bool store_run(store *s, sqlite3_stmt *statement, const char *what, err *error)
         store_failed(s, what, error);
     sqlite3_reset(statement);
     return good;
-}
-
-bool store_backup(store *s, str path, err *error)
-{
-    char name[LIMIT_PATH_BYTES];
-    if (path.len == 0 || path.len >= sizeof name)
-        return err_set(error, "found a file name of %zu bytes, allowed 1 to %zu", path.len,
-                       sizeof name - 1);
-    snprintf(name, sizeof name, "%.*s", STR_ARG(path));
-    if (access(name, F_OK) == 0)
-        return err_set(error, "%s exists already", name);
-    sqlite3_stmt *statement = store_statement(s, SQL_BACKUP);
-    bind_text(statement, 1, path);
-    return store_run(s, statement, "writing the backup", error);
 }

@@ -89,9 +89,18 @@ int64_t store_sequence(const store *s);
 
 /* ---- the engine's snapshot ---- */
 
-/* The engine as it was after this sequence number; replaces the one before. */
-bool store_put_snapshot(store *s, int64_t sequence, str text, err *error);
-/* *ret_sequence is 0 if there is none. The text is in a. */
+/* A snapshot is large, so it comes in parts, each a write of its own. */
+typedef struct snapshot_part {
+    int64_t sequence; /* of the journal: the engine as it was after it */
+    int64_t number;   /* from 0 */
+    str text;
+} snapshot_part;
+bool store_put_snapshot_part(store *s, snapshot_part part, err *error);
+/* All its parts are there: it takes the place of the one before. */
+bool store_use_snapshot(store *s, int64_t sequence, int64_t parts, err *error);
+/* Takes out one part that is of no use any more. *ret_more is false if there was none. */
+bool store_drop_snapshot_part(store *s, bool *ret_more, err *error);
+/* All of it. *ret_sequence is 0 if there is none. The text is in a. */
 bool store_get_snapshot(store *s, arena *a, int64_t *ret_sequence, str *ret_text, err *error);
 
 /* ---- jobs ---- */
@@ -145,7 +154,18 @@ bool store_put_token(store *s, const stored_token *t, err *error);
 bool store_revoke_token(store *s, str name, int64_t now_ms, bool *ret_found, err *error);
 bool store_tokens(store *s, token_visitor visit, void *context, err *error);
 
-/* A consistent copy while everything goes on. The file must not exist. */
+/* ---- copies ---- */
+
+typedef struct store_copy store_copy;
+
+/* A consistent copy while everything goes on: what is committed when the last step is done. The
+ * file must not exist. */
+store_copy *store_copy_begin(store *s, str path, err *error);
+/* Copies a bounded piece; not inside a transaction. *ret_done is true after the last one. */
+bool store_copy_step(store_copy *k, bool *ret_done, err *error);
+/* Lets go of it, done or not. The file is the caller's. Returns NULL. */
+store_copy *store_copy_end(store_copy *k);
+/* All of it in one go. */
 bool store_backup(store *s, str path, err *error);
 
 #endif

@@ -24,8 +24,15 @@
               " VALUES (?1, ?2, ?3, ?4, ?5, ?6)")                                                  \
     X(JOURNAL, "SELECT sequence, at_ms, step, kind, who, json FROM journal WHERE sequence > ?1"    \
                " ORDER BY sequence")                                                               \
-    X(PUT_SNAPSHOT, "INSERT OR REPLACE INTO snapshot (one, sequence, text) VALUES (1, ?1, ?2)")    \
-    X(GET_SNAPSHOT, "SELECT sequence, text FROM snapshot")                                         \
+    X(PUT_PART, "INSERT OR REPLACE INTO snapshot_parts (sequence, part, text)"                     \
+                " VALUES (?1, ?2, ?3)")                                                            \
+    X(USE_SNAPSHOT, "INSERT OR REPLACE INTO snapshot (one, sequence, parts)"                       \
+                    " VALUES (1, ?1, ?2)")                                                         \
+    X(DROP_PART, "DELETE FROM snapshot_parts WHERE rowid = (SELECT rowid FROM snapshot_parts"      \
+                 " WHERE sequence <> coalesce((SELECT sequence FROM snapshot), -1) LIMIT 1)")      \
+    X(GET_SNAPSHOT, "SELECT sequence, parts FROM snapshot")                                        \
+    X(GET_PARTS, "SELECT text FROM snapshot_parts WHERE sequence = ?1 AND part < ?2"               \
+                 " ORDER BY part")                                                                 \
     X(PUT_JOB, "INSERT OR REPLACE INTO jobs (" JOB_COLUMNS ") VALUES"                              \
                " (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)")              \
     X(GET_JOB, "SELECT " JOB_COLUMNS " FROM jobs WHERE number = ?1")                               \
@@ -36,8 +43,7 @@
                  " VALUES (?1, ?2, ?3, ?4, ?5, 0)")                                                \
     X(REVOKE_TOKEN, "UPDATE tokens SET revoked_ms = ?2 WHERE name = ?1 AND revoked_ms = 0")        \
     X(TOKENS, "SELECT name, role, selector, hash, created_ms, revoked_ms FROM tokens"              \
-              " ORDER BY name")                                                                    \
-    X(BACKUP, "VACUUM INTO ?1")
+              " ORDER BY name")
 
 typedef enum sql_statement {
 #define X(name, sql) SQL_##name,

@@ -184,12 +184,64 @@ int64_t store_sequence(const store *s)
 
 /* ---- snapshot ---- */
 
-bool store_put_snapshot(store *s, int64_t sequence, str text, err *error)
+bool store_put_snapshot_part(store *s, snapshot_part part, err *error)
 {
-    sqlite3_stmt *statement = store_statement(s, SQL_PUT_SNAPSHOT);
-    sqlite3_bind_int64(statement, 1, sequence);
-    bind_text(statement, 2, text);
+    sqlite3_stmt *statement = store_statement(s, SQL_PUT_PART);
+    sqlite3_bind_int64(statement, 1, part.sequence);
+    sqlite3_bind_int64(statement, 2, part.number);
+    bind_text(statement, 3, part.text);
     return store_run(s, statement, "writing the snapshot", error);
+}
+
+bool store_use_snapshot(store *s, int64_t sequence, int64_t parts, err *error)
+{
+    sqlite3_stmt *statement = store_statement(s, SQL_USE_SNAPSHOT);
+    sqlite3_bind_int64(statement, 1, sequence);
+    sqlite3_bind_int64(statement, 2, parts);
+    return store_run(s, statement, "writing the snapshot", error);
+}
+
+bool store_drop_snapshot_part(store *s, bool *ret_more, err *error)
+{
+    if (!store_run(s, store_statement(s, SQL_DROP_PART), "writing the snapshot", error))
+        return false;
+    *ret_more = sqlite3_changes(s->db) > 0;
+    return true;
+}
+
+/* The one that is in use. */
+typedef struct snapshot_row {
+    int64_t sequence;
+    int64_t parts;
+} snapshot_row;
+
+typedef struct parts {
+    buf text;
+    int64_t count;
+} parts;
+
+static bool add_part(sqlite3_stmt *statement, void *context)
+{
+    parts *to = context;
+    buf_add(&to->text, column_text(statement, 0));
+    to->count++;
+    return !to->text.failed;
+}
+
+static bool get_parts(store *s, snapshot_row row, arena *a, str *ret_text, err *error)
+{
+    parts to = {.text = BUF(LIMIT_TEXT_BYTES)};
+    sqlite3_stmt *statement = store_statement(s, SQL_GET_PARTS);
+    sqlite3_bind_int64(statement, 1, row.sequence);
+    sqlite3_bind_int64(statement, 2, row.parts);
+    bool good = each_row(s, statement, add_part, &to, error);
+    if (good && !to.text.failed && to.count != row.parts)
+        good = err_set(error, "reading the snapshot: %lld of %lld parts are there",
+                       (long long)to.count, (long long)row.parts);
+    if (good)
+        *ret_text = to.text.failed ? (str){0} : arena_str(a, buf_str(&to.text));
+    buf_done(&to.text);
+    return good && (ret_text->ptr || err_memory(error));
 }
 
 bool store_get_snapshot(store *s, arena *a, int64_t *ret_sequence, str *ret_text, err *error)
@@ -197,17 +249,17 @@ bool store_get_snapshot(store *s, arena *a, int64_t *ret_sequence, str *ret_text
     sqlite3_stmt *statement = store_statement(s, SQL_GET_SNAPSHOT);
     int code = sqlite3_step(statement);
     bool good = code == SQLITE_DONE || code == SQLITE_ROW;
-    str text = STR_EMPTY;
-    int64_t sequence = 0;
-    if (code == SQLITE_ROW) {
-        sequence = sqlite3_column_int64(statement, 0);
-        text = arena_str(a, column_text(statement, 1));
-        good = text.ptr || err_memory(error);
-    } else if (!good)
+    snapshot_row row = {0};
+    if (code == SQLITE_ROW)
+        row =
+            (snapshot_row){sqlite3_column_int64(statement, 0), sqlite3_column_int64(statement, 1)};
+    if (!good)
         store_failed(s, "reading the snapshot", error);
     sqlite3_reset(statement);
+    str text = STR_EMPTY;
+    good = good && (row.sequence == 0 || get_parts(s, row, a, &text, error));
     if (good) {
-        *ret_sequence = sequence;
+        *ret_sequence = row.sequence;
         *ret_text = text;
     }
     return good;

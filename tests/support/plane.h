@@ -18,11 +18,14 @@
 #include "server/journal.h"
 
 #define PLANE_JOBS_MOST 4096
+#define PLANE_PART_BYTES 4096 /* of a snapshot, so that it has several */
 
 /* What outlives a process. */
 typedef struct plane_shared {
     int64_t now_ms;
     int64_t sequence;               /* the last entry that was heard of */
+    int64_t reached;                /* the last entry of the store when a process began */
+    uint64_t at;                    /* the write at which it ends */
     int announced[PLANE_JOBS_MOST]; /* as new */
 } plane_shared;
 
@@ -59,6 +62,7 @@ typedef struct plane {
     int64_t start_ms;
     bool sync;
     int64_t snapshot_entries;
+    bool snapshots_beside;
     uint64_t done; /* bits of the events that were done */
     size_t steps;
     int64_t last_sequence; /* told by the listener */
@@ -112,9 +116,11 @@ static inline void plane_open(plane *p)
     p->done = 0;
     assert_true(store_journal(p->store, 0, plane_see_done, p, &error));
     control_listener listener = {.context = p, .job = plane_hear_job, .journal = plane_hear_entry};
-    p->control =
-        control_open(p->store, &(control_settings){.snapshot_entries = p->snapshot_entries},
-                     &listener, p->shared->now_ms, &error);
+    p->control = control_open(p->store,
+                              &(control_settings){.snapshot_entries = p->snapshot_entries,
+                                                  .snapshots_beside = p->snapshots_beside,
+                                                  .snapshot_part_bytes = PLANE_PART_BYTES},
+                              &listener, p->shared->now_ms, &error);
     check_msg(p->control, "%s", error.text);
 }
 

@@ -21,7 +21,8 @@
 #define STORY_FLEET                                                                                \
     STORY_HOST("n1", "canary")                                                                     \
     STORY_HOST("n2", "wide")                                                                       \
-    STORY_HOST("n3", "wide") STORY_HOST("n4", "wide") STORY_API                                    \
+    STORY_HOST("n3", "wide")                                                                       \
+    STORY_HOST("n4", "wide") STORY_API                                                             \
         "kind: Environment\nmetadata: {name: canary}\n"                                            \
         "spec: {resourceSelector: 'resource.metadata[\"ring\"] == \"canary\"'}\n" STORY_API        \
         "kind: Environment\nmetadata: {name: wide}\n"                                              \
@@ -53,6 +54,8 @@
     "  - versionCooldown: {intervalSeconds: 20}\n"                                                 \
     "  - retry: {maxRetries: 1, backoffSeconds: 3}\n"                                              \
     "  - rollback: {onJobStatuses: [failure], onVerificationFailure: true}\n"                      \
+    "  - verification: {metrics: [{name: ok, provider: {type: sleep, durationSeconds: 1}, "        \
+    "intervalSeconds: 1, count: 1, successCondition: 'true'}]}\n"                                  \
     "  - deploymentWindow: {rrule: 'FREQ=HOURLY;BYMINUTE=0,2,4,6,8,10,12,14,16;BYSECOND=0', "      \
     "durationMinutes: 1, timezone: UTC, allowWindow: true}\n"                                      \
     "  - rolloutStrategy: {maxUnavailable: 2}\n" STORY_API                                         \

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The control plane is killed before each of its writes, each write is refused once, the disk is
- * full, memory runs out: what comes of a day is the same as if nothing had happened. */
+/* The control plane is killed before and after each of its writes, each write is refused once, the
+ * disk is full, memory runs out: what comes of a day is the same as if nothing had happened. */
 #include "support/plane_story.h"
 
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 static char folder[64];
 
@@ -34,21 +35,37 @@ static int remove_folder(void **state)
 
 #define KILLED 99
 
+/* X(kind, text) */
+#define TROUBLES(X)                                                                                \
+    X(REFUSE, "the write fails")                                                                   \
+    X(KILL_BEFORE, "the process is killed before it") X(KILL_AFTER, "and after it")
+typedef enum trouble_kind {
+#define X(kind, text) TROUBLE_##kind,
+    TROUBLES(X)
+#undef X
+} trouble_kind;
+
 static struct trouble {
-    bool kill;      /* else refuse */
+    trouble_kind kind;
     uint64_t at;    /* the n-th write from now on; 0: none */
     uint64_t seen;  /* writes so far */
     uint64_t total; /* troubles so far */
-    int snapshots;  /* each third one gets by, else there would never be one */
+    bool hit;       /* it is the present write */
+    bool snapshots_only;
+    int snapshots; /* each third one gets by, else there would never be one */
 } trouble;
 
-/* Whether this write is to be refused. May not return. */
-static bool trouble_now(void)
+/* Before a write: whether it is to be refused. May not return. */
+static bool trouble_now(bool of_snapshot)
 {
-    if (trouble.at == 0 || ++trouble.seen != trouble.at)
+    trouble.hit = false;
+    if (trouble.at == 0 || (trouble.snapshots_only && !of_snapshot) || ++trouble.seen != trouble.at)
         return false;
-    if (trouble.kill)
+    if (trouble.kind == TROUBLE_KILL_BEFORE)
         _exit(KILLED);
+    trouble.hit = trouble.kind == TROUBLE_KILL_AFTER;
+    if (trouble.hit)
+        return false;
     trouble.total++;
     /* The next attempt gets one write further. */
     trouble.at++;
@@ -56,12 +73,20 @@ static bool trouble_now(void)
     return true;
 }
 
+/* After it. */
+static bool done(bool good)
+{
+    if (trouble.hit)
+        _exit(KILLED);
+    return good;
+}
+
 #define WRAP(call, parameters, arguments)                                                          \
     bool __real_##call parameters;                                                                 \
     bool __wrap_##call parameters;                                                                 \
     bool __wrap_##call parameters                                                                  \
     {                                                                                              \
-        return trouble_now() ? err_set(error, "trouble") : __real_##call arguments;                \
+        return trouble_now(false) ? err_set(error, "trouble") : done(__real_##call arguments);     \
     }
 
 WRAP(store_begin, (store * s, err *error), (s, error))
@@ -75,25 +100,47 @@ WRAP(store_delete_document,
      (store * s, document_key key, int64_t expected, bool *ret_conflict, err *error),
      (s, key, expected, ret_conflict, error))
 
-bool __real_store_put_snapshot(store *s, int64_t sequence, str text, err *error);
-bool __wrap_store_put_snapshot(store *s, int64_t sequence, str text, err *error);
-bool __wrap_store_put_snapshot(store *s, int64_t sequence, str text, err *error)
+static bool snapshot_trouble(void)
 {
-    if (trouble.snapshots++ % 3 != 2 && trouble_now())
-        return err_set(error, "trouble");
-    return __real_store_put_snapshot(s, sequence, text, error);
+    trouble.hit = false;
+    return (trouble.snapshots_only || trouble.snapshots % 3 != 2) && trouble_now(true);
+}
+
+bool __real_store_put_snapshot_part(store *s, snapshot_part part, err *error);
+bool __wrap_store_put_snapshot_part(store *s, snapshot_part part, err *error);
+bool __wrap_store_put_snapshot_part(store *s, snapshot_part part, err *error)
+{
+    trouble.snapshots += part.number == 0;
+    return snapshot_trouble() ? err_set(error, "trouble")
+                              : done(__real_store_put_snapshot_part(s, part, error));
+}
+
+bool __real_store_use_snapshot(store *s, int64_t sequence, int64_t parts, err *error);
+bool __wrap_store_use_snapshot(store *s, int64_t sequence, int64_t parts, err *error);
+bool __wrap_store_use_snapshot(store *s, int64_t sequence, int64_t parts, err *error)
+{
+    return snapshot_trouble() ? err_set(error, "trouble")
+                              : done(__real_store_use_snapshot(s, sequence, parts, error));
+}
+
+bool __real_store_drop_snapshot_part(store *s, bool *ret_more, err *error);
+bool __wrap_store_drop_snapshot_part(store *s, bool *ret_more, err *error);
+bool __wrap_store_drop_snapshot_part(store *s, bool *ret_more, err *error)
+{
+    return snapshot_trouble() ? err_set(error, "trouble")
+                              : done(__real_store_drop_snapshot_part(s, ret_more, error));
 }
 
 bool __real_store_commit(store *s, err *error);
 bool __wrap_store_commit(store *s, err *error);
 bool __wrap_store_commit(store *s, err *error)
 {
-    if (trouble_now()) {
+    if (trouble_now(false)) {
         store_rollback(s); /* as the store does */
         return err_set(error, "trouble");
     }
-    bool good = __real_store_commit(s, error);
-    if (good && trouble.at != 0 && !trouble.kill) {
+    bool good = done(__real_store_commit(s, error));
+    if (good && trouble.at != 0 && trouble.kind == TROUBLE_REFUSE) {
         trouble.at = 1;
         trouble.seen = 0;
     }
@@ -211,45 +258,116 @@ static void check_same(const plane *p)
     check_journal(p);
 }
 
-/* ---- kill -9 before every write ---- */
+/* ---- kill -9 at every write ---- */
 
-/* Each process gets one write further than the last one, until something is committed. */
-static void killed_before_every_write_the_day_ends_the_same(void **state)
+/* One life of a process. True if it came to the end of the day. */
+static bool live(plane p, struct trouble wanted)
 {
-    (void)state;
-    plane_shared *shared = plane_share();
-    uint64_t at = 1, kills = 0;
-    int64_t reached = 0;
-    for (bool over = false; !over;) {
-        pid_t child = fork();
-        assert_true(child >= 0);
-        if (child == 0) {
-            plane p = story_plane(folder, shared);
-            trouble = (struct trouble){.snapshots = (int)kills};
-            plane_open(&p);
-            trouble.kill = true;
-            trouble.at = at;
-            plane_run(&p, 0);
-            trouble.at = 0;
-            plane_close(&p);
-            _exit(0);
-        }
-        int status;
-        assert_int_equal(waitpid(child, &status, 0), child);
-        check_msg(WIFEXITED(status) && (WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == KILLED),
-                  "after %llu kills: status %x", (unsigned long long)kills, (unsigned)status);
-        over = WEXITSTATUS(status) == 0;
-        kills += !over;
-        at = shared->sequence > reached ? 1 : at + 1;
-        reached = shared->sequence;
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        trouble = (struct trouble){.snapshots = wanted.snapshots};
+        plane_open(&p);
+        /* One write further than the life before, until something is committed. */
+        int64_t sequence = store_sequence(p.store);
+        p.shared->at = wanted.at > 0                  ? wanted.at
+                       : sequence > p.shared->reached ? 1
+                                                      : p.shared->at + 1;
+        p.shared->reached = sequence;
+        trouble = wanted;
+        trouble.at = p.shared->at;
+        plane_run(&p, 0);
+        trouble.at = 0;
+        plane_close(&p);
+        _exit(0);
     }
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    check_msg(WIFEXITED(status) && (WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == KILLED),
+              "status %x", (unsigned)status);
+    return WEXITSTATUS(status) == 0;
+}
+
+static void check_day(plane_shared *shared)
+{
     trouble = (struct trouble){0};
     plane p = story_plane(folder, shared);
     plane_open(&p);
     check_same(&p);
     plane_close(&p);
-    print_message("# %llu kills, %lld entries\n", (unsigned long long)kills, (long long)reached);
-    check_msg(kills > 500, "only %llu kills", (unsigned long long)kills);
+}
+
+/* Each process gets one write further than the last one, until something is committed. */
+static void kill_at_every_write(trouble_kind kind)
+{
+    plane_shared *shared = plane_share();
+    int kills = 0;
+    while (!live(story_plane(folder, shared), (struct trouble){.kind = kind, .snapshots = kills}))
+        kills++;
+    check_day(shared);
+    print_message("# %d kills, %lld entries\n", kills, (long long)shared->reached);
+    check_msg(kills > 500, "only %d kills", kills);
+}
+
+static void the_day_has_a_rule_of_every_kind(void **state)
+{
+    (void)state;
+    static const char *const kinds[] = {
+#define X(kind, json, type) "- " json ":",
+        RULE_KINDS(X)
+#undef X
+    };
+    for (size_t i = 0; i < COUNT_OF(kinds); i++)
+        check_msg(str_find(STR(STORY_POLICIES), str_of(kinds[i])) != SIZE_MAX, "%s", kinds[i]);
+}
+
+static void killed_before_every_write_the_day_ends_the_same(void **state)
+{
+    (void)state;
+    kill_at_every_write(TROUBLE_KILL_BEFORE);
+}
+
+static void killed_after_every_write_the_day_ends_the_same(void **state)
+{
+    (void)state;
+    kill_at_every_write(TROUBLE_KILL_AFTER);
+}
+
+/* Many days, each with one kill at the n-th write of a snapshot: each part, the last step, and what
+ * is taken out after it. */
+static void kill_in_snapshots(bool beside)
+{
+    uint64_t kills = 0;
+    for (bool over = false; !over; kills++) {
+        remove_folder(NULL);
+        assert_int_equal(mkdir(folder, 0700), 0);
+        plane_shared *shared = plane_share();
+        plane p = story_plane(folder, shared);
+        p.snapshot_entries = 150;
+        p.snapshots_beside = beside;
+        over = live(
+            p, (struct trouble){.kind = kills % 2 == 0 ? TROUBLE_KILL_BEFORE : TROUBLE_KILL_AFTER,
+                                .at = 1 + kills / 2,
+                                .snapshots_only = true});
+        if (!over)
+            assert_true(live(p, (struct trouble){.kind = TROUBLE_KILL_BEFORE, .at = UINT64_MAX}));
+        check_day(shared);
+        munmap(shared, sizeof *shared);
+    }
+    print_message("# %llu kills\n", (unsigned long long)kills);
+    check_msg(kills > 20, "only %llu kills", (unsigned long long)kills);
+}
+
+static void killed_at_every_write_of_a_snapshot(void **state)
+{
+    (void)state;
+    kill_in_snapshots(false);
+}
+
+static void killed_at_every_write_of_a_snapshot_beside_the_work(void **state)
+{
+    (void)state;
+    kill_in_snapshots(true);
 }
 
 /* ---- a store that refuses ---- */
@@ -364,7 +482,11 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, make_folder, remove_folder)
     const struct CMUnitTest tests[] = {
+        TEST(the_day_has_a_rule_of_every_kind),
         TEST(killed_before_every_write_the_day_ends_the_same),
+        TEST(killed_after_every_write_the_day_ends_the_same),
+        TEST(killed_at_every_write_of_a_snapshot),
+        TEST(killed_at_every_write_of_a_snapshot_beside_the_work),
         TEST(every_write_refused_once_the_day_ends_the_same),
         TEST(a_full_disk_loses_nothing_and_is_got_over),
         TEST(without_memory_nothing_happens_and_it_goes_on),

@@ -122,6 +122,34 @@ static void append(store *s, int64_t step, const char *json)
         NULL, problem));
 }
 
+static void what_is_behind_a_mark_is_taken_back_alone(void **state)
+{
+    (void)state;
+    store *s = open_store();
+    must(store_begin(s, problem));
+    append(s, 1, "a");
+    must(store_mark(s, problem));
+    append(s, 2, "b");
+    put(s, "Resource", "b", "{}");
+    store_take_back(s);
+    assert_true(store_is_open(s));
+    assert_int_equal(store_sequence(s), 1);
+    must(store_mark(s, problem));
+    append(s, 2, "c");
+    assert_int_equal(put(s, "Resource", "c", "{}"), 1);
+    must(store_keep(s, problem));
+    must(store_commit(s, problem));
+    assert_false(store_is_open(s));
+    buf told = BUF(1000);
+    must(store_journal(s, 0, tell_entry, &told, problem));
+    check_text(buf_str(&told), "1:1:fact:a 2:2:fact:c ");
+    buf_clear(&told);
+    must(store_documents(s, (document_key){0}, tell_document, &told, problem));
+    check_text(buf_str(&told), "Resource/c@1={} ");
+    buf_done(&told);
+    store_close(s);
+}
+
 static void the_journal_grows_without_gaps_and_rolls_back_whole(void **state)
 {
     (void)state;
@@ -177,6 +205,13 @@ static bool tell_token(void *context, const stored_token *t)
     return true;
 }
 
+static void put_snapshot(store *s, int64_t sequence, const char *first, const char *second)
+{
+    must(store_put_snapshot_part(s, (snapshot_part){sequence, 0, str_of(first)}, problem));
+    must(store_put_snapshot_part(s, (snapshot_part){sequence, 1, str_of(second)}, problem));
+    must(store_use_snapshot(s, sequence, 2, problem));
+}
+
 static void jobs_tokens_and_the_snapshot_are_kept(void **state)
 {
     (void)state;
@@ -216,10 +251,20 @@ static void jobs_tokens_and_the_snapshot_are_kept(void **state)
     str text;
     must(store_get_snapshot(s, a, &sequence, &text, problem));
     assert_int_equal(sequence, 0);
-    must(store_put_snapshot(s, 4, STR("one"), problem));
-    must(store_put_snapshot(s, 8, STR("two"), problem));
+    put_snapshot(s, 4, "on", "e");
+    must(store_put_snapshot_part(s, (snapshot_part){8, 0, STR("lost")}, problem));
+    must(store_get_snapshot(s, a, &sequence, &text, problem));
+    assert_int_equal(sequence, 4); /* the other is not complete */
+    check_text(text, "one");
+    put_snapshot(s, 8, "tw", "o");
     must(store_get_snapshot(s, a, &sequence, &text, problem));
     assert_int_equal(sequence, 8);
+    check_text(text, "two");
+    int dropped = 0;
+    for (bool more = true; more; dropped += more)
+        must(store_drop_snapshot_part(s, &more, problem));
+    assert_int_equal(dropped, 2);
+    must(store_get_snapshot(s, a, &sequence, &text, problem));
     check_text(text, "two");
     arena_free(a);
     buf_done(&told);
@@ -380,6 +425,107 @@ static void a_backup_is_whole_and_never_overwrites(void **state)
     store_close(s);
 }
 
+/* What is written while the copy is made is in it, too; nothing is in it twice or by half. */
+static void a_copy_is_made_in_pieces_while_work_goes_on(void **state)
+{
+    (void)state;
+    char path[128], large[8001];
+    err error;
+    store *s = open_store();
+    memset(large, 'x', sizeof large - 1);
+    large[sizeof large - 1] = 0;
+    for (int i = 0; i < 1000; i++)
+        append(s, 1, large);
+    snprintf(path, sizeof path, "%s/copy", folder);
+    mkdir(path, 0700);
+    snprintf(path, sizeof path, "%s/copy/drover.db", folder);
+    store_copy *k = store_copy_begin(s, str_of(path), &error);
+    check_msg(k, "%s", error.text);
+    int pieces = 0;
+    for (bool done = false; !done; pieces++) {
+        must(store_copy_step(k, &done, problem));
+        if (!done)
+            append(s, 2, large);
+    }
+    store_copy_end(k);
+    int64_t written = store_sequence(s);
+    append(s, 3, "not in it");
+    store_close(s);
+    assert_in_range(pieces, 4, 100);
+    snprintf(path, sizeof path, "%s/copy", folder);
+    s = store_open(str_of(path), &error);
+    check_msg(s, "%s", error.text);
+    assert_int_equal(store_sequence(s), written);
+    store_close(s);
+}
+
+/* ---- upgrades ---- */
+
+/* Stores as released versions left them; a new schema adds one here, and changes none. */
+static const struct released {
+    const char *schema;
+    const char *sql;
+} released[] = {
+    {"1",
+     "CREATE TABLE documents (kind TEXT NOT NULL, name TEXT NOT NULL, version INTEGER NOT NULL,"
+     " json TEXT NOT NULL, PRIMARY KEY (kind, name)) WITHOUT ROWID;"
+     "CREATE TABLE journal (sequence INTEGER PRIMARY KEY, at_ms INTEGER NOT NULL,"
+     " step INTEGER NOT NULL, kind TEXT NOT NULL, who TEXT NOT NULL, json TEXT NOT NULL);"
+     "CREATE TRIGGER journal_is_not_changed BEFORE UPDATE ON journal"
+     " BEGIN SELECT RAISE(ABORT, 'the journal is append-only'); END;"
+     "CREATE TRIGGER journal_is_not_cut BEFORE DELETE ON journal"
+     " BEGIN SELECT RAISE(ABORT, 'the journal is append-only'); END;"
+     "CREATE TABLE snapshot (one INTEGER PRIMARY KEY CHECK (one = 1), sequence INTEGER NOT NULL,"
+     " text TEXT NOT NULL);"
+     "CREATE TABLE jobs (number INTEGER PRIMARY KEY, deployment TEXT NOT NULL,"
+     " environment TEXT NOT NULL, resource TEXT NOT NULL, version TEXT NOT NULL,"
+     " version_group TEXT NOT NULL, role TEXT NOT NULL, state TEXT NOT NULL, reason TEXT NOT NULL,"
+     " attempt INTEGER NOT NULL, fencing INTEGER NOT NULL, lease_ms INTEGER NOT NULL,"
+     " pid INTEGER NOT NULL, started_ms INTEGER NOT NULL, ended_ms INTEGER NOT NULL);"
+     "CREATE INDEX open_jobs ON jobs (number) WHERE ended_ms = 0;"
+     "CREATE TABLE tokens (name TEXT PRIMARY KEY, role TEXT NOT NULL, selector TEXT NOT NULL,"
+     " hash BLOB NOT NULL UNIQUE, created_ms INTEGER NOT NULL, revoked_ms INTEGER NOT NULL);"
+     "INSERT INTO documents VALUES ('Resource', 'a', 3, '{}');"
+     "INSERT INTO journal VALUES (1, 10, 1, 'fact', 'me', '{\"x\":1}');"
+     "INSERT INTO journal VALUES (2, 11, 1, 'decision', '', '{\"y\":1}');"
+     "INSERT INTO snapshot VALUES (1, 2, 'the text');"
+     "INSERT INTO jobs VALUES (7, 'd', 'e', 'r', '1', '', '', 'running', '', 1, 0, 0, 0, 5, 0);"
+     "INSERT INTO tokens VALUES ('ci', 'viewer', '', zeroblob(32), 1, 0);"
+     "PRAGMA application_id = 0x64726F76; PRAGMA user_version = 1;"},
+};
+
+static void a_store_of_every_released_version_is_brought_up(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(released); i++) {
+        run_on_file(released[i].sql);
+        store *s = open_store();
+        arena *a = arena_new(0);
+        buf told = BUF(1000);
+        int64_t sequence;
+        str text;
+        must(store_documents(s, (document_key){0}, tell_document, &told, problem));
+        must(store_journal(s, 0, tell_entry, &told, problem));
+        must(store_jobs(s, (job_range){0, true}, tell_job, &told, problem));
+        must(store_tokens(s, tell_token, &told, problem));
+        check_text(buf_str(&told), "Resource/a@3={} 1:1:fact:{\"x\":1} 2:1:decision:{\"y\":1} "
+                                   "7:running ci:viewer:0:0 ");
+        must(store_get_snapshot(s, a, &sequence, &text, problem));
+        assert_int_equal(sequence, 2);
+        check_text(text, "the text");
+        /* And it works as a new one does. */
+        assert_int_equal(put(s, "Resource", "b", "{}"), 4);
+        append(s, 2, "c");
+        put_snapshot(s, 3, "x", "y");
+        store_close(s);
+        store_close(open_store());
+        arena_free(a);
+        buf_done(&told);
+        remove_folder(state);
+        make_folder(state);
+    }
+}
+
 #define test(name) cmocka_unit_test_setup_teardown(name, make_folder, remove_folder)
 
 int main(void)
@@ -388,6 +534,7 @@ int main(void)
         test(documents_are_kept_by_kind_and_name),
         test(a_write_that_expects_another_version_is_refused),
         test(the_journal_grows_without_gaps_and_rolls_back_whole),
+        test(what_is_behind_a_mark_is_taken_back_alone),
         test(nobody_changes_the_journal),
         test(jobs_tokens_and_the_snapshot_are_kept),
         test(a_folder_in_use_is_refused),
@@ -398,6 +545,8 @@ int main(void)
         test(a_full_disk_loses_nothing_and_work_goes_on_when_there_is_room),
         test(a_process_killed_in_a_transaction_leaves_no_trace_of_it),
         test(a_backup_is_whole_and_never_overwrites),
+        test(a_copy_is_made_in_pieces_while_work_goes_on),
+        test(a_store_of_every_released_version_is_brought_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
