@@ -50,6 +50,17 @@ static const char *const migrations[] = {
 /* "drov": marks the file as ours. */
 #define APPLICATION_ID INT64_C(0x64726F76)
 
+/* Why a write to the log failed: SQLite says no more than "disk I/O error". */
+static int log_errno(sqlite3 *db)
+{
+    sqlite3_file *log = NULL;
+    int cause = 0;
+    if (sqlite3_file_control(db, "main", SQLITE_FCNTL_JOURNAL_POINTER, &log) == SQLITE_OK && log &&
+        log->pMethods)
+        log->pMethods->xFileControl(log, SQLITE_FCNTL_LAST_ERRNO, &cause);
+    return cause;
+}
+
 bool store_failed(store *s, const char *what, err *error)
 {
     int code = s->db ? sqlite3_errcode(s->db) : SQLITE_NOMEM;
@@ -59,6 +70,11 @@ bool store_failed(store *s, const char *what, err *error)
         return err_set(error, "%s: the data folder is read-only", what);
     if (code == SQLITE_CORRUPT || code == SQLITE_NOTADB)
         return err_set(error, "%s: the database is damaged; restore a backup", what);
+    int cause = code == SQLITE_IOERR ? log_errno(s->db) : 0;
+    if (cause == ENOSPC || cause == EDQUOT || cause == EFBIG) /* as good as full */
+        return err_set(error, "%s: the disk is full (%s)", what, strerror(cause));
+    if (cause != 0)
+        return err_set(error, "%s: %s", what, strerror(cause));
     return err_set(error, "%s: %s", what, s->db ? sqlite3_errmsg(s->db) : "out of memory");
 }
 

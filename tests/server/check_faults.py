@@ -1,0 +1,193 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What goes wrong around a server: a full disk, a folder that cannot be written, a file that is
+damaged or another program's, a folder in use. A clear message, nothing lost, and it goes on when
+the cause is gone. TAP."""
+
+import os
+import pathlib
+import resource
+import sqlite3
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
+import drover  # pylint: disable=wrong-import-position
+import server as servers  # pylint: disable=wrong-import-position
+
+API = "drover.dev/v1alpha1"
+WRITES = 30
+
+
+def document(kind, name, spec):
+    return {"apiVersion": API, "kind": kind, "metadata": {"name": name}, "spec": spec}
+
+
+def put(server, name):
+    return server.request("PUT", f"/api/v1/resources/{name}",
+                          document("Resource", name, {"kind": "host"}), check=False)
+
+
+def names(server):
+    items = server.request("GET", "/api/v1/resources?limit=1000").json["items"]
+    return {item["metadata"]["name"] for item in items}
+
+
+def journal_length(server):
+    return server.request("GET", "/api/v1/info").json["sequence"]
+
+
+def refused_start(program, folder, *words):
+    """The message of a server that does not start there."""
+    run = subprocess.run([str(program), "serve", "--data", str(folder), "--listen", "127.0.0.1:0",
+                          *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60,
+                         check=False)
+    return run.returncode, run.stderr.decode()
+
+
+def expect_refusal(tap, name, program, folder, part):
+    status, text = refused_start(program, folder)
+    good = status not in (0, 2) and part in text and str(folder) in text and \
+        text.count("\n") == 1
+    tap.test(name, None if good else f"status {status}: {text}")
+
+
+def full_disk(tap, program, kind, means, folder=None):
+    """means: two functions that take the server; they make its disk full, and free again."""
+    fill, free = means
+    with servers.Server(program, folder=folder) as server:
+        start = {f"before-{i}" for i in range(5)}
+        for name in sorted(start):
+            put(server, name)
+        fill(server)
+        answers = {f"during-{i}": put(server, f"during-{i}") for i in range(WRITES)}
+        taken = {name for name, answer in answers.items() if answer.status == 201}
+        refused = [answer for answer in answers.values() if answer.status != 201]
+        tap.test(f"{kind}: writes are refused", None if refused else "none was")
+        wrong = [answer for answer in refused if answer.status not in (500, 503) or
+                 "the disk is full" not in answer.body]
+        tap.test(f"{kind}: and say why", None if not wrong else repr(wrong[0]))
+        tap.test(f"{kind}: it can be read", None if names(server) == start | taken else
+                 f"{names(server)} and not {start | taken}")
+        free(server)
+        after = put(server, "after")
+        tap.test(f"{kind}: it goes on when there is room", None if after.status == 201 else after)
+        there = start | taken | {"after"}
+        tap.test(f"{kind}: what was taken is there, what was refused is not",
+                 None if names(server) == there else names(server))
+        length = journal_length(server)
+        server.stop()
+        server.start()
+        tap.test(f"{kind}: after a restart, too",
+                 None if names(server) == there and journal_length(server) == length
+                 else names(server))
+
+
+def small_files(tap, program):
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+
+    def fill(server):
+        resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (4096, before[1]))
+
+    def free(server):
+        resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, before)
+    full_disk(tap, program, "a limit on files", (fill, free))
+
+
+def small_disk(tap, program):
+    """A real disk that is full, where one may be mounted."""
+    name = "a disk of two megabytes"
+    with tempfile.TemporaryDirectory(prefix="drover-faults-") as folder:
+        mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "drover", folder],
+                                 stderr=subprocess.DEVNULL, check=False).returncode == 0
+        if not mounted:
+            tap.skip(name, "it cannot be mounted here")
+            return
+        try:
+            large = pathlib.Path(folder) / "large"
+
+            def fill(_):
+                with open(large, "wb", buffering=0) as file:
+                    try:
+                        while file.write(b"x" * 4096) == 4096:
+                            pass
+                    except OSError:
+                        pass
+
+            full_disk(tap, program, name, (fill, lambda _: large.unlink()), folder)
+        finally:
+            subprocess.run(["umount", folder], check=False)
+
+
+def read_only(tap, program):
+    """A folder that became read-only, by a mount in a name space of its own."""
+    with tempfile.TemporaryDirectory(prefix="drover-faults-") as folder:
+        with servers.Server(program, folder=folder) as server:
+            put(server, "kept")
+        data = pathlib.Path(folder) / "data"
+        script = ('mount --bind "$1" "$1" && mount -o remount,ro,bind "$1" && shift && exec "$@"')
+        run = subprocess.run(["unshare", "-m", "sh", "-c", script, "sh", str(data), str(program),
+                              "serve", "--data", str(data), "--listen", "127.0.0.1:0"],
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60,
+                             check=False)
+        text = run.stderr.decode()
+        if "drover" not in text:
+            tap.skip("a read-only folder", "it cannot be made here")
+            return
+        good = run.returncode == 1 and str(data) in text and \
+            ("Read-only file system" in text or "read-only" in text)
+        tap.test("a read-only folder is named", None if good else f"{run.returncode}: {text}")
+        with servers.Server(program, folder=folder) as server:
+            tap.test("it goes on when it can be written",
+                     None if names(server) == {"kept"} and put(server, "more").status == 201
+                     else names(server))
+
+
+def foreign_and_damaged(tap, program):
+    with tempfile.TemporaryDirectory(prefix="drover-faults-") as folder:
+        data = pathlib.Path(folder) / "data"
+        with servers.Server(program, folder=folder) as server:
+            for number in range(200):
+                put(server, f"host-{number}")
+            expect_refusal(tap, "a folder in use is refused", program, data, "in use")
+            tap.test("and its server goes on", None if put(server, "one-more").status == 201
+                     else "it does not")
+        good = (data / "drover.db").read_bytes()
+        (data / "drover.db").write_bytes(b"somebody's letters, not a database. " * 40)
+        expect_refusal(tap, "a file that is no database is refused", program, data, "damaged")
+        tap.test("and left alone", None if b"somebody's letters" in
+                 (data / "drover.db").read_bytes() else "it was changed")
+        (data / "drover.db").unlink()
+        with sqlite3.connect(data / "drover.db") as other:
+            other.execute("CREATE TABLE theirs (x)")
+        other.close()
+        expect_refusal(tap, "another program's database is refused", program, data,
+                       "belongs to another program")
+        torn = bytearray(good)
+        for at in range(4096, len(torn), 4096):
+            torn[at:at + 64] = os.urandom(64)
+        (data / "drover.db").write_bytes(bytes(torn))
+        expect_refusal(tap, "a damaged database is refused", program, data, "damaged")
+        (data / "drover.db").write_bytes(good[:len(good) // 2])
+        expect_refusal(tap, "half a database is refused", program, data, "damaged")
+        for leftover in data.glob("drover.db-*"):
+            leftover.unlink()
+        (data / "drover.db").write_bytes(good)
+        with servers.Server(program, folder=folder) as server:
+            tap.test("the good one is taken again", None if len(names(server)) == 201
+                     else len(names(server)))
+
+
+def main():
+    tap = drover.Tap()
+    for program in drover.programs():
+        small_files(tap, program)
+        small_disk(tap, program)
+        read_only(tap, program)
+        foreign_and_damaged(tap, program)
+    return tap.done()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
