@@ -230,6 +230,7 @@ def load(server, name, goal, script):
              "-H", f"Authorization: Bearer {server.token}"]
     if script:
         words += ["-s", str(script)]
+    cpu = cpu_seconds(server.process.pid)
     run = subprocess.run([*words, f"http://127.0.0.1:{server.port}/api/v1/resources/host-00042"],
                          stdout=subprocess.PIPE, check=True)
     text = run.stdout.decode()
@@ -237,6 +238,8 @@ def load(server, name, goal, script):
     bad = re.search(r"(Non-2xx|Socket errors).*", text)
     row(f"serve: {name} during a rollout", rate, "1/s", goal)
     row(f"serve: {name} that failed", 1 if bad else 0, "", "<= 0")
+    row(f"serve: {name}, in a second of the server's CPU, the rollout counted",
+        rate * LOAD_SECONDS / (cpu_seconds(server.process.pid) - cpu), "1/s")
     if bad:
         print(f"bench_serve: {bad.group(0)}", file=sys.stderr)
     for part in ("50", "99"):

@@ -196,16 +196,18 @@ def streams(tap, server):
 
 def rate(tap, server):
     """Strangers are slowed down, those with a token are not."""
-    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
-    statuses = set()
-    for _ in range(3000):
-        connection.request("GET", "/api/v1/info", headers={"Authorization": "Bearer wrong"})
-        response = connection.getresponse()
-        response.read()
-        statuses.add(response.status)
-        if response.status == 429:
+    request = (b"GET /api/v1/info HTTP/1.1\r\nHost: localhost\r\n"
+               b"Authorization: Bearer wrong\r\n\r\n")
+    statuses, at_once = set(), 100 # faster than they come back, also on a machine with much to do
+    for _ in range(60):
+        connections = [server.connect() for _ in range(at_once)]
+        for connection in connections:
+            connection.sendall(request)
+        for connection in connections:
+            statuses.add(status_of(connection.recv(4096).decode()))
+            connection.close()
+        if 429 in statuses:
             break
-    connection.close()
     tap.test("guessing tokens ends in 429", None if statuses == {401, 429} else str(statuses))
     tap.test("a good token still works", None if alive(server) else "it does not")
 

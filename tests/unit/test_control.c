@@ -554,6 +554,8 @@ static void a_thousand_turns_in_one_second_keep_to_the_limit(void **state)
                               "kind: Deployment\nmetadata: {name: app}\n"
                               "spec: {resourceSelector: 'true', job: {manual: {}}}\n" STORY_API
                               "kind: RolloutPolicy\nmetadata: {name: p}\nspec: {rules: [{"
+                              "gradualRollout: {rolloutType: linear-normalized, "
+                              "timeScaleInterval: 1}}, {"
                               "resourceConcurrency: {groupSelector: 'true', "
                               "limitType: percentage, limitValue: 20}}]}\n");
     buf_addc(&text, '\0');
