@@ -77,6 +77,7 @@ int main(int argc, char **argv)
 {
     signal(SIGPIPE,
            SIG_IGN); /* "drover ... | head" ends by a failed write, which is looked at below */
+    signal(SIGXFSZ, SIG_IGN); /* a limit on the size of files is a failed write, too */
     exit_status status = dispatch(argc > 0 ? argc - 1 : 0, argv + 1);
     errno = 0;
     if ((fflush(stdout) != 0 || ferror(stdout)) && errno != EPIPE && status == STATUS_DONE)

@@ -145,6 +145,7 @@ typedef struct turn {
     int64_t cancel; /* a job that the listener is to end after the commit; 0: none */
     /* inside */
     VEC(journal_entry) entries;
+    VEC(const object *) deployments; /* of the documents */
     VEC(live_job *) started;
     bool stepped;
 } turn;
@@ -194,7 +195,9 @@ void job_drop(control *c, int64_t number);
 stored_job *job_draft(control *c, live_job *j);
 void drafts_forget(control *c);
 void job_announce(const control *c, const live_job *j, bool known);
-/* When the next claim runs out; REASON_NEVER: there is none. */
+/* How long it may take. deployment may be NULL. */
+int64_t job_limit_ms(const object *deployment);
+/* When the next claim or time limit runs out; REASON_NEVER: there is none. */
 int64_t job_expiry_next(const control *c);
 /* The ends of those that have run out, as part of the turn. */
 bool jobs_expire(control *c, turn *t, err *error);

@@ -167,6 +167,7 @@ static bool start_job(control *c, turn *t, live_job *j, const job_report *r, err
     draft->state = STR("running");
     draft->pid = r->pid;
     draft->started_ms = c->now_ms;
+    draft->lease_ms = 0;
     return add_note(t, r->who,
                     arena_printf(t->arena, "{\"audit\":\"jobStarted\",\"job\":%lld,\"pid\":%lld}",
                                  (long long)j->job.number, (long long)r->pid),
@@ -180,7 +181,7 @@ static bool any_metric(void *context, const verification_metric *m)
     return false;
 }
 
-/* What a worker or a person did is measured before it counts, if a rule says so. */
+/* What a worker or a person did is judged before it counts, if its deployment or a rule says so. */
 static bool to_be_verified(const control *c, const stored_job *j, const job_report *r)
 {
     job_kind kind = kind_of(c, j);
@@ -188,9 +189,10 @@ static bool to_be_verified(const control *c, const stored_job *j, const job_repo
     if (!r->ended || r->outcome != OUTCOME_SUCCEEDED || str_eq(j->state, JOB_VERIFYING) ||
         (kind != JOB_PULL && kind != JOB_MANUAL))
         return false;
+    const object *o = control_object(c, KIND_DEPLOYMENT, j->deployment);
     engine_metrics(c->engine, (release_name){j->deployment, j->environment, j->resource},
                    any_metric, &any);
-    return any;
+    return any || (o && o->deployment->spec.verify);
 }
 
 static bool verify_job(control *c, turn *t, live_job *j, const job_report *r, err *error)
@@ -242,11 +244,15 @@ bool control_jobs(control *c, job_report *reports, size_t count, int64_t now_ms,
 
 /* ---- claims ---- */
 
+int64_t job_limit_ms(const object *o)
+{
+    int64_t seconds = o ? o->deployment->spec.timeout_seconds : TIMEOUT_SECONDS_DEFAULT;
+    return seconds < INT32_MAX ? seconds * 1000 : INT64_C(1000) * INT32_MAX;
+}
+
 static int64_t time_limit_ms(const control *c, const stored_job *j)
 {
-    const object *o = control_object(c, KIND_DEPLOYMENT, j->deployment);
-    int64_t seconds = o ? o->deployment->spec.timeout_seconds : TIMEOUT_SECONDS_DEFAULT;
-    return seconds < INT64_MAX / 2000 ? seconds * 1000 : INT64_MAX / 2;
+    return job_limit_ms(control_object(c, KIND_DEPLOYMENT, j->deployment));
 }
 
 /* Until when a claim holds that is made or prolonged now. */
@@ -272,6 +278,15 @@ int64_t job_expiry_next(const control *c)
     return next;
 }
 
+static bool prolong(control *c, live_job *j, int64_t until, err *error)
+{
+    stored_job *draft = job_draft(c, j);
+    if (!draft)
+        return err_memory(error);
+    draft->lease_ms = until;
+    return true;
+}
+
 bool jobs_expire(control *c, turn *t, err *error)
 {
     bool good = true;
@@ -279,7 +294,12 @@ bool jobs_expire(control *c, turn *t, err *error)
         live_job *j = c->jobs.at[i];
         if (j->job.lease_ms == 0 || j->job.lease_ms > c->now_ms)
             continue;
-        bool late = j->job.lease_ms >= j->job.started_ms + time_limit_ms(c, &j->job);
+        int64_t limit = j->job.started_ms + time_limit_ms(c, &j->job);
+        bool late = j->job.lease_ms >= limit;
+        if (!late && j->job.fencing == 0) { /* a person got more time since */
+            good = prolong(c, j, limit, error);
+            continue;
+        }
         bool cancelled = str_eq(j->job.reason, CANCELLING);
         job_report r = {.outcome = late ? OUTCOME_FAILED : OUTCOME_LOST,
                         .reason = late        ? STR("the time limit was reached")
@@ -369,7 +389,7 @@ bool control_heartbeat(control *c, heartbeat *beat, int64_t now_ms, err *error)
     if (!settle(c, now_ms, error))
         return false;
     live_job *j = job_find(c, beat->number);
-    if (!j || j->job.lease_ms == 0 || j->job.fencing != beat->fencing)
+    if (!j || j->job.lease_ms == 0 || j->job.fencing == 0 || j->job.fencing != beat->fencing)
         return true;
     bool cancel = str_eq(j->job.reason, CANCELLING);
     int64_t until = lease_until(c, &j->job, beat->lease_ms);

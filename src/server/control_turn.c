@@ -111,6 +111,7 @@ void turn_done(turn *t)
     vec_done(&t->fact_who);
     vec_done(&t->notes);
     vec_done(&t->entries);
+    vec_done(&t->deployments);
     for (size_t i = 0; i < t->started.len; i++)
         mem_free(t->started.at[i]);
     vec_done(&t->started);
@@ -164,6 +165,8 @@ static bool write_document(control *c, turn *t, turn_document *d, err *error)
                                              &t->conflict, error)
                      : store_put_document(c->store, &row, d->expected, &t->conflict, error);
     d->version = row.version;
+    if (good && d->object->kind == KIND_DEPLOYMENT && !gone)
+        good = vec_push(&t->deployments, d->object) || err_memory(error);
     fact f = gone ? journal_gone_of(d->object) : journal_fact_of(d->object);
     return good && write_fact(c, t, &f, t->who, error) &&
            (vec_push(&t->facts, f) || err_memory(error));
@@ -200,17 +203,32 @@ typedef struct turn_context {
     turn *turn;
 } turn_context;
 
+/* As it will be after the turn. */
+static const object *deployment_of(const control *c, const turn *t, str name)
+{
+    for (size_t i = 0; i < t->deployments.len; i++)
+        if (str_eq(t->deployments.at[i]->metadata->name, name))
+            return t->deployments.at[i];
+    return control_object(c, KIND_DEPLOYMENT, name);
+}
+
 static bool write_new_job(control *c, turn *t, const decision *d, int64_t attempt, err *error)
 {
-    live_job *j = job_make(&(stored_job){.number = d->number,
-                                         .deployment = d->change,
-                                         .environment = d->environment,
-                                         .resource = d->target,
-                                         .version = d->version,
-                                         .group = d->group,
-                                         .role = role_names[d->role],
-                                         .state = STR("pending"),
-                                         .attempt = attempt});
+    stored_job row = {.number = d->number,
+                      .deployment = d->change,
+                      .environment = d->environment,
+                      .resource = d->target,
+                      .version = d->version,
+                      .group = d->group,
+                      .role = role_names[d->role],
+                      .state = STR("pending"),
+                      .attempt = attempt};
+    const object *o = deployment_of(c, t, d->change);
+    if (o && o->deployment->spec.job.kind == JOB_MANUAL) { /* a person's time runs from now on */
+        row.started_ms = c->now_ms;
+        row.lease_ms = c->now_ms + job_limit_ms(o);
+    }
+    live_job *j = job_make(&row);
     if (!j || !vec_push(&t->started, j)) {
         mem_free(j);
         return err_memory(error);

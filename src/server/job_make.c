@@ -184,7 +184,7 @@ bool job_make_spec(const job_order *order, int64_t grace_ms, buf *out, err *erro
     bool command_too = !str_eq(order->job->state, JOB_VERIFYING) && d->job.command;
     int64_t seconds = d->timeout_seconds < INT32_MAX ? d->timeout_seconds : INT32_MAX;
     job_spec spec = {
-        .timeout_ms = seconds * 1000, .grace_ms = grace_ms, .verified = command_too && d->verify};
+        .timeout_ms = seconds * 1000, .grace_ms = grace_ms, .verified = d->verify != NULL};
     arena *a = arena_new(0);
     bool good = a || err_memory(error);
     good = good && (!command_too || job_make_command(a, order, d->job.command, &spec.run, error)) &&

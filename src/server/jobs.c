@@ -38,6 +38,7 @@ typedef struct watched {
     int starts;
     bool tell_start, tell_end, queued;
     bool cancelled;
+    bool late; /* simulated: it would take longer than it may */
     int64_t pid;
     outcome outcome;
     bool verification_failed;
@@ -392,7 +393,9 @@ static void simulated_ended(uv_timer_t *timer)
         return;
     }
     tell_end(w, w->outcome, false,
-             w->outcome == OUTCOME_FAILED ? STR("a simulated failure") : STR_EMPTY);
+             w->late                        ? STR("the time limit was reached")
+             : w->outcome == OUTCOME_FAILED ? STR("a simulated failure")
+                                            : STR_EMPTY);
 }
 
 /* Well mixed, and the same for the same job on every machine. */
@@ -418,7 +421,7 @@ static void start_simulated(watched *w, const job_order *order)
     const stored_job *row = order->job;
     const simulated_job *how = order->deployment->deployment->spec.job.simulated;
     err error;
-    if (order->metric_count > 0) {
+    if (order->metric_count > 0 || order->deployment->deployment->spec.verify) {
         w->metrics = BUF(LIMIT_TEXT_BYTES);
         if (!job_make_spec(order, j->grace_ms, &w->metrics, &error)) {
             tell_end(w, OUTCOME_FAILED, false, str_of(error.text));
@@ -426,10 +429,14 @@ static void start_simulated(watched *w, const job_order *order)
         }
     }
     int64_t seconds = how->seconds.set ? how->seconds.value : JOB_SIMULATED_SECONDS;
+    int64_t limit = order->deployment->deployment->spec.timeout_seconds;
+    w->late = seconds > limit;
+    seconds = w->late ? limit : seconds;
     int64_t left = seconds < INT32_MAX ? seconds * 1000 : INT64_C(1000) * INT32_MAX;
     if (row->started_ms > 0)
         left -= wall_ms() - row->started_ms;
-    w->outcome = simulated_fails(w->number, how->fail_percent) ? OUTCOME_FAILED : OUTCOME_SUCCEEDED;
+    bool fails = w->late || simulated_fails(w->number, how->fail_percent);
+    w->outcome = fails ? OUTCOME_FAILED : OUTCOME_SUCCEEDED;
     w->tell_start = true;
     uv_timer_init(j->loop, &w->timer);
     w->timer.data = w;

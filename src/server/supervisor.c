@@ -123,7 +123,7 @@ static _Noreturn void become(const job_command *c, char **argv, char **env, cons
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != ends[2])
         _exit(FAILED_TO_EXEC);
-    const int reset[] = {SIGPIPE, SIGHUP, SIGINT, SIGTERM};
+    const int reset[] = {SIGPIPE, SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
     for (size_t i = 0; i < sizeof reset / sizeof reset[0]; i++)
         signal(reset[i], SIG_DFL);
     sigprocmask(SIG_SETMASK, &none, NULL);

@@ -117,7 +117,7 @@ typedef struct stored_job {
     str reason;
     int64_t attempt;
     int64_t fencing;  /* grows with every claim */
-    int64_t lease_ms; /* until when the claim holds; 0: no claim */
+    int64_t lease_ms; /* until when the claim holds, or a person may take; 0: no claim */
     int64_t pid;      /* of its supervisor; 0: none */
     int64_t started_ms;
     int64_t ended_ms; /* 0: not yet */

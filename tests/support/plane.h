@@ -99,7 +99,7 @@ static inline bool plane_see_done(void *context, const journal_entry *e)
 {
     plane *p = context;
     str who = e->who;
-    if (str_starts(who, STR("event-")) && str_eq(e->kind, STR("fact")))
+    if (str_starts(who, STR("event-")))
         p->done |= UINT64_C(1) << strtoul(who.ptr + 6, NULL, 10);
     return true;
 }
@@ -196,6 +196,14 @@ static inline bool plane_work_on(plane *p, const stored_job *j, bool *ret_did, i
     int64_t now = p->shared->now_ms;
     bool waits = str_eq(j->state, STR("pending"));
     job_kind kind = plane_kind(p, j);
+    if (str_eq(j->state, STR("verifying"))) { /* its command takes no time */
+        job_report verified = {.number = j->number,
+                               .fencing = JOB_FENCING_ANY,
+                               .ended = true,
+                               .outcome = OUTCOME_SUCCEEDED};
+        *ret_did = true;
+        return control_jobs(p->control, &verified, 1, now, &error);
+    }
     if (kind == JOB_MANUAL)
         return true;
     if (waits && kind == JOB_PULL) {

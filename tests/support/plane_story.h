@@ -22,7 +22,8 @@
     STORY_HOST("n1", "canary")                                                                     \
     STORY_HOST("n2", "wide")                                                                       \
     STORY_HOST("n3", "wide")                                                                       \
-    STORY_HOST("n4", "wide") STORY_API                                                             \
+    STORY_HOST("n4", "wide")                                                                       \
+    STORY_API                                                                                      \
         "kind: Environment\nmetadata: {name: canary}\n"                                            \
         "spec: {resourceSelector: 'resource.metadata[\"ring\"] == \"canary\"'}\n" STORY_API        \
         "kind: Environment\nmetadata: {name: wide}\n"                                              \
@@ -32,8 +33,10 @@
                 STORY_DEPLOYMENT("kubelet", "node", "simulated: {seconds: 1}")                     \
                     STORY_DEPLOYMENT("uncordon", "node", "command: {run: ['true']}")               \
                         STORY_DEPLOYMENT("agent", "app", "simulated: {seconds: 1}")                \
-                            STORY_DEPLOYMENT("puller", "app", "pull: {}") STORY_DEPLOYMENT(        \
-                                "firmware", "hand", "manual: {instructions: flash it}")
+                            STORY_DEPLOYMENT("puller", "app", "pull: {}}, verify: {run: ['true']") \
+                                STORY_DEPLOYMENT(                                                  \
+                                    "firmware", "hand",                                            \
+                                    "manual: {instructions: flash it}}, verify: {run: ['true']")
 
 #define STORY_POLICIES                                                                             \
     STORY_API                                                                                      \

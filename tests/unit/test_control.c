@@ -471,6 +471,86 @@ static void a_lease_does_not_outlive_the_time_limit(void **state)
     plane_close(&p);
 }
 
+#define ONE_JOB(rest)                                                                              \
+    STORY_HOST("n1", "wide")                                                                       \
+    STORY_API                                                                                      \
+        "kind: Environment\nmetadata: {name: e}\nspec: {resourceSelector: 'true'}\n" STORY_API     \
+        "kind: Deployment\nmetadata: {name: app}\nspec: {resourceSelector: 'true', " rest          \
+        "}\n" STORY_VERSION("app", "1")
+
+static void tick(plane *p, int64_t after_ms)
+{
+    p->shared->now_ms += after_ms;
+    must(control_tick(p->control, p->shared->now_ms, problem_));
+}
+
+static void a_person_has_a_time_limit_too(void **state)
+{
+    (void)state;
+    plane p;
+    open_plane(&p);
+    arena *a = arena_new(0);
+    assert_true(apply(&p, ONE_JOB("timeoutSeconds: 70, job: {manual: {}}")).good);
+    int64_t begin = p.shared->now_ms;
+    check_text(job_now(&p, 1, a).state, "pending");
+    assert_int_equal(control_next_ms(p.control), begin + 70000);
+    assert_false(beat(&p, 1, 0).held); /* it is no worker's */
+    tick(&p, 69999);
+    check_text(job_now(&p, 1, a).state, "pending");
+    plane_close(&p);
+    plane_open(&p);
+    assert_int_equal(control_next_ms(p.control), begin + 70000);
+    /* More time is given, in time. */
+    assert_true(apply(&p, ONE_JOB("timeoutSeconds: 100, job: {manual: {}}")).good);
+    tick(&p, 1);
+    check_text(job_now(&p, 1, a).state, "pending");
+    assert_int_equal(control_next_ms(p.control), begin + 100000);
+    tick(&p, 30000);
+    stored_job failed = job_now(&p, 1, a);
+    check_text(failed.state, "failed");
+    check_text(failed.reason, "the time limit was reached");
+    assert_false(report(&p, ended(1, JOB_FENCING_ANY, OUTCOME_SUCCEEDED)));
+    arena_free(a);
+    plane_close(&p);
+}
+
+static void what_a_worker_or_a_person_did_is_verified(void **state)
+{
+    (void)state;
+    static const char *const kinds[] = {ONE_JOB("verify: {run: ['true']}, job: {manual: {}}"),
+                                        ONE_JOB("verify: {run: ['true']}, job: {pull: {}}")};
+    for (size_t i = 0; i < COUNT_OF(kinds); i++) {
+        plane p;
+        open_plane(&p);
+        arena *a = arena_new(0);
+        assert_true(apply(&p, kinds[i]).good);
+        int64_t fencing = i == 0 ? JOB_FENCING_ANY : claim(&p, "n1", 0, a).job.fencing;
+        job_report done = ended(1, fencing, OUTCOME_SUCCEEDED);
+        assert_true(report(&p, done));
+        check_text(job_now(&p, 1, a).state, "verifying");
+        assert_int_equal(job_now(&p, 1, a).ended_ms, 0);
+        assert_int_equal(job_now(&p, 1, a).lease_ms, 0); /* nobody's time runs out */
+        assert_false(report(&p, done));                  /* said twice */
+        plane_close(&p);
+        plane_open(&p);
+        check_text(job_now(&p, 1, a).state, "verifying");
+        job_report verified = {.number = 1,
+                               .fencing = JOB_FENCING_ANY,
+                               .ended = true,
+                               .outcome = OUTCOME_SUCCEEDED,
+                               .verification_failed = i == 1,
+                               .reason = i == 1 ? STR("verify: exit status 1") : STR_EMPTY};
+        assert_true(report(&p, verified));
+        stored_job j = job_now(&p, 1, a);
+        check_text(j.state, i == 1 ? "failed" : "succeeded");
+        check_text(j.reason, i == 1 ? "verify: exit status 1" : "");
+        arena_free(a);
+        plane_close(&p);
+        remove_folder(state);
+        make_folder(state);
+    }
+}
+
 static void cancelling_asks_the_worker_and_ends_what_waits(void **state)
 {
     (void)state;
@@ -672,6 +752,8 @@ int main(void)
         TEST(a_claim_is_had_by_one_worker),
         TEST(a_worker_without_heartbeat_loses_its_job),
         TEST(a_lease_does_not_outlive_the_time_limit),
+        TEST(a_person_has_a_time_limit_too),
+        TEST(what_a_worker_or_a_person_did_is_verified),
         TEST(cancelling_asks_the_worker_and_ends_what_waits),
         TEST(reports_of_one_call_are_one_turn),
         TEST(a_thousand_turns_in_one_second_keep_to_the_limit),

@@ -470,6 +470,58 @@ static void simulated_jobs_take_time_and_fail_by_their_number(void **state)
     expect_end(31, OUTCOME_FAILED, "a simulated failure");
 }
 
+static void a_simulated_job_keeps_to_its_time_limit(void **state)
+{
+    (void)state;
+    int64_t begin = clock_ms();
+    start(1, "timeoutSeconds: 1, job: {simulated: {seconds: 60}}");
+    expect_end(1, OUTCOME_FAILED, "the time limit was reached");
+    assert_in_range(clock_ms() - begin, 990, 30000);
+}
+
+#define VERIFY(line) "job: {pull: {}}, verify: {run: [sh, -c, '" line "']}"
+
+/* The work was done by a worker or a person; what judges it runs here. */
+static void a_job_that_was_done_elsewhere_is_verified(void **state)
+{
+    (void)state;
+    stored_job row = row_of(1);
+    err error;
+    row.state = STR("verifying");
+    row.fencing = 7;
+    assert_true(jobs_log_add(server.jobs, 1, STR("the worker\n"), &error));
+    start_row(&row, VERIFY("echo {{resource.name}} $DROVER_JOB_ID"), true);
+    expect_end(1, OUTCOME_SUCCEEDED, "");
+    assert_false(end_of(1)->report.verification_failed);
+    check_log(1, "the worker\nweb-1 1\n");
+    row.number = 2;
+    start_row(&row, VERIFY("exit 3"), true);
+    expect_end(2, OUTCOME_SUCCEEDED, "verify: exit status 3");
+    assert_true(end_of(2)->report.verification_failed);
+    /* The command is gone from the deployment since. */
+    row.number = 3;
+    start_row(&row, "job: {pull: {}}", true);
+    expect_end(3, OUTCOME_SUCCEEDED, "");
+    /* Announced a second time, as after an edit, it runs once. */
+    row.number = 4;
+    start_row(&row, VERIFY("echo x; sleep 0.2"), true);
+    start_row(&row, VERIFY("echo x; sleep 0.2"), true);
+    expect_end(4, OUTCOME_SUCCEEDED, "");
+    check_log(4, "x\n");
+}
+
+static void a_simulated_job_is_verified(void **state)
+{
+    (void)state;
+    start(1, "job: {simulated: {seconds: 0}}, verify: {run: ['true']}");
+    expect_end(1, OUTCOME_SUCCEEDED, "");
+    start(2, "job: {simulated: {seconds: 0}}, verify: {run: ['false']}");
+    expect_end(2, OUTCOME_SUCCEEDED, "verify: exit status 1");
+    assert_true(end_of(2)->report.verification_failed);
+    start(3, "job: {simulated: {seconds: 0, failPercent: 100}}, verify: {run: ['true']}");
+    expect_end(3, OUTCOME_FAILED, "a simulated failure");
+}
+
 static void jobs_of_people_and_workers_are_left_alone(void **state)
 {
     (void)state;
@@ -671,6 +723,9 @@ int main(int argc, char **argv)
         TEST(a_log_keeps_its_beginning_and_its_end),
         TEST(a_log_that_a_worker_sends_is_bounded),
         TEST(simulated_jobs_take_time_and_fail_by_their_number),
+        TEST(a_simulated_job_keeps_to_its_time_limit),
+        TEST(a_job_that_was_done_elsewhere_is_verified),
+        TEST(a_simulated_job_is_verified),
         TEST(jobs_of_people_and_workers_are_left_alone),
         TEST(a_report_that_is_not_taken_comes_again),
         TEST(starting_twice_runs_once),
