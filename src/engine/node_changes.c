@@ -127,7 +127,8 @@ static bool remember(change *c)
     return true;
 }
 
-/* Failed ones become fresh; returns whether a node has work it had not before. */
+/* Failed ones become fresh; returns whether a node has work it had not before: whoever is not done
+ * has other packages to do now. */
 static bool recount(nodes *self, change *c)
 {
     bool new_work = false;
@@ -135,14 +136,12 @@ static bool recount(nodes *self, change *c)
         if (c->members.at[i] == NOBODY)
             continue;
         node_placement *p = &self->placements.at[c->members.at[i]];
-        bool was_done = p->done;
         self->core->looked_at++;
-        new_work |= p->failed;
         if (p->failed)
             placement_forgive(self, p);
         p->failed = false;
         placement_count(self, p);
-        new_work |= was_done && !p->done;
+        new_work |= !p->done;
         target_touch(self, p->target);
     }
     return new_work;

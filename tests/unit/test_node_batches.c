@@ -518,6 +518,28 @@ static void a6_edit(void **state)
 }
 
 /* A6: SKYHOOK_NODE_ORDER is the place in the whole rollout; a reset begins at 0. */
+/* A4: an edit that gives a node new work lifts a stop, also when none was done or failed before:
+ * the only member of the batch was blocked in flight. */
+static void a6_edit_lifts_a_stop(void **state)
+{
+    (void)state;
+    static const int blocked[] = {1};
+    fleet *f = without_retries();
+    f->blocked = blocked;
+    f->blocked_count = COUNT_OF(blocked);
+    add_policy(f, "percent: 100", STRATEGY("fixed", "initialBatch: 1, failureThreshold: 1"), "");
+    add_skyhook(f, "sk", "  deploymentPolicy: pace\n", "1.0.0");
+    fleet_nodes_add(f, 3);
+    fleet_run(f, -1);
+    assert_true(fleet_group(f, "sk", "__default__").stopped);
+    f->blocked_count = 0;
+    add_skyhook(f, "sk", "  deploymentPolicy: pace\n", "1.0.1");
+    fleet_run(f, -1);
+    assert_false(fleet_group(f, "sk", "__default__").stopped);
+    check_state(f, "sk", "node-002", DONE);
+    fleet_free(f);
+}
+
 static void a6_node_order(void **state)
 {
     (void)state;
@@ -673,6 +695,7 @@ int main(void)
         cmocka_unit_test(a5_held_node_is_retried),
         cmocka_unit_test(a6_reset),
         cmocka_unit_test(a6_edit),
+        cmocka_unit_test(a6_edit_lifts_a_stop),
         cmocka_unit_test(a6_node_order),
         cmocka_unit_test(a6_reset_keeping_batches),
         cmocka_unit_test(a7_legacy),
