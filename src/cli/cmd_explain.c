@@ -38,7 +38,8 @@ static exit_status answer(const scenario *sc, const options *given)
 {
     search s = {.target = given->operands.at[0], .change = options_text(given, "change", "")};
     engine *e = sim_engine(sc->sim);
-    engine_placements(e, look, &s);
+    if (!engine_placements(e, look, &s))
+        return fail("out of memory");
     if (s.count == 0 && s.has_target)
         return fail("%.*s: no change \"%s\" wants anything of it", STR_ARG(s.target),
                     str_shown(s.change).text);

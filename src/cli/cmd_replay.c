@@ -213,7 +213,8 @@ static bool look(void *context, const placement_view *v)
 static exit_status explain(const replay *r, const options *given)
 {
     search s = {.target = given->operands.at[0], .change = options_text(given, "change", "")};
-    engine_placements(r->engine, look, &s);
+    if (!engine_placements(r->engine, look, &s))
+        return fail("out of memory");
     if (!s.any)
         return fail("%.*s: no deployment wanted anything of it then, or it was not there",
                     STR_ARG(s.target));

@@ -149,7 +149,7 @@ int64_t offline_at(const bundle_record *b, const placed *at);
 void placed_returns(bundle_record *b, member_id m);
 
 /* ---- clusters_view.c ---- */
-void clusters_placements(const void *self, placement_visitor visit, void *context);
+bool clusters_placements(const void *self, placement_visitor visit, void *context);
 bool clusters_placement(const void *self, placement_id id, placement_view *ret);
 bool clusters_reasons(const void *self, placement_id id, arena *a, reasons *out);
 void clusters_groups(const void *self, group_visitor visit, void *context);

@@ -81,23 +81,28 @@ static placement_view view_of(const bundle_record *b, member_id m)
     };
 }
 
-void clusters_placements(const void *self, placement_visitor visit, void *context)
+bool clusters_placements(const void *self, placement_visitor visit, void *context)
 {
     const clusters *c = self;
     arena *scratch scoped(arena_cleanup) = arena_new(0);
     if (!scratch)
-        return;
+        return false;
     for (size_t i = 0; i < c->bundles.len; i++) {
         const bundle_record *b = c->bundles.at[i];
         size_t count = 0;
-        member_id *order = b->present ? members_in_order(b, scratch, &count) : NULL;
-        for (size_t k = 0; order && k < count; k++) {
+        if (!b->present)
+            continue;
+        member_id *order = members_in_order(b, scratch, &count);
+        if (!order)
+            return false;
+        for (size_t k = 0; k < count; k++) {
             placement_view view = view_of(b, order[k]);
             if (!visit(context, &view))
-                return;
+                return true;
         }
         arena_rewind(scratch, (arena_place){0});
     }
+    return true;
 }
 
 static const placed_ref *find(const clusters *c, placement_id id)

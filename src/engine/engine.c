@@ -140,10 +140,12 @@ int64_t engine_next_ms(const engine *e)
     return earliest;
 }
 
-void engine_placements(const engine *e, placement_visitor visit, void *context)
+bool engine_placements(const engine *e, placement_visitor visit, void *context)
 {
+    bool good = true;
     for (size_t v = 0; v < VOCABULARY_COUNT; v++)
-        vocabularies[v]->placements(e->self[v], visit, context);
+        good = vocabularies[v]->placements(e->self[v], visit, context) && good;
+    return good;
 }
 
 bool engine_placement(const engine *e, placement_id id, placement_view *ret)
@@ -156,10 +158,10 @@ bool engine_placement(const engine *e, placement_id id, placement_view *ret)
 
 bool engine_reasons(const engine *e, placement_id id, arena *a, reasons *out)
 {
-    placement_view view;
+    /* A number is of one vocabulary only; the others have nothing to say. */
     for (size_t v = 0; v < VOCABULARY_COUNT; v++)
-        if (vocabularies[v]->placement(e->self[v], id, &view))
-            return vocabularies[v]->reasons(e->self[v], id, a, out);
+        if (!vocabularies[v]->reasons(e->self[v], id, a, out))
+            return false;
     return true;
 }
 

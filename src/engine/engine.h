@@ -74,9 +74,11 @@ typedef struct placement_view {
     str group;       /* compartment or partition, if any */
 } placement_view;
 
-/* Placements in the order: change, environment, target, all by name. */
+/* Placements in the order: change, environment, target, all by name. False without memory: not all
+ * were shown; nothing else is lost by that. */
 typedef bool (*placement_visitor)(void *context, const placement_view *view);
-void engine_placements(const engine *e, placement_visitor visit, void *context);
+bool engine_placements(const engine *e, placement_visitor visit, void *context);
+/* False if there is none, or without memory. */
 bool engine_placement(const engine *e, placement_id id, placement_view *ret);
 
 /* Why a placement is not done: never empty for one that is not. False without memory. */

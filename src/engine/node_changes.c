@@ -222,6 +222,7 @@ static bool build_rules(nodes *self, change *c)
     arena_free(c->memory);
     c->memory = memory;
     c->rules = rules;
+    c->rules.no_memory = &self->core->no_memory;
     return vec_reserve(&self->runnable, rules.len + 1u);
 }
 

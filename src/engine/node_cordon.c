@@ -79,7 +79,7 @@ void cordon_time_out(nodes *self, node_placement *p)
     p->failed = true;
     p->phase = PHASE_WORKING;
     p->drain_told = false;
-    p->why = names_add(self->core->names, STR("DrainTimeout"));
+    p->why = nodes_name(self, STR("DrainTimeout"));
     if (p->failures < UINT16_MAX)
         p->failures++;
 }
@@ -124,11 +124,8 @@ void cordon_take(nodes *self, const fact_drain *f)
         if (p->phase != PHASE_DRAINING)
             continue;
         p->drained = f->done;
-        p->pod =
-            f->done || f->blocking_pod.len == 0 ? 0 : names_add(self->core->names, f->blocking_pod);
-        p->pdb = f->done || f->blocking_budget.len == 0
-                     ? 0
-                     : names_add(self->core->names, f->blocking_budget);
+        p->pod = f->done ? 0 : nodes_name(self, f->blocking_pod);
+        p->pdb = f->done || f->blocking_budget.len == 0 ? 0 : nodes_name(self, f->blocking_budget);
         if (f->done)
             target_touch(self, target);
     }

@@ -161,7 +161,7 @@ void flight_fail(nodes *self, node_placement *p, str why)
     if (!stage) {
         if (p->failures < UINT16_MAX)
             p->failures++;
-        p->why = names_add(self->core->names, why);
+        p->why = nodes_name(self, why);
     }
     p->failed = true;
     flight_release(self, p, MEMBER_FAILED);

@@ -18,7 +18,7 @@ void reboot_wait(nodes *self, node_placement *p, str why)
 {
     p->phase = PHASE_REBOOTING;
     p->since_ms = self->core->now_ms;
-    p->why = why.len > 0 ? names_add(self->core->names, why) : 0;
+    p->why = nodes_name(self, why);
 }
 
 static int64_t later(int64_t a, int64_t b)

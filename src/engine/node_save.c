@@ -20,8 +20,9 @@
     X(failed)                                                                                      \
     X(cordoned)                                                                                    \
     X(cordon_seen)                                                                                 \
-    X(cordon_lost) X(cordon_again) X(no_cordon) X(drained) X(in_priority) X(leave_priority)        \
-        X(reset_pending) X(malformed) X(drain_told) X(leaving)
+    X(cordon_lost)                                                                                 \
+    X(cordon_again) X(no_cordon) X(drained) X(in_priority) X(leave_priority) X(reset_pending)      \
+        X(malformed) X(drain_told) X(leaving)
 #define TARGET_FLAGS(X)                                                                            \
     X(touched)                                                                                     \
     X(taint_decided)                                                                               \
@@ -75,7 +76,8 @@ static void put_placement(const nodes *self, const node_placement *p, buf *out)
     put_number(out, "order", p->order, 0);
     if (p->boot != 0)
         buf_addf(out, ",\"boot\":\"%016" PRIx64 "\"", p->boot);
-    put_number(out, "since", p->phase == PHASE_IDLE ? 0 : p->since_ms, 0);
+    bool waits = p->phase == PHASE_DRAINING || p->phase == PHASE_REBOOTING;
+    put_number(out, "since", waits ? p->since_ms : 0, 0);
     put_number(out, "retry", p->retry_ms, REASON_NEVER);
     put_text(out, "why", names_text(table, p->why));
     put_text(out, "pod", names_text(table, p->pod));
@@ -217,11 +219,7 @@ static str get_text(yyjson_val *json, const char *key)
 
 static name_id get_name(nodes *self, yyjson_val *json, const char *key)
 {
-    str text = get_text(json, key);
-    name_id id = text.len > 0 ? names_add(self->core->names, text) : 0;
-    if (text.len > 0 && id == 0)
-        nodes_memory(self);
-    return id;
+    return nodes_name(self, get_text(json, key));
 }
 
 static void get_entry(nodes *self, node_placement *p, yyjson_val *json, bool may_add)

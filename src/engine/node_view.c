@@ -20,12 +20,12 @@ static placement_state state_of(const nodes *self, const node_placement *p)
     return p->failed ? PLACEMENT_FAILED : PLACEMENT_WAITING;
 }
 
-/* "a:1.0,b:2" of what is installed: interned, since many nodes have the same. */
-static str current_text(const nodes *self, const node_placement *p)
+/* "a:1.0,b:2" of what is installed: interned, since many nodes have the same. False without memory.
+ */
+static bool current_text(const nodes *self, const node_placement *p, str *ret)
 {
     names *table = self->core->names;
-    if (p->entries.len == 0)
-        return STR_EMPTY;
+    *ret = STR_EMPTY;
     buf text = BUF(CURRENT_TEXT_BYTES);
     for (uint16_t i = 0; i < p->entries.len; i++) {
         const package_entry *e = &p->entries.at[i];
@@ -36,11 +36,14 @@ static str current_text(const nodes *self, const node_placement *p)
                      STR_ARG(names_text(table, e->name)), STR_ARG(names_text(table, e->version)));
     }
     name_id id = text.len > 0 && !text.failed ? names_add(table, buf_str(&text)) : 0;
+    bool good = !text.failed && (text.len == 0 || id != 0);
     buf_done(&text);
-    return names_text(table, id);
+    if (id != 0)
+        *ret = names_text(table, id);
+    return good;
 }
 
-static void view_of(const nodes *self, const node_placement *p, placement_view *ret)
+static bool view_of(const nodes *self, const node_placement *p, placement_view *ret)
 {
     const change *c = p->change;
     size_t index = cohort_compartment_of(c->cohort, p->member);
@@ -55,19 +58,16 @@ static void view_of(const nodes *self, const node_placement *p, placement_view *
         .target = target_name(self, p->target),
         .environment = STR_EMPTY,
         .wanted = names_text(self->core->names, c->packages),
-        .current = current_text(self, p),
         .group = v.rule ? v.rule->name : STR_EMPTY,
     };
+    return current_text(self, p, &ret->current);
 }
 
 bool nodes_placement(const void *context, placement_id id, placement_view *ret)
 {
     const nodes *self = context;
     const node_placement *p = placement_by_id(self, id);
-    if (!p || !p->selected)
-        return false;
-    view_of(self, p, ret);
-    return true;
+    return p && p->selected && view_of(self, p, ret);
 }
 
 typedef struct sorted {
@@ -84,28 +84,29 @@ static int by_names(const void *a, const void *b)
     return order != 0 ? order : str_cmp(x->target, y->target);
 }
 
-void nodes_placements(const void *context, placement_visitor visit, void *visit_context)
+bool nodes_placements(const void *context, placement_visitor visit, void *visit_context)
 {
     const nodes *self = context;
     VEC(sorted) all = {0};
-    for (uint32_t i = 0; i < self->placements.len; i++) {
+    bool good = true;
+    for (uint32_t i = 0; good && i < self->placements.len; i++) {
         const node_placement *p = &self->placements.at[i];
         if (!p->change || !p->selected)
             continue;
         sorted one = {names_text(self->core->names, p->change->name), target_name(self, p->target),
                       i};
-        if (!vec_push(&all, one))
-            self->core->no_memory = true;
+        good = vec_push(&all, one);
     }
     if (all.len > 1)
         qsort(all.at, all.len, sizeof *all.at, by_names);
-    for (size_t i = 0; i < all.len; i++) {
+    for (size_t i = 0; good && i < all.len; i++) {
         placement_view view;
-        view_of(self, &self->placements.at[all.at[i].placement], &view);
-        if (!visit(visit_context, &view))
+        good = view_of(self, &self->placements.at[all.at[i].placement], &view);
+        if (!good || !visit(visit_context, &view))
             break;
     }
     vec_done(&all);
+    return good;
 }
 
 void nodes_groups(const void *context, group_visitor visit, void *visit_context)

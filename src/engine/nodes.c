@@ -12,6 +12,14 @@ void nodes_memory(nodes *self)
     self->core->no_memory = true;
 }
 
+name_id nodes_name(nodes *self, str text)
+{
+    name_id id = text.len > 0 ? names_add(self->core->names, text) : 0;
+    if (text.len > 0 && id == 0)
+        nodes_memory(self);
+    return id;
+}
+
 /* ---- finding ---- */
 
 uint32_t target_find(const nodes *self, str name)

@@ -176,6 +176,8 @@ typedef struct nodes {
 
 /* ---- nodes.c ---- */
 void nodes_memory(nodes *self);
+/* The number of a text, 0 of an empty one. */
+name_id nodes_name(nodes *self, str text);
 void target_touch(nodes *self, uint32_t target);
 /* Members whose batch has ended are evaluated again. */
 void change_undefer(nodes *self, change *c);
@@ -296,7 +298,7 @@ void reboot_seen(nodes *self, uint32_t target);
 int64_t flight_deadline(const nodes *self, const node_placement *p);
 
 /* ---- node_view.c, node_reasons.c, node_save.c, node_check.c: parts of the vocabulary ---- */
-void nodes_placements(const void *self, placement_visitor visit, void *context);
+bool nodes_placements(const void *self, placement_visitor visit, void *context);
 bool nodes_placement(const void *self, placement_id id, placement_view *ret);
 void nodes_groups(const void *self, group_visitor visit, void *context);
 bool nodes_reasons(const void *self, placement_id id, arena *a, reasons *out);

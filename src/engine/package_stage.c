@@ -235,7 +235,7 @@ static bool config_has_key(str text, str key)
 }
 
 /* Keys of "now" that are new or differ from "before", together with those of "also": "a,b". */
-static name_id changed_keys(names *table, str now, str before, str also)
+static name_id changed_keys(const package_rules *r, str now, str before, str also)
 {
     buf text = BUF(CONFIG_TEXT_BYTES);
     str rest = now;
@@ -252,7 +252,9 @@ static name_id changed_keys(names *table, str now, str before, str also)
         if (!config_has_key(now, key))
             buf_addf(&text, "%s%.*s", text.len > 0 ? "," : "", STR_ARG(key));
     }
-    name_id id = text.len > 0 && !text.failed ? names_add(table, buf_str(&text)) : 0;
+    name_id id = text.len > 0 && !text.failed ? names_add(r->names, buf_str(&text)) : 0;
+    if (text.failed || (text.len > 0 && id == 0))
+        *r->no_memory = true;
     buf_done(&text);
     return id;
 }
@@ -271,8 +273,8 @@ name_id package_pending(const package_rules *r, const package_rule *rule, const 
     if (!was_complete && e->pending == 0)
         return 0; /* an install or upgrade carries its whole configMap */
     str also = was_complete ? STR_EMPTY : names_text(r->names, e->pending);
-    return changed_keys(r->names, names_text(r->names, rule->config),
-                        names_text(r->names, e->config), also);
+    return changed_keys(r, names_text(r->names, rule->config), names_text(r->names, e->config),
+                        also);
 }
 
 /* Whether another configMap must be applied. Keys that went do not count. */
@@ -280,8 +282,11 @@ static bool config_changed(const package_rules *r, const package_rule *rule, con
 {
     if (e->config == rule->config)
         return false;
-    return changed_keys(r->names, names_text(r->names, rule->config),
-                        names_text(r->names, e->config), STR_EMPTY) != 0;
+    str before = names_text(r->names, e->config);
+    for (str rest = names_text(r->names, rule->config); rest.ptr && rest.len > 0;)
+        if (!config_has(before, str_cut(&rest, ',')))
+            return true;
+    return false;
 }
 
 static bool interrupts_with(const package_rules *r, const package_rule *rule, name_id pending)

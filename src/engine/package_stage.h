@@ -59,9 +59,10 @@ typedef struct package_rules {
     uint16_t len;
     bool serial;
     names *names;
+    bool *no_memory; /* set when a text could not be kept */
 } package_rules;
 
-/* Builds the rules of a Skyhook in a. False without memory. */
+/* Builds the rules of a Skyhook in a, all but no_memory. False without memory. */
 bool package_rules_build(const skyhook *s, names *table, arena *a, package_rules *ret);
 
 /* "key=hash,key=hash", sorted: what is remembered of a configMap, as an interned text. 0 without

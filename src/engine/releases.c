@@ -526,19 +526,20 @@ void resources_in_order(releases *r, index_list *list)
     in_order(r, list, compare_resources);
 }
 
-static void releases_placements(const void *self, placement_visitor visit, void *context)
+static bool releases_placements(const void *self, placement_visitor visit, void *context)
 {
     releases *r = (releases *)(uintptr_t)self;
     index_list order = {0};
-    for (uint32_t t = 0; t < r->targets.len; t++)
-        if (r->targets.at[t].id != 0)
-            index_add(r, &order, t);
+    bool good = true;
+    for (uint32_t t = 0; good && t < r->targets.len; t++)
+        good = r->targets.at[t].id == 0 || vec_push(&order, t);
     targets_in_order(r, &order);
     placement_view view;
-    for (size_t i = 0; i < order.len; i++)
+    for (size_t i = 0; good && i < order.len; i++)
         if (view_of(r, order.at[i], &view) && !visit(context, &view))
             break;
     vec_done(&order);
+    return good;
 }
 
 static bool releases_placement(const void *self, placement_id id, placement_view *ret)

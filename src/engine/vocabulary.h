@@ -32,7 +32,7 @@ typedef struct vocabulary {
     /* Moves 2 to 5. */
     void (*step)(void *self);
     int64_t (*next_ms)(const void *self);
-    void (*placements)(const void *self, placement_visitor visit, void *context);
+    bool (*placements)(const void *self, placement_visitor visit, void *context);
     bool (*placement)(const void *self, placement_id id, placement_view *ret);
     bool (*reasons)(const void *self, placement_id id, arena *a, reasons *out);
     void (*groups)(const void *self, group_visitor visit, void *context);

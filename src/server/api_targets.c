@@ -131,8 +131,7 @@ void run_target_list(call *c)
     if (!engine_there(c) || !fill_filter(&f, c))
         return;
     api_page(c, &f.page);
-    engine_placements(control_engine(c->api->control), take_target, &f);
-    bool good = !f.no_memory;
+    bool good = engine_placements(control_engine(c->api->control), take_target, &f) && !f.no_memory;
     for (size_t i = 0; good && i < f.found.len; i++)
         good = api_next(c, &f.page) && write_target(c, &f.found.at[i]);
     str last = STR_EMPTY;
@@ -157,12 +156,12 @@ void run_target_get(call *c)
                        .resource = c->arguments[2]};
     if (!engine_there(c))
         return;
-    engine_placements(control_engine(c->api->control), take_target, &f);
-    if (f.found.len == 0)
+    bool good = engine_placements(control_engine(c->api->control), take_target, &f) && !f.no_memory;
+    if (good && f.found.len == 0)
         api_fail(c, 404, NULL, "there is no release target of %s in %s on %s",
                  str_shown(c->arguments[0]).text, str_shown(c->arguments[1]).text,
                  str_shown(c->arguments[2]).text);
-    else if (!write_target(c, &f.found.at[0]))
+    else if (!good || !write_target(c, &f.found.at[0]))
         api_fail(c, 503, NULL, "memory ran out");
     else
         buf_addc(api_out(c), '\n');

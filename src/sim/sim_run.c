@@ -219,7 +219,7 @@ bool sim_count(const sim *s, sim_counts *ret)
         arena_free(a);
         return false;
     }
-    engine_placements(s->engine, count_placement, &c);
+    bool all = engine_placements(s->engine, count_placement, &c);
     for (size_t i = 0; i < s->herd.targets.len; i++) {
         if (!(c.seen[i] & SEEN))
             continue;
@@ -230,7 +230,7 @@ bool sim_count(const sim *s, sim_counts *ret)
     }
     arena_free(a);
     *ret = c.counts;
-    return true;
+    return all;
 }
 
 static bool any_stopped(void *context, const group_view *v)
