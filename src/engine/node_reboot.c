@@ -54,11 +54,10 @@ void reboot_seen(nodes *self, uint32_t target)
     for (uint32_t i = self->targets.at[target].first; i != NOBODY;
          i = self->placements.at[i].next) {
         node_placement *p = &self->placements.at[i];
-        if (p->phase != PHASE_IDLE)
-            continue;
-        if (self->core->settings.reapply_on_reboot)
+        bool ours = p->phase != PHASE_IDLE && rebooting_entry(p); /* it is part of the work */
+        if (self->core->settings.reapply_on_reboot && !ours)
             placement_reset(self, p);
-        else if (p->failed)
+        else if (p->failed && p->phase == PHASE_IDLE)
             placement_forgive(self, p);
     }
 }

@@ -317,7 +317,8 @@ static bool is_done(void *context, const placement_view *v)
 static void one_run(uint64_t seed, bool twins)
 {
     story s = {.random = {seed}, .seed = seed, .twins = twins};
-    fleet *f = fleet_with((engine_settings){.stage_retries = 2});
+    fleet *f =
+        fleet_with((engine_settings){.stage_retries = 2, .reapply_on_reboot = seed % 3 == 0});
     f->context = &s;
     f->before_step = make_twin;
     f->after_step = compare_twin;
