@@ -182,15 +182,9 @@ static bool target_needs(releases *r, uint32_t t)
         return true;
     chain_context c = {
         .r = r, .target = t, .lane = target->lane, .version = target->wanted, .group = NO};
-    if (!chain_allows_but_dependencies(&c))
-        return false;
-    if (paces_permit(r, CLAIM_TARGET(t)))
-        return true;
-    /* Batches and partitions are asked at the end of a round: until then nobody knows. */
-    if (!paces_open(r, t))
-        return false;
-    index_add(r, &r->undecided, target->resource);
-    return true;
+    /* A slot is not kept for what waits for its batch or partition: whoever has a place there may
+     * need it. */
+    return chain_allows_but_dependencies(&c) && paces_permit(r, CLAIM_TARGET(t));
 }
 
 static bool group_needs(const releases *r, uint32_t g, uint32_t rule_)

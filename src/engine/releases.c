@@ -428,7 +428,13 @@ static void round_of_step(releases *r)
             site_refresh(r, s);
     }
     paces_tell(r);
-    list = taken_out(&r->dirty_resources, &r->round);
+}
+
+/* Slots are looked at when batches and partitions have been asked: what has just got its place
+ * there keeps them, and a restart changes nothing in the order. */
+static void slots_of_step(releases *r)
+{
+    index_list *list = taken_out(&r->dirty_resources, &r->round);
     in_order(r, list, compare_resources);
     for (size_t i = 0; i < list->len; i++) {
         uint32_t res = list->at[i];
@@ -439,9 +445,7 @@ static void round_of_step(releases *r)
 
 static bool anything_marked(const releases *r)
 {
-    return r->dirty_lanes.len + r->dirty_targets.len + r->dirty_sites.len + r->dirty_resources.len +
-                   r->relanes.len >
-               0 ||
+    return r->dirty_lanes.len + r->dirty_targets.len + r->dirty_sites.len + r->relanes.len > 0 ||
            r->refill;
 }
 
@@ -460,8 +464,11 @@ static void releases_step(void *self)
         if (!anything_marked(r))
             paces_compartments(r);
         if (!anything_marked(r))
+            slots_of_step(r);
+        if (!anything_marked(r) && r->dirty_resources.len == 0)
             claims_serve(r);
-    } while ((anything_marked(r) || r->dirty_paces.len > 0) && !r->core->no_memory);
+    } while ((anything_marked(r) || r->dirty_resources.len > 0 || r->dirty_paces.len > 0) &&
+             !r->core->no_memory);
 }
 
 static int64_t releases_next_ms(const void *self)

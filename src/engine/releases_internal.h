@@ -398,7 +398,6 @@ typedef struct releases {
     int64_t people_wake_ms; /* when a freeze or bypass runs out */
     index_list round;       /* what the present round works off */
     index_list needed;      /* scratch of slots_take */
-    index_list undecided;   /* resources whose slots depend on paces that have not been asked yet */
     waiter_heap candidates; /* of this step: claims that all gates but the limits let through */
     int64_t last_job;
     int64_t step_job; /* the last one before the last step */
@@ -635,8 +634,6 @@ void paces_whole(releases *r, uint32_t t);
 void paces_failed(releases *r, uint32_t t);
 /* Whether the claim is in a batch of every compartment and released by every partition it needs. */
 bool paces_permit(const releases *r, uint32_t claim);
-/* Whether that may be answered otherwise once the paces are asked. */
-bool paces_open(const releases *r, uint32_t t);
 /* Passes over partitions; and then, when all they released was looked at, batches. */
 void paces_partitions(releases *r);
 void paces_compartments(releases *r);

@@ -440,23 +440,15 @@ static bool permits(const releases *r, uint32_t t)
     return true;
 }
 
-bool paces_open(const releases *r, uint32_t t)
-{
-    static const rule_kind kinds[] = {RULE_ROLLOUT_STRATEGY, RULE_DEPLOYMENT_POLICY};
-    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
-        for (uint32_t p = pace_next(r, t, kinds[i], NO); p != NO; p = pace_next(r, t, kinds[i], p))
-            if (r->paces.at[p].dirty)
-                return true;
-    return false;
-}
-
 bool paces_permit(const releases *r, uint32_t claim)
 {
     if (!CLAIM_IS_GROUP(claim))
         return r->targets.at[CLAIM_INDEX(claim)].rollback_to != NO ||
                permits(r, CLAIM_INDEX(claim));
     const rel_group *g = &r->groups.at[CLAIM_INDEX(claim)];
-    for (size_t i = 0; g->state != GROUP_STATE_EXECUTING && i < g->members.len; i++)
+    /* What goes on with what was begun needs no place anew: it is out of service already. */
+    bool begun = g->state == GROUP_STATE_EXECUTING || g->took_over;
+    for (size_t i = 0; !begun && i < g->members.len; i++)
         if (!permits(r, g->members.at[i].target))
             return false;
     return true;
@@ -613,9 +605,6 @@ void paces_compartments(releases *r)
 {
     if (r->dirty_paces.len > 0)
         step_marked(r, false);
-    for (size_t i = 0; i < r->undecided.len; i++)
-        mark_resource(r, r->undecided.at[i]);
-    r->undecided.len = 0;
 }
 
 void paces_done(releases *r)
@@ -625,7 +614,6 @@ void paces_done(releases *r)
         partition_pace_free(r->paces.at[i].partition);
     }
     vec_done(&r->paces);
-    vec_done(&r->undecided);
     vec_done(&r->dirty_paces);
     vec_done(&r->untold);
     keymap_done(&r->pace_of);
