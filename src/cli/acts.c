@@ -25,8 +25,9 @@ static bool until_text(str given, char out[MOMENT_TEXT_BYTES], err *error)
 
 exit_status act_run(const verb *v, const options *given, const char *operand)
 {
-    static const char *const members[] = {"deployment", "environment", "resource", "version",
-                                          "rule",       "name",        "selector", "reason"};
+    static const char *const members[] = {"deployment", "environment", "resource",
+                                          "version",    "rule",        "partition",
+                                          "name",       "selector",    "reason"};
     char until[MOMENT_TEXT_BYTES] = "";
     exit_status status = STATUS_DONE;
     err error;
@@ -36,16 +37,16 @@ exit_status act_run(const verb *v, const options *given, const char *operand)
     scoped(client_cleanup) client *c = client_open(given, &status);
     if (!c)
         return status;
-    str values[8];
-    for (size_t i = 0; i < 8; i++) {
+    str values[9];
+    for (size_t i = 0; i < 9; i++) {
         values[i] = options_text(given, members[i], "");
         if (operand && strcmp(operand, members[i]) == 0 && given->operands.len > 0)
             values[i] = given->operands.at[0];
     }
-    str body =
-        json_texts(c, members[0], values[0], members[1], values[1], members[2], values[2],
-                   members[3], values[3], members[4], values[4], members[5], values[5], members[6],
-                   values[6], members[7], values[7], "until", str_of(until), (const char *)NULL);
+    str body = json_texts(c, members[0], values[0], members[1], values[1], members[2], values[2],
+                          members[3], values[3], members[4], values[4], members[5], values[5],
+                          members[6], values[6], members[7], values[7], members[8], values[8],
+                          "until", str_of(until), (const char *)NULL);
     status =
         client_call(c, "POST", client_path(c, "/api/v1/actions/%s", str_of(v->name)), body, NULL);
     if (status == STATUS_DONE)

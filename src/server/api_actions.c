@@ -16,6 +16,7 @@ void run_act(call *c)
                     .environment = in->environment,
                     .version = in->version,
                     .rule = in->rule,
+                    .partition = in->partition,
                     .name = in->name,
                     .selector = in->selector,
                     .reason = in->reason};

@@ -11,6 +11,8 @@ static const field act_input_fields[] = {
     F_TEXT(act_input, "resource", resource, DOC("empty: all")),
     F_TEXT(act_input, "version", version, DOC("a Version's name, or with a deployment its tag")),
     F_TEXT(act_input, "rule", rule, DOC("bypass: the id of a rule")),
+    F_TEXT(act_input, "partition", partition,
+           DOC("approve: a partition of a rolloutStrategy rule, instead of a version")),
     F_TEXT(act_input, "name", name, DOC("freeze, thaw: its name")),
     F_TEXT(act_input, "selector", selector, DOC("freeze: CEL; empty: everything")),
     F_TEXT(act_input, "reason", reason, DOC("shown to everybody who asks why")),

@@ -14,6 +14,7 @@ typedef struct act_input {
     str resource;
     str version;
     str rule;
+    str partition;
     str name;
     str selector;
     str reason;

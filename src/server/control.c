@@ -111,6 +111,22 @@ static bool rule_exists(const control *c, str id)
     return false;
 }
 
+static bool partition_exists(const control *c, str name)
+{
+    for (size_t i = 0; i < c->documents.len; i++) {
+        const object *o = &((held_document *)(uintptr_t)c->documents.entries[i].value)->object;
+        if (o->kind != KIND_ROLLOUT_POLICY)
+            continue;
+        for (size_t k = 0; k < o->rollout_policy->spec.rules.len; k++) {
+            const rule *r = &o->rollout_policy->spec.rules.at[k];
+            for (size_t p = 0; r->rollout_strategy && p < r->rollout_strategy->partitions.len; p++)
+                if (str_eq(r->rollout_strategy->partitions.at[p].name, name))
+                    return true;
+        }
+    }
+    return false;
+}
+
 static bool selector_compiles(str source, err *error)
 {
     expression_list list = {.arena = arena_new(0)};
@@ -133,6 +149,12 @@ static bool act_makes_sense(const control *c, const fact_act *act, err *error)
         return err_set(error, "there is no Version \"%s\"", str_shown(act->version).text);
     if (act->rule.len > 0 && !rule_exists(c, act->rule))
         return err_set(error, "there is no rule \"%s\"", str_shown(act->rule).text);
+    if (act->partition.len > 0) {
+        if (act->act != ACT_APPROVE || act->version.len > 0)
+            return err_set(error, "a partition can be approved, without a version");
+        return partition_exists(c, act->partition) ||
+               err_set(error, "there is no partition \"%s\"", str_shown(act->partition).text);
+    }
     bool version_needed =
         act->act == ACT_APPROVE || act->act == ACT_REJECT || act->act == ACT_BYPASS;
     if (version_needed && act->version.len == 0)

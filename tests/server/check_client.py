@@ -121,6 +121,34 @@ def acts(cli):
     cli.expect("history", 0, "history", "--limit", "500", out="act pause web lunch")
 
 
+PARTITIONS = """
+apiVersion: drover.dev/v1alpha1
+kind: RolloutPolicy
+metadata: {name: rings}
+spec:
+  selector: 'deployment.name == "web"'
+  rules:
+  - rolloutStrategy:
+      partitions:
+      - {name: first, clusterName: h1}
+      - {name: rest, clusterName: h2, approval: true}
+"""
+
+
+def partitions(cli):
+    """A person opens a partition."""
+    cli.expect("a policy with partitions", 0, "apply", "-f", "-", stdin=PARTITIONS.encode())
+    cli.run("version", "publish", "web", "3.0")
+    cli.expect("its second one waits", 0, "explain", "h2", "--change", "web", out="approval")
+    cli.expect("approve nothing", 2, "approve", err="either a VERSION or --partition")
+    cli.expect("approve both", 2, "approve", "web-3.0", "--partition", "rest", err="either")
+    cli.expect("approve a partition that is not there", 1, "approve", "--partition", "nope",
+               err='there is no partition "nope"')
+    cli.expect("approve a partition", 0, "approve", "--partition", "rest", "--deployment", "web")
+    cli.expect("and it goes on", 0, "version", "publish", "web", "3.0", "--wait", err="2 of 2 done")
+    cli.expect("without the policy", 0, "delete", "rolloutpolicy", "rings")
+
+
 def watch(cli):
     """On a terminal of 24 lines: bars, an explanation, a filter, and q."""
     cli.expect("watch --once", 0, "watch", "--once", out="web: ")
@@ -277,6 +305,7 @@ def main():
             cli = Cli(tap, server, folder)
             documents(cli)
             acts(cli)
+            partitions(cli)
             watch(cli)
             tokens(cli)
             workers(cli)
