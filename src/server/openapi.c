@@ -66,12 +66,24 @@ static void write_text(buf *out, const field *f, bool nullable)
     buf_addc(out, '}');
 }
 
+/* In a list or a map null stands for an empty object, which is good only where nothing is needed.
+ */
+static bool may_be_empty(const shape *s)
+{
+    for (size_t i = 0; i < s->field_count; i++) {
+        const field *f = &s->fields[i];
+        if (f->flags & FIELD_REQUIRED || (f->type == FIELD_INLINE && !may_be_empty(f->shape)))
+            return false;
+    }
+    return true;
+}
+
 static void write_list(buf *out, const field *f, bool input, bool nullable)
 {
     open_type(out, "array", nullable);
     buf_addz(out, ",\"items\":");
     if (f->type == FIELD_OBJECT_LIST)
-        write_shape(out, f->shape, input, input);
+        write_shape(out, f->shape, input, input && may_be_empty(f->shape));
     else if (f->type == FIELD_ENUM_SET)
         write_words(out, f->words, false);
     else
@@ -84,7 +96,7 @@ static void write_map(buf *out, const field *f, bool input, bool nullable)
     open_type(out, "object", nullable);
     buf_addz(out, ",\"additionalProperties\":");
     if (f->type == FIELD_OBJECT_MAP)
-        write_shape(out, f->shape, input, input);
+        write_shape(out, f->shape, input, input && may_be_empty(f->shape));
     else
         buf_addz(out, "{\"type\":\"string\"}");
     buf_addc(out, '}');
