@@ -74,6 +74,8 @@ uint32_t document_line(const document *d, const yyjson_val *value);
 yyjson_val *json_parse(arena *a, str text, err *error);
 /* Writes a value as compact JSON, keys in their order. */
 void json_write(buf *out, const yyjson_val *value);
+/* Writes a text as Go's encoder does: "<", ">", "&" and the two separators of lines escaped. */
+void json_write_go_text(buf *out, str text);
 
 /* Where in a document a reader is: frames on the C stack, rendered only for a message. */
 typedef struct place {

@@ -23,7 +23,7 @@ static void write_struct(writer *w, const shape *s, const void *value);
 /* ---- texts ---- */
 
 /* encoding/json escapes these three everywhere, so that its output can stand in HTML. */
-static void add_go_json(buf *out, str text)
+void json_write_go_text(buf *out, str text)
 {
     scoped(buf_done) buf plain = BUF(LIMIT_TEXT_BYTES);
     buf_add_json(&plain, text);
@@ -48,7 +48,7 @@ static void add_go_json(buf *out, str text)
 static void add_text(writer *w, str text)
 {
     if (w->flags & SHAPE_WRITE_GO_ESCAPES)
-        add_go_json(w->out, text);
+        json_write_go_text(w->out, text);
     else
         buf_add_json(w->out, text);
 }
