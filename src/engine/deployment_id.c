@@ -1,176 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "engine/deployment_id.h"
 
-#include <assert.h>
-#include <inttypes.h>
-#include <math.h>
-#include <openssl/evp.h>
-
 #include "base/vec.h"
+#include "engine/fleet_names.h"
+#include "engine/go_json.h"
 
 #define MANIFEST_ID_BYTES 63u /* a Kubernetes name's length */
-#define SHA256_BYTES 32u
-
-bool sha256_hex(str text, char ret[SHA256_HEX_BYTES])
-{
-    static const char digits[] = "0123456789abcdef";
-    unsigned char bytes[SHA256_BYTES];
-    unsigned length = 0;
-    if (!EVP_Digest(text.ptr, text.len, bytes, &length, EVP_sha256(), NULL))
-        return false;
-    assert(length == SHA256_BYTES);
-    for (size_t i = 0; i < SHA256_BYTES; i++) {
-        ret[2 * i] = digits[bytes[i] >> 4];
-        ret[2 * i + 1] = digits[bytes[i] & 15];
-    }
-    ret[SHA256_HEX_BYTES - 1] = 0;
-    return true;
-}
-
-/* ---- Go's JSON ---- */
-
-static str text_of(const yyjson_val *value)
-{
-    yyjson_val *v = (yyjson_val *)(uintptr_t)value; /* yyjson's readers take no const */
-    return yyjson_is_str(v) ? (str){yyjson_get_str(v), yyjson_get_len(v)} : (str){NULL, 0};
-}
-
-static yyjson_val *member_of(const yyjson_val *object, str key)
-{
-    yyjson_val *v = (yyjson_val *)(uintptr_t)object;
-    return v && yyjson_is_obj(v) ? yyjson_obj_getn(v, key.ptr, key.len) : NULL;
-}
-
-/* encoding/json escapes what HTML would take for markup, and the two separators of JavaScript. */
-static void go_text(buf *out, str text)
-{
-    buf_addc(out, '"');
-    for (size_t i = 0; i < text.len; i++) {
-        unsigned char c = (unsigned char)text.ptr[i];
-        bool separator = c == 0xE2 && i + 2 < text.len && (unsigned char)text.ptr[i + 1] == 0x80 &&
-                         ((unsigned char)text.ptr[i + 2] & 0xFE) == 0xA8;
-        if (separator) {
-            buf_addz(out, (unsigned char)text.ptr[i + 2] == 0xA8 ? "\\u2028" : "\\u2029");
-            i += 2;
-        } else if (c == '"' || c == '\\') {
-            buf_addc(out, '\\');
-            buf_addc(out, (char)c);
-        } else if (c == '\n' || c == '\r' || c == '\t' || c == '\b' || c == '\f') {
-            buf_addc(out, '\\');
-            buf_addc(out, c == '\n'   ? 'n'
-                          : c == '\r' ? 'r'
-                          : c == '\t' ? 't'
-                          : c == '\b' ? 'b'
-                                      : 'f');
-        } else if (c < 0x20 || c == '<' || c == '>' || c == '&') {
-            buf_addf(out, "\\u%04x", (unsigned)c);
-        } else {
-            buf_addc(out, (char)c);
-        }
-    }
-    buf_addc(out, '"');
-}
-
-/* Go writes a float that is whole without a fraction. Values only: no decision depends on the
- * number. */
-#define GO_PLAIN_FLOAT_MAX 1e21
-static void go_real(buf *out, double number)
-{
-    if (number == trunc(number) && fabs(number) < GO_PLAIN_FLOAT_MAX) {
-        buf_addf(out, "%.0f", number);
-        return;
-    }
-    for (int digits = 1; digits <= 17; digits++) { /* the shortest that reads back the same */
-        char text[40];
-        snprintf(text, sizeof text, "%.*g", digits, number);
-        if (strtod(text, NULL) == number) {
-            buf_addz(out, text);
-            return;
-        }
-    }
-}
-
-typedef struct pair {
-    str key;
-    yyjson_val *value;
-} pair;
-
-typedef VEC(pair) pairs;
-
-static int pair_order(const void *a, const void *b)
-{
-    return str_cmp(((const pair *)a)->key, ((const pair *)b)->key);
-}
-
-static void go_value(buf *out, yyjson_val *value);
-
-static void go_map(buf *out, yyjson_val *map)
-{
-    pairs sorted = {0};
-    size_t i, max;
-    yyjson_val *key, *value;
-    yyjson_obj_foreach(map, i, max, key, value)
-    {
-        if (!vec_push(&sorted, (pair){text_of(key), value}))
-            out->failed = true;
-    }
-    if (sorted.len > 1)
-        qsort(sorted.at, sorted.len, sizeof *sorted.at, pair_order);
-    buf_addc(out, '{');
-    for (size_t at = 0; at < sorted.len; at++) {
-        if (at > 0)
-            buf_addc(out, ',');
-        go_text(out, sorted.at[at].key);
-        buf_addc(out, ':');
-        go_value(out, sorted.at[at].value);
-    }
-    buf_addc(out, '}');
-    vec_done(&sorted);
-}
-
-static void go_list(buf *out, yyjson_val *list)
-{
-    size_t i, max;
-    yyjson_val *value;
-    buf_addc(out, '[');
-    yyjson_arr_foreach(list, i, max, value)
-    {
-        if (i > 0)
-            buf_addc(out, ',');
-        go_value(out, value);
-    }
-    buf_addc(out, ']');
-}
-
-static void go_value(buf *out, yyjson_val *value)
-{
-    if (yyjson_is_obj(value))
-        go_map(out, value);
-    else if (yyjson_is_arr(value))
-        go_list(out, value);
-    else if (yyjson_is_str(value))
-        go_text(out, text_of(value));
-    else if (yyjson_is_bool(value))
-        buf_addz(out, yyjson_get_bool(value) ? "true" : "false");
-    else if (yyjson_is_uint(value))
-        buf_addf(out, "%" PRIu64, yyjson_get_uint(value));
-    else if (yyjson_is_int(value))
-        buf_addf(out, "%" PRId64, yyjson_get_sint(value));
-    else if (yyjson_is_real(value))
-        go_real(out, yyjson_get_real(value));
-    else
-        buf_addz(out, "null");
-}
-
-/* What "omitempty" leaves out. Objects stay: they are pointers to structs in Go; maps are named
- * where they are written. */
-static bool is_zero(yyjson_val *v)
-{
-    return !v || yyjson_is_null(v) || yyjson_is_false(v) ||
-           (yyjson_is_str(v) && yyjson_get_len(v) == 0) ||
-           (yyjson_is_int(v) && yyjson_get_sint(v) == 0) ||
-           (yyjson_is_arr(v) && yyjson_arr_size(v) == 0);
-}
 
 /* ---- resources ---- */
 
@@ -180,7 +15,7 @@ static void resource_json(buf *out, yyjson_val *resource)
     bool any = false;
     buf_addc(out, '{');
     for (size_t f = 0; f < sizeof fields / sizeof fields[0]; f++) {
-        str text = text_of(member_of(resource, fields[f]));
+        str text = go_str(go_member(resource, fields[f]));
         if (text.len == 0)
             continue;
         if (any)
@@ -193,25 +28,30 @@ static void resource_json(buf *out, yyjson_val *resource)
     buf_addc(out, '}');
 }
 
-str resources_id(arena *a, raw_json resources)
+void manifest_json(buf *out, raw_json resources)
 {
     yyjson_val *list = (yyjson_val *)(uintptr_t)resources;
-    buf text = BUF(LIMIT_TEXT_BYTES);
-    buf_addc(&text, '{');
+    buf_addc(out, '{');
     if (list && yyjson_arr_size(list) > 0) {
         size_t i, max;
         yyjson_val *resource;
-        buf_addz(&text, "\"resources\":[");
+        buf_addz(out, "\"resources\":[");
         yyjson_arr_foreach(list, i, max, resource)
         {
             if (i > 0)
-                buf_addc(&text, ',');
-            resource_json(&text, resource);
+                buf_addc(out, ',');
+            resource_json(out, resource);
         }
-        buf_addc(&text, ']');
+        buf_addc(out, ']');
     }
-    buf_addz(&text, "}\n");
+    buf_addz(out, "}\n");
+}
+
+str resources_id(arena *a, raw_json resources)
+{
+    buf text = BUF(LIMIT_TEXT_BYTES);
     char hex[SHA256_HEX_BYTES];
+    manifest_json(&text, resources);
     bool good = !text.failed && sha256_hex(buf_str(&text), hex);
     buf_done(&text);
     return good ? arena_printf(a, "s-%.*s", (int)(MANIFEST_ID_BYTES - 2), hex) : (str){NULL, 0};
@@ -304,7 +144,7 @@ static layers layers_below(option_writer *w, layers above, str key)
         return (layers){NULL, 0};
     }
     for (size_t i = 0; i < above.len; i++)
-        below.at[i] = member_of(above.at[i], key);
+        below.at[i] = go_member(above.at[i], key);
     return below;
 }
 
@@ -313,7 +153,7 @@ static yyjson_val *choose(layers l, merge_rule rule)
 {
     yyjson_val *chosen = l.at[0];
     for (size_t i = 1; i < l.len && rule != MERGE_KEEP; i++) {
-        if (is_zero(l.at[i]))
+        if (go_is_zero(l.at[i]))
             continue;
         bool resets = rule == MERGE_TIMEOUT && yyjson_is_sint(l.at[i]);
         chosen = resets && yyjson_get_sint(l.at[i]) < 0 ? NULL : l.at[i];
@@ -343,18 +183,13 @@ static void write_deep(option_writer *w, layers l)
             go_value(&w->out, l.at[top - 1]);
         return;
     }
-    pairs keys = {0};
+    go_pairs keys = {0};
     for (size_t i = 0; i < l.len; i++) {
-        size_t at, max;
-        yyjson_val *key, *value;
         if (!yyjson_is_obj(l.at[i]))
             l.at[i] = NULL;
-        yyjson_obj_foreach(l.at[i], at, max, key,
-                           value) if (!vec_push(&keys, (pair){text_of(key), value})) w->out.failed =
-            true;
+        w->out.failed |= !go_pairs_add(&keys, l.at[i]);
     }
-    if (keys.len > 1)
-        qsort(keys.at, keys.len, sizeof *keys.at, pair_order);
+    go_pairs_sort(&keys);
     buf_addc(&w->out, '{');
     for (size_t k = 0; k < keys.len; k++) {
         if (k > 0 && str_eq(keys.at[k].key, keys.at[k - 1].key))
@@ -384,8 +219,8 @@ static void write_entry(buf *out, yyjson_val *entry)
     bool any = false;
     buf_addc(out, '{');
     for (size_t f = 0; f < sizeof fields / sizeof fields[0]; f++) {
-        yyjson_val *value = member_of(entry, fields[f]);
-        if (is_zero(value))
+        yyjson_val *value = go_member(entry, fields[f]);
+        if (go_is_zero(value))
             continue;
         if (any)
             buf_addc(out, ',');
@@ -441,7 +276,7 @@ static void write_lists(option_writer *w, layers l, bool identity)
 static bool all_zero(layers l)
 {
     for (size_t i = 0; i < l.len; i++)
-        if (!is_zero(l.at[i]))
+        if (!go_is_zero(l.at[i]))
             return false;
     return true;
 }
@@ -461,7 +296,7 @@ static void write_merged(option_writer *w, layers l, const merged_field *field)
     case MERGE_TEXT:
     case MERGE_TIMEOUT: {
         yyjson_val *chosen = choose(l, field->rule);
-        if (is_zero(chosen) ||
+        if (go_is_zero(chosen) ||
             (field->is_map && yyjson_is_obj(chosen) && yyjson_obj_size(chosen) == 0))
             return;
         write_key(w, field->name);
@@ -594,13 +429,8 @@ str deployment_id(arena *a, str manifest, str options)
 
 bool labels_usable(label_set labels)
 {
-    for (size_t i = 0; i < labels.len; i++) {
-        str key = labels.at[i].key;
-        bool dropped = str_starts(key, STR("kubectl.kubernetes.io/")) ||
-                       str_find(key, STR("cattle.io/")) != SIZE_MAX;
-        if (!dropped || str_starts(key, STR("fleet.cattle.io/")) ||
-            str_starts(key, STR("management.cattle.io/")))
+    for (size_t i = 0; i < labels.len; i++)
+        if (cluster_label_usable(labels.at[i].key))
             return true;
-    }
     return false;
 }

@@ -13,15 +13,13 @@
 
 #include "model/fleet.h"
 
-/* Lower-case hex of SHA-256, zero-terminated. */
-#define SHA256_HEX_BYTES 65
-bool sha256_hex(str text, char ret[SHA256_HEX_BYTES]);
-
 /* The ID of a Bundle's content: spec.contentsId, "" for a HelmOp, else that of its resources.
  * ptr is NULL without memory, here and below. */
 str manifest_id(arena *a, const bundle_spec *spec);
 /* The ID of a list of resources ({"name","content","encoding"} each; NULL is the empty list). */
 str resources_id(arena *a, raw_json resources);
+/* The text of which that is the hash: what a Content object holds. */
+void manifest_json(buf *out, raw_json resources);
 
 /* The canonical JSON of options and those that are laid over them, in order, with its line feed.
  * With ensure_helm there is a "helm" in any case. */

@@ -4,12 +4,11 @@
 #include <assert.h>
 
 #include "base/mem.h"
+#include "engine/fleet_names.h"
 #include "sim/sim_internal.h"
 
 #define ANNOTATION_NODE_STATE "skyhook.nvidia.com/nodeState_"
 #define ANNOTATION_OURS "skyhook.nvidia.com/"
-#define LABEL_BUNDLE_NAME "fleet.cattle.io/bundle-name"
-#define LABEL_BUNDLE_NAMESPACE "fleet.cattle.io/bundle-namespace"
 #define NODE_STATE_BYTES_MAX (256u * 1024u)
 #define SAVED_BYTES_MAX (1024u * 1024u * 1024u)
 

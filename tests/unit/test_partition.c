@@ -3,6 +3,7 @@
 #include "support/check.h"
 
 #include "engine/deployment_id.h"
+#include "engine/fleet_names.h"
 #include "engine/partition.h"
 #include "model/document.h"
 
