@@ -11,6 +11,7 @@
 #ifndef DROVER_ENGINE_DEPLOYMENT_ID_H
 #define DROVER_ENGINE_DEPLOYMENT_ID_H
 
+#include "engine/fleet_names.h"
 #include "model/fleet.h"
 
 /* The ID of a Bundle's content: spec.contentsId, "" for a HelmOp, else that of its resources.
