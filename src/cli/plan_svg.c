@@ -85,6 +85,8 @@ static int64_t x_of(const canvas *c, int64_t ms)
 {
     if (ms > c->span_ms)
         ms = c->span_ms;
+    if (ms < 0) /* it runs since before */
+        ms = 0;
     return LEFT * 10 + ms * CHART_WIDTH * 10 / c->span_ms;
 }
 

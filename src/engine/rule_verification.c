@@ -42,6 +42,36 @@ void releases_metrics(const void *self, release_name of, metric_visitor visit, v
     }
 }
 
+/* ---- how long it takes ---- */
+
+#define MEASURING_MAX_MS (INT64_C(100) * 365 * 86400 * 1000)
+
+int64_t metric_ms(const verification_metric *m)
+{
+    int64_t sleep = m->provider.type == PROVIDER_SLEEP ? m->provider.duration_seconds : 0;
+    int64_t passes = m->success_threshold.set && m->success_threshold.value < m->count
+                         ? m->success_threshold.value
+                         : m->count;
+    int64_t each_ms = (sleep + m->interval_seconds) * 1000;
+    if (passes > MEASURING_MAX_MS / each_ms)
+        return MEASURING_MAX_MS;
+    return passes * each_ms - m->interval_seconds * 1000;
+}
+
+static bool longest(void *context, const verification_metric *m)
+{
+    int64_t *most_ms = context, ms = metric_ms(m);
+    *most_ms = ms > *most_ms ? ms : *most_ms;
+    return true;
+}
+
+int64_t engine_measuring_ms(const engine *e, release_name of)
+{
+    int64_t ms = 0;
+    engine_metrics(e, of, longest, &ms);
+    return ms;
+}
+
 /* ---- what a measurement means ---- */
 
 #define MEASUREMENTS(X) X(PASSED, "passed") X(FAILED, "failed") X(INCONCLUSIVE, "inconclusive")

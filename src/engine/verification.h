@@ -19,6 +19,12 @@ typedef bool (*metric_visitor)(void *context, const verification_metric *m);
  * over it, in the order of the chain; of several with one name the first counts. */
 void engine_metrics(const engine *e, release_name of, metric_visitor visit, void *context);
 
+/* How long a metric is measured that always passes, if its provider answers at once. The first
+ * measurement comes at once (sleep: when it has slept), the next ones intervalSeconds later. */
+int64_t metric_ms(const verification_metric *m);
+/* The longest of those of the release target; 0 without metrics. For plans. */
+int64_t engine_measuring_ms(const engine *e, release_name of);
+
 #define METRIC_VERDICTS(X) X(RUNNING, "running") X(PASSED, "passed") X(FAILED, "failed")
 typedef enum metric_verdict {
 #define X(verdict, text) METRIC_##verdict,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Warnings about what rules come to: slots in percent, and windows that are too short. */
+/* Warnings about what rules come to: slots in percent, windows that are too short, and measurements
+ * that are never made. */
 #include "model/lint_internal.h"
 
 static void check_concurrency(lint *l, const object *policy, size_t index)
@@ -83,6 +84,19 @@ static void check_window(lint *l, const object *policy, size_t index)
                       (long long)w->duration_minutes, (long long)turns);
 }
 
+static void check_verification(lint *l, const object *policy, size_t index)
+{
+    const verification *v = policy->rollout_policy->spec.rules.at[index].verification;
+    if (v->trigger_on != VERIFY_ON_JOB_FAILURE)
+        return;
+    lint_rule_place p;
+    lint_rule_at(&p, policy, index);
+    place at = place_key(&p.kind, STR("triggerOn"));
+    place_warning(&at, l->found,
+                  "nothing is measured: a release whose job failed has failed, whatever metrics "
+                  "say");
+}
+
 bool lint_rules(lint *l)
 {
     for (size_t p = 0; p < lint_count(l, KIND_ROLLOUT_POLICY); p++) {
@@ -93,6 +107,8 @@ bool lint_rules(lint *l)
                 check_concurrency(l, policy, i);
             if (kind == RULE_DEPLOYMENT_WINDOW)
                 check_window(l, policy, i);
+            if (kind == RULE_VERIFICATION)
+                check_verification(l, policy, i);
         }
     }
     return true;

@@ -19,9 +19,9 @@ static bool duration_of(const char *what, str text, int64_t *ret_ms, err *error)
     return true;
 }
 
-static bool settings_of(const plan_input *in, const control *c, sim_settings *ret, err *error)
+static bool settings_of(const plan_input *in, int64_t start_ms, sim_settings *ret, err *error)
 {
-    *ret = (sim_settings){.duration_ms = -1, .start_ms = control_now_ms(c)};
+    *ret = (sim_settings){.duration_ms = -1, .start_ms = start_ms};
     if (in->duration.len > 0 && !duration_of("duration", in->duration, &ret->duration_ms, error))
         return false;
     if (in->until.len > 0 && !duration_of("until", in->until, &ret->horizon_ms, error))
@@ -95,7 +95,7 @@ void run_plan(call *c)
         .control = plane, .server = c->api->http, .arrange = arrange, .context = in};
     if (!engine_there(c))
         return;
-    bool good = settings_of(in, plane, &request.settings, &error) &&
+    bool good = settings_of(in, control_now_ms(plane, c->now_ms), &request.settings, &error) &&
                 failures_known(plane, in->fail, &error) &&
                 failures_known(plane, in->fail_once, &error);
     for (size_t i = 0; good && i < in->publish.len; i++)
@@ -115,6 +115,6 @@ void run_state(call *c)
     if (!engine_there(c))
         return;
     c->reply->type = "text/plain; charset=utf-8";
-    if (!control_state(c->api->control, api_out(c)))
+    if (!control_state(c->api->control, c->now_ms, api_out(c)))
         api_fail(c, 503, NULL, "memory ran out");
 }

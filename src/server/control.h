@@ -226,13 +226,13 @@ int64_t control_next_ms(const control *c);
  * steps it. NULL after a failure that could not be repaired yet (see control_repair). */
 const engine *control_engine(const control *c);
 store *control_store(control *c);
-/* The latest time seen. */
-int64_t control_now_ms(const control *c);
+/* The clock's time, or the latest one seen if the clock went back. */
+int64_t control_now_ms(const control *c, int64_t clock_ms);
 /* Puts the fleet as it is now into an empty simulation, by pointer: nothing may change while it
  * runs. The engine must be there. */
 bool control_live(const control *c, struct sim *s, arena *a, err *error);
-/* The same as text (sim/live.h). False without memory. */
-bool control_state(const control *c, buf *out);
+/* The same as text (sim/live.h), for a plan from now on. False without memory. */
+bool control_state(const control *c, int64_t now_ms, buf *out);
 /* Tries again to rebuild the engine after that was not possible. Every call that changes something
  * does it by itself. */
 bool control_repair(control *c, err *error);

@@ -10,7 +10,7 @@ static const char *const roles[] = {
 #undef X
 };
 
-static sim_running running_of(const control *c, const stored_job *j)
+static sim_running running_of(const stored_job *j)
 {
     sim_running r = {.deployment = j->deployment,
                      .environment = j->environment,
@@ -18,7 +18,7 @@ static sim_running running_of(const control *c, const stored_job *j)
                      .version = j->version,
                      .group = j->group,
                      .number = j->number,
-                     .since_ms = j->started_ms > 0 ? j->started_ms : c->now_ms};
+                     .since_ms = j->started_ms};
     for (size_t i = 0; i < sizeof roles / sizeof roles[0]; i++)
         if (str_eq(j->role, str_of(roles[i])))
             r.role = (job_role)i;
@@ -30,9 +30,9 @@ static const object *document_at(const control *c, size_t i)
     return &((const held_document *)(uintptr_t)c->documents.entries[i].value)->object;
 }
 
-int64_t control_now_ms(const control *c)
+int64_t control_now_ms(const control *c, int64_t clock_ms)
 {
-    return c->now_ms;
+    return clock_ms > c->now_ms ? clock_ms : c->now_ms;
 }
 
 size_t control_documents(const control *c)
@@ -48,7 +48,7 @@ bool control_live(const control *c, sim *s, arena *a, err *error)
     for (size_t i = 0; good && i < c->documents.len; i++)
         good = sim_add_object(s, document_at(c, i), error);
     for (size_t i = 0; good && i < c->jobs.len; i++)
-        jobs[i] = running_of(c, &c->jobs.at[i]->job);
+        jobs[i] = running_of(&c->jobs.at[i]->job);
     str text = good ? arena_str(a, buf_str(&saved)) : STR_EMPTY;
     buf_done(&saved);
     if (good && !text.ptr)
@@ -58,17 +58,18 @@ bool control_live(const control *c, sim *s, arena *a, err *error)
     return good;
 }
 
-bool control_state(const control *c, buf *out)
+bool control_state(const control *c, int64_t now_ms, buf *out)
 {
-    live_head head = {
-        .now_ms = c->now_ms, .documents = (int64_t)c->documents.len, .jobs = (int64_t)c->jobs.len};
+    live_head head = {.now_ms = control_now_ms(c, now_ms),
+                      .documents = (int64_t)c->documents.len,
+                      .jobs = (int64_t)c->jobs.len};
     live_write_head(out, &head);
     for (size_t i = 0; i < c->documents.len; i++) {
         object_write(document_at(c, i), out);
         buf_addc(out, '\n');
     }
     for (size_t i = 0; i < c->jobs.len; i++) {
-        sim_running r = running_of(c, &c->jobs.at[i]->job);
+        sim_running r = running_of(&c->jobs.at[i]->job);
         live_write_job(out, &r);
     }
     return engine_save(c->engine, out) && !out->failed;

@@ -2,8 +2,8 @@
 /* ledger.h - the figures of a run: batches, passes, jobs, and how many targets were disturbed when.
  *
  * Written from decisions as they are made; decides nothing. Times are milliseconds from the start
- * of the run; LEDGER_OPEN is "not yet". Texts are numbers of the run's name table, targets of its
- * herd. */
+ * of the run, below 0 for jobs that ran before it; LEDGER_OPEN is "not yet". Texts are numbers of
+ * the run's name table, targets of its herd. */
 #ifndef DROVER_SIM_LEDGER_H
 #define DROVER_SIM_LEDGER_H
 

@@ -19,6 +19,12 @@ static void key_text(buf *out, const char *key, str text)
     buf_add_json(out, text);
 }
 
+/* What ran before the start has begun below 0. */
+static int64_t seconds_of(int64_t ms)
+{
+    return ms >= 0 ? ms / 1000 : -((999 - ms) / 1000);
+}
+
 static void seconds_or_null(buf *out, int64_t ms)
 {
     if (ms == LEDGER_OPEN)
@@ -138,7 +144,7 @@ static void job_json(const plan *p, const ledger_job *j, buf *out)
     buf_addc(out, ',');
     key_text(out, "group", names_text(l->names, j->group));
     buf_addf(out, ",\"role\":\"%s\",\"start\":%lld,\"end\":", role_words[j->role],
-             (long long)(j->start_ms / 1000));
+             (long long)seconds_of(j->start_ms));
     seconds_or_null(out, j->end_ms);
     buf_addz(out, ",\"startAt\":");
     plan_time_json(sim_start_ms(p->sim) + j->start_ms, out);

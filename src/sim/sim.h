@@ -84,7 +84,7 @@ typedef struct sim_running {
     str deployment, environment, resource, version, group;
     job_role role;
     int64_t number;
-    int64_t since_ms; /* since 1970 */
+    int64_t since_ms; /* since 1970; 0: nobody has begun it, and somebody does now */
 } sim_running;
 
 /* The fleet is one that lives: what its engine saved, and the jobs that run there. Its documents

@@ -2,6 +2,7 @@
 /* sim_answer.c - carries decisions out in the virtual fleet, and tells what came of them. */
 #include <assert.h>
 
+#include "engine/verification.h"
 #include "sim/sim_internal.h"
 #include "sim/story.h"
 
@@ -269,6 +270,14 @@ static bool answer_job(sim *s, const decision *d, sim_placement *p, err *error)
     return sim_schedule(s, sim_duration(s, d->change), e) || err_memory(error);
 }
 
+/* How long what a job brought is measured when it has succeeded. */
+static int64_t measuring_ms(const sim *s, const agenda_entry *e)
+{
+    release_name of = {names_text(s->names, e->change), names_text(s->names, e->part),
+                       s->herd.targets.at[e->target].name};
+    return engine_measuring_ms(s->engine, of);
+}
+
 bool sim_goes_on(sim *s, const sim_running *job, err *error)
 {
     uint32_t target = herd_find(&s->herd, TARGET_RESOURCE, job->resource);
@@ -282,13 +291,21 @@ bool sim_goes_on(sim *s, const sim_running *job, err *error)
                   .group = job->group,
                   .role = job->role,
                   .number = job->number};
+    bool begun = job->since_ms > 0 && job->since_ms < s->now_ms;
+    int64_t since_ms = begun ? job->since_ms : s->now_ms;
+    int64_t start_ms = since_ms - s->settings.start_ms; /* before the plan's own start */
     agenda_entry e = {.kind = AGENDA_JOB,
                       .target = target,
                       .change = sim_name(s, d.change),
                       .part = sim_name(s, d.environment),
-                      .stage = ledger_job_starts(&s->ledger, &d, target, 0),
+                      .stage = ledger_job_starts(&s->ledger, &d, target, start_ms),
                       .number = d.number};
-    int64_t left = sim_duration(s, d.change) - (s->now_ms - job->since_ms);
+    int64_t left = sim_duration(s, d.change) - (s->now_ms - since_ms);
+    int64_t measuring = left > 0 ? 0 : measuring_ms(s, &e);
+    if (measuring > 0) {
+        e.flags = AGENDA_MEASURED;
+        left += measuring;
+    }
     sim_hold(s, target);
     return sim_schedule(s, left > 0 ? left : 0, e) || err_memory(error);
 }
@@ -409,7 +426,15 @@ static bool due_stage(sim *s, const agenda_entry *e, err *error)
 static bool due_job(sim *s, const agenda_entry *e, err *error)
 {
     bool repeated = (e->flags & AGENDA_REPEATED) != 0;
-    bool failed = repeated ? (e->flags & AGENDA_FAILED) != 0 : sim_fails(s, e->target, e->change);
+    bool measured = (e->flags & AGENDA_MEASURED) != 0;
+    bool failed = repeated ? (e->flags & AGENDA_FAILED) != 0
+                           : !measured && sim_fails(s, e->target, e->change);
+    int64_t measuring = failed || repeated || measured ? 0 : measuring_ms(s, e);
+    if (measuring > 0) {
+        agenda_entry later = *e;
+        later.flags |= AGENDA_MEASURED;
+        return sim_schedule(s, measuring, later) || err_memory(error);
+    }
     fact f = {.kind = FACT_JOB,
               .job = {.deployment = names_text(s->names, e->change),
                       .environment = names_text(s->names, e->part),

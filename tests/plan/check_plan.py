@@ -218,6 +218,56 @@ def groups(tap, program):
           "a table shows a shared group once", table.out)
 
 
+# One after the other, each 60 s and then measured: 10 s asleep, twice, with 5 s between.
+MEASURED = """
+apiVersion: drover.dev/v1alpha1
+kind: Environment
+metadata: {name: prod}
+spec: {resourceSelector: "true"}
+---
+apiVersion: drover.dev/v1alpha1
+kind: Deployment
+metadata: {name: web}
+spec: {resourceSelector: "true", job: {pull: {}}}
+---
+apiVersion: drover.dev/v1alpha1
+kind: Version
+metadata: {name: web-1}
+spec: {deployment: web, tag: "1"}
+---
+apiVersion: drover.dev/v1alpha1
+kind: RolloutPolicy
+metadata: {name: all}
+spec:
+  rules:
+    - resourceConcurrency: {groupSelector: "true", limitType: count, limitValue: 1}
+    - retry: {maxRetries: 1}
+    - verification:
+        metrics:
+          - name: soak
+            provider: {type: sleep, durationSeconds: 10}
+            intervalSeconds: 5
+            count: 9
+            successCondition: result.ok
+            successThreshold: 2
+          - name: short
+            provider: {type: http, url: "http://localhost/"}
+            intervalSeconds: 1
+            count: 3
+            successCondition: result.ok
+"""
+
+
+def measured(tap, program):
+    """Measuring takes time, and the job's slot; a job that fails is not measured."""
+    words = ["plan", "-f", "-", "--resources", "2", *START, "-o", "json"]
+    for more, expected in (([], [(0, 85), (85, 170)]),
+                           (["--fail-once", "resource-0001"], [(0, 60), (60, 145), (145, 230)])):
+        plan = json.loads(drover.run(program, *words, *more, stdin=MEASURED.encode()).out)
+        found = [(job["start"], job["end"]) for job in plan["jobs"]]
+        check(tap, found == expected, f"measured {' '.join(more)}", f"{found}")
+
+
 def main():
     tap = drover.Tap()
     for program in drover.programs():
@@ -227,6 +277,7 @@ def main():
         unknown_names(tap, program)
         drains(tap, program)
         groups(tap, program)
+        measured(tap, program)
         told = [drover.run(program, "plan", *SKYHOOK, *START, "-o", "trace").out for _ in range(2)]
         check(tap, told[0] == told[1] and told[0].startswith("      0s  "),
               "a trace repeats", told[0][:200])

@@ -93,8 +93,31 @@ static void verdicts(void **state)
     }
 }
 
+/* Until the last of the passes that are needed; the provider sleeps before each. */
+static void how_long_it_is_measured(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *settings;
+        int64_t seconds;
+    } rows[] = {
+        {"\"count\":1", 30},
+        {"\"count\":3", 92},
+        {"\"count\":5,\"successThreshold\":2", 61},
+        {"\"count\":2,\"successThreshold\":5", 61},
+        {"\"count\":2147483647", INT64_C(100) * 365 * 86400}, /* no end that matters */
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        policy_text p;
+        check_msg(metric_ms(metric_of(&p, rows[i].settings)) == rows[i].seconds * 1000, "row %zu",
+                  i);
+        policy_done(&p);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(verdicts)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(verdicts),
+                                       cmocka_unit_test(how_long_it_is_measured)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
