@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/limits.h"
 #include "base/mem.h"
-#include "cli/client.h"
-#include "cli/show.h"
+#include "cli/events.h"
 
 /* What belongs to it: the release targets of a deployment, environment or resource. */
 static exit_status show_targets(client *c, const show_kind *kind, str name)
@@ -47,7 +46,9 @@ static exit_status run(const options *given)
     bool has_targets = strcmp(kind->singular, "deployment") == 0 ||
                        strcmp(kind->singular, "environment") == 0 ||
                        strcmp(kind->singular, "resource") == 0;
-    return has_targets ? show_targets(c, kind, name) : STATUS_DONE;
+    if (has_targets)
+        status = show_targets(c, kind, name);
+    return status == STATUS_DONE ? events_print(c, &(event_subject){kind, name, answer}) : status;
 }
 
 static const option options_of_describe[] = {OPTIONS_SERVER, OPTIONS_END};
@@ -59,7 +60,8 @@ const verb cmd_describe = {
     .operands_min = 1,
     .operands_max = 2,
     .about = "KIND/NAME works too. Prints the document as YAML, and for deployments, environments "
-             "and resources their release targets with state and what they wait for.",
+             "and resources their release targets with state and what they wait for. Last come "
+             "events: the newest entries of the journal about it.",
     .options = options_of_describe,
     .run = run,
 };

@@ -2,8 +2,7 @@
 #include "base/limits.h"
 #include "base/mem.h"
 #include "base/num.h"
-#include "cli/client.h"
-#include "cli/show.h"
+#include "cli/events.h"
 #include "model/document.h"
 
 #define HISTORY_DEFAULT "50"
@@ -13,44 +12,6 @@ typedef struct history {
     table *table;
     buf json;
 } history;
-
-/* "approve web-1.2.3", "job 12 web on host-1", ... from the members that are there. */
-static str sentence(client *c, yyjson_val *entry)
-{
-    static const char *const first[] = {"/fact", "/decision", "/audit", NULL};
-    static const char *const members[] = {"/act",
-                                          "/kind",
-                                          "/document/kind",
-                                          "/name",
-                                          "/token",
-                                          "/document/metadata/name",
-                                          "/change",
-                                          "/deployment",
-                                          "/target",
-                                          "/resource",
-                                          "/environment",
-                                          "/version",
-                                          "/number",
-                                          "/job",
-                                          "/state",
-                                          "/outcome",
-                                          "/detail",
-                                          "/reason",
-                                          NULL};
-    buf out = BUF(LIMIT_TEXT_BYTES);
-    for (size_t i = 0; first[i]; i++)
-        buf_add(&out, json_at(c, entry, first[i]));
-    for (size_t i = 0; members[i]; i++) {
-        str text = json_at(c, entry, members[i]);
-        if (text.len > 0) {
-            buf_addc(&out, ' ');
-            buf_add(&out, text);
-        }
-    }
-    str text = arena_str(client_arena(c), buf_str(&out));
-    buf_done(&out);
-    return text.ptr ? text : STR_EMPTY;
-}
 
 static bool add(void *context, yyjson_val *item)
 {
@@ -65,7 +26,7 @@ static bool add(void *context, yyjson_val *item)
     table_cell(h->table, str_part(json_at(h->client, item, "/at"), 0, 19));
     table_cell(h->table, json_at(h->client, item, "/kind"));
     table_cell(h->table, who.len > 0 ? who : STR("-"));
-    table_cell(h->table, sentence(h->client, yyjson_obj_get(item, "entry")));
+    table_cell(h->table, event_text(h->client, yyjson_obj_get(item, "entry")));
     return true;
 }
 

@@ -167,7 +167,7 @@ show *show_free(show *s)
 
 /* ---- tables ---- */
 
-static str age_of(client *c, str text)
+str show_age(client *c, str text)
 {
     moment at;
     err error;
@@ -203,7 +203,7 @@ static exit_status print_table(show *s)
     for (size_t i = 0; i < s->items.len; i++)
         for (size_t k = 0; k < count; k++) {
             str text = json_at(s->client, s->items.at[i], s->kind->columns[k].pointer);
-            table_cell(t, s->kind->columns[k].age ? age_of(s->client, text) : text);
+            table_cell(t, s->kind->columns[k].age ? show_age(s->client, text) : text);
         }
     bool good = table_print(t, stdout);
     table_free(t);

@@ -44,6 +44,9 @@ show *show_free(show *s);
 /* Prints, frees. one: not a list. */
 exit_status show_end(show *s, bool one);
 
+/* How long ago a time was, "5m"; what is no time stays as it is. */
+str show_age(client *c, str text);
+
 void yaml_write(buf *out, yyjson_val *value);
 void json_pretty(buf *out, yyjson_val *value);
 

@@ -248,6 +248,23 @@ static size_t draw_rows(buf *out, const watch_fleet *f, watch_screen *s, size_t 
     return count;
 }
 
+/* Where there is no room for all, those that are not done come first. */
+static void draw_tallies(buf *out, const tallies *changes, const watch_screen *s, size_t bars)
+{
+    size_t drawn = 0;
+    for (size_t round = 0; round < 2; round++)
+        for (size_t i = 0; i < changes->len && drawn < bars; i++) {
+            const tally *t = &changes->at[i];
+            bool done = t->done == t->all;
+            if (changes->len > bars ? done == (round == 1) : round == 0) {
+                add_tally(out, t, s);
+                drawn++;
+            }
+        }
+    if (changes->len > bars)
+        buf_addf(out, "... and %zu more\n", changes->len - bars);
+}
+
 size_t watch_draw(buf *out, const watch_fleet *f, watch_screen *s)
 {
     tallies changes = {0};
@@ -257,10 +274,7 @@ size_t watch_draw(buf *out, const watch_fleet *f, watch_screen *s)
     size_t groups = f->groups.len < GROUPS_SHOWN ? f->groups.len : GROUPS_SHOWN;
     groups = groups < room / 4 ? groups : room / 4;
     size_t bars = changes.len < room / 2 ? changes.len : room / 2;
-    for (size_t i = 0; i < bars; i++)
-        add_tally(out, &changes.at[i], s);
-    if (changes.len > bars)
-        buf_addf(out, "... and %zu more\n", changes.len - bars);
+    draw_tallies(out, &changes, s, bars);
     for (size_t i = 0; i < groups; i++)
         add_group(out, &f->groups.at[i], s);
     buf_addc(out, '\n');

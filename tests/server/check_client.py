@@ -91,6 +91,7 @@ def documents(cli):
     cli.expect("describe nothing", 2, "describe", "deployment", err="NAME")
     cli.expect("delete nothing", 2, "delete", "deployment", err="NAME is missing")
     cli.expect("describe", 0, "describe", "deployment", "web", out="Release targets:")
+    cli.expect("its events", 0, "describe", "deployment", "web", out="document Deployment web")
 
 
 def acts(cli):
@@ -119,6 +120,23 @@ def acts(cli):
     cli.expect("bypass without a rule that is there", 1, "bypass", "x/y/0", "--version", "web-2.0",
                err='there is no rule "x/y/0"')
     cli.expect("history", 0, "history", "--limit", "500", out="act pause web lunch")
+    events(cli)
+
+
+def events(cli):
+    """What describe shows last: the newest entries about that thing, and about no other."""
+    def of(*words):
+        text = cli.expect(f"describe {' '.join(words)}", 0, "describe", *words).out
+        return text.partition("\nEvents:\n")[2].splitlines()[1:]
+    for words, parts in ((["resource", "h1"], ("act retry", "act skip", "act rollback")),
+                         (["version", "web-2.0"], ("act approve", "act reject")),
+                         (["job", "1"], ("job web", "release web", "succeeded"))):
+        found = "\n".join(of(*words))
+        missing = [part for part in parts if part not in found]
+        cli.tap.test(f"{words}: has {parts}", None if not missing else found)
+    rows = of("resource", "h2")
+    cli.tap.test("at most ten, of none but it", None if 0 < len(rows) <= 10 and
+                 not any(" h1 " in row for row in rows) else rows)
 
 
 PARTITIONS = """
