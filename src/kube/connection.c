@@ -19,7 +19,12 @@ struct exchange {
     struct curl_slist *headers;
     exchange_handler handler;
     char *url, *body;
+    exchange_permit permit;
+    bool reads;    /* it may be sent twice */
+    bool sent;     /* at least a part of it */
+    bool barred;   /* its permit was withdrawn */
     bool answered; /* the status was told */
+    bool dead;     /* of a connection that was given up */
     int64_t retry_after_s;
     char problem[CURL_ERROR_SIZE];
 };
@@ -43,7 +48,8 @@ struct connection {
     exchange *running;
     exchange *first, **last; /* waiting */
     size_t running_count, waiting_count;
-    size_t handles; /* of the loop, that are still to be closed */
+    size_t handles;    /* of the loop, that are still to be closed */
+    uint64_t asked_ns; /* when the first request was sent that nothing was heard after; 0: none */
     bool closing;
 };
 
@@ -94,6 +100,7 @@ static void tell_status(exchange *x)
 static size_t take_header(char *bytes, size_t size, size_t count, void *context)
 {
     exchange *x = context;
+    x->connection->asked_ns = 0;
     str value = {bytes, size * count};
     str name = str_cut(&value, ':');
     static const char wanted[] = "retry-after";
@@ -108,10 +115,30 @@ static size_t take_header(char *bytes, size_t size, size_t count, void *context)
 static size_t take_bytes(char *bytes, size_t size, size_t count, void *context)
 {
     exchange *x = context;
+    x->connection->asked_ns = 0;
     tell_status(x);
     if (x->handler.bytes)
         x->handler.bytes(x->handler.context, (str){bytes, size * count});
     return size * count;
+}
+
+/* Called by curl right before it sends. It also would send again over another connection, unasked,
+ * what was lost with the first: a write must not be. */
+static int before_sending(void *context, char *to, char *from, int to_port, int from_port)
+{
+    (void)to, (void)from, (void)to_port, (void)from_port;
+    exchange *x = context;
+    connection *c = x->connection;
+    if (x->sent && !x->reads)
+        return CURL_PREREQFUNC_ABORT;
+    if (x->permit.given && !x->permit.given(x->permit.context)) {
+        x->barred = true;
+        return CURL_PREREQFUNC_ABORT;
+    }
+    x->sent = true;
+    if (c->asked_ns == 0)
+        c->asked_ns = uv_hrtime();
+    return CURL_PREREQFUNC_OK;
 }
 
 /* ---- many ---- */
@@ -141,18 +168,29 @@ static void finish(exchange *x, connection_result result)
     handler.end(handler.context, result, str_of(problem));
 }
 
-/* Whether a request certainly never reached the server. */
-static bool was_not_sent(CURLcode code)
+static connection_result result_of(const exchange *x, CURLcode code)
 {
-    return code == CURLE_COULDNT_CONNECT || code == CURLE_COULDNT_RESOLVE_HOST ||
-           code == CURLE_COULDNT_RESOLVE_PROXY || code == CURLE_SSL_CONNECT_ERROR ||
-           code == CURLE_PEER_FAILED_VERIFICATION;
+    if (code == CURLE_OK)
+        return CONNECTION_WHOLE;
+    if (!x->sent)
+        return x->barred ? CONNECTION_BARRED : CONNECTION_UNSENT;
+    /* Even if the last thing that failed was to connect: that may have been curl's second try. */
+    return CONNECTION_CUT;
 }
+
+static bool is_dead(const connection *c)
+{
+    return c->asked_ns != 0 &&
+           uv_hrtime() - c->asked_ns >= (uint64_t)CONNECTION_SILENCE_MS * UINT64_C(1000000);
+}
+
+static void give_up(connection *c);
 
 static void collect(connection *c)
 {
     CURLMsg *message;
     int left;
+    bool late = false;
     while (!c->closing && (message = curl_multi_info_read(c->multi, &left))) {
         exchange *x = NULL;
         CURLcode code = message->data.result;
@@ -167,10 +205,11 @@ static void collect(connection *c)
         curl_easy_getinfo(x->curl, CURLINFO_RESPONSE_CODE, &status);
         if (status == 401)
             credentials_refused(c->credentials);
-        finish(x, code == CURLE_OK     ? CONNECTION_WHOLE
-                  : was_not_sent(code) ? CONNECTION_UNSENT
-                                       : CONNECTION_CUT);
+        late = late || code == CURLE_OPERATION_TIMEDOUT;
+        finish(x, result_of(x, code));
     }
+    if (!c->closing && late && is_dead(c))
+        give_up(c);
     if (!c->closing)
         start_waiting(c);
 }
@@ -292,6 +331,46 @@ static bool name_server(connection *c)
     return c->connect_to && !url.failed;
 }
 
+static CURLM *multi_new(connection *c)
+{
+    CURLM *multi = curl_multi_init();
+    if (!multi)
+        return NULL;
+    curl_multi_setopt(multi, CURLMOPT_SOCKETFUNCTION, watch_socket);
+    curl_multi_setopt(multi, CURLMOPT_SOCKETDATA, c);
+    curl_multi_setopt(multi, CURLMOPT_TIMERFUNCTION, set_timer);
+    curl_multi_setopt(multi, CURLMOPT_TIMERDATA, c);
+    curl_multi_setopt(multi, CURLMOPT_PIPELINING, CURLPIPE_MULTIPLEX);
+    curl_multi_setopt(multi, CURLMOPT_MAX_HOST_CONNECTIONS, 1L);
+    curl_multi_setopt(multi, CURLMOPT_MAX_CONCURRENT_STREAMS, (long)CONNECTION_REQUESTS_MAX);
+    return multi;
+}
+
+/* curl keeps a connection on which only a request has ended, and would send the next one over it:
+ * with all that belongs to it, it goes. Without memory for another one it stays. */
+static void give_up(connection *c)
+{
+    CURLM *fresh = multi_new(c);
+    if (!fresh)
+        return;
+    for (exchange *x = c->running; x; x = x->next) {
+        x->dead = true;
+        curl_multi_remove_handle(c->multi, x->curl);
+    }
+    curl_multi_cleanup(c->multi);
+    c->multi = fresh;
+    c->asked_ns = 0;
+    for (exchange *x = c->running; x && !c->closing;) {
+        if (!x->dead) { /* sent by who was told */
+            x = x->next;
+            continue;
+        }
+        snprintf(x->problem, sizeof x->problem, "the server was not heard for too long");
+        finish(x, x->sent ? CONNECTION_CUT : CONNECTION_UNSENT);
+        x = c->running;
+    }
+}
+
 connection *connection_open(uv_loop_t *loop, const kube_access *access, const char *agent,
                             err *error)
 {
@@ -301,7 +380,7 @@ connection *connection_open(uv_loop_t *loop, const kube_access *access, const ch
         return NULL;
     }
     *c = (connection){.loop = loop, .access = access, .agent = agent, .last = &c->first};
-    c->multi = curl_multi_init();
+    c->multi = multi_new(c);
     c->credentials = credentials_new(access);
     if (!c->multi || !c->credentials || !name_server(c) || uv_timer_init(loop, &c->timer) != 0) {
         curl_multi_cleanup(c->multi);
@@ -313,13 +392,6 @@ connection *connection_open(uv_loop_t *loop, const kube_access *access, const ch
     }
     c->timer.data = c;
     c->handles = 1;
-    curl_multi_setopt(c->multi, CURLMOPT_SOCKETFUNCTION, watch_socket);
-    curl_multi_setopt(c->multi, CURLMOPT_SOCKETDATA, c);
-    curl_multi_setopt(c->multi, CURLMOPT_TIMERFUNCTION, set_timer);
-    curl_multi_setopt(c->multi, CURLMOPT_TIMERDATA, c);
-    curl_multi_setopt(c->multi, CURLMOPT_PIPELINING, CURLPIPE_MULTIPLEX);
-    curl_multi_setopt(c->multi, CURLMOPT_MAX_HOST_CONNECTIONS, 1L);
-    curl_multi_setopt(c->multi, CURLMOPT_MAX_CONCURRENT_STREAMS, (long)CONNECTION_REQUESTS_MAX);
     return c;
 }
 
@@ -442,6 +514,8 @@ static void set_request(exchange *x, const exchange_request *request)
     curl_easy_setopt(curl, CURLOPT_WRITEDATA, x);
     curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, x->problem);
     curl_easy_setopt(curl, CURLOPT_PRIVATE, x);
+    curl_easy_setopt(curl, CURLOPT_PREREQFUNCTION, before_sending);
+    curl_easy_setopt(curl, CURLOPT_PREREQDATA, x);
     if (c->access->user.len > 0) {
         curl_easy_setopt(curl, CURLOPT_USERNAME, c->access->user.ptr);
         curl_easy_setopt(curl, CURLOPT_PASSWORD, c->access->password.ptr);
@@ -469,6 +543,8 @@ exchange *connection_send(connection *c, const exchange_request *request, exchan
     }
     *x = (exchange){.connection = c,
                     .handler = handler,
+                    .permit = request->permit,
+                    .reads = strcmp(request->method, "GET") == 0,
                     .curl = curl_easy_init(),
                     .url = copy_text(str_of(c->server), request->path),
                     .body = copy_text(request->body, STR_EMPTY)};
@@ -497,10 +573,13 @@ void exchange_abort(exchange *x)
         take_out(x);
         c->waiting_count--;
         exchange_free(x);
-        handler.end(handler.context, CONNECTION_CUT, STR("it was cut"));
+        handler.end(handler.context, CONNECTION_UNSENT, STR("it was not sent in time"));
         return;
     }
-    snprintf(x->problem, sizeof x->problem, "it was cut");
-    finish(x, CONNECTION_CUT);
-    start_waiting(c);
+    snprintf(x->problem, sizeof x->problem, "there was no answer in time");
+    finish(x, x->sent ? CONNECTION_CUT : CONNECTION_UNSENT);
+    if (!c->closing && is_dead(c))
+        give_up(c);
+    if (!c->closing)
+        start_waiting(c);
 }

@@ -2,8 +2,10 @@
 /* connection.h - requests to one API server: HTTP/2, all of them over one connection, on an event
  * loop.
  *
- * Sends and hands back; it neither repeats nor judges. A request that has ended without an answer
- * may have taken effect: the caller knows by its kind what to do (see write_outcome). */
+ * Sends and hands back; it neither repeats nor judges, and keeps curl from repeating a write. A
+ * request that has ended without an answer may have taken effect: the caller knows by its kind what
+ * to do (see write_outcome). A connection on which nothing at all was heard for as long as a
+ * request was waited for is dead: all its requests end, and the next one makes a new connection. */
 #ifndef DROVER_KUBE_CONNECTION_H
 #define DROVER_KUBE_CONNECTION_H
 
@@ -15,11 +17,15 @@
 #define CONNECTION_WAITING_MAX 100000
 #define CONNECTION_CONNECT_SECONDS 10L
 #define CONNECTION_TIMEOUT_MS 60000 /* of a request that is no stream */
+/* A request that ends for want of an answer takes its connection with it if nothing was heard on it
+ * for so long while answers were due. */
+#define CONNECTION_SILENCE_MS 5000
 
 typedef enum connection_result {
     CONNECTION_WHOLE,  /* an answer, to its end */
     CONNECTION_UNSENT, /* nothing reached the server */
     CONNECTION_CUT,    /* anything may have happened */
+    CONNECTION_BARRED, /* its permit was withdrawn before anything was sent */
 } connection_result;
 
 typedef struct connection connection;
@@ -34,12 +40,19 @@ typedef struct exchange_handler {
     void (*end)(void *context, connection_result result, str problem);
 } exchange_handler;
 
+/* Whether a request may be sent, asked at the very moment when it would be. */
+typedef struct exchange_permit {
+    bool (*given)(void *context); /* NULL: always */
+    void *context;
+} exchange_permit;
+
 typedef struct exchange_request {
     const char *method;
     str path;                 /* with query */
     const char *content_type; /* NULL: JSON */
     str body;
     bool stream; /* a watch: it may take as long as it likes */
+    exchange_permit permit;
 } exchange_request;
 
 /* access must live as long as the connection. agent: what it calls itself to the server. */
@@ -51,7 +64,8 @@ connection *connection_close(connection *c);
 /* Copies path and body. NULL: no memory, too many waiting, or no credentials; end is not called. */
 exchange *connection_send(connection *c, const exchange_request *request, exchange_handler handler,
                           err *error);
-/* Cuts it; end is called with CONNECTION_CUT before this returns. Not from within a handler. */
+/* Cuts it; end is called before this returns, with CONNECTION_UNSENT if it was still waiting, else
+ * with CONNECTION_CUT. Not from within a handler. */
 void exchange_abort(exchange *x);
 
 #endif
