@@ -456,6 +456,23 @@ void cohort_reset(cohort *c)
     c->unsettled = true;
 }
 
+bool cohort_claim(cohort *c, member_id m)
+{
+    entry *e = &c->members.at[m];
+    if (!cohort_settle(c) || e->compartment == COMPARTMENT_NONE)
+        return !c->no_memory;
+    compartment *p = &c->compartments.at[e->compartment];
+    if (!vec_push(&p->batch, m))
+        return false;
+    entry_out(c, m);
+    e->state = MEMBER_IN_FLIGHT;
+    e->in_batch = true;
+    entry_in(c, m);
+    if (!p->batch_open)
+        p->batch_open = p->carried = true;
+    return true;
+}
+
 /* ---- the step ---- */
 
 static int64_t progress(const compartment *p)

@@ -91,6 +91,9 @@ void cohort_set_held(cohort *c, member_id m, bool held);
 /* When a failed member may be tried again; REASON_NEVER: not by itself. */
 bool cohort_set_retry(cohort *c, member_id m, int64_t retry_ms);
 
+/* A member that is in flight although nothing is remembered of its claim gets one: as after a
+ * reset, in the batch that is open. For restarts. */
+bool cohort_claim(cohort *c, member_id m);
 /* The claim of a member in flight ends: DONE, FAILED or BLOCKED. It is final for its batch. */
 bool cohort_outcome(cohort *c, member_id m, member_state outcome);
 

@@ -254,6 +254,31 @@ bool engine_restore(engine *e, str saved, err *error)
     return !e->core.no_memory || err_memory(error);
 }
 
+bool engine_node(const engine *e, str change, str target, arena *a, node_view *ret)
+{
+    for (size_t v = 0; v < VOCABULARY_COUNT; v++)
+        if (vocabularies[v]->node && vocabularies[v]->node(e->self[v], change, target, a, ret))
+            return true;
+    return false;
+}
+
+bool engine_keep_placement(const engine *e, str change, str target, buf *out)
+{
+    for (size_t v = 0; v < VOCABULARY_COUNT; v++)
+        if (vocabularies[v]->keep_placement &&
+            vocabularies[v]->keep_placement(e->self[v], change, target, out))
+            return !out->failed;
+    return false;
+}
+
+bool engine_keep_change(const engine *e, str change, buf *out)
+{
+    for (size_t v = 0; v < VOCABULARY_COUNT; v++)
+        if (vocabularies[v]->keep_change && vocabularies[v]->keep_change(e->self[v], change, out))
+            return !out->failed;
+    return false;
+}
+
 bool engine_full(engine *e, err *error)
 {
     for (size_t v = 0; v < VOCABULARY_COUNT; v++)

@@ -134,6 +134,45 @@ bool engine_save(const engine *e, buf *out);
  * step of its own. */
 bool engine_restore(engine *e, str saved, err *error);
 
+/* ---- nodes whose shell keeps state in objects of their own ---- */
+
+/* One package on a node. */
+typedef struct package_view {
+    str name, version;
+    package_stage stage;
+    package_state state;
+    int64_t restarts;
+    int64_t attempt;    /* of the last run */
+    int64_t generation; /* of the Skyhook when the work that is not done began */
+    bool running;       /* that attempt has no outcome yet: its job is to be there */
+    str interrupt;      /* of an interrupt that runs: what DECISION_RUN said of it */
+} package_view;
+
+/* One Skyhook on one node, as far as it is to be seen there. Texts are in the arena. */
+typedef struct node_view {
+    placement_state state;
+    const package_view *packages;
+    size_t package_count;
+    int64_t order; /* SKYHOOK_NODE_ORDER */
+    bool selected;
+    bool in_order;        /* it stands in nodePriority */
+    bool cordoned;        /* the Skyhook holds the node's cordon */
+    bool cordoned_before; /* the node was unschedulable when Drover came */
+    bool draining;        /* DECISION_DRAIN stands */
+    bool malformed;       /* its nodeState could not be read */
+    str why;              /* failed: the word */
+} node_view;
+
+/* False if there is no such placement, or without memory. */
+bool engine_node(const engine *e, str change, str target, arena *a, node_view *ret);
+/* What must survive a restart, piece by piece, each in an object of its own: of one Skyhook on one
+ * node, and of one Skyhook. They are the JSON of the records "nodes placement/SKYHOOK/NODE" and
+ * "nodes skyhook/SKYHOOK" that engine_restore reads, in that order. Pieces may be of different
+ * age, if a shell writes a Skyhook's record before the records of nodes that got their claim in
+ * it, and after those of nodes whose claim has ended in it. False as above. */
+bool engine_keep_placement(const engine *e, str change, str target, buf *out);
+bool engine_keep_change(const engine *e, str change, buf *out);
+
 /* Evaluates everything from scratch and compares with what the steps arrived at. False, with the
  * first difference, if they are not equal. For tests. */
 bool engine_full(engine *e, err *error);

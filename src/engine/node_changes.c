@@ -160,6 +160,17 @@ static void apply_edit(nodes *self, change *c, edit e)
     c->tell_reset = true;
 }
 
+void change_edited_since(nodes *self, change *c, const package_rule *before, size_t count)
+{
+    c->before.len = 0;
+    for (size_t i = 0; i < count; i++)
+        if (!vec_push(&c->before, before[i]))
+            nodes_memory(self);
+    apply_edit(self, c, compare(c));
+    if (!remember(c))
+        nodes_memory(self);
+}
+
 /* ---- documents ---- */
 
 static name_id packages_text(nodes *self, const change *c)

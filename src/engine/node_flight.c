@@ -28,6 +28,7 @@ void flight_start(nodes *self, node_placement *p, bool again, const cohort_event
     node_target *t = &self->targets.at[p->target];
     assert(p->phase == PHASE_IDLE);
     p->phase = PHASE_WORKING;
+    p->claims++;
     p->claim_step = self->step;
     p->failed = false;
     p->cordon_again = p->cordon_lost = p->no_cordon = false;

@@ -21,8 +21,9 @@
     X(cordoned)                                                                                    \
     X(cordon_seen)                                                                                 \
     X(cordon_lost)                                                                                 \
-    X(cordon_again) X(no_cordon) X(drained) X(in_priority) X(leave_priority) X(reset_pending)      \
-        X(malformed) X(drain_told) X(leaving)
+    X(cordon_again)                                                                                \
+    X(no_cordon) X(drained) X(in_priority) X(leave_priority) X(reset_pending) X(malformed)         \
+        X(drain_told) X(leaving)
 #define TARGET_FLAGS(X)                                                                            \
     X(touched)                                                                                     \
     X(taint_decided)                                                                               \
@@ -36,7 +37,7 @@ static const char *const phase_texts[] = {
 
 /* ---- writing ---- */
 
-static void put_number(buf *out, const char *key, int64_t value, int64_t otherwise)
+void record_put_number(buf *out, const char *key, int64_t value, int64_t otherwise)
 {
     if (value != otherwise)
         buf_addf(out, ",\"%s\":%" PRId64, key, value);
@@ -60,34 +61,35 @@ static void put_entry(const nodes *self, const package_entry *e, buf *out)
     put_text(out, "state", state_text(e->state));
     put_text(out, "config", names_text(table, e->config));
     put_text(out, "pending", names_text(table, e->pending));
-    put_number(out, "attempt", e->attempt, 0);
-    put_number(out, "restarts", e->restarts, 0);
-    put_number(out, "losses", e->losses, 0);
-    put_number(out, "flags", e->flags, 0);
+    record_put_number(out, "attempt", e->attempt, 0);
+    record_put_number(out, "restarts", e->restarts, 0);
+    record_put_number(out, "losses", e->losses, 0);
+    record_put_number(out, "generation", e->generation, 0);
+    record_put_number(out, "flags", e->flags, 0);
     buf_addc(out, '}');
 }
 
-static void put_placement(const nodes *self, const node_placement *p, buf *out)
+void placement_put(const nodes *self, const node_placement *p, buf *out)
 {
     const names *table = self->core->names;
-    buf_addf(out, "{\"id\":%u", p->id);
+    buf_addf(out, "{\"attempt\":%u", p->attempt);
     put_text(out, "phase", p->phase == PHASE_IDLE ? STR_EMPTY : str_of(phase_texts[p->phase]));
-    put_number(out, "attempt", p->attempt, 0);
-    put_number(out, "order", p->order, 0);
+    record_put_number(out, "order", p->order, 0);
+    record_put_number(out, "claims", p->claims, 0);
     if (p->boot != 0)
         buf_addf(out, ",\"boot\":\"%016" PRIx64 "\"", p->boot);
     bool waits = p->phase == PHASE_DRAINING || p->phase == PHASE_REBOOTING;
-    put_number(out, "since", waits ? p->since_ms : 0, 0);
-    put_number(out, "retry", p->retry_ms, REASON_NEVER);
+    record_put_number(out, "since", waits ? p->since_ms : 0, 0);
+    record_put_number(out, "retry", p->retry_ms, REASON_NEVER);
     put_text(out, "why", names_text(table, p->why));
     put_text(out, "pod", names_text(table, p->pod));
     put_text(out, "budget", names_text(table, p->pdb));
-    put_number(out, "failures", p->failures, 0);
-#define X(flag) put_number(out, #flag, p->flag, 0);
+    record_put_number(out, "failures", p->failures, 0);
+#define X(flag) record_put_number(out, #flag, p->flag, 0);
     PLACEMENT_FLAGS(X)
 #undef X
     if (p->deferred) /* the outcome its batch will be judged by */
-        put_number(out, "outcome", (int64_t)cohort_state(p->change->cohort, p->member), 0);
+        record_put_number(out, "outcome", (int64_t)cohort_state(p->change->cohort, p->member), 0);
     for (uint16_t i = 0; i < p->entries.len; i++) {
         buf_addz(out, i == 0 ? ",\"entries\":[" : ",");
         put_entry(self, &p->entries.at[i], out);
@@ -109,7 +111,7 @@ static bool target_matters(const nodes *self, const node_target *t)
 static void put_target(const node_target *t, buf *out)
 {
     buf_addf(out, "{\"ready\":%" PRId64, t->ready_ms);
-#define X(flag) put_number(out, #flag, t->flag, 0);
+#define X(flag) record_put_number(out, #flag, t->flag, 0);
     TARGET_FLAGS(X)
 #undef X
     buf_addc(out, '}');
@@ -119,9 +121,9 @@ static void put_change(const nodes *self, const change *c, buf *out)
 {
     buf_addf(out, "nodes skyhook/%.*s {\"offset\":%" PRId64,
              STR_ARG(names_text(self->core->names, c->name)), c->order_offset);
-    put_number(out, "paused", c->paused, 0);
-    put_number(out, "rolling", c->rolling, 0);
-    put_number(out, "tellReset", c->tell_reset, 0);
+    record_put_number(out, "paused", c->paused, 0);
+    record_put_number(out, "rolling", c->rolling, 0);
+    record_put_number(out, "tellReset", c->tell_reset, 0);
     buf_addz(out, ",\"cohort\":");
     cohort_save(c->cohort, out);
     buf_addz(out, "}\n");
@@ -177,8 +179,10 @@ static void save_placements(const nodes *self, sorted_list *list, buf *out)
     for (size_t i = 0; i < list->len; i++) {
         buf_addf(out, "nodes placement/%.*s/%.*s ", STR_ARG(list->at[i].first),
                  STR_ARG(list->at[i].second));
-        put_placement(self, &self->placements.at[list->at[i].index], out);
-        buf_addc(out, '\n');
+        const node_placement *p = &self->placements.at[list->at[i].index];
+        placement_put(self, p, out);
+        out->len -= !out->failed; /* its last brace */
+        buf_addf(out, ",\"id\":%u}\n", p->id);
     }
     list->len = 0;
 }
@@ -205,7 +209,7 @@ void nodes_save(const void *context, buf *out)
 
 /* ---- reading ---- */
 
-static int64_t get_number(yyjson_val *json, const char *key, int64_t otherwise)
+int64_t record_get_number(yyjson_val *json, const char *key, int64_t otherwise)
 {
     yyjson_val *value = yyjson_obj_get(json, key);
     return yyjson_is_int(value) ? yyjson_get_sint(value) : otherwise;
@@ -237,16 +241,17 @@ static void get_entry(nodes *self, node_placement *p, yyjson_val *json, bool may
     package_state state = PACKAGE_NONE;
     e->config = get_name(self, json, "config");
     e->pending = get_name(self, json, "pending");
-    e->attempt = (uint32_t)get_number(json, "attempt", 0);
+    e->attempt = (uint32_t)record_get_number(json, "attempt", 0);
+    e->generation = (uint32_t)record_get_number(json, "generation", 0);
     if (!may_add) /* the node's own state says the rest */
         return;
     stage_parse(get_text(json, "stage"), &stage);
     state_parse(get_text(json, "state"), &state);
     e->stage = (uint8_t)stage;
     e->state = (uint8_t)state;
-    e->restarts = (uint16_t)get_number(json, "restarts", 0);
-    e->losses = (uint8_t)get_number(json, "losses", 0);
-    e->flags = (uint8_t)get_number(json, "flags", 0);
+    e->restarts = (uint16_t)record_get_number(json, "restarts", 0);
+    e->losses = (uint8_t)record_get_number(json, "losses", 0);
+    e->flags = (uint8_t)record_get_number(json, "flags", 0);
 }
 
 static void get_entries(nodes *self, node_placement *p, yyjson_val *json, bool may_add)
@@ -262,8 +267,9 @@ bool placement_memory_read(nodes *self, node_placement *p, str text, err *error)
     yyjson_val *json = a ? json_parse(a, text, error) : NULL;
     if (!json)
         return a ? false : err_memory(error);
-    p->attempt = (uint32_t)get_number(json, "attempt", 0);
-    p->order = (uint32_t)get_number(json, "order", 0);
+    p->attempt = (uint32_t)record_get_number(json, "attempt", 0);
+    p->order = (uint32_t)record_get_number(json, "order", 0);
+    p->claims = (uint32_t)record_get_number(json, "claims", 0);
     get_entries(self, p, json, false);
     return true;
 }
@@ -273,18 +279,19 @@ static void get_placement(nodes *self, node_placement *p, yyjson_val *json)
     node_target *t = &self->targets.at[p->target];
     p->entries.len = 0;
     get_entries(self, p, json, true);
-    p->id = core_numbered(self->core, get_number(json, "id", 0));
-    p->attempt = (uint32_t)get_number(json, "attempt", 0);
-    p->order = (uint32_t)get_number(json, "order", 0);
-    p->since_ms = get_number(json, "since", 0);
-    p->retry_ms = get_number(json, "retry", REASON_NEVER);
-    p->failures = (uint16_t)get_number(json, "failures", 0);
+    p->id = core_numbered(self->core, record_get_number(json, "id", 0));
+    p->attempt = (uint32_t)record_get_number(json, "attempt", 0);
+    p->order = (uint32_t)record_get_number(json, "order", 0);
+    p->claims = (uint32_t)record_get_number(json, "claims", 0);
+    p->since_ms = record_get_number(json, "since", 0);
+    p->retry_ms = record_get_number(json, "retry", REASON_NEVER);
+    p->failures = (uint16_t)record_get_number(json, "failures", 0);
     p->why = get_name(self, json, "why");
     p->pod = get_name(self, json, "pod");
     p->pdb = get_name(self, json, "budget");
     str boot = get_text(json, "boot");
     p->boot = boot.len > 0 ? strtoull(boot.ptr, NULL, 16) : 0;
-#define X(flag) p->flag = get_number(json, #flag, 0) != 0;
+#define X(flag) p->flag = record_get_number(json, #flag, 0) != 0;
     PLACEMENT_FLAGS(X)
 #undef X
     p->phase = PHASE_IDLE;
@@ -333,7 +340,7 @@ static bool restore_placement(nodes *self, str key, yyjson_val *json, err *error
     placement_number(self, p);
     if (p->leaving && !p->selected)
         placement_join(self, p);
-    int64_t end = get_number(json, "outcome", MEMBER_ABSENT);
+    int64_t end = record_get_number(json, "outcome", MEMBER_ABSENT);
     if (p->selected && (end == MEMBER_DONE || end == MEMBER_FAILED || end == MEMBER_BLOCKED)) {
         p->deferred = true;
         if (!cohort_set_state(c->cohort, p->member, (member_state)end))
@@ -352,8 +359,8 @@ static void restore_target(nodes *self, str name, yyjson_val *json)
     if (target == NOBODY)
         return;
     node_target *t = &self->targets.at[target];
-    t->ready_ms = get_number(json, "ready", t->ready_ms);
-#define X(flag) t->flag = get_number(json, #flag, 0) != 0;
+    t->ready_ms = record_get_number(json, "ready", t->ready_ms);
+#define X(flag) t->flag = record_get_number(json, #flag, 0) != 0;
     TARGET_FLAGS(X)
 #undef X
 }
@@ -381,15 +388,20 @@ static bool restore_change(nodes *self, str name, yyjson_val *json, err *error)
     change *c = change_find(self, name);
     if (!c)
         return true;
+    /* Kept by a shell in objects of their own: the documents alone say what is paused. */
+    bool kept = yyjson_obj_get(json, "claims") != NULL;
     give_states(self, c);
-    c->order_offset = get_number(json, "offset", 0);
-    c->rolling = get_number(json, "rolling", 0) != 0;
-    c->tell_reset = get_number(json, "tellReset", 0) != 0;
-    change_set_paused(self, c, get_number(json, "paused", 0) != 0);
+    c->order_offset = record_get_number(json, "offset", 0);
+    c->rolling = record_get_number(json, "rolling", 0) != 0;
+    c->tell_reset = record_get_number(json, "tellReset", 0) != 0;
+    if (!kept)
+        change_set_paused(self, c, record_get_number(json, "paused", 0) != 0);
     buf text = BUF(COHORT_TEXT_BYTES);
     json_write(&text, yyjson_obj_get(json, "cohort"));
     bool good = text.failed ? err_memory(error) : cohort_restore(c->cohort, buf_str(&text), error);
     buf_done(&text);
+    if (good && kept && !kept_agree(self, c, json))
+        good = err_memory(error);
     return good;
 }
 

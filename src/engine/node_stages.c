@@ -42,6 +42,8 @@ static void stage_start(nodes *self, node_placement *p, uint16_t index, package_
     }
     if (e->stage != stage)
         e->restarts = e->losses = 0;
+    if (e->generation == 0)
+        e->generation = (uint32_t)p->change->spec->metadata.generation;
     e->stage = (uint8_t)stage;
     e->state = PACKAGE_IN_PROGRESS;
     if (p->stage_step != self->step)
@@ -167,6 +169,16 @@ static void drop_other_versions(nodes *self, node_placement *p, package_entry of
     }
 }
 
+/* What comes after the last stage of a package is other work, of another generation. */
+static void stage_done(nodes *self, const node_placement *p, package_entry *e)
+{
+    const package_rules *r = &p->change->rules;
+    const package_rule *wanted = rule_of(p, e);
+    if (wanted && package_complete(r, &p->entries, (uint16_t)(wanted - r->at)))
+        e->generation = 0;
+    stage_record(self, p, e);
+}
+
 /* The interrupt of the owner was also that of every package that was skipped for it. */
 static void finish_skipped(nodes *self, node_placement *p)
 {
@@ -195,7 +207,7 @@ void stage_succeeded(nodes *self, node_placement *p, package_entry *e)
     if (was.stage == STAGE_UNINSTALL_INTERRUPT || (was.stage == STAGE_UNINSTALL && !interrupts))
         remove_at(self, p, index);
     else
-        stage_record(self, p, e);
+        stage_done(self, p, e);
     if (was.stage == STAGE_UPGRADE)
         drop_other_versions(self, p, was);
     if (stage_interrupts(was.stage))

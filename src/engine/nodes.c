@@ -594,6 +594,9 @@ const vocabulary vocabulary_nodes = {
     .restore = nodes_restore,
     .unnumber = nodes_unnumber,
     .number = nodes_number,
+    .node = nodes_node,
+    .keep_placement = nodes_keep_placement,
+    .keep_change = nodes_keep_change,
     .full = nodes_full,
     .check = nodes_check,
 };

@@ -8,6 +8,8 @@
 #ifndef DROVER_ENGINE_NODES_INTERNAL_H
 #define DROVER_ENGINE_NODES_INTERNAL_H
 
+#include <yyjson.h>
+
 #include "base/strmap.h"
 #include "base/vec.h"
 #include "engine/cohort.h"
@@ -85,6 +87,7 @@ typedef struct node_placement {
     uint32_t stage_step; /* and what the attempt was before those; for the check */
     uint32_t attempt_before;
     uint32_t order;   /* SKYHOOK_NODE_ORDER of its claim */
+    uint32_t claims;  /* how many it has had */
     uint64_t boot;    /* of the node when the last stage began */
     int64_t since_ms; /* DRAINING: when it began; REBOOTING: when the attempt ended */
     int64_t retry_ms; /* failed: when it is tried again */
@@ -252,6 +255,9 @@ void change_set_paused(nodes *self, change *c, bool paused);
 /* Every compartment is at batch 1 again. */
 void change_reset_batches(nodes *self, change *c);
 void change_free(change *c);
+/* What the document wanted when its nodes' state was kept: does what an edit from there to the
+ * present one does. */
+void change_edited_since(nodes *self, change *c, const package_rule *before, size_t count);
 
 /* ---- node_acts.c ---- */
 void node_act(nodes *self, const fact_act *act);
@@ -309,6 +315,18 @@ void nodes_number(void *self);
 bool nodes_full(void *self, err *error);
 bool nodes_check(const void *self, err *error);
 node_placement *placement_by_id(const nodes *self, placement_id id);
+
+/* A placement's record, and a number or text of one that differs from what it is otherwise. */
+void placement_put(const nodes *self, const node_placement *p, buf *out);
+void record_put_number(buf *out, const char *key, int64_t value, int64_t otherwise);
+int64_t record_get_number(yyjson_val *json, const char *key, int64_t otherwise);
+
+/* ---- node_kept.c: records that a shell keeps in objects of their own ---- */
+bool nodes_keep_placement(const void *self, str change_name, str target, buf *out);
+bool nodes_keep_change(const void *self, str change_name, buf *out);
+bool nodes_node(const void *self, str change_name, str target, arena *a, node_view *ret);
+/* Makes claims of the Skyhook's record and flights of the nodes' records agree; see there. */
+bool kept_agree(nodes *self, change *c, yyjson_val *json);
 
 /* Reads what the annotation drover_SK, or a saved record, holds of a placement. */
 bool placement_memory_read(nodes *self, node_placement *p, str json, err *error);

@@ -22,13 +22,14 @@
 typedef struct package_entry {
     name_id name;
     name_id version;
-    name_id config;    /* configMap last given to a config stage: see config_text */
-    name_id pending;   /* keys whose change the present stages carry; 0: an install or upgrade */
-    uint32_t attempt;  /* of the last run */
-    uint16_t restarts; /* failed attempts of the stage */
-    uint8_t stage;     /* package_stage */
-    uint8_t state;     /* package_state */
-    uint8_t losses;    /* attempts of the stage that vanished without outcome */
+    name_id config;      /* configMap last given to a config stage: see config_text */
+    name_id pending;     /* keys whose change the present stages carry; 0: an install or upgrade */
+    uint32_t attempt;    /* of the last run */
+    uint32_t generation; /* of the Skyhook when the work on it that is not done began; 0: none is */
+    uint16_t restarts;   /* failed attempts of the stage */
+    uint8_t stage;       /* package_stage */
+    uint8_t state;       /* package_state */
+    uint8_t losses;      /* attempts of the stage that vanished without outcome */
     uint8_t flags;
 } package_entry;
 

@@ -48,6 +48,10 @@ typedef struct vocabulary {
      * gets the next ones. */
     void (*unnumber)(void *self);
     void (*number)(void *self);
+    /* Of the vocabulary of nodes alone. */
+    bool (*node)(const void *self, str change, str target, arena *a, node_view *ret);
+    bool (*keep_placement)(const void *self, str change, str target, buf *out);
+    bool (*keep_change)(const void *self, str change, buf *out);
     bool (*full)(void *self, err *error);
     bool (*check)(const void *self, err *error);
 } vocabulary;

@@ -241,6 +241,8 @@ static const field status_fields[] = {
     F_INT(skyhook_status, "nodesInProgress", nodes_in_progress),
     F_TEXT(skyhook_status, "completeNodes", complete_nodes, OTHERWISE("0/0")),
     F_TEXT(skyhook_status, "packageList", package_list),
+    F_TEXT(skyhook_status, "drover", drover, OURS,
+           DOC("claims and batches as the operator restores them after a restart, JSON")),
 };
 static const shape status_shape = {SHAPE_OF(skyhook_status, status_fields),
                                    KEPT_IN(skyhook_status)};

@@ -249,6 +249,7 @@ typedef struct skyhook_status {
     int64_t nodes_in_progress;
     str complete_nodes;
     str package_list;
+    str drover; /* ours: what else must survive a restart, as JSON text */
     kept_fields kept;
 } skyhook_status;
 

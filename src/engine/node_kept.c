@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Records in pieces: a Skyhook's own, and one on each of its nodes, each written when it changes.
+ *
+ * A claim is written to the Skyhook before anything is done to its node, and its end to the node
+ * before the Skyhook. So there are two ways in which a node's record may differ from the Skyhook's
+ * after a crash: the claim is there and the node does not know of it yet, or the node says how it
+ * ended and the Skyhook does not know yet. The number of the claim tells which. */
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "engine/interrupt.h"
+#include "engine/node_gate.h"
+#include "engine/nodes_internal.h"
+
+/* ---- views ---- */
+
+static const node_placement *find(const nodes *self, str change_name, str target)
+{
+    const change *c = change_find(self, change_name);
+    uint32_t index = c ? target_find(self, target) : NOBODY;
+    return index == NOBODY ? NULL : placement_on(self, index, c);
+}
+
+static placement_state state_of(const nodes *self, const node_placement *p)
+{
+    placement_view v;
+    return nodes_placement(self, p->id, &v) ? v.state : PLACEMENT_EXCLUDED;
+}
+
+/* What the interrupt that runs is: the choice that it was merged from still stands. */
+static str interrupt_of(const nodes *self, const node_placement *p, arena *a)
+{
+    const package_rules *r = &p->change->rules;
+    uint16_t *packages = ARENA_ARRAY(a, r->len + 1u, uint16_t);
+    merged_interrupt m;
+    (void)self;
+    if (!packages)
+        return (str){NULL, 0};
+    uint16_t count = packages_runnable(r, &p->entries, packages);
+    if (!interrupts_merge(r, &p->entries, (package_choice){packages, count}, a, &m))
+        return (str){NULL, 0};
+    return m.owner == PACKAGE_NO_RULE ? STR_EMPTY : interrupt_json(&m, a);
+}
+
+bool nodes_node(const void *context, str change_name, str target, arena *a, node_view *ret)
+{
+    const nodes *self = context;
+    const node_placement *p = find(self, change_name, target);
+    package_view *packages = p ? ARENA_ARRAY(a, p->entries.len + 1u, package_view) : NULL;
+    if (!packages)
+        return false;
+    for (uint16_t i = 0; i < p->entries.len; i++) {
+        const package_entry *e = &p->entries.at[i];
+        bool running = e->flags & ENTRY_RUNNING;
+        packages[i] = (package_view){.name = names_text(self->core->names, e->name),
+                                     .version = names_text(self->core->names, e->version),
+                                     .stage = e->stage,
+                                     .state = e->state,
+                                     .restarts = e->restarts,
+                                     .attempt = e->attempt,
+                                     .generation = e->generation,
+                                     .running = running,
+                                     .interrupt = running && stage_interrupts(e->stage)
+                                                      ? interrupt_of(self, p, a)
+                                                      : STR_EMPTY};
+        if (!packages[i].interrupt.ptr)
+            return false;
+    }
+    *ret = (node_view){
+        .state = state_of(self, p),
+        .packages = packages,
+        .package_count = p->entries.len,
+        .order = p->order,
+        .selected = p->selected,
+        .in_order = p->in_priority,
+        .cordoned = p->cordoned,
+        .cordoned_before = self->targets.at[p->target].cordoned_before,
+        .draining = p->phase == PHASE_DRAINING && p->drain_told && !p->drained,
+        .malformed = p->malformed,
+        .why = p->failed ? names_text(self->core->names, p->why) : STR_EMPTY,
+    };
+    return true;
+}
+
+/* ---- writing ---- */
+
+bool nodes_keep_placement(const void *context, str change_name, str target, buf *out)
+{
+    const nodes *self = context;
+    const node_placement *p = find(self, change_name, target);
+    if (p)
+        placement_put(self, p, out);
+    return p;
+}
+
+/* "name":[number of the claim, place in the rollout] of everybody in flight. */
+static void put_claims(const nodes *self, const change *c, buf *out)
+{
+    const char *comma = "";
+    buf_addz(out, ",\"claims\":{");
+    for (size_t i = 0; i < c->members.len; i++) {
+        if (c->members.at[i] == NOBODY)
+            continue;
+        const node_placement *p = &self->placements.at[c->members.at[i]];
+        if (p->phase == PHASE_IDLE)
+            continue;
+        buf_addz(out, comma);
+        buf_add_json(out, target_name(self, p->target));
+        buf_addf(out, ":[%u,%u]", p->claims, p->order);
+        comma = ",";
+    }
+    buf_addc(out, '}');
+}
+
+/* What the nodes were to get, to see at a restart what an edit has changed. */
+static void put_packages(const nodes *self, const change *c, buf *out)
+{
+    buf_addz(out, ",\"packages\":[");
+    for (size_t i = 0; i < c->before.len; i++) {
+        const package_rule *r = &c->before.at[i];
+        buf_addf(out, "%s[", i > 0 ? "," : "");
+        buf_add_json(out, names_text(self->core->names, r->name));
+        buf_addc(out, ',');
+        buf_add_json(out, names_text(self->core->names, r->version));
+        buf_addf(out, ",\"%016" PRIx64 "\",%d]", r->digest,
+                 (r->uninstall ? 1 : 0) + (r->unwanted ? 2 : 0));
+    }
+    buf_addc(out, ']');
+}
+
+bool nodes_keep_change(const void *context, str change_name, buf *out)
+{
+    const nodes *self = context;
+    const change *c = change_find(self, change_name);
+    if (!c)
+        return false;
+    buf_addf(out, "{\"offset\":%" PRId64, c->order_offset);
+    record_put_number(out, "rolling", c->rolling, 0);
+    record_put_number(out, "tellReset", c->tell_reset, 0);
+    put_claims(self, c, out);
+    put_packages(self, c, out);
+    buf_addz(out, ",\"cohort\":");
+    cohort_save(c->cohort, out);
+    buf_addc(out, '}');
+    return true;
+}
+
+/* ---- agreeing ---- */
+
+/* The claim was written, and nothing was done to the node yet. */
+static void begin(node_placement *p, yyjson_val *claim)
+{
+    change *c = p->change;
+    p->claims = (uint32_t)yyjson_get_uint(yyjson_arr_get(claim, 0));
+    p->phase = PHASE_WORKING;
+    p->failed = p->deferred = false;
+    p->cordon_again = p->cordon_lost = p->no_cordon = false;
+    c->in_flight++;
+    if (p->in_priority)
+        return;
+    p->in_priority = true;
+    p->order = (uint32_t)yyjson_get_uint(yyjson_arr_get(claim, 1));
+    c->priority_entries++;
+}
+
+/* The node says how its claim ended. */
+static bool end(node_placement *p)
+{
+    change *c = p->change;
+    member_state how = p->complete ? MEMBER_DONE : p->failed ? MEMBER_FAILED : MEMBER_BLOCKED;
+    if (how == MEMBER_DONE && !p->in_priority)
+        c->order_offset++;
+    c->cohort_dirty = true;
+    return cohort_outcome(c->cohort, p->member, how) &&
+           cohort_set_retry(c->cohort, p->member, p->failed ? p->retry_ms : REASON_NEVER);
+}
+
+static bool agree(nodes *self, node_placement *p, yyjson_val *claims)
+{
+    const cohort *c = p->change->cohort;
+    str name = target_name(self, p->target);
+    bool claimed = cohort_state(c, p->member) == MEMBER_IN_FLIGHT;
+    yyjson_val *claim = yyjson_obj_getn(claims, name.ptr, name.len);
+    bool good = true;
+    if (claimed && p->phase == PHASE_IDLE) {
+        bool is_new = !claim || p->claims < yyjson_get_uint(yyjson_arr_get(claim, 0));
+        if (is_new)
+            begin(p, claim);
+        else
+            good = end(p);
+    } else if (!claimed && p->phase != PHASE_IDLE) {
+        good = cohort_claim(p->change->cohort, p->member);
+    }
+    placement_count(self, p);
+    timer_set(self, p, flight_deadline(self, p));
+    timers_purge(self);
+    target_touch(self, p->target);
+    return good;
+}
+
+static void get_packages(nodes *self, change *c, yyjson_val *json)
+{
+    VEC(package_rule) before = {0};
+    yyjson_arr_iter walk = yyjson_arr_iter_with(json);
+    for (yyjson_val *one; (one = yyjson_arr_iter_next(&walk));) {
+        const char *name = yyjson_get_str(yyjson_arr_get(one, 0));
+        const char *of = yyjson_get_str(yyjson_arr_get(one, 1));
+        const char *digest = yyjson_get_str(yyjson_arr_get(one, 2));
+        uint64_t flags = yyjson_get_uint(yyjson_arr_get(one, 3));
+        package_rule r = {.name = nodes_name(self, str_of(name ? name : "")),
+                          .version = nodes_name(self, str_of(of ? of : "")),
+                          .digest = digest ? strtoull(digest, NULL, 16) : 0,
+                          .uninstall = flags & 1u,
+                          .unwanted = flags & 2u};
+        if (!vec_push(&before, r))
+            nodes_memory(self);
+    }
+    change_edited_since(self, c, before.at, before.len);
+    vec_done(&before);
+}
+
+bool kept_agree(nodes *self, change *c, yyjson_val *json)
+{
+    yyjson_val *claims = yyjson_obj_get(json, "claims");
+    bool good = true;
+    for (size_t i = 0; good && i < c->members.len; i++)
+        if (c->members.at[i] != NOBODY)
+            good = agree(self, &self->placements.at[c->members.at[i]], claims);
+    if (yyjson_obj_get(json, "packages"))
+        get_packages(self, c, yyjson_obj_get(json, "packages"));
+    return good;
+}
