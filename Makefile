@@ -49,7 +49,7 @@ bench:
 fuzz:
 	scripts/setup fuzz
 	CC=clang-19 CXX=clang++-19 scripts/configure build-fuzz --buildtype=debugoptimized \
-		$(SANITIZERS) -Dtests=false -Dfuzzers=true
+		$(SANITIZERS) -Dtests=false -Dfuzzers=true -Ddashboard=false
 	ninja -C build-fuzz
 	scripts/run-fuzz build-fuzz $(SECONDS)
 

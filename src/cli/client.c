@@ -157,6 +157,11 @@ void client_cleanup(client **c)
     *c = client_close(*c);
 }
 
+const char *client_server(const client *c)
+{
+    return c->server;
+}
+
 arena *client_arena(client *c)
 {
     return c->arena;

@@ -36,6 +36,8 @@ typedef struct client client;
 client *client_open(const options *given, exit_status *ret_status);
 client *client_close(client *c);
 void client_cleanup(client **c);
+/* Where it is, such as "http://127.0.0.1:7070". */
+const char *client_server(const client *c);
 /* Of what is read: lives as long as the client, or until client_forget. */
 arena *client_arena(client *c);
 /* Gives back all memory of answers and paths, for commands that go on for long. */

@@ -57,6 +57,7 @@ typedef struct verb {
     X(bypass)                                                                                      \
     X(freeze)                                                                                      \
     X(thaw)                                                                                        \
+    X(dashboard)                                                                                   \
     X(watch)                                                                                       \
     X(history)                                                                                     \
     X(replay)                                                                                      \

@@ -10,6 +10,7 @@
 #include "base/num.h"
 #include "server/api_shapes.h"
 #include "server/clock.h"
+#include "server/dashboard.h"
 
 #define JSON_TYPE "application/json"
 #define BASIC_BYTES_MAX 512
@@ -400,9 +401,24 @@ static void count(api *a, const http_reply *r)
         a->answered[r->status / 100]++;
 }
 
+/* The dashboard's files are no operations: they need no token and take nothing. */
+static void answer_file(call *c, const dashboard_file *f)
+{
+    str method = c->request->method;
+    if (!rate_kept(c, false))
+        return;
+    if (str_eq(method, STR("GET")) || str_eq(method, STR("HEAD"))) {
+        dashboard_answer(f, c->request, c->reply);
+        return;
+    }
+    http_field_add(c->reply, "Allow", STR("GET, HEAD"));
+    api_fail(c, 405, NULL, "found %s, allowed GET, HEAD", str_shown(method).text);
+}
+
 static bool admit(void *context, http_request *q, http_reply *r)
 {
     api *a = context;
+    const dashboard_file *file = dashboard_find(&q->uri);
     call *c = ARENA_NEW(q->arena, call);
     r->type = JSON_TYPE;
     if (!c) {
@@ -411,7 +427,9 @@ static bool admit(void *context, http_request *q, http_reply *r)
     }
     *c = (call){.api = a, .request = q, .reply = r, .now_ms = clock_ms()};
     q->attached = c;
-    if (prepare(c))
+    if (file)
+        answer_file(c, file);
+    else if (prepare(c))
         return true;
     count(a, r);
     return false;

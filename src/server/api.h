@@ -96,6 +96,7 @@ bool api_may_work(const call *c, str resource_name);
     X(act)                                                                                         \
     X(target_list)                                                                                 \
     X(target_get)                                                                                  \
+    X(fleet)                                                                                       \
     X(plan)                                                                                        \
     X(state)                                                                                       \
     X(group_list)                                                                                  \

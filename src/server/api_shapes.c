@@ -218,6 +218,18 @@ const char target_schema[] =
 #define COUNT_TYPE "{\"type\":\"integer\"}"
 #define OBJECTS_TYPE "{\"type\":\"array\",\"items\":{\"type\":\"object\"}}"
 
+/* cells: for each release target the places, in the lists, of its change, environment, target,
+ * state, wanted and current version, and compartment or partition. */
+const char fleet_schema[] =
+    "{\"type\":\"object\",\"required\":[\"sequence\",\"states\",\"changes\",\"environments\","
+    "\"targets\",\"versions\",\"groups\",\"cells\"],\"additionalProperties\":false,\"properties\":{"
+    "\"sequence\":" COUNT_TYPE ",\"states\":" TEXTS_TYPE ",\"changes\":" TEXTS_TYPE
+    ",\"environments\":" TEXTS_TYPE ",\"targets\":" TEXTS_TYPE ",\"versions\":" TEXTS_TYPE
+    ",\"groups\":" TEXTS_TYPE
+    ",\"cells\":{\"type\":\"array\",\"description\":\"seven numbers for each release target: the "
+    "places of its change, environment, target, state, wanted and current version and group in "
+    "these lists\",\"items\":" COUNT_TYPE "}}}";
+
 const char plan_schema[] =
     "{\"type\":\"object\",\"required\":[\"outcome\",\"reason\",\"seconds\",\"targets\",\"done\","
     "\"failed\",\"excluded\",\"peakInFlight\",\"starts\",\"drains\",\"drainsSaved\",\"assumes\","

@@ -221,6 +221,7 @@ API_SHAPES(X)
 /* What shapes cannot say: null, and any object. */
 extern const char error_schema[];
 extern const char target_schema[];
+extern const char fleet_schema[];
 extern const char plan_schema[];
 extern const char journal_schema[];
 extern const char openapi_schema[];

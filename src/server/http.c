@@ -273,14 +273,17 @@ static struct MHD_Response *response_of(http *h, struct MHD_Connection *connecti
 static void add_fields(struct MHD_Response *response, const http_reply *r)
 {
     char value[1024];
+    bool told = false;
     if (r->type)
         MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, r->type);
     MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
-    MHD_add_response_header(response, "Cache-Control", "no-store");
     for (size_t i = 0; i < r->field_count; i++) {
         snprintf(value, sizeof value, "%.*s", STR_ARG(r->fields[i].value));
         MHD_add_response_header(response, r->fields[i].name, value);
+        told = told || strcmp(r->fields[i].name, "Cache-Control") == 0;
     }
+    if (!told)
+        MHD_add_response_header(response, "Cache-Control", "no-store");
 }
 
 static enum MHD_Result answer(exchange *x, struct MHD_Connection *connection, http_reply *r)

@@ -24,7 +24,7 @@
 #define HTTP_KEEP_ALIVE_MS 15000 /* streams are asked this often at least */
 #define HTTP_WAKE_MS 10          /* streams are asked no more often than this */
 #define HTTP_BACKLOG 1024u
-#define HTTP_REPLY_HEADERS_MAX 6
+#define HTTP_REPLY_HEADERS_MAX 8
 #define HTTP_HOSTS_MAX 16
 
 typedef struct http http;

@@ -11,6 +11,7 @@
 #include "base/mem.h"
 #include "server/api.h"
 #include "server/clock.h"
+#include "server/dashboard.h"
 #include "server/demo.h"
 #include "server/planner.h"
 
@@ -240,17 +241,43 @@ static bool write_address(serve *s, err *error)
     return good || err_set(error, "%s cannot be written: %s", path, strerror(errno));
 }
 
+static void print_url(const serve *s)
+{
+    bool v6 = strchr(s->address, ':') != NULL;
+    printf("%s://%s%s%s:%u", s->api.scheme, v6 ? "[" : "", s->address, v6 ? "]" : "",
+           http_port(s->api.http));
+}
+
+/* Only a person is told: what a service prints is kept in logs, and the code opens everything. */
+static void greet_dashboard(serve *s)
+{
+    char code[AUTH_TOKEN_BYTES];
+    err error;
+    caller owner = {.name = STR("admin"), .level = ACCESS_ADMIN, .selector = STR_EMPTY};
+    if (!dashboard_files[0].path)
+        return;
+    if ((!s->demo && !isatty(STDOUT_FILENO)) ||
+        !auth_link(s->api.auth, &owner, clock_ms(), code, &error)) {
+        printf("\"drover dashboard\" prints a link to the dashboard\n");
+        return;
+    }
+    printf(
+        "\nDashboard (opens once, within 5 minutes; \"drover dashboard\" prints another link):\n\n"
+        "    ");
+    print_url(s);
+    printf("/#code=%s\n\n", code);
+}
+
 static void greet(serve *s)
 {
-    const char *scheme = s->api.scheme;
-    unsigned port = http_port(s->api.http);
-    printf("drover %s listens on %s://%s%s%s:%u, data in %.*s\n", DROVER_VERSION, scheme,
-           strchr(s->address, ':') ? "[" : "", s->address, strchr(s->address, ':') ? "]" : "", port,
-           STR_ARG(s->settings->folder));
+    printf("drover %s listens on ", DROVER_VERSION);
+    print_url(s);
+    printf(", data in %.*s\n", STR_ARG(s->settings->folder));
     if (s->demo)
         demo_greet(stdout,
                    strchr(program_invocation_name, '/') ? program_invocation_name : "drover",
                    s->settings->folder_named ? s->settings->folder : STR_EMPTY);
+    greet_dashboard(s);
     fflush(stdout);
 }
 

@@ -418,6 +418,9 @@ def plans(checks):
     plan = checks.expect("a plan", 200, "GET", "/api/v1/plan?until=1h")
     checks.test("assumes a live fleet", "live fleet" in plan.json["assumes"], plan)
     checks.expect("a plan of what would be", 200, "POST", "/api/v1/plan", {"duration": "1s"})
+    fleet = checks.expect("the fleet", 200, "GET", "/api/v1/fleet").json
+    checks.test("seven numbers for each release target", len(fleet["cells"]) % 7 == 0
+                and len(fleet["cells"]) > 0 and len(fleet["states"]) == 6, fleet)
     state = checks.expect("the state", 200, "GET", "/api/v1/state")
     checks.test("begins with what it has", "documents" in json.loads(state.body.split("\n")[0]),
                 state.body[:200])

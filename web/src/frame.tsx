@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// Around every view: where one can go, who one is, and how fresh what is shown is.
+import type { ComponentChildren } from 'preact';
+
+import { info, setToken } from './api';
+import { connection, freshAt } from './live';
+import { now } from './parts/small';
+import { href, route } from './router';
+import { shown, span } from './time';
+
+const PLACES = [
+  ['fleet', 'Fleet'],
+  ['rollouts', 'Rollouts'],
+  ['policies', 'Policies'],
+  ['journal', 'Journal'],
+] as const;
+const HOME: Record<string, string> = { rollout: 'rollouts', target: 'fleet', policy: 'policies' };
+
+function Fresh() {
+  const state = connection.value;
+  return (
+    <span class={`fresh is-${state}`} role="status">
+      <span class="dot" aria-hidden="true" />
+      {state === 'live' ? 'live' : state === 'connecting' ? 'connecting' : 'not live'}
+    </span>
+  );
+}
+
+function Lost() {
+  if (connection.value !== 'lost') return null;
+  const since = freshAt.value;
+  return (
+    <div class="lost" role="alert">
+      <b>The connection is lost.</b>{' '}
+      {since
+        ? `What you see was true at ${shown(since, now.value)}, ${span(now.value - since)} ago.`
+        : ''}{' '}
+      Trying again.
+    </div>
+  );
+}
+
+export function Frame({ children }: { children: ComponentChildren }) {
+  const [name = 'fleet'] = route.value.parts;
+  const here = HOME[name] ?? name;
+  return (
+    <>
+      <a class="skip" href="#main" onClick={(e) => {
+        e.preventDefault();
+        document.getElementById('main')?.focus();
+      }}>Skip to the content</a>
+      <nav class="top" aria-label="Main">
+        <span class="brand" aria-hidden="true"><i /><i /><i /><i /></span>
+        <b class="word">Drover</b>
+        <ul>
+          {PLACES.map(([place, text]) => (
+            <li key={place}>
+              <a href={href([place])} aria-current={here === place ? 'page' : undefined}>{text}</a>
+            </li>
+          ))}
+        </ul>
+        <span class="who">
+          <Fresh />
+          <span class="dim caller">{info.value?.caller} · {info.value?.role}</span>
+          <button class="quiet" onClick={() => {
+            setToken('');
+            location.reload();
+          }}>Leave</button>
+        </span>
+      </nav>
+      <Lost />
+      <main id="main" tabIndex={-1} class={connection.value === 'lost' ? 'stale' : ''}>
+        {children}
+      </main>
+    </>
+  );
+}
