@@ -103,6 +103,7 @@ uint64_t fnv1a_64(str text, uint64_t hash);
 /* The position of a target (in its cell, for a version) or of a resource (in a bracket). */
 int64_t rollout_position(releases *r, uint32_t rule, uint32_t lane, uint32_t target,
                          uint32_t version);
+void orders_extend(releases *r, const index_list *targets);
 void bracket_order_start(releases *r, uint32_t rule);
 void order_done(rel_order *o);
 /* When the turn of a target comes; NEVER while that cannot be known. */

@@ -207,6 +207,7 @@ void lanes_settle(releases *r)
         if (l != NO)
             target_join(r, t, l);
     }
+    orders_extend(r, &r->relanes);
     r->relanes.len = 0;
     vec_done(&policies);
 }

@@ -404,7 +404,8 @@ void document_take(releases *r, const object *o)
         uint32_t d = deployment_at(r, o->metadata->name);
         if (r->core->no_memory)
             return;
-        bool known = r->deployments.at[d].doc != NULL;
+        /* Also one that was gone: rules were asked about it without its document. */
+        bool known = r->deployments.at[d].doc || r->deployments.at[d].cells.len > 0;
         r->deployments.at[d].doc = o->deployment;
         r->deployments.at[d].id = rel_name(r, identity(o->metadata));
         targets_of_deployment(r, d);
@@ -415,7 +416,7 @@ void document_take(releases *r, const object *o)
     uint32_t e = environment_at(r, o->metadata->name);
     if (r->core->no_memory)
         return;
-    bool known = r->environments.at[e].doc != NULL;
+    bool known = r->environments.at[e].doc || r->environments.at[e].cells.len > 0;
     r->environments.at[e].doc = o->environment;
     r->environments.at[e].id = rel_name(r, identity(o->metadata));
     targets_of_environment(r, e);

@@ -40,7 +40,7 @@ placement_state target_state(releases *r, uint32_t t)
     bool waits = m || goal != target->current || target->aim != NO || target->rollback_to != NO;
     if (r->lanes.at[target->lane].role != ROLE_MEMBER && !m && target->rollback_to == NO)
         waits = false;
-    if (waits && partition_excludes(r, t))
+    if (waits && target->rollback_to == NO && partition_excludes(r, t))
         return PLACEMENT_EXCLUDED;
     if (waits)
         return r->resources.at[target->resource].quarantined ? PLACEMENT_BLOCKED

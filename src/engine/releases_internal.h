@@ -676,7 +676,7 @@ void partition_pace_report(releases *r, uint32_t p, partition_news news);
 void partition_pace_started(releases *r, uint32_t p, uint32_t t);
 void partition_pace_whole(releases *r, uint32_t p, uint32_t res);
 void partition_pace_failed(releases *r, uint32_t p, uint32_t res);
-bool partition_pace_permits(const rel_pace *p, uint32_t res);
+bool partition_pace_permits(const releases *r, uint32_t p, uint32_t t);
 void partition_pace_step(releases *r, uint32_t p);
 /* With manual partitions, somebody who is in none. */
 bool partition_excludes(const releases *r, uint32_t t);

@@ -211,7 +211,7 @@ static bool released(const releases *r, uint32_t t)
 {
     for (uint32_t p = pace_next(r, t, RULE_ROLLOUT_STRATEGY, NO); p != NO;
          p = pace_next(r, t, RULE_ROLLOUT_STRATEGY, p))
-        if (!partition_pace_permits(&r->paces.at[p], r->targets.at[t].resource))
+        if (!partition_pace_permits(r, p, t))
             return false;
     return true;
 }
@@ -288,8 +288,8 @@ bool pace_in_batch(const releases *r, uint32_t t)
     return false;
 }
 
-/* Rules changed under a claim that has its place and has not started: it takes them anew, in their
- * order. */
+/* Rules or versions changed under a claim that has its place and has not started: it takes them
+ * anew, in their order. */
 static void give_back(releases *r, uint32_t p, uint32_t t)
 {
     cohort_leave(r->paces.at[p].cohort, member_of(r, &r->paces.at[p], t));
@@ -307,7 +307,8 @@ static void give_back_resource(releases *r, uint32_t p, uint32_t res)
     pace_mark(r, p);
 }
 
-/* A group that is ready needs a place that comes before this one, and none has begun with it. */
+/* A group that is ready needs a release or a place that comes before this one, and none has begun
+ * with it. */
 static bool resource_lacks(const releases *r, const rel_pace *p, uint32_t res)
 {
     const index_list *sites = &r->resources.at[res].sites;
@@ -318,16 +319,21 @@ static bool resource_lacks(const releases *r, const rel_pace *p, uint32_t res)
             continue;
         if (group_paced(r, site->active, p->rule))
             return false;
-        lacks = lacks || (group_paced(r, site->ready, p->rule) &&
-                          !group_has_earlier_places(r, p, site->ready));
+        lacks = lacks ||
+                (group_paced(r, site->ready, p->rule) && !r->groups.at[site->ready].took_over &&
+                 !(group_released(r, site->ready) && group_has_earlier_places(r, p, site->ready)));
     }
     return lacks;
 }
 
-static bool target_begun(const releases *r, uint32_t t)
+/* A target in a batch needs a release, or a place that comes before this one, and nothing was begun
+ * on it with those it has. */
+static bool target_lacks(const releases *r, const rel_pace *p, uint32_t t)
 {
     const rel_target *target = &r->targets.at[t];
-    return target->job != 0 || target->rollback_to != NO || target->attempts > 0;
+    if (target->job != 0 || target->rollback_to != NO)
+        return false;
+    return !released(r, t) || (target->attempts == 0 && !has_earlier_places(r, p, t));
 }
 
 static void report_partitions(releases *r, uint32_t t, bool gates)
@@ -345,11 +351,11 @@ static void report_target(releases *r, uint32_t t, bool gates)
     gates = gates && released(r, t);
     for (uint32_t p = pace_next(r, t, RULE_DEPLOYMENT_POLICY, NO); p != NO;
          p = pace_next(r, t, RULE_DEPLOYMENT_POLICY, p)) {
-        bool over, first = has_earlier_places(r, &r->paces.at[p], t);
-        member_id m = member_of(r, &r->paces.at[p], t);
-        member_state state = state_of_target(r, t, gates && first, &over);
-        if (!first && !over && !target_begun(r, t) &&
-            cohort_state(r->paces.at[p].cohort, m) == MEMBER_IN_FLIGHT)
+        const rel_pace *pace = &r->paces.at[p];
+        bool over;
+        member_id m = member_of(r, pace, t);
+        member_state state = state_of_target(r, t, gates && has_earlier_places(r, pace, t), &over);
+        if (!over && cohort_state(pace->cohort, m) == MEMBER_IN_FLIGHT && target_lacks(r, pace, t))
             give_back(r, p, t);
         tell(r, p, m, state, over);
     }
@@ -432,7 +438,7 @@ static bool permits(const releases *r, uint32_t t)
             return false;
         const rel_pace *pace = &r->paces.at[p];
         bool may = pace->partition
-                       ? partition_pace_permits(pace, r->targets.at[t].resource)
+                       ? partition_pace_permits(r, p, t)
                        : cohort_state(pace->cohort, member_of(r, pace, t)) == MEMBER_IN_FLIGHT;
         if (!may)
             return false;

@@ -132,22 +132,22 @@ static uint64_t version_wish(const releases *r, uint32_t v)
     return v == NO ? 0 : str_hash(rel_text(r, r->versions.at[v].tag)) | 1;
 }
 
-static standing target_standing(const releases *r, uint32_t t, bool down)
+static standing target_standing(const releases *r, uint32_t t, const part_member *m)
 {
     const rel_target *x = &r->targets.at[t];
-    bool failed = x->attempts > 0 && x->failed_version != NO;
-    uint32_t live = x->job != 0 ? x->job_version : down ? NO : x->current;
-    if (x->job == 0 && down && failed)
-        live = x->failed_version;
+    uint64_t wish = version_wish(r, x->wanted);
+    uint64_t live = x->job != 0 ? version_wish(r, x->job_version)
+                    : m->down   ? m->live
+                                : version_wish(r, x->current);
     return (standing){
         .has = x->current != NO,
         .pending = target_pending(r, t),
-        .current = live != NO && live == x->wanted,
+        .current = live != 0 && live == wish,
         .busy = x->job != 0 || x->rollback_to != NO || x->failed_rollback,
-        .retry = failed && x->failed_version == x->wanted,
-        .failed = failed,
         .rollback = x->rollback_to != NO,
-        .wish = version_wish(r, x->wanted),
+        .live = live,
+        .wish = wish,
+        .failed = x->attempts > 0 ? version_wish(r, x->failed_version) : 0,
     };
 }
 
@@ -214,8 +214,6 @@ unsigned flags_of(const releases *r, const part_member *m, const standing *s, ui
         flags |= PACED_CURRENT;
     if (available && s->has)
         flags |= PACED_AVAILABLE;
-    if (s->current && s->retry && !available && gates && !m->released)
-        flags |= PACED_AGAIN;
     if (!current && (!s->pending || !gates || s->rollback))
         flags |= PACED_HELD;
     return flags;
@@ -242,7 +240,7 @@ standing standing_of(const releases *r, const rel_pace *p, uint32_t t)
 {
     uint32_t res = r->targets.at[t].resource;
     return p->cell == NO ? site_standing(r, p, res)
-                         : target_standing(r, t, p->partition->members.at[res].down);
+                         : target_standing(r, t, &p->partition->members.at[res]);
 }
 
 static void refresh(releases *r, uint32_t p, uint32_t t, bool gates)
@@ -252,11 +250,12 @@ static void refresh(releases *r, uint32_t p, uint32_t t, bool gates)
     uint32_t res = r->targets.at[t].resource;
     part_member *m = &x->members.at[res];
     standing s = standing_of(r, pace, t);
-    bool down = (m->down || (!m->known && s.failed)) && (s.pending || s.busy);
-    if (down != m->down) {
-        m->down = down;
-        s = standing_of(r, pace, t);
+    if (!m->known && s.failed != 0) {
+        m->down = true;
+        m->live = s.failed;
     }
+    m->down = m->down && (s.pending || s.busy);
+    s = standing_of(r, pace, t);
     note_wish(x, m, &s, pace->cell == NO);
     r->core->looked_at++;
     if (partitions_set(x->roll.pacing, res, flags_of(r, m, &s, res, gates)))
@@ -265,12 +264,15 @@ static void refresh(releases *r, uint32_t p, uint32_t t, bool gates)
         pace_mark(r, p);
 }
 
-/* Whether the partitions that are asked before these have released it. */
+/* Whether the partitions that are asked before these have released it. Rules are asked in the order
+ * of their names, as compartments are: members of a group may be under different ones. */
 static bool released_before(const releases *r, uint32_t p, uint32_t t)
 {
-    for (uint32_t other = pace_next(r, t, RULE_ROLLOUT_STRATEGY, NO); other != NO && other != p;
+    str scope = r->rules.at[r->paces.at[p].rule].scope;
+    for (uint32_t other = pace_next(r, t, RULE_ROLLOUT_STRATEGY, NO); other != NO;
          other = pace_next(r, t, RULE_ROLLOUT_STRATEGY, other))
-        if (!partition_pace_permits(&r->paces.at[other], r->targets.at[t].resource))
+        if (str_cmp(r->rules.at[r->paces.at[other].rule].scope, scope) < 0 &&
+            !partition_pace_permits(r, other, t))
             return false;
     return true;
 }
@@ -320,6 +322,7 @@ void partition_pace_started(releases *r, uint32_t p, uint32_t t)
         return;
     m->released = m->doubted = false;
     m->down = r->paces.at[p].cell != NO;
+    m->live = m->down ? version_wish(r, r->targets.at[t].job_version) : 0;
     refresh(r, p, t, false);
 }
 
@@ -330,10 +333,17 @@ void partition_pace_whole(releases *r, uint32_t p, uint32_t res)
         m->down = false; /* the target is marked, and asked anew */
 }
 
-bool partition_pace_permits(const rel_pace *p, uint32_t res)
+/* What failed is tried again without a pass, as an agent does in its cluster. */
+static bool holds_release(const releases *r, const part_member *m, uint32_t t)
 {
-    const part_member *m = member_at(p->partition, res);
-    return m && m->released && !partitions_halted(p->partition->roll.pacing);
+    return m->released || (m->down && m->live == version_wish(r, r->targets.at[t].wanted));
+}
+
+bool partition_pace_permits(const releases *r, uint32_t p, uint32_t t)
+{
+    const rel_partitions *x = r->paces.at[p].partition;
+    const part_member *m = member_at(x, r->targets.at[t].resource);
+    return m && holds_release(r, m, t) && !partitions_halted(x->roll.pacing);
 }
 
 uint32_t target_of_member(const releases *r, const rel_pace *p, uint32_t res)
@@ -604,10 +614,9 @@ bool partition_pace_reasons(const releases *r, uint32_t p, uint32_t t, arena *a,
               pace_change(r, pace), out))
         return false;
     standing s = standing_of(r, pace, t);
-    if (m->released || !s.pending)
+    if (holds_release(r, m, t) || !s.pending)
         return true;
     partition_question q = {.member = res,
-                            .again = s.retry,
                             .now_ms = r->core->now_ms,
                             .scope = scope,
                             .editable =

@@ -13,6 +13,7 @@ typedef struct part_member {
     bool released; /* by a pass; its job has not started yet */
     bool doubted;  /* and a gate has closed since */
     bool down;     /* what was started on it has not come to a good end */
+    uint64_t live; /* while it is down: hash of what was started */
     uint64_t wish; /* hash of the versions it is to run */
 } part_member;
 
@@ -45,15 +46,15 @@ static inline part_member *member_at(const rel_partitions *x, uint32_t res)
 
 /* All that counts of a target, or of a resource's sites in a bracket. */
 typedef struct standing {
-    bool has;      /* it runs something */
-    bool pending;  /* there is something to start */
-    bool current;  /* its live version is the wanted one */
-    bool busy;     /* something goes on, or went wrong, that no pass began */
-    bool retry;    /* what is pending has failed before */
-    bool failed;   /* its last attempt did, whatever it was */
-    bool rollback; /* it goes back: no pass is asked */
-    bool down;     /* unavailable by what its group does */
-    uint64_t wish; /* 0: none that counts */
+    bool has;        /* it runs something */
+    bool pending;    /* there is something to start */
+    bool current;    /* its live version is the wanted one */
+    bool busy;       /* something goes on, or went wrong, that no pass began */
+    bool rollback;   /* it goes back: no pass is asked */
+    bool down;       /* unavailable by what its group does */
+    uint64_t live;   /* what it runs, runs now, or failed at last; 0: nothing */
+    uint64_t wish;   /* 0: none that counts */
+    uint64_t failed; /* what failed at last; 0: nothing did */
 } standing;
 
 standing standing_of(const releases *r, const rel_pace *p, uint32_t t);

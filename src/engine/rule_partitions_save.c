@@ -71,25 +71,36 @@ static int by_name(const void *a, const void *b, void *context)
     return str_cmp(resource_name(r, *(const uint32_t *)a), resource_name(r, *(const uint32_t *)b));
 }
 
-static int by_wish(const void *a, const void *b, void *context)
+static uint64_t down_at(const part_member *m)
 {
-    const rel_partitions *x = context;
-    uint64_t left = x->members.at[*(const uint32_t *)a].wish,
-             right = x->members.at[*(const uint32_t *)b].wish;
-    return left != right ? (left < right ? -1 : 1) : by_name(a, b, x->r);
+    return m->down ? m->live : 0;
 }
 
-static void save_names(const rel_partitions *x, const resource_list *list, const char *key,
-                       bool (*of)(const part_member *), buf *out)
+static uint64_t wish_of(const part_member *m)
+{
+    return m->wish;
+}
+
+typedef struct sorting {
+    const rel_partitions *x;
+    uint64_t (*by)(const part_member *);
+} sorting;
+
+static int by_hash(const void *a, const void *b, void *context)
+{
+    const sorting *s = context;
+    uint64_t left = s->by(&s->x->members.at[*(const uint32_t *)a]),
+             right = s->by(&s->x->members.at[*(const uint32_t *)b]);
+    return left != right ? (left < right ? -1 : 1) : by_name(a, b, s->x->r);
+}
+
+static void save_released(const rel_partitions *x, const resource_list *list, buf *out)
 {
     bool any = false;
     for (size_t i = 0; i < list->len; i++) {
-        if (!of(&x->members.at[list->at[i]]))
+        if (!x->members.at[list->at[i]].released)
             continue;
-        if (any)
-            buf_addc(out, ',');
-        else
-            buf_addf(out, ",\"%s\":[", key);
+        buf_addz(out, any ? "," : ",\"released\":[");
         any = true;
         buf_add_json(out, resource_name(x->r, list->at[i]));
     }
@@ -97,37 +108,25 @@ static void save_names(const rel_partitions *x, const resource_list *list, const
         buf_addc(out, ']');
 }
 
-static bool is_released(const part_member *m)
+/* Names of members, by the hash of a version; but for those with the usual one. */
+static void save_hashes(const sorting *s, resource_list *list, uint64_t usual, buf *out)
 {
-    return m->released;
-}
-
-static bool is_down(const part_member *m)
-{
-    return m->down;
-}
-
-/* Wishes other than the last edit's, which nearly everybody has. */
-static void save_wishes(const rel_partitions *x, resource_list *list, buf *out)
-{
-    uint64_t last = x->edition;
-    bool any = false;
+    uint64_t last = usual;
     if (list->len > 1)
-        qsort_r(list->at, list->len, sizeof *list->at, by_wish, (void *)(uintptr_t)x);
-    buf_addz(out, ",\"wishes\":{");
+        qsort_r(list->at, list->len, sizeof *list->at, by_hash, (void *)(uintptr_t)s);
+    buf_addc(out, '{');
     for (size_t i = 0; i < list->len; i++) {
-        uint64_t wish = x->members.at[list->at[i]].wish;
-        if (wish == x->edition)
+        uint64_t hash = s->by(&s->x->members.at[list->at[i]]);
+        if (hash == usual)
             continue;
-        if (!any || wish != last)
-            buf_addf(out, "%s\"%016" PRIx64 "\":[", any ? "]," : "", wish);
+        if (hash != last)
+            buf_addf(out, "%s\"%016" PRIx64 "\":[", last != usual ? "]," : "", hash);
         else
             buf_addc(out, ',');
-        any = true;
-        last = wish;
-        buf_add_json(out, resource_name(x->r, list->at[i]));
+        last = hash;
+        buf_add_json(out, resource_name(s->x->r, list->at[i]));
     }
-    buf_addz(out, any ? "]}" : "}");
+    buf_addz(out, last != usual ? "]}" : "}");
 }
 
 void partition_pace_save(const releases *r, const rel_pace *p, buf *out)
@@ -141,9 +140,12 @@ void partition_pace_save(const releases *r, const rel_pace *p, buf *out)
         qsort_r(list.at, list.len, sizeof *list.at, by_name, (void *)(uintptr_t)r);
     buf_addf(out, ",\"settings\":\"%016" PRIx64 "\",\"edition\":\"%016" PRIx64 "\"",
              x->roll.settings, x->edition);
-    save_names(x, &list, "released", is_released, out);
-    save_names(x, &list, "down", is_down, out);
-    save_wishes(x, &list, out);
+    save_released(x, &list, out);
+    buf_addz(out, ",\"down\":");
+    save_hashes(&(sorting){x, down_at}, &list, 0, out);
+    /* Nearly everybody has the last edit's wish. */
+    buf_addz(out, ",\"wishes\":");
+    save_hashes(&(sorting){x, wish_of}, &list, x->edition, out);
     partition_rollout_save(&x->roll, out);
     vec_done(&list);
 }
@@ -183,10 +185,15 @@ static void restore_members(rel_partitions *x, yyjson_val *saved)
         if (find_member(x, text_of(name), &m))
             x->members.at[m].released = true;
     }
-    yyjson_arr_foreach(yyjson_obj_get(saved, "down"), i, max, name)
+    yyjson_obj_foreach(yyjson_obj_get(saved, "down"), i, max, key, list)
     {
-        if (find_member(x, text_of(name), &m))
+        yyjson_arr_foreach(list, k, most, name)
+        {
+            if (!find_member(x, text_of(name), &m))
+                continue;
             x->members.at[m].down = true;
+            x->members.at[m].live = hash_in(text_of(key));
+        }
     }
     for (size_t at = 0; at < x->members.len; at++) {
         x->members.at[at].known = x->members.at[at].present;

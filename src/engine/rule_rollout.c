@@ -135,13 +135,8 @@ static rel_order *order_of(releases *r, uint32_t rule_, uint32_t lane, uint32_t 
     return &bracket->order;
 }
 
-static int64_t position_take(releases *r, uint32_t rule_, uint32_t lane, uint32_t t,
-                             uint32_t version_)
+static uint32_t order_add(releases *r, rel_order *o, uint64_t key)
 {
-    rel_order *o = order_of(r, rule_, lane, t, version_);
-    if (!o)
-        return 0;
-    uint64_t key = by_bracket(r, rule_, lane) ? r->targets.at[t].resource : t;
     uint32_t at = keymap_get(&o->positions, key);
     if (at != NO)
         return at;
@@ -149,6 +144,36 @@ static int64_t position_take(releases *r, uint32_t rule_, uint32_t lane, uint32_
     if (!keymap_put(&o->positions, key, at))
         rel_no_memory(r);
     return at;
+}
+
+static int64_t position_take(releases *r, uint32_t rule_, uint32_t lane, uint32_t t,
+                             uint32_t version_)
+{
+    rel_order *o = order_of(r, rule_, lane, t, version_);
+    if (!o)
+        return 0;
+    return order_add(r, o, by_bracket(r, rule_, lane) ? r->targets.at[t].resource : t);
+}
+
+/* Whoever comes when an order stands goes to its end: those that come together by their names. */
+void orders_extend(releases *r, const index_list *targets)
+{
+    index_list fresh = {0};
+    for (size_t i = 0; i < targets->len; i++) {
+        const rel_cell *cell = &r->cells.at[r->targets.at[targets->at[i]].cell];
+        bool lacks = false;
+        for (size_t k = 0; k < cell->orders.len && !lacks; k++)
+            lacks = keymap_get(&cell->orders.at[k].positions, targets->at[i]) == NO;
+        if (lacks && r->targets.at[targets->at[i]].id != 0)
+            index_add(r, &fresh, targets->at[i]);
+    }
+    targets_in_order(r, &fresh);
+    for (size_t i = 0; i < fresh.len; i++) {
+        const rel_cell *cell = &r->cells.at[r->targets.at[fresh.at[i]].cell];
+        for (size_t k = 0; k < cell->orders.len; k++)
+            order_add(r, &cell->orders.at[k], fresh.at[i]);
+    }
+    vec_done(&fresh);
 }
 
 /* The position it has, or would get, and of how many: asking changes nothing. */

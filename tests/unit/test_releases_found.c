@@ -401,6 +401,174 @@ static void who_joins_late_begins_anew(void **state)
     world_close(&w);
 }
 
+/* ---- partitions ---- */
+
+#define ONE_BY_ONE "{default: {budget: {count: 1}, strategy: {fixed: {initialBatch: 1}}}}"
+
+/* A newer version comes while the first host of a batch runs: its partition releases another host,
+ * which needs the place in the batch that the first one kept. */
+static void a_batch_gives_way_to_a_release(void **state)
+{
+    (void)state;
+    world w;
+    arena *a = arena_new(0);
+    open_fleet(&w, "  - deploymentPolicy: " ONE_BY_ONE "\n"
+                   "  - rolloutStrategy: {maxUnavailable: 1}\n");
+    put_host(&w, "h1", "a: b");
+    put_host(&w, "h2", "a: b");
+    publish(&w, "app", "v2");
+    world_until(&w, w.now + MINUTE + MINUTE / 2);
+    check_text(story(&w, a, NULL), "h1:app=v2 h2:app=v2");
+    publish(&w, "app", "v3");
+    world_until(&w, INT64_MAX);
+    check_text(story(&w, a, NULL), "h1:app=v2 h2:app=v2 h1:app=v3 h2:app=v3");
+    arena_free(a);
+    world_close(&w);
+}
+
+/* The same with version groups. */
+static void a_batch_of_groups_gives_way_too(void **state)
+{
+    (void)state;
+    world w;
+    arena *a = arena_new(0);
+    open_fleet(&w, "  - deploymentBracket: {deploymentSelector: 'true', readinessMode: immediate}\n"
+                   "  - deploymentPolicy: " ONE_BY_ONE "\n"
+                   "  - rolloutStrategy: {maxUnavailable: 1}\n");
+    put_host(&w, "h1", "a: b");
+    put_host(&w, "h2", "a: b");
+    publish(&w, "app", "v2");
+    world_until(&w, w.now + MINUTE + MINUTE / 2);
+    check_text(story(&w, a, NULL), "h1:app=v2 h2:app=v2");
+    publish(&w, "app", "v3");
+    world_until(&w, INT64_MAX);
+    check_text(story(&w, a, NULL), "h1:app=v2 h2:app=v2 h1:app=v3 h2:app=v3");
+    arena_free(a);
+    world_close(&w);
+}
+
+/* h2 failed in a partition that is behind that of h1 now, and h1 may not start beside it: a retry
+ * needs no other pass. */
+static void a_retry_needs_no_other_pass(void **state)
+{
+    (void)state;
+    world w;
+    arena *a = arena_new(0);
+    open_fleet(&w, "  - rolloutStrategy: {maxUnavailable: 1}\n");
+    put_host(&w, "h1", "a: b");
+    put_host(&w, "h2", "a: b");
+    world_act(
+        &w,
+        (fact_act){.act = ACT_FREEZE, .name = STR("f"), .selector = STR("resource.name == 'h1'")});
+    fails(&w, "app", 1);
+    publish(&w, "app", "v2");
+    world_until(&w, w.now + HOUR);
+    check_text(story(&w, a, NULL), "h2:app=v2(failed)");
+    put_rules(&w, "  - rolloutStrategy: {maxUnavailable: 0, autoPartitionThreshold: 1, "
+                  "autoPartitionSize: 1}\n");
+    world_act(&w, (fact_act){.act = ACT_THAW, .name = STR("f")});
+    check_text(reasons_at(&w, a, "app", "h1"), "unavailable:complete h2");
+    world_act(&w, (fact_act){.act = ACT_RETRY, .target = STR("h2")});
+    world_until(&w, INT64_MAX);
+    check_text(story(&w, a, NULL), "h2:app=v2(failed) h2:app=v2 h1:app=v2");
+    arena_free(a);
+    world_close(&w);
+}
+
+/* Members of a group are under different rules; these are asked in one order all the same. */
+static void rules_of_a_group_are_asked_in_one_order(void **state)
+{
+    (void)state;
+    world w;
+    arena *a = arena_new(0);
+    open_fleet(&w,
+               "  - deploymentBracket: {deploymentSelector: 'true', readinessWindowSeconds: 60}\n"
+               "  - rolloutStrategy: {maxUnavailable: 1}\n");
+    world_apply(&w, API "kind: RolloutPolicy\nmetadata: {name: o}\nspec:\n  selector: "
+                        "'deployment.name == \"app\"'\n  rules:\n  - rolloutStrategy: "
+                        "{maxUnavailable: 1}\n");
+    put_host(&w, "h", "a: b");
+    publish(&w, "app", "v2");
+    publish(&w, "base", "v2");
+    world_until(&w, INT64_MAX);
+    check_text(story(&w, a, "h"), "app=v2 base=v2");
+    arena_free(a);
+    world_close(&w);
+}
+
+/* Who is in no partition and goes back to an older version says what holds that. */
+static void a_rollback_outside_of_partitions_has_a_reason(void **state)
+{
+    (void)state;
+    world w;
+    arena *a = arena_new(0);
+    open_fleet(&w, "  - rolloutStrategy: {maxUnavailable: 1, partitions: [{name: reds, "
+                   "clusterSelector: {matchLabels: {colour: red}}}]}\n");
+    put_host(&w, "h", "colour: red");
+    publish(&w, "app", "v2");
+    world_until(&w, w.now + HOUR);
+    put_rules(&w, "  - rolloutStrategy: {maxUnavailable: 1, partitions: [{name: blues, "
+                  "clusterSelector: {matchLabels: {colour: blue}}}]}\n");
+    world_act(&w, (fact_act){.act = ACT_HALT, .change = STR("app")});
+    world_act(&w, (fact_act){.act = ACT_ROLLBACK, .change = STR("app"), .target = STR("h")});
+    check_text(reasons_at(&w, a, "app", "h"), "halted:resume app");
+    world_act(&w, (fact_act){.act = ACT_RESUME, .change = STR("app")});
+    world_until(&w, INT64_MAX);
+    check_text(story(&w, a, "h"), "app=v2 app=v1!");
+    arena_free(a);
+    world_close(&w);
+}
+
+/* ---- documents that come back ---- */
+
+/* The rules of a deployment that is deleted are edited; when it is back they hold for it. */
+static void what_comes_back_finds_its_rules(void **state)
+{
+    (void)state;
+    world w;
+    arena *a = arena_new(0);
+    open_fleet(&w,
+               "  - deploymentDependency: {dependsOn: 'deployment.name == \"base\"', appliesTo: "
+               "'deployment.name == \"app\"'}\n");
+    put_host(&w, "h", "a: b");
+    fails(&w, "base", -1);
+    publish(&w, "base", "v2");
+    world_until(&w, w.now + HOUR);
+    world_delete(&w, KIND_DEPLOYMENT, "app");
+    put_rules(&w, "  - deploymentDependency: {dependsOn: 'deployment.name == \"base\"', appliesTo: "
+                  "'deployment.name == \"app\"'}\n");
+    put_deployment(&w, "app", "true");
+    publish(&w, "app", "v2");
+    world_until(&w, w.now + HOUR);
+    check_text(reasons_at(&w, a, "app", "h"), "dependency:complete base");
+    arena_free(a);
+    world_close(&w);
+}
+
+/* Who joins stands behind the others from then on, also while something holds it. */
+static void who_joins_has_its_place_at_once(void **state)
+{
+    (void)state;
+    world w;
+    arena *a = arena_new(0);
+    open_fleet(&w, "  - gradualRollout: {rolloutType: linear, timeScaleInterval: 600}\n");
+    put_host(&w, "h1", "a: b");
+    publish(&w, "app", "v2");
+    world_until(&w, w.now + MINUTE);
+    world_act(
+        &w,
+        (fact_act){.act = ACT_FREEZE, .name = STR("f"), .selector = STR("resource.name == 'h3'")});
+    put_host(&w, "h3", "a: b");
+    world_until(&w, w.now + MINUTE);
+    put_host(&w, "h2", "a: b");
+    world_until(&w, w.now + 15 * MINUTE);
+    check_text(story(&w, a, NULL), "h1:app=v2");
+    world_until(&w, w.now + 5 * MINUTE);
+    check_text(story(&w, a, NULL), "h1:app=v2 h2:app=v2");
+    arena_free(a);
+    world_close(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -417,6 +585,13 @@ int main(void)
         cmocka_unit_test(no_limit_waits_for_another),
         cmocka_unit_test(a_working_group_is_not_overdue),
         cmocka_unit_test(who_joins_late_begins_anew),
+        cmocka_unit_test(a_batch_gives_way_to_a_release),
+        cmocka_unit_test(a_batch_of_groups_gives_way_too),
+        cmocka_unit_test(a_retry_needs_no_other_pass),
+        cmocka_unit_test(rules_of_a_group_are_asked_in_one_order),
+        cmocka_unit_test(a_rollback_outside_of_partitions_has_a_reason),
+        cmocka_unit_test(what_comes_back_finds_its_rules),
+        cmocka_unit_test(who_joins_has_its_place_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -336,7 +336,7 @@ static void test_a_failed_resource_holds_its_limit_until_a_fix(void **state)
     world_close(&w);
 }
 
-static void test_retries_go_through_the_pass(void **state)
+static void test_a_retry_keeps_its_release(void **state)
 {
     (void)state;
     world w;
@@ -621,7 +621,7 @@ int main(void)
         cmocka_unit_test(test_a_halted_resource_is_left_out),
         cmocka_unit_test(test_who_is_in_no_partition_is_excluded),
         cmocka_unit_test(test_a_failed_resource_holds_its_limit_until_a_fix),
-        cmocka_unit_test(test_retries_go_through_the_pass),
+        cmocka_unit_test(test_a_retry_keeps_its_release),
         cmocka_unit_test(test_a_rollback_makes_room),
         cmocka_unit_test(test_a_newer_version_in_mid_job),
         cmocka_unit_test(test_soak_approval_and_threshold),
