@@ -372,7 +372,8 @@ static bool act(sim *s, const happening *h, act_kind kind, err *error)
                       .version = version_id(s, h->name, h->version),
                       .rule = h->rule,
                       .reason = h->reason}};
-    if (document_named(s, KIND_BUNDLE, h->name) && kind == ACT_APPROVE) {
+    /* A version is approved everywhere; what is approved in one place is a partition. */
+    if (kind == ACT_APPROVE && h->version.len == 0) {
         f.act.partition = h->target;
         f.act.target = STR_EMPTY;
     }

@@ -29,10 +29,12 @@ typedef struct world_wishes {
     X(TAINT, "a node has a taint")                                                                 \
     X(IGNORE, "a node is ignored")                                                                 \
     X(NO_POLICY, "no policy")                                                                      \
-    X(CLUSTER_PAUSE, "a cluster is paused") X(NO_NAMESPACE, "a cluster has no namespace")          \
-        X(APPROVAL, "an approval is missing") X(DISABLE, "a Skyhook is disabled")                  \
-            X(FREEZE, "a freeze") X(NOT_READY, "a node is not ready")                              \
-                X(REJECT, "nothing may be deployed")
+    X(CLUSTER_PAUSE, "a cluster is paused")                                                        \
+    X(NO_NAMESPACE, "a cluster has no namespace")                                                  \
+    X(APPROVAL, "an approval is missing") X(DISABLE, "a Skyhook is disabled")                      \
+        X(FREEZE, "a freeze") X(NOT_READY, "a node is not ready")                                  \
+            X(REJECT, "nothing may be deployed") X(LEFT_OUT, "partitions leave somebody out")      \
+                X(CONTRARY, "partitions of several rules")
 typedef enum world_cause {
 #define X(cause, text) CAUSE_##cause,
     WORLD_CAUSES(X)

@@ -6,21 +6,27 @@
 #define DEPLOYMENTS_MAX 4
 #define POLICIES_MAX 3
 #define TROUBLES_MAX 6
-#define POLICY_RULES 12 /* of rule_text */
+#define POLICY_RULES 13 /* of rule_text */
+#define COLOURS 3
 #define BRACKET_RULE 0
 #define WINDOW_RULE 4
 #define PROGRESSION_RULE 10
+#define STRATEGY_RULE 12
+#define STRATEGY_POLICY 1 /* the one that has it where all must end */
 #define CURE_ROUNDS 3
-#define CURE_ROUND_MS (INT64_C(2) * 24 * 3600 * 1000)
+#define DAY_MS (INT64_C(24) * 3600 * 1000)
+#define CURE_ROUND_MS (2 * DAY_MS)
+#define CURE_DAYS 10
 
 typedef struct release_world {
     world *w;
     int64_t resources, deployments, environments, policies, versions;
     bool approvals;
+    bool opened;   /* people must open partitions */
     bool windowed; /* two windows may never be open together */
 } release_world;
 
-static const char *const colours[] = {"red", "green", "blue"};
+static const char *const colours[COLOURS] = {"red", "green", "blue"};
 static const char *const environment_names[] = {"staging", "prod"};
 
 /* ---- documents ---- */
@@ -106,6 +112,61 @@ static str compartments_text(world *w)
         world_chance(w, 50) ? ",\"strategy\":{\"linear\":{}}" : "");
 }
 
+static str number_field(world *w, const char *name, int64_t most, uint32_t percent)
+{
+    if (!world_chance(w, percent))
+        return STR_EMPTY;
+    return world_textf(w, ",\"%s\":%lld", name, (long long)world_between(w, 1, most));
+}
+
+static str unavailable_text(world *w)
+{
+    if (world_chance(w, 50))
+        return world_textf(w, "\"maxUnavailable\":%lld", (long long)world_between(w, 0, 3));
+    return world_textf(w, "\"maxUnavailable\":\"%lld%%\"", (long long)world_between(w, 1, 100));
+}
+
+/* Who is in no partition never runs, and whatever depends on it waits for ever: where all must end
+ * every colour has a partition. */
+static str partitions_text(release_world *r)
+{
+    world *w = r->w;
+    str list = STR_EMPTY;
+    int64_t count =
+        world_chance(w, 50) ? 0 : world_between(w, w->wishes.cured ? COLOURS : 1, COLOURS);
+    if (count > 0 && count < COLOURS)
+        world_note(w, CAUSE_LEFT_OUT);
+    for (int64_t i = 0; i < count; i++) {
+        str own = world_chance(w, 30) ? unavailable_text(w) : STR_EMPTY;
+        bool approval = !w->wishes.calm && world_chance(w, 15);
+        if (approval)
+            world_note(w, CAUSE_APPROVAL);
+        r->opened = r->opened || approval;
+        list =
+            world_textf(w,
+                        "%.*s%s{\"name\":\"part%lld\",\"clusterSelector\":{\"matchLabels\":{"
+                        "\"colour\":\"%s\"}}%s%.*s%s}",
+                        STR_ARG(list), i > 0 ? "," : " ", (long long)i, colours[i],
+                        own.len > 0 ? "," : "", STR_ARG(own), approval ? ",\"approval\":true" : "");
+    }
+    return count == 0 ? STR_EMPTY : world_textf(w, ",\"partitions\":[%.*s]", STR_ARG(list));
+}
+
+static str strategy_text(release_world *r)
+{
+    world *w = r->w;
+    str most = unavailable_text(w), parts = partitions_text(r);
+    str few = number_field(w, "maxNew", 4, 40);
+    str soak = number_field(w, "soakSeconds", 300, 20);
+    str stop = number_field(w, "failureThreshold", 3, 20);
+    str threshold = number_field(w, "autoPartitionThreshold", 4, 50);
+    str size = number_field(w, "autoPartitionSize", 3, 60);
+    str more = number_field(w, "maxUnavailablePartitions", 2, 30);
+    return world_textf(w, "\"rolloutStrategy\":{%.*s%.*s%.*s%.*s%.*s%.*s%.*s%.*s}", STR_ARG(most),
+                       STR_ARG(parts), STR_ARG(few), STR_ARG(soak), STR_ARG(stop),
+                       STR_ARG(threshold), STR_ARG(size), STR_ARG(more));
+}
+
 static str rule_text(release_world *r, int64_t kind)
 {
     world *w = r->w;
@@ -161,6 +222,7 @@ static str rule_text(release_world *r, int64_t kind)
                            "\"environment.name == 'staging'\",\"minimumSoakTimeMinutes\":%lld}",
                            (long long)world_between(w, 0, 30));
     case 11: return compartments_text(w);
+    case 12: return strategy_text(r);
     }
     return STR_EMPTY;
 }
@@ -175,12 +237,15 @@ static str policy_text(release_world *r, int64_t number)
     int64_t count = world_between(w, 1, 4);
     for (int64_t i = 0; i < count; i++) {
         int64_t kind = world_between(w, 0, POLICY_RULES - 1);
+        bool second = kind == STRATEGY_RULE && number != STRATEGY_POLICY;
         bool possible = kind == PROGRESSION_RULE ? r->environments > 1
                         : kind == BRACKET_RULE   ? number == 0
                         : kind == WINDOW_RULE    ? !r->windowed
-                                                 : true;
+                                                 : !second || !w->wishes.cured;
         if (used[kind] || !possible)
             continue;
+        if (second)
+            world_note(w, CAUSE_CONTRARY);
         r->windowed = r->windowed || kind == WINDOW_RULE;
         used[kind] = true;
         str one = rule_text(r, kind);
@@ -352,6 +417,18 @@ static void approve_all(release_world *r, int64_t at_ms)
                                              .who = STR("ann")});
 }
 
+/* Partitions ask one after the other, and again when something else is wanted. */
+static void open_partitions(release_world *r, int64_t at_ms)
+{
+    world *w = r->w;
+    for (int64_t d = 0; d < r->deployments; d++)
+        for (int64_t i = 0; i < COLOURS; i++)
+            world_happens(w, (happening){.kind = HAPPEN_APPROVE,
+                                         .after_ms = at_ms,
+                                         .name = world_textf(w, "d%lld", (long long)d),
+                                         .target = world_textf(w, "part%lld", (long long)i)});
+}
+
 static str resource_name(release_world *r, int64_t number)
 {
     return number <= r->resources
@@ -388,6 +465,8 @@ static void cure(release_world *r, int64_t at_ms)
                                      .document = world_object(w, version_text(r, d, "ready"))});
     }
     approve_all(r, at_ms);
+    for (int64_t day = 0; r->opened && day < CURE_DAYS; day++)
+        open_partitions(r, at_ms + day * DAY_MS);
 }
 
 void world_releases(world *w)
