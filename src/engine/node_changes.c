@@ -237,15 +237,18 @@ static bool build_rules(nodes *self, change *c)
     return vec_reserve(&self->runnable, rules.len + 1u);
 }
 
-/* Nodes hold the taint no longer for a Skyhook that is not runtimeRequired any more. */
+/* Nodes hold the taint no longer for a Skyhook that is not runtimeRequired any more, or is being
+ * deleted. */
 static void leave_taints(nodes *self, change *c)
 {
-    bool holds = c->spec->spec.runtime_required;
+    bool holds = runtime_required_holds(c);
     if (c->held_taint && !holds) {
         change_choose_placements(self, c);
-        for (size_t i = 0; i < self->chosen.len; i++)
-            if (self->placements.at[self->chosen.at[i]].selected)
-                runtime_required_leave(self, &self->placements.at[self->chosen.at[i]]);
+        for (size_t i = 0; i < self->chosen.len; i++) {
+            const node_placement *p = &self->placements.at[self->chosen.at[i]];
+            if (p->selected)
+                runtime_required_leave(self, p, p->done);
+        }
     }
     c->held_taint = holds;
 }
@@ -258,9 +261,8 @@ static void select_targets(nodes *self, change *c)
         if (!self->targets.at[i].present)
             continue;
         const node_placement *p = placement_on(self, i, c);
-        bool selects = selector_match(c->spec->spec.node_selectors.compiled,
-                                      target_labels(&self->targets.at[i]));
-        bool changes = selects != (p && p->selected) || (p && p->leaving);
+        bool selects = target_selected(self, i, c, p);
+        bool changes = selects != (p && p->selected) || (p && (p->leaving || p->astray));
         if (changes && !vec_push(&self->chosen, i))
             nodes_memory(self);
         else if (p)
@@ -299,6 +301,7 @@ void skyhook_take(nodes *self, const object *o)
     c->spec = o->skyhook;
     c->priority = o->skyhook->spec.priority;
     c->sequencing = o->skyhook->spec.sequencing;
+    c->finalizer_told = false;
     if (!build_rules(self, c)) {
         nodes_memory(self);
         if (is_new)

@@ -157,12 +157,14 @@ static bool full_placement(const nodes *self, const node_placement *p, err *erro
 {
     const change *c = p->change;
     bool complete = !p->malformed && packages_complete(&c->rules, &p->entries);
-    bool selected = selector_match(c->spec->spec.node_selectors.compiled,
-                                   target_labels(&self->targets.at[p->target]));
+    bool matches = target_matches(self, p->target, c);
+    bool selected = target_selected(self, p->target, c, p);
     if (complete != p->complete)
         return differs(self, p, "complete is wrong", error);
     if ((selected || p->leaving) != p->selected)
         return differs(self, p, "selected is wrong", error);
+    if (p->astray != (selected && !matches))
+        return differs(self, p, "astray is wrong", error);
     if (p->done != (p->selected && complete && p->phase == PHASE_IDLE))
         return differs(self, p, "done is wrong", error);
     if (p->wake_ms != flight_deadline(self, p))
@@ -188,12 +190,13 @@ static bool full_change(const nodes *self, const change *c, err *error)
         in_flight += p->phase != PHASE_IDLE;
         entries += p->in_priority;
     }
-    const char *wrong = selected != c->selected            ? "selected"
-                        : not_done != c->not_done          ? "not done"
-                        : in_flight != c->in_flight        ? "in flight"
-                        : entries != c->priority_entries   ? "nodePriority"
-                        : c->cohort_dirty || c->tell_reset ? "unfinished work"
-                                                           : NULL;
+    const char *wrong = selected != c->selected                 ? "selected"
+                        : not_done != c->not_done               ? "not done"
+                        : in_flight != c->in_flight             ? "in flight"
+                        : entries != c->priority_entries        ? "nodePriority"
+                        : c->cohort_dirty || c->tell_reset      ? "unfinished work"
+                        : deletion_ends(c) != c->finalizer_told ? "finalizer"
+                                                                : NULL;
     return !wrong || err_set(error, "%s is wrong", wrong);
 }
 
@@ -203,8 +206,7 @@ bool nodes_full(void *context, err *error)
     for (uint32_t i = 0; i < self->targets.len; i++)
         for (size_t k = 0; self->targets.at[i].present && k < self->changes.len; k++) {
             const change *c = self->changes.at[k];
-            if (!placement_on(self, i, c) && selector_match(c->spec->spec.node_selectors.compiled,
-                                                            target_labels(&self->targets.at[i])))
+            if (!placement_on(self, i, c) && target_selected(self, i, c, NULL))
                 return err_set(error, "%.*s has a placement too few",
                                STR_ARG(target_name(self, i)));
         }

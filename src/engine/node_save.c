@@ -22,8 +22,9 @@
     X(cordon_seen)                                                                                 \
     X(cordon_lost)                                                                                 \
     X(cordon_again)                                                                                \
-    X(no_cordon) X(drained) X(in_priority) X(leave_priority) X(reset_pending) X(malformed)         \
-        X(drain_told) X(leaving)
+    X(no_cordon)                                                                                   \
+    X(drained) X(in_priority) X(leave_priority) X(reset_pending) X(malformed) X(drain_told)        \
+        X(leaving) X(astray)
 #define TARGET_FLAGS(X)                                                                            \
     X(touched)                                                                                     \
     X(taint_decided)                                                                               \
@@ -124,6 +125,7 @@ static void put_change(const nodes *self, const change *c, buf *out)
     record_put_number(out, "paused", c->paused, 0);
     record_put_number(out, "rolling", c->rolling, 0);
     record_put_number(out, "tellReset", c->tell_reset, 0);
+    record_put_number(out, "finalizerTold", c->finalizer_told, 0);
     buf_addz(out, ",\"cohort\":");
     cohort_save(c->cohort, out);
     buf_addz(out, "}\n");
@@ -338,8 +340,13 @@ static bool restore_placement(nodes *self, str key, yyjson_val *json, err *error
     }
     get_placement(self, p, json);
     placement_number(self, p);
-    if (p->leaving && !p->selected)
+    /* What is remembered of the node counts, not what its annotations said before it was read. */
+    bool selects = target_selected(self, target, c, p);
+    p->astray = selects && !target_matches(self, target, c);
+    if ((selects || p->leaving) && !p->selected)
         placement_join(self, p);
+    else if (!selects && !p->leaving)
+        placement_leave(self, p);
     int64_t end = record_get_number(json, "outcome", MEMBER_ABSENT);
     if (p->selected && (end == MEMBER_DONE || end == MEMBER_FAILED || end == MEMBER_BLOCKED)) {
         p->deferred = true;
@@ -394,6 +401,7 @@ static bool restore_change(nodes *self, str name, yyjson_val *json, err *error)
     c->order_offset = record_get_number(json, "offset", 0);
     c->rolling = record_get_number(json, "rolling", 0) != 0;
     c->tell_reset = record_get_number(json, "tellReset", 0) != 0;
+    c->finalizer_told = record_get_number(json, "finalizerTold", 0) != 0;
     if (!kept)
         change_set_paused(self, c, record_get_number(json, "paused", 0) != 0);
     buf text = BUF(COHORT_TEXT_BYTES);

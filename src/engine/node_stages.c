@@ -159,7 +159,7 @@ static const package_rule *rule_of(const node_placement *p, const package_entry 
     return NULL;
 }
 
-/* An upgrade leaves no other version of its package behind. */
+/* An upgrade leaves no other version of its package behind, and neither does an uninstall. */
 static void drop_other_versions(nodes *self, node_placement *p, package_entry of)
 {
     for (uint16_t i = p->entries.len; i-- > 0;) {
@@ -187,10 +187,14 @@ static void finish_skipped(nodes *self, node_placement *p)
         if (e->state != PACKAGE_SKIPPED || !stage_interrupts(e->stage))
             continue;
         e->state = PACKAGE_COMPLETE;
-        if (e->stage == STAGE_UNINSTALL_INTERRUPT)
-            remove_at(self, p, i);
-        else
+        if (e->stage != STAGE_UNINSTALL_INTERRUPT) {
             stage_record(self, p, e);
+            continue;
+        }
+        package_entry was = *e;
+        remove_at(self, p, i);
+        drop_other_versions(self, p, was);
+        i = p->entries.len;
     }
 }
 
@@ -204,11 +208,13 @@ void stage_succeeded(nodes *self, node_placement *p, package_entry *e)
     uint16_t index = (uint16_t)(e - p->entries.at);
     bool interrupts =
         wanted && wanted->uninstall && package_has_interrupt(&p->change->rules, wanted, NULL);
-    if (was.stage == STAGE_UNINSTALL_INTERRUPT || (was.stage == STAGE_UNINSTALL && !interrupts))
+    bool gone =
+        was.stage == STAGE_UNINSTALL_INTERRUPT || (was.stage == STAGE_UNINSTALL && !interrupts);
+    if (gone)
         remove_at(self, p, index);
     else
         stage_done(self, p, e);
-    if (was.stage == STAGE_UPGRADE)
+    if (was.stage == STAGE_UPGRADE || (gone && wanted))
         drop_other_versions(self, p, was);
     if (stage_interrupts(was.stage))
         finish_skipped(self, p);

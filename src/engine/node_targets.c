@@ -185,6 +185,20 @@ static void adopt_entries(node_placement *p)
     }
 }
 
+/* What the node's annotations say of a placement of which nothing else is known. */
+static void placement_read(nodes *self, node_placement *p)
+{
+    str name = names_text(self->core->names, p->change->name);
+    p->malformed = false;
+    read_state(self, p);
+    adopt_entries(p);
+    str memory = target_annotation(&self->targets.at[p->target], STR(NODE_MEMORY), name);
+    if (memory.ptr && !placement_memory_read(self, p, memory, NULL))
+        p->malformed = true;
+    if (p->failed)
+        p->retry_ms = self->core->now_ms;
+}
+
 node_placement *placement_keep(nodes *self, uint32_t target, change *c)
 {
     bool reused = self->free_placements.len > 0;
@@ -214,13 +228,7 @@ node_placement *placement_keep(nodes *self, uint32_t target, change *c)
         link = &self->placements.at[*link].next;
     p->next = *link;
     *link = index;
-    read_state(self, p);
-    adopt_entries(p);
-    str memory = target_annotation(t, STR(NODE_MEMORY), name);
-    if (memory.ptr && !placement_memory_read(self, p, memory, NULL))
-        p->malformed = true;
-    if (p->failed)
-        p->retry_ms = self->core->now_ms;
+    placement_read(self, p);
     return p;
 }
 
@@ -272,8 +280,9 @@ void placement_leave(nodes *self, node_placement *p)
     if (!p->selected)
         return;
     p->selected = false;
-    if (c->held_taint)
-        runtime_required_leave(self, p);
+    /* In the end of a deletion "done" says that it was uninstalled. */
+    if (c->spec->spec.runtime_required)
+        runtime_required_leave(self, p, c->held_taint && p->done);
     c->selected--;
     c->not_done -= !p->done;
     if (c->not_done == 0 && !p->done)
@@ -287,18 +296,31 @@ void placement_leave(nodes *self, node_placement *p)
     c->cohort_dirty = true;
 }
 
+bool target_matches(const nodes *self, uint32_t target, const change *c)
+{
+    return selector_match(c->spec->spec.node_selectors.compiled,
+                          target_labels(&self->targets.at[target]));
+}
+
+bool target_selected(const nodes *self, uint32_t target, const change *c, const node_placement *p)
+{
+    return target_matches(self, target, c) ||
+           (p ? deletion_takes(p) : deletion_asks(self, target, c));
+}
+
 void target_select(nodes *self, uint32_t target, change *c)
 {
-    node_target *t = &self->targets.at[target];
-    bool selects = selector_match(c->spec->spec.node_selectors.compiled, target_labels(t));
     node_placement *p = placement_on(self, target, c);
-    if (!p && selects)
+    bool selects = target_selected(self, target, c, p);
+    if (!p && selects) {
         p = placement_keep(self, target, c);
-    if (!p) {
-        if (selects)
+        if (!p)
             nodes_memory(self);
-        return;
     }
+    if (!p)
+        return;
+    selects = target_selected(self, target, c, p);
+    p->astray = selects && !target_matches(self, target, c);
     p->leaving = !selects && p->selected && p->running > 0;
     if (selects && !p->selected) {
         placement_join(self, p);
@@ -361,6 +383,27 @@ static void take_labels(nodes *self, uint32_t target, label_set labels)
         target_select(self, target, self->changes.at[i]);
     labels_leave(self, old);
     target_touch(self, target);
+}
+
+/* An annotation that could not be read may have been repaired, and one that shows what a Skyhook
+ * left behind may come late. */
+static void state_seen(nodes *self, uint32_t target)
+{
+    for (uint32_t i = self->targets.at[target].first; i != NOBODY;
+         i = self->placements.at[i].next) {
+        node_placement *p = &self->placements.at[i];
+        if (!p->malformed || p->phase != PHASE_IDLE)
+            continue;
+        bool cordoned = p->cordoned;
+        bool seen = p->cordon_seen;
+        p->entries.len = 0;
+        placement_read(self, p);
+        p->cordoned = cordoned;
+        p->cordon_seen = seen;
+    }
+    for (size_t i = 0; i < self->changes.len; i++)
+        if (change_deleting(self->changes.at[i]))
+            target_select(self, target, self->changes.at[i]);
 }
 
 static void take_annotations(nodes *self, node_target *t, label_set annotations)
@@ -428,6 +471,8 @@ void target_take(nodes *self, const fact_target *f)
     t->uncordon_decided = t->uncordon_decided && f->unschedulable;
     if (is_new || !same_labels(target_labels(t), f->labels))
         take_labels(self, target, f->labels);
+    if (annotated && !is_new)
+        state_seen(self, target);
     if (cordon) {
         cordon_see(self, &self->targets.at[target]);
         target_touch(self, target);

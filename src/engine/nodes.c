@@ -501,6 +501,7 @@ static void nodes_step(void *context)
             again = true;
         }
     }
+    deletions_step(self);
     timers_purge(self);
 }
 

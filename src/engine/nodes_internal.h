@@ -26,6 +26,7 @@
 #define NODE_CORDON NODE_PREFIX "cordon_"
 #define NODE_MEMORY NODE_PREFIX "drover_"
 #define NODE_AUTO_TAINT NODE_PREFIX "autoTaint_"
+#define SKYHOOK_FINALIZER NODE_PREFIX "skyhook"
 
 /* Labels or annotations in one block of memory. Many nodes have equal labels and share theirs. */
 typedef struct label_block {
@@ -114,6 +115,7 @@ typedef struct node_placement {
     bool malformed : 1;      /* its nodeState could not be read */
     bool deferred : 1;       /* evaluated again when its batch is judged */
     bool leaving : 1;        /* no longer selected, but a stage still runs */
+    bool astray : 1;         /* the selector leaves it out; it is selected for its uninstall */
     bool drain_told : 1;     /* DRAIN was decided and not interrupted by a pause */
 } node_placement;
 
@@ -133,7 +135,8 @@ struct change {
     bool rolling;    /* a rollout runs: something was not done */
     bool tell_reset; /* RESET is to be decided */
     bool cohort_dirty;
-    bool held_taint; /* runtimeRequired, as the document said last */
+    bool held_taint;     /* runtimeRequired and not deleted, as the document said last */
+    bool finalizer_told; /* FINALIZE was decided for the document as it is */
     int64_t priority;
     sequencing sequencing;
     cohort *cohort;
@@ -217,6 +220,10 @@ static inline void running_count(node_target *t, node_placement *p, const packag
     if (stage_interrupts(e->stage))
         t->interrupts_running = (uint16_t)(t->interrupts_running + one);
 }
+static inline bool change_deleting(const change *c)
+{
+    return c->spec->metadata.deletion_timestamp.set;
+}
 static inline bool change_halted(const change *c)
 {
     return c->paused || c->disabled;
@@ -235,6 +242,11 @@ void placement_defer(nodes *self, node_placement *p);
 void target_take(nodes *self, const fact_target *f);
 void target_gone(nodes *self, str name);
 void targets_done(nodes *self);
+/* Whether the Skyhook's selector matches the node. */
+bool target_matches(const nodes *self, uint32_t target, const change *c);
+/* Whether it is to be worked on: it matches, or the Skyhook is being deleted and left something
+ * there. p is its placement, or NULL. */
+bool target_selected(const nodes *self, uint32_t target, const change *c, const node_placement *p);
 /* Makes, selects or deselects the placements of a target. */
 void target_select(nodes *self, uint32_t target, change *c);
 void placement_drop(nodes *self, uint32_t placement);
@@ -258,6 +270,16 @@ void change_free(change *c);
 /* What the document wanted when its nodes' state was kept: does what an edit from there to the
  * present one does. */
 void change_edited_since(nodes *self, change *c, const package_rule *before, size_t count);
+
+/* ---- node_deletion.c ---- */
+bool change_has_finalizer(const change *c);
+/* Whether a node that is not selected may have something of a Skyhook that is being deleted. */
+bool deletion_asks(const nodes *self, uint32_t target, const change *c);
+/* Whether it has, as far as can be known. */
+bool deletion_takes(const node_placement *p);
+/* Whether the finalizer may go. */
+bool deletion_ends(const change *c);
+void deletions_step(nodes *self);
 
 /* ---- node_acts.c ---- */
 void node_act(nodes *self, const fact_act *act);

@@ -317,6 +317,15 @@ bool package_has_interrupt(const package_rules *r, const package_rule *rule, con
 
 /* ---- what comes next ---- */
 
+/* The package is there in a version that an edit has replaced. */
+static bool other_version(const package_entries *entries, const package_rule *rule)
+{
+    for (uint16_t i = 0; i < entries->len; i++)
+        if (entries->at[i].name == rule->name && entries->at[i].version != rule->version)
+            return true;
+    return false;
+}
+
 bool package_complete(const package_rules *r, const package_entries *entries, uint16_t index)
 {
     const package_rule *rule = &r->at[index];
@@ -324,7 +333,7 @@ bool package_complete(const package_rules *r, const package_entries *entries, ui
     if (rule->unwanted)
         return !e || !(e->flags & ENTRY_RUNNING);
     if (rule->uninstall)
-        return !e;
+        return !e && !other_version(entries, rule);
     return e && !(e->flags & ENTRY_RUNNING) && ends(r, rule, e) && !config_changed(r, rule, e);
 }
 
@@ -349,11 +358,12 @@ static package_stage first_stage(const package_rules *r, const package_entries *
     return STAGE_APPLY;
 }
 
-static package_stage next_uninstall(const package_rules *r, const package_rule *rule,
-                                    const package_entry *e)
+static package_stage next_uninstall(const package_rules *r, const package_entries *entries,
+                                    const package_rule *rule)
 {
+    const package_entry *e = entry_of(entries, rule);
     if (!e)
-        return STAGE_NONE;
+        return other_version(entries, rule) ? STAGE_UNINSTALL : STAGE_NONE;
     bool uninstalled = e->stage == STAGE_UNINSTALL_INTERRUPT ||
                        (e->stage == STAGE_UNINSTALL && e->state == PACKAGE_COMPLETE);
     return uninstalled && interrupts_with(r, rule, 0) ? STAGE_UNINSTALL_INTERRUPT : STAGE_UNINSTALL;
@@ -394,7 +404,7 @@ package_stage package_next(const package_rules *r, const package_entries *entrie
     if (rule->unwanted)
         return STAGE_NONE;
     if (rule->uninstall)
-        return next_uninstall(r, rule, e);
+        return next_uninstall(r, entries, rule);
     return e ? next_install(r, rule, e) : first_stage(r, entries, rule);
 }
 

@@ -21,6 +21,11 @@ static void decide(nodes *self, uint32_t target, decision_kind kind)
     d->detail = self->core->settings.runtime_required_taint;
 }
 
+bool runtime_required_holds(const change *c)
+{
+    return c->spec->spec.runtime_required && !change_deleting(c);
+}
+
 void runtime_required_taint(nodes *self, uint32_t target)
 {
     node_target *t = &self->targets.at[target];
@@ -28,8 +33,8 @@ void runtime_required_taint(nodes *self, uint32_t target)
         return;
     for (uint32_t i = t->first; i != NOBODY; i = self->placements.at[i].next) {
         const node_placement *p = &self->placements.at[i];
-        const skyhook_spec *s = &p->change->spec->spec;
-        if (!p->selected || !s->runtime_required || !s->auto_taint_new_nodes)
+        if (!p->selected || !runtime_required_holds(p->change) ||
+            !p->change->spec->spec.auto_taint_new_nodes)
             continue;
         t->touched = t->taint_decided = t->auto_tainted = true;
         decide(self, target, DECISION_TAINT);
@@ -52,7 +57,7 @@ static void holders(const nodes *self, uint32_t target, bool *ret_any, bool *ret
     for (uint32_t i = self->targets.at[target].first; i != NOBODY;
          i = self->placements.at[i].next) {
         const node_placement *p = &self->placements.at[i];
-        if (!p->selected || !p->change->spec->spec.runtime_required)
+        if (!p->selected || !runtime_required_holds(p->change))
             continue;
         *ret_any = true;
         *ret_waits |= !p->done;
@@ -70,12 +75,12 @@ void runtime_required_untaint(nodes *self, uint32_t target)
         take_away(self, target);
 }
 
-void runtime_required_leave(nodes *self, const node_placement *p)
+void runtime_required_leave(nodes *self, const node_placement *p, bool was_done)
 {
     const node_target *t = &self->targets.at[p->target];
     bool any = false;
     bool waits = false;
-    if (!t->present || !has_taint(t) || !(t->auto_tainted || p->done))
+    if (!t->present || !has_taint(t) || !(t->auto_tainted || was_done))
         return;
     holders(self, p->target, &any, &waits);
     if (!waits)

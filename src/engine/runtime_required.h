@@ -15,7 +15,10 @@ void runtime_required_taint(nodes *self, uint32_t target);
 /* Takes it away when every runtimeRequired Skyhook that selects the node is complete on it. */
 void runtime_required_untaint(nodes *self, uint32_t target);
 /* A Skyhook no longer holds the taint of this placement's node: it is deleted, no longer
- * runtimeRequired, or no longer selects it. */
-void runtime_required_leave(nodes *self, const node_placement *p);
+ * runtimeRequired, or no longer selects it. Then the taint goes if Drover put it or the Skyhook
+ * was_done there, and no other holds it. */
+void runtime_required_leave(nodes *self, const node_placement *p, bool was_done);
+/* Whether the Skyhook holds taints: one that is being deleted does no longer. */
+bool runtime_required_holds(const change *c);
 
 #endif

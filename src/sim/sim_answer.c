@@ -371,6 +371,7 @@ static bool answer_placed(sim *s, const decision *d, sim_placement *p, err *erro
     case DECISION_GROUP:
     case DECISION_SLOT:
     case DECISION_PASS:
+    case DECISION_FINALIZE:
     case DECISION_WAKE: return true;
     }
     return true;
@@ -384,6 +385,8 @@ bool sim_answer(sim *s, const decision *d, err *error)
     tell_decision(s, d);
     if (d->kind == DECISION_SLOT)
         answer_slot(s, d);
+    if (d->kind == DECISION_FINALIZE && !sim_finalize(s, d->change, error))
+        return false;
     sim_placement free_node = {.target = HERD_NONE};
     sim_placement *p = place_of(s, d);
     if (p && p->target == HERD_NONE && d->target.len > 0) {

@@ -120,12 +120,43 @@ static bool publish(sim *s, const happening *h, err *error)
     return found || unknown(s, "publish", h->name, error);
 }
 
+/* A Skyhook goes by its finalizer: what can be uninstalled is, first. */
+static bool delete_skyhook(sim *s, const object *old, err *error)
+{
+    skyhook *sk = ARENA_NEW(s->arena, skyhook);
+    object *o = ARENA_NEW(s->arena, object);
+    str *finalizer = ARENA_NEW(s->arena, str);
+    if (!sk || !o || !finalizer)
+        return err_memory(error);
+    *finalizer = STR("skyhook.nvidia.com/skyhook");
+    *sk = *old->skyhook;
+    sk->metadata.deletion_timestamp = (opt_moment){true, {s->now_ms / 1000, 0}};
+    sk->metadata.finalizers = (str_list){.at = finalizer, .len = 1};
+    *o = object_of(KIND_SKYHOOK, sk);
+    return tell_document(s, o, error);
+}
+
+bool sim_finalize(sim *s, str name, err *error)
+{
+    const object *o = document_named(s, KIND_SKYHOOK, name);
+    size_t kept = 0;
+    for (size_t i = 0; i < s->documents.len; i++)
+        if (s->documents.at[i] != o)
+            s->documents.at[kept++] = s->documents.at[i];
+    s->documents.len = kept;
+    fact f = {.kind = FACT_DOCUMENT_GONE, .document = o};
+    return !o || sim_fact(s, &f, error);
+}
+
 static bool delete_documents(sim *s, str name, err *error)
 {
+    const object *skyhook_named = document_named(s, KIND_SKYHOOK, name);
+    if (skyhook_named && !delete_skyhook(s, skyhook_named, error))
+        return false;
     size_t kept = 0, before = s->documents.len;
     for (size_t i = 0; i < before; i++) {
         const object *o = s->documents.at[i];
-        if (!str_eq(o->metadata->name, name)) {
+        if (!str_eq(o->metadata->name, name) || o->kind == KIND_SKYHOOK) {
             s->documents.at[kept++] = o;
             continue;
         }
@@ -134,7 +165,7 @@ static bool delete_documents(sim *s, str name, err *error)
             return false;
     }
     s->documents.len = kept;
-    return kept < before || unknown(s, "delete", name, error);
+    return skyhook_named || kept < before || unknown(s, "delete", name, error);
 }
 
 /* ---- targets ---- */

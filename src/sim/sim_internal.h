@@ -121,6 +121,9 @@ bool sim_fact_target(sim *s, uint32_t target, err *error);
 bool sim_fact_reports(sim *s, uint32_t target, err *error);
 bool sim_fact_gone(sim *s, uint32_t target, err *error);
 
+/* sim_happen.c: the finalizer of a Skyhook that is deleted goes, and the document with it. */
+bool sim_finalize(sim *s, str name, err *error);
+
 /* sim_answer.c: decisions, and what comes of them */
 bool sim_answer(sim *s, const decision *d, err *error);
 bool sim_due(sim *s, const agenda_entry *e, err *error);

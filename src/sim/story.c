@@ -147,6 +147,9 @@ void story_decision(buf *out, int64_t ms, const decision *d, int64_t batch)
             (long long)d->fixed, (long long)d->visited, (long long)d->partitions,
             (long long)d->not_ready);
         break;
+    case DECISION_FINALIZE:
+        buf_addf(out, "finalize %.*s: its finalizer may go", STR_ARG(d->change));
+        break;
     case DECISION_WAKE: buf_addf(out, "wake at %llds", (long long)(d->at_ms / 1000)); break;
     }
     buf_addc(out, '\n');

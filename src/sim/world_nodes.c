@@ -129,9 +129,10 @@ static str package_text(node_world *n, dice *d, int64_t skyhook_number, int64_t 
                           "\"k\":%s}",
                           (long long)edition, interrupts[dice_below(d, 4)])
             : STR_EMPTY;
-    return world_textf(w, "\"pack-%c-%c\":{\"version\":\"%lld.0.0\",\"image\":\"r/p\"%.*s%.*s%.*s}",
-                       (int)('a' + skyhook_number), (int)('a' + number), major, STR_ARG(needs),
-                       STR_ARG(stop), STR_ARG(config));
+    return world_textf(
+        w, "\"pack-%c-%c\":{\"version\":\"%lld.0.0\",\"image\":\"r/p\"%.*s%.*s%.*s%s}",
+        (int)('a' + skyhook_number), (int)('a' + number), major, STR_ARG(needs), STR_ARG(stop),
+        STR_ARG(config), dice_percent(d, 40) ? ",\"uninstall\":{\"enabled\":true}" : "");
 }
 
 /* How a Skyhook is held to its pace: a policy, a budget, or nothing. */
@@ -370,6 +371,11 @@ void world_nodes(world *w)
             node_traffic(&n, at_ms, &joined);
         else
             people(&n, at_ms);
+    }
+    if (!w->wishes.calm && world_chance(w, 20)) {
+        str name = world_textf(w, "sk%lld", (long long)world_between(w, 0, n.skyhooks - 1));
+        world_happens(w,
+                      (happening){.kind = HAPPEN_DELETE, .after_ms = world_time(w), .name = name});
     }
     if (w->wishes.cured)
         cure(&n, WORLD_CURE_MS);

@@ -9,6 +9,7 @@ import difflib
 import json
 import pathlib
 import sys
+import tempfile
 import xml.etree.ElementTree
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
@@ -268,6 +269,32 @@ def measured(tap, program):
         check(tap, found == expected, f"measured {' '.join(more)}", f"{found}")
 
 
+DOOMED = """
+apiVersion: skyhook.nvidia.com/v1alpha1
+kind: Skyhook
+metadata: {name: tools}
+spec:
+  interruptionBudget: {count: 1}
+  packages:
+    tools: {version: "1", image: r/tools, uninstall: {enabled: true}}
+"""
+
+
+def deletion(tap, program):
+    """A Skyhook that is deleted on the way is uninstalled first, at its pace."""
+    with tempfile.NamedTemporaryFile("w", suffix=".jsonl") as events:
+        events.write('{"after":"1h","do":"delete","name":"tools"}\n')
+        events.flush()
+        result = drover.run(program, "plan", "-f", "-", "--nodes", "2", *START, "-o", "trace",
+                            "--events", events.name, stdin=DOOMED.encode())
+    lines = [line.split(None, 1) for line in result.out.splitlines()]
+    found = [(when, what) for when, what in lines if "uninstall on" in what or "finalize" in what]
+    check(tap, result.status == 0 and found == [
+        ("3600s", "run tools 1 uninstall on node-0001 (job 3)"),
+        ("3660s", "run tools 1 uninstall on node-0002 (job 3)"),
+        ("3720s", "finalize tools: its finalizer may go")], "delete uninstalls first", result.out)
+
+
 def main():
     tap = drover.Tap()
     for program in drover.programs():
@@ -278,6 +305,7 @@ def main():
         drains(tap, program)
         groups(tap, program)
         measured(tap, program)
+        deletion(tap, program)
         told = [drover.run(program, "plan", *SKYHOOK, *START, "-o", "trace").out for _ in range(2)]
         check(tap, told[0] == told[1] and told[0].startswith("      0s  "),
               "a trace repeats", told[0][:200])
