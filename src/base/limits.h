@@ -17,6 +17,10 @@
 /* What stands in one document and is compared with each other. */
 #define LIMIT_PACKAGES 1000u
 #define LIMIT_COMPARTMENTS 1000u
+#define LIMIT_DEPENDENCIES 100u      /* of one package */
+#define LIMIT_CONFIG_INTERRUPTS 100u /* of one package */
+#define LIMIT_IMAGE_BYTES 512u
+#define LIMIT_VERSION_BYTES 128u /* it is an image's tag */
 #define LIMIT_RULES 1000u
 /* Problems shown for one run; the rest is counted. */
 #define LIMIT_PROBLEMS 10000u

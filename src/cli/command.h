@@ -65,6 +65,7 @@ typedef struct verb {
     X(token)                                                                                       \
     X(worker)                                                                                      \
     X(backup)                                                                                      \
+    X(crds)                                                                                        \
     X(validate)                                                                                    \
     X(plan)                                                                                        \
     X(explain)                                                                                     \

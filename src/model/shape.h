@@ -80,8 +80,17 @@ typedef struct field {
     const shape *shape;
     const text_rule *rule;
     expression_scope scope;
+    unsigned most;        /* elements of a list or map, bytes of a text; 0: no limit of its own */
+    const char *list_key; /* lists: the field that no two elements have in common */
+    const char *schema;   /* members of the JSON schema, where the type says too little */
     const char *doc;
 } field;
+
+/* What concerns several fields together, as a schema can say it: part of the shape's check. */
+typedef struct shape_rule {
+    const char *cel; /* over "self" */
+    const char *message;
+} shape_rule;
 
 #define OPENNESS(X)                                                                                \
     X(CLOSED, "ours: an unknown field is an error")                                                \
@@ -117,6 +126,8 @@ struct shape {
     size_t key_offset;  /* elements of an OBJECT_MAP: of the str that takes the key */
     const field *whole; /* the value is not an object of fields but this one field */
     shape_check *check;
+    const shape_rule *rules; /* the same in CEL, for schemas */
+    size_t rule_count;
 };
 
 /* Fills *out, which need not be zeroed, from the value at the place. False when an error was
@@ -197,12 +208,14 @@ bool shape_equal(const shape *s, const void *a, const void *b);
 #define OURS .flags = FIELD_OURS
 #define OTHERWISE(text) .otherwise = (text)
 #define DOC(text) .doc = (text)
+#define AT_MOST(number) .most = (number)
 
 /* SHAPE_OF(skyhook_spec, spec_fields) names the type and the table. */
 #define SHAPE_OF(c_type, table)                                                                    \
     .name = #c_type, .size = sizeof(c_type), .fields = (table),                                    \
     .field_count = sizeof(table) / sizeof((table)[0])
 
+#define RULES(table) .rules = (table), .rule_count = sizeof(table) / sizeof((table)[0])
 #define KEPT_IN(c_type) .open = SHAPE_KEPT, .kept_offset = MEMBER(c_type, kept, kept_fields)
 
 /* WORDS(interrupt_types, INTERRUPT_TYPES) makes the word_list of an X-macro. */

@@ -128,6 +128,8 @@ static void read_text(reader *r, const field *f, const place *at, str *ret)
     err why = {0};
     if (ret->len == 0 && (f->flags & FIELD_FILLED))
         reader_error(r, at, "found an empty text, allowed some");
+    else if (f->most > 0 && ret->len > f->most)
+        reader_error(r, at, "found %zu bytes, allowed %u", ret->len, f->most);
     else if (f->rule && ret->len > 0 && !f->rule->valid(*ret, &why))
         refuse_because(r, at, f->rule->allowed, &why);
 }
@@ -422,6 +424,10 @@ static void read_text_map(reader *r, const field *f, const place *at, label_set 
         return;
     }
     size_t count = json_len(at->value);
+    if (f->most > 0 && count > f->most) {
+        reader_error(r, at, "found %zu entries, allowed %u", count, f->most);
+        return;
+    }
     label *labels = ARENA_ARRAY(r->arena, count, label);
     if (!labels) {
         reader_memory(r);

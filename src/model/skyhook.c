@@ -38,40 +38,76 @@ static const field resources_fields[] = {
     F_QUANTITY(package_resources, "memoryRequest", memory_request),
     F_QUANTITY(package_resources, "memoryLimit", memory_limit),
 };
+#define AMOUNT(field) "quantity(string(self." field "))"
+#define ABOVE_ZERO ".isGreaterThan(quantity('0'))"
+#define AT_LEAST_AS(field) ".compareTo(" AMOUNT(field) ") >= 0"
+static const shape_rule resources_rules[] = {
+    {"[has(self.cpuRequest), has(self.cpuLimit), has(self.memoryRequest), "
+     "has(self.memoryLimit)].filter(given, given).size() in [0, 4]",
+     "allowed all or none of cpuRequest, cpuLimit, memoryRequest, memoryLimit"},
+    {"!has(self.cpuRequest) || !has(self.cpuLimit) || (" AMOUNT("cpuRequest") ABOVE_ZERO
+     " && " AMOUNT("cpuLimit") AT_LEAST_AS("cpuRequest") ")",
+     "allowed a cpuRequest above 0 and a cpuLimit of at least cpuRequest"},
+    {"!has(self.memoryRequest) || !has(self.memoryLimit) || (" AMOUNT("memoryRequest") ABOVE_ZERO
+     " && " AMOUNT("memoryLimit") AT_LEAST_AS("memoryRequest") ")",
+     "allowed a memoryRequest above 0 and a memoryLimit of at least memoryRequest"},
+};
 static const shape resources_shape = {SHAPE_OF(package_resources, resources_fields),
-                                      KEPT_IN(package_resources), .check = check_package_resources};
+                                      KEPT_IN(package_resources), .check = check_package_resources,
+                                      RULES(resources_rules)};
 
 static const field uninstall_fields[] = {
     F_BOOL(package_uninstall, "enabled", enabled, OTHERWISE("false"),
            DOC("the package can be uninstalled")),
     F_BOOL(package_uninstall, "apply", apply, OTHERWISE("false"), DOC("uninstall it now")),
 };
+static const shape_rule uninstall_rules[] = {
+    {"!self.apply || self.enabled", "allowed apply: true only together with enabled: true"},
+};
 static const shape uninstall_shape = {SHAPE_OF(package_uninstall, uninstall_fields),
-                                      KEPT_IN(package_uninstall), .check = check_package_uninstall};
+                                      KEPT_IN(package_uninstall), .check = check_package_uninstall,
+                                      RULES(uninstall_rules)};
 
 static const field package_fields[] = {
-    F_TEXT(package, "name", name, DOC("equals the key; leave it out")),
+    F_TEXT(package, "name", name, AT_MOST(PACKAGE_NAME_MOST), DOC("equals the key; leave it out")),
     F_TEXT(package, "version", version, .flags = FIELD_REQUIRED | FIELD_FILLED,
-           .rule = &rule_semver, DOC("image tag and identity")),
+           .rule = &rule_semver, AT_MOST(LIMIT_VERSION_BYTES), DOC("image tag and identity")),
     F_TEXT(package, "image", image, .flags = FIELD_REQUIRED | FIELD_FILLED,
-           DOC("repository without tag")),
+           AT_MOST(LIMIT_IMAGE_BYTES), DOC("repository without tag")),
     F_TEXT(package, "containerSHA", container_sha, DOC("digest of the image")),
     F_TEXT(package, "agentImageOverride", agent_image_override,
            DOC("agent image for this package alone")),
     F_OBJECT(package, "interrupt", interrupt, &interrupt_shape),
-    F_TEXT_MAP(package, "dependsOn", depends_on, DOC("packages, with their exact versions")),
+    F_TEXT_MAP(package, "dependsOn", depends_on, AT_MOST(LIMIT_DEPENDENCIES),
+               DOC("packages, with their exact versions")),
     F_MAP(package, "configInterrupts", config_interrupts, &interrupt_shape,
-          DOC("interrupts by configMap key or glob")),
+          AT_MOST(LIMIT_CONFIG_INTERRUPTS), DOC("interrupts by configMap key or glob")),
     F_TEXT_MAP(package, "configMap", config_map, DOC("files for the package")),
-    F_RAW(package, "env", env, DOC("environment of the package's containers")),
+    F_RAW(package, "env", env, DOC("environment of the package's containers"),
+          .schema = "\"type\":\"array\",\"items\":{\"type\":\"object\",\"required\":[\"name\"],"
+                    "\"properties\":{\"name\":{\"type\":\"string\",\"minLength\":1},"
+                    "\"value\":{\"type\":\"string\"}},"
+                    "\"x-kubernetes-preserve-unknown-fields\":true}"),
     F_OBJECT(package, "resources", resources, &resources_shape),
     F_DURATION(package, "gracefulShutdown", graceful_shutdown),
     F_OBJECT(package, "uninstall", uninstall, &uninstall_shape),
     F_DURATION(package, "stageTimeout", stage_timeout, OURS,
                DOC("longest time one stage may take")),
 };
+static const shape_rule package_rules[] = {
+    {"!self.image.contains('@')", "found a digest in the image, allowed there: containerSHA"},
+    {"!self.image.substring(self.image.lastIndexOf('/') + 1).contains(':') || "
+     "self.image.endsWith(':' + self.version)",
+     "allowed an image without a tag: the version is its tag"},
+    {"!has(self.configInterrupts) || self.configInterrupts.all(key, key.contains('*') || "
+     "(has(self.configMap) && key in self.configMap))",
+     "allowed in configInterrupts: keys of configMap, and patterns with * that match one"},
+    {"!has(self.dependsOn) || self.dependsOn.all(key, self.dependsOn[key] != '')",
+     "found an empty version in dependsOn, allowed the exact version of that package"},
+};
 static const shape package_shape = {SHAPE_OF(package, package_fields), KEPT_IN(package),
-                                    .key_offset = offsetof(package, key), .check = check_package};
+                                    .key_offset = offsetof(package, key), .check = check_package,
+                                    RULES(package_rules)};
 
 /* ---- policies ---- */
 
@@ -79,8 +115,11 @@ static const field budget_fields[] = {
     F_OPT_INT(budget, "percent", percent, BETWEEN(1, 100), DOC("of the matched nodes")),
     F_OPT_INT(budget, "count", count, AT_LEAST(1), DOC("nodes")),
 };
+static const shape_rule budget_rules[] = {
+    {"has(self.percent) != has(self.count)", "allowed exactly one of percent and count"},
+};
 static const shape budget_shape = {SHAPE_OF(budget, budget_fields), KEPT_IN(budget),
-                                   .check = check_budget};
+                                   .check = check_budget, RULES(budget_rules)};
 
 #define COMMON_PARAMETERS                                                                          \
     F_INT(strategy_parameters, "initialBatch", initial_batch, AT_LEAST(1), OTHERWISE("1"),         \
@@ -115,8 +154,12 @@ static const field strategy_fields[] = {
     F_OBJECT(strategy, "linear", linear, &linear_shape),
     F_OBJECT(strategy, "exponential", exponential, &exponential_shape),
 };
+static const shape_rule strategy_rules[] = {
+    {"[has(self.fixed), has(self.linear), has(self.exponential)].exists_one(given, given)",
+     "allowed exactly one of fixed, linear, exponential"},
+};
 static const shape strategy_shape = {SHAPE_OF(strategy, strategy_fields), KEPT_IN(strategy),
-                                     .check = check_strategy};
+                                     .check = check_strategy, RULES(strategy_rules)};
 
 static const field default_fields[] = {
     F_STRUCT(compartment, "budget", budget, &budget_shape, REQUIRED),
@@ -131,13 +174,18 @@ static const field compartment_fields[] = {
     F_OBJECT(compartment, "strategy", strategy, &strategy_shape,
              DOC("none: the batch is the budget")),
 };
+static const shape_rule compartment_rules[] = {
+    {"self.name != '" COMPARTMENT_DEFAULT "'",
+     "found the reserved name " COMPARTMENT_DEFAULT ", allowed any other"},
+};
 static const shape compartment_shape = {SHAPE_OF(compartment, compartment_fields),
-                                        KEPT_IN(compartment)};
+                                        KEPT_IN(compartment), RULES(compartment_rules)};
 
 static const field policy_spec_fields[] = {
     F_STRUCT(deployment_policy_spec, "default", default_, &default_shape, REQUIRED,
              DOC("for nodes that no compartment matches")),
-    F_LIST(deployment_policy_spec, "compartments", compartments, &compartment_shape),
+    F_LIST(deployment_policy_spec, "compartments", compartments, &compartment_shape,
+           AT_MOST(LIMIT_COMPARTMENTS), .list_key = "name"),
     F_BOOL(deployment_policy_spec, "resetBatchStateOnCompletion", reset_batch_state_on_completion,
            OTHERWISE("true"), DOC("begin the next rollout with batch 1")),
     F_BOOL(deployment_policy_spec, "failedNodesHoldBudget", failed_nodes_hold_budget, OURS,
@@ -232,7 +280,7 @@ static const field status_fields[] = {
     F_INT(skyhook_status, "observedGeneration", observed_generation, AT_LEAST(0)),
     F_MAP(skyhook_status, "nodeState", node_state, &node_state_shape),
     F_MAP(skyhook_status, "nodeStatus", node_status, &node_status_entry_shape),
-    F_LIST(skyhook_status, "conditions", conditions, &condition_shape),
+    F_LIST(skyhook_status, "conditions", conditions, &condition_shape, .list_key = "type"),
     F_TEXT_MAP(skyhook_status, "nodeBootIds", node_boot_ids),
     F_MAP(skyhook_status, "nodePriority", node_priority, &priority_shape),
     F_INT(skyhook_status, "nodeOrderOffset", node_order_offset),
@@ -262,8 +310,11 @@ static const field legacy_budget_fields[] = {
     F_OPT_INT(budget, "percent", percent, BETWEEN(0, 100)),
     F_OPT_INT(budget, "count", count, AT_LEAST(0)),
 };
+static const shape_rule legacy_budget_rules[] = {
+    {"!has(self.percent) || !has(self.count)", "allowed one of percent and count"},
+};
 static const shape legacy_budget_shape = {SHAPE_OF(budget, legacy_budget_fields), KEPT_IN(budget),
-                                          .check = check_legacy_budget};
+                                          .check = check_legacy_budget, RULES(legacy_budget_rules)};
 
 static const field spec_fields[] = {
     F_BOOL(skyhook_spec, "serial", serial, OTHERWISE("false"),
@@ -276,7 +327,8 @@ static const field spec_fields[] = {
     F_OBJECT(skyhook_spec, "deploymentPolicyOptions", deployment_policy_options, &options_shape),
     F_OBJECT(skyhook_spec, "interruptionBudget", interruption_budget, &legacy_budget_shape,
              DOC("limit without a policy")),
-    F_MAP(skyhook_spec, "packages", packages, &package_shape, DOC("what is rolled out")),
+    F_MAP(skyhook_spec, "packages", packages, &package_shape, AT_MOST(LIMIT_PACKAGES),
+          DOC("what is rolled out")),
     F_LIST(skyhook_spec, "additionalTolerations", additional_tolerations, &toleration_shape),
     F_BOOL(skyhook_spec, "runtimeRequired", runtime_required, OTHERWISE("false")),
     F_BOOL(skyhook_spec, "autoTaintNewNodes", auto_taint_new_nodes, OTHERWISE("false")),
@@ -287,8 +339,24 @@ static const field spec_fields[] = {
     F_DURATION(skyhook_spec, "drainTimeout", drain_timeout, OURS,
                DOC("longest time a drain may take; none: it waits")),
 };
+static const shape_rule spec_rules[] = {
+    {"!has(self.deploymentPolicy) || self.deploymentPolicy == '' || "
+     "!has(self.interruptionBudget) || "
+     "!(has(self.interruptionBudget.percent) || has(self.interruptionBudget.count))",
+     "found a budget beside deploymentPolicy, allowed one of the two"},
+    {"!has(self.packages) || self.packages.all(key, key.matches('^[a-z][-a-z0-9]{0,41}[a-z]$'))",
+     "allowed package names: 2 to 43 lower case letters, digits and \"-\" that begin and end "
+     "with a letter"},
+    {"!has(self.packages) || self.packages.all(key, !has(self.packages[key].name) || "
+     "self.packages[key].name in ['', key])",
+     "allowed as a package's name: its key, or nothing"},
+    {"!has(self.packages) || self.packages.all(key, !has(self.packages[key].dependsOn) || "
+     "self.packages[key].dependsOn.all(other, other != key && other in self.packages && "
+     "self.packages[other].version == self.packages[key].dependsOn[other]))",
+     "allowed in dependsOn: other packages of this Skyhook, with the versions they have"},
+};
 static const shape spec_shape = {SHAPE_OF(skyhook_spec, spec_fields), KEPT_IN(skyhook_spec),
-                                 .check = check_skyhook_spec};
+                                 .check = check_skyhook_spec, RULES(spec_rules)};
 
 static const field skyhook_fields[] = {
     F_IGNORED("apiVersion"),

@@ -10,6 +10,7 @@
 #include "model/values.h"
 
 #define COMPARTMENT_DEFAULT "__default__"
+#define PACKAGE_NAME_MOST 43u /* the longest name of a container is 20 longer */
 
 /* ---- packages ---- */
 

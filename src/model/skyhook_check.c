@@ -5,9 +5,8 @@
 
 #include "base/mem.h"
 #include "model/json.h"
+#include "model/shape_value.h"
 #include "model/skyhook.h"
-
-#define PACKAGE_NAME_MOST 43
 
 /* ---- one package ---- */
 
@@ -101,6 +100,9 @@ static bool glob_match(str pattern, str text)
 static void check_config_interrupts(reader *r, const place *at, const package *p)
 {
     place all = place_key(at, STR("configInterrupts"));
+    if (p->config_interrupts.len > LIMIT_CONFIG_INTERRUPTS)
+        reader_error(r, &all, "found %zu entries, allowed %u", p->config_interrupts.len,
+                     LIMIT_CONFIG_INTERRUPTS);
     for (size_t i = 0; i < p->config_interrupts.len; i++) {
         str key = p->config_interrupts.at[i].key;
         bool glob = str_find(key, STR("*")) != SIZE_MAX;
@@ -116,12 +118,64 @@ static void check_config_interrupts(reader *r, const place *at, const package *p
     }
 }
 
+/* Kubernetes' rule for the keys of a ConfigMap, which become files. */
+static bool config_key_valid(str key)
+{
+    for (size_t i = 0; i < key.len; i++) {
+        char c = key.ptr[i];
+        bool word = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+        if (!word && c != '-' && c != '_' && c != '.')
+            return false;
+    }
+    return key.len > 0 && key.len <= LIMIT_NAME_BYTES && !str_eq(key, STR(".")) &&
+           !str_starts(key, STR(".."));
+}
+
+static void check_config_map(reader *r, const place *at, const package *p)
+{
+    place all = place_key(at, STR("configMap"));
+    for (size_t i = 0; i < p->config_map.len; i++) {
+        str key = p->config_map.at[i].key;
+        place here = place_key(&all, key);
+        if (!config_key_valid(key))
+            reader_error(
+                r, &here,
+                "found the key \"%s\", allowed letters, digits, \"-\", \"_\" and \".\", at "
+                "most 253: it becomes a file",
+                str_shown(key).text);
+    }
+}
+
+/* Pods are made of it: a list of objects that have a name. */
+static void check_env(reader *r, const place *at, const package *p)
+{
+    if (!p->env)
+        return;
+    char found[VALUE_DESCRIBED_BYTES];
+    place all = place_key(at, STR("env"));
+    value_describe(p->env, found);
+    if (!json_is_array(p->env)) {
+        reader_error(r, &all, "found %s, allowed a list of variables", found);
+        return;
+    }
+    const yyjson_val *variable = json_first(p->env);
+    for (size_t i = 0; i < json_len(p->env); i++, variable = json_next(variable)) {
+        const yyjson_val *name =
+            json_is_object(variable) ? json_member(variable, STR("name")) : NULL;
+        place here = place_at(&all, i);
+        if (!name || !json_is_text(name) || json_len(name) == 0)
+            reader_error(r, &here, "found no name, allowed variables with a name");
+    }
+}
+
 void check_package(reader *r, const place *at, void *value)
 {
     package *p = value;
     check_name(r, at, p);
     check_image(r, at, p);
     check_config_interrupts(r, at, p);
+    check_config_map(r, at, p);
+    check_env(r, at, p);
     place version = place_key(at, STR("version"));
     if (str_find(p->version, STR("+")) != SIZE_MAX)
         reader_warning(

@@ -52,6 +52,31 @@ static void test_headers(void **state)
         "digits, \"-\" and \".\", at most 253: byte 1 is not allowed there\n");
 }
 
+/* Limits that definitions of kinds have, too. */
+static void test_limits_of_schemas(void **state)
+{
+    (void)state;
+    buf text = BUF(64 * 1024);
+    buf_addz(&text, SKYHOOK "  packages:\n    all:\n      version: '1'\n      image: x\n"
+                            "      dependsOn: {");
+    for (unsigned i = 0; i < LIMIT_DEPENDENCIES + 1; i++)
+        buf_addf(&text, "%sp%uq: '1'", i == 0 ? "" : ", ", i);
+    buf_addz(&text, "}\n");
+    check_problems(text.ptr, "f:9: Skyhook/s: spec.packages.all.dependsOn: found 101 entries, "
+                             "allowed 100\n");
+    buf_clear(&text);
+    buf_addz(&text, SKYHOOK "  packages:\n    all:\n      version: '1'\n      image: x\n"
+                            "      configMap: {a: b}\n      configInterrupts: {");
+    for (unsigned i = 0; i < LIMIT_CONFIG_INTERRUPTS + 1; i++)
+        buf_addf(&text, "%sa%.*s: {type: noop}", i == 0 ? "" : ", ", (int)i + 1,
+                 "*****************************************************************************"
+                 "*****************************************************************************");
+    buf_addz(&text, "}\n");
+    check_problems(text.ptr, "f:10: Skyhook/s: spec.packages.all.configInterrupts: found 101 "
+                             "entries, allowed 100\n");
+    buf_done(&text);
+}
+
 static void test_unknown_fields(void **state)
 {
     (void)state;
@@ -710,6 +735,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_headers),
+        cmocka_unit_test(test_limits_of_schemas),
         cmocka_unit_test(test_unknown_fields),
         cmocka_unit_test(test_types),
         cmocka_unit_test(test_skyhook),

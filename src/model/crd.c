@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/crd.h"
+
+#include <assert.h>
+
+#include "model/shape.h"
+
+#define QUANTITY_PATTERN                                                                           \
+    "^(\\\\+|-)?(([0-9]+(\\\\.[0-9]*)?)|(\\\\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|"                   \
+    "([eE](\\\\+|-)?(([0-9]+(\\\\.[0-9]*)?)|(\\\\.[0-9]+))))?$"
+#define DURATION_PATTERN "^\\\\+?(0|([0-9.]+(ns|us|µs|μs|ms|s|m|h|d))+)$"
+#define LABEL_KEY_PATTERN                                                                          \
+    "^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$"
+#define LABEL_VALUE                                                                                \
+    "{\"type\":\"string\",\"maxLength\":63,\"pattern\":"                                           \
+    "\"^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$\"}"
+
+/* What a label selector is. Kubernetes' own, with its rules. */
+static const char selector_schema[] =
+    "\"type\":\"object\",\"x-kubernetes-map-type\":\"atomic\",\"properties\":{"
+    "\"matchLabels\":{\"type\":\"object\",\"additionalProperties\":" LABEL_VALUE "},"
+    "\"matchExpressions\":{\"type\":\"array\",\"x-kubernetes-list-type\":\"atomic\","
+    "\"items\":{\"type\":\"object\",\"required\":[\"key\",\"operator\"],\"properties\":{"
+    "\"key\":{\"type\":\"string\",\"maxLength\":317,\"pattern\":\"" LABEL_KEY_PATTERN "\"},"
+    "\"operator\":{\"type\":\"string\",\"enum\":[\"In\",\"NotIn\",\"Exists\",\"DoesNotExist\"]},"
+    "\"values\":{\"type\":\"array\",\"x-kubernetes-list-type\":\"atomic\",\"items\":" LABEL_VALUE
+    "}},\"x-kubernetes-validations\":[{\"rule\":"
+    "\"(self.operator in ['In', 'NotIn']) == (has(self.values) && self.values.size() > 0)\","
+    "\"message\":\"In and NotIn need values, Exists and DoesNotExist have none\"}]}}}";
+
+/* ---- kinds ---- */
+
+typedef struct crd_column {
+    const char *name; /* NULL: the end */
+    const char *type;
+    const char *path;
+} crd_column;
+
+typedef struct crd {
+    object_kind kind;
+    const char *name;
+    const char *plural;
+    const char *singular;
+    bool status; /* has a status subresource */
+    const crd_column *columns;
+} crd;
+
+static const crd_column skyhook_columns[] = {
+    {"Status", "string", ".status.status"},
+    {"Priority", "integer", ".spec.priority"},
+    {"Age", "date", ".metadata.creationTimestamp"},
+    {"Nodes In-Progress", "integer", ".status.nodesInProgress"},
+    {"Complete Nodes", "string", ".status.completeNodes"},
+    {"Packages", "string", ".status.packageList"},
+    {"Policy", "string", ".spec.deploymentPolicy"},
+    {NULL, NULL, NULL},
+};
+static const crd_column no_columns[] = {{NULL, NULL, NULL}};
+
+static const crd crds[] = {
+    {KIND_SKYHOOK, "skyhooks.skyhook.nvidia.com", "skyhooks", "skyhook", true, skyhook_columns},
+    {KIND_DEPLOYMENT_POLICY, "deploymentpolicies.skyhook.nvidia.com", "deploymentpolicies",
+     "deploymentpolicy", false, no_columns},
+};
+const object_kind crd_kinds[] = {KIND_SKYHOOK, KIND_DEPLOYMENT_POLICY};
+const size_t crd_count = sizeof crd_kinds / sizeof crd_kinds[0];
+_Static_assert(sizeof crds / sizeof crds[0] == sizeof crd_kinds / sizeof crd_kinds[0],
+               "one row for each kind");
+
+static const crd *crd_of(object_kind kind)
+{
+    for (size_t i = 0; i < crd_count; i++)
+        if (crds[i].kind == kind)
+            return &crds[i];
+    assert(!"a kind without a definition");
+    return NULL;
+}
+
+const char *crd_name(object_kind kind)
+{
+    return crd_of(kind)->name;
+}
+
+/* ---- single values ---- */
+
+static void put_shape(buf *out, const shape *s);
+
+static void put_words(buf *out, const word_list *words)
+{
+    bool first = true;
+    buf_addz(out, "\"type\":\"string\",\"enum\":[");
+    for (size_t i = 0; i < words->len; i++) {
+        if (words->at[i].len == 0)
+            continue;
+        buf_addz(out, first ? "" : ",");
+        first = false;
+        buf_add_json(out, words->at[i]);
+    }
+    buf_addc(out, ']');
+}
+
+static void put_integer(buf *out, const field *f)
+{
+    buf_addz(out, "\"type\":\"integer\",\"format\":\"int64\"");
+    if (!f->limited)
+        return;
+    buf_addf(out, ",\"minimum\":%lld", (long long)f->min);
+    if (f->max != INT64_MAX)
+        buf_addf(out, ",\"maximum\":%lld", (long long)f->max);
+}
+
+static void put_text(buf *out, const field *f)
+{
+    buf_addz(out, "\"type\":\"string\"");
+    if (f->flags & FIELD_FILLED)
+        buf_addz(out, ",\"minLength\":1");
+    if (f->most > 0)
+        buf_addf(out, ",\"maxLength\":%u", f->most);
+    if (f->rule && f->rule->pattern) {
+        buf_addz(out, ",\"pattern\":");
+        buf_add_json(out, str_of(f->rule->pattern));
+    }
+}
+
+/* ---- lists and maps ---- */
+
+/* A list whose elements have a name of their own may have each name once. */
+static void put_list(buf *out, const field *f)
+{
+    buf_addz(out, "\"type\":\"array\"");
+    if (f->most > 0)
+        buf_addf(out, ",\"maxItems\":%u", f->most);
+    if (f->list_key)
+        buf_addf(out, ",\"x-kubernetes-list-type\":\"map\",\"x-kubernetes-list-map-keys\":[\"%s\"]",
+                 f->list_key);
+    buf_addz(out, ",\"items\":{");
+    if (f->type == FIELD_OBJECT_LIST)
+        put_shape(out, f->shape);
+    else if (f->type == FIELD_ENUM_SET)
+        put_words(out, f->words);
+    else
+        buf_addz(out, "\"type\":\"string\"");
+    buf_addc(out, '}');
+}
+
+static void put_map(buf *out, const field *f)
+{
+    buf_addz(out, "\"type\":\"object\"");
+    if (f->most > 0)
+        buf_addf(out, ",\"maxProperties\":%u", f->most);
+    buf_addz(out, ",\"additionalProperties\":{");
+    if (f->type == FIELD_OBJECT_MAP)
+        put_shape(out, f->shape);
+    else
+        buf_addz(out, "\"type\":\"string\"");
+    buf_addc(out, '}');
+}
+
+/* ---- fields ---- */
+
+static void put_type(buf *out, const field *f)
+{
+    switch (f->type) {
+    case FIELD_BOOL:
+    case FIELD_OPT_BOOL: buf_addz(out, "\"type\":\"boolean\""); break;
+    case FIELD_INT:
+    case FIELD_OPT_INT: put_integer(out, f); break;
+    case FIELD_TEXT:
+    case FIELD_EXPRESSION: put_text(out, f); break;
+    case FIELD_ENUM: put_words(out, f->words); break;
+    case FIELD_DURATION:
+        buf_addz(out, "\"type\":\"string\",\"maxLength\":64,\"pattern\":\"" DURATION_PATTERN "\"");
+        break;
+    case FIELD_TIME: buf_addz(out, "\"type\":\"string\",\"format\":\"date-time\""); break;
+    case FIELD_QUANTITY:
+        buf_addz(out, "\"anyOf\":[{\"type\":\"integer\"},{\"type\":\"string\"}],\"maxLength\":64,"
+                      "\"pattern\":\"" QUANTITY_PATTERN "\",\"x-kubernetes-int-or-string\":true");
+        break;
+    case FIELD_INT_OR_PERCENT: buf_addz(out, "\"x-kubernetes-int-or-string\":true"); break;
+    case FIELD_SELECTOR: buf_addz(out, selector_schema); break;
+    case FIELD_TEXT_LIST:
+    case FIELD_ENUM_SET:
+    case FIELD_OBJECT_LIST: put_list(out, f); break;
+    case FIELD_TEXT_MAP:
+    case FIELD_LABELS:
+    case FIELD_OBJECT_MAP: put_map(out, f); break;
+    case FIELD_RAW: buf_addz(out, "\"x-kubernetes-preserve-unknown-fields\":true"); break;
+    case FIELD_STRUCT:
+    case FIELD_OBJECT: put_shape(out, f->shape); break;
+    case FIELD_HEADER: buf_addz(out, "\"type\":\"string\""); break;
+    case FIELD_INLINE: break;
+    }
+}
+
+/* The default as JSON. A label selector has none: absent and empty mean different things to those
+ * who look at the object. */
+static void put_default(buf *out, const field *f)
+{
+    if (!f->otherwise || f->type == FIELD_SELECTOR)
+        return;
+    buf_addz(out, ",\"default\":");
+    if (f->type == FIELD_BOOL || f->type == FIELD_INT)
+        buf_addz(out, f->otherwise);
+    else
+        buf_add_json(out, str_of(f->otherwise));
+}
+
+static void put_field(buf *out, const field *f)
+{
+    buf_addc(out, '{');
+    if (f->doc) {
+        buf_addz(out, "\"description\":");
+        buf_add_json(out, str_of(f->doc));
+        buf_addc(out, ',');
+    }
+    if (f->schema)
+        buf_addz(out, f->schema);
+    else
+        put_type(out, f);
+    put_default(out, f);
+    buf_addc(out, '}');
+}
+
+static void put_fields(buf *out, const shape *s, bool *first)
+{
+    for (size_t i = 0; i < s->field_count; i++) {
+        const field *f = &s->fields[i];
+        if (f->type == FIELD_INLINE) {
+            put_fields(out, f->shape, first);
+            continue;
+        }
+        buf_addz(out, *first ? "" : ",");
+        *first = false;
+        buf_add_json(out, f->name);
+        buf_addc(out, ':');
+        if (f->shape == &metadata_shape) /* the server checks it itself */
+            buf_addz(out, "{\"type\":\"object\"}");
+        else
+            put_field(out, f);
+    }
+}
+
+static void put_required(buf *out, const shape *s)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < s->field_count; i++) {
+        const field *f = &s->fields[i];
+        if (!(f->flags & FIELD_REQUIRED))
+            continue;
+        buf_addz(out, count++ == 0 ? ",\"required\":[" : ",");
+        buf_add_json(out, f->name);
+    }
+    buf_addz(out, count > 0 ? "]" : "");
+}
+
+static void put_rules(buf *out, const shape *s)
+{
+    for (size_t i = 0; i < s->rule_count; i++) {
+        buf_addz(out, i == 0 ? ",\"x-kubernetes-validations\":[{\"rule\":" : ",{\"rule\":");
+        buf_add_json(out, str_of(s->rules[i].cel));
+        buf_addz(out, ",\"message\":");
+        buf_add_json(out, str_of(s->rules[i].message));
+        buf_addc(out, '}');
+    }
+    buf_addz(out, s->rule_count > 0 ? "]" : "");
+}
+
+/* Without the braces around it. */
+static void put_shape(buf *out, const shape *s)
+{
+    if (s->whole) {
+        put_type(out, s->whole);
+        return;
+    }
+    bool first = true;
+    buf_addz(out, "\"type\":\"object\",\"properties\":{");
+    put_fields(out, s, &first);
+    buf_addc(out, '}');
+    put_required(out, s);
+    put_rules(out, s);
+}
+
+/* ---- the definition ---- */
+
+static void put_columns(buf *out, const crd_column *columns)
+{
+    for (size_t i = 0; columns[i].name; i++)
+        buf_addf(out, "%s{\"name\":\"%s\",\"type\":\"%s\",\"jsonPath\":\"%s\"}",
+                 i == 0 ? "\"additionalPrinterColumns\":[" : ",", columns[i].name, columns[i].type,
+                 columns[i].path);
+    buf_addz(out, columns[0].name ? "]," : "");
+}
+
+void crd_put(buf *out, object_kind kind)
+{
+    const crd *c = crd_of(kind);
+    str api = str_of(object_kind_api(kind));
+    str group = str_cut(&api, '/');
+    const char *word = object_kind_text(kind);
+    buf_addf(
+        out,
+        "{\"apiVersion\":\"apiextensions.k8s.io/v1\",\"kind\":\"CustomResourceDefinition\","
+        "\"metadata\":{\"name\":\"%s\"},\"spec\":{\"group\":\"%.*s\",\"names\":{\"kind\":\"%s\","
+        "\"listKind\":\"%sList\",\"plural\":\"%s\",\"singular\":\"%s\"},\"scope\":\"Cluster\","
+        "\"versions\":[{\"name\":\"%.*s\",\"served\":true,\"storage\":true,",
+        c->name, STR_ARG(group), word, word, c->plural, c->singular, STR_ARG(api));
+    put_columns(out, c->columns);
+    if (c->status)
+        buf_addz(out, "\"subresources\":{\"status\":{}},");
+    buf_addz(out, "\"schema\":{\"openAPIV3Schema\":{");
+    put_shape(out, object_kind_shape(kind));
+    buf_addz(out, "}}}]}}");
+}
