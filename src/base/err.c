@@ -56,7 +56,15 @@ bool err_wrap(err *error, const char *format, ...)
     return false;
 }
 
+#define OUT_OF_MEMORY "out of memory"
+
 bool err_memory(err *error)
 {
-    return err_set(error, "out of memory");
+    return err_set(error, OUT_OF_MEMORY);
+}
+
+bool err_is_memory(const err *error)
+{
+    size_t length = strlen(error->text), sentence = sizeof OUT_OF_MEMORY - 1;
+    return length >= sentence && strcmp(error->text + length - sentence, OUT_OF_MEMORY) == 0;
 }

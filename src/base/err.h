@@ -21,5 +21,7 @@ bool err_set(err *error, const char *format, ...) __attribute__((format(printf, 
 bool err_wrap(err *error, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* The one sentence for a failed allocation. */
 bool err_memory(err *error);
+/* Whether that is the sentence, with or without a context in front. */
+bool err_is_memory(const err *error);
 
 #endif

@@ -47,6 +47,8 @@ unsigned placed_flags(const bundle_record *b, const placed *at)
         flags |= PACED_AVAILABLE;
     if (at->again)
         flags |= PACED_AGAIN;
+    if (at->refused)
+        flags |= PACED_HELD;
     return flags;
 }
 
@@ -481,6 +483,7 @@ static void clusters_destroy(void *self)
     }
     for (size_t i = 0; i < c->clusters.len; i++) {
         mem_free(c->clusters.at[i].labels);
+        mem_free(c->clusters.at[i].annotations);
         vec_done(&c->clusters.at[i].groups);
         vec_done(&c->clusters.at[i].placed);
     }

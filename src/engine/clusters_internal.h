@@ -49,6 +49,9 @@ typedef struct cluster_record {
     name_id name, namespace_, uid;
     label *labels; /* texts are interned */
     size_t label_count;
+    label *annotations; /* those that templates see; texts are interned */
+    size_t annotation_count;
+    name_id template_values; /* as JSON */
     int64_t created_ms, last_seen_ms;
     bool paused, has_namespace;
     VEC(uint32_t) groups;   /* numbers of group records */
@@ -62,6 +65,7 @@ typedef struct placed {
     bool present;
     name_id label; /* the cluster's name outside, with its namespace where that is needed */
     name_id wanted;
+    name_id refused; /* why its Helm values cannot be made; then it is not released */
     name_id live, applied,
         message; /* by the last report; live by our own release until it is reported */
     bool ready, failed;
@@ -94,6 +98,8 @@ typedef struct clusters {
     partition_picks picks;
 } clusters;
 
+#define WANTED_BY_CLUSTER UINT64_MAX
+
 struct bundle_record {
     clusters *self;
     bool present;
@@ -103,7 +109,7 @@ struct bundle_record {
     rollout_strategy strategy;
     uint64_t wish; /* hash of content and options */
     str manifest;
-    strmap wanted; /* choice -> version */
+    strmap wanted; /* choice -> version; WANTED_BY_CLUSTER where it differs among clusters */
     partition_rollout roll;
     VEC(placed) members;
     VEC(member_id) free_members;
@@ -122,8 +128,12 @@ void bundle_gone(clusters *c, const bundle *doc);
 void group_document(clusters *c, const metadata *meta, const cluster_group *doc);
 void mapping_document(clusters *c, const metadata *meta, const bundle_namespace_mapping *doc);
 bundle_record *bundle_find(const clusters *c, str change);
-/* The version a cluster should run; 0: it is no target. */
-name_id wanted_version(bundle_record *b, const cluster_record *r);
+/* What a cluster should run. */
+typedef struct wish {
+    name_id version; /* 0: it is no target */
+    name_id refused; /* why its Helm values cannot be made; the version is then nobody's */
+} wish;
+wish wanted_version(bundle_record *b, const cluster_record *r);
 /* The bundle's member on a cluster; PLACED_NONE: it has none there. */
 #define PLACED_NONE UINT32_MAX
 member_id placed_on(const bundle_record *b, const cluster_record *r);

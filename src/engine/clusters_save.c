@@ -307,14 +307,16 @@ static bool full_bundle(bundle_record *b, err *error)
     size_t targets = 0;
     for (size_t i = 0; i < c->clusters.len; i++) {
         const cluster_record *r = &c->clusters.at[i];
-        name_id wanted = r->present ? wanted_version(b, r) : 0;
+        wish wanted = r->present ? wanted_version(b, r) : (wish){0};
         member_id m = placed_on(b, r);
-        if (!wanted)
+        if (!wanted.version)
             continue;
         targets++;
         if (m == PLACED_NONE)
             return err_set(error, "%.*s should be a target", STR_ARG(text_of(c, r->name)));
-        if (!full_member(b, m, wanted, error))
+        if (b->members.at[m].refused != wanted.refused)
+            return err_set(error, "%.*s has other values", STR_ARG(text_of(c, r->name)));
+        if (!full_member(b, m, wanted.version, error))
             return false;
     }
     if (targets != b->by_label.len)

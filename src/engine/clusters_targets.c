@@ -7,6 +7,8 @@
 
 #include "base/mem.h"
 #include "engine/deployment_id.h"
+#include "engine/go_json.h"
+#include "model/document.h"
 
 #define STRATEGY_ANNOTATION "drover.dev/rollout-strategy"
 #define NAMESPACE_NAME_LABEL "kubernetes.io/metadata.name"
@@ -69,37 +71,86 @@ static match_subject subject_of(clusters *c, const cluster_record *r)
     return (match_subject){text_of(c, r->name), record_labels(r), groups, r->groups.len};
 }
 
-/* Clusters that are chosen alike share one hash. */
-static name_id version_of(bundle_record *b, const match_choice *choice, bool usable_labels)
+/* The version that options make, for one cluster or (NULL) for any; 0 with an error. */
+static name_id version_for(bundle_record *b, const option_layers *l, const cluster_record *r,
+                           err *error)
 {
     clusters *c = b->self;
-    str key = arena_printf(c->scratch, "%.*s%s", STR_ARG(choice->key), usable_labels ? "+" : "");
-    const uint64_t *known = key.ptr ? strmap_get(&b->wanted, key) : NULL;
-    if (known)
-        return (name_id)*known;
-    str options = options_json(c->scratch, &b->document->spec.options, choice->over,
-                               choice->over_count, usable_labels);
+    str values = r ? text_of(c, r->template_values) : STR_EMPTY;
+    template_cluster seen = {0};
+    if (r)
+        seen = (template_cluster){
+            .namespace_ = text_of(c, r->namespace_),
+            .name = text_of(c, r->name),
+            .labels = record_labels(r),
+            .annotations = {r->annotations, r->annotation_count},
+            .template_values = values.len > 0 ? json_parse(c->scratch, values, error) : NULL,
+        };
+    str options = options_json(c->scratch, l, r ? &seen : NULL, error);
     str id = options.ptr ? deployment_id(c->scratch, b->manifest, options) : options;
+    if (options.ptr && !id.ptr)
+        err_memory(error);
+    return id.ptr ? intern(c, id) : 0;
+}
+
+/* Values that cannot be made hold back this cluster alone. */
+static wish wish_by_cluster(bundle_record *b, const option_layers *l, const cluster_record *r)
+{
+    clusters *c = b->self;
+    err error = {0};
+    wish made = {.version = version_for(b, l, r, &error)};
+    if (made.version)
+        return made;
+    if (err_is_memory(&error)) {
+        c->core->no_memory = true;
+        return made;
+    }
+    err ignored = {0};
+    made.refused = intern(c, str_of(error.text));
+    made.version = version_for(b, l, NULL, &ignored);
+    c->core->no_memory |= !made.version || !made.refused;
+    return made;
+}
+
+/* Clusters that are chosen alike share one hash, unless their values differ. */
+static wish wish_of(bundle_record *b, const match_choice *choice, const cluster_record *r)
+{
+    clusters *c = b->self;
+    bool usable = labels_usable(record_labels(r));
+    option_layers l = {&b->document->spec.options, choice->over, choice->over_count};
+    str key = arena_printf(c->scratch, "%.*s%s", STR_ARG(choice->key), usable ? "+" : "");
+    const uint64_t *known = key.ptr ? strmap_get(&b->wanted, key) : NULL;
+    if (known && *known == WANTED_BY_CLUSTER)
+        return wish_by_cluster(b, &l, r);
+    if (known)
+        return (wish){.version = (name_id)*known};
+    bool depends = usable && options_depend(&l);
+    err error = {0};
+    wish made = {0};
+    if (depends)
+        made = wish_by_cluster(b, &l, r);
+    else
+        made.version = version_for(b, &l, r, &error);
     str kept = key.ptr ? arena_str(b->own, key) : key;
-    name_id made = id.ptr ? intern(c, id) : 0;
-    if (!made || !kept.ptr || !strmap_put(&b->wanted, kept, made))
+    if (!made.version || !kept.ptr ||
+        !strmap_put(&b->wanted, kept, depends ? WANTED_BY_CLUSTER : made.version))
         c->core->no_memory = true;
     return made;
 }
 
-name_id wanted_version(bundle_record *b, const cluster_record *r)
+wish wanted_version(bundle_record *b, const cluster_record *r)
 {
     clusters *c = b->self;
     match_choice choice;
-    name_id chosen = 0;
+    wish made = {0};
     if (!may_target(b, r))
-        return 0;
+        return made;
     arena_place here = arena_mark(c->scratch);
     match_subject subject = subject_of(c, r);
     if (bundle_choose(&b->document->spec, &subject, c->scratch, &choice, &c->core->no_memory))
-        chosen = version_of(b, &choice, labels_usable(record_labels(r)));
+        made = wish_of(b, &choice, r);
     arena_rewind(c->scratch, here);
-    return chosen;
+    return made;
 }
 
 static bool matches_partition(void *context, member_id m, size_t definition)
@@ -131,12 +182,15 @@ static name_id label_for(bundle_record *b, const cluster_record *r)
     return name;
 }
 
-static void join(bundle_record *b, uint32_t number, name_id wanted)
+static void join(bundle_record *b, uint32_t number, wish wanted)
 {
     clusters *c = b->self;
     cluster_record *r = &c->clusters.at[number];
-    placed at = {
-        .id = c->core->next_placement, .cluster = number, .present = true, .wanted = wanted};
+    placed at = {.id = c->core->next_placement,
+                 .cluster = number,
+                 .present = true,
+                 .wanted = wanted.version,
+                 .refused = wanted.refused};
     at.label = label_for(b, r);
     member_id m = (member_id)b->members.len;
     if (b->free_members.len > 0)
@@ -215,23 +269,24 @@ static void place_cluster(bundle_record *b, uint32_t number)
 {
     clusters *c = b->self;
     const cluster_record *r = &c->clusters.at[number];
-    name_id wanted = r->present ? wanted_version(b, r) : 0;
+    wish wanted = r->present ? wanted_version(b, r) : (wish){0};
     member_id m = placed_on(b, r);
     c->core->looked_at++;
     if (c->core->no_memory)
         return;
     if (m == PLACED_NONE) {
-        if (wanted)
+        if (wanted.version)
             join(b, number, wanted);
         return;
     }
     placed *at = &b->members.at[m];
-    if (!wanted) {
+    if (!wanted.version) {
         leave(b, m);
         return;
     }
-    if (at->wanted != wanted) {
-        at->wanted = wanted;
+    at->refused = wanted.refused;
+    if (at->wanted != wanted.version) {
+        at->wanted = wanted.version;
         at->again = false;
         b->roll.work_changed = true;
     }
@@ -274,18 +329,18 @@ static void groups_find(clusters *c, cluster_record *r)
             c->core->no_memory = true;
 }
 
-static bool same_labels(const cluster_record *r, label_set labels)
+static bool same_labels(label_set had, label_set labels)
 {
-    if (r->label_count != labels.len)
+    if (had.len != labels.len)
         return false;
     for (size_t i = 0; i < labels.len; i++)
-        if (!str_eq(r->labels[i].key, labels.at[i].key) ||
-            !str_eq(r->labels[i].value, labels.at[i].value))
+        if (!str_eq(had.at[i].key, labels.at[i].key) ||
+            !str_eq(had.at[i].value, labels.at[i].value))
             return false;
     return true;
 }
 
-static void labels_copy(clusters *c, cluster_record *r, label_set labels)
+static void labels_copy(clusters *c, label_set labels, label **at, size_t *count)
 {
     label *copy = mem_alloc((labels.len + 1) * sizeof *copy);
     if (!copy) {
@@ -295,9 +350,46 @@ static void labels_copy(clusters *c, cluster_record *r, label_set labels)
     for (size_t i = 0; i < labels.len; i++)
         copy[i] = (label){text_of(c, intern(c, labels.at[i].key)),
                           text_of(c, intern(c, labels.at[i].value))};
-    mem_free(r->labels);
-    r->labels = copy;
-    r->label_count = labels.len;
+    mem_free(*at);
+    *at = copy;
+    *count = labels.len;
+}
+
+/* What templates see of the annotations. */
+static label_set exported(clusters *c, label_set all)
+{
+    label *at = ARENA_ARRAY(c->scratch, all.len + 1, label);
+    size_t len = 0;
+    c->core->no_memory |= !at;
+    for (size_t i = 0; at && i < all.len; i++)
+        if (label_exported(all.at[i].key))
+            at[len++] = all.at[i];
+    return (label_set){at, len};
+}
+
+static name_id values_name(clusters *c, raw_json values)
+{
+    buf text = BUF(LIMIT_DOCUMENT_BYTES);
+    if (values)
+        go_value(&text, values);
+    name_id made = text.failed ? 0 : intern(c, buf_str(&text));
+    c->core->no_memory |= text.failed;
+    buf_done(&text);
+    return made;
+}
+
+/* Takes over what targeting and templates look at; true when it is news. */
+static bool labels_taken(clusters *c, cluster_record *r, const fact_target *t)
+{
+    label_set annotations = exported(c, t->annotations);
+    name_id values = values_name(c, t->template_values);
+    if (r->present && same_labels(record_labels(r), t->labels) && values == r->template_values &&
+        same_labels((label_set){r->annotations, r->annotation_count}, annotations))
+        return false;
+    labels_copy(c, t->labels, &r->labels, &r->label_count);
+    labels_copy(c, annotations, &r->annotations, &r->annotation_count);
+    r->template_values = values;
+    return true;
 }
 
 static str cluster_key(clusters *c, const fact_target *t)
@@ -341,10 +433,9 @@ bool target_facts(clusters *c, const fact_target *t)
     cluster_record *r = &c->clusters.at[number];
     if (r->present && uid && r->uid && uid != r->uid)
         cluster_gone(c, number);
-    bool fresh = !r->present;
-    bool relabelled = fresh || !same_labels(r, t->labels);
-    if (relabelled)
-        labels_copy(c, r, t->labels);
+    bool relabelled = labels_taken(c, r, t);
+    if (c->core->no_memory)
+        return true;
     r->present = true;
     r->name = intern(c, t->name);
     r->namespace_ = intern(c, t->namespace_);
@@ -449,7 +540,9 @@ static uint64_t hash_wish(bundle_record *b)
     for (size_t i = 0; i < spec->targets.len; i++) {
         arena_place here = arena_mark(c->scratch);
         const bundle_options *over = &spec->targets.at[i].options;
-        str options = options_json(c->scratch, &spec->options, &over, 1, false);
+        err error;
+        option_layers l = {&spec->options, &over, 1};
+        str options = options_json(c->scratch, &l, NULL, &error);
         if (!options.ptr)
             c->core->no_memory = true;
         else

@@ -246,6 +246,13 @@ static void tell_own(teller *t)
                       .act = RELEASE_RESUME,
                       .detail = name},
              name);
+    if (t->at->refused)
+        tell(t,
+             (reason){.rule = REASON_EXPRESSION,
+                      .scope = bundle_scope,
+                      .act = RELEASE_EDIT,
+                      .detail = text_of(c, t->at->refused)},
+             change);
     if (!r->has_namespace)
         tell(t,
              (reason){.rule = REASON_NO_NAMESPACE, .scope = cluster_scope, .act = RELEASE_ONLINE},

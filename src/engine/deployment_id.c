@@ -4,6 +4,7 @@
 #include "base/vec.h"
 #include "engine/fleet_names.h"
 #include "engine/go_json.h"
+#include "model/document.h"
 
 #define MANIFEST_ID_BYTES 63u /* a Kubernetes name's length */
 
@@ -123,8 +124,11 @@ typedef struct layers {
 
 typedef struct option_writer {
     arena *arena;
+    const template_cluster *cluster; /* NULL: values stay as they are */
+    err *error;
     buf out;
-    bool any; /* something stands in the present object */
+    bool refused; /* with an error */
+    bool any;     /* something stands in the present object */
 } option_writer;
 
 static void write_key(option_writer *w, str key)
@@ -339,6 +343,64 @@ static void write_struct(option_writer *w, layers l, const merged_field *fields,
     w->any = outer;
 }
 
+/* What stands in one merged member of helm, as a tree of its own; NULL with an error. */
+static raw_json merged_tree(option_writer *w, layers helm, str name)
+{
+    layers below = layers_below(w, helm, name);
+    option_writer inner = {.arena = w->arena, .error = w->error, .out = BUF(LIMIT_TEXT_BYTES)};
+    raw_json made = NULL;
+    if (below.at && !all_zero(below))
+        write_deep(&inner, below);
+    else
+        buf_addz(&inner.out, "{}");
+    if (inner.out.failed || !below.at)
+        err_memory(w->error);
+    else
+        made = json_parse(w->arena, buf_str(&inner.out), w->error);
+    buf_done(&inner.out);
+    return made;
+}
+
+static bool merged_flag(option_writer *w, layers helm, str name)
+{
+    layers below = layers_below(w, helm, name);
+    return below.at && !all_zero(below);
+}
+
+/* Fleet gives helm an empty "values" where it processes them. */
+static void write_values(option_writer *w, layers helm)
+{
+    template_source from = {
+        .values = merged_tree(w, helm, STR("values")),
+        .templates = merged_tree(w, helm, STR("templateValues")),
+        .plain = merged_flag(w, helm, STR("disablePreProcess")),
+    };
+    raw_json values =
+        from.values && from.templates ? values_for(w->arena, &from, w->cluster, w->error) : NULL;
+    if (!values) {
+        w->refused = true;
+        return;
+    }
+    write_key(w, STR("values"));
+    go_value(&w->out, values);
+}
+
+static void write_helm(option_writer *w, layers l)
+{
+    bool outer = w->any;
+    buf_addc(&w->out, '{');
+    w->any = false;
+    for (size_t f = 0; f < sizeof helm_fields / sizeof helm_fields[0] && !w->refused; f++) {
+        layers below = layers_below(w, l, helm_fields[f].name);
+        if (str_eq(helm_fields[f].name, STR("values")))
+            write_values(w, l);
+        else if (below.at)
+            write_merged(w, below, &helm_fields[f]);
+    }
+    buf_addc(&w->out, '}');
+    w->any = outer;
+}
+
 typedef enum option_index {
 #define X(member, json) OPTION_##member,
     BUNDLE_OPTIONS(X)
@@ -393,30 +455,67 @@ static bool any_given(layers l)
     return false;
 }
 
-str options_json(arena *a, const bundle_options *base, const bundle_options *const *over,
-                 size_t over_count, bool ensure_helm)
+/* One option of every layer. False without memory. */
+static bool option_layer(arena *a, const option_layers *from, size_t option, layers *ret)
 {
-    option_writer w = {.arena = a, .out = BUF(LIMIT_TEXT_BYTES)};
-    layers l = {ARENA_ARRAY(a, over_count + 1, yyjson_val *), over_count + 1};
-    if (!l.at)
-        return (str){NULL, 0};
+    *ret = (layers){ARENA_ARRAY(a, from->over_count + 1, yyjson_val *), from->over_count + 1};
+    if (!ret->at)
+        return false;
+    ret->at[0] = (yyjson_val *)(uintptr_t)option_of(from->base, option);
+    for (size_t i = 0; i < from->over_count; i++)
+        ret->at[i + 1] = (yyjson_val *)(uintptr_t)option_of(from->over[i], option);
+    return true;
+}
+
+static void write_option(option_writer *w, layers l, size_t option)
+{
+    const option_rule *rule = &option_rules[option];
+    bool given = any_given(l), helm = option == OPTION_helm && w->cluster;
+    if (!rule->fields) {
+        write_merged(w, l, &rule->field);
+    } else if (given || helm) {
+        write_key(w, rule->field.name);
+        if (given && helm)
+            write_helm(w, l);
+        else
+            write_struct(w, l, rule->fields, rule->field_count);
+    }
+}
+
+str options_json(arena *a, const option_layers *from, const template_cluster *seen_by, err *error)
+{
+    option_writer w = {.arena = a, .error = error, .out = BUF(LIMIT_TEXT_BYTES)};
+    w.cluster = seen_by && labels_usable(seen_by->labels) ? seen_by : NULL;
     buf_addc(&w.out, '{');
-    for (size_t o = 0; o < HASHED_OPTIONS; o++) {
-        l.at[0] = (yyjson_val *)(uintptr_t)option_of(base, o);
-        for (size_t i = 0; i < over_count; i++)
-            l.at[i + 1] = (yyjson_val *)(uintptr_t)option_of(over[i], o);
-        const option_rule *rule = &option_rules[o];
-        if (!rule->fields) {
-            write_merged(&w, l, &rule->field);
-        } else if (any_given(l) || (ensure_helm && o == OPTION_helm)) {
-            write_key(&w, rule->field.name);
-            write_struct(&w, l, rule->fields, rule->field_count);
-        }
+    for (size_t o = 0; o < HASHED_OPTIONS && !w.refused; o++) {
+        layers l;
+        if (option_layer(a, from, o, &l))
+            write_option(&w, l, o);
+        else
+            w.out.failed = true;
     }
     buf_addz(&w.out, "}\n");
-    str text = w.out.failed ? (str){NULL, 0} : arena_str(a, buf_str(&w.out));
+    str text = {NULL, 0};
+    if (!w.refused && !w.out.failed)
+        text = arena_str(a, buf_str(&w.out));
+    if (!w.refused && !text.ptr)
+        err_memory(error);
     buf_done(&w.out);
     return text;
+}
+
+static bool layer_depends(const bundle_options *options)
+{
+    return values_depend(go_member(options->helm, STR("values")),
+                         go_member(options->helm, STR("templateValues")));
+}
+
+bool options_depend(const option_layers *l)
+{
+    for (size_t i = 0; i < l->over_count; i++)
+        if (layer_depends(l->over[i]))
+            return true;
+    return layer_depends(l->base);
 }
 
 str deployment_id(arena *a, str manifest, str options)

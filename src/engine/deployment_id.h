@@ -3,15 +3,13 @@
  *
  * Fleet's deployment ID: the manifest ID, ":", and the SHA-256 of the merged deployment options,
  * byte for byte as Fleet computes them, so that a fleet can be taken over without deploying
- * everything again. Owns the merge of options and their canonical JSON. Pure.
- *
- * Helm value templating (cluster labels and templateValues inside helm.values) is not done here:
- * values are hashed as they are written. What templating does to the hash by itself is done: a
- * cluster with usable labels gets an empty "helm" when the options have none. */
+ * everything again. Owns the merge of options and their canonical JSON. Pure. Values that
+ * differ from cluster to cluster are value_template.h's. */
 #ifndef DROVER_ENGINE_DEPLOYMENT_ID_H
 #define DROVER_ENGINE_DEPLOYMENT_ID_H
 
 #include "engine/fleet_names.h"
+#include "engine/value_template.h"
 #include "model/fleet.h"
 
 /* The ID of a Bundle's content: spec.contentsId, "" for a HelmOp, else that of its resources.
@@ -22,10 +20,19 @@ str resources_id(arena *a, raw_json resources);
 /* The text of which that is the hash: what a Content object holds. */
 void manifest_json(buf *out, raw_json resources);
 
-/* The canonical JSON of options and those that are laid over them, in order, with its line feed.
- * With ensure_helm there is a "helm" in any case. */
-str options_json(arena *a, const bundle_options *base, const bundle_options *const *over,
-                 size_t over_count, bool ensure_helm);
+/* A Bundle's options and those that are laid over them, in order. */
+typedef struct option_layers {
+    const bundle_options *base;
+    const bundle_options *const *over;
+    size_t over_count;
+} option_layers;
+
+/* The canonical JSON of merged options, with its line feed. For a cluster with usable labels the
+ * Helm values are made what they are there, and there is a "helm" in any case, as in Fleet; without
+ * a cluster (NULL) they stay as they are written. ptr is NULL with an error. */
+str options_json(arena *a, const option_layers *l, const template_cluster *cluster, err *error);
+/* Whether clusters with usable labels may get different options. */
+bool options_depend(const option_layers *l);
 
 /* manifest ":" hex(options_json(...)). */
 str deployment_id(arena *a, str manifest, str options);

@@ -56,12 +56,13 @@ typedef struct fact_target {
     str boot_id;
     const fact_taint *taints;
     size_t taint_count;
-    label_set annotations; /* only those under skyhook.nvidia.com/ */
+    label_set annotations; /* only those under skyhook.nvidia.com/; of clusters: any */
     /* clusters */
     str namespace_;       /* the registration namespace the Cluster lives in */
     str deploy_namespace; /* status.namespace; empty: none yet */
     bool paused;
-    int64_t last_seen_ms; /* 0: never */
+    int64_t last_seen_ms;     /* 0: never */
+    raw_json template_values; /* spec.templateValues; NULL: none */
     /* resources */
     const object *document; /* what CEL sees; kept until replaced or gone */
 } fact_target;
@@ -123,10 +124,10 @@ typedef struct fact_job {
     X(PAUSE, "pause")                                                                              \
     X(RESUME, "resume")                                                                            \
     X(APPROVE, "approve")                                                                          \
-    X(REJECT, "reject") X(RETRY, "retry") X(SKIP, "skip") X(BYPASS, "bypass")                      \
-        X(ROLLBACK, "rollback") X(RESET, "reset") X(RESET_BATCHES, "resetBatches")                 \
-            X(FREEZE, "freeze") X(THAW, "thaw") X(HALT, "halt") X(CLAIM_SLOT, "claimSlot")         \
-                X(FREE_SLOT, "freeSlot")
+    X(REJECT, "reject")                                                                            \
+    X(RETRY, "retry") X(SKIP, "skip") X(BYPASS, "bypass") X(ROLLBACK, "rollback")                  \
+        X(RESET, "reset") X(RESET_BATCHES, "resetBatches") X(FREEZE, "freeze") X(THAW, "thaw")     \
+            X(HALT, "halt") X(CLAIM_SLOT, "claimSlot") X(FREE_SLOT, "freeSlot")
 typedef enum act_kind {
 #define X(kind, text) ACT_##kind,
     ACTS(X)

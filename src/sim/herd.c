@@ -213,6 +213,7 @@ void herd_fact(const herd *h, uint32_t target, char boot_id_text[HERD_BOOT_BYTES
                       .deploy_namespace = own->deploy_namespace,
                       .paused = (t->flags & HERD_PAUSED) != 0,
                       .last_seen_ms = own->last_seen_ms,
+                      .template_values = own->template_values,
                       .document = own->document,
                   }};
 }

@@ -23,6 +23,7 @@ typedef struct herd_traits {
     str namespace_;
     str deploy_namespace;
     int64_t last_seen_ms;
+    raw_json template_values;
     const object *document;
 } herd_traits;
 

@@ -88,6 +88,8 @@ static bool object_traits(sim *s, const object *o, herd_traits *traits, uint16_t
         return true;
     }
     const cluster *c = o->cluster;
+    traits->annotations = c->metadata.annotations;
+    traits->template_values = c->spec.template_values;
     traits->namespace_ = c->metadata.namespace_;
     traits->deploy_namespace = c->status.namespace_;
     const opt_moment *seen = &c->status.agent.last_seen;

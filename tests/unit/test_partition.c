@@ -179,15 +179,27 @@ static void check_hash(str options, const char *want)
     check_text(str_of(hex), want);
 }
 
+/* Merged, for a cluster with one label or for none. */
+static str merged(arena *a, const bundle_options *base, const bundle_options *over, bool labelled)
+{
+    static const label env = {STR("env"), STR("prod")};
+    template_cluster seen = {.name = STR("c1"), .labels = {&env, 1}};
+    option_layers l = {base, &over, over ? 1 : 0};
+    err error = {0};
+    str text = options_json(a, &l, labelled ? &seen : NULL, &error);
+    check_msg(text.ptr != NULL, "%s", error.text);
+    return text;
+}
+
 static void test_fleet_1_4_identities(void **state)
 {
     (void)state;
     arena *a = arena_new(0);
     bundle_options options = {0};
-    str text = options_json(a, &options, NULL, 0, false);
+    str text = merged(a, &options, NULL, false);
     check_text(text, "{}\n");
     check_hash(text, "ca3d163bab055381827226140568f3bef7eaac187cebd76878e0b63e9e442356");
-    text = options_json(a, &options, NULL, 0, true);
+    text = merged(a, &options, NULL, true);
     check_text(text, "{\"helm\":{}}\n");
     check_hash(text, "2b3eb1c0044dd55963b580c402f9703533c40396e53a2aa27a2ba991ec15d145");
     options.ignore = json(a, "{}");
@@ -195,7 +207,7 @@ static void test_fleet_1_4_identities(void **state)
     options.correct_drift = json(a, "{\"enabled\":true}");
     options.helm = json(
         a, "{\"values\":{\"name\":\"example-value\"},\"chart\":\"config-chart\",\"force\":false}");
-    text = options_json(a, &options, NULL, 0, false);
+    text = merged(a, &options, NULL, false);
     check_text(text,
                "{\"helm\":{\"chart\":\"config-chart\",\"values\":{\"name\":\"example-value\"}},"
                "\"ignore\":{}}\n");
@@ -241,9 +253,8 @@ static void test_fleet_2_2_merges(void **state)
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         bundle_options base = {.helm = json(a, rows[i].base)},
                        over = {.helm = json(a, rows[i].over)};
-        const bundle_options *list[] = {&over};
         str want = arena_printf(a, "{\"helm\":%s}\n", rows[i].want);
-        str got = options_json(a, &base, list, 1, false);
+        str got = merged(a, &base, &over, false);
         check_msg(str_eq(got, want), "row %zu: %.*s", i, STR_ARG(got));
     }
     bundle_options base = {.default_namespace = json(a, "\"a\""),
@@ -257,8 +268,7 @@ static void test_fleet_2_2_merges(void **state)
                            .delete_namespace = json(a, "true"),
                            .yaml = json(a, "{\"overlays\":[\"y\"]}"),
                            .namespace_labels = json(a, "{\"k\":\"w\"}")};
-    const bundle_options *list[] = {&over};
-    check_text(options_json(a, &base, list, 1, false),
+    check_text(merged(a, &base, &over, false),
                "{\"yaml\":{\"overlays\":[\"x\",\"y\"]},\"defaultNamespace\":\"b\","
                "\"createNamespace\":true,"
                "\"keepResources\":true,\"namespaceLabels\":{\"k\":\"v\"}}\n");
