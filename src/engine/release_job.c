@@ -158,7 +158,11 @@ void job_start(releases *r, uint32_t t, uint32_t version_, uint32_t group, job_r
     claim_withdraw(r, CLAIM_TARGET(t));
     wake_at(r, WAKE_TARGET, t, NEVER);
     slots_progress(r, target->resource);
-    paces_started(r, t);
+    /* A rollback beside a group is none of its jobs: the group waits for its end. */
+    if (group == NO && target->site != NO)
+        mark_site(r, target->site);
+    else
+        paces_started(r, t);
     const decision_kind kinds[] = {DECISION_START, DECISION_JOB};
     for (size_t i = 0; i < 2; i++) {
         decision *d = decide(r, kinds[i], t);

@@ -276,7 +276,8 @@ static bool rollback_reason(releases *r, uint32_t g, const rel_member *m, arena 
                        .version = m->version,
                        .group = g,
                        .a = a};
-    if (!failed_reason(r, g, m, a, out) || !people_explain(&c, out))
+    if (!failed_reason(r, g, m, a, out) || !people_explain(&c, out) ||
+        !slot_reasons(r, CLAIM_GROUP(g), a, out))
         return false;
     return n == 0 || reasons_add(out, a,
                                  (reason){.rule = REASON_BRACKET,

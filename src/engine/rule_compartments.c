@@ -197,7 +197,8 @@ static member_state state_of_target(releases *r, uint32_t t, bool gates, bool *r
 {
     const rel_target *target = &r->targets.at[t];
     bool failed = target_failed(r, t);
-    bool busy = target->job != 0 || target->rollback_to != NO;
+    /* A group that it has left meanwhile may still run a job on it: no batch was asked for that. */
+    bool busy = (target->job != 0 && target->job_group == NO) || target->rollback_to != NO;
     *ret_over = !busy && (failed || !target_pending(r, t));
     if (failed)
         return MEMBER_FAILED;
@@ -265,9 +266,17 @@ static member_state state_of_resource(const releases *r, const rel_pace *p, uint
     return gates ? MEMBER_STARTABLE : idle ? MEMBER_DONE : MEMBER_WAITING;
 }
 
+static void mark_paced(releases *r, const rel_pace *p, member_id m)
+{
+    if (p->cell == NO)
+        mark_resource_all(r, m);
+    else
+        mark_target(r, m);
+}
+
 static void tell(releases *r, uint32_t p, member_id m, member_state state, bool over)
 {
-    rel_pace *pace = &r->paces.at[p];
+    const rel_pace *pace = &r->paces.at[p];
     member_state was = cohort_state(pace->cohort, m);
     if (was == MEMBER_ABSENT || (was == MEMBER_IN_FLIGHT && !over) || was == state)
         return;
@@ -275,6 +284,8 @@ static void tell(releases *r, uint32_t p, member_id m, member_state state, bool 
                                         : cohort_set_state(pace->cohort, m, state);
     if (!good)
         rel_no_memory(r);
+    if (was == MEMBER_IN_FLIGHT)
+        mark_paced(r, pace, m); /* partitions let it keep its release for the batch's sake */
     pace_mark(r, p);
 }
 
@@ -294,6 +305,7 @@ static void give_back(releases *r, uint32_t p, uint32_t t)
 {
     cohort_leave(r->paces.at[p].cohort, member_of(r, &r->paces.at[p], t));
     paces_join(r, t);
+    mark_target(r, t);
     pace_mark(r, p);
 }
 
@@ -304,6 +316,7 @@ static void give_back_resource(releases *r, uint32_t p, uint32_t res)
     for (size_t i = 0; i < on->len; i++)
         if (r->targets.at[on->at[i]].site != NO && r->targets.at[on->at[i]].lane != NO)
             paces_join(r, on->at[i]);
+    mark_resource_all(r, res);
     pace_mark(r, p);
 }
 
@@ -545,10 +558,8 @@ static void pace_step(releases *r, uint32_t p)
         const cohort_event *e = &events.at[i];
         if (e->kind != COHORT_EVENT_START && e->kind != COHORT_EVENT_RETRY)
             tell_event(r, &r->paces.at[p], e);
-        else if (r->paces.at[p].cell == NO)
-            mark_resource_all(r, e->member);
         else
-            mark_target(r, e->member);
+            mark_paced(r, &r->paces.at[p], e->member);
     }
     bool empty = pace_empty(&r->paces.at[p]);
     if (empty)

@@ -333,6 +333,12 @@ void partition_pace_whole(releases *r, uint32_t p, uint32_t res)
         m->down = false; /* the target is marked, and asked anew */
 }
 
+static bool in_no_partition(const rel_partitions *x, uint32_t res)
+{
+    return member_at(x, res) && partitions_are_cut(x->roll.pacing) &&
+           partitions_of(x->roll.pacing, res) == PARTITION_NONE;
+}
+
 /* What failed is tried again without a pass, as an agent does in its cluster. */
 static bool holds_release(const releases *r, const part_member *m, uint32_t t)
 {
@@ -342,8 +348,10 @@ static bool holds_release(const releases *r, const part_member *m, uint32_t t)
 bool partition_pace_permits(const releases *r, uint32_t p, uint32_t t)
 {
     const rel_partitions *x = r->paces.at[p].partition;
-    const part_member *m = member_at(x, r->targets.at[t].resource);
-    return m && holds_release(r, m, t) && !partitions_halted(x->roll.pacing);
+    uint32_t res = r->targets.at[t].resource;
+    const part_member *m = member_at(x, res);
+    return m && holds_release(r, m, t) && !in_no_partition(x, res) &&
+           !partitions_halted(x->roll.pacing);
 }
 
 uint32_t target_of_member(const releases *r, const rel_pace *p, uint32_t res)
@@ -561,12 +569,6 @@ str partition_of_target(const releases *r, uint32_t t)
     partition_view view;
     partitions_view(r->paces.at[p].partition->roll.pacing, index, &view);
     return view.name;
-}
-
-static bool in_no_partition(const rel_partitions *x, uint32_t res)
-{
-    return member_at(x, res) && partitions_are_cut(x->roll.pacing) &&
-           partitions_of(x->roll.pacing, res) == PARTITION_NONE;
 }
 
 bool partition_excludes(const releases *r, uint32_t t)

@@ -269,6 +269,57 @@ static void check_rules(const clusters *all, const object *o)
     }
 }
 
+/* The first deployment that both policies surely select; NULL: none. */
+static const object *selected_by_both(lint *l, const object *a, const object *b)
+{
+    for (size_t d = 0; d < lint_count(l, KIND_DEPLOYMENT); d++) {
+        lint_bindings with = {.deployment = &l->deployments[d]};
+        if (lint_ask(l, &a->rollout_policy->spec.selector, with) == LINT_YES &&
+            lint_ask(l, &b->rollout_policy->spec.selector, with) == LINT_YES)
+            return l->of[KIND_DEPLOYMENT].at[d];
+    }
+    return NULL;
+}
+
+/* The policy's first rolloutStrategy behind that rule; the number of rules: none. */
+static size_t strategy_from(const object *policy, size_t i)
+{
+    const struct rollout_policy_spec *spec = &policy->rollout_policy->spec;
+    while (i < spec->rules.len && spec->rules.at[i].kind != RULE_ROLLOUT_STRATEGY)
+        i++;
+    return spec->enabled ? i : spec->rules.len;
+}
+
+/* A second rolloutStrategy over the same targets. */
+static void check_second(lint *l, size_t policy)
+{
+    static const char *const why =
+        "where their partitions come in contrary orders, each waits for the other";
+    const object *o = l->of[KIND_ROLLOUT_POLICY].at[policy];
+    size_t count = o->rollout_policy->spec.rules.len, first = strategy_from(o, 0);
+    if (first == count)
+        return;
+    lint_rule_place p;
+    size_t second = strategy_from(o, first + 1);
+    if (second < count) {
+        lint_rule_at(&p, o, second);
+        place_warning(&p.kind, l->found, "the policy has two such rules: %s", why);
+    }
+    lint_rule_at(&p, o, first);
+    for (size_t i = 0; i < policy; i++) {
+        const object *other = l->of[KIND_ROLLOUT_POLICY].at[i];
+        const object *both = strategy_from(other, 0) < other->rollout_policy->spec.rules.len
+                                 ? selected_by_both(l, other, o)
+                                 : NULL;
+        if (!both)
+            continue;
+        place_warning(
+            &p.kind, l->found, "policy \"%s\" has such a rule for deployment \"%s\", too: %s",
+            str_shown(other->metadata->name).text, str_shown(both->metadata->name).text, why);
+        return;
+    }
+}
+
 bool lint_partitions(lint *l)
 {
     clusters all = {0};
@@ -278,8 +329,10 @@ bool lint_partitions(lint *l)
         check_bundle(&all, l->of[KIND_BUNDLE].at[i], targets);
     for (size_t i = 0; good && i < lint_count(l, KIND_FLEET_YAML); i++)
         check_fleet_yaml(&all, l->of[KIND_FLEET_YAML].at[i], targets);
-    for (size_t i = 0; good && i < lint_count(l, KIND_ROLLOUT_POLICY); i++)
+    for (size_t i = 0; good && i < lint_count(l, KIND_ROLLOUT_POLICY); i++) {
         check_rules(&all, l->of[KIND_ROLLOUT_POLICY].at[i]);
+        check_second(l, i);
+    }
     for (size_t i = 0; i < all.len; i++)
         vec_done(&all.at[i].groups);
     return good;

@@ -378,6 +378,8 @@ static bool find_compartment(void *context, const group_view *v)
     return true;
 }
 
+#define ONE_BY_ONE "{default: {budget: {count: 1}, strategy: {fixed: {initialBatch: 1}}}}"
+
 /* Whoever joins when all are done begins a rollout of its own, from batch 1. */
 static void who_joins_late_begins_anew(void **state)
 {
@@ -401,9 +403,63 @@ static void who_joins_late_begins_anew(void **state)
     world_close(&w);
 }
 
-/* ---- partitions ---- */
+/* What an engine saves that was restored from what this one saved, and looked at everything once.
+ */
+static buf saved_again(const world *w, str saved)
+{
+    err error;
+    engine_settings settings = {.start_ms = w->now * 1000};
+    engine *e = engine_new(&settings, &error);
+    assert_non_null(e);
+    for (size_t i = 0; i < w->texts.len; i++)
+        for (size_t k = 0; k < w->texts.at[i].objects->len; k++) {
+            const object *o = &w->texts.at[i].objects->at[k];
+            fact f = {.kind = FACT_DOCUMENT, .document = o};
+            if (o->kind == KIND_RESOURCE)
+                f = (fact){
+                    .kind = FACT_TARGET,
+                    .target = {.kind = TARGET_RESOURCE, .name = o->metadata->name, .document = o}};
+            assert_true(engine_take(e, &f, 1, w->now * 1000));
+        }
+    check_msg(engine_restore(e, saved, &error), "%s", error.text);
+    decision_list out = {0};
+    assert_true(engine_step(e, NULL, 0, w->now * 1000, &out));
+    assert_int_equal(out.len, 0);
+    vec_done(&out);
+    buf again = BUF(LIMIT_TEXT_BYTES);
+    assert_true(engine_save(e, &again));
+    engine_free(e);
+    return again;
+}
 
-#define ONE_BY_ONE "{default: {budget: {count: 1}, strategy: {fixed: {initialBatch: 1}}}}"
+/* A group goes on with members that have left its bracket; batches they are under now are not asked
+ * for that, before a restart or after it. */
+static void no_batch_for_a_group_that_was_left(void **state)
+{
+    (void)state;
+    world w;
+    arena *a = arena_new(0);
+    open_fleet(&w, "  - deploymentBracket: {deploymentSelector: 'true', readinessMode: immediate, "
+                   "unchangedMemberStrategy: redeploy_current}\n");
+    world_apply(&w, API "kind: RolloutPolicy\nmetadata: {name: q}\nspec:\n  rules:\n  - retry: "
+                        "{maxRetries: 2, backoffSeconds: 60}\n");
+    put_host(&w, "h", "a: b");
+    fails(&w, "app", 1);
+    publish(&w, "base", "v2");
+    put_rules(&w, "  - deploymentPolicy: " ONE_BY_ONE "\n");
+    world_until(&w, w.now + 2 * MINUTE + MINUTE / 2);
+    check_text(story(&w, a, "h"), "app=v1(failed) base=v2 drain=v1 undrain=v1 app=v1");
+    buf saved = BUF(LIMIT_TEXT_BYTES);
+    assert_true(engine_save(w.engine, &saved));
+    buf again = saved_again(&w, buf_str(&saved));
+    check_str(buf_str(&again), buf_str(&saved));
+    buf_done(&saved);
+    buf_done(&again);
+    arena_free(a);
+    world_close(&w);
+}
+
+/* ---- partitions ---- */
 
 /* A newer version comes while the first host of a batch runs: its partition releases another host,
  * which needs the place in the batch that the first one kept. */
@@ -519,6 +575,101 @@ static void a_rollback_outside_of_partitions_has_a_reason(void **state)
     world_close(&w);
 }
 
+/* Who failed and is in no partition is not tried again: it is excluded. */
+static void no_retry_outside_of_partitions(void **state)
+{
+    (void)state;
+    world w;
+    arena *a = arena_new(0);
+    open_fleet(&w, "  - retry: {maxRetries: 2, backoffSeconds: 3600}\n");
+    put_host(&w, "h", "colour: red");
+    fails(&w, "app", 1);
+    publish(&w, "app", "v2");
+    world_until(&w, w.now + 5 * MINUTE);
+    put_rules(&w, "  - retry: {maxRetries: 2, backoffSeconds: 60}\n"
+                  "  - rolloutStrategy: {maxUnavailable: 1, partitions: [{name: blues, "
+                  "clusterSelector: {matchLabels: {colour: blue}}}]}\n");
+    world_until(&w, w.now + HOUR);
+    check_text(story(&w, a, "h"), "app=v2(failed)");
+    assert_int_equal(view_at(&w, "app", "h").state, PLACEMENT_EXCLUDED);
+    check_text(reasons_at(&w, a, "app", "h"), "noPartition:label h");
+    arena_free(a);
+    world_close(&w);
+}
+
+/* The group of h1 is released, has its place and waits for a slot when its only member is skipped:
+ * it gives all of it back. */
+static void a_release_goes_with_the_place(void **state)
+{
+    (void)state;
+    world w;
+    arena *a = arena_new(0);
+    open_fleet(&w, "  - deploymentBracket: {deploymentSelector: 'true', readinessMode: immediate}\n"
+                   "  - resourceConcurrency: {groupSelector: 'true', limitType: count, limitValue: "
+                   "0}\n  - deploymentPolicy: " ONE_BY_ONE "\n"
+                   "  - rolloutStrategy: {maxUnavailable: 1}\n");
+    put_host(&w, "h1", "a: b");
+    put_host(&w, "h2", "a: b");
+    publish(&w, "app", "v2");
+    check_text(reasons_at(&w, a, "app", "h2"),
+               "batch:complete h1; unavailable:complete h1; concurrency:edit h1");
+    world_act(&w, (fact_act){.act = ACT_SKIP, .change = STR("app"), .target = STR("h1")});
+    check_text(reasons_at(&w, a, "app", "h2"), "concurrency:edit");
+    arena_free(a);
+    world_close(&w);
+}
+
+/* A member goes back while its group, with a newer version of it, is released and waits for its
+ * batch: the group waits for that, too, and keeps what it was given. */
+static void a_rollback_beside_a_group(void **state)
+{
+    (void)state;
+    world w;
+    arena *a = arena_new(0);
+    open_fleet(&w, "  - deploymentBracket: {deploymentSelector: 'true', readinessMode: immediate}\n"
+                   "  - deploymentPolicy: " ONE_BY_ONE "\n"
+                   "  - rolloutStrategy: {maxUnavailable: 2}\n");
+    put_host(&w, "h1", "a: b");
+    put_host(&w, "h2", "a: b");
+    publish(&w, "app", "v2");
+    world_until(&w, w.now + HOUR);
+    world_act(&w, (fact_act){.act = ACT_HALT, .change = STR("app")});
+    world_act(&w, (fact_act){.act = ACT_ROLLBACK, .change = STR("app"), .target = STR("h2")});
+    publish(&w, "app", "v3");
+    world_act(&w, (fact_act){.act = ACT_RESUME, .change = STR("app")});
+    check_text(story(&w, a, NULL), "h1:app=v2 h2:app=v2 h1:app=v3 h2:app=v1!");
+    world_until(&w, INT64_MAX);
+    check_text(story(&w, a, "h2"), "app=v2 app=v1! app=v3");
+    arena_free(a);
+    world_close(&w);
+}
+
+/* A limit comes while a group is about to go back: its members say that they wait for a slot. */
+static void a_rollback_waits_for_a_slot(void **state)
+{
+    (void)state;
+    world w;
+    arena *a = arena_new(0);
+    static const char limits[] =
+        "  - deploymentBracket: {deploymentSelector: 'true', readinessWindowSeconds: 60, "
+        "rollbackStrategy: all_members}\n"
+        "  - resourceConcurrency: {groupSelector: 'true', limitType: count, limitValue: 0}\n";
+    open_fleet(&w,
+               "  - deploymentBracket: {deploymentSelector: 'true', readinessWindowSeconds: 60, "
+               "rollbackStrategy: all_members}\n");
+    put_host(&w, "h", "a: b");
+    fails(&w, "app", 1);
+    assert_true(vec_push(&w.plans, (world_plan){"base", NULL, 120, 0, false, false}));
+    publish(&w, "app", "v2");
+    publish(&w, "base", "v2");
+    world_until(&w, w.now + 2 * MINUTE + MINUTE / 2);
+    put_rules(&w, limits);
+    world_until(&w, w.now + HOUR);
+    check_text(reasons_at(&w, a, "base", "h"), "concurrency:edit");
+    arena_free(a);
+    world_close(&w);
+}
+
 /* ---- documents that come back ---- */
 
 /* The rules of a deployment that is deleted are edited; when it is back they hold for it. */
@@ -585,11 +736,16 @@ int main(void)
         cmocka_unit_test(no_limit_waits_for_another),
         cmocka_unit_test(a_working_group_is_not_overdue),
         cmocka_unit_test(who_joins_late_begins_anew),
+        cmocka_unit_test(no_batch_for_a_group_that_was_left),
         cmocka_unit_test(a_batch_gives_way_to_a_release),
         cmocka_unit_test(a_batch_of_groups_gives_way_too),
         cmocka_unit_test(a_retry_needs_no_other_pass),
         cmocka_unit_test(rules_of_a_group_are_asked_in_one_order),
         cmocka_unit_test(a_rollback_outside_of_partitions_has_a_reason),
+        cmocka_unit_test(no_retry_outside_of_partitions),
+        cmocka_unit_test(a_release_goes_with_the_place),
+        cmocka_unit_test(a_rollback_beside_a_group),
+        cmocka_unit_test(a_rollback_waits_for_a_slot),
         cmocka_unit_test(what_comes_back_finds_its_rules),
         cmocka_unit_test(who_joins_has_its_place_at_once),
     };
