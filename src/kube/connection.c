@@ -49,6 +49,8 @@ struct connection {
     exchange *first, **last; /* waiting */
     size_t running_count, waiting_count;
     size_t handles;    /* of the loop, that are still to be closed */
+    bool plain;        /* the server has no HTTP/2: a connection for each request */
+    bool found_plain;  /* that was just found out */
     uint64_t asked_ns; /* when the first request was sent that nothing was heard after; 0: none */
     bool closing;
 };
@@ -102,6 +104,8 @@ static size_t take_header(char *bytes, size_t size, size_t count, void *context)
     exchange *x = context;
     x->connection->asked_ns = 0;
     str value = {bytes, size * count};
+    if (str_starts(value, STR("HTTP/1.")))
+        x->connection->found_plain = !x->connection->plain;
     str name = str_cut(&value, ':');
     static const char wanted[] = "retry-after";
     bool is_retry = name.len == sizeof wanted - 1;
@@ -186,6 +190,20 @@ static bool is_dead(const connection *c)
 
 static void give_up(connection *c);
 
+/* One connection carries one request at a time then: those that wait for it get their own. */
+static void part_ways(connection *c)
+{
+    c->plain = true;
+    c->found_plain = false;
+    curl_multi_setopt(c->multi, CURLMOPT_MAX_HOST_CONNECTIONS, (long)CONNECTION_REQUESTS_MAX);
+    for (exchange *x = c->running; x; x = x->next)
+        if (!x->sent) {
+            curl_multi_remove_handle(c->multi, x->curl);
+            curl_easy_setopt(x->curl, CURLOPT_PIPEWAIT, 0L);
+            curl_multi_add_handle(c->multi, x->curl);
+        }
+}
+
 static void collect(connection *c)
 {
     CURLMsg *message;
@@ -210,6 +228,8 @@ static void collect(connection *c)
     }
     if (!c->closing && late && is_dead(c))
         give_up(c);
+    if (!c->closing && c->found_plain)
+        part_ways(c);
     if (!c->closing)
         start_waiting(c);
 }
@@ -341,7 +361,8 @@ static CURLM *multi_new(connection *c)
     curl_multi_setopt(multi, CURLMOPT_TIMERFUNCTION, set_timer);
     curl_multi_setopt(multi, CURLMOPT_TIMERDATA, c);
     curl_multi_setopt(multi, CURLMOPT_PIPELINING, CURLPIPE_MULTIPLEX);
-    curl_multi_setopt(multi, CURLMOPT_MAX_HOST_CONNECTIONS, 1L);
+    curl_multi_setopt(multi, CURLMOPT_MAX_HOST_CONNECTIONS,
+                      c->plain ? (long)CONNECTION_REQUESTS_MAX : 1L);
     curl_multi_setopt(multi, CURLMOPT_MAX_CONCURRENT_STREAMS, (long)CONNECTION_REQUESTS_MAX);
     return multi;
 }
@@ -500,7 +521,7 @@ static void set_request(exchange *x, const exchange_request *request)
     curl_easy_setopt(curl, CURLOPT_URL, x->url);
     curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, request->method);
     curl_easy_setopt(curl, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_2TLS);
-    curl_easy_setopt(curl, CURLOPT_PIPEWAIT, 1L);
+    curl_easy_setopt(curl, CURLOPT_PIPEWAIT, c->plain ? 0L : 1L);
     curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT, CONNECTION_CONNECT_SECONDS);
     if (!request->stream)
@@ -510,6 +531,7 @@ static void set_request(exchange *x, const exchange_request *request)
     curl_easy_setopt(curl, CURLOPT_HTTPHEADER, x->headers);
     curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, take_header);
     curl_easy_setopt(curl, CURLOPT_HEADERDATA, x);
+    curl_easy_setopt(curl, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
     curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, take_bytes);
     curl_easy_setopt(curl, CURLOPT_WRITEDATA, x);
     curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, x->problem);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* connection.h - requests to one API server: HTTP/2, all of them over one connection, on an event
- * loop.
+ * loop. Where something in between has no HTTP/2, each request that runs has a connection.
  *
  * Sends and hands back; it neither repeats nor judges, and keeps curl from repeating a write. A
  * request that has ended without an answer may have taken effect: the caller knows by its kind what

@@ -21,6 +21,9 @@ struct credentials {
     const kube_access *access;
     buf token, certificate, key;
     int64_t fresh_until_ms; /* 0: to be got */
+    int64_t hold_until_ms;  /* of what a plugin handed out */
+    int64_t retry_ms;       /* when a plugin that failed is run again */
+    err failure;            /* how it failed */
 };
 
 credentials *credentials_new(const kube_access *access)
@@ -57,6 +60,7 @@ str credentials_key(const credentials *c)
 void credentials_refused(credentials *c)
 {
     c->fresh_until_ms = 0;
+    c->hold_until_ms = 0;
 }
 
 /* ---- a file ---- */
@@ -164,33 +168,58 @@ static str text_of(yyjson_val *object, const char *key)
     return text ? str_of(text) : STR_EMPTY;
 }
 
+/* How long they hold from now on; INT64_MAX: they do not say. */
+static int64_t holds_ms(str expires)
+{
+    moment until;
+    struct timespec now;
+    if (expires.len == 0 || !moment_parse(expires, &until, NULL))
+        return INT64_MAX;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (until.seconds - (int64_t)now.tv_sec) * 1000;
+}
+
 static bool take_plugin(credentials *c, str json, int64_t now_ms, err *error)
 {
     arena *a = arena_new(0);
     err problem_of_json;
     yyjson_val *root = a ? json_parse(a, json, &problem_of_json) : NULL;
     yyjson_val *status = yyjson_obj_get(root, "status");
-    str expires = text_of(status, "expirationTimestamp");
-    buf_clear(&c->token);
-    buf_clear(&c->certificate);
-    buf_clear(&c->key);
-    buf_add(&c->token, text_of(status, "token"));
-    buf_add(&c->certificate, text_of(status, "clientCertificateData"));
-    buf_add(&c->key, text_of(status, "clientKeyData"));
-    moment until;
-    c->fresh_until_ms = INT64_MAX;
-    if (expires.len > 0 && moment_parse(expires, &until, NULL)) {
-        struct timespec now;
-        clock_gettime(CLOCK_REALTIME, &now);
-        c->fresh_until_ms =
-            now_ms + (until.seconds - (int64_t)now.tv_sec) * 1000 - EXPIRY_MARGIN_MS;
+    str token = text_of(status, "token"), key = text_of(status, "clientKeyData");
+    str certificate = text_of(status, "clientCertificateData");
+    bool good = token.len > 0 || (certificate.len > 0 && key.len > 0);
+    if (good) {
+        buf_clear(&c->token);
+        buf_clear(&c->certificate);
+        buf_clear(&c->key);
+        buf_add(&c->token, token);
+        buf_add(&c->certificate, certificate);
+        buf_add(&c->key, key);
+        int64_t holds = holds_ms(text_of(status, "expirationTimestamp"));
+        c->hold_until_ms = holds == INT64_MAX ? INT64_MAX : now_ms + holds;
+        c->fresh_until_ms = holds == INT64_MAX ? INT64_MAX : c->hold_until_ms - EXPIRY_MARGIN_MS;
     }
-    bool good = c->token.len > 0 || (c->certificate.len > 0 && c->key.len > 0);
     arena_free(a);
     if (c->token.failed || c->certificate.failed || c->key.failed)
         return err_memory(error);
     return good || err_set(error, "%s: its answer has neither a token nor a certificate",
                            c->access->exec.command.ptr);
+}
+
+static bool ask_plugin(credentials *c, int64_t now_ms, err *error)
+{
+    if (now_ms >= c->retry_ms) {
+        buf out = BUF(CREDENTIALS_BYTES_MAX);
+        bool good = run_plugin(&c->access->exec, &out, &c->failure) &&
+                    take_plugin(c, buf_str(&out), now_ms, &c->failure);
+        buf_done(&out);
+        if (good)
+            return true;
+        c->retry_ms = now_ms + CREDENTIALS_RETRY_MS;
+    }
+    if (now_ms < c->hold_until_ms)
+        return true;
+    return err_set(error, "%s", c->failure.text);
 }
 
 bool credentials_token(credentials *c, int64_t now_ms, str *ret, err *error)
@@ -203,11 +232,7 @@ bool credentials_token(credentials *c, int64_t now_ms, str *ret, err *error)
                 return false;
             c->fresh_until_ms = now_ms + CREDENTIALS_FILE_MS;
         } else if (access->exec.command.len > 0) {
-            buf out = BUF(CREDENTIALS_BYTES_MAX);
-            bool good = run_plugin(&access->exec, &out, error) &&
-                        take_plugin(c, buf_str(&out), now_ms, error);
-            buf_done(&out);
-            if (!good)
+            if (!ask_plugin(c, now_ms, error))
                 return false;
         } else {
             buf_clear(&c->token);

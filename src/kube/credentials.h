@@ -3,7 +3,8 @@
  *
  * A token file is read again every minute, since kubelets replace it. An exec plugin is run once,
  * and again when what it handed out expires or is refused; that blocks for as long as the plugin
- * takes, at most CREDENTIALS_EXEC_SECONDS. */
+ * takes, at most CREDENTIALS_EXEC_SECONDS. One that fails is run again after CREDENTIALS_RETRY_MS;
+ * what it handed out before is shown as long as it holds. */
 #ifndef DROVER_KUBE_CREDENTIALS_H
 #define DROVER_KUBE_CREDENTIALS_H
 
@@ -11,6 +12,7 @@
 
 #define CREDENTIALS_FILE_MS 60000
 #define CREDENTIALS_EXEC_SECONDS 60
+#define CREDENTIALS_RETRY_MS 5000
 #define CREDENTIALS_BYTES_MAX (1u << 20)
 
 typedef struct credentials credentials;

@@ -19,6 +19,11 @@ static int64_t now_ms(const follower *f)
 
 static void go_on(follower *f);
 
+static void on_timer(uv_timer_t *timer)
+{
+    go_on(timer->data);
+}
+
 static void on_status(void *context, int status, int64_t retry_after_s)
 {
     follower *f = context;
@@ -29,6 +34,8 @@ static void on_bytes(void *context, str bytes)
 {
     follower *f = context;
     list_watch_bytes(f->watch, bytes, now_ms(f));
+    if (list_watch_useless(f->watch)) /* it cannot be cut from in here */
+        uv_timer_start(&f->timer, on_timer, 0, 0);
 }
 
 static void on_end(void *context, connection_result result, str problem)
@@ -39,11 +46,6 @@ static void on_end(void *context, connection_result result, str problem)
     list_watch_end(f->watch, result == CONNECTION_WHOLE, now_ms(f));
     if (!f->stopping)
         go_on(f);
-}
-
-static void on_timer(uv_timer_t *timer)
-{
-    go_on(timer->data);
 }
 
 static void go_on(follower *f)

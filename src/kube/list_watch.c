@@ -9,6 +9,7 @@
 #include "base/num.h"
 #include "base/strmap.h"
 
+#define STATUS_OK 200
 #define STATUS_GONE 410
 #define STATUS_TOO_MANY 429
 #define VERSION_BYTES 64
@@ -85,6 +86,11 @@ str list_watch_problem(const list_watch *w)
     return str_of(w->problem);
 }
 
+bool list_watch_useless(const list_watch *w)
+{
+    return w->running && w->failing && w->status == STATUS_OK;
+}
+
 size_t list_watch_count(const list_watch *w)
 {
     return w->objects.len;
@@ -111,6 +117,16 @@ static bool keep_version(list_watch *w, str version)
     memcpy(w->version, version.ptr, version.len);
     w->version[version.len] = '\0';
     return true;
+}
+
+/* Versions of one kind grow. Whether one is older than what is known, by sign; 0 too when they are
+ * no numbers, which they need not be. */
+static int compare_version(const list_watch *w, str version)
+{
+    int64_t known, other;
+    if (!num_parse(str_of(w->version), &known) || !num_parse(version, &other))
+        return 0;
+    return (other > known) - (other < known);
 }
 
 static bool remember(list_watch *w, str key)
@@ -231,7 +247,36 @@ static void take_error(list_watch *w, yyjson_val *status)
         w->restart = true;
     complain(w, "the server ended the watch", text_of(status, "message"));
     w->failing = true;
-    w->status = yyjson_get_int(code);
+}
+
+/* A server that is behind what was seen, or was set back to a backup, would tell of changes as if
+ * they were new, or of none for long. */
+static bool take_bookmark(list_watch *w, yyjson_val *metadata)
+{
+    str end = text_of(yyjson_obj_get(metadata, "annotations"), "k8s.io/initial-events-end");
+    str version = text_of(metadata, "resourceVersion");
+    if (!w->listing && compare_version(w, version) < 0) {
+        complain(w, "the server is behind what it told before", STR_EMPTY);
+        w->restart = true;
+        w->failing = true;
+        return true;
+    }
+    bool good = keep_version(w, version);
+    if (good && w->listing && str_eq(end, STR("true"))) {
+        finish_list(w);
+        w->phase = PHASE_WATCH;
+    }
+    return good;
+}
+
+static bool take_change(list_watch *w, yyjson_val *object, bool is_gone)
+{
+    str version = text_of(yyjson_obj_get(object, "metadata"), "resourceVersion");
+    if (w->listing) /* versions of a streamed list come in no order */
+        return take_object(w, object, is_gone);
+    if (compare_version(w, version) < 0)
+        return true; /* told before: it must not undo what came after it */
+    return take_object(w, object, is_gone) && keep_version(w, version);
 }
 
 static bool take_event(list_watch *w, str line)
@@ -239,24 +284,15 @@ static bool take_event(list_watch *w, str line)
     yyjson_doc *document = yyjson_read(line.ptr, line.len, 0);
     yyjson_val *root = yyjson_doc_get_root(document);
     yyjson_val *object = yyjson_obj_get(root, "object");
-    yyjson_val *metadata = yyjson_obj_get(object, "metadata");
     str type = text_of(root, "type");
     bool good = true;
     if (str_eq(type, STR("ERROR"))) {
         take_error(w, object);
     } else if (str_eq(type, STR("BOOKMARK"))) {
-        str end = text_of(yyjson_obj_get(metadata, "annotations"), "k8s.io/initial-events-end");
-        good = keep_version(w, text_of(metadata, "resourceVersion"));
-        if (good && w->listing && str_eq(end, STR("true"))) {
-            finish_list(w);
-            w->phase = PHASE_WATCH;
-        }
+        good = take_bookmark(w, yyjson_obj_get(object, "metadata"));
     } else if (str_eq(type, STR("ADDED")) || str_eq(type, STR("MODIFIED")) ||
                str_eq(type, STR("DELETED"))) {
-        good = take_object(w, object, str_eq(type, STR("DELETED")));
-        /* Versions of a streamed list come in no order. */
-        if (good && !w->listing)
-            good = keep_version(w, text_of(metadata, "resourceVersion"));
+        good = take_change(w, object, str_eq(type, STR("DELETED")));
     } else {
         complain(w, "an event cannot be read", STR_EMPTY);
         good = false;
@@ -292,7 +328,7 @@ void list_watch_status(list_watch *w, int status, int64_t retry_after_s, int64_t
     w->retry_after_s = retry_after_s < 0                   ? 0
                        : retry_after_s > RETRY_AFTER_MAX_S ? RETRY_AFTER_MAX_S
                                                            : retry_after_s;
-    w->failing = status != 200;
+    w->failing = status != STATUS_OK;
 }
 
 void list_watch_bytes(list_watch *w, str bytes, int64_t now_ms)
@@ -352,7 +388,7 @@ void list_watch_end(list_watch *w, bool whole, int64_t now_ms)
     assert(w->running);
     w->running = false;
     bool had_status = w->status != 0, fallback = false;
-    if (had_status && w->status != 200 && w->problem[0] == '\0') {
+    if (had_status && w->status != STATUS_OK && w->problem[0] == '\0') {
         bool pages_before = w->pages_only;
         refused(w);
         fallback = w->pages_only && !pages_before;
@@ -423,6 +459,8 @@ static void add_query(list_watch *w)
 
 watch_ask_kind list_watch_next(list_watch *w, int64_t now_ms, watch_ask *ret)
 {
+    if (list_watch_useless(w))
+        return ASK_ABORT;
     if (w->running) {
         int64_t silence = w->phase == PHASE_WATCH ? WATCH_SILENCE_MS : LIST_SILENCE_MS;
         ret->at_ms = w->heard_ms + silence;

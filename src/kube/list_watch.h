@@ -64,6 +64,9 @@ void list_watch_bytes(list_watch *w, str bytes, int64_t now_ms);
 /* whole: the answer was received to its end. */
 void list_watch_end(list_watch *w, bool whole, int64_t now_ms);
 
+/* The answer that comes in is of no use any more, although it goes on: ask what to do. */
+bool list_watch_useless(const list_watch *w);
+
 /* Everything that existed was told at least once. */
 bool list_watch_synced(const list_watch *w);
 /* What keeps it from being up to date, empty if nothing does. */

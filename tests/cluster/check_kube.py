@@ -16,12 +16,13 @@ sys.path[:0] = [str(HERE), str(HERE.parent / "support")]
 import binaries
 import drover
 import plane
+import proxy
 
 NODES = 1200  # more than two pages
 NODES_PATH = "/api/v1/nodes"
 MAPS_PATH = "/api/v1/configmaps"
 ABSENT_PATH = "/apis/example.test/v1/things"
-WAIT_SECONDS = 60
+WAIT_SECONDS = 30
 
 
 class Follower:
@@ -67,10 +68,20 @@ def present(cluster, resource):
     return found
 
 
+def differences(cluster, f):
+    """What it has and the server has not, or the other way round, or at another version."""
+    found = set()
+    for path, resource in ((NODES_PATH, "nodes"), (MAPS_PATH, "configmaps")):
+        found |= set(f.objects[path].items()) ^ set(present(cluster, resource).items())
+    return sorted(found)
+
+
 def agree(cluster, f):
-    wait_for("the same nodes and configmaps as the server's",
-             lambda: f.objects[NODES_PATH] == present(cluster, "nodes") and
-             f.objects[MAPS_PATH] == present(cluster, "configmaps"))
+    try:
+        wait_for("", lambda: not differences(cluster, f))
+    except AssertionError:
+        raise AssertionError(f"after {WAIT_SECONDS} s it differs from the server in "
+                             f"{differences(cluster, f)[:20]}") from None
 
 
 def config_map(name, text):
@@ -114,6 +125,120 @@ def kind_absent(_, f):
     assert f.synced[ABSENT_PATH] == 0 and f.process.poll() is None
 
 
+# ---- through a proxy that does harm: the same end, whatever it does
+
+def churn(cluster, name, rounds=6):
+    """Changes of both kinds, one after the other."""
+    node = sorted(present(cluster, "nodes"))[5]
+    for i in range(rounds):
+        cluster.api.create("configmaps", config_map(f"{name}{i}", "one"), "default")
+        cluster.api.patch("nodes", node, {"metadata": {"labels": {"round": f"{name}{i}"}}})
+        if i % 2:
+            cluster.api.delete("configmaps", f"{name}{i - 1}", "default")
+            cluster.api.patch("configmaps", f"{name}{i}", {"data": {"text": "two"}}, "default")
+
+
+def watches_cut(cluster, f, between):
+    """watches that are cut again and again go on where they were"""
+    lists_before = dict(f.synced)
+    for i in range(4):
+        churn(cluster, f"cut{i}-", 2)
+        between.cut(watches_only=True)
+        wait_for("watches again", lambda: len(between.live) >= 2)
+    agree(cluster, f)
+    assert f.synced == lists_before, "it listed again"
+
+
+def watch_expired(cluster, f, between):
+    """410, in a watch that runs and to one that begins, is answered by a new list"""
+    before = f.synced[NODES_PATH]
+    between.expire("nodes")
+    churn(cluster, "expire-")
+    wait_for("a new list", lambda: f.synced[NODES_PATH] > before)
+    agree(cluster, f)
+    between.expire("nodes")
+    between.cut("nodes", watches_only=True)
+    churn(cluster, "expired-")
+    agree(cluster, f)
+
+
+def events_doubled(cluster, f, between):
+    """events that come twice, the second time too late, undo nothing"""
+    between.duplicate()
+    churn(cluster, "twice-")
+    agree(cluster, f)
+
+
+def kinds_reordered(cluster, f, between):
+    """a kind that is late, and one that is stalled for a while, end the same"""
+    between.delay("nodes", 0.2)
+    between.stall("configmaps")
+    churn(cluster, "late-")
+    time.sleep(0.5)
+    between.flow("configmaps")
+    agree(cluster, f)
+
+
+def server_behind(cluster, f, between):
+    """a server that tells again what was told long ago is not believed"""
+    old = cluster.api.ask("GET", NODES_PATH + "?limit=1")["metadata"]["resourceVersion"]
+    churn(cluster, "behind-")
+    agree(cluster, f)
+    between.rewind(None, old)
+    between.cut(watches_only=True)
+    time.sleep(0.5)
+    agree(cluster, f)
+    churn(cluster, "after-")
+    agree(cluster, f)
+
+
+HARM = (watches_cut, watch_expired, events_doubled, kinds_reordered, server_behind)
+
+
+def through_proxy(tap, cluster, build):
+    with proxy.Proxy(cluster) as between:
+        config = cluster.kubeconfig("kwok", between.url)
+        follower = Follower(build / "kube-follow", config, NODES_PATH, MAPS_PATH)
+        wait_for("lists", lambda: follower.synced[NODES_PATH] and follower.synced[MAPS_PATH])
+        for act in HARM:
+            run(tap, cluster, build, act, follower, between)
+            between.heal()
+        follower.stop()
+
+
+def through_relay(tap, cluster, build):
+    """a connection that is cut, with all its streams"""
+    with proxy.Relay(cluster) as between:
+        config = cluster.kubeconfig("kwok", between.url)
+        follower = Follower(build / "kube-follow", config, NODES_PATH, MAPS_PATH)
+        wait_for("lists", lambda: follower.synced[NODES_PATH] and follower.synced[MAPS_PATH])
+
+        def connection_cut(cluster, f):
+            """a connection that is cut with all its streams: each goes on where it was"""
+            assert between.opened == 1, "it has more than one connection"
+            before = dict(f.synced)
+            for i in range(3):
+                churn(cluster, f"relay{i}-", 2)
+                between.cut()
+                wait_for("a new connection", lambda i=i: between.opened >= i + 2)
+            churn(cluster, "relay-", 2)
+            agree(cluster, f)
+            assert f.synced == before, "it listed again"
+
+        run(tap, cluster, build, connection_cut, follower)
+        follower.stop()
+
+
+def run(tap, cluster, build, act, *things):
+    wrong = None
+    try:
+        act(cluster, *things)
+    except Exception as error:  # pylint: disable=broad-exception-caught
+        wrong = f"{type(error).__name__}: {error}"
+        cluster.fail()
+    tap.test(f"{build.name}: {act.__doc__}", wrong)
+
+
 def main():
     tap = drover.Tap()
     problem = binaries.missing()
@@ -127,18 +252,14 @@ def main():
             build = program.parent
             follower = Follower(build / "kube-follow", config, NODES_PATH, MAPS_PATH, ABSENT_PATH)
             for act in (lists, changes, server_killed, kind_absent):
-                wrong = None
-                try:
-                    act(cluster, follower)
-                except Exception as error:  # pylint: disable=broad-exception-caught
-                    wrong = f"{type(error).__name__}: {error}"
-                    cluster.fail()
-                tap.test(f"{build.name}: {act.__doc__}", wrong)
+                run(tap, cluster, build, act, follower)
             status = follower.stop()
             tap.test(f"{build.name}: it ends and leaves no memory behind",
                      "" if status == 0 else f"exit status {status}")
+            through_proxy(tap, cluster, build)
+            through_relay(tap, cluster, build)
             for name in [k.split("/")[1] for k in present(cluster, "configmaps")
-                         if k.startswith("default/c")]:
+                         if k.startswith("default/") and "kube-root" not in k]:
                 cluster.api.delete("configmaps", name, "default")
             cluster.api.drop()
     return tap.done()

@@ -221,6 +221,188 @@ static void test_duplicates(void **state)
     end(&t);
 }
 
+/* An event that comes again after later ones undoes none of them. */
+static void test_old_events(void **state)
+{
+    (void)state;
+    talk t;
+    list_two(&t);
+    list_watch_bytes(t.watch,
+                     STR(MODIFIED("a", "10") DELETED("b", "11") MODIFIED("a", "10") ADDED("b", "2")
+                             MODIFIED("a", "9") DELETED("a", "8") BOOKMARK("11")),
+                     t.now_ms);
+    told(&t, "a@10 -b ");
+    list_watch_end(t.watch, false, t.now_ms);
+    expect(&t, "resourceVersion=11&");
+    /* Versions that are no numbers cannot be compared: they count. */
+    list_watch_status(t.watch, 200, 0, t.now_ms);
+    list_watch_bytes(t.watch, STR(MODIFIED("a", "x7") MODIFIED("a", "x6")), t.now_ms);
+    told(&t, "a@x7 a@x6 ");
+    end(&t);
+}
+
+/* A server that was set back to a backup: what it has now is what counts. */
+static void test_server_that_went_back(void **state)
+{
+    (void)state;
+    talk t;
+    list_two(&t);
+    list_watch_bytes(t.watch, STR(BOOKMARK("40")), t.now_ms);
+    list_watch_end(t.watch, false, t.now_ms);
+    expect(&t, "resourceVersion=40&");
+    list_watch_status(t.watch, 200, 0, t.now_ms);
+    list_watch_bytes(t.watch, STR(MODIFIED("a", "21") BOOKMARK("22")), t.now_ms);
+    check_text(list_watch_problem(t.watch),
+               "/api/v1/nodes: the server is behind what it told before");
+    list_watch_end(t.watch, false, t.now_ms);
+    expect(&t, "sendInitialEvents");
+    list_watch_status(t.watch, 200, 0, t.now_ms);
+    list_watch_bytes(t.watch, STR(ADDED("a", "21") LISTED("22") MODIFIED("a", "23")), t.now_ms);
+    told(&t, "a@21 -b synced a@23 ");
+    end(&t);
+}
+
+/* ---- a server that does what the proxy of the cluster tests does ---- */
+
+#define WORLD_OBJECTS 5
+#define WORLD_EVENTS 400
+
+typedef struct world {
+    talk talk;
+    rng random;
+    int changed[WORLD_OBJECTS];       /* version of the last change; deleted if negative */
+    int history[WORLD_EVENTS + 1][2]; /* version: object, and whether it was deleted */
+    int version, told_until;          /* of the server; of the watch that runs */
+    bool runs;
+} world;
+
+static void world_send(world *w, const char *type, int object, int version)
+{
+    char line[256];
+    snprintf(line, sizeof line,
+             "{\"type\":\"%s\",\"object\":{\"metadata\":{\"name\":\"o%d\","
+             "\"resourceVersion\":\"%d\"}}}\n",
+             type, object, version);
+    list_watch_bytes(w->talk.watch, str_of(line), w->talk.now_ms);
+}
+
+static void world_list(world *w, bool whole)
+{
+    for (int i = 0; i < WORLD_OBJECTS; i++)
+        if (w->changed[i] > 0)
+            world_send(w, "ADDED", i, w->changed[i]);
+    char end_of_list[256];
+    snprintf(end_of_list, sizeof end_of_list,
+             "{\"type\":\"BOOKMARK\",\"object\":{\"metadata\":{\"resourceVersion\":\"%d\","
+             "\"annotations\":{\"k8s.io/initial-events-end\":\"true\"}}}}\n",
+             w->version);
+    if (whole)
+        list_watch_bytes(w->talk.watch, str_of(end_of_list), w->talk.now_ms);
+    w->told_until = w->version;
+}
+
+static void world_cut(world *w, bool whole)
+{
+    list_watch_end(w->talk.watch, whole, w->talk.now_ms);
+    w->runs = false;
+}
+
+/* Sends the next request if it is time; faults: also those of a server in trouble. */
+static void world_ask(world *w, bool faults)
+{
+    watch_ask ask = {0};
+    watch_ask_kind kind = list_watch_next(w->talk.watch, w->talk.now_ms, &ask);
+    if (kind == ASK_ABORT)
+        world_cut(w, false);
+    if (kind != ASK_SEND)
+        return;
+    w->runs = true;
+    size_t luck = faults ? rng_below(&w->random, 8) : 7;
+    list_watch_status(w->talk.watch, luck == 0 ? 503 : luck == 1 ? 410 : 200, 0, w->talk.now_ms);
+    if (luck <= 1) {
+        world_cut(w, true);
+        return;
+    }
+    size_t at = str_find(ask.path, STR("&resourceVersion="));
+    if (at == SIZE_MAX) {
+        world_list(w, luck != 2);
+        if (luck == 2)
+            world_cut(w, false);
+        return;
+    }
+    w->told_until = (int)strtol(ask.path.ptr + at + 17, NULL, 10);
+    if (luck == 3 && w->told_until > 10)
+        w->told_until -= 10; /* a server that is behind */
+}
+
+static void world_tell(world *w, bool faults)
+{
+    while (w->runs && w->told_until < w->version) {
+        int version = ++w->told_until;
+        int object = w->history[version][0];
+        const char *type = w->history[version][1] ? "DELETED" : "MODIFIED";
+        world_send(w, type, object, version);
+        size_t luck = faults ? rng_below(&w->random, 12) : 11;
+        if (luck == 0)
+            world_send(w, type, object, version);
+        if (luck == 1 && version > 3) /* an old one again */
+            world_send(w, w->history[version - 2][1] ? "DELETED" : "MODIFIED",
+                       w->history[version - 2][0], version - 2);
+        if (luck == 2)
+            list_watch_bytes(w->talk.watch, STR(EXPIRED), w->talk.now_ms);
+        if (luck == 2 || luck == 3)
+            world_cut(w, luck == 2);
+        if (luck == 4)
+            return; /* the rest comes later */
+    }
+}
+
+static void test_any_server(void **state)
+{
+    (void)state;
+    world w = {.random = rng_seeded(), .version = 1};
+    begin(&w.talk);
+    for (int i = 0; i < WORLD_EVENTS - 1; i++) {
+        int object = (int)rng_below(&w.random, WORLD_OBJECTS);
+        bool gone_now = w.changed[object] > 0 && rng_below(&w.random, 3) == 0;
+        w.version++;
+        w.history[w.version][0] = object;
+        w.history[w.version][1] = gone_now;
+        w.changed[object] = gone_now ? -w.version : w.version;
+        for (size_t k = rng_below(&w.random, 4); k > 0; k--) {
+            world_ask(&w, true);
+            world_tell(&w, true);
+        }
+        w.talk.now_ms += (int64_t)rng_below(&w.random, 20000);
+    }
+    /* Faults end: what it knows is what there is. */
+    size_t expected = 0;
+    for (int i = 0; i < 100; i++) {
+        world_ask(&w, false);
+        world_tell(&w, false);
+        w.talk.now_ms += 1000;
+    }
+    for (int i = 0; i < WORLD_OBJECTS; i++) {
+        char last[32] = "", name[16];
+        snprintf(name, sizeof name, "o%d", i);
+        str rest = buf_str(&w.talk.told);
+        while (rest.len > 0) {
+            str word = str_cut(&rest, ' ');
+            if (str_find(word, str_of(name)) != SIZE_MAX)
+                snprintf(last, sizeof last, "%.*s", STR_ARG(word));
+        }
+        char want[32];
+        snprintf(want, sizeof want, "%s@%d", name, w.changed[i]);
+        if (w.changed[i] > 0)
+            assert_string_equal(last, want);
+        else
+            check_msg(last[0] == '-' || last[0] == '\0', "%s is gone, not %s", name, last);
+        expected += w.changed[i] > 0;
+    }
+    assert_int_equal(list_watch_count(w.talk.watch), expected);
+    end(&w.talk);
+}
+
 static void test_pieces(void **state)
 {
     (void)state;
@@ -316,7 +498,11 @@ static void test_nonsense(void **state)
         list_two(&t);
         list_watch_bytes(t.watch, str_of(lines[i]), t.now_ms);
         list_watch_bytes(t.watch, STR(DELETED("a", "9")), t.now_ms); /* not looked at any more */
-        list_watch_end(t.watch, true, t.now_ms);
+        /* The server goes on as if nothing was: it is cut. */
+        watch_ask ask;
+        assert_true(list_watch_useless(t.watch));
+        assert_int_equal(list_watch_next(t.watch, t.now_ms, &ask), ASK_ABORT);
+        list_watch_end(t.watch, false, t.now_ms);
         assert_true(list_watch_problem(t.watch).len > 0);
         told(&t, "");
         expect(&t, "resourceVersion=3&");
@@ -387,6 +573,9 @@ int main(void)
         cmocka_unit_test(test_cut_in_a_streamed_list),
         cmocka_unit_test(test_expired_watch_lists_anew),
         cmocka_unit_test(test_duplicates),
+        cmocka_unit_test(test_old_events),
+        cmocka_unit_test(test_server_that_went_back),
+        cmocka_unit_test(test_any_server),
         cmocka_unit_test(test_pieces),
         cmocka_unit_test(test_stalled_watch_is_cut),
         cmocka_unit_test(test_back_off),
