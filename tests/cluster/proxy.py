@@ -7,8 +7,8 @@
         between.cut()
 
 Proxy ends TLS, speaks HTTP/1.1 and knows requests: faults are given for a kind ("nodes", "jobs",
-"skyhooks") or for all of them (None). Relay passes bytes on, so that the program and the server speak
-HTTP/2 with each other; it cuts and stalls whole connections. Faults last until heal().
+"skyhooks") or for all of them (None). Relay passes bytes on, so that the program and the server
+speak HTTP/2 with each other; it cuts and stalls whole connections. Faults last until heal().
 """
 
 import collections
