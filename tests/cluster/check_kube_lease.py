@@ -26,10 +26,10 @@ DURATION, DEADLINE, RETRY = 3000, 2000, 400  # ms
 class Candidate:
     """A kube-lead that runs, and what it said."""
 
-    def __init__(self, program, cluster, user):
+    def __init__(self, program, cluster, user, server=None):
         self.user = user
         self.lines = []
-        command = [str(program), str(cluster.kubeconfig(user)), user, *map(str, (
+        command = [str(program), str(cluster.kubeconfig(user, server)), user, *map(str, (
             DURATION, DEADLINE, RETRY))]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         threading.Thread(target=self.read, daemon=True).start()
