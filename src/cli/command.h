@@ -41,6 +41,7 @@ typedef struct verb {
 /* In the order in which help lists them. */
 #define VERBS(X)                                                                                   \
     X(serve)                                                                                       \
+    X(operator)                                                                                    \
     X(apply)                                                                                       \
     X(delete)                                                                                      \
     X(get)                                                                                         \

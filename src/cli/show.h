@@ -34,8 +34,7 @@ const show_kind *show_find(str word);
 bool show_next(const options *given, size_t *at, const show_kind **ret_kind, str *ret_name);
 /* All of them, for help. */
 #define SHOW_KINDS_HELP                                                                            \
-    "resources, environments, deployments, versions, rolloutpolicies, targets, jobs, groups, "     \
-    "freezes, tokens"
+    "resources, environments, deployments, versions, rolloutpolicies, targets, jobs, groups, tokens"
 
 typedef struct show show;
 /* output: table, json, yaml or name. */

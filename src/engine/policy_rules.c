@@ -103,6 +103,8 @@ bool policy_groups(const cohort *c, str change, group_visitor visit, void *conte
             .matched = v.matched,
             .limit = v.ceiling,
             .holders = v.holders,
+            .done = v.done,
+            .in_flight = v.in_flight,
             .peak = v.peak,
             .current_batch = v.current_batch,
             .completed = v.completed,

@@ -139,25 +139,6 @@ static bool selector_compiles(str source, err *error)
     return good;
 }
 
-typedef struct freeze_search {
-    str name;
-    bool found;
-} freeze_search;
-
-static bool is_freeze(void *context, const freeze_view *v)
-{
-    freeze_search *s = context;
-    s->found = s->found || str_eq(v->name, s->name);
-    return !s->found;
-}
-
-static bool freeze_exists(const control *c, str name)
-{
-    freeze_search s = {.name = name};
-    engine_freezes(c->engine, is_freeze, &s);
-    return s.found;
-}
-
 static bool act_makes_sense(const control *c, const fact_act *act, err *error)
 {
     if (!must_exist(c, KIND_DEPLOYMENT, act->change, error) ||
@@ -174,8 +155,6 @@ static bool act_makes_sense(const control *c, const fact_act *act, err *error)
         return partition_exists(c, act->partition) ||
                err_set(error, "there is no partition \"%s\"", str_shown(act->partition).text);
     }
-    if (act->act == ACT_THAW && act->name.len > 0 && !freeze_exists(c, act->name))
-        return err_set(error, "there is no freeze \"%s\"", str_shown(act->name).text);
     bool version_needed =
         act->act == ACT_APPROVE || act->act == ACT_REJECT || act->act == ACT_BYPASS;
     if (version_needed && act->version.len == 0)
@@ -243,8 +222,6 @@ int64_t control_next_ms(const control *c)
 {
     if (!c->engine)
         return c->now_ms + REST_MS;
-    if (c->owes_turn)
-        return c->now_ms;
     return earlier(earlier(engine_due(c), job_expiry_next(c)), snapshot_next_ms(c));
 }
 
@@ -258,7 +235,7 @@ bool control_tick(control *c, int64_t now_ms, err *error)
         return false;
     int64_t due = engine_due(c);
     int64_t expiry = job_expiry_next(c);
-    bool time = c->owes_turn || (due != REASON_NEVER && due <= c->now_ms);
+    bool time = due != REASON_NEVER && due <= c->now_ms;
     if (!time && (expiry == REASON_NEVER || expiry > c->now_ms))
         return true;
     if (!turn_begin(&t, STR_EMPTY, error))
@@ -266,7 +243,6 @@ bool control_tick(control *c, int64_t now_ms, err *error)
     t.time = time;
     bool good = jobs_expire(c, &t, error) && turn_run(c, &t, now_ms, error);
     turn_done(&t);
-    c->owes_turn = c->owes_turn && !good;
     if (!c->engine)
         return good;
     due = engine_next_ms(c->engine);

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+
+#include "cli/command.h"
+#include "operator/operator_run.h"
+
+/* What a flag says, else a variable that the operator our users know reads, else what is usual. */
+static str chosen(const options *given, const char *flag, const char *variable, str usual)
+{
+    const char *set = variable ? getenv(variable) : NULL;
+    if (options_given(given, flag))
+        return options_text(given, flag, "");
+    return set && set[0] != '\0' ? str_of(set) : usual;
+}
+
+static bool parse_taint(str text, taint *ret)
+{
+    static const str effects[] = {
+#define X(effect, name) STR(name),
+        TAINT_EFFECTS(X)
+#undef X
+    };
+    str rest = text, pair = str_cut(&rest, ':'), key = str_cut(&pair, '=');
+    *ret = (taint){.key = key, .value = pair.ptr ? pair : STR_EMPTY};
+    for (size_t i = 1; rest.ptr && i < sizeof effects / sizeof effects[0]; i++)
+        if (str_eq(rest, effects[i]))
+            ret->effect = (taint_effect)i;
+    return key.len > 0 && ret->effect != TAINT_NONE;
+}
+
+static exit_status run(const options *given)
+{
+    err error;
+    operator_settings s = {.shell = {.job = job_settings_default, .version = STR(DROVER_VERSION)}};
+    job_settings *job = &s.shell.job;
+    s.where = kube_where_of_environment(options_text(given, "kubeconfig", ""),
+                                        options_text(given, "context", ""));
+    job->namespace_ = chosen(given, "namespace", "NAMESPACE", job->namespace_);
+    job->agent_image = chosen(given, "agent-image", "AGENT_IMAGE", job->agent_image);
+    job->image_pull_secret =
+        chosen(given, "image-pull-secret", "IMAGE_PULL_SECRET", job->image_pull_secret);
+    job->image_pull_policy = chosen(given, "image-pull-policy", NULL, job->image_pull_policy);
+    job->copy_dir_root = chosen(given, "copy-dir-root", "COPY_DIR_ROOT", job->copy_dir_root);
+    job->agent_log_root = chosen(given, "agent-log-root", "AGENT_LOG_ROOT", job->agent_log_root);
+    job->host_root = chosen(given, "host-root", NULL, job->host_root);
+    str taint_text = chosen(given, "runtime-required-taint", "RUNTIME_REQUIRED_TAINT",
+                            STR("skyhook.nvidia.com=runtime-required:NoSchedule"));
+    if (!parse_taint(taint_text, &job->runtime_required))
+        return usage_error(&cmd_operator,
+                           "--runtime-required-taint: found \"%s\", allowed KEY=VALUE:EFFECT",
+                           str_shown(taint_text).text);
+    s.shell.engine.runtime_required_taint = taint_text;
+    s.shell.engine.reapply_on_reboot =
+        options_given(given, "reapply-on-reboot") ||
+        str_eq(chosen(given, "", "REAPPLY_ON_REBOOT", STR_EMPTY), STR("true"));
+    return operator_run(&s, &error) ? STATUS_DONE : fail("%s", error.text);
+}
+
+static const option options_of_operator[] = {
+    {.name = "kubeconfig", .argument = "FILE", .help = "where the cluster is and who asks"},
+    {.name = "context",
+     .argument = "NAME",
+     .help = "of the kubeconfig; its current one unless told"},
+    {.name = "namespace",
+     .argument = "NAME",
+     .help = "of Jobs and ConfigMaps; $NAMESPACE, else skyhook"},
+    {.name = "agent-image", .argument = "IMAGE", .help = "runs the stages; $AGENT_IMAGE"},
+    {.name = "image-pull-secret",
+     .argument = "NAME",
+     .help = "of package pods; $IMAGE_PULL_SECRET"},
+    {.name = "image-pull-policy",
+     .argument = "POLICY",
+     .help = "of every container; Always unless told"},
+    {.name = "copy-dir-root",
+     .argument = "FOLDER",
+     .help = "where packages lie on hosts; $COPY_DIR_ROOT, else /var/lib/skyhook"},
+    {.name = "agent-log-root",
+     .argument = "FOLDER",
+     .help = "where stages log on hosts; $AGENT_LOG_ROOT, else /var/log/skyhook"},
+    {.name = "host-root",
+     .argument = "FOLDER",
+     .help = "what packages see as the host's root; / unless told"},
+    {.name = "runtime-required-taint",
+     .argument = "KEY=VALUE:EFFECT",
+     .help = "$RUNTIME_REQUIRED_TAINT, else skyhook.nvidia.com=runtime-required:NoSchedule"},
+    {.name = "reapply-on-reboot",
+     .help = "packages are applied again to a node that rebooted; $REAPPLY_ON_REBOOT"},
+    OPTIONS_END,
+};
+
+const verb cmd_operator = {
+    .name = "operator",
+    .summary = "run as a Kubernetes controller of Skyhooks",
+    .about =
+        "The same decisions as everywhere, on the nodes of a cluster: every stage of a package "
+        "is a Job, and all state lives in the cluster's own objects. So it may be killed at "
+        "any time and goes on where it was.\n"
+        "\n"
+        "Inside a pod the service account says where the cluster is; else a kubeconfig does.",
+    .options = options_of_operator,
+    .run = run,
+};

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The Jobs of stages that run, and the ConfigMaps they need: created when the attempt stands on the
+ * node, in the order maps, Job. */
+#include <stdio.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "operator/config_map.h"
+#include "operator/shell_internal.h"
+
+#define COLLECTION_BYTES (LIMIT_NAME_BYTES + 64)
+
+static str collection_of(const node_shell *s, const char *group, const char *kind,
+                         char out[COLLECTION_BYTES])
+{
+    snprintf(out, COLLECTION_BYTES, "%s/namespaces/%.*s/%s", group,
+             STR_ARG(s->settings.job.namespace_), kind);
+    return str_of(out);
+}
+
+/* ---- the Job ---- */
+
+static void job_read(node_shell *s, const shell_ticket *t, const write_outcome *how,
+                     yyjson_val *json)
+{
+    if (how->kind == WRITE_DONE && json)
+        jobs_seen(s, json);
+    shell_job *j = shell_find_job(s, str_of(t->job));
+    if (j && !j->created) /* the name is somebody else's: the next attempt has another */
+        shell_job_lost(s, str_of(t->job));
+}
+
+static void job_created(node_shell *s, const shell_ticket *t, const write_outcome *how,
+                        yyjson_val *json)
+{
+    shell_job *j = shell_find_job(s, str_of(t->job));
+    char collection[COLLECTION_BYTES];
+    switch (how->kind) {
+    case WRITE_DONE:
+        if (json)
+            jobs_seen(s, json);
+        return;
+    case WRITE_EXISTS: {
+        kube_write w = {.verb = WRITE_READ,
+                        .collection = collection_of(s, "/apis/batch/v1", "jobs", collection),
+                        .name = str_of(t->job)};
+        shell_send(s, &w, (shell_ticket){.done = job_read, .job = t->job});
+        return;
+    }
+    case WRITE_REFUSED:
+        log_line(LOG_ERROR, "Job %s: %s", t->job, how->message);
+        if (j)
+            shell_job_refused(s, j, how);
+        return;
+    case WRITE_CONFLICT:
+    case WRITE_GONE:
+    case WRITE_BLOCKED:
+    case WRITE_LATER:
+    case WRITE_AMBIGUOUS:
+    case WRITE_BARRED:
+        log_line(LOG_WARN, "Job %s: %s", t->job, how->message);
+        if (j && !j->created) {
+            shell_place *p = shell_find_place(s, str_of(j->skyhook), str_of(j->node));
+            shell_job_forget(s, j);
+            if (p)
+                shell_look_after(s, p);
+        }
+        return;
+    }
+}
+
+static void job_create(node_shell *s, shell_place *p, const node_view *v, const package_view *of)
+{
+    const shell_change *c = p->change;
+    const skyhook *of_change = c->document->object.skyhook;
+    const package *wanted = skyhook_package(of_change, of->name);
+    if (!wanted || !str_eq(wanted->version, of->version)) {
+        shell_stage_lost(s, p, of); /* an edit took it away before its Job was made */
+        return;
+    }
+    job_order order = {.skyhook = of_change,
+                       .package = wanted,
+                       .stage = of->stage,
+                       .node = str_of(p->node->name),
+                       .attempt = of->attempt,
+                       .generation = of->generation,
+                       .node_order = v->order,
+                       .interrupt = of->interrupt};
+    job_key key = job_order_key(&order);
+    char collection[COLLECTION_BYTES];
+    err error;
+    buf name = BUF(LIMIT_NAME_BYTES), body = BUF(JOB_BYTES_MAX);
+    job_name(&name, &key);
+    bool good = job_object_put(&body, &s->settings.job, &order, &error);
+    if (!good)
+        log_line(LOG_ERROR, "Job %.*s: %s", STR_ARG(buf_str(&name)), error.text);
+    kube_write w = {.verb = WRITE_CREATE,
+                    .collection = collection_of(s, "/apis/batch/v1", "jobs", collection),
+                    .name = buf_str(&name),
+                    .body = buf_str(&body)};
+    if (good && shell_job_new(s, buf_str(&name), &key) &&
+        !shell_send(s, &w, (shell_ticket){.done = job_created, .job = name.ptr}))
+        shell_job_forget(s, shell_find_job(s, buf_str(&name)));
+    s->counts.jobs += good;
+    buf_done(&name);
+    buf_done(&body);
+}
+
+/* ---- ConfigMaps ---- */
+
+static bool send_map(node_shell *s, const buf *name, const buf *body, shell_ticket ticket)
+{
+    char collection[COLLECTION_BYTES];
+    kube_write w = {.verb = WRITE_APPLY,
+                    .collection = collection_of(s, "/api/v1", "configmaps", collection),
+                    .name = buf_str(name),
+                    .manager = STR("drover"),
+                    .force = true,
+                    .anyhow = true,
+                    .body = buf_str(body)};
+    bool sent = !body->failed && shell_send(s, &w, ticket);
+    s->counts.maps += sent;
+    return sent;
+}
+
+static void package_map_written(node_shell *s, const shell_ticket *t, const write_outcome *how,
+                                yyjson_val *json)
+{
+    (void)json;
+    shell_change *c = shell_find_change(s, str_of(t->skyhook));
+    if (!c || c->maps_sending == 0)
+        return;
+    c->maps_sending--;
+    if (how->kind != WRITE_DONE) {
+        log_line(LOG_WARN, "ConfigMap of %s: %s", c->name, how->message);
+        c->maps_failed = true;
+    }
+    if (c->maps_sending == 0 && !c->maps_failed)
+        c->maps_generation = t->number;
+}
+
+/* Whether what the packages mount is as the document says; else it is written. */
+static bool package_maps_ready(node_shell *s, shell_change *c)
+{
+    const skyhook *of = c->document->object.skyhook;
+    if (c->maps_generation == of->metadata.generation && c->maps_sending == 0)
+        return true;
+    if (c->maps_sending > 0)
+        return false;
+    c->maps_failed = false;
+    for (size_t i = 0; i < of->spec.packages.len; i++) {
+        const package *p = &of->spec.packages.at[i];
+        if (p->config_map.len == 0)
+            continue;
+        buf name = BUF(LIMIT_NAME_BYTES), body = BUF(LIMIT_DOCUMENT_BYTES * 2);
+        package_config_map_name(&name, str_of(c->name), p);
+        package_config_map_put(&body, &s->settings.job, of, p);
+        c->maps_sending += send_map(s, &name, &body,
+                                    (shell_ticket){.done = package_map_written,
+                                                   .skyhook = c->name,
+                                                   .number = of->metadata.generation});
+        buf_done(&name);
+        buf_done(&body);
+    }
+    if (c->maps_sending == 0)
+        c->maps_generation = of->metadata.generation;
+    return c->maps_sending == 0;
+}
+
+static void node_map_written(node_shell *s, const shell_ticket *t, const write_outcome *how,
+                             yyjson_val *json)
+{
+    (void)json;
+    shell_place *p = shell_find_place(s, str_of(t->skyhook), str_of(t->node));
+    if (!p)
+        return;
+    p->map_sending = false;
+    p->map_written = how->kind == WRITE_DONE || how->kind == WRITE_REFUSED;
+    if (how->kind != WRITE_DONE)
+        log_line(LOG_WARN, "ConfigMap of node %s: %s", t->node, how->message);
+}
+
+static void node_read(node_shell *s, const shell_ticket *t, const write_outcome *how,
+                      yyjson_val *json)
+{
+    shell_place *p = shell_find_place(s, str_of(t->skyhook), str_of(t->node));
+    if (!p || !p->change)
+        return;
+    p->map_sending = false;
+    if (how->kind != WRITE_DONE || !json)
+        return;
+    arena_place mark = arena_mark(s->scratch);
+    node_facts facts = {
+        .name = str_of(t->node),
+        .labels = read_labels(s->scratch, read_at(json, "metadata", "labels"), STR_EMPTY),
+        .annotations =
+            read_labels(s->scratch, read_at(json, "metadata", "annotations"), STR_EMPTY)};
+    buf name = BUF(LIMIT_NAME_BYTES), body = BUF(LIMIT_DOCUMENT_BYTES * 2);
+    node_config_map_name(&name, str_of(p->skyhook), facts.name);
+    node_config_map_put(&body, &s->settings.job, p->change->document->object.skyhook, &facts);
+    p->map_sending =
+        send_map(s, &name, &body,
+                 (shell_ticket){.done = node_map_written, .node = t->node, .skyhook = t->skyhook});
+    buf_done(&name);
+    buf_done(&body);
+    arena_rewind(s->scratch, mark);
+}
+
+/* Once a claim, from the node as it is then: of a node's labels and annotations nothing else is
+ * kept. */
+static bool node_map_ready(node_shell *s, shell_place *p)
+{
+    if (p->map_written || p->map_sending)
+        return p->map_written;
+    kube_write w = {
+        .verb = WRITE_READ, .collection = STR("/api/v1/nodes"), .name = str_of(p->node->name)};
+    p->map_sending = shell_send(
+        s, &w, (shell_ticket){.done = node_read, .node = p->node->name, .skyhook = p->skyhook});
+    return false;
+}
+
+/* ---- all of it ---- */
+
+bool jobs_run(node_shell *s, shell_place *p)
+{
+    shell_change *c = p->change;
+    if (!c || !c->known)
+        return true;
+    /* What is not durable yet is not acted upon. */
+    if (p->dirty || p->sent || p->claim > c->durable_epoch)
+        return false;
+    arena_place mark = arena_mark(s->scratch);
+    node_view v;
+    bool done = true;
+    if (!engine_node(s->engine, str_of(p->skyhook), str_of(p->node->name), s->scratch, &v))
+        v.package_count = 0;
+    for (size_t i = 0; i < v.package_count; i++) {
+        const package_view *of = &v.packages[i];
+        if (!of->running || shell_attempt_has_job(s, p, of))
+            continue;
+        if (!package_maps_ready(s, c) || !node_map_ready(s, p) ||
+            shell_pods_run(s, p, of->interrupt.len > 0)) {
+            done = false;
+            break;
+        }
+        job_create(s, p, &v, of);
+    }
+    arena_rewind(s->scratch, mark);
+    return done;
+}

@@ -1,0 +1,520 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "operator/node_shell.h"
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "operator/shell_internal.h"
+
+/* ---- small things ---- */
+
+void shell_memory(node_shell *s)
+{
+    s->no_memory = true;
+}
+
+char *shell_copy(node_shell *s, str text)
+{
+    char *copy = mem_alloc(text.len + 1);
+    if (!copy) {
+        shell_memory(s);
+        return NULL;
+    }
+    if (text.len > 0)
+        memcpy(copy, text.ptr, text.len);
+    copy[text.len] = '\0';
+    return copy;
+}
+
+static void *find(const strmap *m, str name)
+{
+    const uint64_t *at = strmap_get(m, name);
+    return at ? (void *)(uintptr_t)*at : NULL;
+}
+
+shell_node *shell_find_node(const node_shell *s, str name)
+{
+    return find(&s->nodes, name);
+}
+
+shell_change *shell_find_change(const node_shell *s, str name)
+{
+    return find(&s->changes, name);
+}
+
+bool shell_take(node_shell *s, const fact *f)
+{
+    if (!s->no_memory && !engine_take(s->engine, f, 1, s->now_ms))
+        shell_memory(s);
+    return !s->no_memory;
+}
+
+/* ---- places ---- */
+
+shell_place *shell_find_place(const node_shell *s, str change_name, str node_name)
+{
+    shell_node *n = shell_find_node(s, node_name);
+    for (shell_place *p = n ? n->places : NULL; p; p = p->next)
+        if (str_eq(str_of(p->skyhook), change_name))
+            return p;
+    return NULL;
+}
+
+shell_place *shell_place_of(node_shell *s, shell_node *n, str change_name)
+{
+    for (shell_place *p = n->places; p; p = p->next)
+        if (str_eq(str_of(p->skyhook), change_name))
+            return p;
+    shell_change *c = shell_find_change(s, change_name);
+    shell_place *p = mem_zalloc(sizeof *p);
+    if (!p || !(p->skyhook = shell_copy(s, change_name)) || (c && !vec_push(&c->places, p))) {
+        if (p)
+            mem_free(p->skyhook);
+        mem_free(p);
+        shell_memory(s);
+        return NULL;
+    }
+    p->node = n;
+    p->change = c;
+    p->want_cordon = p->sent_cordon = -1;
+    p->next = n->places;
+    n->places = p;
+    return p;
+}
+
+static void forget(shell_place **at, size_t *len, const shell_place *p)
+{
+    for (size_t i = 0; i < *len; i++)
+        if (at[i] == p)
+            at[i--] = at[--*len];
+}
+
+void shell_place_free(node_shell *s, shell_place *p)
+{
+    shell_place **link = &p->node->places;
+    while (*link != p)
+        link = &(*link)->next;
+    *link = p->next;
+    if (p->change) {
+        forget(p->change->places.at, &p->change->places.len, p);
+        forget(p->change->waiting.at, &p->change->waiting.len, p);
+        char *name = shell_copy(s, str_of(p->node->name));
+        if (name && !vec_push(&p->change->left, name))
+            mem_free(name);
+        p->change->releasing -= p->releasing != RELEASE_NONE;
+        p->change->dirty = true;
+    }
+    forget(s->runs.at, &s->runs.len, p);
+    mem_free(p->skyhook);
+    mem_free(p->state);
+    mem_free(p->record);
+    mem_free(p);
+}
+
+void shell_node_free(node_shell *s, shell_node *n)
+{
+    while (n->places)
+        shell_place_free(s, n->places);
+    for (size_t i = 0; i < s->queue.len; i++)
+        if (s->queue.at[i] == n)
+            s->queue.at[i--] = s->queue.at[--s->queue.len];
+    mem_free(n->name);
+    mem_free(n->taints);
+    mem_free(n);
+}
+
+void shell_queue(node_shell *s, shell_node *n)
+{
+    if (n->queued)
+        return;
+    n->queued = vec_push(&s->queue, n);
+    if (!n->queued)
+        shell_memory(s);
+}
+
+void shell_look_after(node_shell *s, shell_place *p)
+{
+    for (size_t i = 0; i < s->runs.len; i++)
+        if (s->runs.at[i] == p)
+            return;
+    if (!vec_push(&s->runs, p))
+        shell_memory(s);
+}
+
+void shell_look(node_shell *s, shell_place *p)
+{
+    arena_place mark = arena_mark(s->scratch);
+    node_view v;
+    bool known = engine_node(s->engine, str_of(p->skyhook), str_of(p->node->name), s->scratch, &v);
+    shell_change *c = p->change;
+    bool selected = known && v.selected;
+    skyhook_state state = selected && c ? place_state(c, &v) : SKYHOOK_NONE;
+    bool in_order = known && v.in_order;
+    if (c && (p->state_now != state || p->selected != selected || p->in_order != in_order)) {
+        p->mirror_dirty = c->dirty = true;
+        if (in_order && !p->in_order && p->claim_ms == 0)
+            p->claim_ms = s->now_ms;
+    }
+    p->state_now = (uint8_t)state;
+    p->selected = selected;
+    p->in_order = in_order;
+    p->in_flight = selected && v.state == PLACEMENT_IN_FLIGHT;
+    arena_rewind(s->scratch, mark);
+}
+
+void shell_look_at(node_shell *s, shell_node *n, shell_change *c)
+{
+    shell_place *p = shell_find_place(s, str_of(c->name), str_of(n->name));
+    if (!p) {
+        arena_place mark = arena_mark(s->scratch);
+        node_view v;
+        bool known = engine_node(s->engine, str_of(c->name), str_of(n->name), s->scratch, &v);
+        arena_rewind(s->scratch, mark);
+        p = known && v.selected ? shell_place_of(s, n, str_of(c->name)) : NULL;
+    }
+    if (p)
+        shell_look(s, p);
+}
+
+/* ---- writes ---- */
+
+static shell_ticket *ticket_free(shell_ticket *t)
+{
+    mem_free(t->node);
+    mem_free(t->skyhook);
+    mem_free(t->job);
+    return mem_free(t);
+}
+
+static void answered(void *context, const write_outcome *how, yyjson_val *json)
+{
+    shell_ticket *t = context;
+    *t->link = t->next;
+    if (t->next)
+        t->next->link = t->link;
+    t->shell->due = true;
+    t->done(t->shell, t, how, json);
+    ticket_free(t);
+}
+
+bool shell_send(node_shell *s, const kube_write *w, shell_ticket ticket)
+{
+    err error;
+    shell_ticket *t = mem_zalloc(sizeof *t);
+    if (!t) {
+        shell_memory(s);
+        return false;
+    }
+    *t = ticket;
+    t->shell = s;
+    t->node = ticket.node ? shell_copy(s, str_of(ticket.node)) : NULL;
+    t->skyhook = ticket.skyhook ? shell_copy(s, str_of(ticket.skyhook)) : NULL;
+    t->job = ticket.job ? shell_copy(s, str_of(ticket.job)) : NULL;
+    if (s->no_memory ||
+        !s->api.send(s->api.context, w, (write_handler){t, answered, NULL}, &error)) {
+        if (!s->no_memory)
+            log_line(LOG_ERROR, "%.*s %.*s: %s", STR_ARG(w->collection), STR_ARG(w->name),
+                     error.text);
+        ticket_free(t);
+        return false;
+    }
+    t->next = s->tickets;
+    t->link = &s->tickets;
+    if (t->next)
+        t->next->link = &t->next;
+    s->tickets = t;
+    return true;
+}
+
+/* ---- making ---- */
+
+node_shell *node_shell_new(const shell_settings *settings, api of, err *error)
+{
+    node_shell *s = mem_zalloc(sizeof *s);
+    if (!s) {
+        err_memory(error);
+        return NULL;
+    }
+    s->settings = *settings;
+    if (s->settings.status_every_ms == 0)
+        s->settings.status_every_ms = SHELL_STATUS_EVERY_MS;
+    if (s->settings.unpullable_ms == 0)
+        s->settings.unpullable_ms = SHELL_UNPULLABLE_MS;
+    s->api = of;
+    s->scratch = arena_new(0);
+    s->engine = engine_new(&settings->engine, error);
+    if (s->scratch && s->engine)
+        return s;
+    err_memory(error);
+    return node_shell_free(s);
+}
+
+node_shell *node_shell_free(node_shell *s)
+{
+    if (!s)
+        return NULL;
+    s->engine = engine_free(s->engine);
+    while (s->tickets) {
+        shell_ticket *t = s->tickets;
+        s->tickets = t->next;
+        ticket_free(t);
+    }
+    for (size_t i = 0; i < s->nodes.len; i++)
+        shell_node_free(s, (shell_node *)(uintptr_t)s->nodes.entries[i].value);
+    for (size_t i = 0; i < s->changes.len; i++)
+        change_free_shown(s, (shell_change *)(uintptr_t)s->changes.entries[i].value);
+    for (size_t i = 0; i < s->policies.len; i++)
+        shell_document_free((shell_document *)(uintptr_t)s->policies.entries[i].value);
+    jobs_done(s);
+    strmap_done(&s->nodes);
+    strmap_done(&s->changes);
+    strmap_done(&s->policies);
+    vec_done(&s->queue);
+    vec_done(&s->runs);
+    vec_done(&s->decisions);
+    arena_free(s->scratch);
+    return mem_free(s);
+}
+
+/* ---- what comes in ---- */
+
+static void clock_to(node_shell *s, int64_t now_ms)
+{
+    if (now_ms > s->now_ms)
+        s->now_ms = now_ms;
+}
+
+bool node_shell_seen(node_shell *s, shell_kind kind, yyjson_val *json, int64_t now_ms)
+{
+    clock_to(s, now_ms);
+    switch (kind) {
+    case SHELL_NODE: nodes_seen(s, json); break;
+    case SHELL_POLICY: policies_seen(s, json); break;
+    case SHELL_SKYHOOK: changes_seen(s, json); break;
+    case SHELL_JOB: jobs_seen(s, json); break;
+    case SHELL_POD: pods_seen(s, json); break;
+    }
+    return !s->no_memory;
+}
+
+void node_shell_gone(node_shell *s, shell_kind kind, str space, str name, int64_t now_ms)
+{
+    (void)space;
+    clock_to(s, now_ms);
+    switch (kind) {
+    case SHELL_NODE: nodes_gone(s, name); break;
+    case SHELL_POLICY: policies_gone(s, name); break;
+    case SHELL_SKYHOOK: changes_gone(s, name); break;
+    case SHELL_JOB: jobs_gone(s, name); break;
+    case SHELL_POD: pods_gone(s, name); break;
+    }
+}
+
+void node_shell_synced(node_shell *s, shell_kind kind)
+{
+    s->due |= !s->synced[kind];
+    s->synced[kind] = true;
+}
+
+/* ---- decisions ---- */
+
+static void started(node_shell *s, shell_place *p)
+{
+    shell_change *c = p->change;
+    p->claim = c->epoch + 1;
+    p->claim_ms = s->now_ms;
+    p->map_written = false;
+    c->urgent = c->dirty = true;
+    if (!vec_push(&c->waiting, p))
+        shell_memory(s);
+}
+
+static void released(shell_place *p)
+{
+    p->change->releasing += p->releasing == RELEASE_NONE;
+    p->releasing = RELEASE_WAITS;
+    p->change->dirty = true;
+}
+
+static void carry_out_placed(node_shell *s, const decision *d)
+{
+    shell_node *n = shell_find_node(s, d->target);
+    shell_place *p = n ? shell_place_of(s, n, d->change) : NULL;
+    if (!p || !p->change)
+        return; /* gone in the meantime */
+    switch ((int)d->kind) {
+    case DECISION_START: started(s, p); break;
+    case DECISION_RELEASE: released(p); break;
+    case DECISION_CORDON: p->want_cordon = 1; break;
+    case DECISION_UNCORDON: p->want_cordon = 0; break;
+    default: break;
+    }
+    p->dirty = true;
+    shell_queue(s, n);
+    shell_look(s, p);
+    if (d->kind == DECISION_RUN || d->kind == DECISION_DRAIN)
+        shell_look_after(s, p);
+}
+
+static void carry_out_taint(node_shell *s, const decision *d)
+{
+    shell_node *n = shell_find_node(s, d->target);
+    if (!n)
+        return;
+    n->want_taint = d->kind == DECISION_TAINT;
+    n->want_untaint = !n->want_taint;
+    shell_queue(s, n);
+}
+
+static void carry_out(node_shell *s, const decision *d)
+{
+    shell_change *c = shell_find_change(s, d->change);
+    switch (d->kind) {
+    case DECISION_START:
+    case DECISION_RELEASE:
+    case DECISION_CORDON:
+    case DECISION_UNCORDON:
+    case DECISION_DRAIN:
+    case DECISION_RUN:
+    case DECISION_RECORD: carry_out_placed(s, d); break;
+    case DECISION_TAINT:
+    case DECISION_UNTAINT: carry_out_taint(s, d); break;
+    case DECISION_BATCH:
+    case DECISION_JUDGE:
+    case DECISION_HALT:
+    case DECISION_RESET:
+        if (c)
+            c->dirty = true;
+        break;
+    case DECISION_FINALIZE:
+        if (c)
+            c->finalize = true;
+        break;
+    case DECISION_DEPLOY:
+    case DECISION_PASS:
+    case DECISION_JOB:
+    case DECISION_GROUP:
+    case DECISION_SLOT:
+    case DECISION_WAKE: break; /* of the other vocabularies, or by node_shell_next_ms */
+    }
+}
+
+/* ---- the turn ---- */
+
+static bool begin(node_shell *s)
+{
+    err error;
+    if (!s->synced[SHELL_NODE] || !s->synced[SHELL_POLICY] || !s->synced[SHELL_SKYHOOK])
+        return false;
+    if (!s->restored && !shell_restore(s, &error)) {
+        log_line(LOG_ERROR, "what the objects remember cannot be restored: %s", error.text);
+        shell_memory(s);
+        return false;
+    }
+    if (!s->restored) {
+        s->restored = true;
+        changes_begin(s);
+    }
+    return s->synced[SHELL_JOB] && s->synced[SHELL_POD];
+}
+
+static void decide(node_shell *s)
+{
+    bool again = true;
+    while (again && !s->no_memory) {
+        again = false;
+        s->decisions.len = 0;
+        if (!engine_step(s->engine, NULL, 0, s->now_ms, &s->decisions)) {
+            shell_memory(s);
+            return;
+        }
+        for (size_t i = 0; i < s->decisions.len; i++) {
+            again |= s->decisions.at[i].kind == DECISION_START;
+            carry_out(s, &s->decisions.at[i]);
+        }
+    }
+}
+
+static void write_nodes(node_shell *s)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < s->queue.len; i++) {
+        shell_node *n = s->queue.at[i];
+        n->queued = !node_write(s, n);
+        if (n->queued)
+            s->queue.at[kept++] = n;
+    }
+    s->queue.len = kept;
+}
+
+static void run_jobs(node_shell *s)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < s->runs.len; i++)
+        if (!jobs_run(s, s->runs.at[i]))
+            s->runs.at[kept++] = s->runs.at[i];
+    s->runs.len = kept;
+}
+
+bool node_shell_turn(node_shell *s, int64_t now_ms)
+{
+    clock_to(s, now_ms);
+    s->due = false;
+    if (s->no_memory || !begin(s))
+        return !s->no_memory;
+    jobs_due(s);
+    decide(s);
+    write_nodes(s);
+    for (size_t i = 0; i < s->changes.len; i++)
+        status_write(s, (shell_change *)(uintptr_t)s->changes.entries[i].value);
+    run_jobs(s);
+    pods_end(s);
+    return !s->no_memory;
+}
+
+static int64_t sooner(int64_t a, int64_t b)
+{
+    return a == REASON_NEVER || (b != REASON_NEVER && b < a) ? b : a;
+}
+
+int64_t node_shell_next_ms(const node_shell *s)
+{
+    if (!s->restored)
+        return s->due ? s->now_ms : REASON_NEVER;
+    int64_t next = sooner(engine_next_ms(s->engine), jobs_next_ms(s));
+    for (size_t i = 0; i < s->changes.len; i++) {
+        const shell_change *c = (const shell_change *)(uintptr_t)s->changes.entries[i].value;
+        bool waits = c->waits_for && c->waits_for >= c->revision;
+        if (c->dirty && !c->sending && !c->releasing && c->known && !waits)
+            next =
+                sooner(next, c->held_until_ms > s->now_ms ? c->held_until_ms : c->next_status_ms);
+    }
+    for (size_t i = 0; i < s->queue.len; i++)
+        if (s->queue.at[i]->held_until_ms > s->now_ms)
+            next = sooner(next, s->queue.at[i]->held_until_ms);
+    return s->due ? s->now_ms : next;
+}
+
+bool node_shell_is_due(const node_shell *s)
+{
+    return s->due;
+}
+
+bool node_shell_restored(const node_shell *s)
+{
+    return s->restored;
+}
+
+bool node_shell_ready(const node_shell *s)
+{
+    return s->restored && s->synced[SHELL_JOB] && s->synced[SHELL_POD] && !s->no_memory;
+}
+
+const engine *node_shell_engine(const node_shell *s)
+{
+    return s->engine;
+}
+
+shell_counts node_shell_count(const node_shell *s)
+{
+    return s->counts;
+}

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "operator/operator_run.h"
+
+#include <curl/curl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "kube/follower.h"
+#include "kube/writer.h"
+
+/* The longest that a timer is set to: a clock that is put forward is noticed then. */
+#define TIMER_MS_MAX INT64_C(60000)
+#define PATH_BYTES (LIMIT_NAME_BYTES + 256)
+
+typedef struct run run;
+
+typedef struct watched {
+    run *run;
+    shell_kind kind;
+    follower *follower;
+    bool synced;
+} watched;
+
+struct run {
+    const operator_settings *settings;
+    uv_loop_t loop;
+    uv_prepare_t prepare;
+    uv_timer_t timer;
+    uv_signal_t signals[2];
+    connection *connection;
+    writer *writer;
+    node_shell *shell;
+    watched kinds[SHELL_KIND_COUNT];
+    bool ready_told;
+    bool failed;
+};
+
+static int64_t clock_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* ---- what comes in ---- */
+
+static bool seen(void *context, yyjson_val *json)
+{
+    const watched *w = context;
+    return node_shell_seen(w->run->shell, w->kind, json, clock_ms());
+}
+
+static void gone(void *context, str space, str name)
+{
+    const watched *w = context;
+    node_shell_gone(w->run->shell, w->kind, space, name, clock_ms());
+}
+
+static void synced(void *context)
+{
+    watched *w = context;
+    w->synced = true;
+    node_shell_synced(w->run->shell, w->kind);
+}
+
+static bool send_write(void *context, const kube_write *write, write_handler handler, err *error)
+{
+    const run *r = context;
+    return writer_send(r->writer, write, handler, error);
+}
+
+/* ---- the loop ---- */
+
+static bool follow(run *r, shell_kind kind)
+{
+    static const char *const paths[] = {
+#define X(name, path) path,
+        SHELL_KINDS(X)
+#undef X
+    };
+    char path[PATH_BYTES];
+    str space = r->settings->shell.job.namespace_;
+    str form = str_of(paths[kind]);
+    size_t at = str_find(form, STR("%s"));
+    str before = at == SIZE_MAX ? form : str_part(form, 0, at);
+    str after = at == SIZE_MAX ? STR_EMPTY : str_part(form, at + 2, SIZE_MAX);
+    snprintf(path, sizeof path, "%.*s%.*s%.*s", STR_ARG(before),
+             at == SIZE_MAX ? 0 : (int)space.len, space.ptr, STR_ARG(after));
+    watched *w = &r->kinds[kind];
+    *w = (watched){.run = r, .kind = kind};
+    w->follower =
+        follower_start(&r->loop, r->connection, str_of(path), (watch_sink){w, seen, gone, synced});
+    return w->follower;
+}
+
+/* Jobs and pods are of interest once it is known what runs: most are of the past. */
+static bool follow_more(run *r)
+{
+    if (r->kinds[SHELL_JOB].follower || !node_shell_restored(r->shell))
+        return true;
+    return follow(r, SHELL_JOB) && follow(r, SHELL_POD);
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+    run *r = timer->data;
+    r->failed |= !node_shell_turn(r->shell, clock_ms());
+}
+
+static void before_wait(uv_prepare_t *prepare)
+{
+    run *r = prepare->data;
+    while (node_shell_is_due(r->shell) && !r->failed)
+        r->failed = !node_shell_turn(r->shell, clock_ms());
+    r->failed |= !follow_more(r);
+    if (r->failed) {
+        uv_stop(&r->loop);
+        return;
+    }
+    if (!r->ready_told && node_shell_ready(r->shell)) {
+        r->ready_told = true;
+        log_line(LOG_INFO, "everything is known: decisions begin");
+    }
+    int64_t due = node_shell_next_ms(r->shell);
+    int64_t wait = due == REASON_NEVER ? TIMER_MS_MAX : due - clock_ms();
+    wait = wait < 0 ? 0 : wait > TIMER_MS_MAX ? TIMER_MS_MAX : wait;
+    uv_timer_start(&r->timer, on_timer, (uint64_t)wait, 0);
+}
+
+static void on_signal(uv_signal_t *handle, int number)
+{
+    (void)number;
+    uv_stop(handle->loop);
+}
+
+/* ---- opening and closing ---- */
+
+static bool open_loop(run *r, err *error)
+{
+    static const int numbers[] = {SIGTERM, SIGINT};
+    bool good = uv_loop_init(&r->loop) == 0 && uv_prepare_init(&r->loop, &r->prepare) == 0 &&
+                uv_timer_init(&r->loop, &r->timer) == 0;
+    r->prepare.data = r->timer.data = r;
+    if (good)
+        uv_prepare_start(&r->prepare, before_wait);
+    for (size_t i = 0; good && i < 2; i++) {
+        good = uv_signal_init(&r->loop, &r->signals[i]) == 0;
+        if (good)
+            uv_signal_start(&r->signals[i], on_signal, numbers[i]);
+    }
+    return good || err_set(error, "the event loop cannot be made");
+}
+
+static void close_loop(run *r)
+{
+    for (size_t i = 0; i < SHELL_KIND_COUNT; i++)
+        r->kinds[i].follower = follower_stop(r->kinds[i].follower);
+    r->writer = writer_stop(r->writer);
+    r->connection = connection_close(r->connection);
+    uv_close((uv_handle_t *)&r->prepare, NULL);
+    uv_close((uv_handle_t *)&r->timer, NULL);
+    for (size_t i = 0; i < 2; i++)
+        uv_close((uv_handle_t *)&r->signals[i], NULL);
+    uv_run(&r->loop, UV_RUN_DEFAULT);
+    uv_loop_close(&r->loop);
+    r->shell = node_shell_free(r->shell);
+}
+
+static bool open_cluster(run *r, const kube_access *access, err *error)
+{
+    r->connection = connection_open(&r->loop, access, "drover-operator", error);
+    if (!r->connection)
+        return false;
+    r->writer = writer_start(&r->loop, r->connection,
+                             (writer_options){.seed = (uint64_t)getpid() * 2654435761u});
+    r->shell = node_shell_new(&r->settings->shell, (api){r, send_write}, error);
+    if (!r->writer || !r->shell)
+        return err_memory(error);
+    return (follow(r, SHELL_NODE) && follow(r, SHELL_POLICY) && follow(r, SHELL_SKYHOOK)) ||
+           err_memory(error);
+}
+
+bool operator_run(const operator_settings *settings, err *error)
+{
+    scoped(arena_cleanup) arena *texts = arena_new(0);
+    kube_access access;
+    if (!texts)
+        return err_memory(error);
+    if (!kubeconfig_read(&settings->where, texts, &access, error))
+        return false;
+    run *r = mem_zalloc(sizeof *r);
+    if (!r)
+        return err_memory(error);
+    r->settings = settings;
+    curl_global_init(CURL_GLOBAL_DEFAULT);
+    bool good = open_loop(r, error);
+    if (good) {
+        good = open_cluster(r, &access, error);
+        if (good) {
+            log_line(LOG_INFO, "operator of %.*s", STR_ARG(access.server));
+            uv_run(&r->loop, UV_RUN_DEFAULT);
+            good = !r->failed || err_memory(error);
+        }
+        close_loop(r);
+    }
+    curl_global_cleanup();
+    mem_free(r);
+    return good;
+}

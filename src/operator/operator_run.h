@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* operator_run.h - `drover operator`: the shells, on a connection and an event loop.
+ *
+ * Decides nothing; carries objects and writes between the API server and the shells, and keeps the
+ * time. */
+#ifndef DROVER_OPERATOR_OPERATOR_RUN_H
+#define DROVER_OPERATOR_OPERATOR_RUN_H
+
+#include "kube/kubeconfig.h"
+#include "operator/node_shell.h"
+
+typedef struct operator_settings {
+    kube_where where;
+    shell_settings shell;
+} operator_settings;
+
+/* Runs until SIGTERM or SIGINT. False with an error: it could not begin, or ran out of memory. */
+bool operator_run(const operator_settings *settings, err *error);
+
+#endif

@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Skyhooks and DeploymentPolicies as the API server shows them. */
+#include "base/log.h"
+#include "base/mem.h"
+#include "operator/shell_internal.h"
+
+#define API_GROUP "skyhook.nvidia.com/v1alpha1"
+
+void change_free_shown(node_shell *s, shell_change *c)
+{
+    (void)s;
+    shell_document_free(c->document);
+    mem_free(c->name);
+    mem_free(c->uid);
+    mem_free(c->record);
+    vec_done(&c->places);
+    vec_done(&c->waiting);
+    buf_done(&c->conditions);
+    buf_done(&c->next_conditions);
+    mem_free(c->applying);
+    for (size_t i = 0; i < c->left.len; i++)
+        mem_free(c->left.at[i]);
+    vec_done(&c->left);
+    mem_free(c);
+}
+
+static shell_change *change_new(node_shell *s, str name)
+{
+    shell_change *c = mem_zalloc(sizeof *c);
+    if (!c || !(c->name = shell_copy(s, name)) ||
+        !strmap_put(&s->changes, str_of(c->name), (uint64_t)(uintptr_t)c)) {
+        if (c)
+            mem_free(c->name);
+        mem_free(c);
+        shell_memory(s);
+        return NULL;
+    }
+    c->conditions = c->next_conditions = BUF(SHELL_TEXT_BYTES);
+    /* What stands on nodes may have been seen first. */
+    for (size_t i = 0; i < s->nodes.len; i++) {
+        shell_node *n = (shell_node *)(uintptr_t)s->nodes.entries[i].value;
+        for (shell_place *p = n->places; p; p = p->next)
+            if (str_eq(str_of(p->skyhook), name)) {
+                p->change = c;
+                if (!vec_push(&c->places, p))
+                    shell_memory(s);
+            }
+    }
+    return c;
+}
+
+/* ---- the finalizer ---- */
+
+static bool has_finalizer(yyjson_val *json)
+{
+    yyjson_arr_iter walk = yyjson_arr_iter_with(read_at(json, "metadata", "finalizers"));
+    for (yyjson_val *one; (one = yyjson_arr_iter_next(&walk));)
+        if (yyjson_equals_str(one, CHANGE_FINALIZER))
+            return true;
+    return false;
+}
+
+static void finalizer_answered(node_shell *s, const shell_ticket *t, const write_outcome *how,
+                               yyjson_val *json)
+{
+    shell_change *c = shell_find_change(s, str_of(t->skyhook));
+    if (!c)
+        return;
+    c->finalizing = false;
+    if (how->kind == WRITE_DONE && json)
+        changes_seen(s, json);
+    else if (how->kind != WRITE_CONFLICT)
+        log_line(LOG_WARN, "Skyhook %s: the finalizer was not written: %s", c->name, how->message);
+}
+
+/* Packages as every reader of theirs sees them: with their names, and images without tags. */
+static void put_packages(buf *out, yyjson_val *packages)
+{
+    const char *comma = "";
+    yyjson_obj_iter walk = yyjson_obj_iter_with(packages);
+    buf_addz(out, ",\"spec\":{\"packages\":{");
+    for (yyjson_val *key; (key = yyjson_obj_iter_next(&walk));) {
+        str name = {yyjson_get_str(key), yyjson_get_len(key)};
+        if (read_text(yyjson_obj_iter_get_val(key), "name").len > 0)
+            continue;
+        buf_addz(out, comma);
+        buf_add_json(out, name);
+        buf_addz(out, ":{\"name\":");
+        buf_add_json(out, name);
+        buf_addc(out, '}');
+        comma = ",";
+    }
+    buf_addz(out, "}}");
+}
+
+static void put_finalizers(buf *out, yyjson_val *json, bool with_ours)
+{
+    const char *comma = "";
+    buf_addz(out, "{\"metadata\":{\"finalizers\":[");
+    yyjson_arr_iter walk = yyjson_arr_iter_with(read_at(json, "metadata", "finalizers"));
+    for (yyjson_val *one; (one = yyjson_arr_iter_next(&walk));) {
+        if (!yyjson_is_str(one) || yyjson_equals_str(one, CHANGE_FINALIZER))
+            continue;
+        buf_addz(out, comma);
+        buf_add_json(out, (str){yyjson_get_str(one), yyjson_get_len(one)});
+        comma = ",";
+    }
+    if (with_ours)
+        buf_addf(out, "%s\"" CHANGE_FINALIZER "\"", comma);
+    buf_addz(out, "]}");
+}
+
+static void add_finalizer(node_shell *s, shell_change *c, yyjson_val *json)
+{
+    if (c->finalizing)
+        return;
+    buf body = BUF(SHELL_TEXT_BYTES);
+    put_finalizers(&body, json, true);
+    put_packages(&body, read_at(json, "spec", "packages"));
+    buf_addc(&body, '}');
+    kube_write w = {.verb = WRITE_MERGE,
+                    .collection = STR("/apis/" API_GROUP "/skyhooks"),
+                    .name = str_of(c->name),
+                    .version = str_of(c->version),
+                    .body = buf_str(&body)};
+    c->finalizing =
+        shell_send(s, &w, (shell_ticket){.done = finalizer_answered, .skyhook = c->name});
+    s->counts.others += c->finalizing;
+    buf_done(&body);
+}
+
+static void read_again(node_shell *s, const shell_ticket *t, const write_outcome *how,
+                       yyjson_val *json)
+{
+    (void)t;
+    if (how->kind == WRITE_DONE && json)
+        changes_seen(s, json);
+}
+
+void changes_begin(node_shell *s)
+{
+    for (size_t i = 0; i < s->changes.len; i++) {
+        shell_change *c = (shell_change *)(uintptr_t)s->changes.entries[i].value;
+        kube_write w = {.verb = WRITE_READ,
+                        .collection = STR("/apis/" API_GROUP "/skyhooks"),
+                        .name = str_of(c->name)};
+        if (c->wants_finalizer)
+            shell_send(s, &w, (shell_ticket){.done = read_again});
+    }
+}
+
+/* ---- the document ---- */
+
+/* Of everything but the status: one's own writes of it come back. */
+static uint64_t digest_of(yyjson_val *json)
+{
+    buf text = BUF(SHELL_TEXT_BYTES);
+    yyjson_val *m = yyjson_obj_get(json, "metadata");
+    static const char *const keys[] = {"annotations", "labels", "finalizers", "uid"};
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
+        if (yyjson_obj_get(m, keys[i]))
+            json_write(&text, yyjson_obj_get(m, keys[i]));
+    json_write(&text, yyjson_obj_get(json, "spec"));
+    buf_addf(&text, "%d", yyjson_obj_get(m, "deletionTimestamp") != NULL);
+    uint64_t digest = str_hash(buf_str(&text)) | 1u;
+    buf_done(&text);
+    return digest;
+}
+
+/* Every node that the Skyhook selects has a place from now on. */
+static void look_everywhere(node_shell *s, shell_change *c)
+{
+    for (size_t i = 0; i < s->nodes.len; i++)
+        shell_look_at(s, (shell_node *)(uintptr_t)s->nodes.entries[i].value, c);
+}
+
+static void take_document(node_shell *s, shell_change *c, yyjson_val *json)
+{
+    err error;
+    shell_document *d = shell_document_new(json, API_GROUP, "Skyhook", &error);
+    if (!d) {
+        /* One bad document stops nothing but itself; what it was before stays. */
+        log_line(LOG_WARN, "Skyhook %s: %s", c->name, error.text);
+        return;
+    }
+    fact f = {.kind = FACT_DOCUMENT, .document = &d->object};
+    shell_take(s, &f);
+    shell_document_free(c->document);
+    c->document = d;
+    c->known = c->dirty = true;
+    look_everywhere(s, c);
+}
+
+static void take_status(node_shell *s, shell_change *c, yyjson_val *json)
+{
+    yyjson_val *status = yyjson_obj_get(json, "status");
+    str record = read_text(status, "drover");
+    if (c->record && str_eq(str_of(c->record), record))
+        return;
+    mem_free(c->record);
+    c->record = shell_copy(s, record);
+    if (!s->restored && yyjson_obj_get(status, "conditions")) {
+        buf_clear(&c->conditions);
+        json_write(&c->conditions, yyjson_obj_get(status, "conditions"));
+    }
+    c->observed_generation = yyjson_get_sint(yyjson_obj_get(status, "observedGeneration"));
+    /* Times of claims are kept for show, and only there. */
+    yyjson_obj_iter walk = yyjson_obj_iter_with(yyjson_obj_get(status, "nodePriority"));
+    for (yyjson_val *key; !s->restored && (key = yyjson_obj_iter_next(&walk));) {
+        str on = {yyjson_get_str(key), yyjson_get_len(key)};
+        yyjson_val *at = yyjson_obj_iter_get_val(key);
+        shell_place *p = shell_find_place(s, str_of(c->name), on);
+        if (p && yyjson_is_str(at))
+            p->claim_ms = read_time_ms((str){yyjson_get_str(at), yyjson_get_len(at)});
+    }
+}
+
+void changes_seen(node_shell *s, yyjson_val *json)
+{
+    yyjson_val *m = yyjson_obj_get(json, "metadata");
+    str name = read_text(m, "name");
+    char text[SHELL_VERSION_BYTES] = "";
+    uint64_t revision = read_revision(json, text);
+    shell_change *c = shell_find_change(s, name);
+    if (c && revision < c->revision)
+        return;
+    if (c && !str_eq(shell_text(c->uid), read_text(m, "uid"))) {
+        changes_gone(s, name); /* deleted and made again, seen as one */
+        c = NULL;
+    }
+    if (!c && !(c = change_new(s, name)))
+        return;
+    if (!c->uid)
+        c->uid = shell_copy(s, read_text(m, "uid"));
+    c->revision = revision;
+    memcpy(c->version, text, sizeof text);
+    take_status(s, c, json);
+    if (yyjson_obj_get(m, "deletionTimestamp") == NULL && !has_finalizer(json)) {
+        c->wants_finalizer = true;
+        if (s->restored)
+            add_finalizer(s, c, json);
+        return;
+    }
+    c->wants_finalizer = false;
+    uint64_t digest = digest_of(json);
+    s->due |= c->waits_for != 0;
+    if (c->digest == digest)
+        return;
+    c->digest = digest;
+    take_document(s, c, json);
+    s->due = true;
+}
+
+void changes_gone(node_shell *s, str name)
+{
+    shell_change *c = shell_find_change(s, name);
+    if (!c)
+        return;
+    if (c->known) {
+        fact f = {.kind = FACT_DOCUMENT_GONE, .document = &c->document->object};
+        shell_take(s, &f);
+    }
+    strmap_remove(&s->changes, str_of(c->name));
+    for (size_t i = 0; i < c->places.len; i++) {
+        shell_place *p = c->places.at[i];
+        p->change = NULL;
+        p->releasing = RELEASE_NONE;
+        p->dirty = p->in_flight = p->selected = false;
+    }
+    change_free_shown(s, c);
+    s->due = true;
+}
+
+/* ---- policies ---- */
+
+static void touch_changes(node_shell *s, str policy)
+{
+    for (size_t i = 0; i < s->changes.len; i++) {
+        shell_change *c = (shell_change *)(uintptr_t)s->changes.entries[i].value;
+        if (c->known && str_eq(c->document->object.skyhook->spec.deployment_policy, policy))
+            c->dirty = true;
+    }
+    s->due = true;
+}
+
+void policies_seen(node_shell *s, yyjson_val *json)
+{
+    err error;
+    shell_document *d = shell_document_new(json, API_GROUP, "DeploymentPolicy", &error);
+    str name = read_text(yyjson_obj_get(json, "metadata"), "name");
+    if (!d) {
+        log_line(LOG_WARN, "DeploymentPolicy %.*s: %s", STR_ARG(name), error.text);
+        return;
+    }
+    uint64_t *old = strmap_get(&s->policies, name);
+    shell_document *before = old ? (shell_document *)(uintptr_t)*old : NULL;
+    fact f = {.kind = FACT_DOCUMENT, .document = &d->object};
+    shell_take(s, &f);
+    if (old)
+        strmap_remove(&s->policies, name);
+    if (!strmap_put(&s->policies, d->object.metadata->name, (uint64_t)(uintptr_t)d))
+        shell_memory(s);
+    shell_document_free(before);
+    touch_changes(s, name);
+}
+
+void policies_gone(node_shell *s, str name)
+{
+    uint64_t *old = strmap_get(&s->policies, name);
+    if (!old)
+        return;
+    shell_document *d = (shell_document *)(uintptr_t)*old;
+    fact f = {.kind = FACT_DOCUMENT_GONE, .document = &d->object};
+    shell_take(s, &f);
+    touch_changes(s, name);
+    strmap_remove(&s->policies, name);
+    shell_document_free(d);
+}

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* shell_internal.h - the inside of the node shell, for shell_*.c alone. */
+#ifndef DROVER_OPERATOR_SHELL_INTERNAL_H
+#define DROVER_OPERATOR_SHELL_INTERNAL_H
+
+#include "base/strmap.h"
+#include "base/vec.h"
+#include "operator/node_shell.h"
+
+#define SHELL_VERSION_BYTES 24
+#define SHELL_STATUS_EVERY_MS 1000
+#define SHELL_UNPULLABLE_MS 60000
+/* How long the reason of a failed Job is waited for: its pod is told by another watch. */
+#define SHELL_POD_REASON_MS 2000
+/* A write that was refused is tried again after this time, in case somebody repaired the cause. */
+#define SHELL_REFUSED_MS 30000
+#define SHELL_MIRROR_NODES 500 /* up to so many nodes the Skyhook's status mirrors */
+#define SHELL_TEXT_BYTES (4u << 20)
+
+#define NODE_NODE_STATE KEY_PREFIX "nodeState_"
+#define NODE_STATUS KEY_PREFIX "status_"
+#define NODE_HOLDS_CORDON KEY_PREFIX "cordon_"
+#define NODE_VERSION KEY_PREFIX "version_"
+#define NODE_RECORD KEY_PREFIX "drover_"
+#define NODE_AUTO_TAINTED KEY_PREFIX "autoTaint_"
+#define NODE_BEFORE KEY_PREFIX "cordonedBefore"
+#define NODE_SEEN_ONCE KEY_PREFIX "seen"
+#define CHANGE_FINALIZER KEY_PREFIX "skyhook"
+
+typedef struct shell_node shell_node;
+typedef struct shell_change shell_change;
+typedef struct shell_place shell_place;
+typedef struct shell_job shell_job;
+
+/* What a node's condition says: bits of conditions_shown. */
+enum { SHOWN_NOT_READY = 1, SHOWN_ERRORING = 2, SHOWN_ANY = 4 };
+
+enum { RELEASE_NONE, RELEASE_WAITS, RELEASE_SENT };
+
+/* One Skyhook on one node: what stands on the node, and what is to be done about it. */
+struct shell_place {
+    shell_node *node;
+    shell_place *next;    /* of the same node */
+    char *skyhook;        /* its name */
+    shell_change *change; /* NULL: there is no such Skyhook */
+    /* as the node is known to have it; NULL: not there */
+    char *state;    /* nodeState_SK */
+    char *record;   /* drover_SK */
+    uint8_t status; /* skyhook_state of the label, and of the annotation */
+    uint8_t conditions;
+    bool cordon;
+    bool versioned; /* version_SK is there */
+    /* what is to be */
+    uint8_t state_now;  /* skyhook_state, as the engine has it */
+    int8_t want_cordon; /* spec.unschedulable: 1, 0, or -1: as it is */
+    int8_t sent_cordon; /* the same of the write that is under way */
+    bool dirty;         /* the engine may have another state than the node */
+    bool sent;          /* the write that is under way is about it */
+    uint8_t releasing;  /* its claim has ended, and the node does not say so yet; see below */
+    bool in_flight;
+    bool selected;
+    bool in_order;
+    bool mirror_dirty; /* the Skyhook's status does not show it yet */
+    bool map_written;  /* the node's ConfigMap, in this claim */
+    bool map_sending;
+    uint32_t claim; /* the epoch of the status that holds its claim */
+    int64_t claim_ms;
+};
+
+struct shell_node {
+    char *name;
+    uint64_t digest; /* of all that is looked at */
+    char version[SHELL_VERSION_BYTES];
+    uint64_t revision;  /* the same as a number */
+    uint64_t waits_for; /* a conflict: until a later revision than this is seen */
+    char *taints;       /* JSON as it is; NULL: none */
+    shell_place *places;
+    int64_t held_until_ms; /* a write was refused */
+    bool unschedulable, before, ignored;
+    bool want_taint, want_untaint, sent_taint, sent_untaint;
+    bool queued;  /* in the list of nodes to be written */
+    bool sending; /* a write is under way */
+};
+
+/* A write that is under way, by names: what it is about may be gone when the answer comes. */
+typedef struct shell_ticket {
+    node_shell *shell;
+    struct shell_ticket *next, **link;
+    void (*done)(node_shell *s, const struct shell_ticket *t, const write_outcome *outcome,
+                 yyjson_val *object);
+    char *node, *skyhook, *job; /* NULL: none */
+    uint64_t revision;          /* of the object it was made for */
+    uint32_t epoch;
+    int64_t number;
+} shell_ticket;
+
+/* A document in memory of its own. */
+typedef struct shell_document {
+    buf text;
+    document_set *set;
+    object_list *objects;
+    object object;
+} shell_document;
+
+/* One Skyhook. */
+struct shell_change {
+    char *name;
+    char *uid;
+    char version[SHELL_VERSION_BYTES];
+    uint64_t revision, waits_for;
+    uint64_t digest; /* of all but the status */
+    shell_document *document;
+    char *record; /* status.drover, as it is known to be */
+    VEC(shell_place *) places;
+    VEC(shell_place *) waiting;    /* for their claim to be durable */
+    uint32_t epoch, durable_epoch; /* of the status that was sent last, and that took effect */
+    int64_t next_status_ms, held_until_ms;
+    int64_t maps_generation; /* of the packages' ConfigMaps that are written */
+    uint32_t maps_sending;
+    bool maps_failed;
+    uint32_t releasing; /* places whose end is not durable */
+    bool known;         /* the engine knows it */
+    bool dirty;         /* the status may differ */
+    bool urgent;        /* a claim waits for it */
+    bool again;         /* the last write of it had no effect */
+    bool sending;
+    bool wants_finalizer;
+    bool finalize;   /* its finalizer may go */
+    bool finalizing; /* a write of the object itself is under way */
+    /* as it is known to be */
+    uint8_t status;
+    int64_t observed_generation;
+    uint8_t next_status;
+    uint64_t shown; /* digest of the last status sent */
+    buf conditions; /* JSON */
+    buf next_conditions;
+    char *applying;   /* what ran last, for a condition */
+    VEC(char *) left; /* nodes that left, and the status shows them still */
+};
+
+/* A Job that runs the present attempt of something. */
+struct shell_job {
+    char *name;
+    char *skyhook, *package, *version, *node;
+    package_stage stage;
+    int64_t attempt;
+    char pod_reason[64]; /* what its pod said of its failure */
+    int64_t tell_ms;     /* it failed, and its pod's word is waited for until then; else never */
+    bool created;        /* it was seen; else its creation is under way */
+};
+
+/* A pod of a package that may still run. */
+typedef struct shell_pod {
+    char *name, *uid;
+    char *job; /* empty: a raw pod of an older operator */
+    char *node, *skyhook;
+    char waiting[64]; /* why a container does not begin; empty: it is not known to be stuck */
+    int64_t waits_since_ms;
+    bool stuck;  /* for too long: it is to be ended */
+    bool ending; /* and that is under way */
+} shell_pod;
+
+struct node_shell {
+    shell_settings settings;
+    api api;
+    engine *engine;
+    int64_t now_ms;
+    bool synced[SHELL_KIND_COUNT];
+    bool restored;
+    bool due; /* something came in since the last turn */
+    bool no_memory;
+    strmap nodes;    /* name -> shell_node * */
+    strmap changes;  /* name -> shell_change * */
+    strmap policies; /* name -> shell_document * */
+    strmap jobs;
+    strmap pods;
+    VEC(shell_node *) queue; /* nodes to be written */
+    VEC(shell_place *) runs; /* places whose Jobs are to be looked after */
+    decision_list decisions;
+    shell_counts counts;
+    shell_ticket *tickets;
+    arena *scratch;
+};
+
+/* ---- node_shell.c ---- */
+void shell_memory(node_shell *s);
+char *shell_copy(node_shell *s, str text); /* NULL without memory */
+static inline str shell_text(const char *text)
+{
+    return text ? str_of(text) : STR_EMPTY;
+}
+shell_node *shell_find_node(const node_shell *s, str name);
+shell_change *shell_find_change(const node_shell *s, str name);
+/* The place of a Skyhook on a node, made if need be. NULL without memory. */
+shell_place *shell_place_of(node_shell *s, shell_node *n, str skyhook);
+shell_place *shell_find_place(const node_shell *s, str skyhook, str node);
+void shell_queue(node_shell *s, shell_node *n);
+void shell_look_after(node_shell *s, shell_place *p);
+/* Brings what is shown of a place up to date with the engine. */
+void shell_look(node_shell *s, shell_place *p);
+/* The same for a Skyhook on a node, which gets a place if the engine knows of it. */
+void shell_look_at(node_shell *s, shell_node *n, shell_change *c);
+bool shell_take(node_shell *s, const fact *f);
+/* Sends; the ticket's texts are copied and its "done" called with the answer. False: it was not
+ * sent, and is not answered. */
+bool shell_send(node_shell *s, const kube_write *w, shell_ticket ticket);
+void shell_place_free(node_shell *s, shell_place *p);
+void shell_node_free(node_shell *s, shell_node *n);
+
+/* ---- shell_read.c: what JSON of objects says ---- */
+str read_text(yyjson_val *object, const char *key);
+yyjson_val *read_at(yyjson_val *object, const char *key, const char *inner);
+/* Sorted, in a; only keys with the prefix. */
+label_set read_labels(arena *a, yyjson_val *map, str prefix);
+bool read_metadata(arena *a, yyjson_val *object, metadata *ret);
+uint64_t read_revision(yyjson_val *object, char ret[SHELL_VERSION_BYTES]);
+int64_t read_time_ms(str text); /* 0: none */
+shell_document *shell_document_new(yyjson_val *object, const char *api_version, const char *kind,
+                                   err *error);
+shell_document *shell_document_free(shell_document *d);
+
+/* ---- shell_nodes.c: nodes as they are seen ---- */
+void nodes_seen(node_shell *s, yyjson_val *object);
+void nodes_gone(node_shell *s, str name);
+
+/* ---- shell_changes.c: Skyhooks and policies ---- */
+void changes_seen(node_shell *s, yyjson_val *object);
+void changes_gone(node_shell *s, str name);
+/* Looks again at Skyhooks that came before it was known what they remember. */
+void changes_begin(node_shell *s);
+void policies_seen(node_shell *s, yyjson_val *object);
+void policies_gone(node_shell *s, str name);
+void change_free_shown(node_shell *s, shell_change *c);
+
+/* ---- shell_jobs.c: Jobs and pods ---- */
+void jobs_seen(node_shell *s, yyjson_val *object);
+void jobs_gone(node_shell *s, str name);
+void pods_seen(node_shell *s, yyjson_val *object);
+void pods_gone(node_shell *s, str name);
+/* What is due by time. */
+void jobs_due(node_shell *s);
+int64_t jobs_next_ms(const node_shell *s);
+void pods_end(node_shell *s); /* those that are stuck */
+shell_job *shell_find_job(const node_shell *s, str name);
+shell_job *shell_job_new(node_shell *s, str name, const job_key *key);
+void shell_job_lost(node_shell *s, str name);
+void shell_job_refused(node_shell *s, shell_job *j, const write_outcome *outcome);
+/* Its creation failed, and may be tried again. */
+void shell_job_forget(node_shell *s, shell_job *j);
+bool shell_attempt_has_job(const node_shell *s, const shell_place *p, const package_view *of);
+void shell_stage_lost(node_shell *s, const shell_place *p, const package_view *of);
+/* Whether pods that belong to no present attempt may still run on the node: of the same Skyhook, or
+ * of anybody. */
+bool shell_pods_run(const node_shell *s, const shell_place *of, bool of_anybody);
+void jobs_done(node_shell *s);
+
+/* ---- job_write.c ---- */
+/* Sees to it that what runs on a place has its Job. True: nothing is left to see to. */
+bool jobs_run(node_shell *s, shell_place *p);
+
+/* ---- shell_restore.c ---- */
+bool shell_restore(node_shell *s, err *error);
+
+/* ---- node_write.c ---- */
+/* Sends what differs from what is on the node, if it may be sent. True: nothing is left to send. */
+bool node_write(node_shell *s, shell_node *n);
+
+/* ---- status_write.c ---- */
+void status_write(node_shell *s, shell_change *c);
+
+/* ---- status_view.c ---- */
+skyhook_state place_state(const shell_change *c, const node_view *v);
+/* Appends the status, with what changes by node only where it changed. */
+void status_put(node_shell *s, shell_change *c, str record, buf *out);
+const char *skyhook_state_text(skyhook_state state);
+
+#endif

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Nodes as the API server shows them: what of them matters is kept and told to the engine. */
+#include "base/mem.h"
+#include "operator/shell_internal.h"
+
+#define TAINTS_MAX 64
+
+/* ---- looking ---- */
+
+static uint64_t mix(uint64_t digest, str text)
+{
+    return (digest ^ str_hash(text)) * UINT64_C(0x9e3779b97f4a7c15) + text.len;
+}
+
+static uint64_t mix_map(uint64_t digest, yyjson_val *map, str prefix)
+{
+    yyjson_obj_iter walk = yyjson_obj_iter_with(map);
+    for (yyjson_val *key; (key = yyjson_obj_iter_next(&walk));) {
+        yyjson_val *value = yyjson_obj_iter_get_val(key);
+        str name = {yyjson_get_str(key), yyjson_get_len(key)};
+        if (!str_starts(name, prefix))
+            continue;
+        digest = mix(digest, name);
+        digest = mix(digest, (str){yyjson_get_str(value), yyjson_get_len(value)});
+    }
+    return digest;
+}
+
+static yyjson_val *condition_named(yyjson_val *json, str type)
+{
+    yyjson_arr_iter walk = yyjson_arr_iter_with(read_at(json, "status", "conditions"));
+    for (yyjson_val *one; (one = yyjson_arr_iter_next(&walk));)
+        if (str_eq(read_text(one, "type"), type))
+            return one;
+    return NULL;
+}
+
+/* Conditions of ours are mixed in by their reasons, in whatever order they stand. */
+static uint64_t mix_conditions(uint64_t digest, yyjson_val *json)
+{
+    uint64_t sum = 0;
+    yyjson_arr_iter walk = yyjson_arr_iter_with(read_at(json, "status", "conditions"));
+    for (yyjson_val *one; (one = yyjson_arr_iter_next(&walk));) {
+        str type = read_text(one, "type");
+        if (str_eq(type, STR("Ready")))
+            digest = mix(digest, read_text(one, "status"));
+        else if (str_starts(type, STR(KEY_PREFIX)))
+            sum += mix(str_hash(type), read_text(one, "reason"));
+    }
+    return digest ^ sum;
+}
+
+static uint64_t digest_of(yyjson_val *json)
+{
+    yyjson_val *m = yyjson_obj_get(json, "metadata");
+    uint64_t digest = mix(1, read_text(m, "uid"));
+    digest = mix_map(digest, yyjson_obj_get(m, "labels"), STR_EMPTY);
+    digest = mix_map(digest, yyjson_obj_get(m, "annotations"), STR(KEY_PREFIX));
+    yyjson_arr_iter walk = yyjson_arr_iter_with(read_at(json, "spec", "taints"));
+    for (yyjson_val *one; (one = yyjson_arr_iter_next(&walk));) {
+        digest = mix(digest, read_text(one, "key"));
+        digest = mix(digest, read_text(one, "value"));
+        digest = mix(digest, read_text(one, "effect"));
+    }
+    digest += yyjson_get_bool(read_at(json, "spec", "unschedulable"));
+    digest = mix(digest, read_text(read_at(json, "status", "nodeInfo"), "bootID"));
+    return mix_conditions(digest, json);
+}
+
+/* ---- what stands on the node ---- */
+
+static void keep_text(node_shell *s, char **kept, str text)
+{
+    if (text.ptr && *kept && str_eq(str_of(*kept), text))
+        return;
+    mem_free(*kept);
+    *kept = text.ptr ? shell_copy(s, text) : NULL;
+}
+
+static skyhook_state parse_state(str text)
+{
+    static const str texts[] = {
+#define X(state, name) STR(name),
+        SKYHOOK_STATES(X)
+#undef X
+    };
+    for (size_t i = 1; i < sizeof texts / sizeof texts[0]; i++)
+        if (str_eq(text, texts[i]))
+            return (skyhook_state)i;
+    return SKYHOOK_NONE;
+}
+
+static uint8_t conditions_of(yyjson_val *json, const char *name)
+{
+    char type[LIMIT_NAME_BYTES + 64];
+    snprintf(type, sizeof type, KEY_PREFIX "%s/NotReady", name);
+    yyjson_val *not_ready = condition_named(json, str_of(type));
+    snprintf(type, sizeof type, KEY_PREFIX "%s/Erroring", name);
+    yyjson_val *erroring = condition_named(json, str_of(type));
+    if (!not_ready && !erroring)
+        return 0;
+    return (uint8_t)(SHOWN_ANY |
+                     (str_eq(read_text(not_ready, "status"), STR("True")) ? SHOWN_NOT_READY : 0) |
+                     (str_eq(read_text(erroring, "status"), STR("True")) ? SHOWN_ERRORING : 0));
+}
+
+static void take_place(node_shell *s, shell_place *p, label_set annotations, yyjson_val *json)
+{
+    char key[LIMIT_NAME_BYTES + 64];
+    const char *name = p->skyhook;
+    snprintf(key, sizeof key, NODE_NODE_STATE "%s", name);
+    keep_text(s, &p->state, label_get(annotations, str_of(key)));
+    snprintf(key, sizeof key, NODE_RECORD "%s", name);
+    keep_text(s, &p->record, label_get(annotations, str_of(key)));
+    snprintf(key, sizeof key, NODE_HOLDS_CORDON "%s", name);
+    p->cordon = label_get(annotations, str_of(key)).ptr;
+    snprintf(key, sizeof key, NODE_VERSION "%s", name);
+    p->versioned = label_get(annotations, str_of(key)).ptr;
+    snprintf(key, sizeof key, NODE_STATUS "%s", name);
+    skyhook_state noted = parse_state(label_get(annotations, str_of(key)));
+    str label_text = read_text(read_at(json, "metadata", "labels"), key);
+    p->status = (uint8_t)(parse_state(label_text) == noted ? noted : SKYHOOK_NONE);
+    p->conditions = conditions_of(json, name);
+}
+
+/* Places are known by the annotations that end in their Skyhook's name. */
+static void take_places(node_shell *s, shell_node *n, label_set annotations, yyjson_val *json)
+{
+    static const str prefixes[] = {STR(NODE_NODE_STATE), STR(NODE_RECORD), STR(NODE_STATUS),
+                                   STR(NODE_HOLDS_CORDON)};
+    for (size_t i = 0; i < annotations.len; i++)
+        for (size_t k = 0; k < sizeof prefixes / sizeof prefixes[0]; k++)
+            if (str_starts(annotations.at[i].key, prefixes[k]))
+                shell_place_of(s, n, str_part(annotations.at[i].key, prefixes[k].len, SIZE_MAX));
+    for (shell_place *p = n->places; p; p = p->next)
+        take_place(s, p, annotations, json);
+}
+
+static void keep_taints(node_shell *s, shell_node *n, yyjson_val *taints)
+{
+    buf text = BUF(SHELL_TEXT_BYTES);
+    n->taints = mem_free(n->taints);
+    if (yyjson_arr_size(taints) == 0)
+        return;
+    json_write(&text, taints);
+    n->taints = text.failed ? NULL : shell_copy(s, buf_str(&text));
+    buf_done(&text);
+}
+
+/* ---- telling ---- */
+
+static size_t read_taints(yyjson_val *taints, fact_taint out[TAINTS_MAX])
+{
+    size_t count = 0;
+    yyjson_arr_iter walk = yyjson_arr_iter_with(taints);
+    for (yyjson_val *one; count < TAINTS_MAX && (one = yyjson_arr_iter_next(&walk));)
+        out[count++] =
+            (fact_taint){read_text(one, "key"), read_text(one, "value"), read_text(one, "effect")};
+    return count;
+}
+
+static void tell(node_shell *s, shell_node *n, yyjson_val *json, label_set annotations)
+{
+    yyjson_val *m = yyjson_obj_get(json, "metadata");
+    fact_taint taints[TAINTS_MAX];
+    yyjson_val *ready = condition_named(json, STR("Ready"));
+    fact f = {.kind = FACT_TARGET,
+              .target = {.kind = TARGET_NODE,
+                         .name = str_of(n->name),
+                         .uid = read_text(m, "uid"),
+                         .created_ms = read_time_ms(read_text(m, "creationTimestamp")),
+                         .labels = read_labels(s->scratch, yyjson_obj_get(m, "labels"), STR_EMPTY),
+                         .not_ready = !str_eq(read_text(ready, "status"), STR("True")),
+                         .unschedulable = n->unschedulable,
+                         .boot_id = read_text(read_at(json, "status", "nodeInfo"), "bootID"),
+                         .taints = taints,
+                         .taint_count = read_taints(read_at(json, "spec", "taints"), taints),
+                         .annotations = annotations}};
+    shell_take(s, &f);
+}
+
+static shell_node *node_new(node_shell *s, str name)
+{
+    shell_node *n = mem_zalloc(sizeof *n);
+    if (n)
+        n->name = shell_copy(s, name);
+    if (n && n->name && strmap_put(&s->nodes, str_of(n->name), (uint64_t)(uintptr_t)n))
+        return n;
+    if (n)
+        mem_free(n->name);
+    mem_free(n);
+    shell_memory(s);
+    return NULL;
+}
+
+void nodes_seen(node_shell *s, yyjson_val *json)
+{
+    str name = read_text(yyjson_obj_get(json, "metadata"), "name");
+    char text[SHELL_VERSION_BYTES] = "";
+    uint64_t revision = read_revision(json, text);
+    uint64_t digest = digest_of(json);
+    shell_node *n = shell_find_node(s, name);
+    if (n && revision < n->revision)
+        return; /* of an answer to a write we have had something newer */
+    if (!n && !(n = node_new(s, name)))
+        return;
+    n->revision = revision;
+    memcpy(n->version, text, sizeof text);
+    s->due |= n->waits_for != 0;
+    if (n->digest == digest)
+        return;
+    n->digest = digest;
+    arena_place mark = arena_mark(s->scratch);
+    label_set annotations =
+        read_labels(s->scratch, read_at(json, "metadata", "annotations"), STR(KEY_PREFIX));
+    n->unschedulable = yyjson_get_bool(read_at(json, "spec", "unschedulable"));
+    n->before = str_eq(label_get(annotations, STR(NODE_BEFORE)), STR("true"));
+    n->ignored =
+        str_eq(read_text(read_at(json, "metadata", "labels"), KEY_PREFIX "ignore"), STR("true"));
+    keep_taints(s, n, read_at(json, "spec", "taints"));
+    take_places(s, n, annotations, json);
+    tell(s, n, json, annotations);
+    arena_rewind(s->scratch, mark);
+    for (size_t i = 0; i < s->changes.len; i++)
+        shell_look_at(s, n, (shell_change *)(uintptr_t)s->changes.entries[i].value);
+    if (n->queued || n->want_taint || n->want_untaint)
+        shell_queue(s, n);
+    s->due = true;
+}
+
+void nodes_gone(node_shell *s, str name)
+{
+    shell_node *n = shell_find_node(s, name);
+    if (!n)
+        return;
+    fact f = {.kind = FACT_TARGET_GONE, .target = {.kind = TARGET_NODE, .name = name}};
+    shell_take(s, &f);
+    s->due = true;
+    while (n->places)
+        shell_place_free(s, n->places);
+    strmap_remove(&s->nodes, str_of(n->name));
+    shell_node_free(s, n);
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* After a restart: the engine's state from what Skyhooks and nodes remember, and nothing else. */
+#include "base/log.h"
+#include "operator/shell_internal.h"
+
+#define RECORDS_BYTES (256u << 20)
+
+/* A record that somebody broke is one that is not there; the engine sees by itself that the node's
+ * state cannot be read. */
+static bool is_record(node_shell *s, const char *text)
+{
+    arena_place mark = arena_mark(s->scratch);
+    bool good = text && text[0] != '\0' && !strchr(text, '\n') &&
+                yyjson_is_obj(json_parse(s->scratch, str_of(text), NULL));
+    arena_rewind(s->scratch, mark);
+    return good;
+}
+
+static void put_records(node_shell *s, buf *out)
+{
+    for (size_t i = 0; i < s->changes.len; i++) {
+        const shell_change *c = (const shell_change *)(uintptr_t)s->changes.entries[i].value;
+        for (size_t k = 0; c->known && k < c->places.len; k++) {
+            const shell_place *p = c->places.at[k];
+            if (is_record(s, p->record))
+                buf_addf(out, "nodes placement/%s/%s %s\n", c->name, p->node->name, p->record);
+        }
+        if (c->known && is_record(s, c->record))
+            buf_addf(out, "nodes skyhook/%s %s\n", c->name, c->record);
+    }
+}
+
+bool shell_restore(node_shell *s, err *error)
+{
+    buf records = BUF(RECORDS_BYTES);
+    put_records(s, &records);
+    bool good = !records.failed && engine_restore(s->engine, buf_str(&records), error);
+    buf_done(&records);
+    for (size_t i = 0; good && i < s->changes.len; i++) {
+        shell_change *c = (shell_change *)(uintptr_t)s->changes.entries[i].value;
+        c->dirty = true;
+        for (size_t k = 0; k < c->places.len; k++) {
+            shell_look(s, c->places.at[k]);
+            if (c->places.at[k]->in_flight)
+                shell_look_after(s, c->places.at[k]);
+        }
+    }
+    return good;
+}

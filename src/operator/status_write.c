@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A Skyhook's status: one write for all that changed, by compare-and-swap.
+ *
+ * It holds the claims. So it is written when all ends of claims that it counts are durable on their
+ * nodes, at once if a claim waits for it, and else not more often than is of use to a reader. */
+#include "base/log.h"
+#include "base/mem.h"
+#include "operator/shell_internal.h"
+
+static void forget_left(shell_change *c)
+{
+    for (size_t i = 0; i < c->left.len; i++)
+        mem_free(c->left.at[i]);
+    c->left.len = 0;
+}
+
+static void written(node_shell *s, shell_change *c, uint32_t epoch, yyjson_val *json)
+{
+    c->durable_epoch = epoch;
+    c->status = c->next_status;
+    buf_clear(&c->conditions);
+    buf_add(&c->conditions, buf_str(&c->next_conditions));
+    size_t kept = 0;
+    for (size_t i = 0; i < c->waiting.len; i++) {
+        shell_place *p = c->waiting.at[i];
+        if (p->claim > epoch)
+            c->waiting.at[kept++] = p;
+        else
+            shell_queue(s, p->node);
+    }
+    c->waiting.len = kept;
+    if (json)
+        changes_seen(s, json);
+}
+
+/* Nobody has seen what was to be written: it is all to be written again. */
+static void again(shell_change *c)
+{
+    c->dirty = c->again = true;
+    c->shown = 0;
+    c->urgent = c->waiting.len > 0;
+}
+
+static void answered(node_shell *s, const shell_ticket *t, const write_outcome *how,
+                     yyjson_val *json)
+{
+    shell_change *c = shell_find_change(s, str_of(t->skyhook));
+    if (!c || !str_eq(shell_text(c->uid), shell_text(t->node)))
+        return;
+    c->sending = false;
+    switch (how->kind) {
+    case WRITE_DONE: written(s, c, t->epoch, json); return;
+    case WRITE_CONFLICT:
+        again(c);
+        c->waits_for = t->revision;
+        if (json)
+            changes_seen(s, json);
+        return;
+    case WRITE_GONE: return; /* the watch tells */
+    case WRITE_EXISTS:
+    case WRITE_REFUSED:
+    case WRITE_BLOCKED:
+    case WRITE_LATER:
+    case WRITE_AMBIGUOUS:
+    case WRITE_BARRED: break;
+    }
+    log_line(LOG_WARN, "status of Skyhook %s: %s", c->name, how->message);
+    again(c);
+    c->held_until_ms = s->now_ms + SHELL_REFUSED_MS;
+}
+
+static void send_status(node_shell *s, shell_change *c, const buf *body)
+{
+    kube_write w = {.verb = WRITE_MERGE,
+                    .collection = STR("/apis/skyhook.nvidia.com/v1alpha1/skyhooks"),
+                    .name = str_of(c->name),
+                    .subresource = STR("status"),
+                    .version = str_of(c->version),
+                    .body = buf_str(body)};
+    c->sending = shell_send(s, &w,
+                            (shell_ticket){.done = answered,
+                                           .skyhook = c->name,
+                                           .node = c->uid,
+                                           .revision = c->revision,
+                                           .epoch = c->epoch + 1});
+    if (!c->sending)
+        return;
+    c->epoch++;
+    c->dirty = c->urgent = c->again = false;
+    c->next_status_ms = 0;
+    s->counts.statuses++;
+    for (size_t i = 0; i < c->places.len; i++)
+        c->places.at[i]->mirror_dirty = false;
+    forget_left(c);
+}
+
+void status_write(node_shell *s, shell_change *c)
+{
+    if (c->dirty && c->next_status_ms == 0) /* what comes within a moment goes along */
+        c->next_status_ms = s->now_ms + s->settings.status_every_ms;
+    if (!c->known || !c->dirty || c->sending || c->releasing > 0 || c->held_until_ms > s->now_ms ||
+        (!c->urgent && c->next_status_ms > s->now_ms) ||
+        (c->waits_for && c->waits_for >= c->revision))
+        return;
+    c->waits_for = 0;
+    if (c->again) /* a write that did not take effect took these with it */
+        for (size_t i = 0; i < c->places.len; i++)
+            c->places.at[i]->mirror_dirty = true;
+    arena_place mark = arena_mark(s->scratch);
+    buf record = BUF(SHELL_TEXT_BYTES), body = BUF(SHELL_TEXT_BYTES);
+    bool good = engine_keep_change(s->engine, str_of(c->name), &record);
+    buf_addz(&body, "{\"status\":");
+    if (good)
+        status_put(s, c, buf_str(&record), &body);
+    buf_addc(&body, '}');
+    uint64_t digest = str_hash(buf_str(&body));
+    if (!good || body.failed) {
+        log_line(LOG_ERROR, "status of Skyhook %s: it cannot be made", c->name);
+        c->dirty = false;
+        c->next_status_ms = 0;
+    } else if (digest == c->shown && !c->urgent) {
+        c->dirty = false;
+        c->next_status_ms = 0;
+    } else {
+        c->shown = digest;
+        send_status(s, c, &body);
+    }
+    buf_done(&record);
+    buf_done(&body);
+    arena_rewind(s->scratch, mark);
+}

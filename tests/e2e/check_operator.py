@@ -1,0 +1,132 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""`drover operator` on a real API server: rollouts by budget, told from the audit log."""
+
+import os
+import pathlib
+import sys
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent / "cluster"), str(HERE.parent / "support")]
+# pylint: disable=wrong-import-position
+import api
+import binaries
+import drover
+import plane
+import rollout
+
+NODES = 20
+BUDGET = 5
+
+
+def check_limits(cluster, name, since):
+    entries = rollout.history(cluster, since)
+    most = rollout.most_claims(entries, name)
+    assert 1 <= most <= BUDGET, f"{most} claims at once"
+    assert rollout.most_jobs(cluster, name) <= BUDGET
+    wrong = rollout.failed_writes(entries)
+    assert not wrong, f"writes that failed: {wrong}"
+    return entries
+
+
+def installs(cluster, _):
+    """one package goes to all nodes, never more than the budget at once"""
+    since = len(rollout.history(cluster))
+    cluster.api.create("skyhooks", rollout.skyhook("base", {"tune": rollout.package()},
+                                                   deploymentPolicy="five"))
+    shown = rollout.wait_status(cluster, "base", "complete")
+    assert shown["completeNodes"] == f"{NODES}/{NODES}", shown["completeNodes"]
+    assert not shown.get("nodePriority") and shown["nodeOrderOffset"] == NODES, shown
+    entries = check_limits(cluster, "base", since)
+    stages = 2 * NODES
+    print(f"# {len(entries) / stages:.2f} writes a node and stage")
+    assert len(entries) <= 3.5 * stages, f"{len(entries)} writes"
+    for node in cluster.api.list("nodes"):
+        want = ('{"tune|1.0.0":{"name":"tune","version":"1.0.0","image":"example.test/package",'
+                '"stage":"config","state":"complete"}}')
+        assert rollout.note(node, "nodeState_base") == want, rollout.note(node, "nodeState_base")
+        assert rollout.note(node, "status_base") == "complete"
+
+
+def upgrades(cluster, operator):
+    """a new version goes the same way, also when the operator is killed in the middle"""
+    since = len(rollout.history(cluster))
+    cluster.api.patch("skyhooks", "base", {"spec": {"packages": {"tune": {"version": "2.0.0"}}}})
+    for _ in range(3):
+        time.sleep(1.3)
+        operator.kill()
+        operator.start()
+    shown = rollout.wait_status(cluster, "base", "complete")
+    assert shown["completeNodes"] == f"{NODES}/{NODES}", shown
+    entries = rollout.history(cluster, since)
+    most = rollout.most_claims(entries, "base")
+    assert 1 <= most <= BUDGET, f"{most} claims at once"
+    stages = {job["metadata"]["labels"]["skyhook.nvidia.com/stage"]
+              for job in cluster.api.list("jobs", rollout.SPACE)
+              if job["metadata"]["labels"]["skyhook.nvidia.com/package"] == "tune-2.0.0"}
+    assert stages == {"upgrade", "config"}, stages
+    for node in cluster.api.list("nodes"):
+        assert '"tune|2.0.0"' in rollout.note(node, "nodeState_base")
+        assert '"tune|1.0.0"' not in rollout.note(node, "nodeState_base")
+
+
+def stops(cluster, _):
+    """a package that fails stops its rollout, and an edit lets it go on"""
+    cluster.behave(**{"worse-1.0.0": "fail"})
+    cluster.api.create("skyhooks", rollout.skyhook("bad", {"worse": rollout.package()},
+                                                   deploymentPolicy="stop"))
+    shown = rollout.wait_status(cluster, "bad", "unknown")
+    state = shown["compartmentStatuses"]["__default__"]["batchState"]
+    assert state.get("shouldStop"), state
+    assert state["failedNodes"] == 2, state
+    kept = [job for job in cluster.api.list("jobs", rollout.SPACE)
+            if job["metadata"]["labels"]["skyhook.nvidia.com/name"] == "bad"]
+    assert len(kept) == 2, len(kept)
+    api.wait_until("failed Jobs stay", lambda: all(
+        "ttlSecondsAfterFinished" not in cluster.api.get(
+            "jobs", job["metadata"]["name"], rollout.SPACE)["spec"] for job in kept))
+    cluster.behave(**{"worse-1.0.0": None})
+    cluster.api.patch("skyhooks", "bad", {"spec": {"packages": {"worse": {"version": "1.0.1"}}}})
+    rollout.wait_status(cluster, "bad", "complete")
+
+
+def rests(cluster, _):
+    """at rest nothing is written"""
+    cluster.wait_quiet()
+    since = len(rollout.history(cluster))
+    time.sleep(3)
+    more = rollout.history(cluster, since)
+    assert not more, [(e["verb"], e["objectRef"]) for e in more]
+
+
+def main():
+    tap = drover.Tap()
+    problem = binaries.missing()
+    if problem:
+        tap.skip("the operator", problem)
+        return tap.done()
+    program = drover.programs()[0]
+    with plane.Cluster("check-operator") as cluster:
+        rollout.prepare(cluster, program)
+        cluster.add_nodes(NODES)
+        cluster.api.create("deploymentpolicies", rollout.policy("five", {"count": BUDGET}))
+        cluster.api.create("deploymentpolicies", rollout.policy(
+            "stop", {"percent": 100}, {"fixed": {"initialBatch": 2, "failureThreshold": 1}}))
+        with rollout.Operator(program, cluster) as operator:
+            for act in (installs, upgrades, stops, rests):
+                wrong = None
+                try:
+                    act(cluster, operator)
+                except Exception as error:  # pylint: disable=broad-exception-caught
+                    wrong = f"{type(error).__name__}: {error}"
+                    cluster.fail()
+                tap.test(act.__doc__, wrong)
+            ended = operator.stop()
+            tap.test("it ends when told", None if ended == 0 else f"exit status {ended}")
+    return tap.done()
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("DROVER_BUILDS", "build")
+    sys.exit(main())

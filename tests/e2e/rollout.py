@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A cluster with Drover's kinds and rights, the operator that runs in it, and what it is asked."""
+
+import json
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+sys.path[:0] = [str(HERE.parent / "cluster"), str(HERE.parent / "support")]
+# pylint: disable=wrong-import-position
+import api
+import audit
+import plane
+
+GROUP = "/apis/skyhook.nvidia.com/v1alpha1"
+api.GROUPS.update({"skyhooks": GROUP, "deploymentpolicies": GROUP,
+                   "customresourcedefinitions": "/apis/apiextensions.k8s.io/v1"})
+SPACE = "skyhook"
+PREFIX = "skyhook.nvidia.com/"
+USER = "drover"
+
+
+def policy(name, budget, strategy=None):
+    compartment = {"budget": budget}
+    compartment["strategy"] = strategy or {"fixed": {"initialBatch": 100}}
+    return {"apiVersion": "skyhook.nvidia.com/v1alpha1", "kind": "DeploymentPolicy",
+            "metadata": {"name": name}, "spec": {"default": compartment}}
+
+
+def skyhook(name, packages, **spec):
+    return {"apiVersion": "skyhook.nvidia.com/v1alpha1", "kind": "Skyhook",
+            "metadata": {"name": name}, "spec": {"packages": packages, **spec}}
+
+
+def package(version="1.0.0", **more):
+    return {"version": version, "image": "example.test/package", **more}
+
+
+class Operator:
+    """`drover operator` against a cluster, as a process."""
+
+    def __init__(self, program, cluster, *words):
+        self.program = program
+        self.cluster = cluster
+        self.words = words
+        self.process = None
+
+    def start(self):
+        config = self.cluster.kubeconfig(USER)
+        log = open(self.cluster.logs / "operator.log", "ab")  # pylint: disable=consider-using-with
+        with log:
+            self.process = subprocess.Popen(
+                [str(self.program), "operator", "--kubeconfig", str(config), *self.words],
+                stdout=log, stderr=log)
+        return self
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+    def stop(self):
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(30)
+
+    def __enter__(self):
+        return self.start()
+
+    def __exit__(self, *_):
+        if self.process.poll() is None:
+            self.stop()
+
+
+def prepare(cluster, program):
+    """Drover's kinds, and the rights of its own manifest."""
+    found = subprocess.run([str(program), "crds", "-o", "json"], capture_output=True, check=True,
+                           text=True)
+    decoder, at = json.JSONDecoder(), 0
+    while at < len(found.stdout.rstrip()):
+        definition, at = decoder.raw_decode(found.stdout, at)
+        at += len(found.stdout[at:]) - len(found.stdout[at:].lstrip())
+        for one in definition.get("items", [definition]) if isinstance(definition, dict) \
+                else definition:
+            cluster.api.create("customresourcedefinitions", one)
+    cluster.api.create("clusterrolebindings", {
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
+        "metadata": {"name": "drover"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole",
+                    "name": "cluster-admin"},
+        "subjects": [{"kind": "Group", "name": "drover",
+                      "apiGroup": "rbac.authorization.k8s.io"}]})
+    api.wait_until("the new kinds are served", lambda: served(cluster))
+
+
+def served(cluster):
+    try:
+        cluster.api.list("skyhooks")
+        return cluster.api.list("deploymentpolicies") is not None
+    except api.ApiError:
+        return False
+
+
+def status(cluster, name):
+    return cluster.api.get("skyhooks", name).get("status", {})
+
+
+def wait_status(cluster, name, want, seconds=60):
+    """The status word, for the document as it is now."""
+    def there():
+        found = cluster.api.get("skyhooks", name)
+        now = found.get("status", {})
+        fresh = want != "complete" or \
+            now.get("observedGeneration") == found["metadata"]["generation"]
+        return now if now.get("status") == want and fresh else None
+    return api.wait_until(f"Skyhook {name} is {want}", there, seconds)
+
+
+def note(node, key):
+    return node["metadata"].get("annotations", {}).get(PREFIX + key)
+
+
+# ---- what the audit log says
+
+def history(cluster, since=0):
+    """Every request of the operator that took effect, in order."""
+    return [e for e in audit.entries(cluster.audit_file)
+            if e["user"]["username"] == USER and e["verb"] in audit.WRITES][since:]
+
+
+def failed_writes(entries):
+    return [(e["verb"], e["objectRef"].get("resource"), e["objectRef"].get("name"),
+             e["responseStatus"].get("code")) for e in entries
+            if e["responseStatus"].get("code", 0) >= 400]
+
+
+def most_claims(entries, name):
+    """The most nodes that held claims at any time, as the status writes of the operator said."""
+    most, now = 0, {}
+    for entry in entries:
+        reference = entry["objectRef"]
+        if reference.get("resource") != "skyhooks" or reference.get("name") != name or \
+                reference.get("subresource") != "status" or \
+                entry["responseStatus"].get("code") != 200:
+            continue
+        groups = entry["requestObject"]["status"].get("compartmentStatuses", {})
+        for group, shown in groups.items():
+            state = shown.get("batchState", {})
+            now[group] = len(state.get("members") or []) + len(state.get("retrying") or [])
+        most = max(most, sum(now.values()))
+    return most
+
+
+def most_jobs(cluster, name):
+    """The most nodes that had a Job at the same time, from the Jobs' own times."""
+    events = []
+    for job in cluster.api.list("jobs", SPACE):
+        if job["metadata"]["labels"].get(PREFIX + "name") != name:
+            continue
+        node = job["spec"]["template"]["spec"]["nodeName"]
+        ended = job["status"].get("completionTime") or next(
+            (c["lastTransitionTime"] for c in job["status"].get("conditions", [])
+             if c["type"] == "Failed"), "9")
+        events += [(job["metadata"]["creationTimestamp"], 1, node), (ended, 0, node)]
+    most, running = 0, {}
+    for _, begins, node in sorted(events):
+        running[node] = running.get(node, 0) + (1 if begins else -1)
+        most = max(most, sum(count > 0 for count in running.values()))
+    return most
+
+
+def wait(seconds):
+    time.sleep(seconds)
