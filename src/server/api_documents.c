@@ -82,10 +82,32 @@ void run_document_list(call *c)
         api_page_end(c, &l.page, l.more ? l.last : STR_EMPTY);
 }
 
+/* From memory, which is several times as fast as the store; it is written as it was stored. */
+static bool show_held(call *c, str name)
+{
+    int64_t version_number;
+    const object *o =
+        control_held(c->api->control, (document_key){kind_text(c), name}, &version_number);
+    if (!o)
+        return false;
+    scoped(buf_done) buf json = BUF(LIMIT_TEXT_BYTES);
+    object_write(o, &json);
+    if (json.failed)
+        return false;
+    buf_clear(api_out(c));
+    write_document(api_out(c),
+                   &(stored_document){.version = version_number, .json = buf_str(&json)});
+    buf_addc(api_out(c), '\n');
+    tag(c, version_number);
+    return true;
+}
+
 static bool show(call *c, str name)
 {
     stored_document d;
     err error = {.text = ""};
+    if (show_held(c, name))
+        return true;
     store *s = control_store(c->api->control);
     if (!store_get_document(s, (document_key){kind_text(c), name}, c->request->arena, &d, &error)) {
         if (error.text[0])

@@ -144,6 +144,9 @@ bool control_delete(control *c, const delete_request *request, int64_t now_ms,
 
 /* The object of that name as the engine has it, or NULL. Valid until something changes. */
 const object *control_object(const control *c, object_kind kind, str name);
+/* The same with its resourceVersion. NULL also while the engine is to be rebuilt: the store knows.
+ */
+const object *control_held(const control *c, document_key key, int64_t *ret_version);
 
 /* How many documents there are. */
 size_t control_documents(const control *c);

@@ -36,6 +36,15 @@ const object *control_object(const control *c, object_kind kind, str name)
     return d ? &d->object : NULL;
 }
 
+const object *control_held(const control *c, document_key key, int64_t *ret_version)
+{
+    const held_document *d = document_find(c, key.kind, key.name);
+    if (!d || d->version == 0)
+        return NULL;
+    *ret_version = d->version;
+    return &d->object;
+}
+
 const object *version_tagged(const control *c, str deployment_name, str tag)
 {
     const held_document *d = find(&c->versions, deployment_name, tag);

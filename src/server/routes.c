@@ -428,16 +428,19 @@ const size_t operation_count = sizeof operations / sizeof operations[0];
 
 /* ---- matching ---- */
 
-/* How many words of the path stand in the pattern; -1: it does not match. */
+/* How many words of the path stand in the pattern; -1: it does not match. Every request is held
+ * against every row, twice, so it looks at each letter once. */
 static int path_matches(const char *pattern, const uri *u, str arguments[ROUTE_ARGUMENTS_MAX])
 {
-    str rest = str_of(pattern + 1);
     size_t count = 0;
     int words = 0;
     for (size_t i = 0; i < u->segment_count; i++) {
-        if (!rest.ptr)
+        if (*pattern != '/')
             return -1;
-        str part = str_cut(&rest, '/');
+        str part = {++pattern, 0};
+        while (pattern[part.len] != 0 && pattern[part.len] != '/')
+            part.len++;
+        pattern += part.len;
         if (part.ptr[0] == '{')
             arguments[count++] = u->segments[i];
         else if (str_eq(part, u->segments[i]))
@@ -445,7 +448,7 @@ static int path_matches(const char *pattern, const uri *u, str arguments[ROUTE_A
         else
             return -1;
     }
-    return rest.ptr ? -1 : words;
+    return *pattern ? -1 : words;
 }
 
 static int most_words(const uri *u)
