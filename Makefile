@@ -13,7 +13,7 @@ SANITIZERS = -Db_sanitize=address,undefined -Db_lundef=false
 all:
 	scripts/setup build
 	scripts/configure build $(RELEASE)
-	ninja -C build
+	ninja -C build drover drover-agent
 
 run: all
 	build/drover serve --demo

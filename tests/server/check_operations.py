@@ -8,6 +8,7 @@ import json
 import pathlib
 import re
 import selectors
+import socket
 import subprocess
 import sys
 import time
@@ -19,6 +20,8 @@ import server as servers  # pylint: disable=wrong-import-position
 
 METHODS = ("GET", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "FROB")
 LEVELS = {"none": 0, "viewer": 1, "operator": 2, "admin": 3}
+READERS = 5
+READERS_ENTRIES = 60
 BODY_MOST = 32 * 1024 * 1024
 HEADER_MOST = 16 * 1024
 ERROR_CODES = {400: "badRequest", 401: "unauthorized", 403: "forbidden", 404: "notFound",
@@ -232,10 +235,35 @@ def dribble(chooser):
             pass  # its end is seen when it is read
 
 
+def lazy_readers(checks):
+    """Streams of more than any buffer holds, whose clients take nothing."""
+    for number in range(READERS_ENTRIES):
+        box = api.host(f"big-{number}")
+        box["spec"]["config"] = {"much": "x" * 200000}
+        checks.server.request("PUT", f"/api/v1/resources/big-{number}", box, check=False)
+    readers = []
+    for _ in range(READERS):
+        connection = socket.socket()
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        connection.connect(("127.0.0.1", checks.server.port))
+        connection.sendall(f"GET /api/v1/events?after=0 HTTP/1.1\r\nHost: localhost\r\n"
+                           f"Authorization: Bearer {checks.server.token}\r\n\r\n".encode())
+        readers.append(connection)
+    return readers
+
+
+def open_streams(server):
+    return int(re.search(r"^drover_http_streams (\d+)", server.request("GET", "/metrics").body,
+                         re.MULTILINE).group(1))
+
+
 def slow(checks, every):
     """Every operation at once, one with half a header, one with half a body, and then a byte a
-    second for ever: all are dropped."""
+    second for ever, and clients that ask and do not read: all are dropped."""
     chooser = selectors.DefaultSelector()
+    readers = lazy_readers(checks)
+    begun = servers.wait_for(lambda: open_streams(checks.server) == READERS, 10)
+    checks.tap.test("streams that nobody reads", None if begun else open_streams(checks.server))
     start = time.monotonic()
     for operation in every:
         head = (f"{operation.method} {operation.real} HTTP/1.1\r\nHost: localhost\r\n"
@@ -270,6 +298,11 @@ def slow(checks, every):
         key.fileobj.close()
     chooser.close()
     checks.say("slow requests are dropped after 30 s")
+    gone = servers.wait_for(lambda: open_streams(checks.server) == 0, 20)
+    checks.tap.test("and so are clients that take nothing",
+                    None if gone else open_streams(checks.server))
+    for connection in readers:
+        connection.close()
     checks.tap.test("nobody waits for them", None if longest < 2 else f"{longest:.2f} s")
 
 
