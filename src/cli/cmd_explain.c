@@ -5,58 +5,21 @@
 #include "cli/remote_explain.h"
 #include "cli/scenario.h"
 
-typedef struct search {
-    str target;
-    str change; /* empty: any */
-    placement_view first, found;
-    size_t count;
-    bool has_target, has_undone;
-} search;
-
-/* The first change that is not done on the target, or the first one if all are. */
-static bool look(void *context, const placement_view *v)
-{
-    search *s = context;
-    if (!str_eq(v->target, s->target))
-        return true;
-    s->has_target = true;
-    if (s->change.len > 0 && !str_eq(v->change, s->change) &&
-        !(v->kind == TARGET_CLUSTER && str_ends(v->change, s->change)))
-        return true;
-    if (s->count++ == 0)
-        s->first = *v;
-    if (!s->has_undone && v->state != PLACEMENT_DONE) {
-        s->found = *v;
-        s->has_undone = true;
-    }
-    return true;
-}
-
-/* ---- the command ---- */
-
 static exit_status answer(const scenario *sc, const options *given)
 {
-    search s = {.target = given->operands.at[0], .change = options_text(given, "change", "")};
+    explain_search s = {.target = given->operands.at[0],
+                        .change = options_text(given, "change", "")};
     engine *e = sim_engine(sc->sim);
-    if (!engine_placements(e, look, &s))
+    if (!explain_find(e, &s))
         return fail("out of memory");
-    if (s.count == 0 && s.has_target)
+    if (!s.found && s.has_target)
         return fail("%.*s: no change \"%s\" wants anything of it", STR_ARG(s.target),
                     str_shown(s.change).text);
-    if (s.count == 0 && herd_find_any(sim_herd(sc->sim), s.target) != HERD_NONE)
+    if (!s.found && herd_find_any(sim_herd(sc->sim), s.target) != HERD_NONE)
         return fail("%.*s: no change wants anything of it", STR_ARG(s.target));
-    if (s.count == 0)
+    if (!s.found)
         return fail("%.*s: there is no such target", STR_ARG(s.target));
-    const placement_view *v = s.has_undone ? &s.found : &s.first;
-    yyjson_val *value = explain_value(e, v, sc->arena);
-    if (!value)
-        return fail("out of memory");
-    buf out = BUF(LIMIT_TEXT_BYTES);
-    if (str_eq(options_text(given, "output", "text"), STR("json")))
-        explain_json(&out, value);
-    else
-        explain_text(&out, value);
-    return output_buf(stdout, &out) ? STATUS_DONE : STATUS_NO;
+    return explain_print(given, explain_value(e, &s.view, sc->arena));
 }
 
 static bool made_up(const options *given)

@@ -191,42 +191,16 @@ static bool take(void *context, yyjson_val *item)
 
 /* ---- the command ---- */
 
-typedef struct search {
-    str target, change;
-    placement_view found;
-    bool any, undone;
-} search;
-
-/* The first that is not done, or the first of all. */
-static bool look(void *context, const placement_view *v)
-{
-    search *s = context;
-    if (!str_eq(v->target, s->target) || (s->change.len > 0 && !str_eq(v->change, s->change)))
-        return true;
-    if (!s->any || (!s->undone && v->state != PLACEMENT_DONE))
-        s->found = *v;
-    s->any = true;
-    s->undone = s->undone || v->state != PLACEMENT_DONE;
-    return true;
-}
-
 static exit_status explain(const replay *r, const options *given)
 {
-    search s = {.target = given->operands.at[0], .change = options_text(given, "change", "")};
-    if (!engine_placements(r->engine, look, &s))
+    explain_search s = {.target = given->operands.at[0],
+                        .change = options_text(given, "change", "")};
+    if (!explain_find(r->engine, &s))
         return fail("out of memory");
-    if (!s.any)
+    if (!s.found)
         return fail("%.*s: no deployment wanted anything of it then, or it was not there",
                     STR_ARG(s.target));
-    yyjson_val *value = explain_value(r->engine, &s.found, r->arena);
-    if (!value)
-        return fail("out of memory");
-    buf out = BUF(LIMIT_TEXT_BYTES);
-    if (str_eq(options_text(given, "output", "text"), STR("json")))
-        explain_json(&out, value);
-    else
-        explain_text(&out, value);
-    return output_buf(stdout, &out) ? STATUS_DONE : STATUS_NO;
+    return explain_print(given, explain_value(r->engine, &s.view, r->arena));
 }
 
 static exit_status report(const replay *r, const options *given)

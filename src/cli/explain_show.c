@@ -9,6 +9,38 @@
 #define NAMES_SHOWN 8
 #define LABEL_COLUMNS 16
 
+static bool look(void *context, const placement_view *v)
+{
+    explain_search *s = context;
+    if (!str_eq(v->target, s->target))
+        return true;
+    s->has_target = true;
+    if (s->change.len > 0 && !str_eq(v->change, s->change) &&
+        !(v->kind == TARGET_CLUSTER && str_ends(v->change, s->change)))
+        return true;
+    if (!s->found || (s->view.state == PLACEMENT_DONE && v->state != PLACEMENT_DONE))
+        s->view = *v;
+    s->found = true;
+    return true;
+}
+
+bool explain_find(const engine *e, explain_search *s)
+{
+    return engine_placements(e, look, s);
+}
+
+exit_status explain_print(const options *given, yyjson_val *target)
+{
+    if (!target)
+        return fail("out of memory");
+    buf out = BUF(LIMIT_TEXT_BYTES);
+    if (str_eq(options_text(given, "output", "text"), STR("json")))
+        explain_json(&out, target);
+    else
+        explain_text(&out, target);
+    return output_buf(stdout, &out) ? STATUS_DONE : STATUS_NO;
+}
+
 static const char *const states[] = {
 #define X(state, text) text,
     PLACEMENT_STATES(X)

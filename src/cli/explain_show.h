@@ -8,11 +8,25 @@
 
 #include <yyjson.h>
 
+#include "cli/command.h"
 #include "engine/engine.h"
+
+/* Which placement of a target is meant. */
+typedef struct explain_search {
+    str target;
+    str change; /* empty: any */
+    /* the answer */
+    bool has_target, found;
+    placement_view view; /* the first that is not done, or the first one if all are */
+} explain_search;
+/* False without memory. */
+bool explain_find(const engine *e, explain_search *s);
 
 /* What the engine says of a placement, as that JSON. NULL without memory. */
 yyjson_val *explain_value(const engine *e, const placement_view *v, arena *a);
 
+/* Prints it, as text or as JSON. */
+exit_status explain_print(const options *given, yyjson_val *target);
 void explain_text(buf *out, yyjson_val *target);
 void explain_json(buf *out, yyjson_val *target);
 

@@ -95,18 +95,22 @@ static bool make_env(arena *a, const template_values *values, const command *c, 
     return true;
 }
 
+static template_values values_of(const job_order *order)
+{
+    return (template_values){.deployment = order->job->deployment,
+                             .environment = order->job->environment,
+                             .version = order->job->version,
+                             .resource = order->resource,
+                             .version_object = order->version};
+}
+
 bool job_make_command(arena *a, const job_order *order, const command *c, job_command *ret,
                       err *error)
 {
-    const stored_job *j = order->job;
-    template_values values = {.deployment = j->deployment,
-                              .environment = j->environment,
-                              .version = j->version,
-                              .resource = order->resource,
-                              .version_object = order->version};
+    template_values values = values_of(order);
     word_list argv = {0}, env = {0};
     bool good = make_argv(a, &values, c, &argv, error);
-    good = good && (add_order(a, &env, j) || err_memory(error));
+    good = good && (add_order(a, &env, order->job) || err_memory(error));
     good = good && make_env(a, &values, c, &env, error);
     good = good && ((add_inherited(a, &env) && keep(a, &argv, &ret->argv, &ret->argv_len) &&
                      keep(a, &env, &ret->env, &ret->env_len)) ||
@@ -143,12 +147,7 @@ static bool expand_provider(arena *a, metric_provider *p, const template_values 
 /* The metrics as a document, which is how the supervisor gets them. */
 static bool make_metrics(arena *a, const job_order *order, str *ret, err *error)
 {
-    const stored_job *j = order->job;
-    template_values values = {.deployment = j->deployment,
-                              .environment = j->environment,
-                              .version = j->version,
-                              .resource = order->resource,
-                              .version_object = order->version};
+    template_values values = values_of(order);
     *ret = STR_EMPTY;
     if (order->metric_count == 0)
         return true;

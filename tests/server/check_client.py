@@ -45,20 +45,10 @@ spec: {resourceSelector: 'resource.name == "h1"', job: {pull: {}}}
 """
 
 
-class Cli:
+class Cli(servers.Cli):
     def __init__(self, tap, server, folder):
-        self.tap = tap
-        self.server = server
+        super().__init__(tap, server)
         self.folder = folder
-
-    def run(self, *words, **more):
-        return drover.run(self.server.program, *words, "--data", self.server.folder, **more)
-
-    def expect(self, name, status, *words, out="", err="", **more):
-        result = self.run(*words, **more)
-        good = result.status == status and out in result.out and err in result.err
-        self.tap.test(name, None if good else repr(result))
-        return result
 
 
 def documents(cli):

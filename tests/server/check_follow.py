@@ -41,20 +41,7 @@ FLEET = [document("Resource", f"h{i}", {"kind": "host"}) for i in range(1, 5)] +
 ]
 
 
-class Cli:
-    def __init__(self, tap, server):
-        self.tap = tap
-        self.server = server
-
-    def run(self, *words, **more):
-        return drover.run(self.server.program, *words, "--data", self.server.folder, **more)
-
-    def expect(self, name, status, *words, out="", err="", **more):
-        result = self.run(*words, **more)
-        good = result.status == status and out in result.out and err in result.err
-        self.tap.test(name, None if good else repr(result))
-        return result
-
+class Cli(servers.Cli):
     def terminal(self, *words):
         """The process and its terminal."""
         child, terminal = pty.fork()
@@ -108,6 +95,29 @@ def waiting(cli):
         server.stop(signal.SIGKILL)
         cli.tap.test("a server that dies", drover.difference(3, process.wait(timeout=30)))
     server.start()
+
+
+def logs(cli):
+    """What a job writes is seen while it runs, and the command ends when the job does."""
+    server = cli.server
+    gate = server.folder.parent / "gate"
+    script = f'echo first; while [ ! -e {gate} ]; do sleep 0.1; done; echo last'
+    server.request("POST", "/api/v1/apply", many(
+        document("Deployment", "talks", {
+            "resourceSelector": 'resource.name == "h1"',
+            "job": {"command": {"run": ["/bin/sh", "-c", script]}}}),
+        document("Version", "talks-1", {"deployment": "talks", "tag": "1"})))
+    job = servers.wait_for(lambda: server.request(
+        "GET", "/api/v1/jobs?deployment=talks").json["items"])[0]
+    with subprocess.Popen([server.program, "logs", str(job["number"]), "-f", "--data",
+                           str(server.folder)], stdout=subprocess.PIPE) as process:
+        text, good = read_until(process.stdout.fileno(), "first\n", 20)
+        cli.tap.test("logs -f: what was written so far", None if good else text)
+        cli.tap.test("logs -f: goes on with the job", None if process.poll() is None else "no")
+        gate.touch()
+        text, good = read_until(process.stdout.fileno(), "last\n", 20)
+        cli.tap.test("logs -f: what comes later", None if good else text)
+        cli.tap.test("logs -f: ends with the job", drover.difference(0, process.wait(timeout=20)))
 
 
 def watching(cli):
@@ -174,7 +184,7 @@ def main():
     for program in drover.programs():
         with servers.Server(program) as server:
             cli = Cli(tap, server)
-            for part in (waiting, watching, replaying):
+            for part in (waiting, logs, watching, replaying):
                 part(cli)
     return tap.done()
 

@@ -12,6 +12,8 @@ import subprocess
 import tempfile
 import time
 
+import drover
+
 
 def matches(schema, value, components, path="$"):
     """What is wrong with value by the part of JSON Schema that is used; "" if nothing."""
@@ -210,6 +212,23 @@ class Server:
             except (TimeoutError, ConnectionResetError):
                 pass
             return data.decode("utf-8", "replace")
+
+
+class Cli:
+    """The commands of a server's program, against that server."""
+
+    def __init__(self, tap, server):
+        self.tap = tap
+        self.server = server
+
+    def run(self, *words, **more):
+        return drover.run(self.server.program, *words, "--data", self.server.folder, **more)
+
+    def expect(self, name, status, *words, out="", err="", **more):
+        result = self.run(*words, **more)
+        good = result.status == status and out in result.out and err in result.err
+        self.tap.test(name, None if good else repr(result))
+        return result
 
 
 def wait_for(condition, seconds=30):
