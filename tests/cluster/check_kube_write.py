@@ -30,6 +30,7 @@ class Writer:
     def __init__(self, program, kubeconfig):
         self.process = subprocess.Popen([str(program), str(kubeconfig)], stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE, text=True)
+        self.build = f" ({pathlib.Path(program).parent.name})"
         self.answers = {}
         self.news = queue.Queue()
         self.next = 0
@@ -197,6 +198,30 @@ def server_killed(cluster, w):
     assert cluster.api.get("configmaps", "o", "default")["data"]["last"] == "k8"
 
 
+def events_of(cluster, w):
+    return {e["message"]: e for e in cluster.api.list("events", "default")
+            if e["source"].get("component") == "kube-write" and e["message"].endswith(w.build)}
+
+
+def events(cluster, w):
+    """events are written about an object"""
+    node = cluster.api.list("nodes")[0]["metadata"]
+    for words in ("one", "two"):
+        w.send("EVENT", node["name"], uid=node["uid"], body=words + w.build)
+    api.wait_until("two events", lambda: len(events_of(cluster, w)) == 2)
+    event = events_of(cluster, w)["one" + w.build]
+    assert event["involvedObject"]["uid"] == node["uid"] and event["type"] == "Normal", event
+    assert event["count"] == 1 and event["reason"] == "Test", event
+    for _ in range(2):
+        w.send("EVENT", node["name"], uid=node["uid"], body="one" + w.build)
+
+
+def events_again(cluster, w):
+    """events that happen again are counted in the first, after a while"""
+    api.wait_until("three of one", lambda: events_of(cluster, w)["one" + w.build]["count"] == 3)
+    assert len(events_of(cluster, w)) == 2
+
+
 def barred(cluster, w):
     """without a permit nothing is sent"""
     w.expect("barred", "CREATE", "never", body=config_map("never"), bar=True)
@@ -215,7 +240,8 @@ def main():
         for program in drover.programs():
             build = program.parent
             writer = Writer(build / "kube-write", cluster.kubeconfig())
-            for act in (creates, patches, status, deletes, evictions, order, server_killed, barred):
+            for act in (events, creates, patches, status, deletes, evictions, order,
+                        server_killed, events_again, barred):
                 wrong = None
                 try:
                     act(cluster, writer)

@@ -12,7 +12,7 @@
 #include <stdio.h>
 
 #include "base/mem.h"
-#include "kube/writer.h"
+#include "kube/recorder.h"
 
 #define LINE_BYTES_MAX (1u << 20)
 
@@ -20,6 +20,7 @@ typedef struct program {
     uv_loop_t *loop;
     connection *connection;
     writer *writer;
+    recorder *recorder;
     uv_pipe_t input;
     buf line;
     bool barred, ended;
@@ -43,6 +44,7 @@ static void maybe_stop(program *p)
     if (!p->ended || writer_waiting(p->writer) > 0)
         return;
     p->writer = writer_stop(p->writer);
+    p->recorder = recorder_stop(p->recorder);
     p->connection = connection_close(p->connection);
 }
 
@@ -92,10 +94,27 @@ static write_verb verb_of(str name)
     return WRITE_READ;
 }
 
+static bool take_event(program *p, yyjson_val *root)
+{
+    if (!str_eq(text_of(root, "verb"), STR("EVENT")))
+        return false;
+    recorder_tell(p->recorder, &(kube_event){.api_version = STR("v1"),
+                                             .kind = STR("Node"),
+                                             .name = text_of(root, "name"),
+                                             .uid = text_of(root, "uid"),
+                                             .reason = STR("Test"),
+                                             .message = text_of(root, "body")});
+    return true;
+}
+
 static void take(program *p, str text)
 {
     yyjson_doc *parsed = yyjson_read(text.ptr, text.len, 0);
     yyjson_val *root = yyjson_doc_get_root(parsed);
+    if (take_event(p, root)) {
+        yyjson_doc_free(parsed);
+        return;
+    }
     one *w = mem_zalloc(sizeof *w);
     err error = {.text = "no memory"};
     kube_write write = {.verb = verb_of(text_of(root, "verb")),
@@ -172,6 +191,7 @@ int main(int count, char **words)
     }
     writer_options options = {.seed = 1, .permit = {permitted, &p}};
     p.writer = writer_start(p.loop, p.connection, options);
+    p.recorder = recorder_start(p.loop, p.writer, STR("kube-write"), STR("test"));
     uv_pipe_init(p.loop, &p.input, 0);
     p.input.data = &p;
     uv_pipe_open(&p.input, 0);
