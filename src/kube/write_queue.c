@@ -295,6 +295,13 @@ static bool may_repeat(item *x, const write_outcome *outcome)
     return !x->maybe || write_repeatable(&x->write);
 }
 
+/* What is not done is answered with words about it, and so are some deletes. */
+static yyjson_val *object_of(const write_answer *answer, write_outcome_kind kind)
+{
+    bool is_words = yyjson_equals_str(yyjson_obj_get(answer->body, "kind"), "Status");
+    return kind == WRITE_DONE && !is_words ? answer->body : NULL;
+}
+
 static void take_answer(write_queue *q, item *x, const write_answer *answer, int64_t now_ms)
 {
     write_outcome outcome = write_judge(x->write.verb, answer);
@@ -328,7 +335,7 @@ static void take_answer(write_queue *q, item *x, const write_answer *answer, int
     case WRITE_REFUSED:
     case WRITE_BLOCKED: break;
     }
-    finish(q, x, &outcome, answer->body);
+    finish(q, x, &outcome, object_of(answer, outcome.kind));
 }
 
 void write_queue_answer(write_queue *q, size_t slot, const write_answer *answer, int64_t now_ms)

@@ -29,9 +29,9 @@
 /* Both may add writes. */
 typedef struct write_handler {
     void *context;
-    /* The last word, always from within a later call. object: what the server answered, NULL
-     * without; the object as it is now after WRITE_DONE, and after WRITE_EXISTS and WRITE_CONFLICT
-     * if it was read. Gone after the call. */
+    /* The last word, always from within a later call. object: as it is now, after WRITE_DONE, and
+     * after WRITE_EXISTS and WRITE_CONFLICT if it was read; NULL in all other cases, and where the
+     * server sends none, as after some deletes. Gone after the call. */
     void (*done)(void *context, const write_outcome *outcome, yyjson_val *object);
     /* Whether an object that was found is what the write made of it. NULL: never. */
     bool (*ours)(void *context, yyjson_val *object);
