@@ -53,6 +53,8 @@ static exit_status run(const options *given)
     s.shell.engine.reapply_on_reboot =
         options_given(given, "reapply-on-reboot") ||
         str_eq(chosen(given, "", "REAPPLY_ON_REBOOT", STR_EMPTY), STR("true"));
+    s.elect = options_given(given, "leader-election") ||
+              str_eq(chosen(given, "", "LEADER_ELECTION", STR_EMPTY), STR("true"));
     return operator_run(&s, &error) ? STATUS_DONE : fail("%s", error.text);
 }
 
@@ -83,6 +85,8 @@ static const option options_of_operator[] = {
     {.name = "runtime-required-taint",
      .argument = "KEY=VALUE:EFFECT",
      .help = "$RUNTIME_REQUIRED_TAINT, else skyhook.nvidia.com=runtime-required:NoSchedule"},
+    {.name = "leader-election",
+     .help = "several may run, of which one works at a time; $LEADER_ELECTION"},
     {.name = "reapply-on-reboot",
      .help = "packages are applied again to a node that rebooted; $REAPPLY_ON_REBOOT"},
     OPTIONS_END,

@@ -10,11 +10,13 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "kube/follower.h"
+#include "kube/leader.h"
 #include "kube/writer.h"
 
 /* The longest that a timer is set to: a clock that is put forward is noticed then. */
 #define TIMER_MS_MAX INT64_C(60000)
 #define PATH_BYTES (LIMIT_NAME_BYTES + 256)
+#define HOST_BYTES 256
 
 typedef struct run run;
 
@@ -32,11 +34,14 @@ struct run {
     uv_timer_t timer;
     uv_signal_t signals[2];
     connection *connection;
-    writer *writer;
+    leader *leader; /* NULL: nobody else is reckoned with */
+    char leases[PATH_BYTES], identity[HOST_BYTES + 32];
+    writer *writer; /* this and what follows is there while it works */
     node_shell *shell;
     watched kinds[SHELL_KIND_COUNT];
     bool ready_told;
     bool failed;
+    bool ending, releasing; /* it was told to end; it gives the Lease back */
 };
 
 static int64_t clock_ms(void)
@@ -108,12 +113,28 @@ static bool follow_more(run *r)
 static void on_timer(uv_timer_t *timer)
 {
     run *r = timer->data;
-    r->failed |= !node_shell_turn(r->shell, clock_ms());
+    if (r->ending)
+        uv_stop(&r->loop); /* long enough */
+    else if (r->shell)
+        r->failed |= !node_shell_turn(r->shell, clock_ms());
+}
+
+/* Nothing more is decided; what is under way is let end, so that the next one need not guess. */
+static void end_in_order(run *r)
+{
+    if (r->releasing || (r->writer && writer_waiting(r->writer) > 0))
+        return;
+    r->releasing = true;
+    leader_release(r->leader);
 }
 
 static void before_wait(uv_prepare_t *prepare)
 {
     run *r = prepare->data;
+    if (r->ending)
+        end_in_order(r);
+    if (r->ending || !r->shell)
+        return;
     while (node_shell_is_due(r->shell) && !r->failed)
         r->failed = !node_shell_turn(r->shell, clock_ms());
     r->failed |= !follow_more(r);
@@ -134,7 +155,13 @@ static void before_wait(uv_prepare_t *prepare)
 static void on_signal(uv_signal_t *handle, int number)
 {
     (void)number;
-    uv_stop(handle->loop);
+    run *r = handle->data;
+    if (!r->leader || r->ending) {
+        uv_stop(handle->loop);
+        return;
+    }
+    r->ending = true;
+    uv_timer_start(&r->timer, on_timer, OPERATOR_ENDING_MS, 0);
 }
 
 /* ---- opening and closing ---- */
@@ -149,25 +176,85 @@ static bool open_loop(run *r, err *error)
         uv_prepare_start(&r->prepare, before_wait);
     for (size_t i = 0; good && i < 2; i++) {
         good = uv_signal_init(&r->loop, &r->signals[i]) == 0;
+        r->signals[i].data = r;
         if (good)
             uv_signal_start(&r->signals[i], on_signal, numbers[i]);
     }
     return good || err_set(error, "the event loop cannot be made");
 }
 
-static void close_loop(run *r)
+/* ---- working ---- */
+
+static void end_work(run *r)
 {
     for (size_t i = 0; i < SHELL_KIND_COUNT; i++)
         r->kinds[i].follower = follower_stop(r->kinds[i].follower);
     r->writer = writer_stop(r->writer);
-    r->connection = connection_close(r->connection);
-    uv_close((uv_handle_t *)&r->prepare, NULL);
-    uv_close((uv_handle_t *)&r->timer, NULL);
-    for (size_t i = 0; i < 2; i++)
-        uv_close((uv_handle_t *)&r->signals[i], NULL);
-    uv_run(&r->loop, UV_RUN_DEFAULT);
-    uv_loop_close(&r->loop);
     r->shell = node_shell_free(r->shell);
+    r->ready_told = false;
+}
+
+static bool begin_work(run *r, err *error)
+{
+    writer_options options = {.seed = (uint64_t)getpid() * 2654435761u};
+    if (r->leader)
+        options.permit = leader_permit(r->leader);
+    r->writer = writer_start(&r->loop, r->connection, options);
+    r->shell = node_shell_new(&r->settings->shell, (api){r, send_write}, error);
+    if (!r->writer || !r->shell)
+        return err_memory(error);
+    return (follow(r, SHELL_NODE) && follow(r, SHELL_POLICY) && follow(r, SHELL_SKYHOOK)) ||
+           err_memory(error);
+}
+
+static void began(void *context)
+{
+    run *r = context;
+    err error;
+    log_line(LOG_INFO, "%s leads", r->identity);
+    if (!r->ending && !begin_work(r, &error)) {
+        r->failed = true;
+        uv_stop(&r->loop);
+    }
+}
+
+/* What it knew may be old by the time it leads again. */
+static void ended(void *context)
+{
+    run *r = context;
+    log_line(r->ending ? LOG_INFO : LOG_WARN, "%s leads no more", r->identity);
+    end_work(r);
+}
+
+static void released(void *context)
+{
+    run *r = context;
+    uv_stop(&r->loop);
+}
+
+/* A name that no other process has, nor an earlier one of this pod. */
+static void name_process(run *r)
+{
+    char host[HOST_BYTES] = "";
+    uint32_t number = 0;
+    if (gethostname(host, sizeof host - 1) != 0 ||
+        uv_random(NULL, NULL, &number, sizeof number, 0, NULL) != 0)
+        number = (uint32_t)uv_hrtime();
+    snprintf(r->identity, sizeof r->identity, "%s_%ld_%08x", host, (long)getpid(), number);
+}
+
+static bool stand_for_election(run *r, err *error)
+{
+    str space = r->settings->shell.job.namespace_;
+    name_process(r);
+    snprintf(r->leases, sizeof r->leases, "/apis/coordination.k8s.io/v1/namespaces/%.*s/leases",
+             STR_ARG(space));
+    lease_options options = {.collection = str_of(r->leases),
+                             .name = STR(OPERATOR_LEASE),
+                             .identity = str_of(r->identity)};
+    r->leader = leader_start(&r->loop, r->connection, &options,
+                             (leader_handler){r, began, ended, released});
+    return r->leader || err_memory(error);
 }
 
 static bool open_cluster(run *r, const kube_access *access, err *error)
@@ -175,13 +262,20 @@ static bool open_cluster(run *r, const kube_access *access, err *error)
     r->connection = connection_open(&r->loop, access, "drover-operator", error);
     if (!r->connection)
         return false;
-    r->writer = writer_start(&r->loop, r->connection,
-                             (writer_options){.seed = (uint64_t)getpid() * 2654435761u});
-    r->shell = node_shell_new(&r->settings->shell, (api){r, send_write}, error);
-    if (!r->writer || !r->shell)
-        return err_memory(error);
-    return (follow(r, SHELL_NODE) && follow(r, SHELL_POLICY) && follow(r, SHELL_SKYHOOK)) ||
-           err_memory(error);
+    return r->settings->elect ? stand_for_election(r, error) : begin_work(r, error);
+}
+
+static void close_loop(run *r)
+{
+    r->leader = leader_stop(r->leader);
+    end_work(r);
+    r->connection = connection_close(r->connection);
+    uv_close((uv_handle_t *)&r->prepare, NULL);
+    uv_close((uv_handle_t *)&r->timer, NULL);
+    for (size_t i = 0; i < 2; i++)
+        uv_close((uv_handle_t *)&r->signals[i], NULL);
+    uv_run(&r->loop, UV_RUN_DEFAULT);
+    uv_loop_close(&r->loop);
 }
 
 bool operator_run(const operator_settings *settings, err *error)

@@ -9,9 +9,15 @@
 #include "kube/kubeconfig.h"
 #include "operator/node_shell.h"
 
+/* The Lease of the operator that our users know: the two never work at the same time. */
+#define OPERATOR_LEASE "3c22c1ae.nvidia.com"
+/* How long writes that are under way are waited for when it is told to end. */
+#define OPERATOR_ENDING_MS 5000
+
 typedef struct operator_settings {
     kube_where where;
     shell_settings shell;
+    bool elect; /* several may run: only one of them, which has the Lease, does anything */
 } operator_settings;
 
 /* Runs until SIGTERM or SIGINT. False with an error: it could not begin, or ran out of memory. */

@@ -1,0 +1,198 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""`drover operator` while something goes wrong: two of them at once, one frozen and thawed; watches
+and writes behind a proxy that does harm. The end is the same, and no limit is exceeded."""
+
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent / "cluster"), str(HERE.parent / "support")]
+# pylint: disable=wrong-import-position
+import api
+import audit
+import binaries
+import drover
+import plane
+import proxy
+import rollout
+
+NODES = 20
+BUDGET = 5
+USERS = ("drover", "drover-2")
+LEASE = "3c22c1ae.nvidia.com"
+LEASE_SECONDS = 15
+VERSION = "1.0.0"
+
+
+class Operator(rollout.Operator):
+    """One that is another user, or has something between it and its server."""
+
+    def __init__(self, program, cluster, *words, user=USERS[0], server=None):
+        super().__init__(program, cluster, *words)
+        self.user = user
+        self.config = cluster.kubeconfig(user, server)
+
+    def start(self):
+        with open(self.cluster.logs / f"operator-{self.user}.log", "ab") as log:
+            self.process = subprocess.Popen(
+                [str(self.program), "operator", "--kubeconfig", str(self.config), *self.words],
+                stdout=log, stderr=log)
+        return self
+
+    def __exit__(self, *_):
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGCONT)
+            self.stop()
+
+
+def history(cluster, since=0):
+    """Every write of both operators but those of the Lease, in the order of the server."""
+    return [e for e in audit.entries(cluster.audit_file)
+            if e["user"]["username"] in USERS and e["verb"] in audit.WRITES and
+            e["objectRef"].get("resource") not in ("leases", "events")][since:]
+
+
+def effective(entries, user):
+    return [e for e in entries if e["user"]["username"] == user and
+            e["responseStatus"].get("code", 0) < 300]
+
+
+def holder(cluster):
+    lease = cluster.api.find("leases", LEASE, rollout.SPACE)
+    return lease["spec"].get("holderIdentity", "") if lease else ""
+
+
+def wait_done(cluster, name, seconds):
+    shown = rollout.wait_status(cluster, name, "complete", seconds)
+    assert shown["completeNodes"] == f"{NODES}/{NODES}", shown["completeNodes"]
+    for node in cluster.api.list("nodes"):
+        state = rollout.note(node, f"nodeState_{name}") or ""
+        assert '"state":"complete"' in state and f'"{name}-p|{VERSION}"' in state, state
+        assert not node["spec"].get("unschedulable"), node["metadata"]["name"]
+    return shown
+
+
+def check_limits(cluster, name, since):
+    most = rollout.most_claims(history(cluster, since), name)
+    assert 1 <= most <= BUDGET, f"{most} claims at once"
+    most = rollout.most_jobs(cluster, name)
+    assert most <= BUDGET, f"{most} nodes with Jobs at once"
+
+
+def begin(cluster, name):
+    cluster.api.create("skyhooks", rollout.skyhook(
+        name, {f"{name}-p": rollout.package(VERSION)}, deploymentPolicy="five"))
+
+
+def frozen(cluster, program):
+    """two at once, one frozen past its lease and thawed: no write of the stale one takes effect"""
+    since = len(history(cluster))
+    cluster.behave(**{f"frozen-p-{VERSION}": "succeed 2s"})
+    with Operator(program, cluster, "--leader-election") as first:
+        api.wait_until("the first leads", lambda: holder(cluster))
+        leads = holder(cluster)
+        second = Operator(program, cluster, "--leader-election", user=USERS[1])
+        with second:
+            begin(cluster, "frozen")
+            api.wait_until("it has begun", lambda: effective(history(cluster, since), first.user))
+            time.sleep(2)
+            assert not effective(history(cluster, since), second.user), "the second one wrote"
+            first.process.send_signal(signal.SIGSTOP)
+            api.wait_until("the second leads", lambda: holder(cluster) not in ("", leads),
+                           LEASE_SECONDS * 2)
+            api.wait_until("the second writes",
+                           lambda: effective(history(cluster, since), second.user))
+            first.process.send_signal(signal.SIGCONT)
+            wait_done(cluster, "frozen", 120)
+            entries = history(cluster, since)
+            took_over = entries.index(effective(entries, second.user)[0])
+            late = effective(entries[took_over:], first.user)
+            assert not late, [(e["verb"], e["objectRef"].get("name")) for e in late]
+            check_limits(cluster, "frozen", since)
+            # The lease is given back: the other one need not wait for it to run out.
+            start = time.monotonic()
+            assert second.stop() == 0
+            api.wait_until("the first leads again", lambda: holder(cluster) != "")
+            took = time.monotonic() - start
+            assert took < LEASE_SECONDS - 3, f"after {took:.0f} s"
+
+
+def harm(between, ended):
+    """One after the other, again and again, as long as it runs."""
+    kinds = ("nodes", "jobs", "skyhooks", "pods", None)
+    turn = 0
+    while not ended.wait(0.4):
+        kind = kinds[turn % len(kinds)]
+        acts = (lambda kind: between.cut(kind, watches_only=True), between.expire,
+                between.duplicate, lambda kind: between.delay(kind, 0.05),
+                between.lose, lambda kind: between.lose(kind, before=True),
+                lambda kind: between.refuse(kind, 2, 429, retry_after=1),
+                lambda kind: between.refuse(kind, 2, 503), between.stall)
+        between.heal()
+        acts[turn % len(acts)](kind)
+        turn += 1
+    between.heal()
+
+
+def harmed(cluster, program):
+    """watches cut, stalled, late, expired, doubled, writes lost and refused: the same end"""
+    since = len(history(cluster))
+    ended = threading.Event()
+    with proxy.Proxy(cluster) as between:
+        with Operator(program, cluster, server=between.url):
+            thread = threading.Thread(target=harm, args=(between, ended))
+            thread.start()
+            try:
+                begin(cluster, "harmed")
+                time.sleep(12)
+            finally:
+                ended.set()
+                thread.join()
+            wait_done(cluster, "harmed", 120)
+            check_limits(cluster, "harmed", since)
+
+
+def cut(cluster, program):
+    """its connection is cut with all that is under way, again and again: the same end"""
+    since = len(history(cluster))
+    with proxy.Relay(cluster) as between:
+        with Operator(program, cluster, server=between.url):
+            begin(cluster, "cut")
+            for _ in range(8):
+                time.sleep(0.7)
+                between.cut()
+            wait_done(cluster, "cut", 120)
+            check_limits(cluster, "cut", since)
+
+
+def main():
+    tap = drover.Tap()
+    problem = binaries.missing()
+    if problem:
+        tap.skip("the operator while something goes wrong", problem)
+        return tap.done()
+    program = drover.programs()[0]
+    with plane.Cluster("check-operator-faults") as cluster:
+        rollout.prepare(cluster, program)
+        cluster.add_nodes(NODES)
+        cluster.api.create("deploymentpolicies", rollout.policy("five", {"count": BUDGET}))
+        for act in (frozen, harmed, cut):
+            wrong = None
+            try:
+                act(cluster, program)
+            except Exception as error:  # pylint: disable=broad-exception-caught
+                wrong = f"{type(error).__name__}: {error}"
+                cluster.fail()
+            tap.test(act.__doc__, wrong)
+    return tap.done()
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("DROVER_BUILDS", "build")
+    sys.exit(main())
