@@ -72,6 +72,7 @@ format:
 # The program, its manual page and what shells complete; the last two are printed by the first.
 install: all
 	install -D -m 0755 build/drover $(DESTDIR)$(PREFIX)/bin/drover
+	ln -sf drover $(DESTDIR)$(PREFIX)/bin/kubectl-skyhook
 	build/drover man > build/drover.1
 	install -D -m 0644 build/drover.1 $(DESTDIR)$(PREFIX)/share/man/man1/drover.1
 	build/drover completion bash > build/drover.bash

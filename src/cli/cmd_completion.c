@@ -65,13 +65,13 @@ static void bash(buf *out)
                   "    local words='' command=${COMP_WORDS[1]}\n"
                   "    COMPREPLY=()\n"
                   "    if [ \"$COMP_CWORD\" -eq 1 ]; then words='");
-    for (const verb *const *c = verbs; *c; c++)
-        buf_addf(out, "%s%s", c == verbs ? "" : " ", (*c)->name);
+    for (const verb *const *c = program_drover.verbs; *c; c++)
+        buf_addf(out, "%s%s", c == program_drover.verbs ? "" : " ", (*c)->name);
     buf_addz(out, "'; else\n    case $command:$before in\n");
-    for (const verb *const *c = verbs; *c; c++)
+    for (const verb *const *c = program_drover.verbs; *c; c++)
         bash_arguments(out, *c);
     buf_addz(out, "    *) case $command in\n");
-    for (const verb *const *c = verbs; *c; c++) {
+    for (const verb *const *c = program_drover.verbs; *c; c++) {
         buf_addf(out, "        %s) words='", (*c)->name);
         bash_words(out, *c);
         buf_addz(out, "' ;;\n");
@@ -113,7 +113,7 @@ static void zsh(buf *out)
 {
     buf_addz(out, "#compdef drover\n_drover() {\n    if (( CURRENT == 2 )); then\n"
                   "        local -a verbs=(\n");
-    for (const verb *const *c = verbs; *c; c++) {
+    for (const verb *const *c = program_drover.verbs; *c; c++) {
         char text[LIMIT_ERR_BYTES];
         snprintf(text, sizeof text, "%s:%s", (*c)->name, (*c)->summary);
         buf_addz(out, "            ");
@@ -123,7 +123,7 @@ static void zsh(buf *out)
     buf_addz(out, "        )\n        _describe command verbs\n        return\n    fi\n"
                   "    local verb=$words[2]\n    shift words\n    (( CURRENT-- ))\n"
                   "    case $verb in\n");
-    for (const verb *const *c = verbs; *c; c++) {
+    for (const verb *const *c = program_drover.verbs; *c; c++) {
         buf_addf(out, "        %s) _arguments '--help[print this help]'", (*c)->name);
         for (const option *o = (*c)->options; o && o->name; o++)
             zsh_option(out, o);
@@ -140,7 +140,7 @@ static void zsh(buf *out)
 static void fish(buf *out)
 {
     buf_addz(out, "complete -c drover -f\n");
-    for (const verb *const *c = verbs; *c; c++) {
+    for (const verb *const *c = program_drover.verbs; *c; c++) {
         buf_addf(out, "complete -c drover -n __fish_use_subcommand -a %s -d ", (*c)->name);
         add_quoted(out, (*c)->summary);
         buf_addc(out, '\n');

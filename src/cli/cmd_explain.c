@@ -7,8 +7,8 @@
 
 static exit_status answer(const scenario *sc, const options *given)
 {
-    explain_search s = {.target = given->operands.at[0],
-                        .change = options_text(given, "change", "")};
+    const char *asked = options_given(given, "skyhook") ? "skyhook" : "change";
+    explain_search s = {.target = given->operands.at[0], .change = options_text(given, asked, "")};
     engine *e = sim_engine(sc->sim);
     if (!explain_find(e, &s))
         return fail("out of memory");
@@ -31,8 +31,8 @@ static bool made_up(const options *given)
 static exit_status run(const options *given)
 {
     bool virtual_time = options_given(given, "after") || options_given(given, "file");
-    if (!options_given(given, "kubeconfig") &&
-        (scenario_live(given) ? !virtual_time : !made_up(given)))
+    bool of_cluster = options_given(given, "kubeconfig") || options_given(given, "context");
+    if (!of_cluster && (scenario_live(given) ? !virtual_time : !made_up(given)))
         return remote_explain(given);
     scenario sc = {0};
     err error = {0};
@@ -43,6 +43,17 @@ static exit_status run(const options *given)
     exit_status status = scenario_read(&sc, &cmd_explain, given, false);
     if (status == STATUS_DONE)
         status = sim_run(sc.sim, after_ms, &error) ? answer(&sc, given) : fail("%s", error.text);
+    scenario_done(&sc);
+    return status;
+}
+
+exit_status explain_cluster(const options *given)
+{
+    scenario sc = {0};
+    err error = {0};
+    exit_status status = scenario_read_cluster(&sc, &cmd_explain, given);
+    if (status == STATUS_DONE)
+        status = sim_run(sc.sim, 0, &error) ? answer(&sc, given) : fail("%s", error.text);
     scenario_done(&sc);
     return status;
 }

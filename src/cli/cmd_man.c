@@ -54,9 +54,9 @@ static void add_option(buf *out, const option *o)
     buf_addz(out, ".\n");
 }
 
-static void add_command(buf *out, const verb *c)
+static void add_command(buf *out, const program *p, const verb *c)
 {
-    buf_addf(out, ".SS drover %s%s%s\n", c->name, c->operands ? " " : "",
+    buf_addf(out, ".SS %s %s%s%s\n", p->name, c->name, c->operands ? " " : "",
              c->operands ? c->operands : "");
     add(out, c->summary);
     buf_addz(out, ".\n");
@@ -75,8 +75,12 @@ static exit_status run(const options *given)
                    ".SH SYNOPSIS\n\\fBdrover\\fR \\fICOMMAND\\fR [\\fIOPTION\\fR]... "
                    "[\\fIOPERAND\\fR]...\n"
                    ".SH COMMANDS\n");
-    for (const verb *const *c = verbs; *c; c++)
-        add_command(&out, *c);
+    for (const verb *const *c = program_drover.verbs; *c; c++)
+        add_command(&out, &program_drover, *c);
+    buf_addz(&out,
+             ".SH KUBECTL SKYHOOK\n.PP\nThe same program under the name kubectl\\-skyhook.\n");
+    for (const verb *const *c = program_skyhook.verbs; *c; c++)
+        add_command(&out, &program_skyhook, *c);
     buf_addz(&out, ".SH EXIT STATUS\n");
 #define X(name, number, text) buf_addf(&out, ".TP\n%d\n%s.\n", number, text);
     EXIT_STATUSES(X)

@@ -78,8 +78,20 @@ typedef struct verb {
 VERBS(X)
 #undef X
 
-/* All commands; ends with NULL. */
-extern const verb *const verbs[];
+/* A program is a name under which it is run, and the commands that it then has. */
+typedef struct program {
+    const char *file; /* how it is run */
+    const char *name; /* as people write it: "drover", "kubectl skyhook" */
+    const char *about;
+    const verb *const *verbs; /* ends with NULL */
+} program;
+extern const program program_drover;
+extern const program program_skyhook;
+/* The one that runs: that whose file name it was started by, else drover. */
+const program *program_now(void);
+void program_choose(const char *started_as);
+
+/* Those of the program that runs. */
 const verb *verb_find(str name);
 /* The command a person probably meant, or NULL. */
 const verb *verb_like(str name);

@@ -11,16 +11,39 @@
 #define OPTION_COLUMN 30
 #define VERBS_MAX 64
 
-const verb *const verbs[] = {
+static const verb *const drover_verbs[] = {
 #define X(name) &cmd_##name,
     VERBS(X)
 #undef X
         NULL,
 };
 
+const program program_drover = {
+    .file = "drover",
+    .name = "drover",
+    .about = "Drover drives change through fleets a batch at a time and never past the limits its "
+             "user set.",
+    .verbs = drover_verbs,
+};
+
+static const program *running = &program_drover;
+
+const program *program_now(void)
+{
+    return running;
+}
+
+void program_choose(const char *started_as)
+{
+    const char *slash = started_as ? strrchr(started_as, '/') : NULL;
+    const char *file = slash ? slash + 1 : started_as;
+    if (file && strcmp(file, program_skyhook.file) == 0)
+        running = &program_skyhook;
+}
+
 const verb *verb_find(str name)
 {
-    for (const verb *const *c = verbs; *c; c++)
+    for (const verb *const *c = running->verbs; *c; c++)
         if (str_eq(name, str_of((*c)->name)))
             return *c;
     return NULL;
@@ -29,8 +52,8 @@ const verb *verb_find(str name)
 const verb *verb_like(str name)
 {
     const char *names[VERBS_MAX + 1] = {NULL};
-    for (size_t i = 0; verbs[i] && i < VERBS_MAX; i++)
-        names[i] = verbs[i]->name;
+    for (size_t i = 0; running->verbs[i] && i < VERBS_MAX; i++)
+        names[i] = running->verbs[i]->name;
     const char *like = most_like(name, names);
     return like ? verb_find(str_of(like)) : NULL;
 }
@@ -42,7 +65,8 @@ exit_status fail(const char *format, ...)
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    output_ink(stderr, INK_RED, STR("drover:"));
+    output_ink(stderr, INK_RED, str_of(running->file));
+    output_ink(stderr, INK_RED, STR(":"));
     fprintf(stderr, " %s\n", text);
     return STATUS_NO;
 }
@@ -55,7 +79,7 @@ exit_status usage_error(const verb *c, const char *format, ...)
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
     fail("%s: %s", c->name, text);
-    fprintf(stderr, "See \"drover %s --help\".\n", c->name);
+    fprintf(stderr, "See \"%s %s --help\".\n", running->name, c->name);
     return STATUS_USAGE;
 }
 
@@ -67,13 +91,13 @@ exit_status unknown_verb(str name)
              str_shown(name).text, like->name);
     else
         fail("found command \"%s\", which does not exist", str_shown(name).text);
-    fputs("See \"drover help\".\n", stderr);
+    fprintf(stderr, "See \"%s help\".\n", running->name);
     return STATUS_USAGE;
 }
 
 void verb_usage(const verb *c, buf *out)
 {
-    buf_addf(out, "drover %s", c->name);
+    buf_addf(out, "%s %s", running->name, c->name);
     for (const option *o = c->options; o && o->name; o++) {
         buf_addz(out, " [");
         if (o->letter)
@@ -131,20 +155,25 @@ static void statuses(buf *out)
         row(out, rows[i].number, str_of(rows[i].text), INDENT + 3);
 }
 
+static size_t widest_name(void)
+{
+    size_t widest = COMMAND_COLUMN - 2 * INDENT;
+    for (const verb *const *c = running->verbs; *c; c++)
+        if (strlen((*c)->name) > widest)
+            widest = strlen((*c)->name);
+    return widest;
+}
+
 exit_status help_all(FILE *to)
 {
     buf out = BUF(LIMIT_TEXT_BYTES);
-    output_wrap(&out,
-                STR("Drover drives change through fleets a batch at a time and never past the "
-                    "limits its user set."),
-                0, 0);
-    buf_addz(&out, "\n");
-    heading(&out, "Usage: drover COMMAND [OPTION]... [OPERAND]...");
+    output_wrap(&out, str_of(running->about), 0, 0);
+    buf_addf(&out, "\n\nUsage: %s COMMAND [OPTION]... [OPERAND]...\n", running->name);
     heading(&out, "Commands:");
-    for (const verb *const *c = verbs; *c; c++)
-        row(&out, (*c)->name, str_of((*c)->summary), COMMAND_COLUMN);
+    for (const verb *const *c = running->verbs; *c; c++)
+        row(&out, (*c)->name, str_of((*c)->summary), widest_name() + 2 * INDENT);
     statuses(&out);
-    buf_addz(&out, "\n\"drover COMMAND --help\" says more about one.\n");
+    buf_addf(&out, "\n\"%s COMMAND --help\" says more about one.\n", running->name);
     return output_buf(to, &out) ? STATUS_DONE : STATUS_NO;
 }
 
@@ -152,7 +181,7 @@ exit_status help_verb(const verb *c)
 {
     static const option help = OPTION_HELP;
     buf out = BUF(LIMIT_TEXT_BYTES), usage = BUF(LIMIT_TEXT_BYTES);
-    buf_addf(&out, "drover %s - %s\n\nUsage: ", c->name, c->summary);
+    buf_addf(&out, "%s %s - %s\n\nUsage: ", running->name, c->name, c->summary);
     verb_usage(c, &usage);
     output_wrap(&out, buf_str(&usage), 7, 11);
     buf_done(&usage);

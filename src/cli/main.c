@@ -8,6 +8,7 @@
 
 #include "cli/command.h"
 #include "cli/help.h"
+#include "cli/kube_session.h"
 #include "cli/options.h"
 #include "server/supervisor.h"
 
@@ -54,6 +55,42 @@ static exit_status run(const verb *c, int count, char **words)
     return status;
 }
 
+/* Commands of two words, "node list"; options may stand in front of them. Every failure is 1, as
+ * that plugin's users know it. */
+static exit_status dispatch_skyhook(int count, char **words)
+{
+    static const option common[] = {OPTIONS_CLUSTER, OPTIONS_END};
+    int at = 0;
+    while (at < count && words[at][0] == '-') {
+        bool takes = false;
+        for (const option *o = common; o->name; o++)
+            takes |= str_eq(str_of(words[at]), STR("-n")) ||
+                     (strncmp(words[at], "--", 2) == 0 && strcmp(words[at] + 2, o->name) == 0);
+        at += takes ? 2 : 1;
+    }
+    if (at >= count) {
+        help_all(stderr);
+        return STATUS_NO;
+    }
+    char name[64];
+    int used = 2;
+    const char *first = strcmp(words[at], "dp") == 0 ? "deployment-policy" : words[at];
+    snprintf(name, sizeof name, "%s %s", first, at + 1 < count ? words[at + 1] : "");
+    const verb *c = verb_find(str_of(name));
+    if (!c) {
+        used = 1;
+        c = verb_find(str_of(first));
+    }
+    if (!c) {
+        unknown_verb(str_of(at + 1 < count && words[at + 1][0] != '-' ? name : first));
+        return STATUS_NO;
+    }
+    /* The words of the command go; what stood in front of them stays. */
+    for (int i = at; i + used < count; i++)
+        words[i] = words[i + used];
+    return run(c, count - used, words) == STATUS_DONE ? STATUS_DONE : STATUS_NO;
+}
+
 static exit_status dispatch(int count, char **words)
 {
     if (count == 0) {
@@ -61,12 +98,15 @@ static exit_status dispatch(int count, char **words)
         return STATUS_USAGE;
     }
     str word = str_of(words[0]);
+    bool skyhook = program_now() == &program_skyhook;
     if (str_eq(word, STR("--version"))) {
-        puts("drover " DROVER_VERSION);
+        puts(skyhook ? "Skyhook plugin: " DROVER_VERSION : "drover " DROVER_VERSION);
         return STATUS_DONE;
     }
     if (str_eq(word, STR("--help")) || str_eq(word, STR("-h")))
         return help_all(stdout);
+    if (skyhook)
+        return dispatch_skyhook(count, words);
     if (str_eq(word, STR(SUPERVISOR_VERB))) /* not for people: "drover serve" starts it */
         return (exit_status)supervisor_main(count - 1, words + 1);
     const verb *c = verb_find(word);
@@ -78,6 +118,7 @@ int main(int argc, char **argv)
     signal(SIGPIPE,
            SIG_IGN); /* "drover ... | head" ends by a failed write, which is looked at below */
     signal(SIGXFSZ, SIG_IGN); /* a limit on the size of files is a failed write, too */
+    program_choose(argc > 0 ? argv[0] : NULL);
     exit_status status = dispatch(argc > 0 ? argc - 1 : 0, argv + 1);
     errno = 0;
     if ((fflush(stdout) != 0 || ferror(stdout)) && errno != EPIPE && status == STATUS_DONE)

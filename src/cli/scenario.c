@@ -5,6 +5,7 @@
 #include "base/limits.h"
 #include "base/moment.h"
 #include "base/num.h"
+#include "cli/kube_live.h"
 #include "cli/output.h"
 #include "cli/scenario_names.h"
 
@@ -207,13 +208,13 @@ static bool take_events(scenario *sc, str path, err *error)
 /* Documents make up the fleet; of a live one they are what is applied first. */
 static bool take_documents(scenario *sc, err *error)
 {
-    if (sc->client && !live_enter(&sc->live, sc->sim, error))
+    if (sc->alive && !live_enter(&sc->live, sc->sim, error))
         return false;
     for (size_t i = 0; i < sc->in.objects->len; i++) {
         const object *o = &sc->in.objects->at[i];
         happening applied = {.kind = HAPPEN_APPLY, .document = o};
-        if (sc->client ? !sim_add_happening(sc->sim, &applied, error)
-                       : !sim_add_object(sc->sim, o, error))
+        if (sc->alive ? !sim_add_happening(sc->sim, &applied, error)
+                      : !sim_add_object(sc->sim, o, error))
             return false;
     }
     return true;
@@ -246,41 +247,50 @@ bool scenario_live(const options *given)
     return client_known(given);
 }
 
+static exit_status read_server(scenario *sc, const options *given)
+{
+    exit_status status = STATUS_DONE;
+    sc->client = client_open(given, &status);
+    return sc->client ? client_text(sc->client, STR("/api/v1/state"), &sc->text) : status;
+}
+
+static exit_status read_cluster(scenario *sc, const options *given)
+{
+    err error = {0};
+    kube_session *session = kube_session_open(given, &error);
+    bool read = session && kube_live_read(session, &sc->text, &error);
+    kube_session_close(session);
+    if (read)
+        return STATUS_DONE;
+    fail("%s", error.text);
+    return STATUS_UNREACHABLE;
+}
+
 static exit_status read_live(scenario *sc, const verb *c, const options *given)
 {
     static const char *const senseless[] = {"nodes", "clusters", "resources", "from", "at"};
-    exit_status status = STATUS_DONE;
     err error;
-    sc->client = client_open(given, &status);
-    if (!sc->client)
-        return status;
-    status = client_text(sc->client, STR("/api/v1/state"), &sc->text);
-    if (status != STATUS_DONE)
-        return status;
     for (size_t i = 0; i < sizeof senseless / sizeof senseless[0]; i++)
         if (options_given(given, senseless[i]))
             return usage_error(c, "--%s makes no sense with a live fleet", senseless[i]);
+    sc->alive = true;
     return live_read(&sc->live, buf_str(&sc->text), &error) ? STATUS_DONE : fail("%s", error.text);
 }
 
 static exit_status read_fleet(scenario *sc, const verb *c, const options *given)
 {
-    if (options_given(given, "kubeconfig")) {
-        fail("%s: a live cluster cannot be read yet; give its documents with -f", c->name);
-        return STATUS_UNREACHABLE;
-    }
-    if (!scenario_live(given))
+    bool of_cluster = options_given(given, "kubeconfig") || options_given(given, "context");
+    if (!of_cluster && !scenario_live(given))
         return input_read(&sc->in, c, given);
-    exit_status status = read_live(sc, c, given);
+    exit_status status = of_cluster ? read_cluster(sc, given) : read_server(sc, given);
+    if (status == STATUS_DONE)
+        status = read_live(sc, c, given);
     return status == STATUS_DONE ? input_read_some(&sc->in, given) : status;
 }
 
-exit_status scenario_read(scenario *sc, const verb *c, const options *given, bool tell)
+/* What was read becomes a simulation. */
+static exit_status make_sim(scenario *sc, const verb *c, const options *given, bool tell)
 {
-    *sc = (scenario){0};
-    exit_status status = read_fleet(sc, c, given);
-    if (status != STATUS_DONE)
-        return status;
     if (input_bad(&sc->in)) {
         input_report(&sc->in);
         return STATUS_NO;
@@ -290,7 +300,7 @@ exit_status scenario_read(scenario *sc, const verb *c, const options *given, boo
     if (!read_settings(given, &settings, &error))
         return usage_error(c, "%s", error.text);
     settings.tell = tell;
-    if (sc->client)
+    if (sc->alive)
         settings.start_ms = sc->live.head.now_ms;
     sc->arena = arena_new(0);
     sc->sim = sc->arena ? sim_new(&settings, &error) : NULL;
@@ -301,6 +311,24 @@ exit_status scenario_read(scenario *sc, const verb *c, const options *given, boo
     if (input_bad(&sc->in))
         input_report(&sc->in);
     return usage_error(c, "%s", error.text);
+}
+
+exit_status scenario_read(scenario *sc, const verb *c, const options *given, bool tell)
+{
+    *sc = (scenario){.text = BUF(LIMIT_TEXT_BYTES)};
+    exit_status status = read_fleet(sc, c, given);
+    return status == STATUS_DONE ? make_sim(sc, c, given, tell) : status;
+}
+
+exit_status scenario_read_cluster(scenario *sc, const verb *c, const options *given)
+{
+    *sc = (scenario){.text = BUF(LIMIT_TEXT_BYTES)};
+    exit_status status = read_cluster(sc, given);
+    if (status == STATUS_DONE)
+        status = read_live(sc, c, given);
+    if (status == STATUS_DONE)
+        status = input_read_some(&sc->in, given);
+    return status == STATUS_DONE ? make_sim(sc, c, given, false) : status;
 }
 
 void scenario_done(scenario *sc)

@@ -16,7 +16,8 @@ typedef struct scenario {
     files *event_files;
     arena *arena;
     sim *sim;
-    client *client; /* of a live fleet; NULL: there is none */
+    client *client; /* of the server of a live fleet; NULL: there is none */
+    bool alive;     /* the fleet is a server's or a cluster's */
     live live;
     buf text; /* of the live fleet */
 } scenario;
@@ -62,11 +63,18 @@ typedef struct scenario {
          .argument = "FILE",                                                                       \
          .help = "things that happen on the way, one JSON object a line"},                         \
         {.name = "seed", .argument = "N", .help = "for everything random; without it nothing is"}, \
-        {.name = "kubeconfig", .argument = "FILE", .help = "a live cluster: not available yet"}
+        {.name = "kubeconfig",                                                                     \
+         .argument = "FILE",                                                                       \
+         .help = "a live cluster, which is only read; its documents are those of the API server"}, \
+        {.name = "context", .argument = "NAME", .help = "context of the kubeconfig"}
 
 /* STATUS_DONE, or the status to exit with: what is wrong was said. tell: keep the story.
  * scenario_done is needed in either case. */
 exit_status scenario_read(scenario *sc, const verb *c, const options *given, bool tell);
+/* The same of a cluster, whatever options there are. */
+exit_status scenario_read_cluster(scenario *sc, const verb *c, const options *given);
+/* The answer of drover explain about a node of a cluster: operand and options of the command. */
+exit_status explain_cluster(const options *given);
 /* Whether the fleet is a server's: --server, or nothing else is given and there is a server. */
 bool scenario_live(const options *given);
 void scenario_done(scenario *sc);

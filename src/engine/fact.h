@@ -148,6 +148,8 @@ typedef struct fact_act {
     str selector;  /* FREEZE: CEL, empty is everything */
     str reason;
     int64_t until_ms;  /* FREEZE, BYPASS: 0 is for ever */
+    str package;       /* RESET of a target: only this package */
+    str stage;         /* and only from this stage on */
     bool keep_batches; /* RESET: --skip-batch-reset */
 } fact_act;
 

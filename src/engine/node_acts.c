@@ -39,6 +39,46 @@ void placement_reset(nodes *self, node_placement *p)
     target_touch(self, p->target);
 }
 
+/* One package runs again, from the beginning or from a stage on. What runs is let be: its outcome
+ * comes later than the wish. */
+static void rerun_package(nodes *self, node_placement *p, name_id name, package_stage stage)
+{
+    bool changed = false;
+    for (uint16_t i = p->entries.len; i-- > 0;) {
+        package_entry e = p->entries.at[i];
+        if (e.name != name || (e.flags & ENTRY_RUNNING))
+            continue;
+        e.stage = (uint8_t)stage;
+        e.state = stage == STAGE_NONE ? PACKAGE_NONE : PACKAGE_IN_PROGRESS;
+        e.restarts = 0;
+        e.losses = 0;
+        e.flags = 0;
+        if (stage == STAGE_NONE)
+            entry_remove(&p->entries, i);
+        else
+            p->entries.at[i] = e;
+        stage_record(self, p, &e);
+        changed = true;
+    }
+    if (!changed)
+        return;
+    p->failed = false;
+    p->failures = 0;
+    p->retry_ms = REASON_NEVER;
+    placement_count(self, p);
+    target_touch(self, p->target);
+}
+
+static void rerun(nodes *self, change *c, const fact_act *act)
+{
+    package_stage stage = STAGE_NONE;
+    name_id name = names_find(self->core->names, act->package);
+    uint32_t index = target_find(self, act->target);
+    node_placement *p = index == NOBODY ? NULL : placement_on(self, index, c);
+    if (p && name != 0 && (act->stage.len == 0 || stage_parse(act->stage, &stage)))
+        rerun_package(self, p, name, stage);
+}
+
 /* nodePriority and nodeOrderOffset begin anew; nodes with a running stage leave when it ends. */
 static void forget_order(nodes *self, change *c)
 {
@@ -92,6 +132,10 @@ static void act_on(nodes *self, change *c, const fact_act *act)
     case ACT_RESUME: change_set_paused(self, c, false); break;
     case ACT_RETRY: each_placement(self, c, act->target, try_again); break;
     case ACT_RESET:
+        if (act->package.len > 0) {
+            rerun(self, c, act);
+            break;
+        }
         if (!act->keep_batches && act->target.len == 0)
             reset_batches(self, c);
         each_placement(self, c, act->target, placement_reset);

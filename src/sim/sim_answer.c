@@ -2,6 +2,8 @@
 /* sim_answer.c - carries decisions out in the virtual fleet, and tells what came of them. */
 #include <assert.h>
 
+#include "base/mem.h"
+#include "engine/package_stage.h"
 #include "engine/verification.h"
 #include "sim/sim_internal.h"
 #include "sim/story.h"
@@ -276,6 +278,43 @@ static int64_t measuring_ms(const sim *s, const agenda_entry *e)
     release_name of = {names_text(s->names, e->change), names_text(s->names, e->part),
                        s->herd.targets.at[e->target].name};
     return engine_measuring_ms(s->engine, of);
+}
+
+bool sim_node_goes_on(sim *s, const placement_view *v, err *error)
+{
+    uint32_t target = herd_find(&s->herd, TARGET_NODE, v->target);
+    scoped(arena_cleanup) arena *a = arena_new(0);
+    node_view n;
+    if (target == HERD_NONE)
+        return true;
+    if (!a || !engine_node(s->engine, v->change, v->target, a, &n))
+        return err_memory(error);
+    decision started = {.kind = DECISION_START,
+                        .placement = v->id,
+                        .change = v->change,
+                        .target = v->target,
+                        .group = v->group};
+    sim_placement *own = place_of(s, &started);
+    if (!own)
+        return err_memory(error);
+    if (!own->in_flight)
+        sim_hold(s, target);
+    own->in_flight = true;
+    s->nodes_alive++;
+    for (size_t i = 0; i < n.package_count; i++) {
+        const package_view *p = &n.packages[i];
+        decision d = {.kind = DECISION_RUN,
+                      .change = v->change,
+                      .target = v->target,
+                      .package = p->name,
+                      .version = p->version,
+                      .stage = stage_text(p->stage),
+                      .detail = p->interrupt,
+                      .number = p->attempt};
+        if (p->running)
+            answer_run(s, &d, target);
+    }
+    return !n.draining || answer_drain(s, NULL, target) || err_memory(error);
 }
 
 bool sim_goes_on(sim *s, const sim_running *job, err *error)

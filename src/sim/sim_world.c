@@ -404,6 +404,20 @@ static bool hold_slot(void *context, const slot_view *v)
     return true;
 }
 
+typedef struct going_on {
+    sim *sim;
+    err *error;
+    bool good;
+} going_on;
+
+static bool node_goes_on(void *context, const placement_view *v)
+{
+    going_on *g = context;
+    if (v->kind == TARGET_NODE && v->state == PLACEMENT_IN_FLIGHT)
+        g->good = sim_node_goes_on(g->sim, v, g->error);
+    return g->good;
+}
+
 /* The engine knows what the live one knew, and what runs there runs on here. */
 static bool come_alive(sim *s, err *error)
 {
@@ -413,7 +427,9 @@ static bool come_alive(sim *s, err *error)
         if (!sim_goes_on(s, &s->running[i], error))
             return false;
     engine_slots(s->engine, STR_EMPTY, hold_slot, s);
-    return true;
+    going_on g = {s, error, true};
+    return (engine_placements(s->engine, node_goes_on, &g) || !g.good || err_memory(error)) &&
+           g.good;
 }
 
 bool sim_prepare(sim *s, err *error)

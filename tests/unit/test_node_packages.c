@@ -403,6 +403,33 @@ static void malformed_state(void **state)
     fleet_free(f);
 }
 
+/* A person runs one package again on one node: from the beginning, or from a stage on. */
+static void rerun_of_a_package(void **state)
+{
+    (void)state;
+    fleet *f = one_node("", P("aa", "1") ", " PI("bb", "1", "interrupt: {type: noop}"));
+    fleet_run(f, -1);
+    fleet_lines(f, "");
+    fact_act act = {
+        .act = ACT_RESET, .change = STR("sk"), .target = STR("node-001"), .package = STR("aa")};
+    fleet_tell(f, (fact){.kind = FACT_ACT, .act = act});
+    fleet_run(f, -1);
+    check_lines(f, "run", "run sk node-001 aa 1 apply #7\nrun sk node-001 aa 1 config #8\n");
+    act.package = STR("bb");
+    act.stage = STR("interrupt");
+    fleet_tell(f, (fact){.kind = FACT_ACT, .act = act});
+    fleet_run(f, -1);
+    check_lines(f, "run",
+                "run sk node-001 bb 1 interrupt {\"type\":\"noop\"} #9\n"
+                "run sk node-001 bb 1 post-interrupt #10\n");
+    check_state(f, "sk", "node-001", DONE);
+    act.package = STR("nobody");
+    fleet_tell(f, (fact){.kind = FACT_ACT, .act = act});
+    fleet_run(f, -1);
+    check_lines(f, "run", "");
+    fleet_free(f);
+}
+
 /* ---- evidence ---- */
 
 /* A6, I5: a stage of the packages as they were before an edit fails; that is recorded, and the node
@@ -502,6 +529,7 @@ int main(void)
         cmocka_unit_test(config_changes),
         cmocka_unit_test(completeness),
         cmocka_unit_test(malformed_state),
+        cmocka_unit_test(rerun_of_a_package),
         cmocka_unit_test(replaced_stage_fails),
         cmocka_unit_test(stale_evidence),
         cmocka_unit_test(lost_jobs),

@@ -3,6 +3,7 @@
 #include "support/check.h"
 
 #include "model/shape.h"
+#include "operator/act_request.h"
 #include "operator/config_map.h"
 #include "support/documents.h"
 
@@ -340,6 +341,49 @@ static void test_config_maps(void **state)
     buf_done(&out);
 }
 
+/* ---- what a person asks ---- */
+
+static void test_act_requests(void **state)
+{
+    (void)state;
+    static const fact_act acts[] = {
+        {.act = ACT_RESET, .keep_batches = true},
+        {.act = ACT_RESET_BATCHES, .who = {"me", 2}},
+        {.act = ACT_RESET, .target = {"n\"1", 3}, .package = {"p", 1}, .stage = {"config", 6}},
+    };
+    buf text = BUF(4096), next = BUF(4096);
+    err error;
+    for (size_t i = 0; i < COUNT_OF(acts); i++) {
+        buf_clear(&next);
+        assert_true(act_request_add(&next, buf_str(&text), &acts[i], &error));
+        buf_clear(&text);
+        buf_add(&text, buf_str(&next));
+    }
+    check_text(
+        buf_str(&text),
+        "[{\"act\":\"reset\",\"keepBatches\":true},{\"act\":\"resetBatches\",\"who\":\"me\"},"
+        "{\"act\":\"reset\",\"target\":\"n\\\"1\",\"package\":\"p\",\"stage\":\"config\"}]");
+    arena *a = arena_new(0);
+    act_list list;
+    assert_true(act_requests_read(a, buf_str(&text), STR("sk"), &list, &error));
+    assert_int_equal(list.len, 3);
+    check_text(list.at[2].change, "sk");
+    check_text(list.at[2].target, "n\"1");
+    check_text(list.at[2].stage, "config");
+    assert_true(list.at[0].keep_batches && !list.at[1].keep_batches);
+    assert_false(act_requests_read(a, STR("[{\"act\":\"freeze\"}]"), STR("sk"), &list, &error));
+    check_err(error, "annotation skyhook.nvidia.com/acts: found the act \"freeze\"");
+    assert_false(act_requests_read(a, STR("{}"), STR("sk"), &list, &error));
+    assert_false(act_requests_read(a, STR("["), STR("sk"), &list, &error));
+    /* What nobody could read is replaced. */
+    buf_clear(&next);
+    assert_true(act_request_add(&next, STR("nonsense"), &acts[1], &error));
+    check_text(buf_str(&next), "[{\"act\":\"resetBatches\",\"who\":\"me\"}]");
+    buf_done(&next);
+    buf_done(&text);
+    arena_free(a);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -352,6 +396,7 @@ int main(void)
         cmocka_unit_test(test_keys),
         cmocka_unit_test(test_strange_keys),
         cmocka_unit_test(test_config_maps),
+        cmocka_unit_test(test_act_requests),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -170,6 +170,29 @@ static void a_failure_that_happens_once_is_retried(void **state)
     fixture_done(&f);
 }
 
+/* A fleet that lives is planned from the middle of its work: what runs goes on, in its batch. */
+static void nodes_in_flight_go_on(void **state)
+{
+    (void)state;
+    err error;
+    fixture before = fixture_of(skyhook_text, (sim_settings){0});
+    assert_true(sim_add_targets(before.sim, TARGET_NODE, 10, (label_set){0}, &error));
+    assert_true(sim_run(before.sim, 150 * 1000, &error)); /* in batch 2, after its first stage */
+    buf saved = BUF(1u << 20);
+    assert_true(engine_save(sim_engine(before.sim), &saved));
+    fixture f = fixture_of(skyhook_text, (sim_settings){.check = true, .full = true});
+    assert_true(sim_add_targets(f.sim, TARGET_NODE, 10, (label_set){0}, &error));
+    sim_set_live(f.sim, buf_str(&saved), NULL, 0);
+    run(&f);
+    assert_int_equal(sim_ended(f.sim), SIM_COMPLETE);
+    assert_int_equal(sim_running_count(f.sim), 4);
+    assert_int_equal(sim_ledger(f.sim)->starts, 4); /* the two batches after the one that ran: 4 */
+    assert_int_equal(sim_ledger(f.sim)->peak_in_flight, 4);
+    fixture_done(&f);
+    fixture_done(&before);
+    buf_done(&saved);
+}
+
 static void happenings_are_read_line_by_line(void **state)
 {
     (void)state;
@@ -209,6 +232,7 @@ int main(void)
         cmocka_unit_test(made_up_targets_are_numbered_on),
         cmocka_unit_test(batches_are_counted_as_they_went),
         cmocka_unit_test(a_failure_that_happens_once_is_retried),
+        cmocka_unit_test(nodes_in_flight_go_on),
         cmocka_unit_test(happenings_are_read_line_by_line),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/kube_live.h"
+
+#include <stdio.h>
+#include <time.h>
+
+#include "base/limits.h"
+#include "base/mem.h"
+#include "cli/output.h"
+#include "model/object.h"
+#include "sim/live.h"
+
+#define RECORD_PREFIX "skyhook.nvidia.com/drover_" /* annotation of a node, one a Skyhook */
+
+/* What is looked at. Documents of a kind stand together, those that others refer to first. */
+static const struct {
+    object_kind kind;
+    const char *path;
+} kinds[] = {
+    {KIND_DEPLOYMENT_POLICY, "/apis/skyhook.nvidia.com/v1alpha1/deploymentpolicies"},
+    {KIND_SKYHOOK, "/apis/skyhook.nvidia.com/v1alpha1/skyhooks"},
+    {KIND_NODE, "/api/v1/nodes"},
+    {KIND_CLUSTER_GROUP, "/apis/fleet.cattle.io/v1alpha1/clustergroups"},
+    {KIND_CLUSTER, "/apis/fleet.cattle.io/v1alpha1/clusters"},
+    {KIND_BUNDLE_NAMESPACE_MAPPING, "/apis/fleet.cattle.io/v1alpha1/bundlenamespacemappings"},
+    {KIND_BUNDLE, "/apis/fleet.cattle.io/v1alpha1/bundles"},
+    {KIND_BUNDLE_DEPLOYMENT, "/apis/fleet.cattle.io/v1alpha1/bundledeployments"},
+};
+
+typedef struct reading {
+    object_kind kind;
+    int64_t count;
+    buf documents;
+    buf placements, skyhooks; /* records, as the engine saved them */
+} reading;
+
+static str text_of(yyjson_val *json, const char *key)
+{
+    yyjson_val *value = yyjson_obj_get(json, key);
+    return yyjson_is_str(value) ? (str){yyjson_get_str(value), yyjson_get_len(value)} : STR_EMPTY;
+}
+
+/* ---- documents ---- */
+
+/* Items of a list have neither apiVersion nor kind; managedFields are of no use and long. */
+static void put_document(buf *out, object_kind kind, yyjson_val *json)
+{
+    buf_addf(out, "{\"apiVersion\":\"%s\",\"kind\":\"%s\"", object_kind_api(kind),
+             object_kind_text(kind));
+    size_t index, count;
+    yyjson_val *key, *value;
+    yyjson_obj_foreach(json, index, count, key, value)
+    {
+        str name = {yyjson_get_str(key), yyjson_get_len(key)};
+        if (str_eq(name, STR("apiVersion")) || str_eq(name, STR("kind")))
+            continue;
+        buf_addc(out, ',');
+        buf_add_json(out, name);
+        buf_addc(out, ':');
+        json_write(out, value);
+    }
+    buf_addc(out, '}');
+}
+
+/* Tells what is wrong with a document of the cluster. */
+static void report(const problems *found)
+{
+    for (size_t i = 0; i < problems_count(found); i++) {
+        const problem *p = problems_at(found, i);
+        buf text = BUF(LIMIT_TEXT_BYTES);
+        if (p->severity == SEVERITY_ERROR) {
+            problem_text(p, &text);
+            fprintf(stderr, "drover: left out: %.*s\n", STR_ARG(buf_str(&text)));
+        }
+        buf_done(&text);
+    }
+}
+
+static bool is_good(str text, err *error, bool *ret)
+{
+    document_set *set = document_set_new();
+    object_list *objects = objects_new();
+    problems *found = problems_new();
+    bool whole = set && objects && found;
+    *ret = whole && documents_read_as(set, STR("cluster"), text, FORMAT_JSON, found) &&
+           objects_read(objects, set, found);
+    if (whole && !*ret)
+        report(found);
+    problems_free(found);
+    objects_free(objects);
+    document_set_free(set);
+    return whole || err_memory(error);
+}
+
+/* ---- records ---- */
+
+static void put_record(buf *out, const char *kind, str name, str record)
+{
+    scoped(arena_cleanup) arena *a = arena_new(0);
+    bool good =
+        a && str_find(record, STR("\n")) == SIZE_MAX && yyjson_is_obj(json_parse(a, record, NULL));
+    if (good)
+        buf_addf(out, "nodes %s/%.*s %.*s\n", kind, STR_ARG(name), STR_ARG(record));
+}
+
+static void keep_node(reading *r, yyjson_val *head)
+{
+    size_t index, count;
+    yyjson_val *key, *value;
+    str name = text_of(head, "name");
+    yyjson_obj_foreach(yyjson_obj_get(head, "annotations"), index, count, key, value)
+    {
+        str text = {yyjson_get_str(key), yyjson_get_len(key)};
+        if (!str_starts(text, STR(RECORD_PREFIX)) || !yyjson_is_str(value))
+            continue;
+        scoped(buf_done) buf whose = BUF(LIMIT_LOG_LINE_BYTES);
+        buf_addf(&whose, "%.*s/%.*s", STR_ARG(str_part(text, sizeof RECORD_PREFIX - 1, SIZE_MAX)),
+                 STR_ARG(name));
+        put_record(&r->placements, "placement", buf_str(&whose),
+                   (str){yyjson_get_str(value), yyjson_get_len(value)});
+    }
+}
+
+static bool take(void *context, yyjson_val *json, err *error)
+{
+    reading *r = context;
+    bool good;
+    buf text = BUF(LIMIT_TEXT_BYTES);
+    put_document(&text, r->kind, json);
+    if (text.failed || !is_good(buf_str(&text), error, &good)) {
+        buf_done(&text);
+        return err_memory(error);
+    }
+    yyjson_val *head = yyjson_obj_get(json, "metadata");
+    if (good) {
+        buf_add(&r->documents, buf_str(&text));
+        buf_addc(&r->documents, '\n');
+        r->count++;
+    }
+    if (good && r->kind == KIND_NODE)
+        keep_node(r, head);
+    if (good && r->kind == KIND_SKYHOOK)
+        put_record(&r->skyhooks, "skyhook", text_of(head, "name"),
+                   text_of(yyjson_obj_get(json, "status"), "drover"));
+    buf_done(&text);
+    return true;
+}
+
+bool kube_live_read(kube_session *s, buf *out, err *error)
+{
+    reading r = {.documents = BUF(LIMIT_TEXT_BYTES),
+                 .placements = BUF(LIMIT_TEXT_BYTES),
+                 .skyhooks = BUF(LIMIT_TEXT_BYTES)};
+    bool good = true;
+    for (size_t i = 0; good && i < sizeof kinds / sizeof kinds[0]; i++) {
+        r.kind = kinds[i].kind;
+        good = kube_list_known(s, str_of(kinds[i].path), take, &r, error);
+    }
+    live_head first = {.now_ms = (int64_t)time(NULL) * 1000, .documents = r.count};
+    live_write_head(out, &first);
+    buf_add(out, buf_str(&r.documents));
+    buf_add(out, buf_str(&r.placements));
+    buf_add(out, buf_str(&r.skyhooks));
+    bool failed = out->failed || r.documents.failed || r.placements.failed || r.skyhooks.failed;
+    buf_done(&r.documents);
+    buf_done(&r.placements);
+    buf_done(&r.skyhooks);
+    return good && (!failed || err_memory(error));
+}

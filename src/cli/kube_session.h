@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* kube_session.h - a cluster as commands see it: one question after the other.
+ *
+ * Every call waits for its answer. Built on src/kube: the same kubeconfig, the same rules for
+ * writes. Nothing is cached. */
+#ifndef DROVER_CLI_KUBE_SESSION_H
+#define DROVER_CLI_KUBE_SESSION_H
+
+#include "base/arena.h"
+#include "cli/options.h"
+#include "kube/write.h"
+
+#define KUBE_NAMESPACE "skyhook" /* where the operator lives unless told otherwise */
+#define KUBE_LIST_PAGE 500
+
+#define OPTION_KUBECONFIG                                                                          \
+    {.name = "kubeconfig",                                                                         \
+     .argument = "FILE",                                                                           \
+     .help = "how to reach the cluster ($KUBECONFIG, ~/.kube/config)"}
+#define OPTION_CONTEXT                                                                             \
+    {.name = "context", .argument = "NAME", .help = "context of the kubeconfig (the current one)"}
+/* What kubectl plugins take. */
+#define OPTIONS_CLUSTER                                                                            \
+    OPTION_KUBECONFIG, OPTION_CONTEXT,                                                             \
+        {.name = "namespace",                                                                      \
+         .letter = 'n',                                                                            \
+         .argument = "NAME",                                                                       \
+         .help = "of the operator (" KUBE_NAMESPACE ")"},                                          \
+        {.name = "server", .argument = "URL", .help = "the API server, instead of the context's"}, \
+        {.name = "token", .argument = "TEXT", .help = "bearer token, instead of the context's"},   \
+        {.name = "as", .argument = "USER", .help = "user to impersonate"}
+
+typedef struct kube_session kube_session;
+
+/* By the options above, those of them that the command has. */
+kube_session *kube_session_open(const options *given, err *error);
+kube_session *kube_session_close(kube_session *s);
+str kube_session_namespace(const kube_session *s);
+
+typedef struct kube_reply {
+    int status; /* of HTTP */
+    yyjson_val *body;
+    char message[WRITE_MESSAGE_BYTES]; /* the server's words when status is 400 or above */
+} kube_reply;
+
+/* False: there was no answer at all. The body is in a. */
+bool kube_get(kube_session *s, str path, arena *a, kube_reply *ret, err *error);
+/* Calls each for every object of a collection, page by page; it may keep nothing of what it is
+ * shown. False: no answer, or a refusal. */
+typedef bool kube_each(void *context, yyjson_val *object, err *error);
+bool kube_list(kube_session *s, str path, kube_each *each, void *context, err *error);
+/* The same, but a kind that the server does not know has no objects. */
+bool kube_list_known(kube_session *s, str path, kube_each *each, void *context, err *error);
+/* Hands on the bytes of the answer as they come; a stream may take as long as it likes. */
+typedef void kube_bytes(void *context, str bytes);
+bool kube_stream(kube_session *s, str path, kube_bytes *bytes, void *context, err *error);
+/* False: it could not be sent. */
+bool kube_write_one(kube_session *s, const kube_write *w, write_outcome *ret, err *error);
+
+#endif

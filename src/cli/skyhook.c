@@ -1,0 +1,384 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/skyhook.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include "base/limits.h"
+#include "base/mem.h"
+#include "cli/output.h"
+#include "cli/show.h"
+#include "operator/act_request.h"
+#include "operator/object_names.h"
+#include "select/cel_regex.h"
+
+#define LINE_BYTES 64
+#define PATH_BYTES 2048
+#define REQUEST_TRIES 10
+
+static str text_of(yyjson_val *json, const char *key)
+{
+    yyjson_val *value = yyjson_obj_get(json, key);
+    return yyjson_is_str(value) ? (str){yyjson_get_str(value), yyjson_get_len(value)} : STR_EMPTY;
+}
+
+/* ---- begin and end ---- */
+
+static bool form_of(const options *given, sk_form *ret)
+{
+    static const char *const words[] = {
+#define X(form, text) [SK_##form] = text,
+        SK_FORMS(X)
+#undef X
+    };
+    str word = options_text(given, "output", "table");
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        *ret = (sk_form)i;
+        if (word.len == strlen(words[i]) && strncasecmp(word.ptr, words[i], word.len) == 0)
+            return true;
+    }
+    fail("invalid output format \"%s\"", str_shown(word).text);
+    return false;
+}
+
+exit_status sk_run(const options *given, exit_status (*work)(sk *))
+{
+    sk s = {.given = given, .dry_run = options_given(given, "dry-run"), .arena = arena_new(0)};
+    err error = {0};
+    exit_status status = STATUS_NO;
+    if (!s.arena)
+        return fail("out of memory");
+    if (form_of(given, &s.form)) {
+        s.session = kube_session_open(given, &error);
+        status = s.session ? work(&s) : fail("%s", error.text);
+    }
+    kube_session_close(s.session);
+    vec_done(&s.nodes);
+    arena_free(s.arena);
+    return status;
+}
+
+/* ---- Skyhooks ---- */
+
+yyjson_val *sk_skyhook(sk *s, str name)
+{
+    kube_reply reply;
+    err error = {0};
+    str path = arena_printf(s->arena, SKYHOOKS_PATH "/%.*s", STR_ARG(name));
+    if (!path.ptr || !kube_get(s->session, path, s->arena, &reply, &error)) {
+        fail("%s", path.ptr ? error.text : "out of memory");
+        return NULL;
+    }
+    if (reply.status >= 400) {
+        fail("%s", reply.message);
+        return NULL;
+    }
+    return reply.body;
+}
+
+str sk_of(const sk *s)
+{
+    str name = options_text(s->given, "skyhook", "");
+    if (name.len > 0)
+        return name;
+    fail("required flag \"skyhook\" not set");
+    return (str){NULL, 0};
+}
+
+/* ---- nodes ---- */
+
+static bool take_labels(sk *s, yyjson_val *from, label_set *ret)
+{
+    size_t index, count, kept = 0;
+    yyjson_val *key, *value;
+    label *labels = ARENA_ARRAY(s->arena, yyjson_obj_size(from) + 1, label);
+    if (!labels)
+        return false;
+    yyjson_obj_foreach(from, index, count, key, value)
+    {
+        str name = {yyjson_get_str(key), yyjson_get_len(key)};
+        if (!str_starts(name, STR(SKYHOOK_PREFIX)) || !yyjson_is_str(value))
+            continue;
+        label one = {arena_str(s->arena, name),
+                     arena_str(s->arena, (str){yyjson_get_str(value), yyjson_get_len(value)})};
+        if (!one.key.ptr || !one.value.ptr)
+            return false;
+        labels[kept++] = one;
+    }
+    return label_set_sort(labels, kept, ret, NULL);
+}
+
+static bool take_node(void *context, yyjson_val *json, err *error)
+{
+    sk *s = context;
+    yyjson_val *head = yyjson_obj_get(json, "metadata");
+    yyjson_val *spec = yyjson_obj_get(json, "spec");
+    sk_node n = {.name = arena_str(s->arena, text_of(head, "name")),
+                 .version = arena_str(s->arena, text_of(head, "resourceVersion")),
+                 .unschedulable = yyjson_is_true(yyjson_obj_get(spec, "unschedulable"))};
+    return (n.name.ptr && n.version.ptr &&
+            take_labels(s, yyjson_obj_get(head, "labels"), &n.labels) &&
+            take_labels(s, yyjson_obj_get(head, "annotations"), &n.annotations) &&
+            vec_push(&s->nodes, n)) ||
+           err_memory(error);
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return str_cmp(((const sk_node *)a)->name, ((const sk_node *)b)->name);
+}
+
+bool sk_list_nodes(sk *s)
+{
+    err error = {0};
+    s->nodes.len = 0;
+    if (!kube_list(s->session, STR(NODES_PATH), take_node, s, &error)) {
+        fail("%s", error.text);
+        return false;
+    }
+    if (s->nodes.len > 0)
+        qsort(s->nodes.at, s->nodes.len, sizeof s->nodes.at[0], by_name);
+    return true;
+}
+
+/* Marks the nodes that a word names. False: a message was shown. */
+static bool pick_one(const sk *s, str word, bool *picked)
+{
+    bool pattern = false, any = false;
+    for (size_t i = 0; i < word.len; i++)
+        pattern |= strchr(".*+?^${}[]|()\\", word.ptr[i]) != NULL;
+    cel_regex *regex = NULL;
+    if (pattern) {
+        char why[LIMIT_ERR_BYTES] = "";
+        str whole = arena_printf(s->arena, "^(?:%.*s)$", STR_ARG(word));
+        regex = cel_regex_new(whole.ptr, whole.len, LIMIT_REGEX_MEMORY_BYTES, why, sizeof why);
+        if (!regex) {
+            fail("invalid node pattern \"%s\": %s", str_shown(word).text, why);
+            return false;
+        }
+    }
+    for (size_t i = 0; i < s->nodes.len; i++) {
+        str name = s->nodes.at[i].name;
+        bool matches = regex ? cel_regex_match(regex, name.ptr, name.len) == 1 : str_eq(name, word);
+        picked[i] |= matches;
+        any |= matches;
+    }
+    cel_regex_free(regex);
+    if (!any)
+        fail("no node matches \"%s\"", str_shown(word).text);
+    return any;
+}
+
+bool sk_pick(sk *s, sk_words words)
+{
+    if (!sk_list_nodes(s))
+        return false;
+    if (words.len == 0)
+        return true;
+    bool *picked = ARENA_ARRAY(s->arena, s->nodes.len + 1, bool);
+    for (size_t i = 0; i < words.len; i++)
+        if (!picked || !pick_one(s, words.at[i], picked))
+            return false;
+    size_t kept = 0;
+    for (size_t i = 0; i < s->nodes.len; i++)
+        if (picked[i])
+            s->nodes.at[kept++] = s->nodes.at[i];
+    s->nodes.len = kept;
+    return true;
+}
+
+str sk_annotation(const sk_node *n, const char *kind, str of)
+{
+    char key[LIMIT_LABEL_PREFIX_BYTES + LIMIT_NAME_BYTES + 32];
+    int len = snprintf(key, sizeof key, SKYHOOK_PREFIX "%s%.*s", kind, STR_ARG(of));
+    return label_get(n->annotations, (str){key, (size_t)len});
+}
+
+/* ---- writes ---- */
+
+bool sk_confirm(const sk *s, const char *prompt)
+{
+    char line[LINE_BYTES] = "";
+    if (options_given(s->given, "confirm"))
+        return true;
+    printf("%s [y/N]: ", prompt);
+    fflush(stdout);
+    if (!fgets(line, sizeof line, stdin))
+        line[0] = '\0';
+    str word = str_trim(str_of(line));
+    bool yes = (word.len == 1 && strncasecmp(word.ptr, "y", 1) == 0) ||
+               (word.len == 3 && strncasecmp(word.ptr, "yes", 3) == 0);
+    if (!yes)
+        puts("Aborted.");
+    return yes;
+}
+
+bool sk_write(sk *s, const kube_write *w, const char *what)
+{
+    write_outcome how;
+    err error = {0};
+    if (!kube_write_one(s->session, w, &how, &error)) {
+        fail("%s: %s", what, error.text);
+        return false;
+    }
+    if (how.kind == WRITE_DONE)
+        return true;
+    fail("%s: %s%s%s", what, write_outcome_text(how.kind), how.message[0] ? ": " : "", how.message);
+    return false;
+}
+
+/* One try: reads the Skyhook and adds to its annotation, if nobody else changed it meanwhile. */
+static bool request_once(sk *s, str of, const fact_act *act, write_outcome *ret, err *error)
+{
+    yyjson_val *json = sk_skyhook(s, of);
+    if (!json)
+        return err_set(error, "Skyhook \"%.*s\" cannot be read", STR_ARG(of));
+    yyjson_val *head = yyjson_obj_get(json, "metadata");
+    scoped(buf_done) buf list = BUF(LIMIT_DOCUMENT_BYTES);
+    scoped(buf_done) buf body = BUF(LIMIT_DOCUMENT_BYTES);
+    if (!act_request_add(&list, text_of(yyjson_obj_get(head, "annotations"), KEY_ACTS), act, error))
+        return false;
+    buf_addz(&body, "{\"metadata\":{\"annotations\":{\"" KEY_ACTS "\":");
+    buf_add_json(&body, buf_str(&list));
+    buf_addz(&body, "}}}");
+    kube_write w = {.verb = WRITE_MERGE,
+                    .collection = STR(SKYHOOKS_PATH),
+                    .name = of,
+                    .version = text_of(head, "resourceVersion"),
+                    .body = buf_str(&body)};
+    return !body.failed ? kube_write_one(s->session, &w, ret, error) : err_memory(error);
+}
+
+bool sk_request(sk *s, str of, const fact_act *act)
+{
+    write_outcome how = {.kind = WRITE_CONFLICT};
+    err error = {0};
+    for (int i = 0; i < REQUEST_TRIES && how.kind == WRITE_CONFLICT; i++)
+        if (!request_once(s, of, act, &how, &error))
+            return fail("%s", error.text) == STATUS_DONE;
+    if (how.kind == WRITE_DONE)
+        return true;
+    fail("Skyhook \"%.*s\": %s", STR_ARG(of), how.message);
+    return false;
+}
+
+/* ---- Jobs ---- */
+
+typedef struct running {
+    sk *sk;
+    sk_names *names;
+} running;
+
+static bool has_ended(yyjson_val *job)
+{
+    size_t index, count;
+    yyjson_val *c;
+    yyjson_val *conditions = yyjson_obj_get(yyjson_obj_get(job, "status"), "conditions");
+    yyjson_arr_foreach(conditions, index, count, c)
+    {
+        str type = text_of(c, "type");
+        if (str_eq(text_of(c, "status"), STR("True")) &&
+            (str_eq(type, STR("Complete")) || str_eq(type, STR("Failed"))))
+            return true;
+    }
+    return false;
+}
+
+static bool take_job(void *context, yyjson_val *job, err *error)
+{
+    running *r = context;
+    yyjson_val *head = yyjson_obj_get(job, "metadata");
+    str on = text_of(yyjson_obj_get(head, "annotations"), KEY_NODE);
+    if (on.len == 0)
+        on = text_of(yyjson_obj_get(head, "labels"), KEY_NODE);
+    if (has_ended(job) || on.len == 0)
+        return true;
+    str kept = arena_str(r->sk->arena, on);
+    return (kept.ptr && vec_push(r->names, kept)) || err_memory(error);
+}
+
+bool sk_running(sk *s, str of, sk_names *ret)
+{
+    running r = {s, ret};
+    err error = {0};
+    scoped(buf_done) buf path = BUF(PATH_BYTES);
+    buf_addf(&path,
+             "/apis/batch/v1/namespaces/%.*s/jobs?labelSelector=skyhook.nvidia.com%%2Fname%%3D",
+             STR_ARG(kube_session_namespace(s->session)));
+    label_value_put(&path, of);
+    if (kube_list(s->session, buf_str(&path), take_job, &r, &error))
+        return true;
+    fail("%s", error.text);
+    return false;
+}
+
+bool sk_names_have(const sk_names *names, str name)
+{
+    for (size_t i = 0; i < names->len; i++)
+        if (str_eq(names->at[i], name))
+            return true;
+    return false;
+}
+
+/* ---- output ---- */
+
+void sk_cell(sk *s, sk_table *t, const char *format, ...)
+{
+    char text[LIMIT_LOG_LINE_BYTES];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    str kept = arena_str(s->arena, str_of(text));
+    if (!kept.ptr || !vec_push(&t->cells, kept))
+        t->columns = 0; /* sk_print says so */
+}
+
+static void print_row(const sk_table *t, size_t row, const size_t *widths, bool dashes)
+{
+    for (size_t i = 0; i < t->columns; i++) {
+        str cell = t->cells.at[row * t->columns + i];
+        size_t width = output_width(cell);
+        for (size_t k = 0; dashes && k < width; k++)
+            putchar('-');
+        if (!dashes)
+            output_text(stdout, cell);
+        if (i + 1 < t->columns)
+            printf("%*s", (int)(widths[i] - width + 2), "");
+    }
+    putchar('\n');
+}
+
+exit_status sk_print(sk *s, sk_table *t)
+{
+    size_t *widths = ARENA_ARRAY(s->arena, t->columns + 1, size_t);
+    if (t->columns == 0 || !widths)
+        return fail("out of memory");
+    for (size_t i = 0; i < t->cells.len; i++) {
+        size_t width = output_width(t->cells.at[i]);
+        if (width > widths[i % t->columns])
+            widths[i % t->columns] = width;
+    }
+    for (size_t row = 0; row * t->columns < t->cells.len; row++) {
+        print_row(t, row, widths, false);
+        if (row == 0)
+            print_row(t, 0, widths, true);
+    }
+    vec_done(&t->cells);
+    return STATUS_DONE;
+}
+
+exit_status sk_print_value(sk *s, buf *json)
+{
+    scoped(buf_done) buf out = BUF(LIMIT_TEXT_BYTES);
+    yyjson_val *value = json->failed ? NULL : json_parse(s->arena, buf_str(json), NULL);
+    if (!value)
+        return fail("out of memory");
+    if (s->form == SK_YAML) {
+        yaml_write(&out, value);
+    } else {
+        json_pretty(&out, value);
+        buf_addc(&out, '\n');
+    }
+    return output_buf(stdout, &out) ? STATUS_DONE : STATUS_NO;
+}

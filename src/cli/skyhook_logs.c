@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* package logs: what the stages of a package printed, newest pod first. */
+#include <stdlib.h>
+
+#include "base/limits.h"
+#include "base/mem.h"
+#include "cli/output.h"
+#include "cli/skyhook_state.h"
+#include "operator/object_names.h"
+
+#define PATH_BYTES 4096
+
+typedef struct log_pod {
+    str name, created, node;
+    yyjson_val *json;
+} log_pod;
+
+typedef struct log_pods {
+    sk *sk;
+    str package, node, stage;
+    VEC(log_pod) pods;
+} log_pods;
+
+static str text_of(yyjson_val *json, const char *key)
+{
+    yyjson_val *value = yyjson_obj_get(json, key);
+    return yyjson_is_str(value) ? (str){yyjson_get_str(value), yyjson_get_len(value)} : STR_EMPTY;
+}
+
+/* ---- which pods ---- */
+
+static bool is_wanted(const log_pods *l, yyjson_val *one)
+{
+    yyjson_val *notes = yyjson_obj_get(yyjson_obj_get(one, "metadata"), "annotations");
+    yyjson_val *about = json_parse(l->sk->arena, text_of(notes, KEY_PACKAGE), NULL);
+    if (!about || !str_eq(text_of(about, "name"), l->package))
+        return false;
+    str on = text_of(yyjson_obj_get(one, "spec"), "nodeName");
+    return (l->node.len == 0 || str_eq(on, l->node)) &&
+           (l->stage.len == 0 || str_eq(text_of(about, "stage"), l->stage));
+}
+
+static bool take_pod(void *context, yyjson_val *json, err *error)
+{
+    log_pods *l = context;
+    if (!is_wanted(l, json))
+        return true;
+    scoped(buf_done) buf text = BUF(LIMIT_TEXT_BYTES);
+    json_write(&text, json); /* the list is gone after this call */
+    yyjson_val *kept = text.failed ? NULL : json_parse(l->sk->arena, buf_str(&text), error);
+    yyjson_val *head = yyjson_obj_get(kept, "metadata");
+    log_pod one = {.name = text_of(head, "name"),
+                   .created = text_of(head, "creationTimestamp"),
+                   .node = text_of(yyjson_obj_get(kept, "spec"), "nodeName"),
+                   .json = kept};
+    return (kept && vec_push(&l->pods, one)) || err_memory(error);
+}
+
+static int newest_first(const void *a, const void *b)
+{
+    const log_pod *x = a, *y = b;
+    int order = str_cmp(y->created, x->created);
+    return order != 0 ? order : str_cmp(x->name, y->name);
+}
+
+/* ---- their containers ---- */
+
+static const char *state_word(yyjson_val *status)
+{
+    yyjson_val *state = yyjson_obj_get(status, "state");
+    if (yyjson_obj_get(state, "running"))
+        return "running";
+    return yyjson_obj_get(state, "terminated") ? "terminated" : NULL;
+}
+
+static void print_bytes(void *context, str bytes)
+{
+    (void)context;
+    output_text(stdout, bytes);
+    fflush(stdout);
+}
+
+static bool show_container(const log_pods *l, const log_pod *one, yyjson_val *status)
+{
+    sk *s = l->sk;
+    str name = text_of(status, "name");
+    const char *word = state_word(status);
+    scoped(buf_done) buf path = BUF(PATH_BYTES);
+    err error = {0};
+    if (!word || str_ends(name, STR("-init")))
+        return true;
+    printf("==> Pod: %.*s, Container: %.*s [%s], Node: %.*s <==\n", STR_ARG(one->name),
+           STR_ARG(name), word, STR_ARG(one->node));
+    fflush(stdout);
+    buf_addf(&path, "/api/v1/namespaces/%.*s/pods/%.*s/log?container=%.*s%s",
+             STR_ARG(kube_session_namespace(s->session)), STR_ARG(one->name), STR_ARG(name),
+             options_given(s->given, "follow") ? "&follow=true" : "");
+    if (options_given(s->given, "tail"))
+        buf_addf(&path, "&tailLines=%.*s", STR_ARG(options_text(s->given, "tail", "")));
+    if (kube_stream(s->session, buf_str(&path), print_bytes, NULL, &error))
+        return true;
+    fail("%s", error.text);
+    return false;
+}
+
+static bool show_pod(const log_pods *l, const log_pod *one)
+{
+    static const char *const lists[] = {"initContainerStatuses", "containerStatuses"};
+    yyjson_val *status = yyjson_obj_get(one->json, "status");
+    bool good = true;
+    for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++) {
+        size_t index, count;
+        yyjson_val *container;
+        yyjson_arr_foreach(yyjson_obj_get(status, lists[i]), index, count, container)
+        {
+            good &= show_container(l, one, container);
+        }
+    }
+    return good;
+}
+
+static exit_status show_all(log_pods *l)
+{
+    exit_status status = STATUS_DONE;
+    if (l->pods.len == 0) {
+        printf("No pods found for package \"%.*s\"\n", STR_ARG(l->package));
+        return STATUS_DONE;
+    }
+    qsort(l->pods.at, l->pods.len, sizeof l->pods.at[0], newest_first);
+    for (size_t i = 0; i < l->pods.len; i++)
+        if (!show_pod(l, &l->pods.at[i]))
+            status = STATUS_NO;
+    return status;
+}
+
+static exit_status work(sk *s)
+{
+    str of = sk_of(s), tail = options_text(s->given, "tail", "0");
+    for (size_t i = 0; i < tail.len; i++)
+        if (tail.ptr[i] < '0' || tail.ptr[i] > '9')
+            return fail("invalid argument \"%s\" for \"--tail\"", str_shown(tail).text);
+    if (!of.ptr)
+        return STATUS_NO;
+    log_pods l = {.sk = s,
+                  .package = s->given->operands.at[0],
+                  .node = options_text(s->given, "node", ""),
+                  .stage = options_text(s->given, "stage", "")};
+    scoped(buf_done) buf path = BUF(PATH_BYTES);
+    err error = {0};
+    buf_addf(&path, "/api/v1/namespaces/%.*s/pods?labelSelector=skyhook.nvidia.com%%2Fname%%3D",
+             STR_ARG(kube_session_namespace(s->session)));
+    label_value_put(&path, of);
+    exit_status status = kube_list(s->session, buf_str(&path), take_pod, &l, &error)
+                             ? show_all(&l)
+                             : fail("%s", error.text);
+    vec_done(&l.pods);
+    return status;
+}
+
+static exit_status run(const options *given)
+{
+    return sk_run(given, work);
+}
+
+static const option options_of_logs[] = {
+    OPTION_OF_SKYHOOK,
+    {.name = "node", .argument = "NODE", .help = "only of this node"},
+    {.name = "stage", .argument = "STAGE", .help = "only of this stage"},
+    {.name = "follow", .letter = 'f', .help = "go on as more is printed"},
+    {.name = "tail", .argument = "N", .help = "the last N lines of each container"},
+    OPTIONS_SKYHOOK,
+    OPTIONS_END,
+};
+
+const verb skyhook_package_logs = {
+    .name = "package logs",
+    .summary = "show what the stages of a package printed",
+    .operands = "PACKAGE",
+    .operands_min = 1,
+    .operands_max = 1,
+    .options = options_of_logs,
+    .run = run,
+};

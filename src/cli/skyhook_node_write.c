@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* node reset, node ignore, node unignore: one patch a node. */
+#include "base/limits.h"
+#include "base/mem.h"
+#include "cli/skyhook_state.h"
+
+#define PROMPT_BYTES 512
+#define IGNORE_KEY SKYHOOK_PREFIX "ignore"
+
+static sk_words nodes_named(const sk *s)
+{
+    return (sk_words){s->given->operands.at, s->given->operands.len};
+}
+
+/* ---- node reset ---- */
+
+static bool forget(sk *s, const sk_node *n, str of)
+{
+    scoped(buf_done) buf key = BUF(LIMIT_LOG_LINE_BYTES);
+    scoped(buf_done) buf body = BUF(LIMIT_LOG_LINE_BYTES);
+    buf_addf(&key, SKYHOOK_PREFIX "nodeState_%.*s", STR_ARG(of));
+    buf_addz(&body, "{\"metadata\":{\"annotations\":{");
+    buf_add_json(&body, buf_str(&key));
+    buf_addz(&body, ":null}}}");
+    kube_write w = {.verb = WRITE_MERGE,
+                    .collection = STR(NODES_PATH),
+                    .name = n->name,
+                    .version = n->version,
+                    .body = buf_str(&body)};
+    fact_act act = {.act = ACT_RESET, .target = n->name};
+    return sk_request(s, of, &act) && sk_write(s, &w, n->name.ptr);
+}
+
+static size_t keep_with_state(sk *s, str of)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < s->nodes.len; i++)
+        if (sk_annotation(&s->nodes.at[i], "nodeState_", of).ptr)
+            s->nodes.at[kept++] = s->nodes.at[i];
+    s->nodes.len = kept;
+    return kept;
+}
+
+static exit_status do_node_reset(sk *s, str of, sk_names *busy)
+{
+    if (!sk_running(s, of, busy))
+        return STATUS_NO;
+    for (size_t i = 0; i < s->nodes.len; i++) {
+        const sk_node *n = &s->nodes.at[i];
+        fact_act act = {.act = ACT_RESET, .target = n->name};
+        bool good = sk_names_have(busy, n->name) ? sk_request(s, of, &act) : forget(s, n, of);
+        if (!good)
+            return STATUS_NO;
+    }
+    printf("Successfully reset %zu node(s) for Skyhook \"%.*s\"\n", s->nodes.len, STR_ARG(of));
+    return STATUS_DONE;
+}
+
+static exit_status work_reset(sk *s)
+{
+    char prompt[PROMPT_BYTES];
+    str of = sk_of(s);
+    if (!of.ptr || !sk_pick(s, nodes_named(s)))
+        return STATUS_NO;
+    if (keep_with_state(s, of) == 0) {
+        printf("No nodes have state for Skyhook \"%.*s\"\n", STR_ARG(of));
+        return STATUS_DONE;
+    }
+    for (size_t i = 0; i < s->nodes.len; i++)
+        printf("  %.*s\n", STR_ARG(s->nodes.at[i].name));
+    if (s->dry_run) {
+        printf("[dry-run] Would reset %zu node(s) for Skyhook \"%.*s\"\n", s->nodes.len,
+               STR_ARG(of));
+        return STATUS_DONE;
+    }
+    snprintf(prompt, sizeof prompt, "This will reset %zu node(s) for Skyhook \"%.*s\". Continue?",
+             s->nodes.len, STR_ARG(of));
+    if (!sk_confirm(s, prompt))
+        return STATUS_DONE;
+    sk_names busy = {0};
+    exit_status status = do_node_reset(s, of, &busy);
+    vec_done(&busy);
+    return status;
+}
+
+static exit_status run_reset(const options *given)
+{
+    return sk_run(given, work_reset);
+}
+
+static const option options_of_node_reset[] = {OPTION_OF_SKYHOOK, OPTION_CONFIRM, OPTIONS_SKYHOOK,
+                                               OPTIONS_END};
+
+const verb skyhook_node_reset = {
+    .name = "node reset",
+    .summary = "forget what a Skyhook has done on these nodes",
+    .operands = "NODE...",
+    .operands_min = 1,
+    .operands_max = LIMIT_FILES,
+    .options = options_of_node_reset,
+    .run = run_reset,
+};
+
+/* ---- node ignore, node unignore ---- */
+
+static bool set_ignored(sk *s, const sk_node *n, bool ignored)
+{
+    kube_write w = {.verb = WRITE_MERGE,
+                    .collection = STR(NODES_PATH),
+                    .name = n->name,
+                    .anyhow = true,
+                    .body = ignored
+                                ? STR("{\"metadata\":{\"labels\":{\"" IGNORE_KEY "\":\"true\"}}}")
+                                : STR("{\"metadata\":{\"labels\":{\"" IGNORE_KEY "\":null}}}")};
+    return sk_write(s, &w, n->name.ptr);
+}
+
+static exit_status turn(sk *s, bool ignored)
+{
+    size_t done = 0;
+    if (!sk_pick(s, nodes_named(s)))
+        return STATUS_NO;
+    printf("%s %zu node(s):\n", ignored ? "Ignoring" : "Unignoring", s->nodes.len);
+    for (size_t i = 0; i < s->nodes.len; i++) {
+        const sk_node *n = &s->nodes.at[i];
+        bool is = str_eq(label_get(n->labels, STR(IGNORE_KEY)), STR("true"));
+        if (is == ignored) {
+            printf("  %.*s: %s\n", STR_ARG(n->name), ignored ? "already ignored" : "not ignored");
+            continue;
+        }
+        printf("  %.*s%s\n", STR_ARG(n->name), s->dry_run ? " [dry-run]" : "");
+        if (!s->dry_run && !set_ignored(s, n, ignored))
+            return STATUS_NO;
+        done++;
+    }
+    printf("%s %s %zu node(s)\n", s->dry_run ? "[dry-run] Would have" : "Successfully",
+           ignored ? "ignored" : "unignored", done);
+    return STATUS_DONE;
+}
+
+static exit_status work_ignore(sk *s)
+{
+    return turn(s, true);
+}
+
+static exit_status work_unignore(sk *s)
+{
+    return turn(s, false);
+}
+
+static exit_status run_ignore(const options *given)
+{
+    return sk_run(given, work_ignore);
+}
+
+static exit_status run_unignore(const options *given)
+{
+    return sk_run(given, work_unignore);
+}
+
+static const option options_of_ignore[] = {OPTIONS_SKYHOOK, OPTIONS_END};
+
+const verb skyhook_node_ignore = {
+    .name = "node ignore",
+    .summary = "let no Skyhook touch these nodes",
+    .operands = "NODE...",
+    .operands_min = 1,
+    .operands_max = LIMIT_FILES,
+    .options = options_of_ignore,
+    .run = run_ignore,
+};
+
+const verb skyhook_node_unignore = {
+    .name = "node unignore",
+    .summary = "let Skyhooks work on these nodes again",
+    .operands = "NODE...",
+    .operands_min = 1,
+    .operands_max = LIMIT_FILES,
+    .options = options_of_ignore,
+    .run = run_unignore,
+};

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The program under the name kubectl-skyhook: its commands, help and version. */
+#include "base/limits.h"
+#include "base/mem.h"
+#include "cli/help.h"
+#include "cli/scenario.h"
+#include "cli/skyhook.h"
+
+static const verb *const skyhook_verbs[] = {
+#define X(name) &skyhook_##name,
+    SKYHOOK_VERBS(X)
+#undef X
+        NULL,
+};
+
+const program program_skyhook = {
+    .file = "kubectl-skyhook",
+    .name = "kubectl skyhook",
+    .about = "What a user of a rollout needs: see it, hold it, begin it anew, and ask why it does "
+             "not move.",
+    .verbs = skyhook_verbs,
+};
+
+/* ---- version ---- */
+
+static str tag_of(str image)
+{
+    for (size_t i = image.len; i > 0 && image.ptr[i - 1] != '/'; i--)
+        if (image.ptr[i - 1] == ':')
+            return str_part(image, i, SIZE_MAX);
+    return STR_EMPTY;
+}
+
+static str text_of(yyjson_val *json, const char *key)
+{
+    yyjson_val *value = yyjson_obj_get(json, key);
+    return yyjson_is_str(value) ? (str){yyjson_get_str(value), yyjson_get_len(value)} : STR_EMPTY;
+}
+
+static bool take_deployment(void *context, yyjson_val *json, err *error)
+{
+    (void)error;
+    char *found = context;
+    yyjson_val *head = yyjson_obj_get(json, "metadata");
+    yyjson_val *inside =
+        yyjson_obj_get(yyjson_obj_get(yyjson_obj_get(json, "spec"), "template"), "spec");
+    yyjson_val *container = yyjson_arr_get_first(yyjson_obj_get(inside, "containers"));
+    str image = text_of(container, "image");
+    bool ours = str_find(image, STR("drover")) != SIZE_MAX ||
+                str_find(image, STR("skyhook")) != SIZE_MAX ||
+                str_find(text_of(head, "name"), STR("drover")) != SIZE_MAX;
+    str found_version = text_of(yyjson_obj_get(head, "labels"), "app.kubernetes.io/version");
+    if (found_version.len == 0 && !str_eq(tag_of(image), STR("latest")))
+        found_version = tag_of(image);
+    if (ours && found[0] == '\0')
+        snprintf(found, LIMIT_NAME_BYTES, "%.*s", STR_ARG(found_version));
+    return true;
+}
+
+static exit_status work_version(sk *s)
+{
+    char found[LIMIT_NAME_BYTES] = "";
+    err error = {0};
+    str path = arena_printf(s->arena, "/apis/apps/v1/namespaces/%.*s/deployments",
+                            STR_ARG(kube_session_namespace(s->session)));
+    bool asked = path.ptr && kube_list(s->session, path, take_deployment, found, &error);
+    if (found[0])
+        printf("Skyhook operator:\t%s\n", found);
+    else
+        printf("Skyhook operator:\tunknown (%s)\n", asked ? "not found" : error.text);
+    return STATUS_DONE;
+}
+
+static exit_status run_version(const options *given)
+{
+    puts("Skyhook plugin:\t" DROVER_VERSION);
+    return options_given(given, "client-only") ? STATUS_DONE : sk_run(given, work_version);
+}
+
+static const option options_of_version[] = {
+    {.name = "client-only", .help = "do not ask the cluster"},
+    {.name = "timeout", .argument = "D", .help = "accepted, and without effect"},
+    OPTIONS_CLUSTER,
+    OPTIONS_END,
+};
+
+const verb skyhook_version = {
+    .name = "version",
+    .summary = "print the versions of this program and of the operator",
+    .options = options_of_version,
+    .run = run_version,
+};
+
+/* ---- help ---- */
+
+static exit_status run_help(const options *given)
+{
+    (void)given;
+    return help_all(stdout);
+}
+
+static const option options_of_help[] = {OPTIONS_CLUSTER, OPTIONS_END};
+
+const verb skyhook_help = {
+    .name = "help",
+    .summary = "list the commands",
+    .options = options_of_help,
+    .run = run_help,
+};
+
+/* ---- explain ---- */
+
+static exit_status run_explain(const options *given)
+{
+    return explain_cluster(given);
+}
+
+static const option options_of_explain[] = {
+    OPTION_OF_SKYHOOK,
+    OPTION_OUTPUT("text|json"),
+    OPTIONS_CLUSTER,
+    OPTIONS_END,
+};
+
+const verb skyhook_explain = {
+    .name = "explain",
+    .summary = "say why a node is not moving, and what would release it",
+    .operands = "NODE",
+    .operands_min = 1,
+    .operands_max = 1,
+    .about = "Reads the cluster and asks the same engine as the operator. When several Skyhooks "
+             "concern the node, the answer is about the first by name that is not done, or about "
+             "the one --skyhook names.",
+    .options = options_of_explain,
+    .run = run_explain,
+};

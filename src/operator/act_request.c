@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "operator/act_request.h"
+
+#include "base/limits.h"
+#include "base/mem.h"
+#include "model/document.h"
+
+static const char *const act_words[] = {
+#define X(act, text) [ACT_##act] = text,
+    ACTS(X)
+#undef X
+};
+
+static bool of_skyhooks(act_kind act)
+{
+    return act == ACT_RESET || act == ACT_RESET_BATCHES || act == ACT_RETRY;
+}
+
+static bool act_find(str word, act_kind *ret)
+{
+    for (size_t i = 0; i < sizeof act_words / sizeof act_words[0]; i++) {
+        if (!str_eq(word, str_of(act_words[i])) || !of_skyhooks((act_kind)i))
+            continue;
+        *ret = (act_kind)i;
+        return true;
+    }
+    return false;
+}
+
+static str text_of(yyjson_val *json, const char *key)
+{
+    yyjson_val *value = yyjson_obj_get(json, key);
+    return yyjson_is_str(value) ? (str){yyjson_get_str(value), yyjson_get_len(value)} : STR_EMPTY;
+}
+
+bool act_requests_read(arena *a, str text, str change, act_list *ret, err *error)
+{
+    yyjson_val *root = json_parse(a, text, error);
+    size_t count = yyjson_arr_size(root), index, most;
+    if (!root)
+        return err_wrap(error, "annotation " KEY_ACTS);
+    if (!yyjson_is_arr(root) || count > ACT_REQUESTS_MAX)
+        return err_set(error, "annotation " KEY_ACTS ": found no list of at most %d acts",
+                       ACT_REQUESTS_MAX);
+    act_list list = {ARENA_ARRAY(a, count + 1, fact_act), 0};
+    if (!list.at)
+        return err_memory(error);
+    yyjson_val *item;
+    yyjson_arr_foreach(root, index, most, item)
+    {
+        fact_act act = {.change = change,
+                        .who = text_of(item, "who"),
+                        .target = text_of(item, "target"),
+                        .package = text_of(item, "package"),
+                        .stage = text_of(item, "stage"),
+                        .keep_batches = yyjson_is_true(yyjson_obj_get(item, "keepBatches"))};
+        if (!act_find(text_of(item, "act"), &act.act))
+            return err_set(error, "annotation " KEY_ACTS ": found the act \"%s\"",
+                           str_shown(text_of(item, "act")).text);
+        list.at[list.len++] = act;
+    }
+    *ret = list;
+    return true;
+}
+
+static void put_text(buf *out, const char *key, str text)
+{
+    if (text.len == 0)
+        return;
+    buf_addf(out, ",\"%s\":", key);
+    buf_add_json(out, text);
+}
+
+bool act_request_add(buf *out, str text, const fact_act *act, err *error)
+{
+    scoped(arena_cleanup) arena *a = arena_new(0);
+    act_list before = {0};
+    if (!a)
+        return err_memory(error);
+    /* What cannot be read is replaced: it would be refused anyway. */
+    bool good = text.len > 0 && act_requests_read(a, text, STR_EMPTY, &before, error);
+    buf_add(out, good && before.len > 0 ? str_part(text, 0, text.len - 1) : STR("["));
+    buf_addf(out, "%s{\"act\":\"%s\"", good && before.len > 0 ? "," : "", act_words[act->act]);
+    put_text(out, "target", act->target);
+    put_text(out, "package", act->package);
+    put_text(out, "stage", act->stage);
+    put_text(out, "who", act->who);
+    buf_addz(out, act->keep_batches ? ",\"keepBatches\":true}]" : "}]");
+    return !out->failed || err_memory(error);
+}
