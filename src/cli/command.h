@@ -67,6 +67,7 @@ typedef struct verb {
     X(worker)                                                                                      \
     X(backup)                                                                                      \
     X(crds)                                                                                        \
+    X(bundle)                                                                                      \
     X(validate)                                                                                    \
     X(plan)                                                                                        \
     X(explain)                                                                                     \
