@@ -68,6 +68,7 @@ typedef struct verb {
     X(backup)                                                                                      \
     X(crds)                                                                                        \
     X(bundle)                                                                                      \
+    X(cluster)                                                                                     \
     X(validate)                                                                                    \
     X(plan)                                                                                        \
     X(explain)                                                                                     \

@@ -31,6 +31,16 @@ STATUS = {"namespace": "cluster-x", "agent": {"lastSeen": "2026-11-16T00:00:00Z"
           "resourceCounts": {"ready": 3}, "display": {"readyBundles": "1/1"}}
 
 
+# verb, resource, subresource, namespace; HOME is that of the cluster's deployments, "" all of them
+MAY = [("watch", "bundledeployments", "", "HOME"), ("get", "secrets", "", "HOME"),
+       ("patch", "bundledeployments", "status", "HOME"), ("get", "contents", "", ""),
+       ("get", "configmaps", "", "HOME"), ("patch", "clusters/west-1", "status", "fleet-default")]
+MAY_NOT = [("get", "clusters", "", "fleet-default"), ("list", "secrets", "", "HOME"),
+           ("get", "bundles", "", "fleet-default"), ("get", "secrets", "", "fleet-default"),
+           ("patch", "bundledeployments", "", "HOME"), ("get", "secrets", "", ""),
+           ("patch", "clusters/west-2", "status", "fleet-default")]
+
+
 class Server:
     def __init__(self, cluster):
         self.program = str(cluster.programs / "kubectl")
@@ -110,6 +120,23 @@ def foreign_fields(tap, server):
     tap.test("and kept", part_of({"spec": FOREIGN["spec"], "status": STATUS}, found))
 
 
+def registration(tap, server, program):
+    """A cluster that is registered, and what its agent may do."""
+    text = drover.run(program, "cluster", "register", "west-1", "-l", "env=prod").out
+    tap.test("what drover cluster register prints", server.apply(text))
+    home = [one["metadata"]["name"] for one in server.get("namespaces")["items"]
+            if one["metadata"].get("annotations", {}).get("fleet.cattle.io/cluster") == "west-1"][0]
+    wrong = []
+    for answer, rows in (("yes", MAY), ("no", MAY_NOT)):
+        for verb, resource, part, space in rows:
+            where = ["-n", space.replace("HOME", home)] if space else ["-A"]
+            _, said = server.kubectl("auth", "can-i", verb, resource, f"--subresource={part}",
+                                     f"--as=system:serviceaccount:{home}:agent", *where)
+            if said.strip().splitlines()[-1] != answer:
+                wrong.append(f"{verb} {resource} {part} in {space}: {said.strip()}")
+    tap.test("its agent may do what it must, and no more", "\n".join(wrong))
+
+
 def main():
     tap = drover.Tap()
     problem = binaries.missing()
@@ -122,6 +149,7 @@ def main():
         definitions(tap, server, program)
         documents(tap, server, program)
         foreign_fields(tap, server)
+        registration(tap, server, program)
         if tap.failed:
             cluster.fail()
     return tap.done()
