@@ -3,6 +3,7 @@
 """`drover operator` while something goes wrong: two of them at once, one frozen and thawed; watches
 and writes behind a proxy that does harm. The end is the same, and no limit is exceeded."""
 
+import collections
 import os
 import pathlib
 import signal
@@ -28,6 +29,7 @@ USERS = ("drover", "drover-2")
 LEASE = "3c22c1ae.nvidia.com"
 LEASE_SECONDS = 15
 VERSION = "1.0.0"
+STAGES = 2  # of a package without interrupt
 
 
 class Operator(rollout.Operator):
@@ -123,6 +125,29 @@ def frozen(cluster, program):
             assert took < LEASE_SECONDS - 3, f"after {took:.0f} s"
 
 
+def watchers(cluster):
+    """How often each user began to watch Jobs, the last kind that is watched."""
+    return collections.Counter(e["user"]["username"] for e in audit.entries(cluster.audit_file)
+                               if e["verb"] == "watch" and e["objectRef"]["resource"] == "jobs")
+
+
+def unled(cluster, program):
+    """two at once without election: preconditions alone keep the limits, and nothing runs twice"""
+    since = len(history(cluster))
+    earlier = watchers(cluster)
+    with Operator(program, cluster), Operator(program, cluster, user=USERS[1]):
+        api.wait_until("both watch", lambda: all(
+            watchers(cluster)[user] > earlier[user] for user in USERS))
+        begin(cluster, "unled")
+        wait_done(cluster, "unled", 120)
+        check_limits(cluster, "unled", since)
+        made = [e["user"]["username"] for e in history(cluster, since)
+                if e["objectRef"]["resource"] == "jobs" and e["verb"] == "create" and
+                e["responseStatus"]["code"] == 201]
+        assert set(made) == set(USERS), "one of them did nothing: this shows nothing"
+        assert len(made) == STAGES * NODES, f"{len(made)} Jobs were made"
+
+
 def harm(between, ended):
     """One after the other, again and again, as long as it runs."""
     kinds = ("nodes", "jobs", "skyhooks", "pods", None)
@@ -182,7 +207,7 @@ def main():
         rollout.prepare(cluster, program)
         cluster.add_nodes(NODES)
         cluster.api.create("deploymentpolicies", rollout.policy("five", {"count": BUDGET}))
-        for act in (frozen, harmed, cut):
+        for act in (frozen, unled, harmed, cut):
             wrong = None
             try:
                 act(cluster, program)
