@@ -233,7 +233,9 @@ bool jobs_run(node_shell *s, shell_place *p)
     node_view v;
     bool done = true;
     if (!engine_node(s->engine, str_of(p->skyhook), str_of(p->node->name), s->scratch, &v))
-        v.package_count = 0;
+        v = (node_view){0};
+    if (v.draining)
+        done = drain_begin(s, p->node);
     for (size_t i = 0; i < v.package_count; i++) {
         const package_view *of = &v.packages[i];
         if (!of->running || shell_attempt_has_job(s, p, of))

@@ -158,6 +158,7 @@ void shell_look(node_shell *s, shell_place *p)
     p->selected = selected;
     p->in_order = in_order;
     p->in_flight = selected && v.state == PLACEMENT_IN_FLIGHT;
+    p->draining = selected && v.draining;
     arena_rewind(s->scratch, mark);
 }
 
@@ -265,6 +266,7 @@ node_shell *node_shell_free(node_shell *s)
     for (size_t i = 0; i < s->policies.len; i++)
         shell_document_free((shell_document *)(uintptr_t)s->policies.entries[i].value);
     jobs_done(s);
+    drains_done(s);
     strmap_done(&s->nodes);
     strmap_done(&s->changes);
     strmap_done(&s->policies);
@@ -313,6 +315,24 @@ void node_shell_synced(node_shell *s, shell_kind kind)
 {
     s->due |= !s->synced[kind];
     s->synced[kind] = true;
+}
+
+bool node_shell_pod_seen(node_shell *s, str node_name, yyjson_val *json, int64_t now_ms)
+{
+    clock_to(s, now_ms);
+    drains_seen(s, node_name, json);
+    return !s->no_memory;
+}
+
+void node_shell_pod_gone(node_shell *s, str node_name, str space, str name, int64_t now_ms)
+{
+    clock_to(s, now_ms);
+    drains_gone(s, node_name, space, name);
+}
+
+void node_shell_pods_synced(node_shell *s, str node_name)
+{
+    drains_synced(s, node_name);
 }
 
 /* ---- decisions ---- */
@@ -455,6 +475,14 @@ static void run_jobs(node_shell *s)
     s->runs.len = kept;
 }
 
+static void change_step(node_shell *s, shell_change *c)
+{
+    if (c->finalize)
+        deletion_step(s, c);
+    else
+        status_write(s, c);
+}
+
 bool node_shell_turn(node_shell *s, int64_t now_ms)
 {
     clock_to(s, now_ms);
@@ -465,8 +493,9 @@ bool node_shell_turn(node_shell *s, int64_t now_ms)
     decide(s);
     write_nodes(s);
     for (size_t i = 0; i < s->changes.len; i++)
-        status_write(s, (shell_change *)(uintptr_t)s->changes.entries[i].value);
+        change_step(s, (shell_change *)(uintptr_t)s->changes.entries[i].value);
     run_jobs(s);
+    drains_step(s);
     pods_end(s);
     return !s->no_memory;
 }
@@ -481,6 +510,7 @@ int64_t node_shell_next_ms(const node_shell *s)
     if (!s->restored)
         return s->due ? s->now_ms : REASON_NEVER;
     int64_t next = sooner(engine_next_ms(s->engine), jobs_next_ms(s));
+    next = sooner(next, drains_next_ms(s));
     for (size_t i = 0; i < s->changes.len; i++) {
         const shell_change *c = (const shell_change *)(uintptr_t)s->changes.entries[i].value;
         bool waits = c->waits_for && c->waits_for >= c->revision;

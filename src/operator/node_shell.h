@@ -30,6 +30,9 @@
 typedef struct api {
     void *context;
     bool (*send)(void *context, const kube_write *write, write_handler handler, err *error);
+    /* Follow all pods of a node, or no longer: told by node_shell_pod_seen and so on. Never from
+     * within those. */
+    void (*follow_pods)(void *context, str node, bool wanted);
 } api;
 
 /* The kinds that are watched, and the collections they are found in. The namespace takes the place
@@ -69,6 +72,11 @@ void node_shell_gone(node_shell *s, shell_kind kind, str space, str name, int64_
 /* Nothing is decided before all kinds are synced. */
 void node_shell_synced(node_shell *s, shell_kind kind);
 
+/* The same for pods of a node that was asked for. */
+bool node_shell_pod_seen(node_shell *s, str node_name, yyjson_val *object, int64_t now_ms);
+void node_shell_pod_gone(node_shell *s, str node_name, str space, str name, int64_t now_ms);
+void node_shell_pods_synced(node_shell *s, str node_name);
+
 /* Asks the engine and sends what is to be sent. To be called after anything came in, answers of
  * writes included, and when node_shell_next_ms is due. Milliseconds are of the wall's clock. */
 bool node_shell_turn(node_shell *s, int64_t now_ms);
@@ -86,7 +94,7 @@ const engine *node_shell_engine(const node_shell *s);
 
 /* What was sent so far, for metrics and tests. */
 typedef struct shell_counts {
-    uint64_t statuses, nodes, jobs, maps, others;
+    uint64_t statuses, nodes, jobs, maps, evictions, others;
 } shell_counts;
 shell_counts node_shell_count(const node_shell *s);
 

@@ -9,13 +9,7 @@
 #include "base/mem.h"
 #include "operator/shell_internal.h"
 
-typedef struct node_patch {
-    buf annotations, labels, conditions, spec;
-    char now[MOMENT_TEXT_BYTES];
-    bool left; /* something may not be written yet */
-} node_patch;
-
-static void put_note(buf *out, const char *prefix, const char *name, str value)
+void patch_note(buf *out, const char *prefix, const char *name, str value)
 {
     buf_addc(out, out->len > 0 ? ',' : '{');
     buf_addf(out, "\"%s%s\":", prefix, name);
@@ -112,7 +106,7 @@ static uint8_t conditions_wanted(const node_view *v)
     return want;
 }
 
-static void put_texts(node_shell *s, node_patch *patch, const shell_place *p, const node_view *v)
+static void put_texts(node_shell *s, node_patch *patch, shell_place *p, const node_view *v)
 {
     buf state = BUF(SHELL_TEXT_BYTES), record = BUF(SHELL_TEXT_BYTES);
     bool good = put_state(s, p, v, &state) && engine_keep_placement(s->engine, str_of(p->skyhook),
@@ -121,16 +115,35 @@ static void put_texts(node_shell *s, node_patch *patch, const shell_place *p, co
         shell_memory(s);
     /* A state that could not be read is left for a person to look at. */
     if (good && !v->malformed && !str_eq(buf_str(&state), shell_text(p->state)))
-        put_note(&patch->annotations, NODE_NODE_STATE, p->skyhook, buf_str(&state));
+        patch_note(&patch->annotations, NODE_NODE_STATE, p->skyhook, buf_str(&state));
+    p->state_sent = str_hash(buf_str(&state));
     if (good && !str_eq(buf_str(&record), shell_text(p->record)))
-        put_note(&patch->annotations, NODE_RECORD, p->skyhook, buf_str(&record));
+        patch_note(&patch->annotations, NODE_RECORD, p->skyhook, buf_str(&record));
     buf_done(&state);
     buf_done(&record);
+}
+
+/* The cordon; and with it the place is taken for sent. */
+static void put_cordon(node_patch *patch, shell_place *p)
+{
+    if (p->want_cordon >= 0 && p->want_cordon != p->node->unschedulable && patch->spec.len == 0)
+        buf_addf(&patch->spec, "\"unschedulable\":%s", p->want_cordon ? "true" : "null");
+    p->sent_cordon = p->want_cordon;
+    p->want_cordon = -1;
+    p->dirty = false;
+    p->sent = true;
+    if (p->releasing == RELEASE_WAITS)
+        p->releasing = RELEASE_SENT;
 }
 
 static void put_place(node_shell *s, node_patch *patch, shell_place *p)
 {
     node_view v;
+    if (p->cleanup) {
+        deletion_put(patch, p);
+        put_cordon(patch, p);
+        return;
+    }
     if (!engine_node(s->engine, str_of(p->skyhook), str_of(p->node->name), s->scratch, &v)) {
         p->dirty = false;
         return;
@@ -139,28 +152,21 @@ static void put_place(node_shell *s, node_patch *patch, shell_place *p)
     skyhook_state state = place_state(p->change, &v);
     if (state != p->status) {
         str text = str_of(skyhook_state_text(state));
-        put_note(&patch->annotations, NODE_STATUS, p->skyhook, text);
-        put_note(&patch->labels, NODE_STATUS, p->skyhook, text);
+        patch_note(&patch->annotations, NODE_STATUS, p->skyhook, text);
+        patch_note(&patch->labels, NODE_STATUS, p->skyhook, text);
     }
     if (v.cordoned != p->cordon)
-        put_note(&patch->annotations, NODE_HOLDS_CORDON, p->skyhook,
-                 v.cordoned ? STR("true") : (str){NULL, 0});
+        patch_note(&patch->annotations, NODE_HOLDS_CORDON, p->skyhook,
+                   v.cordoned ? STR("true") : (str){NULL, 0});
     if (!p->versioned && s->settings.version.len > 0)
-        put_note(&patch->annotations, NODE_VERSION, p->skyhook, s->settings.version);
+        patch_note(&patch->annotations, NODE_VERSION, p->skyhook, s->settings.version);
     if (v.cordoned_before != p->node->before)
-        put_note(&patch->annotations, NODE_BEFORE, "",
-                 v.cordoned_before ? STR("true") : (str){NULL, 0});
-    if (p->want_cordon >= 0 && p->want_cordon != p->node->unschedulable && patch->spec.len == 0)
-        buf_addf(&patch->spec, "\"unschedulable\":%s", p->want_cordon ? "true" : "null");
+        patch_note(&patch->annotations, NODE_BEFORE, "",
+                   v.cordoned_before ? STR("true") : (str){NULL, 0});
     uint8_t want = conditions_wanted(&v);
     if (want != p->conditions)
         put_conditions(patch, p, want);
-    p->sent_cordon = p->want_cordon;
-    p->want_cordon = -1;
-    p->dirty = false;
-    p->sent = true;
-    if (p->releasing == RELEASE_WAITS)
-        p->releasing = RELEASE_SENT;
+    put_cordon(patch, p);
 }
 
 /* ---- taints ---- */
@@ -209,8 +215,8 @@ static void put_taints(node_shell *s, node_patch *patch, shell_node *n)
     }
     buf_addc(out, ']');
     if (name.ptr)
-        put_note(&patch->annotations, NODE_AUTO_TAINTED, name.ptr,
-                 n->want_taint ? STR("true") : (str){NULL, 0});
+        patch_note(&patch->annotations, NODE_AUTO_TAINTED, name.ptr,
+                   n->want_taint ? STR("true") : (str){NULL, 0});
     n->sent_taint = n->want_taint;
     n->sent_untaint = n->want_untaint;
     n->want_taint = n->want_untaint = false;

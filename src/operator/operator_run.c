@@ -20,6 +20,14 @@
 
 typedef struct run run;
 
+/* A node whose pods are followed. */
+typedef struct watched_node {
+    run *run;
+    struct watched_node *next;
+    follower *follower;
+    char name[LIMIT_NAME_BYTES + 1];
+} watched_node;
+
 typedef struct watched {
     run *run;
     shell_kind kind;
@@ -39,6 +47,7 @@ struct run {
     writer *writer; /* this and what follows is there while it works */
     node_shell *shell;
     watched kinds[SHELL_KIND_COUNT];
+    watched_node *nodes;
     bool ready_told;
     bool failed;
     bool ending, releasing; /* it was told to end; it gives the Lease back */
@@ -76,6 +85,57 @@ static bool send_write(void *context, const kube_write *write, write_handler han
 {
     const run *r = context;
     return writer_send(r->writer, write, handler, error);
+}
+
+static bool pod_seen(void *context, yyjson_val *json)
+{
+    const watched_node *n = context;
+    return node_shell_pod_seen(n->run->shell, str_of(n->name), json, clock_ms());
+}
+
+static void pod_gone(void *context, str space, str name)
+{
+    const watched_node *n = context;
+    node_shell_pod_gone(n->run->shell, str_of(n->name), space, name, clock_ms());
+}
+
+static void pods_synced(void *context)
+{
+    const watched_node *n = context;
+    node_shell_pods_synced(n->run->shell, str_of(n->name));
+}
+
+static void unfollow_pods(run *r, str node_name)
+{
+    watched_node **link = &r->nodes;
+    while (*link && !str_eq(str_of((*link)->name), node_name))
+        link = &(*link)->next;
+    watched_node *n = *link;
+    if (!n)
+        return;
+    *link = n->next;
+    follower_stop(n->follower);
+    mem_free(n);
+}
+
+static void follow_pods(void *context, str node_name, bool wanted)
+{
+    run *r = context;
+    char path[PATH_BYTES];
+    unfollow_pods(r, node_name);
+    watched_node *n = wanted ? mem_zalloc(sizeof *n) : NULL;
+    if (!n) {
+        r->failed |= wanted;
+        return;
+    }
+    n->run = r;
+    snprintf(n->name, sizeof n->name, "%.*s", STR_ARG(node_name));
+    snprintf(path, sizeof path, "/api/v1/pods?fieldSelector=spec.nodeName%%3D%s", n->name);
+    n->follower = follower_start(&r->loop, r->connection, str_of(path),
+                                 (watch_sink){n, pod_seen, pod_gone, pods_synced});
+    n->next = r->nodes;
+    r->nodes = n;
+    r->failed |= !n->follower;
 }
 
 /* ---- the loop ---- */
@@ -189,6 +249,8 @@ static void end_work(run *r)
 {
     for (size_t i = 0; i < SHELL_KIND_COUNT; i++)
         r->kinds[i].follower = follower_stop(r->kinds[i].follower);
+    while (r->nodes)
+        unfollow_pods(r, str_of(r->nodes->name));
     r->writer = writer_stop(r->writer);
     r->shell = node_shell_free(r->shell);
     r->ready_told = false;
@@ -200,7 +262,7 @@ static bool begin_work(run *r, err *error)
     if (r->leader)
         options.permit = leader_permit(r->leader);
     r->writer = writer_start(&r->loop, r->connection, options);
-    r->shell = node_shell_new(&r->settings->shell, (api){r, send_write}, error);
+    r->shell = node_shell_new(&r->settings->shell, (api){r, send_write, follow_pods}, error);
     if (!r->writer || !r->shell)
         return err_memory(error);
     return (follow(r, SHELL_NODE) && follow(r, SHELL_POLICY) && follow(r, SHELL_SKYHOOK)) ||

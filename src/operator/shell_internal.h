@@ -15,6 +15,8 @@
 /* A write that was refused is tried again after this time, in case somebody repaired the cause. */
 #define SHELL_REFUSED_MS 30000
 #define SHELL_MIRROR_NODES 500 /* up to so many nodes the Skyhook's status mirrors */
+/* A node that drains takes a watch: writes must have room beside them on the connection. */
+#define SHELL_DRAINS_MAX 12
 #define SHELL_TEXT_BYTES (4u << 20)
 
 #define NODE_NODE_STATE KEY_PREFIX "nodeState_"
@@ -31,6 +33,7 @@ typedef struct shell_node shell_node;
 typedef struct shell_change shell_change;
 typedef struct shell_place shell_place;
 typedef struct shell_job shell_job;
+typedef struct shell_drain shell_drain;
 
 /* What a node's condition says: bits of conditions_shown. */
 enum { SHOWN_NOT_READY = 1, SHOWN_ERRORING = 2, SHOWN_ANY = 4 };
@@ -44,9 +47,10 @@ struct shell_place {
     char *skyhook;        /* its name */
     shell_change *change; /* NULL: there is no such Skyhook */
     /* as the node is known to have it; NULL: not there */
-    char *state;    /* nodeState_SK */
-    char *record;   /* drover_SK */
-    uint8_t status; /* skyhook_state of the label, and of the annotation */
+    char *state;         /* nodeState_SK */
+    char *record;        /* drover_SK */
+    uint64_t state_sent; /* hash of the nodeState_SK that was sent last */
+    uint8_t status;      /* skyhook_state of the label, and of the annotation */
     uint8_t conditions;
     bool cordon;
     bool versioned; /* version_SK is there */
@@ -58,12 +62,16 @@ struct shell_place {
     bool sent;          /* the write that is under way is about it */
     uint8_t releasing;  /* its claim has ended, and the node does not say so yet; see below */
     bool in_flight;
+    bool draining; /* its node is to be drained */
     bool selected;
     bool in_order;
     bool mirror_dirty; /* the Skyhook's status does not show it yet */
     bool map_written;  /* the node's ConfigMap, in this claim */
     bool map_sending;
-    uint32_t claim; /* the epoch of the status that holds its claim */
+    bool edited;      /* somebody else changed its nodeState_SK */
+    uint8_t cleanups; /* patches that were to take it away */
+    bool cleanup;     /* the Skyhook is deleted: what it wrote here goes */
+    uint32_t claim;   /* the epoch of the status that holds its claim */
     int64_t claim_ms;
 };
 
@@ -174,6 +182,7 @@ struct node_shell {
     strmap policies; /* name -> shell_document * */
     strmap jobs;
     strmap pods;
+    strmap drains;           /* node -> shell_drain * */
     VEC(shell_node *) queue; /* nodes to be written */
     VEC(shell_place *) runs; /* places whose Jobs are to be looked after */
     decision_list decisions;
@@ -258,12 +267,36 @@ void jobs_done(node_shell *s);
 /* Sees to it that what runs on a place has its Job. True: nothing is left to see to. */
 bool jobs_run(node_shell *s, shell_place *p);
 
+/* ---- shell_drain.c ---- */
+/* False: too many nodes drain already; it waits for its turn. */
+bool drain_begin(node_shell *s, shell_node *n);
+/* Goes on with all drains, and ends those that are wanted no longer. */
+void drains_step(node_shell *s);
+void drains_seen(node_shell *s, str node_name, yyjson_val *object);
+void drains_gone(node_shell *s, str node_name, str space, str name);
+void drains_synced(node_shell *s, str node_name);
+int64_t drains_next_ms(const node_shell *s);
+void drains_done(node_shell *s);
+
 /* ---- shell_restore.c ---- */
 bool shell_restore(node_shell *s, err *error);
 
 /* ---- node_write.c ---- */
+/* Pieces of one patch of a node. */
+typedef struct node_patch {
+    buf annotations, labels, conditions, spec;
+    char now[MOMENT_TEXT_BYTES];
+    bool left; /* something may not be written yet */
+} node_patch;
+/* One more annotation or label; a value without pointer takes it away. */
+void patch_note(buf *out, const char *prefix, const char *name, str value);
 /* Sends what differs from what is on the node, if it may be sent. True: nothing is left to send. */
 bool node_write(node_shell *s, shell_node *n);
+
+/* ---- shell_deletion.c ---- */
+void deletion_put(node_patch *patch, shell_place *p);
+/* Once the engine has said that the finalizer may go. */
+void deletion_step(node_shell *s, shell_change *c);
 
 /* ---- status_write.c ---- */
 void status_write(node_shell *s, shell_change *c);

@@ -104,12 +104,22 @@ static uint8_t conditions_of(yyjson_val *json, const char *name)
                      (str_eq(read_text(erroring, "status"), STR("True")) ? SHOWN_ERRORING : 0));
 }
 
+/* A person, or a command of theirs, changed or removed what we had written of the packages. */
+static bool is_foreign(const node_shell *s, const shell_place *p, str now)
+{
+    if (!s->restored || !p->change || p->cleanup || !p->state)
+        return false;
+    return now.ptr ? !str_eq(now, str_of(p->state)) && str_hash(now) != p->state_sent : true;
+}
+
 static void take_place(node_shell *s, shell_place *p, label_set annotations, yyjson_val *json)
 {
     char key[LIMIT_NAME_BYTES + 64];
     const char *name = p->skyhook;
     snprintf(key, sizeof key, NODE_NODE_STATE "%s", name);
-    keep_text(s, &p->state, label_get(annotations, str_of(key)));
+    str state = label_get(annotations, str_of(key));
+    p->edited |= is_foreign(s, p, state);
+    keep_text(s, &p->state, state);
     snprintf(key, sizeof key, NODE_RECORD "%s", name);
     keep_text(s, &p->record, label_get(annotations, str_of(key)));
     snprintf(key, sizeof key, NODE_HOLDS_CORDON "%s", name);
@@ -179,6 +189,19 @@ static void tell(node_shell *s, shell_node *n, yyjson_val *json, label_set annot
     shell_take(s, &f);
 }
 
+/* Whatever was changed, the packages are applied again; where nothing changed they see that by
+ * themselves, at once. */
+static void begin_anew(node_shell *s, shell_place *p)
+{
+    fact f = {
+        .kind = FACT_ACT,
+        .act = {.act = ACT_RESET, .change = str_of(p->skyhook), .target = str_of(p->node->name)}};
+    p->edited = false;
+    shell_take(s, &f);
+    p->dirty = true;
+    shell_queue(s, p->node);
+}
+
 static shell_node *node_new(node_shell *s, str name)
 {
     shell_node *n = mem_zalloc(sizeof *n);
@@ -220,6 +243,9 @@ void nodes_seen(node_shell *s, yyjson_val *json)
     keep_taints(s, n, read_at(json, "spec", "taints"));
     take_places(s, n, annotations, json);
     tell(s, n, json, annotations);
+    for (shell_place *p = n->places; p; p = p->next)
+        if (p->edited)
+            begin_anew(s, p);
     arena_rewind(s->scratch, mark);
     for (size_t i = 0; i < s->changes.len; i++)
         shell_look_at(s, n, (shell_change *)(uintptr_t)s->changes.entries[i].value);

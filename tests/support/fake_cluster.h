@@ -13,6 +13,7 @@
 
 #define FAKE_OBJECTS_MAX 512
 #define FAKE_NAME_BYTES 128
+#define FAKE_FOLLOWED_MAX 16
 #define FAKE_START_MS INT64_C(1763272800000)
 #define FAKE_SPACE "skyhook"
 #define FAKE_SKYHOOKS "/apis/skyhook.nvidia.com/v1alpha1/skyhooks"
@@ -33,7 +34,9 @@ typedef struct fake_message {
     bool is_answer;
     char collection[FAKE_NAME_BYTES]; /* an event */
     char name[FAKE_NAME_BYTES];
-    write_handler handler; /* an answer */
+    char node[FAKE_NAME_BYTES]; /* of a pod */
+    bool synced;                /* all pods of the node were told */
+    write_handler handler;      /* an answer */
     write_outcome how;
     yyjson_doc *doc; /* NULL: it is gone, or there is none */
 } fake_message;
@@ -51,6 +54,10 @@ struct fake {
     int64_t job_ms; /* how long a Job takes */
     /* Whether the Job of this name fails; NULL: none does. */
     bool (*fails)(fake *f, const char *job);
+    /* Whether it reboots its node, and dies of it. */
+    bool (*reboots)(fake *f, const char *job);
+    /* Whether a budget protects the pod; NULL: none does. */
+    bool (*refuses)(fake *f, const char *pod_name);
     /* Called after every write of the shell that took effect. */
     void (*watch)(fake *f, const kube_write *w);
     uint64_t writes;  /* that took effect */
@@ -58,6 +65,7 @@ struct fake {
     bool killed;
     bool answers_last; /* events are told before answers */
     uint64_t conflicts;
+    char followed[FAKE_FOLLOWED_MAX][FAKE_NAME_BYTES]; /* nodes whose pods are */
     buf log;
 };
 
@@ -97,8 +105,47 @@ static inline yyjson_doc *fake_copy(const yyjson_doc *doc)
 static inline void fake_tell(fake *f, const fake_object *o, bool gone)
 {
     fake_message m = {.doc = gone ? NULL : fake_copy(o->doc)};
-    snprintf(m.collection, sizeof m.collection, "%s", o->collection);
-    snprintf(m.name, sizeof m.name, "%s", o->name);
+    memcpy(m.collection, o->collection, sizeof m.collection);
+    memcpy(m.name, o->name, sizeof m.name);
+    const char *on = yyjson_get_str(yyjson_doc_ptr_get(o->doc, "/spec/nodeName"));
+    snprintf(m.node, sizeof m.node, "%s", on ? on : "");
+    assert_true(vec_push(&f->messages, m));
+}
+
+static inline bool fake_is_pod(const char *collection)
+{
+    size_t len = strlen(collection);
+    return len > 5 && strcmp(collection + len - 5, "/pods") == 0;
+}
+
+static inline bool fake_follows(const fake *f, const char *on)
+{
+    for (size_t i = 0; i < FAKE_FOLLOWED_MAX; i++)
+        if (on[0] != '\0' && strcmp(f->followed[i], on) == 0)
+            return true;
+    return false;
+}
+
+static inline void fake_follow(void *context, str on, bool wanted)
+{
+    fake *f = context;
+    size_t at = 0;
+    for (size_t i = 0; i < FAKE_FOLLOWED_MAX; i++)
+        if (str_eq(str_of(f->followed[i]), on))
+            f->followed[i][0] = '\0';
+    if (!wanted)
+        return;
+    while (f->followed[at][0] != '\0')
+        check_msg(++at < FAKE_FOLLOWED_MAX, "too many nodes drain");
+    snprintf(f->followed[at], FAKE_NAME_BYTES, "%.*s", STR_ARG(on));
+    for (size_t i = 0; i < f->count; i++)
+        if (fake_is_pod(f->objects[i].collection) &&
+            str_eq(str_of(fake_text(f, f->objects[i].collection, f->objects[i].name,
+                                    "/spec/nodeName")),
+                   on))
+            fake_tell(f, &f->objects[i], false);
+    fake_message m = {.synced = true};
+    snprintf(m.node, sizeof m.node, "%.*s", STR_ARG(on));
     assert_true(vec_push(&f->messages, m));
 }
 
@@ -164,7 +211,8 @@ static inline void fake_merge_conditions(yyjson_mut_doc *doc, yyjson_val *patch)
             if (strcmp(yyjson_mut_get_str(yyjson_mut_obj_get(old, "type")),
                        yyjson_get_str(yyjson_obj_get(one, "type"))) == 0)
                 yyjson_mut_arr_iter_remove(&at);
-        yyjson_mut_arr_prepend(list, yyjson_val_mut_copy(doc, one));
+        if (!yyjson_obj_get(one, "$patch"))
+            yyjson_mut_arr_prepend(list, yyjson_val_mut_copy(doc, one));
     }
 }
 
@@ -192,10 +240,15 @@ static inline void fake_patch(fake *f, fake_object *o, yyjson_val *patch, bool s
     bool changed = !yyjson_equals(yyjson_doc_get_root(same), yyjson_doc_get_root(o->doc));
     yyjson_doc_free(same);
     yyjson_mut_doc_free(whole);
-    if (changed)
-        fake_store(f, o, doc);
-    else
+    if (!changed) {
         yyjson_mut_doc_free(doc);
+        return;
+    }
+    fake_store(f, o, doc);
+    /* What is deleted goes with its last finalizer. */
+    if (yyjson_doc_ptr_get(o->doc, "/metadata/deletionTimestamp") &&
+        yyjson_arr_size(yyjson_doc_ptr_get(o->doc, "/metadata/finalizers")) == 0)
+        fake_delete(f, o->collection, o->name);
 }
 
 /* A person's edit: a merge patch as text. */
@@ -232,7 +285,15 @@ static inline write_outcome_kind fake_write(fake *f, const kube_write *w, fake_o
     }
     char *body = strndup(w->body.ptr ? w->body.ptr : "", w->body.len);
     yyjson_doc *patch = yyjson_read(body, strlen(body), 0);
-    if (w->verb == WRITE_DELETE) {
+    if (w->verb == WRITE_EVICT) {
+        if (f->refuses && f->refuses(f, name)) {
+            yyjson_doc_free(patch);
+            (free)(body);
+            return WRITE_BLOCKED;
+        }
+        fake_delete(f, collection, name);
+        *ret = NULL;
+    } else if (w->verb == WRITE_DELETE) {
         fake_delete(f, collection, name);
         *ret = NULL;
     } else if (!o) {
@@ -240,6 +301,7 @@ static inline write_outcome_kind fake_write(fake *f, const kube_write *w, fake_o
     } else {
         check_msg(patch, "no JSON: %s", body);
         fake_patch(f, o, yyjson_doc_get_root(patch), w->verb == WRITE_STRATEGIC);
+        *ret = fake_find(f, collection, name);
     }
     yyjson_doc_free(patch);
     (free)(body);
@@ -258,6 +320,8 @@ static inline bool fake_send(void *context, const kube_write *w, write_handler h
         return true;
     fake_message m = {.is_answer = true, .handler = handler};
     m.how.kind = fake_write(f, w, &o);
+    if (m.how.kind == WRITE_BLOCKED)
+        snprintf(m.how.budget, sizeof m.how.budget, "keep-it");
     if (m.how.kind == WRITE_DONE && o)
         m.doc = fake_copy(o->doc);
     buf_addf(&f->log, "%lld %s %.*s/%.*s%s%.*s %s\n", (long long)(f->now_ms - FAKE_START_MS),
@@ -294,10 +358,27 @@ static inline bool fake_kind(const char *collection, shell_kind *ret)
     return false;
 }
 
+static inline void fake_deliver_pod(fake *f, const fake_message *m)
+{
+    str space = str_part(str_of(m->collection), sizeof "/api/v1/namespaces/" - 1, SIZE_MAX);
+    space = str_cut(&space, '/');
+    if (m->doc)
+        assert_true(
+            node_shell_pod_seen(f->shell, str_of(m->node), yyjson_doc_get_root(m->doc), f->now_ms));
+    else
+        node_shell_pod_gone(f->shell, str_of(m->node), space, str_of(m->name), f->now_ms);
+}
+
 static inline void fake_deliver_one(fake *f, fake_message m)
 {
     shell_kind kind;
     yyjson_val *root = m.doc ? yyjson_doc_get_root(m.doc) : NULL;
+    if (m.synced)
+        node_shell_pods_synced(f->shell, str_of(m.node));
+    else if (!m.is_answer && fake_is_pod(m.collection) && fake_follows(f, m.node))
+        fake_deliver_pod(f, &m);
+    if (m.synced)
+        return;
     if (m.is_answer)
         m.handler.done(m.handler.context, &m.how, root);
     else if (fake_kind(m.collection, &kind) && root)
@@ -330,8 +411,9 @@ static inline void fake_start(fake *f)
         yyjson_doc_free(f->messages.at[i].doc);
     f->messages.len = 0;
     f->killed = false;
+    memset(f->followed, 0, sizeof f->followed);
     f->shell = node_shell_free(f->shell);
-    f->shell = node_shell_new(&f->settings, (api){f, fake_send}, &error);
+    f->shell = node_shell_new(&f->settings, (api){f, fake_send, fake_follow}, &error);
     assert_non_null(f->shell);
     for (size_t i = 0; i < f->count; i++)
         fake_tell(f, &f->objects[i], false);
@@ -342,9 +424,30 @@ static inline void fake_start(fake *f)
 
 /* ---- players ---- */
 
+/* The node goes down and comes back with another boot; its Job dies of it. */
+static inline void fake_reboot(fake *f, const char *on)
+{
+    char text[256];
+    fake_edit(f, FAKE_NODES, on,
+              "{\"status\":{\"conditions\":[{\"type\":\"Ready\",\"status\":\"Unknown\"}]}}");
+    fake_deliver(f);
+    snprintf(text, sizeof text,
+             "{\"status\":{\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"}],"
+             "\"nodeInfo\":{\"bootID\":\"again-%llu\"}}}",
+             (unsigned long long)f->revision);
+    fake_edit(f, FAKE_NODES, on, text);
+}
+
 static inline void fake_job_ends(fake *f, fake_object *o)
 {
-    bool fails = f->fails && f->fails(f, o->name);
+    const char *on = fake_text(f, FAKE_JOBS, o->name, "/spec/template/spec/nodeName");
+    bool reboots = f->reboots && f->reboots(f, o->name);
+    if (reboots) {
+        char name[FAKE_NAME_BYTES];
+        snprintf(name, sizeof name, "%s", on);
+        fake_reboot(f, name);
+    }
+    bool fails = reboots || (f->fails && f->fails(f, o->name));
     o->ends_ms = REASON_NEVER;
     fake_edit(f, FAKE_JOBS, o->name,
               fails

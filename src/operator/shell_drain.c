@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Drains: pods of a node that is cordoned are evicted, and waited for until they are gone.
+ *
+ * Only while a node drains are its pods of interest: they are followed for that time. An eviction
+ * that a PodDisruptionBudget refuses is tried again for that pod alone. Nothing is evicted before
+ * the cordon is durable, nor while a pod that must not be interrupted runs. */
+#include <stdio.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "operator/shell_internal.h"
+
+#define RETRY_MS 5000
+#define UNSCHEDULABLE "node.kubernetes.io/unschedulable"
+
+/* A pod on the node that is to go, or that must have ended before. */
+typedef struct drain_pod {
+    char *space, *name, *uid;
+    bool must_go;
+    bool holds;   /* of podNonInterruptLabels: it ends by itself */
+    bool leaving; /* it is being deleted */
+    bool sending;
+    int64_t retry_ms;
+    char budget[LIMIT_NAME_BYTES + 1]; /* that refused last; empty: none */
+} drain_pod;
+
+struct shell_drain {
+    char *node;
+    strmap pods; /* "namespace/name" -> drain_pod *; the keys are the pods' own */
+    bool synced;
+    bool told_done;
+    uint64_t told; /* digest of what blocks, as the engine knows it */
+};
+
+static void pod_free(drain_pod *p)
+{
+    mem_free(p->space);
+    mem_free(p->name);
+    mem_free(p->uid);
+    mem_free(p);
+}
+
+static shell_drain *drain_of(const node_shell *s, str node_name)
+{
+    const uint64_t *at = strmap_get(&s->drains, node_name);
+    return at ? (shell_drain *)(uintptr_t)*at : NULL;
+}
+
+static void drain_free(shell_drain *d)
+{
+    for (size_t i = 0; i < d->pods.len; i++) {
+        pod_free((drain_pod *)(uintptr_t)d->pods.entries[i].value);
+        mem_free((char *)(uintptr_t)d->pods.entries[i].key.ptr);
+    }
+    strmap_done(&d->pods);
+    mem_free(d->node);
+    mem_free(d);
+}
+
+void drains_done(node_shell *s)
+{
+    for (size_t i = 0; i < s->drains.len; i++)
+        drain_free((shell_drain *)(uintptr_t)s->drains.entries[i].value);
+    strmap_done(&s->drains);
+}
+
+/* ---- which pods ---- */
+
+static bool tolerates_cordon(yyjson_val *json)
+{
+    yyjson_arr_iter walk = yyjson_arr_iter_with(read_at(json, "spec", "tolerations"));
+    for (yyjson_val *one; (one = yyjson_arr_iter_next(&walk));)
+        if (str_eq(read_text(one, "key"), STR(UNSCHEDULABLE)))
+            return true;
+    return false;
+}
+
+static bool of_daemon_set(yyjson_val *json)
+{
+    yyjson_arr_iter walk = yyjson_arr_iter_with(read_at(json, "metadata", "ownerReferences"));
+    for (yyjson_val *one; (one = yyjson_arr_iter_next(&walk));)
+        if (str_eq(read_text(one, "kind"), STR("DaemonSet")))
+            return true;
+    return false;
+}
+
+static bool runs(yyjson_val *json)
+{
+    str phase = read_text(yyjson_obj_get(json, "status"), "phase");
+    return str_eq(phase, STR("Running")) || str_eq(phase, STR("Pending"));
+}
+
+static bool must_go(yyjson_val *json)
+{
+    yyjson_val *m = yyjson_obj_get(json, "metadata");
+    return runs(json) && !tolerates_cordon(json) && !of_daemon_set(json) &&
+           !yyjson_obj_get(yyjson_obj_get(m, "annotations"), "kubernetes.io/config.mirror") &&
+           !str_eq(read_text(m, "namespace"), STR("kube-system"));
+}
+
+/* Whether a Skyhook that drains the node lets the pod end by itself. */
+static bool holds(node_shell *s, const shell_node *n, yyjson_val *json)
+{
+    bool found = false;
+    arena_place mark = arena_mark(s->scratch);
+    label_set labels = read_labels(s->scratch, read_at(json, "metadata", "labels"), STR_EMPTY);
+    for (const shell_place *p = n->places; p; p = p->next) {
+        if (!p->draining || !p->change || !p->change->known)
+            continue;
+        const label_query *q = &p->change->document->object.skyhook->spec.pod_non_interrupt_labels;
+        found |= q->compiled && q->len > 0 && runs(json) && selector_match(q->compiled, labels);
+    }
+    arena_rewind(s->scratch, mark);
+    return found;
+}
+
+/* ---- what is seen ---- */
+
+void drains_seen(node_shell *s, str node_name, yyjson_val *json)
+{
+    shell_drain *d = drain_of(s, node_name);
+    const shell_node *n = shell_find_node(s, node_name);
+    yyjson_val *m = yyjson_obj_get(json, "metadata");
+    char text[2 * LIMIT_NAME_BYTES + 2];
+    if (!d || !n)
+        return;
+    snprintf(text, sizeof text, "%.*s/%.*s", STR_ARG(read_text(m, "namespace")),
+             STR_ARG(read_text(m, "name")));
+    uint64_t *at = strmap_get(&d->pods, str_of(text));
+    drain_pod *p = at ? (drain_pod *)(uintptr_t)*at : mem_zalloc(sizeof *p);
+    if (!p) {
+        shell_memory(s);
+        return;
+    }
+    if (!at) {
+        char *key = shell_copy(s, str_of(text));
+        p->space = shell_copy(s, read_text(m, "namespace"));
+        p->name = shell_copy(s, read_text(m, "name"));
+        if (!key || !strmap_put(&d->pods, str_of(key), (uint64_t)(uintptr_t)p)) {
+            shell_memory(s);
+            mem_free(key);
+            pod_free(p);
+            return;
+        }
+    }
+    mem_free(p->uid);
+    p->uid = shell_copy(s, read_text(m, "uid"));
+    p->must_go = must_go(json);
+    p->holds = holds(s, n, json);
+    p->leaving = yyjson_obj_get(m, "deletionTimestamp");
+    s->due = true;
+}
+
+void drains_gone(node_shell *s, str node_name, str space, str name)
+{
+    shell_drain *d = drain_of(s, node_name);
+    char text[2 * LIMIT_NAME_BYTES + 2];
+    snprintf(text, sizeof text, "%.*s/%.*s", STR_ARG(space), STR_ARG(name));
+    uint64_t *at = d ? strmap_get(&d->pods, str_of(text)) : NULL;
+    if (!at)
+        return;
+    drain_pod *p = (drain_pod *)(uintptr_t)*at;
+    const char *key = NULL;
+    for (size_t i = 0; i < d->pods.len; i++)
+        if (d->pods.entries[i].value == *at)
+            key = d->pods.entries[i].key.ptr;
+    strmap_remove(&d->pods, str_of(text));
+    mem_free((char *)(uintptr_t)key);
+    pod_free(p);
+    s->due = true;
+}
+
+void drains_synced(node_shell *s, str node_name)
+{
+    shell_drain *d = drain_of(s, node_name);
+    if (!d)
+        return;
+    d->synced = true;
+    s->due = true;
+}
+
+/* ---- evictions ---- */
+
+static void evicted(node_shell *s, const shell_ticket *t, const write_outcome *how,
+                    yyjson_val *json)
+{
+    (void)json;
+    shell_drain *d = drain_of(s, str_of(t->node));
+    uint64_t *at = d ? strmap_get(&d->pods, str_of(t->job)) : NULL;
+    if (!at)
+        return;
+    drain_pod *p = (drain_pod *)(uintptr_t)*at;
+    p->sending = false;
+    p->budget[0] = '\0';
+    if (how->kind == WRITE_DONE) {
+        p->leaving = true;
+        return;
+    }
+    p->retry_ms = s->now_ms + RETRY_MS;
+    if (how->kind == WRITE_BLOCKED)
+        snprintf(p->budget, sizeof p->budget, "%s",
+                 how->budget[0] != '\0' ? how->budget : "PodDisruptionBudget");
+    else if (how->kind != WRITE_GONE && how->kind != WRITE_CONFLICT)
+        log_line(LOG_WARN, "eviction of %s: %s", t->job, how->message);
+}
+
+static void evict(node_shell *s, const shell_drain *d, drain_pod *p)
+{
+    char collection[LIMIT_NAME_BYTES + 64], key[2 * LIMIT_NAME_BYTES + 2];
+    if (p->sending || p->leaving || p->retry_ms > s->now_ms)
+        return;
+    snprintf(collection, sizeof collection, "/api/v1/namespaces/%s/pods", p->space);
+    snprintf(key, sizeof key, "%s/%s", p->space, p->name);
+    kube_write w = {.verb = WRITE_EVICT,
+                    .collection = str_of(collection),
+                    .name = str_of(p->name),
+                    .uid = str_of(p->uid)};
+    p->sending = shell_send(s, &w, (shell_ticket){.done = evicted, .node = d->node, .job = key});
+    s->counts.evictions += p->sending;
+}
+
+/* ---- what the engine is told ---- */
+
+/* The pod that is named as the one that blocks: one that a budget protects, else the first. */
+static const drain_pod *blocking(const shell_drain *d, bool only_holding)
+{
+    const drain_pod *found = NULL;
+    for (size_t i = 0; i < d->pods.len; i++) {
+        const drain_pod *p = (const drain_pod *)(uintptr_t)d->pods.entries[i].value;
+        if (only_holding ? !p->holds : !p->must_go)
+            continue;
+        bool better = !found || (p->budget[0] != '\0') > (found->budget[0] != '\0');
+        int order = found ? strcmp(p->name, found->name) : -1;
+        bool same = found && (p->budget[0] != '\0') == (found->budget[0] != '\0');
+        if (better || (same && order < 0))
+            found = p;
+    }
+    return found;
+}
+
+static void tell(node_shell *s, shell_drain *d, const drain_pod *why)
+{
+    char pod_text[2 * LIMIT_NAME_BYTES + 2] = "";
+    if (why)
+        snprintf(pod_text, sizeof pod_text, "%s/%s", why->space, why->name);
+    uint64_t digest = str_hash(str_of(pod_text)) ^ (why ? str_hash(str_of(why->budget)) * 3 : 1);
+    if (d->told == digest)
+        return;
+    d->told = digest;
+    d->told_done = !why;
+    fact f = {.kind = FACT_DRAIN,
+              .drain = {.target = str_of(d->node),
+                        .done = !why,
+                        .blocking_pod = str_of(pod_text),
+                        .blocking_budget = why ? str_of(why->budget) : STR_EMPTY}};
+    shell_take(s, &f);
+    s->due = true;
+}
+
+static void drain_go_on(node_shell *s, shell_drain *d)
+{
+    const drain_pod *why = blocking(d, true);
+    if (!d->synced)
+        return;
+    for (size_t i = 0; !why && i < d->pods.len; i++) {
+        drain_pod *p = (drain_pod *)(uintptr_t)d->pods.entries[i].value;
+        if (p->must_go)
+            evict(s, d, p);
+    }
+    tell(s, d, why ? why : blocking(d, false));
+}
+
+/* ---- beginning and ending ---- */
+
+static void drain_end(node_shell *s, shell_drain *d)
+{
+    s->api.follow_pods(s->api.context, str_of(d->node), false);
+    strmap_remove(&s->drains, str_of(d->node));
+    drain_free(d);
+}
+
+bool drain_begin(node_shell *s, shell_node *n)
+{
+    if (drain_of(s, str_of(n->name)))
+        return true;
+    if (s->drains.len >= SHELL_DRAINS_MAX)
+        return false;
+    shell_drain *d = mem_zalloc(sizeof *d);
+    if (d)
+        d->node = shell_copy(s, str_of(n->name));
+    if (!d || !d->node || !strmap_put(&s->drains, str_of(d->node), (uint64_t)(uintptr_t)d)) {
+        if (d)
+            mem_free(d->node);
+        mem_free(d);
+        shell_memory(s);
+        return false;
+    }
+    s->api.follow_pods(s->api.context, str_of(n->name), true);
+    return true;
+}
+
+void drains_step(node_shell *s)
+{
+    for (size_t i = s->drains.len; i-- > 0;) {
+        shell_drain *d = (shell_drain *)(uintptr_t)s->drains.entries[i].value;
+        const shell_node *n = shell_find_node(s, str_of(d->node));
+        bool wanted = false;
+        for (shell_place *p = n ? n->places : NULL; p; p = p->next) {
+            shell_look(s, p); /* a pause ends evictions without a word */
+            wanted |= p->draining;
+        }
+        if (wanted)
+            drain_go_on(s, d);
+        else
+            drain_end(s, d);
+    }
+}
+
+int64_t drains_next_ms(const node_shell *s)
+{
+    int64_t next = REASON_NEVER;
+    for (size_t i = 0; i < s->drains.len; i++) {
+        const shell_drain *d = (const shell_drain *)(uintptr_t)s->drains.entries[i].value;
+        for (size_t k = 0; k < d->pods.len; k++) {
+            const drain_pod *p = (const drain_pod *)(uintptr_t)d->pods.entries[k].value;
+            bool waits = p->must_go && !p->leaving && !p->sending && p->retry_ms > s->now_ms;
+            if (waits && (next == REASON_NEVER || p->retry_ms < next))
+                next = p->retry_ms;
+        }
+    }
+    return next;
+}
