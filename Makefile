@@ -8,7 +8,7 @@ TEST_FLAGS ?=
 RELEASE = --buildtype=release
 SANITIZERS = -Db_sanitize=address,undefined -Db_lundef=false
 
-.PHONY: all run test test-full check bench fuzz coverage debug format install clean
+.PHONY: all run test check bench fuzz coverage debug format install clean
 
 all:
 	scripts/setup build
@@ -28,10 +28,6 @@ test:
 	ninja -C build
 	ninja -C build-asan
 	scripts/run-tests $(TEST_FLAGS) build-asan build
-
-# Also what takes long, or searches at random for what is still wrong.
-test-full:
-	$(MAKE) test TEST_FLAGS=--full
 
 # The fast part: what one runs between two edits.
 check:

@@ -60,6 +60,7 @@ static void slot_take(releases *r, uint32_t res, uint32_t rule_, bool host)
         hold->job = hold->job || !host;
         hold->progress_ms = r->core->now_ms;
         hold->late = false;
+        mark_resource(r, res); /* its time runs anew */
         return;
     }
     rel_hold fresh = {.rule = rule_, .progress_ms = r->core->now_ms, .host = host, .job = !host};

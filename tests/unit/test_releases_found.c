@@ -368,6 +368,22 @@ static void a_working_group_is_not_overdue(void **state)
     world_close(&w);
 }
 
+/* A host that asks for its slot again has its time anew, also when it ran out before. */
+static void a_late_host_has_its_time_anew(void **state)
+{
+    (void)state;
+    world w;
+    open_fleet(&w, "  - resourceConcurrency: {groupSelector: 'true', limitType: count, limitValue: "
+                   "1, slotTimeoutSeconds: 600, onTimeout: hold}\n");
+    put_host(&w, "h1", "a: b");
+    put_host(&w, "h2", "a: b");
+    world_act(&w, (fact_act){.act = ACT_CLAIM_SLOT, .target = STR("h1")});
+    world_until(&w, w.now + HOUR);
+    world_act(&w, (fact_act){.act = ACT_CLAIM_SLOT, .target = STR("h1")});
+    assert_int_equal(world_next(&w), w.now + 10 * MINUTE);
+    world_close(&w);
+}
+
 /* ---- batches ---- */
 
 static bool find_compartment(void *context, const group_view *v)
@@ -735,6 +751,7 @@ int main(void)
         cmocka_unit_test(one_host_after_the_other),
         cmocka_unit_test(no_limit_waits_for_another),
         cmocka_unit_test(a_working_group_is_not_overdue),
+        cmocka_unit_test(a_late_host_has_its_time_anew),
         cmocka_unit_test(who_joins_late_begins_anew),
         cmocka_unit_test(no_batch_for_a_group_that_was_left),
         cmocka_unit_test(a_batch_gives_way_to_a_release),
