@@ -625,7 +625,8 @@ bool rule_paces(rule_kind kind);
 void paces_rule_changed(releases *r, uint32_t rule);
 /* Says whether every gate but the limits lets the claim start. */
 void paces_report(releases *r, uint32_t claim, bool gates);
-/* Compartments over resources hear of them once in a round, when all their sites are settled. */
+/* Compartments and partitions over resources hear of them once in a round, when all their sites are
+ * settled. */
 void paces_tell(releases *r);
 /* A job of the target, or the first of a group's, has started; it succeeded, or a person says that
  * all is well, whatever is wanted by now; its last attempt has failed. */
@@ -673,6 +674,8 @@ typedef struct partition_news {
     bool kept;  /* a compartment has it in a batch: it keeps its release */
 } partition_news;
 void partition_pace_report(releases *r, uint32_t p, partition_news news);
+/* The same of a resource in a bracket, when all its sites are settled. */
+void partition_pace_tell(releases *r, uint32_t p, uint32_t res);
 void partition_pace_started(releases *r, uint32_t p, uint32_t t);
 void partition_pace_whole(releases *r, uint32_t p, uint32_t res);
 void partition_pace_failed(releases *r, uint32_t p, uint32_t res);

@@ -383,8 +383,6 @@ void paces_report(releases *r, uint32_t claim, bool gates)
     /* CLAIM_GROUP names a site here: it is there also when no group is. */
     rel_site *site = &r->sites.at[CLAIM_INDEX(claim)];
     site->gates = gates;
-    for (size_t i = 0; i < site->targets.len; i++)
-        report_partitions(r, site->targets.at[i], gates);
     if (r->resources.at[site->resource].untold || r->paces.len == 0)
         return;
     r->resources.at[site->resource].untold = true;
@@ -397,6 +395,9 @@ void paces_tell(releases *r)
     for (size_t i = 0; i < r->untold.len; i++) {
         uint32_t res = r->untold.at[i];
         r->resources.at[res].untold = false;
+        for (uint32_t p = 0; p < r->paces.len; p++)
+            if (r->paces.at[p].partition && r->paces.at[p].cell == NO)
+                partition_pace_tell(r, p, res);
         /* Whoever counts the resource is told: its group may have begun under other rules than its
          * members have now. */
         for (uint32_t p = 0; p < r->paces.len; p++) {

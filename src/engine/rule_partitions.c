@@ -368,6 +368,14 @@ uint32_t target_of_member(const releases *r, const rel_pace *p, uint32_t res)
     return NO;
 }
 
+void partition_pace_tell(releases *r, uint32_t p, uint32_t res)
+{
+    bool has = member_at(r->paces.at[p].partition, res) != NULL;
+    uint32_t t = has ? target_of_member(r, &r->paces.at[p], res) : NO;
+    if (t != NO)
+        partition_pace_report(r, p, (partition_news){t, false, pace_in_batch(r, t)});
+}
+
 static void mark_member(releases *r, const rel_pace *p, uint32_t res)
 {
     uint32_t t = p->cell == NO ? NO : keymap_get(&r->target_of, KEY_PAIR(p->cell, res));
