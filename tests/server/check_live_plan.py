@@ -129,7 +129,7 @@ def in_the_midst(checks):
     table = checks.run("plan")
     checks.tap.test("without a word, the server of this machine",
                     None if "assumes a live fleet" in table.out and table.status == 0 else table)
-    for form, start in (("svg", "<svg"), ("trace", "0s")):
+    for form, start in (("svg", "<svg"), ("trace", "  start ")):
         shown = checks.run("plan", "-o", form)
         checks.tap.test(f"-o {form}", None if start in shown.out else shown)
     wrong = checks.run("plan", "--server", "http://127.0.0.1:1")

@@ -5,13 +5,14 @@
 #include "cli/watch_view.h"
 
 #define DEPLOYMENTS 12
+#define NAME_BYTES 16
 
 /* Of twelve deployments on two hosts each the last but one moves; one host has failed. */
-static watch_fleet fleet_of(char names[DEPLOYMENTS][8])
+static watch_fleet fleet_of(char names[DEPLOYMENTS][NAME_BYTES])
 {
     watch_fleet f = {0};
     for (int i = 0; i < DEPLOYMENTS; i++) {
-        snprintf(names[i], 8, "app-%02d", i);
+        snprintf(names[i], NAME_BYTES, "app-%02d", i);
         bool moves = i == DEPLOYMENTS - 2;
         watch_row r = {.deployment = str_of(names[i]),
                        .environment = STR("prod"),
@@ -39,7 +40,7 @@ static size_t lines_of(str text)
 static void what_is_not_done_is_shown_first_where_room_is_short(void **state)
 {
     (void)state;
-    char names[DEPLOYMENTS][8];
+    char names[DEPLOYMENTS][NAME_BYTES];
     watch_fleet f = fleet_of(names);
     for (size_t lines = 10; lines < 60; lines++) {
         watch_screen s = {.lines = lines, .columns = 100, .title = STR("drover")};
@@ -57,7 +58,7 @@ static void what_is_not_done_is_shown_first_where_room_is_short(void **state)
 static void with_room_all_are_shown_by_name(void **state)
 {
     (void)state;
-    char names[DEPLOYMENTS][8];
+    char names[DEPLOYMENTS][NAME_BYTES];
     watch_fleet f = fleet_of(names);
     watch_screen s = {.lines = 60, .columns = 100, .title = STR("drover")};
     buf out = BUF(65536);
