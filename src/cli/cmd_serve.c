@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/limits.h"
+#include "base/num.h"
 #include "cli/command.h"
 #include "cli/data_folder.h"
+#include "server/auth.h"
 #include "server/http.h"
 #include "server/serve.h"
 
@@ -17,6 +19,12 @@ static exit_status run(const options *given)
             return usage_error(&cmd_serve, "--host: allowed at most %d", HTTP_HOSTS_MAX);
         hosts[host_count++] = host;
     }
+    int64_t rate = 0;
+    str rate_text = options_text(given, "rate", "");
+    if (rate_text.len > 0 &&
+        (!num_parse(rate_text, &rate) || rate < 1 || rate > AUTH_RATE_PER_SECOND_MAX))
+        return usage_error(&cmd_serve, "--rate: found \"%s\", allowed a number from 1 to %d",
+                           str_shown(rate_text).text, AUTH_RATE_PER_SECOND_MAX);
     if (!data_folder(options_text(given, "data", ""), folder, &error))
         return fail("%s", error.text);
     serve_settings settings = {
@@ -29,6 +37,7 @@ static exit_status run(const options *given)
         .demo = options_given(given, "demo"),
         .fleetlock_join = str_eq(options_text(given, "fleetlock-unknown", ""), STR("join")),
         .unsafe_no_sync = options_given(given, "unsafe-no-sync"),
+        .per_second = rate,
         .hosts = hosts,
         .host_count = host_count};
     return serve_run(&settings, &error) ? STATUS_DONE : fail("%s", error.text);
@@ -47,6 +56,9 @@ static const option options_of_serve[] = {
      .argument = "NAME",
      .repeatable = true,
      .help = "a further name by which clients call this server; others are refused"},
+    {.name = "rate",
+     .argument = "N",
+     .help = "requests a second that a token may make; 50000 unless told"},
     {.name = "fleetlock-unknown",
      .argument = "refuse|join",
      .help = "what becomes of hosts that ask for a slot and are no Resource: refused unless told, "

@@ -15,6 +15,7 @@
 #include "base/vec.h"
 
 #define TOKEN_RANDOM_BYTES 32
+#define AUTH_CALLER_BYTES 320 /* of names and addresses; longer ones share */
 #define ADMIN_FILE "admin-token"
 #define ADMIN_NAME STR("admin")
 
@@ -34,6 +35,7 @@ typedef struct bucket {
 
 struct auth {
     store *store;
+    int64_t per_second; /* that a caller may ask */
     VEC(pass) tokens;
     VEC(pass) sessions;
     strmap buckets; /* name or address to bucket; keys and buckets are in bucket_arena */
@@ -157,10 +159,21 @@ bool auth_find(const auth *a, str token, int64_t now_ms, caller *ret)
 
 /* ---- rate ---- */
 
+void auth_set_rate(auth *a, int64_t per_second)
+{
+    assert(per_second >= 1 && per_second <= AUTH_RATE_PER_SECOND_MAX);
+    a->per_second = per_second;
+}
+
 bool auth_rate(auth *a, str who, bool stranger, int64_t now_ms)
 {
-    int64_t burst = (stranger ? AUTH_STRANGER_BURST : AUTH_RATE_BURST) * INT64_C(1000);
-    int64_t rate = stranger ? AUTH_STRANGER_PER_SECOND : AUTH_RATE_PER_SECOND;
+    int64_t burst = (stranger ? AUTH_STRANGER_BURST : 2 * a->per_second) * INT64_C(1000);
+    int64_t rate = stranger ? AUTH_STRANGER_PER_SECOND : a->per_second;
+    char kept[AUTH_CALLER_BYTES]; /* a token may have the name of an address */
+    str cut = str_part(who, 0, sizeof kept - 1);
+    kept[0] = stranger ? '@' : '=';
+    memcpy(kept + 1, cut.ptr, cut.len);
+    who = (str){kept, cut.len + 1};
     uint64_t *place = strmap_get(&a->buckets, who);
     if (!place) {
         if (a->buckets.len >= AUTH_BUCKETS_MAX) {
@@ -343,6 +356,7 @@ auth *auth_open(store *s, str folder, int64_t now_ms, err *error)
         return NULL;
     }
     a->store = s;
+    a->per_second = AUTH_RATE_PER_SECOND;
     a->bucket_arena = arena_new(0);
     if (a->bucket_arena)
         a->bucket_start = arena_mark(a->bucket_arena);

@@ -20,10 +20,10 @@
 #define AUTH_LINK_MS INT64_C(300000)
 #define AUTH_SESSION_MS INT64_C(43200000)
 #define AUTH_TOKEN_BYTES 48 /* "drover_" and 32 bytes as base64url fit, with the zero */
-/* Requests a second that one caller may make, and how many at once. */
+/* Requests a second that one caller may make unless told; at once, those of two seconds. */
 #define AUTH_RATE_PER_SECOND 50000
-#define AUTH_RATE_BURST 100000
-/* The same for requests without a good token, by address. */
+#define AUTH_RATE_PER_SECOND_MAX 1000000
+/* The same for requests without a good token, by address; and how many at once. */
 #define AUTH_STRANGER_PER_SECOND 200
 #define AUTH_STRANGER_BURST 1000
 #define AUTH_BUCKETS_MAX 4096u
@@ -51,6 +51,8 @@ auth *auth_close(auth *a);
 
 /* Who has this token. Texts live until the next call that changes something. False: nobody. */
 bool auth_find(const auth *a, str token, int64_t now_ms, caller *ret);
+/* Another rate for callers, from 1 to AUTH_RATE_PER_SECOND_MAX. */
+void auth_set_rate(auth *a, int64_t per_second);
 /* Whether a request of this caller (or, for strangers, of this address) is within the rate. */
 bool auth_rate(auth *a, str who, bool stranger, int64_t now_ms);
 

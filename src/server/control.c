@@ -222,6 +222,8 @@ int64_t control_next_ms(const control *c)
 {
     if (!c->engine)
         return c->now_ms + REST_MS;
+    if (c->owes_turn)
+        return c->now_ms;
     return earlier(earlier(engine_due(c), job_expiry_next(c)), snapshot_next_ms(c));
 }
 
@@ -235,7 +237,7 @@ bool control_tick(control *c, int64_t now_ms, err *error)
         return false;
     int64_t due = engine_due(c);
     int64_t expiry = job_expiry_next(c);
-    bool time = due != REASON_NEVER && due <= c->now_ms;
+    bool time = c->owes_turn || (due != REASON_NEVER && due <= c->now_ms);
     if (!time && (expiry == REASON_NEVER || expiry > c->now_ms))
         return true;
     if (!turn_begin(&t, STR_EMPTY, error))
@@ -243,6 +245,7 @@ bool control_tick(control *c, int64_t now_ms, err *error)
     t.time = time;
     bool good = jobs_expire(c, &t, error) && turn_run(c, &t, now_ms, error);
     turn_done(&t);
+    c->owes_turn = c->owes_turn && !good;
     if (!c->engine)
         return good;
     due = engine_next_ms(c->engine);

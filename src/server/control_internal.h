@@ -109,6 +109,7 @@ struct control {
     int64_t now_ms;            /* latest time seen */
     int64_t engine_ms;         /* time of the engine's last turn */
     int64_t step;              /* number of the last turn */
+    bool owes_turn;            /* the engine found more to decide than who wrote the store */
     int64_t snapshot_sequence; /* of the last snapshot, or of the last attempt */
     snapshot_work snapshot;
     int64_t rested_ms;   /* an engine that is due without end is asked again only after this */

@@ -3,9 +3,14 @@
  *
  * A snapshot is text: one line of JSON that counts what follows, one line a document, one line for
  * each release target that runs or has failed, and then what engine_save wrote. It holds the
- * documents as they were then, so that the journal behind it can be replayed. */
+ * documents as they were then, so that the journal behind it can be replayed.
+ *
+ * Another program than the one that wrote the store may decide otherwise. Where it only has more to
+ * decide than the snapshot says, as after an upgrade in order, that is left for the next turn and
+ * recorded there. Decisions of the journal that it would not make itself cannot be taken over. */
 #include <assert.h>
 
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/num.h"
 #include "server/control_internal.h"
@@ -123,12 +128,13 @@ static bool read_attempts(control *c, str *text, int64_t count, err *error)
     return true;
 }
 
-/* The engine had nothing more to do at that time, so it must not find anything now. */
+/* The engine had nothing more to do at that time, so this one should not find anything now. */
 static bool refuse_decision(void *context, const decision *d, err *error)
 {
-    (void)context;
+    bool *otherwise = context;
     if (d->kind == DECISION_WAKE)
         return true;
+    *otherwise = true;
     buf text = BUF(LIMIT_ERR_BYTES);
     journal_write_decision(&text, d);
     err_set(error, "the restored engine decides %.*s", STR_ARG(buf_str(&text)));
@@ -136,7 +142,9 @@ static bool refuse_decision(void *context, const decision *d, err *error)
     return false;
 }
 
-static bool read_snapshot(control *c, arena *a, str text, err *error)
+/* otherwise: gets whether the engine finds more to decide, which is an error; NULL: it is not
+ * asked. */
+static bool read_snapshot(control *c, arena *a, str text, bool *otherwise, err *error)
 {
     str line = str_cut(&text, '\n');
     yyjson_val *header = json_parse(a, line, error);
@@ -150,7 +158,8 @@ static bool read_snapshot(control *c, arena *a, str text, err *error)
         return err_set(error, "found a format that is not %d", SNAPSHOT_FORMAT);
     return read_documents(c, &text, documents, error) && read_attempts(c, &text, attempts, error) &&
            engine_restore(c->engine, text, error) &&
-           engine_turn(c, NULL, 0, (decision_sink){refuse_decision, NULL}, error);
+           (!otherwise ||
+            engine_turn(c, NULL, 0, (decision_sink){refuse_decision, otherwise}, error));
 }
 
 /* ---- the journal ---- */
@@ -168,6 +177,17 @@ typedef struct recorded {
     bool failed;
 } recorded;
 
+/* What the operator can do when the journal has decisions that this program would not make. */
+static bool journal_differs(err *error)
+{
+    char told[LIMIT_ERR_BYTES];
+    snprintf(told, sizeof told, "%s", error->text);
+    return err_set(error,
+                   "%.700s; if the journal is an older drover's that was killed, start that one "
+                   "once more and stop it in order, then this one",
+                   told);
+}
+
 static bool compare_decision(void *context, const decision *d, err *error)
 {
     recorded *r = context;
@@ -177,9 +197,12 @@ static bool compare_decision(void *context, const decision *d, err *error)
     journal_write_decision(&text, d);
     str want = r->compared < r->decisions.len ? r->decisions.at[r->compared] : STR("nothing");
     r->compared++;
-    bool good = (!text.failed && str_eq(buf_str(&text), want)) ||
-                err_set(error, "the replay decides %.*s where the journal has %.*s",
-                        STR_ARG(buf_str(&text)), STR_ARG(want));
+    bool good = !text.failed && str_eq(buf_str(&text), want);
+    if (!good) {
+        err_set(error, "the replay decides %.*s where the journal has %.*s",
+                STR_ARG(buf_str(&text)), STR_ARG(want));
+        journal_differs(error);
+    }
     buf_done(&text);
     int64_t attempt;
     return good && attempts_follow(r->control, d, &attempt, error);
@@ -220,7 +243,8 @@ static bool replay_engine(recorded *r, const batch *b, err *error)
                                (decision_sink){compare_decision, r}, error);
     if (good && r->compared < r->decisions.len)
         good = err_set(error, "the replay decides nothing where the journal has %.*s",
-                       STR_ARG(r->decisions.at[r->compared]));
+                       STR_ARG(r->decisions.at[r->compared])) ||
+               journal_differs(error);
     vec_done(&facts);
     return good;
 }
@@ -352,7 +376,7 @@ static bool load_jobs(control *c, err *error)
     return true;
 }
 
-static bool load_state(control *c, err *error)
+static bool load_state(control *c, bool *otherwise, err *error)
 {
     arena *a = arena_new(0);
     int64_t sequence;
@@ -360,25 +384,43 @@ static bool load_state(control *c, err *error)
     bool good = a || err_memory(error);
     good = good && store_get_snapshot(c->store, a, &sequence, &text, error);
     if (good && sequence > 0)
-        good = read_snapshot(c, a, text, error) || err_wrap(error, "snapshot");
+        good = read_snapshot(c, a, text, otherwise, error) || err_wrap(error, "snapshot");
     if (good)
         c->snapshot_sequence = sequence;
     arena_free(a);
     return good && replay(c, sequence, error);
 }
 
-bool control_load(control *c, err *error)
+static bool load_all(control *c, bool *otherwise, err *error)
 {
-    assert(!c->engine);
     c->now_ms = 0;
     c->engine_ms = 0;
     c->step = 0;
     /* Every document has a time of publication: this one is never used. */
     c->engine = engine_new(&(engine_settings){.start_ms = 1}, error);
-    if (c->engine && load_state(c, error) && load_versions(c, error) && load_jobs(c, error))
+    if (c->engine && load_state(c, otherwise, error) && load_versions(c, error) &&
+        load_jobs(c, error))
         return true;
     control_unload(c);
-    return err_wrap(error, "reading the store");
+    return false;
+}
+
+bool control_load(control *c, err *error)
+{
+    bool otherwise = false;
+    assert(!c->engine);
+    c->owes_turn = false;
+    if (load_all(c, &otherwise, error))
+        return true;
+    if (!otherwise)
+        return err_wrap(error, "reading the store");
+    log_line(LOG_WARN, "%s: it was another program's, and this one goes on from there",
+             error->text);
+    if (!load_all(c, NULL, error))
+        return err_wrap(error, "reading the store");
+    /* If there is a journal behind the snapshot, it was made up for already. */
+    c->owes_turn = c->snapshot_sequence == store_sequence(c->store);
+    return true;
 }
 
 void control_unload(control *c)

@@ -179,6 +179,8 @@ static bool open_parts(serve *s, err *error)
     if (!s->store || !store_set_sync(s->store, !s->settings->unsafe_no_sync, error))
         return false;
     s->api.auth = auth_open(s->store, s->settings->folder, now, error);
+    if (s->api.auth && s->settings->per_second > 0)
+        auth_set_rate(s->api.auth, s->settings->per_second);
     s->api.events = s->api.auth ? events_open(s->store) : NULL;
     if (!s->api.events)
         return s->api.auth ? err_memory(error) : false;

@@ -26,6 +26,7 @@ typedef struct serve_settings {
     bool demo;
     bool fleetlock_join; /* hosts that ask by FleetLock and are no Resource become one */
     bool unsafe_no_sync; /* commits do not wait for the disk: for measurements */
+    int64_t per_second;  /* requests that a token may make; 0: AUTH_RATE_PER_SECOND */
     const str *hosts;    /* further names the server is called by */
     size_t host_count;
 } serve_settings;

@@ -212,6 +212,34 @@ def rate(tap, server):
     tap.test("a good token still works", None if alive(server) else "it does not")
 
 
+def token_rate(tap, program):
+    """A token has its own rate, and another one has another."""
+    with servers.Server(program, "--rate", "50") as server:
+        made = server.request("POST", "/api/v1/tokens", {"name": "busy", "role": "viewer"})
+        busy = made.json["token"]
+        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
+        counts = {}
+        for _ in range(400):
+            connection.request("GET", "/api/v1/info", headers={"Authorization": f"Bearer {busy}"})
+            answer = connection.getresponse()
+            body = answer.read()
+            counts[answer.status] = counts.get(answer.status, 0) + 1
+        connection.close()
+        good = set(counts) == {200, 429} and counts[200] >= 100 and \
+            json.loads(body)["error"]["code"] == "tooManyRequests" and \
+            answer.headers["Retry-After"] == "1"
+        tap.test("a token that asks too much gets 429", None if good else f"{counts} {body}")
+        tap.test("another token does not", None if alive(server) else "it does")
+        again = servers.wait_for(lambda: server.request(
+            "GET", "/api/v1/info", token=busy, check=False).status == 200, 5)
+        tap.test("and soon it is answered again", None if again else "it is not")
+        text = server.request("GET", "/metrics").body
+        tap.test("refusals are counted", None if "drover_http_rate_refused_total 0" not in text
+                 and "drover_http_rate_refused_total" in text else text)
+    wrong = drover.run(program, "serve", "--rate", "0")
+    tap.test("serve --rate 0", None if wrong.status == 2 and "--rate" in wrong.err else repr(wrong))
+
+
 def addresses(tap, program):
     for words, message in ((["--listen", "0.0.0.0:0"], "--tls-cert"), (["--listen", "x"],
         "ADDRESS:PORT"),
@@ -266,6 +294,7 @@ def main():
             tap.test("a data folder in use is refused",
                 None if with_it.status == 1 else repr(with_it))
             tap.test("it stops in order", None if server.stop() == 0 else "exit status")
+        token_rate(tap, program)
         addresses(tap, program)
         tls(tap, program)
     return tap.done()

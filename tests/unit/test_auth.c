@@ -121,6 +121,12 @@ static void test_rate(void **state)
     }
     assert_int_equal(taken, AUTH_STRANGER_PER_SECOND);
     assert_false(auth_rate(a, STR("1.2.3.4"), true, NOW)); /* a clock that goes back: none */
+    auth_set_rate(a, 10); /* of a token, also one that is called like the address */
+    for (taken = 0; auth_rate(a, STR("1.2.3.4"), false, NOW); taken++) {
+    }
+    assert_int_equal(taken, 20);
+    assert_false(auth_rate(a, STR("1.2.3.4"), false, NOW + 99));
+    assert_true(auth_rate(a, STR("1.2.3.4"), false, NOW + 199));
     for (unsigned i = 0; i < AUTH_BUCKETS_MAX + 10; i++) {
         char name[16];
         snprintf(name, sizeof name, "n%u", i);

@@ -3,6 +3,8 @@
  * happens when it is killed or its store fails is in test_control_crash.c. */
 #include "support/plane_story.h"
 
+#include <sqlite3.h>
+
 #include "model/lint.h"
 
 static char folder[64];
@@ -474,9 +476,9 @@ static void a_lease_does_not_outlive_the_time_limit(void **state)
 #define ONE_JOB(rest)                                                                              \
     STORY_HOST("n1", "wide")                                                                       \
     STORY_API                                                                                      \
-        "kind: Environment\nmetadata: {name: e}\nspec: {resourceSelector: 'true'}\n" STORY_API     \
-        "kind: Deployment\nmetadata: {name: app}\nspec: {resourceSelector: 'true', " rest          \
-        "}\n" STORY_VERSION("app", "1")
+    "kind: Environment\nmetadata: {name: e}\nspec: {resourceSelector: 'true'}\n" STORY_API         \
+    "kind: Deployment\nmetadata: {name: app}\nspec: {resourceSelector: 'true', " rest              \
+    "}\n" STORY_VERSION("app", "1")
 
 static void tick(plane *p, int64_t after_ms)
 {
@@ -686,6 +688,122 @@ static void every_restart_arrives_at_the_same_state(void **state)
     plane_close(&p);
 }
 
+/* What another program would find in the store: a limit that is not the one it was. */
+static void edit_store(const char *sql)
+{
+    char path[128];
+    sqlite3 *db;
+    snprintf(path, sizeof path, "%s/drover.db", folder);
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_changes(db), 1);
+    sqlite3_close(db);
+}
+
+#define TWO_HOSTS                                                                                  \
+    STORY_API                                                                                      \
+        "kind: Resource\nmetadata: {name: r1}\nspec: {kind: host}\n" STORY_API                     \
+        "kind: Resource\nmetadata: {name: r2}\nspec: {kind: host}\n" STORY_API                     \
+        "kind: Environment\nmetadata: {name: e}\nspec: {resourceSelector: 'true'}\n" STORY_API     \
+        "kind: Deployment\nmetadata: {name: app}\n"                                                \
+        "spec: {resourceSelector: 'true', job: {manual: {}}}\n" STORY_API                          \
+        "kind: RolloutPolicy\nmetadata: {name: p}\nspec: {rules: [{"                               \
+        "resourceConcurrency: {groupSelector: 'true', limitType: count, limitValue: 1}}]}\n"
+
+static bool count_job(void *context, const stored_job *j)
+{
+    (void)j;
+    ++*(size_t *)context;
+    return true;
+}
+
+static size_t open_jobs(const plane *p)
+{
+    size_t count = 0;
+    must(store_jobs(p->store, (job_range){0, true}, count_job, &count, problem_));
+    return count;
+}
+
+/* One life of a process that is killed: it writes no snapshot. */
+static void live_and_be_killed(plane *p, void (*live)(plane *p))
+{
+    pid_t child = fork();
+    if (child == 0) {
+        plane_open(p);
+        live(p);
+        _exit(0);
+    }
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+}
+
+static void publish_app(plane *p)
+{
+    if (!apply(p, STORY_VERSION("app", "1")).good)
+        _exit(1);
+}
+
+static void make_up_for_it(plane *p)
+{
+    int64_t before = store_sequence(p->store);
+    bool good = open_jobs(p) == 1 && control_next_ms(p->control) <= p->shared->now_ms;
+    tick(p, 0);
+    if (!good || open_jobs(p) != 2 || store_sequence(p->store) <= before)
+        _exit(1);
+}
+
+#define OTHER_LIMIT                                                                                \
+    "UPDATE snapshot_parts SET text = replace(text, '\"limitValue\":1', '\"limitValue\":2')"
+
+/* An upgrade: the new program has more to decide than the old one had. It decides that, writes it
+ * down, and finds it again, also when it is killed before its first snapshot. */
+static void another_program_goes_on_from_a_snapshot(void **state)
+{
+    (void)state;
+    plane p;
+    open_plane(&p);
+    assert_true(apply(&p, TWO_HOSTS).good);
+    publish_app(&p);
+    assert_int_equal(open_jobs(&p), 1);
+    plane_close(&p);
+    edit_store(OTHER_LIMIT);
+    live_and_be_killed(&p, make_up_for_it);
+    plane_open(&p);
+    assert_int_equal(open_jobs(&p), 2);
+    int64_t sequence = store_sequence(p.store);
+    assert_true(control_next_ms(p.control) > p.shared->now_ms);
+    tick(&p, 0);
+    assert_int_equal(store_sequence(p.store), sequence);
+    buf was = engine_text(&p);
+    plane_close(&p);
+    plane_open(&p);
+    buf is = engine_text(&p);
+    check_str(buf_str(&is), buf_str(&was));
+    buf_done(&is);
+    buf_done(&was);
+    plane_close(&p);
+}
+
+/* What an older program decided and this one would not is not passed over in silence. */
+static void decisions_of_a_killed_program_that_decided_otherwise_are_refused(void **state)
+{
+    (void)state;
+    plane p;
+    open_plane(&p);
+    assert_true(apply(&p, TWO_HOSTS).good);
+    plane_close(&p);
+    live_and_be_killed(&p, publish_app);
+    edit_store(OTHER_LIMIT);
+    err error;
+    store *s = store_open(str_of(folder), &error);
+    check_msg(s, "%s", error.text);
+    assert_null(control_open(s, NULL, NULL, p.shared->now_ms, &error));
+    check_msg(strstr(error.text, "start that one once more and stop it in order"), "%s",
+              error.text);
+    store_close(s);
+}
+
 static void nothing_is_written_at_rest(void **state)
 {
     (void)state;
@@ -758,6 +876,8 @@ int main(void)
         TEST(reports_of_one_call_are_one_turn),
         TEST(a_thousand_turns_in_one_second_keep_to_the_limit),
         TEST(every_restart_arrives_at_the_same_state),
+        TEST(another_program_goes_on_from_a_snapshot),
+        TEST(decisions_of_a_killed_program_that_decided_otherwise_are_refused),
         TEST(nothing_is_written_at_rest),
         TEST(a_replay_that_differs_is_an_error),
         TEST(time_does_not_go_back),

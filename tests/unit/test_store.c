@@ -494,6 +494,23 @@ static const struct released {
      "PRAGMA application_id = 0x64726F76; PRAGMA user_version = 1;"},
 };
 
+static void every_schema_before_the_present_one_is_there(void **state)
+{
+    (void)state;
+    store_close(open_store());
+    char path[128];
+    sqlite3 *db;
+    sqlite3_stmt *statement;
+    snprintf(path, sizeof path, "%s/drover.db", folder);
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_prepare_v2(db, "PRAGMA user_version", -1, &statement, NULL),
+                     SQLITE_OK);
+    assert_int_equal(sqlite3_step(statement), SQLITE_ROW);
+    assert_int_equal(sqlite3_column_int(statement, 0), COUNT_OF(released) + 1);
+    sqlite3_finalize(statement);
+    sqlite3_close(db);
+}
+
 static void a_store_of_every_released_version_is_brought_up(void **state)
 {
     (void)state;
@@ -546,6 +563,7 @@ int main(void)
         test(a_process_killed_in_a_transaction_leaves_no_trace_of_it),
         test(a_backup_is_whole_and_never_overwrites),
         test(a_copy_is_made_in_pieces_while_work_goes_on),
+        test(every_schema_before_the_present_one_is_there),
         test(a_store_of_every_released_version_is_brought_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
