@@ -3,6 +3,8 @@
 
 static exit_status run(const options *given)
 {
+    if (given->operands.len == 0 && !options_given(given, "deployment"))
+        return usage_error(&cmd_rollback, "a RESOURCE or --deployment is needed");
     return act_run(&cmd_rollback, given, "resource");
 }
 

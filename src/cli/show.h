@@ -34,7 +34,8 @@ const show_kind *show_find(str word);
 bool show_next(const options *given, size_t *at, const show_kind **ret_kind, str *ret_name);
 /* All of them, for help. */
 #define SHOW_KINDS_HELP                                                                            \
-    "resources, environments, deployments, versions, rolloutpolicies, targets, jobs, groups, tokens"
+    "resources, environments, deployments, versions, rolloutpolicies, targets, jobs, groups, "     \
+    "freezes, tokens"
 
 typedef struct show show;
 /* output: table, json, yaml or name. */

@@ -171,6 +171,13 @@ void engine_groups(const engine *e, group_visitor visit, void *context)
         vocabularies[v]->groups(e->self[v], visit, context);
 }
 
+void engine_freezes(const engine *e, freeze_visitor visit, void *context)
+{
+    for (size_t v = 0; v < VOCABULARY_COUNT; v++)
+        if (vocabularies[v]->freezes)
+            vocabularies[v]->freezes(e->self[v], visit, context);
+}
+
 void engine_slots(const engine *e, str target, slot_visitor visit, void *context)
 {
     for (size_t v = 0; v < VOCABULARY_COUNT; v++)

@@ -116,6 +116,15 @@ typedef struct group_view {
 typedef bool (*group_visitor)(void *context, const group_view *view);
 void engine_groups(const engine *e, group_visitor visit, void *context);
 
+/* A freeze in force. */
+typedef struct freeze_view {
+    str name, selector, reason, who; /* any may be empty */
+    int64_t at_ms, until_ms;         /* until_ms 0: for ever */
+} freeze_view;
+typedef bool (*freeze_visitor)(void *context, const freeze_view *view);
+/* In the order in which they came. */
+void engine_freezes(const engine *e, freeze_visitor visit, void *context);
+
 /* A concurrency slot that a resource has now. */
 typedef struct slot_view {
     str rule; /* its id */

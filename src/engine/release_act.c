@@ -40,18 +40,29 @@ bool target_frozen(const releases *r, uint32_t t, const rel_freeze **ret)
     return false;
 }
 
-static void thaw(releases *r, name_id name)
+static void freeze_drop(releases *r, size_t at)
 {
-    for (size_t i = 0; i < r->freezes.len;) {
-        if (name != 0 && r->freezes.at[i].name != name) {
-            i++;
-            continue;
-        }
-        bitset_done(&r->freezes.at[i].targets);
-        memmove(&r->freezes.at[i], &r->freezes.at[i + 1],
-                (r->freezes.len - i - 1) * sizeof *r->freezes.at);
-        r->freezes.len--;
-    }
+    bitset_done(&r->freezes.at[at].targets);
+    memmove(&r->freezes.at[at], &r->freezes.at[at + 1],
+            (r->freezes.len - at - 1) * sizeof *r->freezes.at);
+    r->freezes.len--;
+}
+
+static void freeze_drop_named(releases *r, name_id name)
+{
+    for (size_t i = r->freezes.len; i-- > 0;)
+        if (r->freezes.at[i].name == name)
+            freeze_drop(r, i);
+}
+
+/* By a person: the one of that name, or all. A name that is not known is no freeze's. */
+static void thaw(releases *r, str name)
+{
+    name_id known = names_find(r->core->names, name);
+    if (name.len > 0 && known != 0)
+        freeze_drop_named(r, known);
+    while (name.len == 0 && r->freezes.len > 0)
+        freeze_drop(r, r->freezes.len - 1);
 }
 
 static void people_wake(releases *r)
@@ -68,7 +79,7 @@ static void people_wake(releases *r)
 
 void people_freeze(releases *r, rel_freeze f)
 {
-    thaw(r, f.name);
+    freeze_drop_named(r, f.name);
     str text = rel_text(r, f.selector);
     if (text.len > 0)
         f.failed = !expression_compile(&r->expressions, text, SCOPE_POLICY, &f.expression, NULL);
@@ -82,6 +93,22 @@ void people_freeze(releases *r, rel_freeze f)
             freeze_match(r, last, t);
     people_wake(r);
     mark_all(r);
+}
+
+void releases_freezes(const void *self, freeze_visitor visit, void *context)
+{
+    const releases *r = self;
+    for (size_t i = 0; i < r->freezes.len; i++) {
+        const rel_freeze *f = &r->freezes.at[i];
+        freeze_view view = {.name = rel_text(r, f->name),
+                            .selector = rel_text(r, f->selector),
+                            .reason = rel_text(r, f->reason),
+                            .who = rel_text(r, f->who),
+                            .at_ms = f->at_ms,
+                            .until_ms = f->until_ms};
+        if (!visit(context, &view))
+            return;
+    }
 }
 
 /* ---- bypasses ---- */
@@ -120,12 +147,9 @@ void people_bypass(releases *r, rel_bypass b)
 void people_expire(releases *r)
 {
     int64_t now = r->core->now_ms;
-    for (size_t i = 0; i < r->freezes.len;) {
+    for (size_t i = r->freezes.len; i-- > 0;)
         if (r->freezes.at[i].until_ms != 0 && r->freezes.at[i].until_ms <= now)
-            thaw(r, r->freezes.at[i].name);
-        else
-            i++;
-    }
+            freeze_drop(r, i);
     size_t kept = 0;
     for (size_t i = 0; i < r->bypasses.len; i++)
         if (r->bypasses.at[i].until_ms == 0 || r->bypasses.at[i].until_ms > now)
@@ -360,7 +384,7 @@ void act_take(releases *r, const fact_act *a)
                                    .until_ms = a->until_ms});
         return;
     case ACT_THAW:
-        thaw(r, a->name.len > 0 ? names_find(r->core->names, a->name) : 0);
+        thaw(r, a->name);
         people_wake(r);
         mark_all(r);
         return;

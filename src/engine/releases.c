@@ -647,6 +647,7 @@ const vocabulary vocabulary_releases = {
     .placement = releases_placement,
     .reasons = releases_reasons,
     .groups = releases_groups,
+    .freezes = releases_freezes,
     .slots = releases_slots,
     .metrics = releases_metrics,
     .save = releases_save,

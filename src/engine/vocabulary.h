@@ -37,6 +37,7 @@ typedef struct vocabulary {
     bool (*reasons)(const void *self, placement_id id, arena *a, reasons *out);
     void (*groups)(const void *self, group_visitor visit, void *context);
     /* Optional. */
+    void (*freezes)(const void *self, freeze_visitor visit, void *context);
     void (*slots)(const void *self, str target, slot_visitor visit, void *context);
     void (*metrics)(const void *self, release_name of, metric_visitor visit, void *context);
     /* One line "VOCABULARY KEY JSON" a record, sorted; restore gets the lines of this vocabulary

@@ -76,6 +76,16 @@ static const field apply_output_fields[] = {
 };
 SHAPE(apply_output);
 
+static const field freeze_output_fields[] = {
+    F_TEXT(freeze_output, "name", name, ALWAYS),
+    F_TEXT(freeze_output, "selector", selector, DOC("what it holds; missing: everything")),
+    F_TEXT(freeze_output, "reason", reason),
+    F_TEXT(freeze_output, "who", who),
+    F_TIME(freeze_output, "createdAt", created_at),
+    F_TIME(freeze_output, "until", until),
+};
+SHAPE(freeze_output);
+
 static const field group_output_fields[] = {
     F_TEXT(group_output, "kind", kind, ALWAYS),  F_TEXT(group_output, "change", change, ALWAYS),
     F_TEXT(group_output, "name", name, ALWAYS),  F_INT(group_output, "matched", matched, ALWAYS),

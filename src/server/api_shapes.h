@@ -69,6 +69,15 @@ typedef struct apply_output {
     LIST(problem_output) problems;
 } apply_output;
 
+typedef struct freeze_output {
+    str name;
+    str selector;
+    str reason;
+    str who;
+    opt_moment created_at;
+    opt_moment until;
+} freeze_output;
+
 typedef struct group_output {
     str kind;
     str change;
@@ -197,6 +206,7 @@ typedef struct status_output {
     X(problem_output)                                                                              \
     X(result_output)                                                                               \
     X(apply_output)                                                                                \
+    X(freeze_output)                                                                               \
     X(group_output)                                                                                \
     X(job_output)                                                                                  \
     X(plan_input)                                                                                  \

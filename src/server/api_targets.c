@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Release targets with state and reasons, and the groups that share a limit. */
+/* Release targets with state and reasons, the groups that share a limit, and freezes. */
 #include "server/api.h"
 #include "server/api_shapes.h"
 
@@ -168,14 +168,33 @@ void run_target_get(call *c)
     vec_done(&f.found);
 }
 
-/* ---- groups ---- */
+/* ---- groups and freezes: pages by number ---- */
 
-typedef struct group_listing {
+typedef struct numbered_listing {
     call *call;
     page_writer page;
     int64_t skip, seen;
     bool more;
-} group_listing;
+} numbered_listing;
+
+/* Whether the next one is on this page. *ret_stop: there is no more room. */
+static bool on_page(numbered_listing *l, bool *ret_stop)
+{
+    *ret_stop = false;
+    if (l->seen++ < l->skip)
+        return false;
+    l->more = !api_next(l->call, &l->page);
+    *ret_stop = l->more;
+    return !l->more;
+}
+
+static void end_page(numbered_listing *l)
+{
+    str last = STR_EMPTY;
+    if (l->more)
+        last = arena_printf(l->call->request->arena, "%lld", (long long)(l->skip + l->page.count));
+    api_page_end(l->call, &l->page, last);
+}
 
 static const char *const group_names[] = {
 #define X(kind, text) [GROUP_##kind] = (text),
@@ -185,13 +204,10 @@ static const char *const group_names[] = {
 
 static bool list_group(void *context, const group_view *v)
 {
-    group_listing *l = context;
-    if (l->seen++ < l->skip)
-        return true;
-    if (!api_next(l->call, &l->page)) {
-        l->more = true;
-        return false;
-    }
+    numbered_listing *l = context;
+    bool stop;
+    if (!on_page(l, &stop))
+        return !stop;
     group_output out = {.kind = str_of(group_names[v->kind]),
                         .change = v->change,
                         .name = v->name,
@@ -205,12 +221,36 @@ static bool list_group(void *context, const group_view *v)
 
 void run_group_list(call *c)
 {
-    group_listing l = {.call = c, .skip = api_number(c, "continue", 0)};
+    numbered_listing l = {.call = c, .skip = api_number(c, "continue", 0)};
     if (!engine_there(c))
         return;
     api_page(c, &l.page);
     engine_groups(control_engine(c->api->control), list_group, &l);
-    str last = l.more ? arena_printf(c->request->arena, "%lld", (long long)(l.skip + l.page.count))
-                      : STR_EMPTY;
-    api_page_end(c, &l.page, last);
+    end_page(&l);
+}
+
+static bool list_freeze(void *context, const freeze_view *v)
+{
+    numbered_listing *l = context;
+    bool stop;
+    if (!on_page(l, &stop))
+        return !stop;
+    freeze_output out = {.name = v->name,
+                         .selector = v->selector,
+                         .reason = v->reason,
+                         .who = v->who,
+                         .created_at = api_moment(v->at_ms),
+                         .until = api_moment(v->until_ms)};
+    shape_write(&freeze_output_shape, &out, api_out(l->call), 0);
+    return true;
+}
+
+void run_freeze_list(call *c)
+{
+    numbered_listing l = {.call = c, .skip = api_number(c, "continue", 0)};
+    if (!engine_there(c))
+        return;
+    api_page(c, &l.page);
+    engine_freezes(control_engine(c->api->control), list_freeze, &l);
+    end_page(&l);
 }

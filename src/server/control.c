@@ -139,6 +139,25 @@ static bool selector_compiles(str source, err *error)
     return good;
 }
 
+typedef struct freeze_search {
+    str name;
+    bool found;
+} freeze_search;
+
+static bool is_freeze(void *context, const freeze_view *v)
+{
+    freeze_search *s = context;
+    s->found = s->found || str_eq(v->name, s->name);
+    return !s->found;
+}
+
+static bool freeze_exists(const control *c, str name)
+{
+    freeze_search s = {.name = name};
+    engine_freezes(c->engine, is_freeze, &s);
+    return s.found;
+}
+
 static bool act_makes_sense(const control *c, const fact_act *act, err *error)
 {
     if (!must_exist(c, KIND_DEPLOYMENT, act->change, error) ||
@@ -155,6 +174,8 @@ static bool act_makes_sense(const control *c, const fact_act *act, err *error)
         return partition_exists(c, act->partition) ||
                err_set(error, "there is no partition \"%s\"", str_shown(act->partition).text);
     }
+    if (act->act == ACT_THAW && act->name.len > 0 && !freeze_exists(c, act->name))
+        return err_set(error, "there is no freeze \"%s\"", str_shown(act->name).text);
     bool version_needed =
         act->act == ACT_APPROVE || act->act == ACT_REJECT || act->act == ACT_BYPASS;
     if (version_needed && act->version.len == 0)

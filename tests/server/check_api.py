@@ -266,10 +266,18 @@ def actions(checks):
                       "deployment": "by-hand"}),
                       ("rollback", {"resource": "a1", "deployment": "by-hand"})):
         checks.expect(f"act: {act} {body}", 200, "POST", f"/api/v1/actions/{act}", body)
+    checks.expect("freeze until", 200, "POST", "/api/v1/actions/freeze",
+                  {"name": "g", "until": "2099-01-01T00:00:00Z", "selector": "false"})
+    frozen = checks.expect("freezes", 200, "GET", "/api/v1/freezes").json["items"]
+    checks.test("with who, why and until when",
+                [(f["name"], f["selector"], f["who"], f["until"]) for f in frozen] ==
+                [("g", "false", "admin", "2099-01-01T00:00:00Z")], frozen)
+    checks.expect("thaw all", 200, "POST", "/api/v1/actions/thaw", {})
     checks.test("bypassed, it runs", settled(checks, "timed", "a1"), target(checks, "timed", "a1"))
     for act, body, status in (("pause", {"deployment": "nope"}, 422), ("approve", {}, 422),
                               ("approve", {"version": "nope"}, 422), ("bypass", {"rule": "x"}, 422),
                               ("freeze", {"selector": "resource."}, 422),
+                              ("thaw", {"name": "nope"}, 422),
                               ("freeze", {"until": "2001-01-01T00:00:00Z"}, 422),
                               ("freeze", {"until": "soon"}, 400), ("pause", {"frob": 1}, 400),
                               ("pause", [1], 400), ("pause", "{", 400), ("frob", {}, 404)):

@@ -100,7 +100,15 @@ def acts(cli):
     cli.expect("explain nobody", 1, "explain", "nope", err="no such resource")
     cli.expect("resume", 0, "resume", "web")
     cli.expect("freeze", 0, "freeze", "f1", "--until", "1h", "--selector", 'deployment.name == "x"')
+    frozen = cli.expect("get freezes", 0, "get", "freezes", out='deployment.name == "x"')
+    cli.tap.test("says who and until when", None if " admin " in frozen.out and "Z " in frozen.out
+                 else frozen.out)
+    cli.expect("thaw what is not frozen", 1, "thaw", "f2", err='there is no freeze "f2"')
+    cli.expect("f1 is still there", 0, "get", "freezes", "-o", "name", out="freeze/f1\n")
     cli.expect("thaw", 0, "thaw", "f1")
+    cli.expect("and then it is not", 0, "get", "freezes", err="no freezes found")
+    for act in ("skip", "rollback"):
+        cli.expect(f"{act} nothing", 2, act, err="a RESOURCE or --deployment is needed")
     cli.expect("until nonsense", 2, "freeze", "--until", "soon", err="--until")
     cli.expect("approve what is not there", 1, "approve", "nope", err='there is no Version "nope"')
     for words in (["halt"], ["resume"], ["retry", "h1"], ["skip", "h1", "--deployment", "web"],

@@ -611,6 +611,9 @@ static void freeze_and_thaw(void **state)
     assert_int_equal(w.jobs.len, 0);
     check_text(reasons_at(&w, a, "app", "h0"),
                "freeze:thaw audit; freeze:thaw night @01T09:00:00Z");
+    world_act(&w, (fact_act){.act = ACT_THAW, .name = STR("a name that nothing has")});
+    check_text(reasons_at(&w, a, "app", "h0"),
+               "freeze:thaw audit; freeze:thaw night @01T09:00:00Z");
     world_until(&w, at_time("2026-03-01T10:00:00Z"));
     check_time(job_of(&w, "app", "h1", 0)->start, "2026-03-01T09:00:00Z");
     assert_int_equal(jobs_count(&w, "app", "h0"), 0);
