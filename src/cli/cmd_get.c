@@ -48,6 +48,43 @@ static str one_path(client *c, const show_kind *kind, str name)
     return client_path(c, "/api/v1/targets/%s/%s/%s", parts[0], parts[1], parts[2]);
 }
 
+typedef struct name_search {
+    client *client;
+    const show_kind *kind;
+    str name;
+    yyjson_val *found;
+} name_search;
+
+static bool is_named(void *context, yyjson_val *item)
+{
+    name_search *s = context;
+    if (str_eq(json_at(s->client, item, s->kind->name), s->name))
+        s->found = item;
+    return !s->found;
+}
+
+static exit_status get_one(client *c, const show_kind *kind, str name, yyjson_val **ret)
+{
+    if (!kind->listed)
+        return client_call(c, "GET", one_path(c, kind, name), (str){NULL, 0}, ret);
+    name_search s = {.client = c, .kind = kind, .name = name};
+    str path = client_path(c, "/api/v1/%s", str_of(kind->plural));
+    exit_status status = client_list(c, path, 0, is_named, &s);
+    *ret = s.found;
+    return status != STATUS_DONE || s.found
+               ? status
+               : fail("there is no %s \"%s\"", kind->singular, str_shown(name).text);
+}
+
+/* "web/prod/host-1": a release target has three names. */
+static bool whole_name(const show_kind *kind, str name)
+{
+    size_t slashes = 0;
+    for (size_t i = 0; i < name.len; i++)
+        slashes += name.ptr[i] == '/';
+    return strcmp(kind->plural, "targets") != 0 || slashes == 2;
+}
+
 /* All that are named, of one kind. */
 static exit_status get_named(client *c, show *s, const show_kind *kind, const options *given)
 {
@@ -59,7 +96,11 @@ static exit_status get_named(client *c, show *s, const show_kind *kind, const op
         if (each != kind)
             return usage_error(&cmd_get, "found %s and %s, allowed names of one kind", kind->plural,
                                each->plural);
-        exit_status one = client_call(c, "GET", one_path(c, kind, name), (str){NULL, 0}, &answer);
+        if (!whole_name(kind, name))
+            return usage_error(&cmd_get,
+                               "found the target \"%s\", allowed DEPLOYMENT/ENVIRONMENT/RESOURCE",
+                               str_shown(name).text);
+        exit_status one = get_one(c, kind, name, &answer);
         if (one == STATUS_DONE)
             show_item(s, answer);
         status = one == STATUS_DONE ? status : one;

@@ -24,6 +24,7 @@ typedef struct show_kind {
     const char *also;     /* a short form */
     const char *kind;     /* of a document, or NULL */
     const char *name;     /* where its name stands */
+    bool listed;          /* one of them is found in the list: it has no path of its own */
     show_column columns[SHOW_COLUMNS_MAX];
 } show_kind;
 

@@ -103,6 +103,14 @@ def acts(cli):
     frozen = cli.expect("get freezes", 0, "get", "freezes", out='deployment.name == "x"')
     cli.tap.test("says who and until when", None if " admin " in frozen.out and "Z " in frozen.out
                  else frozen.out)
+    cli.expect("get one freeze", 0, "get", "freeze", "f1", "-o", "name", out="freeze/f1\n")
+    cli.expect("get a freeze that is not there", 1, "get", "freeze", "f2",
+               err='there is no freeze "f2"')
+    cli.expect("get one token", 0, "get", "token/admin", "-o", "name", out="token/admin\n")
+    cli.expect("get half a target", 2, "get", "target", "web",
+               err="allowed DEPLOYMENT/ENVIRONMENT/RESOURCE")
+    cli.expect("get one target", 0, "get", "target", "web/a/h1", "-o", "name",
+               out="target/web/a/h1\n")
     cli.expect("thaw what is not frozen", 1, "thaw", "f2", err='there is no freeze "f2"')
     cli.expect("f1 is still there", 0, "get", "freezes", "-o", "name", out="freeze/f1\n")
     cli.expect("thaw", 0, "thaw", "f1")

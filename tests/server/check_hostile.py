@@ -54,7 +54,7 @@ def paths(tap, server):
             ("/api/v1/resources/%4", {400}), ("/api/v1/resources/%zz", {400}),
             ("/api/v1/resources/%ff", {400}), ("/api/v1/resources/%c0%af", {400}),
             ("/api/v1/resources/a%2Fb", {404}), ("/api/v1/resources/..%2f..%2fetc%2fpasswd", {404}),
-            ("/a/b/c/d/e/f/g/h/i/j", {400}), ("/", {404}), ("*", {400}),
+            ("/a/b/c/d/e/f/g/h/i/j", {400}), ("/", {200, 404}), ("*", {400}),
             ("http://localhost/healthz", {400}),
             ("/api/v1/resources?limit=%", {400}), ("/api/v1/resources?%00=1", {400}),
             ("/api/v1/jobs/1%202", {404}), ("/api/v1/jobs/99999999999999999999", {404}),
