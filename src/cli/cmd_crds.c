@@ -22,37 +22,25 @@ static bool add_document(buf *out, const buf *text, bool json)
     return !out->failed;
 }
 
-/* The definition with that number; false behind the last. Fleet's last is Content. */
-static bool put_definition(buf *out, size_t number, bool fleet)
+static bool add_yaml(buf *out)
 {
-    if (number < (fleet ? crd_fleet_count : crd_count))
-        crd_put(out, (fleet ? crd_fleet_kinds : crd_kinds)[number]);
-    else if (fleet && number == crd_fleet_count)
-        crd_content_put(out);
-    else
-        return false;
-    return true;
-}
-
-static bool add_yaml(buf *out, bool fleet)
-{
-    for (size_t i = 0;; i++) {
+    bool good = true;
+    for (size_t i = 0; i < crd_count && good; i++) {
         scoped(buf_done) buf text = BUF(LIMIT_DOCUMENT_BYTES);
-        if (!put_definition(&text, i, fleet))
-            return true;
-        if (!add_document(out, &text, false))
-            return false;
+        crd_put(&text, crd_kinds[i]);
+        good = add_document(out, &text, false);
     }
+    return good;
 }
 
-static bool add_json(buf *out, bool fleet)
+static bool add_json(buf *out)
 {
     scoped(buf_done) buf text = BUF(LIMIT_DOCUMENT_BYTES);
     buf_addz(&text, "{\"apiVersion\":\"v1\",\"kind\":\"List\",\"items\":[");
-    size_t i = 0;
-    while (put_definition(&text, i++, fleet))
-        buf_addc(&text, ',');
-    text.len -= !text.failed; /* the last comma */
+    for (size_t i = 0; i < crd_count; i++) {
+        buf_addz(&text, i == 0 ? "" : ",");
+        crd_put(&text, crd_kinds[i]);
+    }
     buf_addz(&text, "]}");
     return add_document(out, &text, true);
 }
@@ -61,11 +49,7 @@ static exit_status run(const options *given)
 {
     scoped(buf_done) buf out = BUF(LIMIT_TEXT_BYTES);
     bool json = str_eq(options_text(given, "output", "yaml"), STR("json"));
-    bool fleet = given->operands.len > 0 && str_eq(given->operands.at[0], STR("fleet"));
-    if (given->operands.len > 0 && !fleet && !str_eq(given->operands.at[0], STR("skyhook")))
-        return usage_error(&cmd_crds, "found \"%s\", allowed skyhook or fleet",
-                           str_shown(given->operands.at[0]).text);
-    if (!(json ? add_json(&out, fleet) : add_yaml(&out, fleet)))
+    if (!(json ? add_json(&out) : add_yaml(&out)))
         return fail("out of memory");
     return output_buf(stdout, &out) ? STATUS_DONE : STATUS_NO;
 }
@@ -77,16 +61,10 @@ static const option options_of_crds[] = {
 
 const verb cmd_crds = {
     .name = "crds",
-    .summary = "print the CustomResourceDefinitions of Skyhook and DeploymentPolicy, or of Fleet",
-    .operands = "[skyhook|fleet]",
-    .operands_max = 1,
+    .summary = "print the CustomResourceDefinitions of Skyhook and DeploymentPolicy",
     .about = "They are made from the tables by which documents are read, so that a cluster refuses "
              "what drover validate refuses, as far as a schema can say it. Apply them with kubectl "
-             "apply --server-side -f -.\n"
-             "\n"
-             "Those of Fleet (Bundle, BundleDeployment, Cluster, ClusterGroup, "
-             "BundleNamespaceMapping, Content) are for hubs that have none; where Fleet is "
-             "installed, keep its own.",
+             "apply --server-side -f -.",
     .options = options_of_crds,
     .run = run,
 };

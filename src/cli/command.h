@@ -67,8 +67,6 @@ typedef struct verb {
     X(worker)                                                                                      \
     X(backup)                                                                                      \
     X(crds)                                                                                        \
-    X(bundle)                                                                                      \
-    X(cluster)                                                                                     \
     X(validate)                                                                                    \
     X(plan)                                                                                        \
     X(explain)                                                                                     \

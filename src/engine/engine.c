@@ -148,6 +148,15 @@ bool engine_placements(const engine *e, placement_visitor visit, void *context)
     return good;
 }
 
+bool engine_policy(const engine *e, str policy, placement_visitor visit, void *context)
+{
+    bool good = true;
+    for (size_t v = 0; v < VOCABULARY_COUNT; v++)
+        if (vocabularies[v]->policy)
+            good = vocabularies[v]->policy(e->self[v], policy, visit, context) && good;
+    return good;
+}
+
 bool engine_placement(const engine *e, placement_id id, placement_view *ret)
 {
     for (size_t v = 0; v < VOCABULARY_COUNT; v++)

@@ -78,6 +78,9 @@ typedef struct placement_view {
  * were shown; nothing else is lost by that. */
 typedef bool (*placement_visitor)(void *context, const placement_view *view);
 bool engine_placements(const engine *e, placement_visitor visit, void *context);
+/* The same, only those that the selector of a RolloutPolicy matches; none if there is no such
+ * policy. */
+bool engine_policy(const engine *e, str policy, placement_visitor visit, void *context);
 /* False if there is none, or without memory. */
 bool engine_placement(const engine *e, placement_id id, placement_view *ret);
 

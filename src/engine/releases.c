@@ -533,13 +533,13 @@ void resources_in_order(releases *r, index_list *list)
     in_order(r, list, compare_resources);
 }
 
-static bool releases_placements(const void *self, placement_visitor visit, void *context)
+/* Those of a set, or all (NULL). */
+static bool visit_targets(releases *r, const bitset *among, placement_visitor visit, void *context)
 {
-    releases *r = (releases *)(uintptr_t)self;
     index_list order = {0};
     bool good = true;
     for (uint32_t t = 0; good && t < r->targets.len; t++)
-        good = r->targets.at[t].id == 0 || vec_push(&order, t);
+        good = r->targets.at[t].id == 0 || (among && !bitset_has(among, t)) || vec_push(&order, t);
     targets_in_order(r, &order);
     placement_view view;
     for (size_t i = 0; good && i < order.len; i++)
@@ -547,6 +547,20 @@ static bool releases_placements(const void *self, placement_visitor visit, void 
             break;
     vec_done(&order);
     return good;
+}
+
+static bool releases_placements(const void *self, placement_visitor visit, void *context)
+{
+    return visit_targets((releases *)(uintptr_t)self, NULL, visit, context);
+}
+
+static bool releases_policy(const void *self, str policy, placement_visitor visit, void *context)
+{
+    releases *r = (releases *)(uintptr_t)self;
+    for (size_t p = 0; p < r->policies.len; p++)
+        if (r->policies.at[p].doc && str_eq(policy, rel_text(r, r->policies.at[p].name)))
+            return visit_targets(r, &r->policies.at[p].targets, visit, context);
+    return true;
 }
 
 static bool releases_placement(const void *self, placement_id id, placement_view *ret)
@@ -644,6 +658,7 @@ const vocabulary vocabulary_releases = {
     .step = releases_step,
     .next_ms = releases_next_ms,
     .placements = releases_placements,
+    .policy = releases_policy,
     .placement = releases_placement,
     .reasons = releases_reasons,
     .groups = releases_groups,

@@ -33,6 +33,8 @@ typedef struct vocabulary {
     void (*step)(void *self);
     int64_t (*next_ms)(const void *self);
     bool (*placements)(const void *self, placement_visitor visit, void *context);
+    /* May be NULL. */
+    bool (*policy)(const void *self, str policy, placement_visitor visit, void *context);
     bool (*placement)(const void *self, placement_id id, placement_view *ret);
     bool (*reasons)(const void *self, placement_id id, arena *a, reasons *out);
     void (*groups)(const void *self, group_visitor visit, void *context);

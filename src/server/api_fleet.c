@@ -61,7 +61,14 @@ void run_fleet(call *c)
         api_fail(c, 503, NULL, "the engine is being rebuilt after a failure of the store");
         return;
     }
-    bool good = engine_placements(e, list_cell, &l) && !l.no_memory && !cells.failed;
+    str policy = api_text(c, "policy");
+    if (policy.len > 0 && !control_object(c->api->control, KIND_ROLLOUT_POLICY, policy)) {
+        api_fail(c, 404, NULL, "there is no RolloutPolicy \"%s\"", str_shown(policy).text);
+        return;
+    }
+    bool good = policy.len > 0 ? engine_policy(e, policy, list_cell, &l)
+                               : engine_placements(e, list_cell, &l);
+    good = good && !l.no_memory && !cells.failed;
     buf_addf(out, "{\"sequence\":%lld,\"states\":[",
              (long long)store_sequence(control_store(c->api->control)));
 #define X(state, text) "\"" text "\","

@@ -56,9 +56,28 @@ static bool add_failures(sim *s, str_list listed, bool once, err *error)
     return true;
 }
 
+/* They were checked; what is made of them lives as long as the copy does. */
+static bool apply_documents(sim *s, str text, err *error)
+{
+    problems *found = problems_new();
+    document_set *set = document_set_new();
+    object_list *objects = objects_new();
+    bool good = (found && set && objects) || err_memory(error);
+    good = good && ((documents_read(set, STR("documents"), text, found) &&
+                     objects_read(objects, set, found)) ||
+                    err_set(error, "the documents cannot be read again"));
+    for (size_t i = 0; good && i < objects->len; i++) {
+        happening h = {.kind = HAPPEN_APPLY, .document = &objects->at[i]};
+        good = sim_add_happening(s, &h, error);
+    }
+    return good;
+}
+
 static bool arrange(void *context, sim *s, err *error)
 {
     const plan_input *in = context;
+    if (in->documents.len > 0 && !apply_documents(s, in->documents, error))
+        return false;
     for (size_t i = 0; i < in->durations.len; i++) {
         int64_t ms = 0;
         if (!duration_of("durations", in->durations.at[i].value, &ms, error) ||
@@ -76,6 +95,26 @@ static bool arrange(void *context, sim *s, err *error)
 }
 
 /* ---- the operations ---- */
+
+/* As an apply that changes nothing: what it would refuse is refused here, too. */
+static bool documents_good(call *c, str text)
+{
+    err error = {.text = ""};
+    problems *found = problems_new();
+    apply_request request = {.who = c->caller.name,
+                             .file = STR("documents"),
+                             .bytes = text,
+                             .dry_run = true,
+                             .expected = APPLY_ANY};
+    apply_answer answer = {.arena = c->request->arena, .found = found};
+    bool good = found && control_apply(c->api->control, &request, c->now_ms, &answer, &error);
+    if (!good && found && problems_errors(found) > 0)
+        api_problems(c, 422, found);
+    else if (!good)
+        api_fail(c, 422, NULL, "%s", error.text[0] ? error.text : "memory ran out");
+    problems_free(found);
+    return good;
+}
 
 static bool engine_there(call *c)
 {
@@ -106,6 +145,8 @@ void run_plan(call *c)
         api_fail(c, 422, NULL, "%s", error.text);
         return;
     }
+    if (in->documents.len > 0 && !documents_good(c, in->documents))
+        return;
     if (!planner_start(c->api->planner, &request, &c->reply->source, &error))
         api_fail(c, 503, NULL, "%s", error.text);
 }

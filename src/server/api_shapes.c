@@ -33,6 +33,8 @@ static const field publish_wish_fields[] = {
 static SHAPE(publish_wish);
 
 static const field plan_input_fields[] = {
+    F_TEXT(plan_input, "documents", documents,
+           DOC("JSON or YAML, as for apply: as if they were applied first")),
     F_TEXT(plan_input, "duration", duration, DOC("how long a job takes; 60s unless told")),
     F_TEXT_MAP(plan_input, "durations", durations, DOC("of single deployments")),
     F_TEXT(plan_input, "until", until, DOC("how far to look ahead; 90d unless told")),

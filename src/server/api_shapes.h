@@ -32,6 +32,7 @@ typedef struct publish_wish {
 } publish_wish;
 
 typedef struct plan_input {
+    str documents;
     str duration;
     label_set durations;
     str until;

@@ -58,6 +58,8 @@ static const parameter target_parameters[] = {LIMIT,
                                                .about = "only in this state"},
                                               SELECTOR("labels of the resource"),
                                               END};
+static const parameter fleet_parameters[] = {
+    TEXT("policy", "only what this RolloutPolicy's selector matches"), END};
 static const parameter journal_parameters[] = {
     LIMIT, CONTINUE_AT, NUMBER("after", 0, INT64_MAX, "entries behind this sequence number"), END};
 static const parameter plan_parameters[] = {
@@ -231,6 +233,7 @@ const operation operations[] = {
      .summary = "The state of every release target, in few bytes",
      .level = ACCESS_VIEWER,
      .answer = LITERAL("Fleet", fleet_schema),
+     .parameters = fleet_parameters,
      .run = run_fleet},
     {.id = "listGroups",
      .method = "GET",

@@ -22,6 +22,9 @@ void ledger_done(ledger *l)
     vec_done(&l->spans);
     vec_done(&l->passes);
     vec_done(&l->in_flight);
+    for (size_t i = 0; i < l->slots.len; i++)
+        vec_done(&l->slots.at[i].taken);
+    vec_done(&l->slots);
     vec_done(&l->brackets);
     strmap_done(&l->group_at);
     strmap_done(&l->bracket_at);
@@ -235,6 +238,37 @@ void ledger_sums(const ledger *l, int64_t *ret_drains, int64_t *ret_saved)
         *ret_drains += b->prepared;
         *ret_saved += b->prepared && b->members > 1 ? b->members - 1 : 0;
     }
+}
+
+/* ---- slots ---- */
+
+const ledger_slots *ledger_slots_of(const ledger *l, str rule_id)
+{
+    name_id wanted = names_find(l->names, rule_id);
+    for (size_t i = 0; i < l->slots.len; i++)
+        if (l->slots.at[i].rule == wanted)
+            return &l->slots.at[i];
+    return NULL;
+}
+
+/* There are few rules, and the slots of one are taken in a row. */
+void ledger_slot(ledger *l, const decision *d, int64_t ms)
+{
+    name_id id = name_of(l, d->group);
+    size_t i = 0;
+    while (i < l->slots.len && l->slots.at[i].rule != id)
+        i++;
+    if (i == l->slots.len) {
+        ledger_slots first = {.rule = id, .before = d->size + (d->taken ? -1 : 1)};
+        keep(l, vec_push(&l->slots, first));
+        if (l->no_memory)
+            return;
+    }
+    ledger_slots *s = &l->slots.at[i];
+    if (s->taken.len > 0 && s->taken.at[s->taken.len - 1].ms == ms)
+        s->taken.at[s->taken.len - 1].count = d->size;
+    else
+        keep(l, vec_push(&s->taken, (ledger_point){ms, d->size}));
 }
 
 void ledger_in_flight(ledger *l, int64_t ms)

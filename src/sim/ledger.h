@@ -56,6 +56,13 @@ typedef struct ledger_point {
     int64_t ms, count;
 } ledger_point;
 
+/* A concurrency rule: how many of its slots were taken, from each moment on. */
+typedef struct ledger_slots {
+    name_id rule;
+    int64_t before; /* when the run began */
+    VEC(ledger_point) taken;
+} ledger_slots;
+
 /* A version group, for the drains it cost and saved. */
 typedef struct ledger_bracket {
     int64_t members; /* ordinary members that ran */
@@ -69,6 +76,7 @@ typedef struct ledger {
     VEC(ledger_span) spans;
     VEC(ledger_pass) passes;
     VEC(ledger_point) in_flight;
+    VEC(ledger_slots) slots;
     VEC(ledger_bracket) brackets;
     size_t last_group; /* asked for: a batch starts thousands in a row */
     strmap group_at;   /* "change\nname" -> number in groups */
@@ -99,6 +107,11 @@ uint32_t ledger_span_starts(ledger *l, const decision *d, uint32_t target, int64
 void ledger_span_ends(ledger *l, uint32_t span, bool failed, int64_t ms);
 /* Drains that version groups cost and saved, added to the nodes' own. */
 void ledger_sums(const ledger *l, int64_t *ret_drains, int64_t *ret_saved);
+
+/* A slot was taken or given back. */
+void ledger_slot(ledger *l, const decision *d, int64_t ms);
+/* NULL if none of the rule's was. */
+const ledger_slots *ledger_slots_of(const ledger *l, str rule_id);
 
 /* The number of targets in flight changed, or a second came to rest. */
 void ledger_in_flight(ledger *l, int64_t ms);

@@ -77,6 +77,20 @@ static void compartment_json(const plan *p, const plan_group *g, buf *out)
              (long long)g->consecutive_failures, g->stopped ? "true" : "false");
 }
 
+/* [second, slots taken from then on]. Without a change: what it is at the end. */
+static void in_use_json(const plan *p, const plan_group *g, buf *out)
+{
+    const ledger_slots *s = ledger_slots_of(sim_ledger(p->sim), g->view.name);
+    bool from_start = s && s->taken.at[0].ms / 1000 == 0;
+    buf_addz(out, ",\"inUse\":[");
+    if (!from_start)
+        buf_addf(out, "[0,%lld]", (long long)(s ? s->before : g->view.holders));
+    for (size_t i = 0; s && i < s->taken.len; i++)
+        buf_addf(out, i > 0 || !from_start ? ",[%lld,%lld]" : "[%lld,%lld]",
+                 (long long)(s->taken.at[i].ms / 1000), (long long)s->taken.at[i].count);
+    buf_addc(out, ']');
+}
+
 static void group_json(const plan *p, const plan_group *g, buf *out)
 {
     buf_addc(out, '{');
@@ -92,6 +106,8 @@ static void group_json(const plan *p, const plan_group *g, buf *out)
     case GROUP_CONCURRENCY:
         buf_addf(out, ",\"limit\":%lld,\"peak\":%lld", (long long)g->view.limit,
                  (long long)g->view.peak);
+        if (sim_is_live(p->sim))
+            in_use_json(p, g, out);
         break;
     }
     buf_addc(out, '}');

@@ -352,6 +352,7 @@ bool sim_goes_on(sim *s, const sim_running *job, err *error)
 static void answer_slot(sim *s, const decision *d)
 {
     uint32_t target = herd_find(&s->herd, TARGET_RESOURCE, d->target);
+    ledger_slot(&s->ledger, d, s->now_ms - s->settings.start_ms);
     if (target == HERD_NONE)
         return;
     if (d->taken)

@@ -427,6 +427,16 @@ def plans(checks):
     plan = checks.expect("a plan", 200, "GET", "/api/v1/plan?until=1h")
     checks.test("assumes a live fleet", "live fleet" in plan.json["assumes"], plan)
     checks.expect("a plan of what would be", 200, "POST", "/api/v1/plan", {"duration": "1s"})
+    stricter = many(policy("stricter", [{"retry": {"maxRetries": 1, "backoffSeconds": 1}}]))
+    then = checks.expect("a plan with a document more", 200, "POST", "/api/v1/plan",
+                         {"documents": stricter, "until": "1h"})
+    checks.test("is a plan", then.json["outcome"] in ("complete", "stalled", "stopped", "horizon"),
+                then)
+    checks.expect("which is not there for that", 404, "GET", "/api/v1/rolloutpolicies/stricter")
+    wrong = checks.expect("a document that is wrong", 422, "POST", "/api/v1/plan",
+                          {"documents": "kind: RolloutPolicy"})
+    checks.test("has its problems told", len(wrong.json["error"]["problems"]) > 0, wrong)
+    checks.expect("the fleet of no policy", 404, "GET", "/api/v1/fleet?policy=none")
     fleet = checks.expect("the fleet", 200, "GET", "/api/v1/fleet").json
     checks.test("seven numbers for each release target", len(fleet["cells"]) % 7 == 0
                 and len(fleet["cells"]) > 0 and len(fleet["states"]) == 6, fleet)

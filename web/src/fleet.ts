@@ -3,7 +3,12 @@
 import type { State } from './api';
 
 export const STATES: readonly State[] = [
-  'waiting', 'inFlight', 'failed', 'blocked', 'excluded', 'done',
+  'waiting',
+  'inFlight',
+  'failed',
+  'blocked',
+  'excluded',
+  'done',
 ];
 export const STATE_WORDS: Record<State, string> = {
   waiting: 'waiting',

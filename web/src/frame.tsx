@@ -45,27 +45,47 @@ export function Frame({ children }: { children: ComponentChildren }) {
   const here = HOME[name] ?? name;
   return (
     <>
-      <a class="skip" href="#main" onClick={(e) => {
-        e.preventDefault();
-        document.getElementById('main')?.focus();
-      }}>Skip to the content</a>
+      <a
+        class="skip"
+        href="#main"
+        onClick={(e) => {
+          e.preventDefault();
+          document.getElementById('main')?.focus();
+        }}
+      >
+        Skip to the content
+      </a>
       <nav class="top" aria-label="Main">
-        <span class="brand" aria-hidden="true"><i /><i /><i /><i /></span>
+        <span class="brand" aria-hidden="true">
+          <i />
+          <i />
+          <i />
+          <i />
+        </span>
         <b class="word">Drover</b>
         <ul>
           {PLACES.map(([place, text]) => (
             <li key={place}>
-              <a href={href([place])} aria-current={here === place ? 'page' : undefined}>{text}</a>
+              <a href={href([place])} aria-current={here === place ? 'page' : undefined}>
+                {text}
+              </a>
             </li>
           ))}
         </ul>
         <span class="who">
           <Fresh />
-          <span class="dim caller">{info.value?.caller} · {info.value?.role}</span>
-          <button class="quiet" onClick={() => {
-            setToken('');
-            location.reload();
-          }}>Leave</button>
+          <span class="dim caller">
+            {info.value?.caller} · {info.value?.role}
+          </span>
+          <button
+            class="quiet"
+            onClick={() => {
+              setToken('');
+              location.reload();
+            }}
+          >
+            Leave
+          </button>
         </span>
       </nav>
       <Lost />

@@ -59,10 +59,13 @@ async function refresh(): Promise<void> {
 function schedule(): void {
   if (asking || timer) return;
   const wait = Math.max(REFRESH_MS, costMs * REFRESH_SHARE) - (performance.now() - askedAt);
-  timer = window.setTimeout(() => {
-    timer = 0;
-    void refresh();
-  }, Math.max(0, wait));
+  timer = window.setTimeout(
+    () => {
+      timer = 0;
+      void refresh();
+    },
+    Math.max(0, wait),
+  );
 }
 
 function touchesDocuments(e: JournalEntry): boolean {

@@ -6,27 +6,37 @@ import { render } from 'preact';
 import { info, login, Refusal, setToken, token } from './api';
 import { begin, connection } from './live';
 import { Frame } from './frame';
+import { Confirm } from './parts/confirm';
 import { FleetView } from './views/fleet';
+import { JournalView } from './views/journal';
 import { Login } from './views/login';
+import { PoliciesView, PolicyView } from './views/policies';
+import { RolloutView } from './views/rollout';
+import { RolloutsView } from './views/rollouts';
+import { TargetView } from './views/target';
 import { route } from './router';
 import './style.css';
 
 const problem = signal('');
 
-async function enter(): Promise<string> {
+async function enter(): Promise<void> {
   try {
     await begin();
-    return '';
+    problem.value = '';
   } catch (error) {
-    if (!(error instanceof Refusal)) return 'the server cannot be reached';
+    problem.value = error instanceof Refusal ? error.message : 'the server cannot be reached';
     setToken('');
-    return error.message;
   }
 }
 
 function View() {
-  const [name = 'fleet'] = route.value.parts;
-  if (name === 'fleet') return <FleetView />;
+  const [name = 'fleet', first = ''] = route.value.parts;
+  if (name === 'rollouts') return <RolloutsView />;
+  if (name === 'rollout') return <RolloutView key={first} change={first} />;
+  if (name === 'target') return <TargetView key={first} name={first} />;
+  if (name === 'policies') return <PoliciesView />;
+  if (name === 'policy') return <PolicyView key={first} name={first} />;
+  if (name === 'journal') return <JournalView />;
   return <FleetView />;
 }
 
@@ -36,13 +46,14 @@ function App() {
   return (
     <Frame>
       <View />
+      <Confirm />
     </Frame>
   );
 }
 
 async function start(): Promise<void> {
   problem.value = await login();
-  if (token.value) problem.value = await enter();
+  if (token.value) await enter();
   const box = document.getElementById('app');
   if (box) {
     box.replaceChildren();

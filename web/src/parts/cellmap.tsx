@@ -176,7 +176,10 @@ export function CellMap({ name, fleet, cells, size, look, open, title }: Props) 
     look(i < 0 ? null : point(i));
   };
   const keys: Record<string, number> = {
-    ArrowRight: 1, ArrowLeft: -1, ArrowDown: columns, ArrowUp: -columns,
+    ArrowRight: 1,
+    ArrowLeft: -1,
+    ArrowDown: columns,
+    ArrowUp: -columns,
   };
   const onKey = (event: KeyboardEvent): void => {
     const move = keys[event.key];

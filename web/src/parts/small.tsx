@@ -21,6 +21,16 @@ export function Name({ text }: { text: string }) {
   return <bdi title={cut === text ? undefined : text.slice(0, 2000)}>{cut}</bdi>;
 }
 
+const INSTANT = /(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z)/;
+
+/** A sentence of the server's: times in it are shown in the viewer's zone. */
+export function Said({ text }: { text: string }) {
+  const cut = text.length > 600 ? `${text.slice(0, 600)}…` : text;
+  return (
+    <bdi>{cut.split(INSTANT).map((part, i) => (i % 2 ? <Time key={i} at={part} /> : part))}</bdi>
+  );
+}
+
 export function Time({ at }: { at: string | number }) {
   const ms = typeof at === 'number' ? at : Date.parse(at);
   if (!Number.isFinite(ms)) return null;

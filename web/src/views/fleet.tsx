@@ -5,12 +5,27 @@ import { useEffect, useMemo, useState } from 'preact/hooks';
 
 import { all, get, seg, type Document, type State, type Target } from '../api';
 import {
-  at, cellsOf, CHANGE, countStates, CURRENT, grouped, noCounts, order, STATE, STATES, STATE_WORDS,
-  stateOf, WANTED, type Cell, type CellGroup, type Counts, type Fleet,
+  at,
+  cellsOf,
+  CHANGE,
+  countStates,
+  CURRENT,
+  grouped,
+  noCounts,
+  order,
+  STATE,
+  STATES,
+  STATE_WORDS,
+  stateOf,
+  WANTED,
+  type Cell,
+  type CellGroup,
+  type Counts,
+  type Fleet,
 } from '../fleet';
 import { documentsChanged, fleet } from '../live';
 import { CellMap, cellSize, type Look } from '../parts/cellmap';
-import { Badge, Bar, Empty, Legend, Name, percent } from '../parts/small';
+import { Badge, Bar, Empty, Legend, Name, percent, Said } from '../parts/small';
 import { go, href, route, setQuery } from '../router';
 
 const LIST_ROWS = 100;
@@ -63,11 +78,17 @@ function Hint({ look, change }: { look: Look; change: number }) {
   const [answer, setAnswer] = useState<Target | null>(null);
   const cell = look.cell;
   const row = f
-    ? cell.rows.find((one) => at(f, one, STATE) === stateOf(f, cell)) ?? cell.rows[0] ?? 0
+    ? (cell.rows.find((one) => at(f, one, STATE) === stateOf(f, cell)) ?? cell.rows[0] ?? 0)
     : 0;
   const path = f
-    ? ['targets', f.changes[at(f, row, CHANGE)], f.environments[cell.environment],
-        f.targets[cell.target]].map((part) => seg(part ?? '')).join('/')
+    ? [
+        'targets',
+        f.changes[at(f, row, CHANGE)],
+        f.environments[cell.environment],
+        f.targets[cell.target],
+      ]
+        .map((part) => seg(part ?? ''))
+        .join('/')
     : '';
   useEffect(() => {
     setAnswer(null);
@@ -88,10 +109,17 @@ function Hint({ look, change }: { look: Look; change: number }) {
       class={`hint${right ? ' to-left' : ''}${below ? '' : ' above'}`}
       style={{ left: `${look.x}px`, top: `${look.y}px` }}
     >
-      <b><Name text={f.targets[cell.target] ?? ''} /></b>
-      <span class="dim"> in <Name text={f.environments[cell.environment] ?? ''} /></span>
+      <b>
+        <Name text={f.targets[cell.target] ?? ''} />
+      </b>
+      <span class="dim">
+        {' '}
+        in <Name text={f.environments[cell.environment] ?? ''} />
+      </span>
       <ul>
-        {cell.rows.filter((one) => change < 0 || at(f, one, CHANGE) === change).slice(0, 8)
+        {cell.rows
+          .filter((one) => change < 0 || at(f, one, CHANGE) === change)
+          .slice(0, 8)
           .map((one) => (
             <li key={one}>
               <Badge state={STATES[at(f, one, STATE)] ?? 'waiting'} />{' '}
@@ -102,7 +130,7 @@ function Hint({ look, change }: { look: Look; change: number }) {
             </li>
           ))}
       </ul>
-      <p>{answer ? <Name text={answer.summary} /> : <span class="dim">asking why…</span>}</p>
+      <p>{answer ? <Said text={answer.summary} /> : <span class="dim">asking why…</span>}</p>
     </div>
   );
 }
@@ -115,8 +143,12 @@ function List({ f, cells, filter }: { f: Fleet; cells: readonly Cell[]; filter: 
       <table class="rows">
         <caption class="unseen">Targets and their state</caption>
         <thead>
-          <tr><th scope="col">target</th><th scope="col">environment</th>
-            <th scope="col">state</th><th scope="col">changes that are not done</th></tr>
+          <tr>
+            <th scope="col">target</th>
+            <th scope="col">environment</th>
+            <th scope="col">state</th>
+            <th scope="col">changes that are not done</th>
+          </tr>
         </thead>
         <tbody>
           {found.slice(0, most).map((cell) => {
@@ -124,11 +156,22 @@ function List({ f, cells, filter }: { f: Fleet; cells: readonly Cell[]; filter: 
             const open = cell.rows.filter((row) => STATES[at(f, row, STATE)] !== 'done');
             return (
               <tr key={`${cell.environment}/${cell.target}`}>
-                <td><a href={href(['target', target])}><Name text={target} /></a></td>
-                <td><Name text={f.environments[cell.environment] ?? ''} /></td>
-                <td><Badge state={STATES[stateOf(f, cell)] ?? 'waiting'} /></td>
                 <td>
-                  {open.slice(0, 4).map((row) => f.changes[at(f, row, CHANGE)]).join(', ')}
+                  <a href={href(['target', target])}>
+                    <Name text={target} />
+                  </a>
+                </td>
+                <td>
+                  <Name text={f.environments[cell.environment] ?? ''} />
+                </td>
+                <td>
+                  <Badge state={STATES[stateOf(f, cell)] ?? 'waiting'} />
+                </td>
+                <td>
+                  {open
+                    .slice(0, 4)
+                    .map((row) => f.changes[at(f, row, CHANGE)])
+                    .join(', ')}
                   {open.length > 4 ? ` and ${open.length - 4} more` : ''}
                 </td>
               </tr>
@@ -155,7 +198,11 @@ function Choices({ f, by, list }: { f: Fleet; by: string; list: boolean }) {
         Change{' '}
         <select value={change} onChange={(e) => setQuery({ change: e.currentTarget.value })}>
           <option value="">all of them</option>
-          {f.changes.map((name) => <option key={name} value={name}>{name.slice(0, 80)}</option>)}
+          {f.changes.map((name) => (
+            <option key={name} value={name}>
+              {name.slice(0, 80)}
+            </option>
+          ))}
         </select>
       </label>
       <label>
@@ -165,7 +212,9 @@ function Choices({ f, by, list }: { f: Fleet; by: string; list: boolean }) {
           {partitioned ? <option value="partition">partition</option> : null}
           <option value="version">version that runs</option>
           {labelKeys.value.map((key) => (
-            <option key={key} value={`label:${key}`}>label {key.slice(0, 80)}</option>
+            <option key={key} value={`label:${key}`}>
+              label {key.slice(0, 80)}
+            </option>
           ))}
         </select>
       </label>
@@ -221,11 +270,18 @@ export function FleetView() {
         <section class="card">
           <label class="search">
             Find{' '}
-            <input type="search" value={filter} placeholder="part of a name"
-              onInput={(e) => setFilter(e.currentTarget.value)} />
+            <input
+              type="search"
+              value={filter}
+              placeholder="part of a name"
+              onInput={(e) => setFilter(e.currentTarget.value)}
+            />
           </label>
-          <List f={f} filter={filter}
-            cells={only ? cells.filter((c) => STATES[stateOf(f, c)] === only) : cells} />
+          <List
+            f={f}
+            filter={filter}
+            cells={only ? cells.filter((c) => STATES[stateOf(f, c)] === only) : cells}
+          />
         </section>
       ) : (
         <div class="groups">
@@ -236,14 +292,21 @@ export function FleetView() {
                 <h2>
                   <Name text={group.name} />
                   <span class="dim">
-                    {' '}{group.cells.length.toLocaleString()} · {percent(sum.done, sum.all)} done
+                    {' '}
+                    {group.cells.length.toLocaleString()} · {percent(sum.done, sum.all)} done
                     {sum.failed ? ` · ${sum.failed} ${STATE_WORDS.failed}` : ''}
                     {sum.inFlight ? ` · ${sum.inFlight} ${STATE_WORDS.inFlight}` : ''}
                   </span>
                 </h2>
-                <CellMap name={group.name.slice(0, 80)} fleet={f} cells={group.cells} size={size}
-                  look={setLook} open={(cell) => go(['target', f.targets[cell.target] ?? ''])}
-                  title={(cell) => (f.targets[cell.target] ?? '').slice(0, 80)} />
+                <CellMap
+                  name={group.name.slice(0, 80)}
+                  fleet={f}
+                  cells={group.cells}
+                  size={size}
+                  look={setLook}
+                  open={(cell) => go(['target', f.targets[cell.target] ?? ''])}
+                  title={(cell) => (f.targets[cell.target] ?? '').slice(0, 80)}
+                />
               </section>
             );
           })}

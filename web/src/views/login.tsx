@@ -4,26 +4,35 @@ import { useState } from 'preact/hooks';
 
 import { setToken } from '../api';
 
-export function Login({ problem, enter }: { problem: string; enter: () => Promise<string> }) {
-  const [said, setSaid] = useState('');
+export function Login({ problem, enter }: { problem: string; enter: () => Promise<void> }) {
   const [typed, setTyped] = useState('');
   const submit = async (event: Event): Promise<void> => {
     event.preventDefault();
     setToken(typed.trim());
     setTyped('');
-    setSaid(await enter());
+    await enter();
   };
   return (
     <main class="login">
       <h1>Drover</h1>
-      {problem || said ? <p class="problem" role="alert">{said || problem}</p> : null}
+      {problem ? (
+        <p class="problem" role="alert">
+          {problem}
+        </p>
+      ) : null}
       <p>The dashboard is opened with a link that works once. On the server's machine:</p>
       <pre>drover dashboard</pre>
       <form onSubmit={(event) => void submit(event)}>
         <label>
           Or with a token
-          <input type="password" autocomplete="off" spellcheck={false} value={typed} required
-            onInput={(e) => setTyped(e.currentTarget.value)} />
+          <input
+            type="password"
+            autocomplete="off"
+            spellcheck={false}
+            value={typed}
+            required
+            onInput={(e) => setTyped(e.currentTarget.value)}
+          />
         </label>
         <button class="go">Open</button>
       </form>

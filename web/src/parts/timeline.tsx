@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+// Jobs over time, a lane for each environment: solid what was, dashed what is planned.
+import { useLayoutEffect, useRef, useState } from 'preact/hooks';
+
+import { packed, type Bar } from '../series';
+import { shown, span } from '../time';
+
+interface Props {
+  bars: readonly Bar[];
+  from: number;
+  now: number;
+  to: number;
+  open: (bar: Bar) => void;
+}
+
+const LANE_TOP = 18;
+const AXIS = 20;
+const LANE_ROWS_MOST = 30;
+
+interface Lane {
+  name: string;
+  bars: Bar[];
+  rows: number[];
+  count: number;
+  height: number;
+  top: number;
+}
+
+function lanesOf(bars: readonly Bar[]): Lane[] {
+  const names = [...new Set(bars.map((bar) => bar.lane))].sort();
+  let top = 0;
+  return names.map((name) => {
+    const own = bars.filter((bar) => bar.lane === name);
+    const { rows, count } = packed(own);
+    const height = Math.min(count, LANE_ROWS_MOST) * rowHeight(count) + LANE_TOP + 6;
+    const lane = { name, bars: own, rows, count, height, top };
+    top += height;
+    return lane;
+  });
+}
+
+const rowHeight = (count: number): number => (count <= 8 ? 10 : count <= 16 ? 7 : 5);
+
+const css = (name: string): string =>
+  getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+
+interface Paint {
+  c: CanvasRenderingContext2D;
+  width: number;
+  x: (at: number) => number;
+}
+
+function paintBar({ c, x }: Paint, lane: Lane, i: number): void {
+  const bar = lane.bars[i] as Bar;
+  const pitch = rowHeight(lane.count);
+  const row = (lane.rows[i] ?? 0) % LANE_ROWS_MOST;
+  const y = lane.top + LANE_TOP + row * pitch;
+  const h = pitch - 2;
+  const solid = Math.min(bar.to, bar.planned);
+  if (solid > bar.from) {
+    c.fillStyle = bar.state === 'done' ? css('--on-done') : css(`--s-${bar.state}`);
+    c.globalAlpha = bar.state === 'done' ? 0.55 : 1;
+    c.fillRect(x(bar.from), y, Math.max(2, x(solid) - x(bar.from) - 1), h);
+    c.globalAlpha = 1;
+  }
+  if (bar.planned < Infinity && bar.to > bar.planned) {
+    c.strokeStyle = bar.state === 'failed' ? css('--s-failed') : css('--accent');
+    c.setLineDash([3, 2]);
+    const left = Math.round(x(bar.planned)) + 0.5;
+    c.strokeRect(left, y + 0.5, Math.max(2, x(bar.to) - left - 1.5), h - 1);
+    c.setLineDash([]);
+  }
+}
+
+function paintAxis({ c, width, x }: Paint, props: Props, height: number): void {
+  const seconds = props.to - props.from;
+  const steps = [5, 10, 30, 60, 300, 600, 1800, 3600, 10800, 21600, 86400, 604800];
+  const least = (seconds * 90) / Math.max(1, width);
+  const step = steps.find((one) => one >= least) ?? 604800;
+  c.font = '11px system-ui';
+  c.fillStyle = css('--dim');
+  c.strokeStyle = css('--line');
+  for (let at = Math.ceil(props.from / step) * step; at <= props.to; at += step) {
+    const left = Math.round(x(at)) + 0.5;
+    c.beginPath();
+    c.moveTo(left, 0);
+    c.lineTo(left, height - AXIS);
+    c.stroke();
+    if (left < width - 50) c.fillText(shown(at * 1000, props.now * 1000), left + 3, height - 6);
+  }
+  c.strokeStyle = css('--text');
+  c.setLineDash([2, 3]);
+  c.beginPath();
+  c.moveTo(Math.round(x(props.now)) + 0.5, 0);
+  c.lineTo(Math.round(x(props.now)) + 0.5, height - AXIS);
+  c.stroke();
+  c.setLineDash([]);
+}
+
+function paint(
+  canvas: HTMLCanvasElement,
+  props: Props,
+  lanes: readonly Lane[],
+  width: number,
+): void {
+  const c = canvas.getContext('2d');
+  if (!c) return;
+  const height = heightOf(lanes);
+  const ratio = window.devicePixelRatio || 1;
+  canvas.width = Math.round(width * ratio);
+  canvas.height = Math.round(height * ratio);
+  c.scale(ratio, ratio);
+  const scale = width / Math.max(1, props.to - props.from);
+  const p: Paint = { c, width, x: (at) => (at - props.from) * scale };
+  paintAxis(p, props, height);
+  for (const lane of lanes) {
+    for (let i = 0; i < lane.bars.length; i++) paintBar(p, lane, i);
+    c.fillStyle = css('--text');
+    c.font = '600 12px system-ui';
+    c.fillText(lane.name.slice(0, 60), 2, lane.top + 12);
+  }
+}
+
+const heightOf = (lanes: readonly Lane[]): number =>
+  lanes.reduce((sum, lane) => sum + lane.height, 0) + AXIS;
+
+export function Timeline(props: Props) {
+  const canvas = useRef<HTMLCanvasElement>(null);
+  const [width, setWidth] = useState(0);
+  const [over, setOver] = useState<{ bar: Bar; x: number; y: number } | null>(null);
+  const lanes = lanesOf(props.bars);
+  useLayoutEffect(() => {
+    const box = canvas.current?.parentElement;
+    if (!box) return;
+    const fit = new ResizeObserver(() => setWidth(box.clientWidth));
+    fit.observe(box);
+    setWidth(box.clientWidth);
+    return () => fit.disconnect();
+  }, []);
+  useLayoutEffect(() => {
+    if (canvas.current && width > 0) paint(canvas.current, props, lanes, width);
+  });
+  const find = (event: MouseEvent): Bar | null => {
+    const at = props.from + (event.offsetX / Math.max(1, width)) * (props.to - props.from);
+    const lane = lanes.find(
+      (one) => event.offsetY >= one.top && event.offsetY < one.top + one.height,
+    );
+    if (!lane) return null;
+    const row = Math.floor((event.offsetY - lane.top - LANE_TOP) / rowHeight(lane.count));
+    return (
+      lane.bars.find(
+        (bar, i) => (lane.rows[i] ?? 0) % LANE_ROWS_MOST === row && at >= bar.from && at <= bar.to,
+      ) ?? null
+    );
+  };
+  const ran = props.bars.filter((bar) => bar.planned > bar.from).length;
+  const words =
+    `${ran} jobs that ran, ${props.bars.length - ran} that are planned, in ` +
+    `${lanes.length} environments; they are listed below`;
+  return (
+    <div class="timeline">
+      <canvas
+        ref={canvas}
+        role="img"
+        aria-label={words}
+        style={{ width: '100%', height: `${heightOf(lanes)}px` }}
+        onMouseMove={(e) => {
+          const bar = find(e);
+          setOver(bar ? { bar, x: e.offsetX, y: e.offsetY } : null);
+        }}
+        onMouseLeave={() => setOver(null)}
+        onClick={(e) => {
+          const bar = find(e);
+          if (bar) props.open(bar);
+        }}
+      />
+      {over ? (
+        <div
+          class="hint small"
+          style={{
+            left: `${Math.min(over.x, Math.max(0, width - 240))}px`,
+            top: `${over.y + 10}px`,
+          }}
+        >
+          <b>
+            <bdi>{over.bar.target.slice(0, 80)}</bdi>
+          </b>{' '}
+          <span class="dim">
+            {over.bar.version.slice(0, 60)} {over.bar.role === 'member' ? '' : over.bar.role}
+          </span>
+          <br />
+          {shown(over.bar.from * 1000, Date.now())},{' '}
+          {span((over.bar.to - over.bar.from) * 1000)}{' '}
+          {over.bar.planned <= over.bar.from
+            ? 'planned'
+            : over.bar.state === 'inFlight'
+              ? 'so far'
+              : over.bar.state}
+        </div>
+      ) : null}
+    </div>
+  );
+}
