@@ -490,10 +490,15 @@ bool node_shell_turn(node_shell *s, int64_t now_ms)
     if (s->no_memory || !begin(s))
         return !s->no_memory;
     jobs_due(s);
+    for (size_t i = 0; i < s->changes.len; i++)
+        acts_take(s, (shell_change *)(uintptr_t)s->changes.entries[i].value);
     decide(s);
     write_nodes(s);
-    for (size_t i = 0; i < s->changes.len; i++)
-        change_step(s, (shell_change *)(uintptr_t)s->changes.entries[i].value);
+    for (size_t i = 0; i < s->changes.len; i++) {
+        shell_change *c = (shell_change *)(uintptr_t)s->changes.entries[i].value;
+        change_step(s, c);
+        acts_remove(s, c);
+    }
     run_jobs(s);
     drains_step(s);
     pods_end(s);

@@ -18,6 +18,7 @@ void change_free_shown(node_shell *s, shell_change *c)
     buf_done(&c->conditions);
     buf_done(&c->next_conditions);
     mem_free(c->applying);
+    mem_free(c->acts);
     for (size_t i = 0; i < c->left.len; i++)
         mem_free(c->left.at[i]);
     vec_done(&c->left);
@@ -235,6 +236,7 @@ void changes_seen(node_shell *s, yyjson_val *json)
     c->revision = revision;
     memcpy(c->version, text, sizeof text);
     take_status(s, c, json);
+    acts_seen(s, c, json);
     if (yyjson_obj_get(m, "deletionTimestamp") == NULL && !has_finalizer(json)) {
         c->wants_finalizer = true;
         if (s->restored)

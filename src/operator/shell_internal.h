@@ -144,6 +144,11 @@ struct shell_change {
     buf next_conditions;
     char *applying;   /* what ran last, for a condition */
     VEC(char *) left; /* nodes that left, and the status shows them still */
+    char *acts;       /* what people ask: the annotation as it is; NULL: nothing */
+    size_t acts_taken;
+    int64_t acts_held_until_ms;
+    bool acts_new; /* some of it was not taken yet */
+    bool acts_sending;
 };
 
 /* A Job that runs the present attempt of something. */
@@ -277,6 +282,11 @@ void drains_gone(node_shell *s, str node_name, str space, str name);
 void drains_synced(node_shell *s, str node_name);
 int64_t drains_next_ms(const node_shell *s);
 void drains_done(node_shell *s);
+
+/* ---- shell_acts.c ---- */
+void acts_seen(node_shell *s, shell_change *c, yyjson_val *object);
+void acts_take(node_shell *s, shell_change *c);
+void acts_remove(node_shell *s, shell_change *c); /* once all that follows is durable */
 
 /* ---- shell_restore.c ---- */
 bool shell_restore(node_shell *s, err *error);
