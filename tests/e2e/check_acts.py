@@ -103,6 +103,30 @@ def explained(story):
     assert result["state"] == "done", result
 
 
+def middle(story):
+    """plan and explain of the cluster go on in the middle of a rollout, with what runs there"""
+    story.cluster.behave(**{"slow-1.0.0": "hang"})
+    story.cluster.api.create("skyhooks", rollout.skyhook(
+        "slow", {"slow": rollout.package()}, deploymentPolicy="two"))
+
+    def two_run():
+        found = rollout.status(story.cluster, "slow").get("compartmentStatuses", {})
+        jobs = story.cluster.api.list("jobs", rollout.SPACE)
+        names = [job["metadata"]["labels"].get(rollout.PREFIX + "name") for job in jobs]
+        return found and names.count("slow") == 2
+    api.wait_until("two Jobs run", two_run)
+    story.cluster.wait_quiet()
+    config = f"--kubeconfig={story.cluster.kubeconfig()}"
+    result = drover.run(story.program, "plan", config, "-o", "json")
+    plan = json.loads(result.out)
+    assert (plan["outcome"], plan["done"], plan["starts"]) == ("complete", 4, 2), result
+    assert plan["peakInFlight"] == 2, result
+    first = json.loads(story.ask("explain", NODES[0], "-o", "json", "--skyhook", "slow"))
+    last = json.loads(story.ask("explain", NODES[3], "-o", "json", "--skyhook", "slow"))
+    assert (first["state"], last["state"]) == ("inFlight", "waiting"), (first, last)
+    assert sorted(last["reasons"][0]["holders"]) == NODES[:2], last
+
+
 def main():
     tap = drover.Tap()
     problem = binaries.missing()
@@ -121,8 +145,8 @@ def main():
                 SK, {"tune": rollout.package()}, deploymentPolicy="two"))
             rollout.wait_status(cluster, SK, "complete")
             story = Story(cluster, plugin)
-            story.operator = operator
-            for act in (everything, one_node, one_stage, batches, waiting, explained):
+            story.operator, story.program = operator, program
+            for act in (everything, one_node, one_stage, batches, waiting, explained, middle):
                 wrong = None
                 try:
                     act(story)
