@@ -67,6 +67,8 @@ typedef struct verb {
     X(worker)                                                                                      \
     X(backup)                                                                                      \
     X(crds)                                                                                        \
+    X(bundle)                                                                                      \
+    X(cluster)                                                                                     \
     X(validate)                                                                                    \
     X(plan)                                                                                        \
     X(explain)                                                                                     \

@@ -436,6 +436,8 @@ static const option_rule option_rules[] = {
         {{STR("allowedTargetNamespaceSelector"), MERGE_TEXT, false}, NULL, 0},
 };
 #define HASHED_OPTIONS (sizeof option_rules / sizeof option_rules[0])
+_Static_assert(HASHED_OPTIONS == OPTION_diff && OPTION_correct_drift == OPTION_diff + 1,
+               "the two that are not hashed stand last");
 
 static raw_json option_of(const bundle_options *options, size_t index)
 {
@@ -482,7 +484,58 @@ static void write_option(option_writer *w, layers l, size_t option)
     }
 }
 
-str options_json(arena *a, const option_layers *from, const template_cluster *seen_by, err *error)
+/* Patches of an override replace those for the same object. */
+static bool same_object(const yyjson_val *a, const yyjson_val *b)
+{
+    static const str members[] = {STR("apiVersion"), STR("kind"), STR("namespace"), STR("name")};
+    for (size_t i = 0; i < sizeof members / sizeof members[0]; i++)
+        if (!str_eq(go_str(go_member(a, members[i])), go_str(go_member(b, members[i]))))
+            return false;
+    return true;
+}
+
+static void write_diff(option_writer *w, layers l)
+{
+    VEC(yyjson_val *) patches = {0};
+    size_t at, max;
+    yyjson_val *patch;
+    for (size_t i = 0; i < l.len; i++) {
+        yyjson_arr_foreach(go_member(l.at[i], STR("comparePatches")), at, max, patch)
+        {
+            size_t k = 0;
+            while (k < patches.len && !same_object(patches.at[k], patch))
+                k++;
+            if (k < patches.len)
+                patches.at[k] = patch;
+            else if (!vec_push(&patches, patch))
+                w->out.failed = true;
+        }
+    }
+    write_key(w, STR("diff"));
+    buf_addz(&w->out, "{");
+    for (size_t k = 0; k < patches.len; k++) {
+        buf_addz(&w->out, k > 0 ? "," : "\"comparePatches\":[");
+        go_value(&w->out, patches.at[k]);
+    }
+    buf_addz(&w->out, patches.len > 0 ? "]}" : "}");
+    vec_done(&patches);
+}
+
+static void write_unhashed(option_writer *w, const option_layers *from)
+{
+    static const merged_field drift = {STR("correctDrift"), MERGE_TEXT, false};
+    layers l;
+    bool good = option_layer(w->arena, from, OPTION_diff, &l);
+    if (good && any_given(l))
+        write_diff(w, l);
+    good = good && option_layer(w->arena, from, OPTION_correct_drift, &l);
+    if (good)
+        write_merged(w, l, &drift);
+    w->out.failed |= !good;
+}
+
+static str options_text(arena *a, const option_layers *from, const template_cluster *seen_by,
+                        bool all, err *error)
 {
     option_writer w = {.arena = a, .error = error, .out = BUF(LIMIT_TEXT_BYTES)};
     w.cluster = seen_by && labels_usable(seen_by->labels) ? seen_by : NULL;
@@ -494,6 +547,8 @@ str options_json(arena *a, const option_layers *from, const template_cluster *se
         else
             w.out.failed = true;
     }
+    if (all && !w.refused)
+        write_unhashed(&w, from);
     buf_addz(&w.out, "}\n");
     str text = {NULL, 0};
     if (!w.refused && !w.out.failed)
@@ -502,6 +557,17 @@ str options_json(arena *a, const option_layers *from, const template_cluster *se
         err_memory(error);
     buf_done(&w.out);
     return text;
+}
+
+str options_json(arena *a, const option_layers *from, const template_cluster *seen_by, err *error)
+{
+    return options_text(a, from, seen_by, false, error);
+}
+
+str options_all_json(arena *a, const option_layers *from, const template_cluster *seen_by,
+                     err *error)
+{
+    return options_text(a, from, seen_by, true, error);
 }
 
 static bool layer_depends(const bundle_options *options)

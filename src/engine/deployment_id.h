@@ -31,6 +31,8 @@ typedef struct option_layers {
  * Helm values are made what they are there, and there is a "helm" in any case, as in Fleet; without
  * a cluster (NULL) they stay as they are written. ptr is NULL with an error. */
 str options_json(arena *a, const option_layers *l, const template_cluster *cluster, err *error);
+/* The same with what is not hashed, diff and correctDrift: what a BundleDeployment says. */
+str options_all_json(arena *a, const option_layers *l, const template_cluster *cluster, err *error);
 /* Whether clusters with usable labels may get different options. */
 bool options_depend(const option_layers *l);
 

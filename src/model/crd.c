@@ -43,6 +43,7 @@ typedef struct crd {
     const char *singular;
     bool status; /* has a status subresource */
     const crd_column *columns;
+    bool open; /* somebody else's: in namespaces, and whatever else they write is kept */
 } crd;
 
 static const crd_column skyhook_columns[] = {
@@ -57,19 +58,57 @@ static const crd_column skyhook_columns[] = {
 };
 static const crd_column no_columns[] = {{NULL, NULL, NULL}};
 
+static const crd_column bundle_columns[] = {
+    {"BundleDeployments-Ready", "string", ".status.display.readyClusters"},
+    {"Status", "string", ".status.conditions[?(@.type==\"Ready\")].message"},
+    {NULL, NULL, NULL},
+};
+static const crd_column bundle_deployment_columns[] = {
+    {"Deployed", "string", ".status.display.deployed"},
+    {"Monitored", "string", ".status.display.monitored"},
+    {"Status", "string", ".status.conditions[?(@.type==\"Ready\")].message"},
+    {NULL, NULL, NULL},
+};
+static const crd_column cluster_columns[] = {
+    {"Bundles-Ready", "string", ".status.display.readyBundles"},
+    {"Last-Seen", "string", ".status.agent.lastSeen"},
+    {"Status", "string", ".status.conditions[?(@.type==\"Ready\")].message"},
+    {NULL, NULL, NULL},
+};
+static const crd_column cluster_group_columns[] = {
+    {"Clusters-Ready", "string", ".status.display.readyClusters"},
+    {"Bundles-Ready", "string", ".status.display.readyBundles"},
+    {"Status", "string", ".status.conditions[?(@.type==\"Ready\")].message"},
+    {NULL, NULL, NULL},
+};
+
+#define FLEET(plural) plural ".fleet.cattle.io", plural
 static const crd crds[] = {
-    {KIND_SKYHOOK, "skyhooks.skyhook.nvidia.com", "skyhooks", "skyhook", true, skyhook_columns},
+    {KIND_SKYHOOK, "skyhooks.skyhook.nvidia.com", "skyhooks", "skyhook", true, skyhook_columns,
+     false},
     {KIND_DEPLOYMENT_POLICY, "deploymentpolicies.skyhook.nvidia.com", "deploymentpolicies",
-     "deploymentpolicy", false, no_columns},
+     "deploymentpolicy", false, no_columns, false},
+    {KIND_BUNDLE, FLEET("bundles"), "bundle", true, bundle_columns, true},
+    {KIND_BUNDLE_DEPLOYMENT, FLEET("bundledeployments"), "bundledeployment", true,
+     bundle_deployment_columns, true},
+    {KIND_CLUSTER, FLEET("clusters"), "cluster", true, cluster_columns, true},
+    {KIND_CLUSTER_GROUP, FLEET("clustergroups"), "clustergroup", true, cluster_group_columns, true},
+    {KIND_BUNDLE_NAMESPACE_MAPPING, FLEET("bundlenamespacemappings"), "bundlenamespacemapping",
+     false, no_columns, true},
 };
 const object_kind crd_kinds[] = {KIND_SKYHOOK, KIND_DEPLOYMENT_POLICY};
 const size_t crd_count = sizeof crd_kinds / sizeof crd_kinds[0];
-_Static_assert(sizeof crds / sizeof crds[0] == sizeof crd_kinds / sizeof crd_kinds[0],
+const object_kind crd_fleet_kinds[] = {KIND_BUNDLE, KIND_BUNDLE_DEPLOYMENT, KIND_CLUSTER,
+                                       KIND_CLUSTER_GROUP, KIND_BUNDLE_NAMESPACE_MAPPING};
+const size_t crd_fleet_count = sizeof crd_fleet_kinds / sizeof crd_fleet_kinds[0];
+#define CRDS (sizeof crds / sizeof crds[0])
+_Static_assert(CRDS == sizeof crd_kinds / sizeof crd_kinds[0] +
+                           sizeof crd_fleet_kinds / sizeof crd_fleet_kinds[0],
                "one row for each kind");
 
 static const crd *crd_of(object_kind kind)
 {
-    for (size_t i = 0; i < crd_count; i++)
+    for (size_t i = 0; i < CRDS; i++)
         if (crds[i].kind == kind)
             return &crds[i];
     assert(!"a kind without a definition");
@@ -83,7 +122,7 @@ const char *crd_name(object_kind kind)
 
 /* ---- single values ---- */
 
-static void put_shape(buf *out, const shape *s);
+static void put_shape(buf *out, const shape *s, bool open);
 
 static void put_words(buf *out, const word_list *words)
 {
@@ -125,7 +164,7 @@ static void put_text(buf *out, const field *f)
 /* ---- lists and maps ---- */
 
 /* A list whose elements have a name of their own may have each name once. */
-static void put_list(buf *out, const field *f)
+static void put_list(buf *out, const field *f, bool open)
 {
     buf_addz(out, "\"type\":\"array\"");
     if (f->most > 0)
@@ -135,7 +174,7 @@ static void put_list(buf *out, const field *f)
                  f->list_key);
     buf_addz(out, ",\"items\":{");
     if (f->type == FIELD_OBJECT_LIST)
-        put_shape(out, f->shape);
+        put_shape(out, f->shape, open);
     else if (f->type == FIELD_ENUM_SET)
         put_words(out, f->words);
     else
@@ -143,14 +182,14 @@ static void put_list(buf *out, const field *f)
     buf_addc(out, '}');
 }
 
-static void put_map(buf *out, const field *f)
+static void put_map(buf *out, const field *f, bool open)
 {
     buf_addz(out, "\"type\":\"object\"");
     if (f->most > 0)
         buf_addf(out, ",\"maxProperties\":%u", f->most);
     buf_addz(out, ",\"additionalProperties\":{");
     if (f->type == FIELD_OBJECT_MAP)
-        put_shape(out, f->shape);
+        put_shape(out, f->shape, open);
     else
         buf_addz(out, "\"type\":\"string\"");
     buf_addc(out, '}');
@@ -158,7 +197,21 @@ static void put_map(buf *out, const field *f)
 
 /* ---- fields ---- */
 
-static void put_type(buf *out, const field *f)
+static const char anything[] = "\"x-kubernetes-preserve-unknown-fields\":true";
+
+static bool names_type(const field *f)
+{
+    return f->type == FIELD_HEADER &&
+           (str_eq(f->name, STR("apiVersion")) || str_eq(f->name, STR("kind")));
+}
+
+/* apiVersion and kind, or a field that only others look at. */
+static void put_header(buf *out, const field *f, bool open)
+{
+    buf_addz(out, open && !names_type(f) ? anything : "\"type\":\"string\"");
+}
+
+static void put_type(buf *out, const field *f, bool open)
 {
     switch (f->type) {
     case FIELD_BOOL:
@@ -180,14 +233,14 @@ static void put_type(buf *out, const field *f)
     case FIELD_SELECTOR: buf_addz(out, selector_schema); break;
     case FIELD_TEXT_LIST:
     case FIELD_ENUM_SET:
-    case FIELD_OBJECT_LIST: put_list(out, f); break;
+    case FIELD_OBJECT_LIST: put_list(out, f, open); break;
     case FIELD_TEXT_MAP:
     case FIELD_LABELS:
-    case FIELD_OBJECT_MAP: put_map(out, f); break;
-    case FIELD_RAW: buf_addz(out, "\"x-kubernetes-preserve-unknown-fields\":true"); break;
+    case FIELD_OBJECT_MAP: put_map(out, f, open); break;
+    case FIELD_RAW: buf_addz(out, anything); break;
     case FIELD_STRUCT:
-    case FIELD_OBJECT: put_shape(out, f->shape); break;
-    case FIELD_HEADER: buf_addz(out, "\"type\":\"string\""); break;
+    case FIELD_OBJECT: put_shape(out, f->shape, open); break;
+    case FIELD_HEADER: put_header(out, f, open); break;
     case FIELD_INLINE: break;
     }
 }
@@ -205,7 +258,7 @@ static void put_default(buf *out, const field *f)
         buf_add_json(out, str_of(f->otherwise));
 }
 
-static void put_field(buf *out, const field *f)
+static void put_field(buf *out, const field *f, bool open)
 {
     buf_addc(out, '{');
     if (f->doc) {
@@ -216,17 +269,20 @@ static void put_field(buf *out, const field *f)
     if (f->schema)
         buf_addz(out, f->schema);
     else
-        put_type(out, f);
-    put_default(out, f);
+        put_type(out, f, open);
+    if (!open)
+        put_default(out, f);
+    else if (!names_type(f))
+        buf_addz(out, ",\"nullable\":true");
     buf_addc(out, '}');
 }
 
-static void put_fields(buf *out, const shape *s, bool *first)
+static void put_fields(buf *out, const shape *s, bool *first, bool open)
 {
     for (size_t i = 0; i < s->field_count; i++) {
         const field *f = &s->fields[i];
         if (f->type == FIELD_INLINE) {
-            put_fields(out, f->shape, first);
+            put_fields(out, f->shape, first, open);
             continue;
         }
         buf_addz(out, *first ? "" : ",");
@@ -236,7 +292,7 @@ static void put_fields(buf *out, const shape *s, bool *first)
         if (f->shape == &metadata_shape) /* the server checks it itself */
             buf_addz(out, "{\"type\":\"object\"}");
         else
-            put_field(out, f);
+            put_field(out, f, open);
     }
 }
 
@@ -265,29 +321,36 @@ static void put_rules(buf *out, const shape *s)
     buf_addz(out, s->rule_count > 0 ? "]" : "");
 }
 
-/* Without the braces around it. */
-static void put_shape(buf *out, const shape *s)
+/* Without the braces around it. open: somebody else's kind, whose other fields are kept, whose
+ * defaults are never written into objects, and whose writers say null for "not given". */
+static void put_shape(buf *out, const shape *s, bool open)
 {
     if (s->whole) {
-        put_type(out, s->whole);
+        put_type(out, s->whole, open);
         return;
     }
     bool first = true;
     buf_addz(out, "\"type\":\"object\",\"properties\":{");
-    put_fields(out, s, &first);
+    put_fields(out, s, &first, open);
     buf_addc(out, '}');
     put_required(out, s);
     put_rules(out, s);
+    if (open) {
+        buf_addc(out, ',');
+        buf_addz(out, anything);
+    }
 }
 
 /* ---- the definition ---- */
 
 static void put_columns(buf *out, const crd_column *columns)
 {
-    for (size_t i = 0; columns[i].name; i++)
-        buf_addf(out, "%s{\"name\":\"%s\",\"type\":\"%s\",\"jsonPath\":\"%s\"}",
-                 i == 0 ? "\"additionalPrinterColumns\":[" : ",", columns[i].name, columns[i].type,
-                 columns[i].path);
+    for (size_t i = 0; columns[i].name; i++) {
+        buf_addf(out, "%s{\"name\":\"%s\",\"type\":\"%s\",\"jsonPath\":",
+                 i == 0 ? "\"additionalPrinterColumns\":[" : ",", columns[i].name, columns[i].type);
+        buf_add_json(out, str_of(columns[i].path));
+        buf_addc(out, '}');
+    }
     buf_addz(out, columns[0].name ? "]," : "");
 }
 
@@ -301,13 +364,31 @@ void crd_put(buf *out, object_kind kind)
         out,
         "{\"apiVersion\":\"apiextensions.k8s.io/v1\",\"kind\":\"CustomResourceDefinition\","
         "\"metadata\":{\"name\":\"%s\"},\"spec\":{\"group\":\"%.*s\",\"names\":{\"kind\":\"%s\","
-        "\"listKind\":\"%sList\",\"plural\":\"%s\",\"singular\":\"%s\"},\"scope\":\"Cluster\","
+        "\"listKind\":\"%sList\",\"plural\":\"%s\",\"singular\":\"%s\"},\"scope\":\"%s\","
         "\"versions\":[{\"name\":\"%.*s\",\"served\":true,\"storage\":true,",
-        c->name, STR_ARG(group), word, word, c->plural, c->singular, STR_ARG(api));
+        c->name, STR_ARG(group), word, word, c->plural, c->singular,
+        c->open ? "Namespaced" : "Cluster", STR_ARG(api));
     put_columns(out, c->columns);
     if (c->status)
         buf_addz(out, "\"subresources\":{\"status\":{}},");
     buf_addz(out, "\"schema\":{\"openAPIV3Schema\":{");
-    put_shape(out, object_kind_shape(kind));
+    put_shape(out, object_kind_shape(kind), c->open);
     buf_addz(out, "}}}]}}");
+}
+
+/* Fleet's Content holds bytes under a name that is their hash; nothing reads it as a document. */
+void crd_content_put(buf *out)
+{
+    buf_addz(
+        out,
+        "{\"apiVersion\":\"apiextensions.k8s.io/v1\",\"kind\":\"CustomResourceDefinition\","
+        "\"metadata\":{\"name\":\"contents.fleet.cattle.io\"},\"spec\":{\"group\":"
+        "\"fleet.cattle.io\",\"names\":{\"kind\":\"Content\",\"listKind\":\"ContentList\","
+        "\"plural\":\"contents\",\"singular\":\"content\"},\"scope\":\"Cluster\",\"versions\":[{"
+        "\"name\":\"v1alpha1\",\"served\":true,\"storage\":true,\"subresources\":{\"status\":{}},"
+        "\"schema\":{\"openAPIV3Schema\":{\"type\":\"object\",\"properties\":{\"apiVersion\":{"
+        "\"type\":\"string\"},\"kind\":{\"type\":\"string\"},\"metadata\":{\"type\":\"object\"},"
+        "\"content\":{\"type\":\"string\",\"format\":\"byte\",\"nullable\":true},\"sha256sum\":{"
+        "\"type\":\"string\",\"nullable\":true},\"status\":{\"type\":\"object\",\"nullable\":true,"
+        "\"properties\":{\"referenceCount\":{\"type\":\"integer\"}}}}}}}]}}");
 }

@@ -219,28 +219,33 @@ static const field fleet_yaml_fields[] = {
 };
 const shape fleet_yaml_shape = {SHAPE_OF(fleet_yaml, fleet_yaml_fields), KEPT_IN(fleet_yaml)};
 
-/* fleet.yaml's restrictions and override targets become restrictions of the bundle. */
-static bool add_restrictions(arena *a, const fleet_yaml *f, bundle_spec *spec)
+/* fleet.yaml's restrictions, and those targets that restrict, become restrictions of the bundle. */
+static bool add_restrictions(arena *a, const fleet_yaml *f, bundle_target_list restricting,
+                             bundle_spec *spec)
 {
     size_t own = f->target_restrictions.len;
-    size_t count = own + f->override_targets.len;
+    size_t count = own + restricting.len;
     bundle_restriction *all = ARENA_ARRAY(a, count, bundle_restriction);
     if (!all)
         return false;
     for (size_t i = 0; i < own; i++)
         all[i] = f->target_restrictions.at[i];
     for (size_t i = own; i < count; i++) {
-        const bundle_target *t = &f->override_targets.at[i - own];
+        const bundle_target *t = &restricting.at[i - own];
         all[i] = (bundle_restriction){.name = t->name, .match = t->match};
     }
-    spec->target_restrictions = (bundle_restriction_list){all, count};
+    spec->target_restrictions = (bundle_restriction_list){count > 0 ? all : NULL, count};
     return true;
 }
 
-/* targets, then customizations, then override targets; a default when there is none at all. */
-static bool add_targets(arena *a, const fleet_yaml *f, bundle_spec *spec)
+static const bundle_target default_target = {.name = {"default", 7},
+                                             .match.cluster_group = {"default", 7}};
+
+/* targets, then customizations, then those that restrict; a default when there is none at all. */
+static bool add_targets(arena *a, const fleet_yaml *f, bundle_target_list restricting,
+                        bundle_spec *spec)
 {
-    const bundle_target_list parts[] = {f->targets, f->target_customizations, f->override_targets};
+    const bundle_target_list parts[] = {f->targets, f->target_customizations, restricting};
     size_t count = parts[0].len + parts[1].len + parts[2].len;
     bundle_target *all = ARENA_ARRAY(a, count ? count : 1, bundle_target);
     if (!all)
@@ -250,14 +255,37 @@ static bool add_targets(arena *a, const fleet_yaml *f, bundle_spec *spec)
         for (size_t i = 0; i < parts[p].len; i++)
             all[used++] = parts[p].at[i];
     if (count == 0)
-        all[used++] =
-            (bundle_target){.name = STR("default"), .match.cluster_group = STR("default")};
+        all[used++] = default_target;
     spec->targets = (bundle_target_list){all, used};
     return name_targets(a, spec->targets);
 }
 
+/* Only who is meant counts in targets that restrict; each list names its own. */
+static bool restricting_targets(arena *a, const fleet_yaml *f, const bundle_target_list *repo,
+                                bundle_target_list *ret)
+{
+    bool defaults = !f->override_targets.at && repo && repo->len == 0;
+    bundle_target_list from = f->override_targets.at || !repo ? f->override_targets : *repo;
+    bundle_target *copy = ARENA_ARRAY(a, from.len + 1, bundle_target);
+    if (!copy)
+        return false;
+    for (size_t i = 0; i < from.len; i++)
+        copy[i] = from.at[i];
+    if (defaults)
+        copy[0] = default_target;
+    *ret = (bundle_target_list){copy, defaults ? 1 : from.len};
+    return true;
+}
+
 bundle *fleet_yaml_bundle(arena *a, const fleet_yaml *f, str name)
 {
+    return fleet_yaml_bundle_for(a, f, name, NULL);
+}
+
+bundle *fleet_yaml_bundle_for(arena *a, const fleet_yaml *f, str name,
+                              const bundle_target_list *repo)
+{
+    bundle_target_list restricting = {0};
     bundle *b = ARENA_NEW(a, bundle);
     if (!b)
         return NULL;
@@ -268,7 +296,8 @@ bundle *fleet_yaml_bundle(arena *a, const fleet_yaml *f, str name)
     b->spec.target_customization_mode = f->target_customization_mode;
     b->spec.rollout_strategy = f->rollout_strategy;
     b->spec.depends_on = f->depends_on;
-    if (!add_targets(a, f, &b->spec) || !add_restrictions(a, f, &b->spec))
+    if (!restricting_targets(a, f, repo, &restricting) ||
+        !add_targets(a, f, restricting, &b->spec) || !add_restrictions(a, f, restricting, &b->spec))
         return NULL;
     return b;
 }

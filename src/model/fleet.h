@@ -213,6 +213,10 @@ typedef struct fleet_yaml {
 /* The Bundle that fleet.yaml stands for when no GitRepo adds to it. name is used
  * when the file has none. NULL without memory. */
 bundle *fleet_yaml_bundle(arena *a, const fleet_yaml *f, str name);
+/* The same with the targets of a GitRepo (NULL: there is none), which overrideTargets replace. One
+ * without targets means the cluster group "default". */
+bundle *fleet_yaml_bundle_for(arena *a, const fleet_yaml *f, str name,
+                              const bundle_target_list *repo);
 
 /* ---- BundleDeployment ---- */
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "server/job_files.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -267,6 +268,15 @@ bool job_look_at(str folder, int64_t number, arena *a, job_look *ret, err *error
     return true;
 }
 
+bool job_spec_is(str folder, int64_t number, int fd)
+{
+    char path[LIMIT_PATH_BYTES];
+    struct stat opened, present;
+    return job_path(folder, number, JOB_FILE_SPEC, path) && fstat(fd, &opened) == 0 &&
+           stat(path, &present) == 0 && opened.st_ino == present.st_ino &&
+           opened.st_dev == present.st_dev;
+}
+
 bool job_signal(str folder, int64_t number, int signal_number)
 {
     char path[LIMIT_PATH_BYTES];
@@ -293,4 +303,20 @@ void job_files_remove(str folder, int64_t number)
     for (size_t i = 0; i < sizeof files / sizeof files[0]; i++)
         if (job_path(folder, number, files[i], path))
             unlink(path);
+}
+
+void job_drafts_remove(str folder)
+{
+    char path[LIMIT_PATH_BYTES];
+    snprintf(path, sizeof path, "%.*s", STR_ARG(folder));
+    DIR *all = opendir(path);
+    if (!all)
+        return;
+    /* Drafts of "exit" are left alone: a supervisor may be making one. */
+    for (const struct dirent *e; (e = readdir(all));) {
+        int len = snprintf(path, sizeof path, "%.*s/%s", STR_ARG(folder), e->d_name);
+        if (strstr(e->d_name, ".spec.") && len > 0 && (size_t)len < sizeof path)
+            unlink(path);
+    }
+    closedir(all);
 }

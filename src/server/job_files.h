@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* job_files.h - what the server and a job's supervisor tell each other, in files of one folder.
  *
- *     NUMBER.spec   what to run. Made once, whole, before the supervisor is started; the supervisor
- * keeps it locked as long as it lives NUMBER.run    the supervisor is about to run it. Made once,
- * under the lock: whoever finds it there does not run the job NUMBER.exit   how it ended. Appears
- * whole, under the lock NUMBER.log    what it printed
+ * NUMBER.spec   what to run. Made once, whole, before the supervisor is started; the supervisor
+ *               keeps it locked as long as it lives
+ * NUMBER.run    the supervisor is about to run it. Made once, under the lock: whoever finds it
+ *               there does not run the job, nor does one whose spec is gone by then
+ * NUMBER.exit   how it ended. Appears whole, under the lock
+ * NUMBER.log    what it printed
  *
  * So a job runs at most once, whoever is killed when; and "run, but neither lock nor exit" is a job
  * that is lost. The lock names its holder: a process that has the number of a dead supervisor is
@@ -61,6 +63,8 @@ bool job_path(str folder, int64_t number, job_file file, char out[LIMIT_PATH_BYT
 void job_spec_write(const job_spec *spec, buf *out);
 /* Makes the file of it, unless there is one. */
 bool job_spec_make(str folder, int64_t number, str text, err *error);
+/* Whether the spec that was opened is still the job's: its files may have been removed since. */
+bool job_spec_is(str folder, int64_t number, int fd);
 /* Reads it from the start of an open file. Texts are in a, with a zero byte behind each. */
 bool job_spec_read(int fd, arena *a, job_spec *ret, err *error);
 
@@ -90,5 +94,8 @@ bool job_signal(str folder, int64_t number, int signal_number);
 
 /* All but the log. */
 void job_files_remove(str folder, int64_t number);
+
+/* Removes what servers that were killed left half made. Only for a server that is alone. */
+void job_drafts_remove(str folder);
 
 #endif

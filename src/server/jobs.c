@@ -563,6 +563,7 @@ jobs *jobs_open(uv_loop_t *loop, const jobs_settings *settings, jobs_reporter re
         jobs_free(j);
         return NULL;
     }
+    job_drafts_remove(str_of(j->folder));
     uv_timer_init(loop, &j->flush);
     uv_timer_init(loop, &j->look);
     j->flush.data = j->look.data = j;

@@ -396,7 +396,12 @@ static bool claim(const supervised *s, int spec)
         return false;
     fsync(run);
     close(run);
-    return true;
+    /* Asked after "run" was made: its absence says nothing of a job whose files were taken away
+     * while this process waited for the lock, and of those the spec goes before "run". */
+    bool present = job_spec_is(s->folder, s->number, spec);
+    if (!present)
+        unlink(path);
+    return present;
 }
 
 static int supervise(supervised *s)

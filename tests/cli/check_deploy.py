@@ -15,6 +15,7 @@ import drover  # pylint: disable=wrong-import-position
 
 DEPLOY = drover.ROOT / "deploy"
 CRDS = [DEPLOY / "crds" / "skyhooks.yaml", DEPLOY / "crds" / "deploymentpolicies.yaml"]
+FLEET = DEPLOY / "fleet" / "crds.yaml"
 SAMPLE = ["-f", "deploy/samples/skyhook.yaml", "-f", "deploy/samples/deploymentpolicy.yaml"]
 # compartment, nodes, ceiling, strategy, sizes of its batches
 ROWS = [
@@ -40,6 +41,17 @@ def definitions(program):
     names = [item["metadata"]["name"] for item in found["items"]]
     return drover.difference(["skyhooks.skyhook.nvidia.com",
                               "deploymentpolicies.skyhook.nvidia.com"], names)
+
+
+def fleet_definitions(program):
+    """Apart from those above: a hub that has Fleet keeps Fleet's own."""
+    if FLEET.read_text(encoding="utf-8") != drover.run(program, "crds", "fleet").out:
+        return f"{FLEET.name} is not what `drover crds fleet` prints: run {__file__} --write"
+    found = json.loads(drover.run(program, "crds", "fleet", "-o", "json").out)
+    names = [item["metadata"]["name"].partition(".")[0] for item in found["items"]]
+    refused = drover.run(program, "crds", "other")
+    return drover.difference((["bundles", "bundledeployments", "clusters", "clustergroups",
+                               "bundlenamespacemappings", "contents"], 2), (names, refused.status))
 
 
 def samples_are_good(program):
@@ -81,10 +93,13 @@ def main():
     if sys.argv[1:] == ["--write"]:
         for path, text in zip(CRDS, printed(drover.programs()[0]), strict=True):
             path.write_text(text, encoding="utf-8")
+        FLEET.write_text(drover.run(drover.programs()[0], "crds", "fleet").out, encoding="utf-8")
         return 0
     tap = drover.Tap()
     for program in drover.programs():
-        for name, check in (("definitions", definitions), ("samples are good", samples_are_good),
+        for name, check in (("definitions", definitions),
+                            ("definitions of Fleet's kinds", fleet_definitions),
+                            ("samples are good", samples_are_good),
                             ("samples do what they say", samples_do_what_they_say),
                             ("each stops as it says", each_stops_as_it_says),
                             ("runtime required", runtime_required)):

@@ -25,6 +25,7 @@ BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 EXAMPLES = [
     ["examples/skyhook"],
     ["examples/fleet", "examples/fleet/bundle/fleet.yaml"],
+    ["examples/fleet/guestbook/fleet.yaml"],
     ["examples/release"],
     ["examples/hosts"],
 ]

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include "server/job_files.h"
@@ -625,9 +626,9 @@ static void killed_at_any_time_a_job_runs_once(void **state)
     }
 }
 
-static void supervisors_that_race_run_it_once(void **state)
+/* A job that prints "ran", for supervisors that are started by hand. */
+static void make_spec(void)
 {
-    (void)state;
     str echo[] = {STR("echo"), STR("ran")};
     str env[] = {STR("PATH=/usr/bin:/bin")};
     job_spec spec = {.timeout_ms = 9000, .grace_ms = 100, .run = {echo, 2, env, 1, STR_EMPTY}};
@@ -637,15 +638,65 @@ static void supervisors_that_race_run_it_once(void **state)
     assert_true(job_spec_make(str_of(folder), 1, buf_str(&text), &error));
     assert_true(job_spec_make(str_of(folder), 1, STR("another"), &error)); /* the first one stays */
     buf_done(&text);
+}
+
+static pid_t supervisor_fork(void)
+{
+    pid_t child = fork();
+    if (child == 0)
+        _exit(supervisor_run(str_of(folder), 1));
+    return child;
+}
+
+static void supervisors_that_race_run_it_once(void **state)
+{
+    (void)state;
+    make_spec();
     pid_t children[8];
-    for (size_t i = 0; i < COUNT_OF(children); i++) {
-        children[i] = fork();
-        if (children[i] == 0)
-            _exit(supervisor_run(str_of(folder), 1));
-    }
+    for (size_t i = 0; i < COUNT_OF(children); i++)
+        children[i] = supervisor_fork();
     for (size_t i = 0; i < COUNT_OF(children); i++)
         assert_int_equal(waitpid(children[i], NULL, 0), children[i]);
     check_log(1, "ran\n");
+}
+
+/* Whether a process waits for a lock on a file. */
+static bool waits_for_lock(pid_t pid)
+{
+    char path[64], text[64] = {0}, want[16];
+    snprintf(path, sizeof path, "/proc/%ld/syscall", (long)pid);
+    snprintf(want, sizeof want, "%d ", SYS_fcntl);
+    FILE *f = fopen(path, "r");
+    bool waits = f && fgets(text, sizeof text, f) && strncmp(text, want, strlen(want)) == 0;
+    if (f)
+        fclose(f);
+    return waits;
+}
+
+static void a_supervisor_that_is_late_runs_nothing(void **state)
+{
+    (void)state;
+    make_spec();
+    char path[LIMIT_PATH_BYTES], draft[LIMIT_PATH_BYTES + 8];
+    assert_true(job_path(str_of(folder), 1, JOB_FILE_SPEC, path));
+    /* A server was killed while it made the spec: its draft is another name of the same file. */
+    snprintf(draft, sizeof draft, "%s.99", path);
+    assert_int_equal(link(path, draft), 0);
+    /* This process is the supervisor that was in time... */
+    int spec = open(path, O_RDWR | O_CLOEXEC);
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    assert_int_equal(fcntl(spec, F_SETLK, &lock), 0);
+    pid_t late = supervisor_fork();
+    for (int i = 0; i < LONG_MS && !waits_for_lock(late); i++)
+        usleep(1000);
+    /* ...whose end has been taken in by the server when the late one gets the lock. */
+    job_files_remove(str_of(folder), 1);
+    close(spec);
+    assert_int_equal(waitpid(late, NULL, 0), late);
+    assert_false(file_exists(1, JOB_FILE_LOG));
+    assert_false(file_exists(1, JOB_FILE_RUN));
+    job_drafts_remove(str_of(folder));
+    assert_int_not_equal(access(draft, F_OK), 0);
 }
 
 static bool is_running(void *context)
@@ -733,6 +784,7 @@ int main(int argc, char **argv)
         TEST(a_job_that_ended_while_nobody_looked_is_known),
         TEST(killed_at_any_time_a_job_runs_once),
         TEST(supervisors_that_race_run_it_once),
+        TEST(a_supervisor_that_is_late_runs_nothing),
         TEST(a_job_without_supervisor_is_lost_and_does_not_go_on),
         TEST(a_process_with_the_same_number_is_not_taken_for_it),
     };

@@ -1,0 +1,487 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "operator/bundle_status.h"
+
+#include "base/strmap.h"
+#include "engine/fleet_names.h"
+#include "operator/bundle_json.h"
+
+#define NON_READY_CLUSTERS_MAX 10
+
+/* ---- conditions ---- */
+
+static const char *state_text(condition_state state)
+{
+    static const char *const texts[] = {
+#define X(state, text) text,
+        CONDITION_STATES(X)
+#undef X
+    };
+    return texts[state];
+}
+
+static void put_moment(buf *out, const char *name, opt_moment at)
+{
+    char text[MOMENT_TEXT_BYTES];
+    if (!at.set)
+        return;
+    at.at.nanos = 0; /* wrangler's times are whole seconds */
+    json_text(out, name, (str){text, moment_format(at.at, text)});
+}
+
+static void put_condition(buf *out, const condition *c)
+{
+    json_next_item(out);
+    buf_addc(out, '{');
+    json_text(out, "type", c->type);
+    json_text(out, "status", str_of(state_text(c->status)));
+    put_moment(out, "lastUpdateTime", c->last_update_time);
+    put_moment(out, "lastTransitionTime", c->last_transition_time);
+    json_text_if(out, "reason", c->reason);
+    json_text_if(out, "message", c->message);
+    json_close(out);
+}
+
+static const status_condition *ours(const status_conditions *c, str type)
+{
+    for (size_t i = 0; i < c->len; i++)
+        if (str_eq(c->at[i].type, type))
+            return &c->at[i];
+    return NULL;
+}
+
+/* The time moves only with the status or the message. */
+static void put_ours(buf *out, const status_conditions *c, const status_condition *now,
+                     const condition *before)
+{
+    condition made = {.type = now->type,
+                      .status = now->yes ? CONDITION_TRUE : CONDITION_FALSE,
+                      .reason = now->reason,
+                      .message = now->message,
+                      .last_update_time = {true, c->now}};
+    if (before) {
+        made.last_transition_time = before->last_transition_time;
+        if (before->status == made.status && str_eq(before->message, made.message))
+            made.last_update_time = before->last_update_time;
+    }
+    put_condition(out, &made);
+}
+
+void conditions_put(buf *out, const status_conditions *c)
+{
+    json_key(out, "conditions");
+    buf_addc(out, '[');
+    for (size_t i = 0; i < c->before.len; i++) {
+        const status_condition *now = ours(c, c->before.at[i].type);
+        if (now)
+            put_ours(out, c, now, &c->before.at[i]);
+        else
+            put_condition(out, &c->before.at[i]);
+    }
+    for (size_t i = 0; i < c->len; i++)
+        if (!condition_find(c->before, c->at[i].type))
+            put_ours(out, c, &c->at[i], NULL);
+    buf_addc(out, ']');
+}
+
+/* ---- summaries ---- */
+
+static void put_listed(buf *out, const bundle_summary *s)
+{
+    if (s->non_ready_resources.len == 0)
+        return;
+    json_key(out, "nonReadyResources");
+    buf_addc(out, '[');
+    for (size_t i = 0; i < s->non_ready_resources.len; i++) {
+        const non_ready_resource *one = &s->non_ready_resources.at[i];
+        json_next_item(out);
+        buf_addc(out, '{');
+        json_text_if(out, "name", one->name);
+        json_text_if(out, "bundleState", str_of(bundle_state_text(one->bundle_state)));
+        json_text_if(out, "message", one->message);
+        json_value_if(out, "modifiedStatus", one->modified_status);
+        json_value_if(out, "nonReadyStatus", one->non_ready_status);
+        json_close(out);
+    }
+    buf_addc(out, ']');
+}
+
+static void put_summary(buf *out, const bundle_summary *s)
+{
+    json_open(out, "summary");
+    json_number_if(out, "notReady", s->not_ready);
+    json_number_if(out, "waitApplied", s->wait_applied);
+    json_number_if(out, "errApplied", s->err_applied);
+    json_number_if(out, "outOfSync", s->out_of_sync);
+    json_number_if(out, "modified", s->modified);
+    json_number(out, "ready", s->ready);
+    json_number_if(out, "pending", s->pending);
+    json_number(out, "desiredReady", s->desired_ready);
+    put_listed(out, s);
+    json_close(out);
+}
+
+static void put_of(buf *out, const char *name, int64_t ready, int64_t desired)
+{
+    json_key(out, name);
+    buf_addf(out, "\"%lld/%lld\"", (long long)ready, (long long)desired);
+}
+
+/* The condition Ready says what the summary says, unless something went wrong before. */
+static status_condition ready_condition(const bundle_summary *s, const char *kind, str error,
+                                        buf *message)
+{
+    if (error.len > 0)
+        return (status_condition){STR("Ready"), false, STR("Error"), error};
+    summary_message(message, s, kind);
+    return (status_condition){STR("Ready"), message->len == 0, STR_EMPTY, buf_str(message)};
+}
+
+/* ---- one deployment ---- */
+
+static deployment_seen seen_of(const status_member *m)
+{
+    if (!m->deployment)
+        return (deployment_seen){.wanted = m->wanted};
+    return deployment_seen_of(m->deployment, m->wanted);
+}
+
+static bundle_state state_of(const status_member *m)
+{
+    deployment_seen seen = seen_of(m);
+    return deployment_state(&seen);
+}
+
+non_ready_resource status_member_entry(const status_member *m)
+{
+    non_ready_resource one = {.name = m->name, .bundle_state = state_of(m)};
+    if (m->deployment) {
+        one.message = deployment_message(m->deployment);
+        one.modified_status = m->deployment->status.modified_status;
+        one.non_ready_status = m->deployment->status.non_ready_status;
+    }
+    return one;
+}
+
+/* What Fleet shows of a condition: its error, else its status. */
+static void put_shown(buf *out, const char *name, condition_list list, str type)
+{
+    const condition *c = condition_find(list, type);
+    if (!c)
+        return;
+    bool error = str_eq(c->reason, STR("Error"));
+    buf text = BUF(LIMIT_DOCUMENT_BYTES);
+    buf_addz(&text, error ? "Error: " : state_text(c->status));
+    buf_add(&text, error ? c->message : STR_EMPTY);
+    json_text(out, name, buf_str(&text));
+    out->failed |= text.failed;
+    buf_done(&text);
+}
+
+void deployment_display_put(buf *out, const status_member *m)
+{
+    json_open(out, "display");
+    if (m->deployment) {
+        condition_list all = m->deployment->status.conditions;
+        put_shown(out, "deployed", all, STR("Deployed"));
+        put_shown(out, "monitored", all, STR("Monitored"));
+    }
+    json_text_if(out, "state", str_of(bundle_state_text(state_of(m))));
+    json_close(out);
+}
+
+/* ---- Bundle ---- */
+
+static void put_partitions(buf *out, const bundle_status_facts *f)
+{
+    if (f->partition_count == 0)
+        return;
+    json_key(out, "partitions");
+    buf_addc(out, '[');
+    for (size_t i = 0; i < f->partition_count; i++) {
+        const status_partition *p = &f->partitions[i];
+        json_next_item(out);
+        buf_addc(out, '{');
+        json_text_if(out, "name", p->name);
+        json_number_if(out, "count", p->count);
+        json_number_if(out, "maxUnavailable", p->max_unavailable);
+        json_number_if(out, "unavailable", p->unavailable);
+        put_summary(out, p->summary);
+        json_close(out);
+    }
+    buf_addc(out, ']');
+}
+
+void bundle_status_put(buf *out, const bundle_status_facts *f)
+{
+    buf message = BUF(LIMIT_DOCUMENT_BYTES);
+    status_condition ready = ready_condition(f->summary, "Cluster", f->error, &message);
+    status_conditions all = {f->before, &ready, 1, f->now};
+    buf_addc(out, '{');
+    conditions_put(out, &all);
+    put_summary(out, f->summary);
+    json_number_if(out, "newlyCreated", f->newly_created);
+    json_number(out, "unavailable", f->unavailable);
+    json_number(out, "unavailablePartitions", f->unavailable_partitions);
+    json_number(out, "maxUnavailable", f->max_unavailable);
+    json_number(out, "maxUnavailablePartitions", f->max_unavailable_partitions);
+    put_partitions(out, f);
+    json_open(out, "display");
+    put_of(out, "readyClusters", f->summary->ready, f->summary->desired_ready);
+    json_text_if(out, "state", str_of(bundle_state_text(summary_state(f->summary))));
+    json_close(out);
+    json_text_if(out, "ociReference", f->oci_reference);
+    json_number(out, "observedGeneration", f->generation);
+    json_text_if(out, "resourcesSha256Sum", f->resources_sha256_sum);
+    json_close(out);
+    out->failed |= message.failed;
+    buf_done(&message);
+}
+
+/* ---- resources of many deployments ---- */
+
+#define RESOURCE_COUNTS(X)                                                                         \
+    X("ready")                                                                                     \
+    X("desiredReady")                                                                              \
+    X("waitApplied") X("modified") X("orphaned") X("missing") X("unknown") X("notReady")
+static const char *const count_names[] = {
+#define X(name) name,
+    RESOURCE_COUNTS(X)
+#undef X
+};
+#define COUNTS (sizeof count_names / sizeof count_names[0])
+
+static void counts_add(int64_t counts[COUNTS], raw_json more)
+{
+    for (size_t i = 0; i < COUNTS; i++)
+        counts[i] += yyjson_get_sint(go_member(more, str_of(count_names[i])));
+}
+
+static void put_counts(buf *out, const int64_t counts[COUNTS])
+{
+    json_open(out, "resourceCounts");
+    for (size_t i = 0; i < COUNTS; i++)
+        json_number(out, count_names[i], counts[i]);
+    json_close(out);
+}
+
+static void add_members(summary_maker *s, const status_member *members, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        non_ready_resource one = status_member_entry(&members[i]);
+        summary_add(s, &one);
+    }
+}
+
+/* ---- Cluster ---- */
+
+static str source_of(const status_member *m, str label_key)
+{
+    return m->deployment ? label_get(m->deployment->metadata.labels, label_key) : (str){NULL, 0};
+}
+
+/* Repositories are few beside their deployments: each is counted where it stands first, and is
+ * ready when all its deployments are. */
+static status_sources count_sources(const cluster_status_facts *f, str label_key)
+{
+    status_sources all = {0};
+    for (size_t i = 0; i < f->member_count; i++) {
+        str name = source_of(&f->members[i], label_key);
+        bool first = name.len > 0, ready = true;
+        for (size_t k = 0; k < i && first; k++)
+            first = !str_eq(source_of(&f->members[k], label_key), name);
+        for (size_t k = i; k < f->member_count && first && ready; k++)
+            if (str_eq(source_of(&f->members[k], label_key), name))
+                ready = state_of(&f->members[k]) == BUNDLE_READY;
+        all.desired += first;
+        all.ready += first && ready;
+    }
+    return all;
+}
+
+static void put_sources(buf *out, const cluster_status_facts *f)
+{
+    status_sources repos = count_sources(f, STR(LABEL_REPO_NAME));
+    status_sources charts = count_sources(f, STR(LABEL_HELM_OP_NAME));
+    json_number(out, "readyGitRepos", repos.ready);
+    json_number(out, "desiredReadyGitRepos", repos.desired);
+    json_number(out, "readyHelmOps", charts.ready);
+    json_number(out, "desiredReadyHelmOps", charts.desired);
+}
+
+static void put_cluster_counts(buf *out, const cluster_status_facts *f)
+{
+    int64_t counts[COUNTS] = {0};
+    for (size_t i = 0; i < f->member_count && !f->resource_counts; i++)
+        if (f->members[i].deployment)
+            counts_add(counts, f->members[i].deployment->status.resource_counts);
+    if (f->resource_counts)
+        counts_add(counts, f->resource_counts);
+    put_counts(out, counts);
+}
+
+void cluster_status_put(buf *out, const cluster_status_facts *f)
+{
+    buf message = BUF(LIMIT_DOCUMENT_BYTES);
+    summary_maker s = {0};
+    add_members(&s, f->members, f->member_count);
+    status_condition now[] = {ready_condition(&s.summary, "Bundle", STR_EMPTY, &message),
+                              {STR("Processed"), true, STR_EMPTY, STR_EMPTY}};
+    status_conditions all = {f->before, now, sizeof now / sizeof now[0], f->now};
+    buf_addc(out, '{');
+    conditions_put(out, &all);
+    json_text_if(out, "namespace", f->namespace_);
+    put_summary(out, &s.summary);
+    put_cluster_counts(out, f);
+    put_sources(out, f);
+    json_open(out, "display");
+    put_of(out, "readyBundles", s.summary.ready, s.summary.desired_ready);
+    str state = str_of(bundle_state_text(summary_state(&s.summary)));
+    bool seen = go_str(go_member(f->agent, STR("lastSeen"))).len > 0;
+    json_text_if(out, "state", seen ? state : STR("WaitCheckIn"));
+    json_close(out);
+    json_value_if(out, "agent", f->agent);
+    json_close(out);
+    out->failed |= message.failed;
+    buf_done(&message);
+}
+
+/* ---- ClusterGroup ---- */
+
+static void put_names(buf *out, const char *name, const str *names, size_t count)
+{
+    if (count == 0)
+        return;
+    json_key(out, name);
+    buf_addc(out, '[');
+    for (size_t i = 0; i < count; i++) {
+        json_next_item(out);
+        go_text(out, names[i]);
+    }
+    buf_addc(out, ']');
+}
+
+static void put_group_display(buf *out, const bundle_summary *s, str clusters)
+{
+    json_open(out, "display");
+    json_text(out, "readyClusters", clusters);
+    put_of(out, "readyBundles", s->ready, s->desired_ready);
+    json_text_if(out, "state", str_of(bundle_state_text(summary_state(s))));
+    json_close(out);
+}
+
+void cluster_group_status_put(buf *out, const cluster_group_status_facts *f)
+{
+    buf message = BUF(LIMIT_DOCUMENT_BYTES), clusters = BUF(LIMIT_DOCUMENT_BYTES);
+    summary_maker s = {0};
+    str names[NON_READY_CLUSTERS_MAX];
+    size_t non_ready = 0;
+    int64_t counts[COUNTS] = {0};
+    for (size_t i = 0; i < f->cluster_count; i++) {
+        summary_sum(&s, f->clusters[i].summary);
+        counts_add(counts, f->clusters[i].resource_counts);
+        if (summary_ready(f->clusters[i].summary))
+            continue;
+        if (non_ready < NON_READY_CLUSTERS_MAX)
+            names[non_ready] = f->clusters[i].name;
+        non_ready++;
+    }
+    size_t listed = non_ready < NON_READY_CLUSTERS_MAX ? non_ready : NON_READY_CLUSTERS_MAX;
+    buf_addf(&clusters, "%zu/%zu", f->cluster_count - non_ready, f->cluster_count);
+    for (size_t i = 0; i < listed; i++)
+        buf_addf(&clusters, "%s%.*s", i > 0 ? "," : " (", STR_ARG(names[i]));
+    buf_addz(&clusters, listed > 0 ? ")" : "");
+    status_condition now[] = {ready_condition(&s.summary, "Bundle", STR_EMPTY, &message),
+                              {STR("Processed"), true, STR_EMPTY, STR_EMPTY}};
+    status_conditions all = {f->before, now, sizeof now / sizeof now[0], f->now};
+    buf_addc(out, '{');
+    json_number(out, "clusterCount", (int64_t)f->cluster_count);
+    json_number(out, "nonReadyClusterCount", (int64_t)non_ready);
+    put_names(out, "nonReadyClusters", names, listed);
+    conditions_put(out, &all);
+    put_summary(out, &s.summary);
+    put_group_display(out, &s.summary, buf_str(&clusters));
+    put_counts(out, counts);
+    json_close(out);
+    out->failed |= message.failed || clusters.failed;
+    buf_done(&message);
+    buf_done(&clusters);
+}
+
+/* ---- GitRepo ---- */
+
+/* A cluster is known by the namespace of its deployments; it is ready when all of them are. Members
+ * of one cluster need not stand together. */
+static status_sources count_clusters(const git_repo_status_facts *f)
+{
+    status_sources all = {0};
+    strmap ready = {0};
+    for (size_t i = 0; i < f->member_count; i++) {
+        const status_member *m = &f->members[i];
+        if (!m->deployment)
+            continue;
+        str where = m->deployment->metadata.namespace_;
+        const uint64_t *known = strmap_get(&ready, where);
+        bool good = state_of(m) == BUNDLE_READY && (!known || *known);
+        if (!strmap_put(&ready, where, good))
+            all.desired = -1;
+    }
+    for (size_t i = 0; i < ready.len && all.desired >= 0; i++)
+        all.ready += ready.entries[i].value != 0;
+    if (all.desired >= 0)
+        all.desired = (int64_t)ready.len;
+    strmap_done(&ready);
+    return all;
+}
+
+/* The state of all, not only of those listed. */
+static bundle_state highest_state(const git_repo_status_facts *f)
+{
+    bundle_state highest = BUNDLE_NONE;
+    for (size_t i = 0; i < f->member_count; i++) {
+        bundle_state state = state_of(&f->members[i]);
+        if (state > highest)
+            highest = state;
+    }
+    return highest == BUNDLE_READY ? BUNDLE_NONE : highest;
+}
+
+static str first_message(const git_repo_status_facts *f)
+{
+    for (size_t i = 0; i < f->bundle_count; i++)
+        if (f->bundles[i].ready_message.len > 0)
+            return f->bundles[i].ready_message;
+    return STR_EMPTY;
+}
+
+void git_repo_status_put(buf *out, const git_repo_status_facts *f)
+{
+    summary_maker s = {0};
+    int64_t counts[COUNTS] = {0};
+    add_members(&s, f->members, f->member_count);
+    for (size_t i = 0; i < f->member_count; i++)
+        if (f->members[i].deployment)
+            counts_add(counts, f->members[i].deployment->status.resource_counts);
+    status_sources clusters = count_clusters(f);
+    out->failed |= clusters.desired < 0;
+    buf message = BUF(LIMIT_DOCUMENT_BYTES);
+    status_condition now = ready_condition(&s.summary, "Bundle", STR_EMPTY, &message);
+    str first = first_message(f);
+    if (first.len > 0)
+        now = (status_condition){STR("Ready"), false, STR_EMPTY, first};
+    status_conditions all = {f->before, &now, 1, f->now};
+    bool current = str_eq(f->git_job_status, STR("Current")) || f->git_job_status.len == 0;
+    buf_addc(out, '{');
+    conditions_put(out, &all);
+    json_number(out, "readyClusters", clusters.ready);
+    json_number(out, "desiredReadyClusters", clusters.desired);
+    put_summary(out, &s.summary);
+    json_open(out, "display");
+    put_of(out, "readyBundleDeployments", s.summary.ready, s.summary.desired_ready);
+    json_text_if(out, "state",
+                 current ? str_of(bundle_state_text(highest_state(f))) : STR("GitUpdating"));
+    json_close(out);
+    put_counts(out, counts);
+    json_close(out);
+    out->failed |= message.failed;
+    buf_done(&message);
+}
