@@ -595,33 +595,114 @@ void group_merge(releases *r, uint32_t s)
 
 /* ---- the rule as the chain asks it ---- */
 
+static str deployment_name(const releases *r, uint32_t t)
+{
+    return rel_text(r, r->deployments.at[r->targets.at[t].deployment].name);
+}
+
+/* Another group executes on the resource: those of its members that are not done. */
+static void another_first(const chain_context *c, uint32_t active, verdict *v)
+{
+    const releases *r = c->r;
+    const rel_group *first = &r->groups.at[active];
+    verdict_no(v, VERDICT_WAITING, REASON_BRACKET, NEVER);
+    v->reason.act = RELEASE_COMPLETE;
+    str *of = c->a ? ARENA_ARRAY(c->a, first->members.len + 1, str) : NULL;
+    if (!of)
+        return;
+    for (size_t i = 0; i < first->members.len; i++)
+        if (!member_over(&first->members.at[i]))
+            of[v->reason.of_count++] = deployment_name(r, first->members.at[i].target);
+    v->reason.of = of;
+    v->reason.detail = arena_printf(c->a, "the version group %.*s comes first on this resource",
+                                    STR_ARG(rel_text(r, first->name)));
+}
+
+/* All wait for this one's version, and the version-level rules hold it: it locks when they let it.
+ */
+static bool last_lacking(const chain_context *c, uint32_t s, const site_collection *collected)
+{
+    const releases *r = c->r;
+    const rel_rule *the = &r->rules.at[r->sites.at[s].rule];
+    bool all = the->readiness == READINESS_WAIT_FOR_ALL || the->unchanged == UNCHANGED_REQUIRE_ALL;
+    return all && collected->eligible + 1 == collected->ordinary &&
+           r->targets.at[c->target].wanted == r->targets.at[c->target].current;
+}
+
+static void still_collecting(const chain_context *c, uint32_t s, verdict *v)
+{
+    site_collection collected;
+    site_collect(c->r, s, &collected);
+    verdict_no(v, VERDICT_WAITING, REASON_BRACKET, collected.locks_ms);
+    v->reason.act = RELEASE_TIME;
+    v->reason.have = collected.eligible;
+    v->reason.limit = collected.ordinary;
+    v->reason.detail = STR("the version group is still collecting");
+    /* With its time over a group waits for a version that is eligible: the version-level rules, a
+     * failure or a hook say why there is none. */
+    v->implied = collected.locks_ms == NEVER || last_lacking(c, s, &collected);
+}
+
+/* A hook that never had a version: one is published, or whatever holds it is satisfied. */
+static bool hook_explain(const chain_context *c, uint32_t rule_, uint32_t hook, reasons *out)
+{
+    const rel_target *t = &c->r->targets.at[hook];
+    if (t->aim != NO) {
+        chain_context of = *c;
+        of.target = hook;
+        of.lane = t->lane;
+        of.version = t->aim;
+        return chain_explain_version(&of, out);
+    }
+    str *of = ARENA_NEW(c->a, str);
+    if (!of)
+        return false;
+    *of = deployment_name(c->r, hook);
+    rel_refusal why;
+    bool refused = target_refusal(c->r, hook, &why) != NO;
+    return reasons_add(
+        out, c->a,
+        (reason){.rule = REASON_BRACKET,
+                 .scope = c->r->rules.at[rule_].scope,
+                 .act = refused ? RELEASE_RETRY : RELEASE_PUBLISH,
+                 .of = of,
+                 .of_count = 1,
+                 .next_ms = NEVER,
+                 .detail = arena_printf(c->a, "the hook %.*s has no version", STR_ARG(*of))});
+}
+
+bool collecting_explain(const chain_context *c, reasons *out)
+{
+    const rel_site *site = &c->r->sites.at[c->r->targets.at[c->target].site];
+    bool good = true;
+    const uint32_t groups[] = {site->active, site->ready};
+    for (size_t i = 0; i < 2 && out->len == 0 && c->r->core->now_ms == c->r->asked_ms; i++) {
+        /* A group that is not over has had it already, and passed it over: it is the next one's. */
+        if (groups[i] == NO || !member_in(c->r, groups[i], c->target))
+            continue;
+        verdict v = {.kind = VERDICT_ALLOWED,
+                     .reason = {.scope = c->r->rules.at[site->rule].scope}};
+        another_first(c, groups[i], &v);
+        good = verdict_report(c, &v, out);
+    }
+    for (size_t i = 0; good && i < site->targets.len; i++) {
+        const rel_target *t = &c->r->targets.at[site->targets.at[i]];
+        if (c->r->lanes.at[t->lane].role != ROLE_MEMBER && t->wanted == NO && t->current == NO)
+            good = hook_explain(c, site->rule, site->targets.at[i], out);
+    }
+    return good;
+}
+
 static void bracket_verdict(const chain_context *c, uint32_t rule_, verdict *v)
 {
-    releases *r = c->r;
+    const releases *r = c->r;
     const rel_target *t = &r->targets.at[c->target];
     uint32_t active = r->resources.at[t->resource].active;
     (void)rule_;
-    if (c->group != NO) {
-        if (active == NO || active == c->group)
-            return;
-        verdict_no(v, VERDICT_WAITING, REASON_BRACKET, NEVER);
-        v->reason.act = RELEASE_COMPLETE;
-        v->reason.detail =
-            c->a ? arena_printf(c->a, "the version group %.*s comes first on this resource",
-                                STR_ARG(rel_text(r, r->groups.at[active].name)))
-                 : STR_EMPTY;
-        return;
-    }
-    if (t->site == NO)
-        return;
-    site_collection collected;
-    site_collect(r, t->site, &collected);
-    verdict_no(v, VERDICT_WAITING, REASON_BRACKET, collected.locks_ms);
-    v->reason.act = collected.locks_ms == NEVER ? RELEASE_PUBLISH : RELEASE_TIME;
-    v->reason.have = collected.eligible;
-    v->reason.limit = collected.ordinary;
-    v->reason.detail = collected.missing != NO ? STR("a hook of the group has no version")
-                                               : STR("the version group is still collecting");
+    if (c->group == NO && t->site != NO)
+        still_collecting(c, t->site, v);
+    else if (c->group != NO && active != NO && active != c->group)
+        another_first(c, active, v);
 }
 
 /* A bypass makes a group lock at once (bracket_lock.c); nobody starts outside of one by it. */

@@ -144,28 +144,84 @@ bool verdict_report(const chain_context *c, const verdict *v, reasons *out)
     return reasons_add(out, c->a, v->reason);
 }
 
-bool chain_explain(const chain_context *c, reasons *out)
+/* An edit is one of the rule's policy. */
+static bool name_policy(const chain_context *c, uint32_t rule_, verdict *v)
 {
-    releases *r = c->r;
+    const releases *r = c->r;
+    if (v->kind == VERDICT_ALLOWED || v->reason.act != RELEASE_EDIT || v->reason.of_count > 0)
+        return true;
+    str *of = ARENA_NEW(c->a, str);
+    if (!of)
+        return false;
+    *of = rel_text(r, r->policies.at[r->rules.at[rule_].policy].name);
+    v->reason.of = of;
+    v->reason.of_count = 1;
+    return true;
+}
+
+/* What turns are counted from once a version-level rule says yes: people may act now, time and
+ * others must come. */
+static int64_t would_satisfy(const releases *r, const verdict *v)
+{
+    if (v->kind == VERDICT_ALLOWED)
+        return v->satisfied_ms;
+    return v->reason.act == RELEASE_TIME ? v->reason.next_ms : r->asked_ms;
+}
+
+bool chain_explain_version(const chain_context *c, reasons *out)
+{
+    const rel_lane *lane = &c->r->lanes.at[c->lane];
+    verdict v;
+    for (size_t i = 0; i < lane->rules.len; i++) {
+        if (rule_ops_of(lane->kinds.at[i])->level != LEVEL_VERSION)
+            continue;
+        chain_rule(c, lane->rules.at[i], &v);
+        if (!name_policy(c, lane->rules.at[i], &v) || !verdict_report(c, &v, out))
+            return false;
+    }
+    return true;
+}
+
+bool chain_explain(const chain_context *of, reasons *out)
+{
+    releases *r = of->r;
+    chain_context with = *of;
+    const chain_context *c = &with;
     const rel_lane *lane = &r->lanes.at[c->lane];
     r->core->looked_at++;
     verdict v;
+    with.would_ms = c->version == NO ? NEVER : r->versions.at[c->version].published_ms;
     if (!people_explain(c, out))
         return false;
+    bool other_version = false; /* another one is asked for: what this one lacks does not matter */
     for (size_t i = 0; i < lane->rules.len; i++) {
         rule_level level = rule_ops_of(lane->kinds.at[i])->level;
         /* A version that its group has locked has passed the version-level rules. */
-        if (level == LEVEL_VERSION ? c->group != NO : !asked(c, level))
+        if (level == LEVEL_VERSION ? c->group != NO || other_version : !asked(c, level))
+            continue;
+        if (other_version && lane->kinds.at[i] == RULE_GRADUAL_ROLLOUT)
             continue;
         chain_rule(c, lane->rules.at[i], &v);
-        if (!verdict_report(c, &v, out))
+        other_version |= v.kind != VERDICT_ALLOWED && v.reason.rule == REASON_VERSION_SELECTOR;
+        if (level == LEVEL_VERSION)
+            with.would_ms = later_of(with.would_ms, would_satisfy(r, &v));
+        if (!name_policy(c, lane->rules.at[i], &v) || !verdict_report(c, &v, out))
             return false;
+        /* Which jobs a version group has, and so what else holds them, is settled when it locks. */
+        if (lane->kinds.at[i] == RULE_DEPLOYMENT_BRACKET && c->group == NO &&
+            v.kind != VERDICT_ALLOWED) {
+            if (!collecting_explain(c, out))
+                return false;
+            break;
+        }
     }
     v = verdict_yes();
-    version_dependency_verdict(c, &v);
+    if (c->group != NO || r->targets.at[c->target].site == NO)
+        version_dependency_verdict(c, &v);
     if (!verdict_report(c, &v, out))
         return false;
     v = verdict_yes();
-    retry_ops.verdict(c, NO, &v);
+    if (!other_version)
+        retry_ops.verdict(c, NO, &v);
     return verdict_report(c, &v, out);
 }

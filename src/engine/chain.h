@@ -22,6 +22,8 @@ typedef struct chain_context {
     uint32_t group;   /* the version group it would start in; NO: none */
     bool starting; /* the group's first job: all members are asked, as if they were done in turn */
     arena *a;      /* explaining: memory for names and sentences; NULL: only the answer counts */
+    int64_t would_ms; /* explaining: when the version-level rules are satisfied if people do now
+                         what they ask for; set by chain_explain */
 } chain_context;
 
 #define VERDICTS(X) X(ALLOWED, "allowed") X(WAITING, "waiting") X(REFUSED, "refused")
@@ -79,7 +81,16 @@ bool chain_allows(const chain_context *c, int64_t *ret_next_ms);
 bool chain_allows_but_dependencies(const chain_context *c);
 /* Every "no" of the chain, as reasons. False without memory. */
 bool chain_explain(const chain_context *c, reasons *out);
+/* Those of the version-level rules. */
+bool chain_explain_version(const chain_context *c, reasons *out);
 bool verdict_report(const chain_context *c, const verdict *v, reasons *out);
+
+/* release_reason.c: the newest version that would be wanted had it not been skipped or rolled back
+ * here; NO: none. */
+uint32_t target_refusal(const releases *r, uint32_t t, rel_refusal *ret);
+
+/* bracket.c: what a group that is collecting lacks, besides time. */
+bool collecting_explain(const chain_context *c, reasons *out);
 
 /* freeze.c: halt, quarantine, pause and freeze, which are no rules of a policy. */
 void people_verdict(const chain_context *c, verdict *v);

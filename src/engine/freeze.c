@@ -157,7 +157,7 @@ bool people_explain(const chain_context *c, reasons *out)
         }
         verdict v = {.kind = VERDICT_ALLOWED};
         questions[i](c, &v);
-        if (v.kind != VERDICT_ALLOWED) {
+        if (v.kind != VERDICT_ALLOWED && v.reason.rule != REASON_EXPRESSION) {
             str *of = ARENA_NEW(c->a, str);
             if (!of)
                 return false;

@@ -7,8 +7,7 @@
 
 /* ---- states ---- */
 
-/* The newest version that would be wanted had it not been skipped or rolled back here; NO: none. */
-static uint32_t refused_version(const releases *r, uint32_t t, rel_refusal *ret)
+uint32_t target_refusal(const releases *r, uint32_t t, rel_refusal *ret)
 {
     const rel_target *target = &r->targets.at[t];
     const index_list *versions = &r->deployments.at[target->deployment].versions;
@@ -45,7 +44,7 @@ placement_state target_state(releases *r, uint32_t t)
     if (waits)
         return r->resources.at[target->resource].quarantined ? PLACEMENT_BLOCKED
                                                              : PLACEMENT_WAITING;
-    if (refused_version(r, t, &why) != NO)
+    if (r->lanes.at[target->lane].role == ROLE_MEMBER && target_refusal(r, t, &why) != NO)
         return PLACEMENT_EXCLUDED;
     if (r->lanes.at[target->lane].role == ROLE_MEMBER && target->current == NO)
         return PLACEMENT_EXCLUDED;
@@ -96,6 +95,10 @@ static bool slot_reason(releases *r, uint32_t claim, uint32_t rule_, arena *a, r
             continue;
         add_name(a, of, &ahead, rel_text(r, r->resources.at[claim_resource(r, w->claim)].name));
     }
+    if (rule_limit(the) == 0) { /* a pause by a person: whoever waits, waits for them */
+        of[0] = rel_text(r, r->policies.at[the->policy].name);
+        ahead = 1;
+    }
     reason why = {.rule = REASON_CONCURRENCY,
                   .scope = the->scope,
                   .holders = holders,
@@ -114,7 +117,7 @@ static bool slot_reasons(releases *r, uint32_t claim, arena *a, reasons *out)
 {
     index_list needed = {0};
     claim_rules(r, claim, &needed);
-    bool good = paces_reasons(r, claim, a, out);
+    bool good = true;
     for (size_t i = 0; good && i < needed.len; i++) {
         const rel_rule *rule_ = &r->rules.at[needed.at[i]];
         if (!hold_find(r, claim_resource(r, claim), needed.at[i]) &&
@@ -152,7 +155,9 @@ static bool role_reason(releases *r, uint32_t g, const rel_member *m, arena *a, 
         if (!before_by_role(other, m) || member_over(other))
             continue;
         of[n++] = deployment_name(r, other->target);
-        text = n == 1 ? of[0] : arena_printf(a, "%.*s, %.*s", STR_ARG(text), STR_ARG(of[n - 1]));
+        str state = other->state == MEMBER_IS_FAILED ? STR(", which failed") : STR_EMPTY;
+        text = arena_printf(a, "%.*s%s%.*s%.*s", STR_ARG(text), n > 1 ? ", " : "",
+                            STR_ARG(of[n - 1]), STR_ARG(state));
     }
     if (n == 0)
         return true;
@@ -174,7 +179,8 @@ static bool failed_reason(releases *r, uint32_t g, const rel_member *m, arena *a
         return true;
     for (size_t i = 0; i < group->members.len; i++) {
         const rel_member *other = &group->members.at[i];
-        if (other->state != MEMBER_IS_FAILED || other == m)
+        /* To complete who comes first is asked for anyway. */
+        if (other->state != MEMBER_IS_FAILED || other == m || before_by_role(other, m))
             continue;
         str *of = ARENA_NEW(a, str);
         if (!of)
@@ -195,12 +201,6 @@ static bool failed_reason(releases *r, uint32_t g, const rel_member *m, arena *a
     return true;
 }
 
-static bool same_reason(const reason *a, const reason *b)
-{
-    return a->rule == b->rule && str_eq(a->scope, b->scope) && str_eq(a->detail, b->detail) &&
-           a->next_ms == b->next_ms;
-}
-
 static bool all_in(const reason *small, const reason *big)
 {
     for (size_t i = 0; i < small->of_count; i++) {
@@ -213,12 +213,22 @@ static bool all_in(const reason *small, const reason *big)
     return true;
 }
 
+static bool same_reason(const reason *a, const reason *b)
+{
+    return a->rule == b->rule && str_eq(a->scope, b->scope) && str_eq(a->detail, b->detail) &&
+           a->next_ms == b->next_ms && all_in(a, b) && all_in(b, a);
+}
 /* Who must be complete for a role is no second reason as a dependency, nor are approvals that
  * another rule asks for in a greater number. */
 static bool implies(const reason *by, const reason *r, bool earlier_)
 {
     if (r->rule == REASON_APPROVAL && by->rule == REASON_APPROVAL && all_in(r, by))
         return by->limit > r->limit || (by->limit == r->limit && earlier_);
+    if (r->rule == REASON_RETRY && (by->rule == REASON_SKIPPED || by->rule == REASON_ROLLED_BACK))
+        return true; /* to retry it is asked for already */
+    if (r->rule == REASON_FAILED && by->rule == REASON_DEPENDENCY && by->act == RELEASE_COMPLETE &&
+        all_in(r, by))
+        return true; /* to complete it is more than to retry it */
     return r->rule == REASON_DEPENDENCY && by->rule == REASON_BRACKET &&
            by->act == RELEASE_COMPLETE && r->of_count > 0 && all_in(r, by);
 }
@@ -289,38 +299,58 @@ static bool rollback_reason(releases *r, uint32_t g, const rel_member *m, arena 
                                           .detail = STR("members go back one after the other")});
 }
 
+/* Whether a dependency names it. */
+static bool waited_for(const reasons *list, str name)
+{
+    for (size_t i = 0; i < list->len; i++)
+        for (size_t k = 0; list->at[i].rule == REASON_DEPENDENCY && k < list->at[i].of_count; k++)
+            if (str_eq(list->at[i].of[k], name))
+                return true;
+    return false;
+}
+
 static bool group_reasons(releases *r, uint32_t g, const rel_member *m, arena *a, reasons *out)
 {
     const rel_group *group = &r->groups.at[g];
     if (m->state == MEMBER_IS_TO_ROLL_BACK)
         return rollback_reason(r, g, m, a, out);
     bool begun = group->state == GROUP_STATE_EXECUTING || group->state == GROUP_STATE_FAILED;
-    for (size_t i = 0; !begun && i < group->members.len; i++) {
-        const rel_member *other = &group->members.at[i];
-        if (member_over(other))
-            continue;
-        if (r->targets.at[other->target].job != 0 && !busy_reason(r, other->target, a, out))
-            return false;
-        chain_context c = {.r = r,
-                           .target = other->target,
-                           .lane = r->targets.at[other->target].lane,
-                           .version = other->version,
-                           .group = g,
-                           .starting = true,
-                           .a = a};
-        if (!chain_explain(&c, out))
-            return false;
-    }
-    if (!slot_reasons(r, CLAIM_GROUP(g), a, out))
-        return false;
+    reasons own = {0};
     chain_context c = {.r = r,
                        .target = m->target,
                        .lane = r->targets.at[m->target].lane,
                        .version = m->version,
                        .group = g,
                        .a = a};
-    if (!failed_reason(r, g, m, a, out) || !role_reason(r, g, m, a, out) || !chain_explain(&c, out))
+    if (!chain_explain(&c, &own))
         return false;
+    for (size_t i = 0; !begun && i < group->members.len; i++) {
+        const rel_member *other = &group->members.at[i];
+        /* That who comes first is completed is asked for anyway, and so all that it needs. */
+        if (member_over(other) || before_by_role(other, m) ||
+            (other != m && waited_for(&own, deployment_name(r, other->target))))
+            continue;
+        if (r->targets.at[other->target].job != 0 && !busy_reason(r, other->target, a, out))
+            return false;
+        chain_context its = {.r = r,
+                             .target = other->target,
+                             .lane = r->targets.at[other->target].lane,
+                             .version = other->version,
+                             .group = g,
+                             .starting = true,
+                             .a = a};
+        if (!chain_explain(&its, out))
+            return false;
+    }
+    /* What has begun holds its places. */
+    if ((!begun && !paces_reasons(r, CLAIM_GROUP(g), a, out)) ||
+        !slot_reasons(r, CLAIM_GROUP(g), a, out))
+        return false;
+    if (!failed_reason(r, g, m, a, out) || !role_reason(r, g, m, a, out))
+        return false;
+    for (size_t i = 0; i < own.len; i++)
+        if (!reasons_add(out, a, own.at[i]))
+            return false;
     if (m->state == MEMBER_IS_FAILED && out->len == 0) {
         str *of = ARENA_NEW(a, str);
         if (!of)
@@ -353,41 +383,61 @@ static bool one_reason(releases *r, uint32_t t, arena *a, reason why, reasons *o
     return reasons_add(out, a, why);
 }
 
+/* The chain, and the limits: those of a version group are asked when it has locked. */
+static bool explain_start(const chain_context *c, reasons *out)
+{
+    uint32_t claim = CLAIM_TARGET(c->target);
+    return chain_explain(c, out) &&
+           (c->r->targets.at[c->target].site != NO ||
+            (paces_reasons(c->r, claim, c->a, out) && slot_reasons(c->r, claim, c->a, out)));
+}
+
 static bool excluded_reason(releases *r, uint32_t t, arena *a, reasons *out)
 {
     rel_refusal why;
     if (partition_excludes(r, t))
         return paces_reasons(r, CLAIM_TARGET(t), a, out);
-    uint32_t v = refused_version(r, t, &why);
-    if (v != NO)
+    chain_context c = {.r = r, .target = t, .lane = r->targets.at[t].lane, .group = NO, .a = a};
+    c.version = target_refusal(r, t, &why);
+    if (c.version != NO)
         return one_reason(
-            r, t, a,
-            (reason){.rule = why == REFUSAL_SKIPPED ? REASON_SKIPPED : REASON_ROLLED_BACK,
-                     .scope = STR("release target"),
-                     .act = RELEASE_RETRY,
-                     .detail = rel_text(r, r->versions.at[v].tag)},
-            out);
+                   r, t, a,
+                   (reason){.rule = why == REFUSAL_SKIPPED ? REASON_SKIPPED : REASON_ROLLED_BACK,
+                            .scope = STR("release target"),
+                            .act = RELEASE_RETRY,
+                            .detail = rel_text(r, r->versions.at[c.version].tag)},
+                   out) &&
+               explain_start(&c, out);
     /* Versions there may be, but none that versionSelector lets be. */
     const index_list *versions = &r->deployments.at[r->targets.at[t].deployment].versions;
     for (size_t i = 0; i < versions->len; i++) {
-        if (!version_ready(r, versions->at[i]))
-            continue;
-        chain_context c = {.r = r,
-                           .target = t,
-                           .lane = r->targets.at[t].lane,
-                           .version = versions->at[i],
-                           .group = NO,
-                           .a = a};
-        verdict v2;
+        verdict v;
         bool selected;
-        chain_version(&c, &v2, &selected);
-        if (v2.kind != VERDICT_ALLOWED)
-            return reasons_add(out, a, v2.reason);
+        c.version = versions->at[i];
+        if (!version_ready(r, c.version))
+            continue;
+        chain_version(&c, &v, &selected);
+        if (v.kind != VERDICT_ALLOWED)
+            return explain_start(&c, out);
     }
-    return one_reason(
-        r, t, a,
-        (reason){.rule = REASON_NO_VERSION, .scope = STR("deployment"), .act = RELEASE_PUBLISH},
-        out);
+    c.version = NO;
+    return one_reason(r, t, a,
+                      (reason){.rule = REASON_NO_VERSION,
+                               .scope = STR("deployment"),
+                               .act = RELEASE_PUBLISH},
+                      out) &&
+           people_explain(&c, out);
+}
+
+/* A version that goes back is stopped by no pause and no freeze. */
+static bool going_back(reasons *list)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < list->len; i++)
+        if (list->at[i].rule != REASON_PAUSED && list->at[i].rule != REASON_FREEZE)
+            list->at[kept++] = list->at[i];
+    list->len = kept;
+    return true;
 }
 
 static bool waiting_reasons(releases *r, uint32_t t, arena *a, reasons *out)
@@ -411,10 +461,64 @@ static bool waiting_reasons(releases *r, uint32_t t, arena *a, reasons *out)
                                    .detail = rel_text(r, target->failure)},
                           out);
     if (target->rollback_to != NO)
-        return people_explain(&c, out) && slot_reasons(r, CLAIM_TARGET(t), a, out);
-    if (c.version == NO)
-        return true;
-    return chain_explain(&c, out) && slot_reasons(r, CLAIM_TARGET(t), a, out);
+        return people_explain(&c, out) && going_back(out) &&
+               paces_reasons(r, CLAIM_TARGET(t), a, out) &&
+               slot_reasons(r, CLAIM_TARGET(t), a, out);
+    return c.version == NO || explain_start(&c, out);
+}
+
+/* ---- times ---- */
+
+/* The latest of the times that are waited for; NEVER: none is. */
+static int64_t latest_time(const reasons *list)
+{
+    int64_t latest = NEVER;
+    for (size_t i = 0; i < list->len; i++)
+        if (list->at[i].act == RELEASE_TIME)
+            latest = later_of(latest, list->at[i].next_ms);
+    return latest;
+}
+
+/* Adds what is in the way at a later moment: what is new, and times that have moved. */
+static bool reasons_merge(reasons *list, const reasons *later, arena *a)
+{
+    for (size_t i = 0; i < later->len; i++) {
+        const reason *r = &later->at[i];
+        reason *known = NULL;
+        for (size_t k = 0; k < list->len && !known; k++)
+            if (list->at[k].rule == r->rule && str_eq(list->at[k].scope, r->scope))
+                known = &list->at[k];
+        if (known && !all_in(r, known)) /* the same of somebody else */
+            known = NULL;
+        if (!known && !reasons_add(list, a, *r))
+            return false;
+        /* A soak that has not begun is counted from the moment of asking. */
+        if (known && known->act == RELEASE_TIME && r->act == RELEASE_TIME && r->rule != REASON_SOAK)
+            known->next_ms = later_of(known->next_ms, r->next_ms);
+    }
+    return true;
+}
+
+/* When a cooldown is over, the window may be closed again: the moments that are waited for are
+ * asked in turn until one is found at which time stands in the way no longer. */
+#define MOMENTS_MOST 16u
+
+typedef bool (*asker)(releases *r, uint32_t t, arena *a, reasons *out);
+
+static bool in_time(releases *r, uint32_t t, asker ask, arena *a, reasons *out)
+{
+    int64_t now_ms = r->core->now_ms, at_ms;
+    bool good = ask(r, t, a, out);
+    for (size_t i = 0; good && i < MOMENTS_MOST; i++) {
+        at_ms = latest_time(out);
+        if (at_ms == NEVER || at_ms <= r->core->now_ms)
+            break;
+        reasons later = {0};
+        r->core->now_ms = at_ms;
+        good = ask(r, t, a, &later) && reasons_merge(out, &later, a);
+    }
+    r->core->now_ms = now_ms;
+    return good;
 }
 
 bool target_reasons(releases *r, uint32_t t, arena *a, reasons *out)
@@ -430,10 +534,10 @@ bool target_reasons(releases *r, uint32_t t, arena *a, reasons *out)
                                    .act = RELEASE_COMPLETE,
                                    .detail = rel_text(r, r->versions.at[target->job_version].tag)},
                           out);
-    case PLACEMENT_EXCLUDED: return excluded_reason(r, t, a, out);
+    case PLACEMENT_EXCLUDED: good = in_time(r, t, excluded_reason, a, out); break;
     case PLACEMENT_WAITING:
     case PLACEMENT_BLOCKED:
-    case PLACEMENT_FAILED: good = waiting_reasons(r, t, a, out); break;
+    case PLACEMENT_FAILED: good = in_time(r, t, waiting_reasons, a, out); break;
     }
     reasons_reduce(out);
     return good;

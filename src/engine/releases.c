@@ -575,6 +575,7 @@ static bool releases_reasons(const void *self, placement_id id, arena *a, reason
     releases *r = (releases *)(uintptr_t)self;
     uint32_t t = keymap_get(&r->placement_of, id);
     r->asking = true;
+    r->asked_ms = r->core->now_ms;
     bool good = t == NO || target_reasons(r, t, a, out);
     r->asking = false;
     return good;

@@ -403,11 +403,12 @@ typedef struct releases {
     int64_t step_job; /* the last one before the last step */
     uint64_t epoch;   /* rises when documents or resources change */
     bool halted;
-    bool asking;    /* somebody only wants to know: no position is given out */
-    bool restored;  /* no step has looked at what was read yet */
-    bool refill;    /* rules changed: lanes are to be filled in again */
-    arena *texts;   /* scopes, compiled selectors of freezes */
-    arena *scratch; /* of one evaluation */
+    bool asking;      /* somebody only wants to know: no position is given out */
+    int64_t asked_ms; /* when they ask: the engine's now_ms may be a later moment meanwhile */
+    bool restored;    /* no step has looked at what was read yet */
+    bool refill;      /* rules changed: lanes are to be filled in again */
+    arena *texts;     /* scopes, compiled selectors of freezes */
+    arena *scratch;   /* of one evaluation */
     expression_list expressions;
 } releases;
 

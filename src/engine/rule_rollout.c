@@ -118,6 +118,11 @@ void bracket_order_start(releases *r, uint32_t rule_)
     mem_free(at);
 }
 
+static int compare_text(const void *a, const void *b)
+{
+    return str_cmp(*(const str *)a, *(const str *)b);
+}
+
 static bool by_bracket(const releases *r, uint32_t rule_, uint32_t lane)
 {
     return r->rules.at[rule_].bracket != NO &&
@@ -227,8 +232,8 @@ static int64_t start_of(const chain_context *c)
     const rel_target *t = &r->targets.at[c->target];
     const rel_lane *lane = &r->lanes.at[c->lane];
     int64_t base = c->group != NO ? r->groups.at[c->group].turn_ms : t->eligible_ms;
-    if (c->group == NO && c->version != t->wanted)
-        return NEVER;
+    if (c->group == NO && (c->version != t->wanted || base == NEVER))
+        base = c->a ? c->would_ms : NEVER;
     if (base == NEVER || t->current == NO)
         return base;
     int64_t start = base;
@@ -261,6 +266,29 @@ int64_t rollout_turn(const chain_context *c, uint32_t rule_)
     return start + position * interval / n * SECOND_MS;
 }
 
+/* Who has an earlier turn and has not had it: names of resources, sorted. */
+static void name_ahead(const chain_context *c, uint32_t rule_, reason *why)
+{
+    releases *r = c->r;
+    const rel_cell *cell = &r->cells.at[r->targets.at[c->target].cell];
+    int64_t own = rollout_position(r, rule_, c->lane, c->target, c->version);
+    str *of = own > 0 ? ARENA_ARRAY(c->a, cell->targets.len, str) : NULL;
+    bool ordered = by_bracket(r, rule_, c->lane);
+    for (size_t i = 0; i < cell->orders.len; i++)
+        ordered = ordered || cell->orders.at[i].version == c->version;
+    uint64_t own_hash = ordered ? 0 : hash_of_target(r, c->target, c->version);
+    for (size_t i = 0; of && i < cell->targets.len; i++) {
+        uint32_t t = cell->targets.at[i];
+        bool before = ordered ? position_peek(r, rule_, c->lane, t, c->version) < own
+                              : hash_of_target(r, t, c->version) < own_hash;
+        if (t != c->target && before && r->targets.at[t].current != c->version)
+            of[why->of_count++] = rel_text(r, r->resources.at[r->targets.at[t].resource].name);
+    }
+    if (why->of_count > 1)
+        qsort(of, why->of_count, sizeof *of, compare_text);
+    why->of = of;
+}
+
 static void rollout_verdict(const chain_context *c, uint32_t rule_, verdict *v)
 {
     releases *r = c->r;
@@ -270,8 +298,10 @@ static void rollout_verdict(const chain_context *c, uint32_t rule_, verdict *v)
     if (turn != NEVER && turn <= r->core->now_ms)
         return;
     verdict_no(v, VERDICT_WAITING, REASON_ROLLOUT, turn);
-    /* A start that is not known yet is another rule's doing. */
-    v->implied = turn == NEVER;
+    /* A start that is not known or has not come yet is another rule's doing. */
+    v->implied = turn == NEVER || turn == start_of(c);
+    if (c->a && !v->implied)
+        name_ahead(c, rule_, &v->reason);
 }
 
 const rule_ops rollout_ops = {.order = 7, .level = LEVEL_FIRST, .verdict = rollout_verdict};

@@ -42,6 +42,12 @@ static void selector_verdict(const chain_context *c, uint32_t rule_, verdict *v)
     verdict_no(v, VERDICT_REFUSED, REASON_VERSION_SELECTOR, NEVER);
     v->reason.act = RELEASE_PUBLISH;
     v->reason.detail = s->description.len > 0 ? s->description : s->selector.source;
+    str *of = c->a ? ARENA_NEW(c->a, str) : NULL;
+    if (!of)
+        return;
+    *of = rel_text(r, r->deployments.at[r->cells.at[r->lanes.at[c->lane].cell].deployment].name);
+    v->reason.of = of;
+    v->reason.of_count = 1;
 }
 
 const rule_ops version_selector_ops = {

@@ -16,6 +16,7 @@
 #include "engine/engine.h"
 
 #define EXPLAIN_NAME 96
+#define EXPLAIN_ROUNDS 6
 
 /* A placement by its names: they outlive the engine that was asked. */
 typedef struct explain_target {
@@ -37,9 +38,11 @@ typedef struct explain_fleet {
     void (*obey)(void *world, const explain_target *of, const reason *r);
     /* Whether the placement starts, at the present moment. */
     bool (*starts)(void *world, const explain_target *of);
-    /* How often it may be asked again. More than once only where what comes next cannot be known:
-     * which jobs a version group runs is settled when it locks. */
-    size_t rounds;
+    /* Whether a reason of the list can be left out: its act may do the work of another, too. */
+    bool (*single)(void *world, const reasons *list, size_t index);
+    /* Whether it may be asked once more, after what was done for these reasons: docs/plan.md says
+     * when. NULL: never. */
+    bool (*again)(void *world, size_t round, const reasons *done, const reasons *list);
 } explain_fleet;
 
 typedef struct explain_counts {
@@ -53,7 +56,17 @@ typedef struct explain_case {
     uint64_t seed;
     explain_counts *counts;
     arena *a;
+    void *world; /* as it was found */
 } explain_case;
+
+/* ALL=1 goes on after what is wrong, to see all of it. */
+#define explain_wrong(...)                                                                         \
+    do {                                                                                           \
+        if (getenv("ALL"))                                                                         \
+            print_error(__VA_ARGS__), print_error("\n");                                           \
+        else                                                                                       \
+            check_msg(false, __VA_ARGS__);                                                         \
+    } while (0)
 
 static inline void explain_copy(char to[EXPLAIN_NAME], str from)
 {
@@ -151,11 +164,20 @@ static inline bool explain_follow(const explain_case *of, const explain_target *
     reason left_out = {0};
     bool started = false;
     int64_t time_ms = REASON_NEVER; /* how late it has become */
-    for (size_t round = 0; !started && round < how->rounds; round++) {
+    reasons done = {0};
+    for (size_t round = 0; !started && round < EXPLAIN_ROUNDS; round++) {
         reasons list = {0};
         assert_true(engine_reasons(how->engine(world), t->id, of->a, &list));
-        if (getenv("SHOW"))
+        if (getenv("SHOW") && round > 0)
             explain_print(t, &list, of->a);
+        placement_view view;
+        bool there = engine_placement(how->engine(world), t->id, &view);
+        check_msg(!there || view.state == PLACEMENT_DONE || list.len > 0,
+                  "ONLY=%llu: %s on %s has no reason any more", (unsigned long long)of->seed,
+                  t->change, t->target);
+        if (round > 0 && (!how->again || !how->again(world, round, &done, &list)))
+            break;
+        done = list;
         if (round == 0 && skip < list.len) {
             left_out = list.at[skip];
             if (but != SIZE_MAX) {
@@ -188,6 +210,10 @@ static inline bool explain_touches(const reason *other, const reason *r)
 {
     if (other->act == RELEASE_RESET)
         return true; /* begins all of the change anew */
+    if (other->act == RELEASE_EDIT && str_starts(r->scope, STR("policy ")))
+        return true; /* the rules of a policy count from the same moments */
+    if (other->act == RELEASE_PUBLISH && r->rule == REASON_BRACKET)
+        return true; /* a version group may wait for it */
     if (other->act == RELEASE_COMPLETE && r->rule == REASON_ROLLOUT)
         return true; /* who is taken away has no turn any more: others may move up */
     if (other->act == RELEASE_TIME && r->next_ms != REASON_NEVER)
@@ -243,8 +269,8 @@ static inline void explain_others(const explain_case *of, const explain_target *
     if (on_its_own && how->starts(world, t)) {
         explain_print(t, &own, a);
         explain_print(other, &list, a);
-        check_msg(false, "ONLY=%llu: %s on %s starts by what another waits for",
-                  (unsigned long long)of->seed, t->change, t->target);
+        explain_wrong("ONLY=%llu: %s on %s starts by what another waits for",
+                      (unsigned long long)of->seed, t->change, t->target);
     }
     of->counts->others += on_its_own;
     arena_free(a);
@@ -261,22 +287,24 @@ static inline void explain_one(const explain_case *of, const explain_target *t, 
         explain_print(t, list, a);
     if (!explain_follow(of, t, SIZE_MAX, SIZE_MAX)) {
         explain_print(t, list, a);
-        check_msg(false, "ONLY=%llu: %s on %s does not start", (unsigned long long)of->seed,
-                  t->change, t->target);
+        explain_wrong("ONLY=%llu: %s on %s does not start", (unsigned long long)of->seed, t->change,
+                      t->target);
     }
     for (size_t k = 0; k < list->len; k++) {
         const reason *r = &list->at[k];
         counts->rules[r->rule]++;
+        if (how->single && !how->single(of->world, list, k))
+            continue;
         size_t parts = how->each(r) ? r->of_count : 0;
         for (size_t i = 0; i < (parts > 1 ? parts : 1); i++) {
             counts->left_out++;
             if (!explain_follow(of, t, k, parts > 1 ? i : SIZE_MAX))
                 continue;
             explain_print(t, list, a);
-            check_msg(false, "ONLY=%llu: %s on %s starts without %.*s %.*s",
-                      (unsigned long long)of->seed, t->change, t->target,
-                      STR_ARG(reason_rule_name(r->rule)),
-                      STR_ARG(parts > 0 ? r->of[i] : STR_EMPTY));
+            explain_wrong("ONLY=%llu: %s on %s starts without %.*s %.*s",
+                          (unsigned long long)of->seed, t->change, t->target,
+                          STR_ARG(reason_rule_name(r->rule)),
+                          STR_ARG(parts > 0 ? r->of[i] : STR_EMPTY));
         }
     }
 }
@@ -284,8 +312,8 @@ static inline void explain_one(const explain_case *of, const explain_target *t, 
 /* Everybody of one fleet that is not done. */
 static inline void explain_check(const explain_fleet *how, uint64_t seed, explain_counts *counts)
 {
-    explain_case one = {how, seed, counts, arena_new(0)};
     void *world = how->stuck(seed);
+    explain_case one = {how, seed, counts, arena_new(0), world};
     arena *a = one.a;
     explain_all all = {0};
     engine_placements(how->engine(world), explain_collect, &all);

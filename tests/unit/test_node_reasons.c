@@ -473,7 +473,7 @@ static void test_reasons_are_true(void **state)
                                       .each = each,
                                       .obey = obey,
                                       .starts = starts,
-                                      .rounds = 1};
+                                     };
     explain_counts counts = {0};
     explain_fleets(&how, FLEETS, &counts);
     if (!getenv("ONLY"))

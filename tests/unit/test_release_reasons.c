@@ -13,6 +13,9 @@
 #define FLEETS 100
 #define HOSTS 5
 #define CHANGES 3
+#define POLICIES 2
+#define RULES 3
+#define BRACKET_ROUNDS 2
 #define LIFE 8
 #define LONG_SECONDS 100000
 
@@ -26,7 +29,10 @@ typedef struct wild {
     char zone[HOSTS], env[HOSTS];
     bool runs_old[HOSTS], uses[HOSTS][CHANGES];
     VEC(fact) pending;
-    size_t jobs_before;
+    int64_t until; /* seconds: when all is done, this is waited for */
+    const char *given[POLICIES][RULES], *rules[POLICIES][RULES]; /* and as they were edited */
+    const char *selectors[POLICIES];
+    bool any_version; /* whichever is published last */
 } wild;
 
 /* ---- documents ---- */
@@ -93,6 +99,8 @@ static void publish(wild *w, int c)
         changes[c], w->versions[c], time_at(w->w.now), changes[c], w->versions[c]);
 }
 
+#define BRACKET "  - deploymentBracket: {deploymentSelector: 'true', "
+
 static const char *some_rule(wild *w)
 {
     static const char *const rules[] = {
@@ -116,6 +124,14 @@ static const char *some_rule(wild *w)
         "  - versionCooldown: {intervalSeconds: 240}\n",
         "  - retry: {maxRetries: 1, backoffSeconds: 60}\n",
         "  - rollback: {onJobStatuses: [failure]}\n",
+        "  - resourceConcurrency: {groupSelector: 'true', limitType: count, limitValue: 0}\n",
+        "  - versionSelector: {selector: 'version.tag != \"v1\"'}\n",
+        BRACKET "readinessMode: immediate}\n",
+        BRACKET "readinessWindowSeconds: 300, overlapStrategy: merge}\n",
+        BRACKET "readinessMode: wait_for_all, readinessWindowSeconds: 600}\n",
+        BRACKET "readinessMode: immediate, preSelector: 'deployment.name == \"base\"'}\n",
+        BRACKET "readinessWindowSeconds: 60, preSelector: 'deployment.name == \"base\"', "
+                "postSelector: 'deployment.name == \"tool\"'}\n",
         "  - deploymentPolicy: {default: {budget: {count: 2}, strategy: {fixed: {initialBatch: 1, "
         "failureThreshold: 1}}}}\n",
         "  - deploymentPolicy: {default: {budget: {percent: 60}, strategy: {exponential: {}}}, "
@@ -125,18 +141,44 @@ static const char *some_rule(wild *w)
     return rules[rng_below(&w->r, COUNT_OF(rules))];
 }
 
+static void write_policy(wild *w, int p)
+{
+    char rules[4096] = "";
+    size_t length = 0;
+    for (size_t i = 0; i < RULES && w->rules[p][i]; i++)
+        length += (size_t)snprintf(rules + length, sizeof rules - length, "%s", w->rules[p][i]);
+    if (getenv("SHOW"))
+        fprintf(stderr, "policy p%d\n%s", p, rules);
+    put(w, API "kind: RolloutPolicy\nmetadata: {name: p%d}\nspec:\n  selector: '%s'\n  rules:\n%s",
+        p, w->selectors[p], rules);
+}
+
 static void put_policy(wild *w, int p)
 {
     static const char *const selectors[] = {"true", "environment.name == \"prod\"",
                                             "deployment.name != \"base\""};
-    char rules[4096] = "";
-    size_t count = 1 + rng_below(&w->r, 3), length = 0;
+    size_t count = 1 + rng_below(&w->r, RULES);
     for (size_t i = 0; i < count; i++)
-        length += (size_t)snprintf(rules + length, sizeof rules - length, "%s", some_rule(w));
-    if (getenv("SHOW"))
-        fprintf(stderr, "policy p%d\n%s", p, rules);
-    put(w, API "kind: RolloutPolicy\nmetadata: {name: p%d}\nspec:\n  selector: '%s'\n  rules:\n%s",
-        p, selectors[rng_below(&w->r, COUNT_OF(selectors))], rules);
+        w->given[p][i] = w->rules[p][i] = some_rule(w);
+    w->selectors[p] = selectors[rng_below(&w->r, COUNT_OF(selectors))];
+    write_policy(w, p);
+}
+
+/* A rule that says no more, under the same name. */
+static void relax(wild *w, int p, const char *kind, size_t number)
+{
+    static const char *const open[][2] = {
+        {"resourceConcurrency",
+         "  - resourceConcurrency: {groupSelector: 'true', limitType: count, limitValue: 99}\n"},
+        {"versionSelector", "  - versionSelector: {selector: 'true'}\n"},
+        {"environmentProgression", "  - versionSelector: {selector: 'true'}\n"},
+    };
+    for (size_t i = 0; i < RULES && w->rules[p][i]; i++)
+        if (strncmp(w->given[p][i] + strlen("  - "), kind, strlen(kind)) == 0 && number-- == 0)
+            for (size_t k = 0; k < COUNT_OF(open); k++)
+                if (strcmp(open[k][0], kind) == 0)
+                    w->rules[p][i] = open[k][1];
+    write_policy(w, p);
 }
 
 /* ---- what happens ---- */
@@ -168,7 +210,8 @@ static void random_event(wild *w)
     rng *r = &w->r;
     size_t c = rng_below(r, CHANGES);
     str change = str_of(changes[c]), host = str_of(host_name(rng_below(r, HOSTS)));
-    switch (rng_below(r, 10)) {
+    switch (rng_below(r, 11)) {
+    case 10: act(w, (fact_act){.act = ACT_SKIP, .change = change, .target = host}); break;
     case 0:
         act(w, (fact_act){.act = rng_below(r, 2) ? ACT_PAUSE : ACT_RESUME, .change = change});
         break;
@@ -258,6 +301,12 @@ static void host_is_done(wild *w, int i)
     put_host(w, i, true);
 }
 
+/* Deployments of the same host are named, and taken away from it. */
+static bool on_the_host(const reason *r)
+{
+    return r->rule == REASON_DEPENDENCY || r->rule == REASON_BRACKET || r->rule == REASON_BUSY;
+}
+
 static void obey_complete(wild *w, int own, const reason *r)
 {
     if (r->rule == REASON_PROGRESSION) { /* nothing is to be done there any more */
@@ -269,7 +318,7 @@ static void obey_complete(wild *w, int own, const reason *r)
         return;
     }
     for (size_t i = 0; i < r->of_count; i++) {
-        if (r->rule == REASON_DEPENDENCY) {
+        if (on_the_host(r)) {
             for (int c = 0; c < CHANGES; c++)
                 if (str_eq(r->of[i], str_of(changes[c])))
                     w->uses[own][c] = false;
@@ -279,7 +328,7 @@ static void obey_complete(wild *w, int own, const reason *r)
         if (host != own)
             host_is_done(w, host);
     }
-    if (r->rule == REASON_DEPENDENCY)
+    if (on_the_host(r))
         put_host(w, own, false);
 }
 
@@ -293,15 +342,33 @@ static void approve(wild *w, const explain_target *of, const reason *r)
                           .who = str_of(people[i])});
 }
 
+/* "policy p0, rule p0/resourceConcurrency/1" */
+static void edit(wild *w, const reason *r)
+{
+    char kind[EXPLAIN_NAME];
+    str rest = r->scope;
+    check_msg(r->of_count == 1 && r->of[0].ptr[0] == 'p', "an edit of nobody");
+    str_cut(&rest, '/');
+    keep(kind, sizeof kind, str_cut(&rest, '/'));
+    relax(w, r->of[0].ptr[1] - '0', kind, (size_t)(rest.ptr[0] - '0'));
+}
+
+/* One that the selectors of the rules above have nothing against. */
+static void publish_good(wild *w, int c)
+{
+    w->versions[c] += w->versions[c] == 0;
+    publish(w, c);
+}
+
 static void obey(void *context, const explain_target *of, const reason *r)
 {
     wild *w = context;
-    str change = str_of(of->change), target = str_of(of->target);
+    str target = str_of(of->target);
     switch (r->act) {
     case RELEASE_COMPLETE: obey_complete(w, of->target[1] - '0', r); return;
     case RELEASE_TIME:
-        if (r->next_ms > w->w.now * 1000)
-            w->w.now = (r->next_ms + 999) / 1000;
+        if (r->next_ms > w->until * 1000)
+            w->until = (r->next_ms + 999) / 1000;
         return;
     case RELEASE_RESUME:
         act(w, (fact_act){.act = ACT_RESUME,
@@ -310,8 +377,9 @@ static void obey(void *context, const explain_target *of, const reason *r)
         return;
     case RELEASE_APPROVE: approve(w, of, r); return;
     case RELEASE_RETRY:
+        w->any_version = true; /* a hook has its own idea of which one */
         act(w, (fact_act){.act = ACT_RETRY,
-                          .change = r->rule == REASON_QUARANTINED ? STR_EMPTY : change,
+                          .change = r->rule == REASON_QUARANTINED ? STR_EMPTY : r->of[0],
                           .target = target});
         return;
     case RELEASE_RESET:
@@ -319,49 +387,126 @@ static void obey(void *context, const explain_target *of, const reason *r)
         act(w, (fact_act){.act = ACT_RESET_BATCHES, .change = r->of[0]});
         return;
     case RELEASE_THAW: act(w, (fact_act){.act = ACT_THAW, .name = r->of[0]}); return;
-    case RELEASE_EDIT:
+    case RELEASE_EDIT: edit(w, r); return;
+    case RELEASE_PUBLISH:
+        for (int c = 0; c < CHANGES; c++)
+            if (str_eq(r->of[0], str_of(changes[c])))
+                publish_good(w, c);
+        w->any_version = true;
+        return;
     case RELEASE_LABEL:
     case RELEASE_UNTAINT:
     case RELEASE_UNCORDON:
-    case RELEASE_PUBLISH:
     case RELEASE_ONLINE: break;
     }
     check_msg(false, "act %d of a release target", (int)r->act);
+}
+
+static bool has_bracket(const wild *w)
+{
+    for (size_t p = 0; p < POLICIES; p++)
+        for (size_t i = 0; i < RULES && w->rules[p][i]; i++)
+            if (strstr(w->rules[p][i], "deploymentBracket"))
+                return true;
+    return false;
 }
 
 static bool starts(void *context, const explain_target *of)
 {
     wild *w = context;
     size_t before = w->w.jobs.len;
+    /* Which version a group brings is settled when it locks. */
+    bool any_version = w->any_version || has_bracket(w);
     step(w);
+    if (w->until > w->w.now) {
+        w->w.now = w->until;
+        step(w);
+    }
     for (size_t i = before; i < w->w.jobs.len; i++) {
         const world_job *j = &w->w.jobs.at[i];
         if (strcmp(j->deployment, of->change) == 0 && strcmp(j->resource, of->target) == 0 &&
-            strcmp(j->environment, of->environment) == 0 && strcmp(j->version, of->wanted) == 0)
+            strcmp(j->environment, of->environment) == 0 &&
+            (any_version || strcmp(j->version, of->wanted) == 0))
             return true;
     }
     return false;
+}
+
+/* A member of a version group waits for others by its role. */
+static bool is_role(const reason *r)
+{
+    return r->rule == REASON_BRACKET && r->act == RELEASE_COMPLETE &&
+           str_starts(r->scope, STR("version group"));
 }
 
 static bool asks(const placement_view *view, const reasons *list)
 {
     bool progression = false, slots = false;
     for (size_t i = 0; i < list->len; i++) {
-        if (list->at[i].act == RELEASE_EDIT || list->at[i].act == RELEASE_PUBLISH)
+        /* Taken away, those that a hook waits for would leave it nothing to do. */
+        if (on_the_host(&list->at[i]) && list->at[i].act == RELEASE_COMPLETE &&
+            !str_eq(view->change, STR("app")))
             return false;
         progression |= list->at[i].rule == REASON_PROGRESSION;
         slots |= list->at[i].rule == REASON_CONCURRENCY;
     }
     /* Taking targets away from an environment gives their slots back. */
-    return view->state != PLACEMENT_IN_FLIGHT && view->state != PLACEMENT_EXCLUDED &&
-           !(progression && slots);
+    return view->state != PLACEMENT_IN_FLIGHT && !(progression && slots);
 }
 
 /* Limits name all holders and all that are ahead; of dependencies, one may be enough. */
 static bool each(const reason *r)
 {
     return r->rule != REASON_BUDGET && r->rule != REASON_BATCH && r->rule != REASON_CONCURRENCY &&
-           r->rule != REASON_DEPENDENCY;
+           r->rule != REASON_DEPENDENCY && r->rule != REASON_ROLLOUT;
+}
+
+static bool lists(const reasons *list, reason_rule rule_)
+{
+    for (size_t i = 0; i < list->len; i++)
+        if (list->at[i].rule == rule_)
+            return true;
+    return false;
+}
+
+/* Whether something else that is done here may do away with the reason, too. */
+static bool single(void *context, const reasons *list, size_t index)
+{
+    const reason *r = &list->at[index];
+    /* What is collected may join a group that has begun, which no pause holds up. */
+    if (has_bracket(context) && (r->rule == REASON_FREEZE || r->rule == REASON_PAUSED))
+        return false;
+    for (size_t i = 0; i < list->len; i++) {
+        /* To complete who comes first in the group the group must begin: what holds that is said
+         * for each of its members, and is no question any more when it has. */
+        if (is_role(&list->at[i]) && i != index)
+            return false;
+    }
+    /* Who is taken away from an environment leaves nothing to wait for there: turns, and what is
+     * collected, are counted from the publication then. */
+    if (lists(list, REASON_PROGRESSION) && r->act == RELEASE_TIME)
+        return false;
+    /* A group that failed is superseded by the next one, which a retry may open. */
+    if (lists(list, REASON_RETRY) && lists(list, REASON_FAILED) && r->act == RELEASE_RETRY)
+        return false;
+    /* New work lifts a stop. */
+    return !(lists(list, REASON_SKIPPED) && r->rule == REASON_STOPPED);
+}
+
+/* Which jobs a version group has is settled when it locks, and what a new version needs when it is
+ * there. And whom one act released, and whom one limit let through, want the same places. */
+static bool again(void *context, size_t round, const reasons *done, const reasons *list)
+{
+    if (has_bracket(context) && round <= BRACKET_ROUNDS)
+        return true;
+    for (size_t i = 0; i < done->len; i++)
+        if (done->at[i].act == RELEASE_PUBLISH)
+            return true;
+    for (size_t i = 0; i < list->len; i++)
+        if (list->at[i].rule != REASON_CONCURRENCY && list->at[i].rule != REASON_BATCH &&
+            list->at[i].rule != REASON_BUDGET && list->at[i].rule != REASON_DEPENDENCY)
+            return false;
+    return true;
 }
 
 static void test_reasons_are_true(void **state)
@@ -372,9 +517,10 @@ static void test_reasons_are_true(void **state)
                                       .engine = wild_engine,
                                       .asks = asks,
                                       .each = each,
+                                      .single = single,
+                                      .again = again,
                                       .obey = obey,
-                                      .starts = starts,
-                                      .rounds = 5};
+                                      .starts = starts};
     explain_counts counts = {0};
     explain_fleets(&how, FLEETS, &counts);
     if (!getenv("ONLY"))

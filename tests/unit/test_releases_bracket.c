@@ -244,8 +244,7 @@ static void t4_failure_holds_all(void **state)
     assert_int_equal(view_at(&w, "kubelet", "node-0").state, PLACEMENT_FAILED);
     assert_int_equal(view_at(&w, "uncordon", "node-0").state, PLACEMENT_WAITING);
     check_text(reasons_at(&w, a, "kubelet", "node-0"), "retry:retry kubelet");
-    check_text(reasons_at(&w, a, "uncordon", "node-0"),
-               "failed:retry kubelet; bracket:complete kubelet");
+    check_text(reasons_at(&w, a, "uncordon", "node-0"), "bracket:complete kubelet");
     check_text(reasons_at(&w, a, "drain", "node-1"), "concurrency:complete node-0");
     world_act(&w, (fact_act){.act = ACT_RETRY, .change = STR("kubelet"), .target = STR("node-0")});
     world_until(&w, INT64_MAX);
@@ -601,7 +600,7 @@ static void one_group_on_a_resource(void **state)
             "deploymentSelector: 'true', readinessMode: immediate}}]}\n");
     publish(&w, "kubelet", "2");
     publish(&w, "containerd", "2");
-    check_text(reasons_at(&w, a, "containerd", "node-0"), "bracket:complete");
+    check_text(reasons_at(&w, a, "containerd", "node-0"), "bracket:complete kubelet");
     world_until(&w, INT64_MAX);
     check_time(job_of(&w, "kubelet", NULL, 0)->end, "2026-03-01T08:01:00Z");
     check_time(job_of(&w, "containerd", NULL, 0)->start, "2026-03-01T08:01:00Z");

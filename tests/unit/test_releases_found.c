@@ -101,7 +101,7 @@ static void who_failed_has_left(void **state)
     publish(&w, "app", "v2");
     world_until(&w, w.now + HOUR);
     check_text(story(&w, a, "h"), "drain=v1(failed)");
-    check_text(reasons_at(&w, a, "app", "h"), "failed:retry drain; bracket:complete drain");
+    check_text(reasons_at(&w, a, "app", "h"), "bracket:complete drain");
     put_host(&w, "h", "bare: all");
     world_until(&w, INT64_MAX);
     check_text(story(&w, a, "h"), "drain=v1(failed) app=v2 undrain=v1");
@@ -207,7 +207,7 @@ static void a_bypassed_bracket_says_what_it_lacks(void **state)
     world_act(&w, (fact_act){.act = ACT_BYPASS,
                              .rule = STR("p/deploymentBracket/0"),
                              .version = STR("app-v2")});
-    check_text(reasons_at(&w, a, "app", "h"), "bracket:publish");
+    check_text(reasons_at(&w, a, "app", "h"), "bracket:publish prepare");
     publish(&w, "prepare", "v1");
     world_until(&w, INT64_MAX);
     check_text(story(&w, a, "h"), "prepare=v1 app=v2");
@@ -736,6 +736,83 @@ static void who_joins_has_its_place_at_once(void **state)
     world_close(&w);
 }
 
+/* ---- reasons ---- */
+
+/* The turn behind an approval is known: it is counted from the approval. */
+static void a_turn_behind_an_approval_is_a_reason(void **state)
+{
+    (void)state;
+    world w;
+    arena *a = arena_new(0);
+    open_fleet(&w, "  - anyApproval: {minApprovals: 1}\n"
+                   "  - gradualRollout: {rolloutType: linear, timeScaleInterval: 60}\n");
+    put_host(&w, "g", "a: b");
+    put_host(&w, "h", "a: b");
+    publish(&w, "app", "v2");
+    str first = reasons_at(&w, a, "app", "g"), second = reasons_at(&w, a, "app", "h");
+    bool swapped = first.len > second.len;
+    check_text(swapped ? second : first, "approval:approve app-v2");
+    check_text(swapped ? first : second, swapped ? "approval:approve app-v2; rollout:time h "
+                                                   "@01T09:01:00Z"
+                                                 : "approval:approve app-v2; rollout:time g "
+                                                   "@01T09:01:00Z");
+    arena_free(a);
+    world_close(&w);
+}
+
+/* When the cooldown is over the window is closed again: the next one is what is waited for. */
+static void a_window_that_closes_before_a_cooldown_ends(void **state)
+{
+    (void)state;
+    world w;
+    arena *a = arena_new(0);
+    open_fleet(&w, "  - versionCooldown: {intervalSeconds: 6000}\n"
+                   "  - deploymentWindow: {rrule: 'FREQ=HOURLY', durationMinutes: 30}\n");
+    put_host(&w, "h", "a: b");
+    publish(&w, "app", "v2");
+    check_text(reasons_at(&w, a, "app", "h"),
+               "cooldown:time @01T09:40:00Z; window:time @01T10:00:00Z");
+    arena_free(a);
+    world_close(&w);
+}
+
+/* What a hook lacks holds the whole group: each of its approvals is named. */
+static void a_group_names_what_its_hooks_lack(void **state)
+{
+    (void)state;
+    world w;
+    arena *a = arena_new(0);
+    open_fleet(&w, "  - anyApproval: {minApprovals: 1}\n"
+                   "  - deploymentBracket: {deploymentSelector: 'true', readinessMode: immediate, "
+                   "preSelector: 'deployment.name == \"prepare\"'}\n");
+    put_deployment(&w, "prepare", "true");
+    put_host(&w, "h", "a: b");
+    publish(&w, "app", "v2");
+    check_text(reasons_at(&w, a, "app", "h"), "approval:approve app-v2; bracket:publish prepare");
+    publish(&w, "prepare", "v1");
+    check_text(reasons_at(&w, a, "app", "h"),
+               "approval:approve app-v2; approval:approve prepare-v1");
+    arena_free(a);
+    world_close(&w);
+}
+
+/* A version that is not selected needs no approval. */
+static void what_does_not_matter_is_no_reason(void **state)
+{
+    (void)state;
+    world w;
+    arena *a = arena_new(0);
+    open_fleet(&w, "  - versionSelector: {selector: 'version.tag != \"v2\"'}\n"
+                   "  - anyApproval: {minApprovals: 1}\n");
+    world_apply(&w, API "kind: Resource\nmetadata: {name: h, labels: {env: prod}}\nspec: {kind: "
+                        "host, version: v1}\n");
+    put_deployment(&w, "extra", "true");
+    publish(&w, "extra", "v2");
+    check_text(reasons_at(&w, a, "extra", "h"), "versionSelector:publish extra");
+    arena_free(a);
+    world_close(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -765,6 +842,10 @@ int main(void)
         cmocka_unit_test(a_rollback_waits_for_a_slot),
         cmocka_unit_test(what_comes_back_finds_its_rules),
         cmocka_unit_test(who_joins_has_its_place_at_once),
+        cmocka_unit_test(a_turn_behind_an_approval_is_a_reason),
+        cmocka_unit_test(a_window_that_closes_before_a_cooldown_ends),
+        cmocka_unit_test(a_group_names_what_its_hooks_lack),
+        cmocka_unit_test(what_does_not_matter_is_no_reason),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
