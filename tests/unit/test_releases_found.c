@@ -628,7 +628,7 @@ static void a_release_goes_with_the_place(void **state)
     put_host(&w, "h2", "a: b");
     publish(&w, "app", "v2");
     check_text(reasons_at(&w, a, "app", "h2"),
-               "batch:complete h1; unavailable:complete h1; concurrency:edit h1");
+               "batch:complete h1; unavailable:complete h1; concurrency:edit p");
     world_act(&w, (fact_act){.act = ACT_SKIP, .change = STR("app"), .target = STR("h1")});
     check_text(reasons_at(&w, a, "app", "h2"), "concurrency:edit");
     arena_free(a);
@@ -681,7 +681,7 @@ static void a_rollback_waits_for_a_slot(void **state)
     world_until(&w, w.now + 2 * MINUTE + MINUTE / 2);
     put_rules(&w, limits);
     world_until(&w, w.now + HOUR);
-    check_text(reasons_at(&w, a, "base", "h"), "concurrency:edit");
+    check_text(reasons_at(&w, a, "base", "h"), "concurrency:edit p");
     arena_free(a);
     world_close(&w);
 }
