@@ -630,7 +630,7 @@ static void a_release_goes_with_the_place(void **state)
     check_text(reasons_at(&w, a, "app", "h2"),
                "batch:complete h1; unavailable:complete h1; concurrency:edit p");
     world_act(&w, (fact_act){.act = ACT_SKIP, .change = STR("app"), .target = STR("h1")});
-    check_text(reasons_at(&w, a, "app", "h2"), "concurrency:edit");
+    check_text(reasons_at(&w, a, "app", "h2"), "concurrency:edit p");
     arena_free(a);
     world_close(&w);
 }
