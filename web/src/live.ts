@@ -136,10 +136,10 @@ function watch(): void {
 }
 
 /** Runs until the session ends. */
-export async function live(): Promise<void> {
+async function live(first: Promise<void>): Promise<void> {
   watch();
   let failures = 0;
-  await refresh();
+  await first;
   last = Math.max(last, info.peek()?.sequence ?? 0);
   while (token.peek()) {
     const began = Date.now();
@@ -159,6 +159,7 @@ export async function live(): Promise<void> {
 }
 
 export async function begin(): Promise<void> {
+  const first = refresh(); // beside: the first picture waits for both
   info.value = await get<Info>('info');
-  void live();
+  void live(first);
 }

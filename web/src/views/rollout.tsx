@@ -466,7 +466,9 @@ export function RolloutView({ change }: { change: string }) {
         </p>
         <Bar counts={counts} label={change.slice(0, 80)} />
         <Legend counts={counts} />
-        {plan.value && plan.value.outcome !== 'complete' ? (
+        {plan.value &&
+        plan.value.outcome !== 'complete' &&
+        plan.value.waiting.some((one) => one.change === change) ? (
           <p class="note">
             The plan ends {plan.value.outcome}: <Name text={plan.value.reason} />
           </p>
