@@ -53,6 +53,8 @@ static exit_status run(const options *given)
     s.shell.engine.reapply_on_reboot =
         options_given(given, "reapply-on-reboot") ||
         str_eq(chosen(given, "", "REAPPLY_ON_REBOOT", STR_EMPTY), STR("true"));
+    s.metrics_listen = chosen(given, "metrics-port", "METRICS_PORT", STR_EMPTY);
+    s.health_listen = chosen(given, "probe-port", "PROBE_PORT", STR_EMPTY);
     s.elect = options_given(given, "leader-election") ||
               str_eq(chosen(given, "", "LEADER_ELECTION", STR_EMPTY), STR("true"));
     return operator_run(&s, &error) ? STATUS_DONE : fail("%s", error.text);
@@ -85,6 +87,12 @@ static const option options_of_operator[] = {
     {.name = "runtime-required-taint",
      .argument = "KEY=VALUE:EFFECT",
      .help = "$RUNTIME_REQUIRED_TAINT, else skyhook.nvidia.com=runtime-required:NoSchedule"},
+    {.name = "metrics-port",
+     .argument = "[ADDRESS]:PORT",
+     .help = "where /metrics is served; $METRICS_PORT, else nowhere"},
+    {.name = "probe-port",
+     .argument = "[ADDRESS]:PORT",
+     .help = "where /healthz and /readyz are served; $PROBE_PORT, else nowhere"},
     {.name = "leader-election",
      .help = "several may run, of which one works at a time; $LEADER_ELECTION"},
     {.name = "reapply-on-reboot",

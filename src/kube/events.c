@@ -210,7 +210,7 @@ static void happened(events *e, entry *x, int64_t now_ms)
     }
 }
 
-void events_add(events *e, const kube_event *event, int64_t now_ms, moment wall)
+void events_tell(events *e, const kube_event *event, int64_t now_ms, moment wall)
 {
     e->counts.added++;
     make_key(&e->key, event);

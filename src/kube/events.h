@@ -40,7 +40,7 @@ events *events_new(str component, str instance);
 events *events_free(events *e);
 
 /* Copies the event. wall is when it happened. */
-void events_add(events *e, const kube_event *event, int64_t now_ms, moment wall);
+void events_tell(events *e, const kube_event *event, int64_t now_ms, moment wall);
 
 typedef enum events_ask_kind {
     EVENTS_ASK_SEND, /* then events_answer(slot) */

@@ -93,7 +93,7 @@ void recorder_tell(recorder *r, const kube_event *event)
 {
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
-    events_add(r->events, event, (int64_t)uv_now(r->loop),
+    events_tell(r->events, event, (int64_t)uv_now(r->loop),
                (moment){now.tv_sec, (int32_t)now.tv_nsec});
     wake(r);
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "operator/node_shell.h"
 
+#include <stdio.h>
+
 #include "base/log.h"
 #include "base/mem.h"
 #include "operator/shell_internal.h"
@@ -39,13 +41,6 @@ shell_node *shell_find_node(const node_shell *s, str name)
 shell_change *shell_find_change(const node_shell *s, str name)
 {
     return find(&s->changes, name);
-}
-
-bool shell_take(node_shell *s, const fact *f)
-{
-    if (!s->no_memory && !engine_take(s->engine, f, 1, s->now_ms))
-        shell_memory(s);
-    return !s->no_memory;
 }
 
 /* ---- places ---- */
@@ -355,6 +350,16 @@ static void released(shell_place *p)
     p->change->dirty = true;
 }
 
+/* What runs last is shown by a condition. */
+static void note_applying(node_shell *s, shell_change *c, const decision *d)
+{
+    char text[3 * LIMIT_NAME_BYTES];
+    snprintf(text, sizeof text, "Applying package [%.*s:%.*s] to node [%.*s]", STR_ARG(d->package),
+             STR_ARG(d->version), STR_ARG(d->target));
+    mem_free(c->applying);
+    c->applying = shell_copy(s, str_of(text));
+}
+
 static void carry_out_placed(node_shell *s, const decision *d)
 {
     shell_node *n = shell_find_node(s, d->target);
@@ -373,6 +378,8 @@ static void carry_out_placed(node_shell *s, const decision *d)
     shell_look(s, p);
     if (d->kind == DECISION_RUN || d->kind == DECISION_DRAIN)
         shell_look_after(s, p);
+    if (d->kind == DECISION_RUN)
+        note_applying(s, p->change, d);
 }
 
 static void carry_out_taint(node_shell *s, const decision *d)
@@ -418,6 +425,33 @@ static void carry_out(node_shell *s, const decision *d)
     }
 }
 
+/* Returns whether anything was started: the engine is then to be asked again. */
+static bool hear(node_shell *s)
+{
+    bool started_any = false;
+    for (size_t i = 0; i < s->decisions.len; i++) {
+        started_any |= s->decisions.at[i].kind == DECISION_START;
+        carry_out(s, &s->decisions.at[i]);
+        events_decided(s, &s->decisions.at[i]);
+    }
+    return started_any;
+}
+
+/* Decisions that a fact leads to at once are heard; before everything is known none is made. */
+bool shell_take(node_shell *s, const fact *f)
+{
+    if (s->no_memory)
+        return false;
+    s->decisions.len = 0;
+    bool good = s->restored ? engine_step(s->engine, f, 1, s->now_ms, &s->decisions)
+                            : engine_take(s->engine, f, 1, s->now_ms);
+    if (!good)
+        shell_memory(s);
+    hear(s);
+    s->due |= s->decisions.len > 0;
+    return good;
+}
+
 /* ---- the turn ---- */
 
 static bool begin(node_shell *s)
@@ -441,16 +475,12 @@ static void decide(node_shell *s)
 {
     bool again = true;
     while (again && !s->no_memory) {
-        again = false;
         s->decisions.len = 0;
         if (!engine_step(s->engine, NULL, 0, s->now_ms, &s->decisions)) {
             shell_memory(s);
             return;
         }
-        for (size_t i = 0; i < s->decisions.len; i++) {
-            again |= s->decisions.at[i].kind == DECISION_START;
-            carry_out(s, &s->decisions.at[i]);
-        }
+        again = hear(s);
     }
 }
 
@@ -466,11 +496,19 @@ static void write_nodes(node_shell *s)
     s->queue.len = kept;
 }
 
+/* What is decided meanwhile comes behind those that wait. */
 static void run_jobs(node_shell *s)
 {
+    size_t count = s->runs.len;
+    for (size_t i = 0; i < count; i++) {
+        shell_place *p = s->runs.at[i];
+        s->runs.at[i] = NULL;
+        if (!jobs_run(s, p))
+            shell_look_after(s, p);
+    }
     size_t kept = 0;
     for (size_t i = 0; i < s->runs.len; i++)
-        if (!jobs_run(s, s->runs.at[i]))
+        if (s->runs.at[i])
             s->runs.at[kept++] = s->runs.at[i];
     s->runs.len = kept;
 }

@@ -23,6 +23,7 @@
 #define DROVER_OPERATOR_NODE_SHELL_H
 
 #include "engine/engine.h"
+#include "kube/events.h"
 #include "kube/write_queue.h"
 #include "operator/job_object.h"
 
@@ -33,6 +34,8 @@ typedef struct api {
     /* Follow all pods of a node, or no longer: told by node_shell_pod_seen and so on. Never from
      * within those. */
     void (*follow_pods)(void *context, str node, bool wanted);
+    /* An Event for people; NULL: nobody reads them. */
+    void (*tell)(void *context, const kube_event *event);
 } api;
 
 /* The kinds that are watched, and the collections they are found in. The namespace takes the place
@@ -97,5 +100,8 @@ typedef struct shell_counts {
     uint64_t statuses, nodes, jobs, maps, evictions, others;
 } shell_counts;
 shell_counts node_shell_count(const node_shell *s);
+
+/* Appends gauges in the text form of Prometheus. */
+void node_shell_metrics(const node_shell *s, buf *out);
 
 #endif

@@ -256,7 +256,7 @@ static void answered(node_shell *s, const shell_ticket *t, const write_outcome *
     for (shell_place *p = n->places; p; p = p->next) {
         /* Conditions are another write where the node itself was written; they wait for one that
          * comes anyhow. */
-        p->dirty |= p->sent && done && t->number && !p->in_flight;
+        p->dirty |= p->sent && done && t->number && !p->in_flight && p->change;
         settle_place(p, done);
     }
     if (!done) {
@@ -308,7 +308,9 @@ static bool send_patch(node_shell *s, shell_node *n, const node_patch *patch)
 
 static bool may_write(const shell_place *p)
 {
-    return p->change && p->change->known && p->claim <= p->change->durable_epoch;
+    if (!p->change)
+        return p->cleanup;
+    return p->change->known && p->claim <= p->change->durable_epoch;
 }
 
 bool node_write(node_shell *s, shell_node *n)

@@ -11,7 +11,9 @@
 #include "base/mem.h"
 #include "kube/follower.h"
 #include "kube/leader.h"
+#include "kube/recorder.h"
 #include "kube/writer.h"
+#include "operator/probes.h"
 
 /* The longest that a timer is set to: a clock that is put forward is noticed then. */
 #define TIMER_MS_MAX INT64_C(60000)
@@ -45,11 +47,13 @@ struct run {
     leader *leader; /* NULL: nobody else is reckoned with */
     char leases[PATH_BYTES], identity[HOST_BYTES + 32];
     writer *writer; /* this and what follows is there while it works */
+    recorder *recorder;
     node_shell *shell;
     watched kinds[SHELL_KIND_COUNT];
     watched_node *nodes;
     bool ready_told;
     bool failed;
+    probes *metrics, *health;
     bool ending, releasing; /* it was told to end; it gives the Lease back */
 };
 
@@ -85,6 +89,12 @@ static bool send_write(void *context, const kube_write *write, write_handler han
 {
     const run *r = context;
     return writer_send(r->writer, write, handler, error);
+}
+
+static void tell_event(void *context, const kube_event *event)
+{
+    const run *r = context;
+    recorder_tell(r->recorder, event);
 }
 
 static bool pod_seen(void *context, yyjson_val *json)
@@ -252,6 +262,7 @@ static void end_work(run *r)
     while (r->nodes)
         unfollow_pods(r, str_of(r->nodes->name));
     r->writer = writer_stop(r->writer);
+    r->recorder = recorder_stop(r->recorder);
     r->shell = node_shell_free(r->shell);
     r->ready_told = false;
 }
@@ -262,8 +273,12 @@ static bool begin_work(run *r, err *error)
     if (r->leader)
         options.permit = leader_permit(r->leader);
     r->writer = writer_start(&r->loop, r->connection, options);
-    r->shell = node_shell_new(&r->settings->shell, (api){r, send_write, follow_pods}, error);
-    if (!r->writer || !r->shell)
+    if (r->writer)
+        r->recorder =
+            recorder_start(&r->loop, r->writer, STR("skyhook-controller"), str_of(r->identity));
+    r->shell =
+        node_shell_new(&r->settings->shell, (api){r, send_write, follow_pods, tell_event}, error);
+    if (!r->writer || !r->recorder || !r->shell)
         return err_memory(error);
     return (follow(r, SHELL_NODE) && follow(r, SHELL_POLICY) && follow(r, SHELL_SKYHOOK)) ||
            err_memory(error);
@@ -319,6 +334,45 @@ static bool stand_for_election(run *r, err *error)
     return r->leader || err_memory(error);
 }
 
+/* ---- probes ---- */
+
+static int answer_metrics(void *context, str path, buf *out)
+{
+    const run *r = context;
+    if (!str_eq(path, STR("/metrics")))
+        return 404;
+    if (r->shell)
+        node_shell_metrics(r->shell, out);
+    return 200;
+}
+
+/* Who waits for the lease is ready, too: it may be stopped and started without harm. */
+static int answer_health(void *context, str path, buf *out)
+{
+    const run *r = context;
+    bool ready = !r->shell || node_shell_ready(r->shell);
+    if (str_eq(path, STR("/healthz")) || (str_eq(path, STR("/readyz")) && ready)) {
+        buf_addz(out, "ok");
+        return 200;
+    }
+    if (!str_eq(path, STR("/readyz")))
+        return 404;
+    buf_addz(out, "not everything is known yet");
+    return 503;
+}
+
+static bool open_probes(run *r, err *error)
+{
+    str metrics = r->settings->metrics_listen, health = r->settings->health_listen;
+    if (metrics.len > 0)
+        r->metrics = probes_start(&r->loop, metrics, (probe_handler){r, answer_metrics}, error);
+    if (metrics.len > 0 && !r->metrics)
+        return err_wrap(error, "metrics");
+    if (health.len > 0)
+        r->health = probes_start(&r->loop, health, (probe_handler){r, answer_health}, error);
+    return health.len == 0 || r->health || err_wrap(error, "probes");
+}
+
 static bool open_cluster(run *r, const kube_access *access, err *error)
 {
     r->connection = connection_open(&r->loop, access, "drover-operator", error);
@@ -330,6 +384,8 @@ static bool open_cluster(run *r, const kube_access *access, err *error)
 static void close_loop(run *r)
 {
     r->leader = leader_stop(r->leader);
+    r->metrics = probes_stop(r->metrics);
+    r->health = probes_stop(r->health);
     end_work(r);
     r->connection = connection_close(r->connection);
     uv_close((uv_handle_t *)&r->prepare, NULL);
@@ -355,7 +411,7 @@ bool operator_run(const operator_settings *settings, err *error)
     curl_global_init(CURL_GLOBAL_DEFAULT);
     bool good = open_loop(r, error);
     if (good) {
-        good = open_cluster(r, &access, error);
+        good = open_probes(r, error) && open_cluster(r, &access, error);
         if (good) {
             log_line(LOG_INFO, "operator of %.*s", STR_ARG(access.server));
             uv_run(&r->loop, UV_RUN_DEFAULT);

@@ -17,6 +17,7 @@
 typedef struct operator_settings {
     kube_where where;
     shell_settings shell;
+    str metrics_listen, health_listen; /* "[ADDRESS]:PORT"; empty: not at all */
     bool elect; /* several may run: only one of them, which has the Lease, does anything */
 } operator_settings;
 

@@ -43,6 +43,8 @@ static shell_change *change_new(node_shell *s, str name)
         for (shell_place *p = n->places; p; p = p->next)
             if (str_eq(str_of(p->skyhook), name)) {
                 p->change = c;
+                p->cleanup = false;
+                p->cleanups = 0;
                 if (!vec_push(&c->places, p))
                     shell_memory(s);
             }
@@ -185,10 +187,11 @@ static void take_document(node_shell *s, shell_change *c, yyjson_val *json)
         return;
     }
     fact f = {.kind = FACT_DOCUMENT, .document = &d->object};
-    shell_take(s, &f);
-    shell_document_free(c->document);
+    shell_document *before = c->document;
     c->document = d;
     c->known = c->dirty = true;
+    shell_take(s, &f);
+    shell_document_free(before);
     look_everywhere(s, c);
 }
 
@@ -267,7 +270,11 @@ void changes_gone(node_shell *s, str name)
         shell_place *p = c->places.at[i];
         p->change = NULL;
         p->releasing = RELEASE_NONE;
-        p->dirty = p->in_flight = p->selected = false;
+        p->in_flight = p->selected = p->draining = false;
+        /* If somebody took the finalizer away, nobody else cleans up. */
+        p->cleanup = p->dirty = p->record || p->cordon || p->want_cordon >= 0;
+        if (p->dirty)
+            shell_queue(s, p->node);
     }
     change_free_shown(s, c);
     s->due = true;

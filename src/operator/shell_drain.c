@@ -254,6 +254,8 @@ static void tell(node_shell *s, shell_drain *d, const drain_pod *why)
                         .blocking_pod = str_of(pod_text),
                         .blocking_budget = why ? str_of(why->budget) : STR_EMPTY}};
     shell_take(s, &f);
+    if (why && why->budget[0] != '\0')
+        events_drain_blocked(s, str_of(d->node), pod_text, why->budget);
     s->due = true;
 }
 

@@ -17,6 +17,8 @@ static void forget_left(shell_change *c)
 static void written(node_shell *s, shell_change *c, uint32_t epoch, yyjson_val *json)
 {
     c->durable_epoch = epoch;
+    if (c->status != c->next_status && c->status != SKYHOOK_NONE)
+        events_status(s, c, (skyhook_state)c->status, (skyhook_state)c->next_status);
     c->status = c->next_status;
     buf_clear(&c->conditions);
     buf_add(&c->conditions, buf_str(&c->next_conditions));

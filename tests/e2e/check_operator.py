@@ -4,8 +4,10 @@
 
 import os
 import pathlib
+import socket
 import sys
 import time
+import urllib.request
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "cluster"), str(HERE.parent / "support")]
@@ -18,6 +20,15 @@ import rollout
 
 NODES = 20
 BUDGET = 5
+
+
+def free_port():
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
+
+
+PORTS = free_port(), free_port()  # of metrics and probes
 
 
 def check_limits(cluster, name, since):
@@ -91,6 +102,28 @@ def stops(cluster, _):
     rollout.wait_status(cluster, "bad", "complete")
 
 
+def tells(cluster, _):
+    """metrics, health and events say what happened"""
+    def ask(port, path):
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=10) as reply:
+            return reply.read().decode()
+    assert ask(PORTS[1], "/healthz") == "ok" and ask(PORTS[1], "/readyz") == "ok"
+    text = ask(PORTS[0], "/metrics")
+    for line in ('skyhook_status{skyhook_name="base",status="complete"} 1',
+                 f'skyhook_node_target_count{{skyhook_name="base"}} {NODES}',
+                 'skyhook_package_state_count{skyhook_name="base",package_name="tune",'
+                 f'package_version="2.0.0",state="complete"}} {NODES}',
+                 'skyhook_rollout_ceiling{skyhook_name="base",policy_name="five",'
+                 f'compartment_name="__default__",strategy="fixed"}} {BUDGET}'):
+        assert line in text.splitlines(), f"no {line}"
+    found = [(e["involvedObject"]["kind"], e["reason"], e["message"])
+             for e in cluster.api.list("events", "default")
+             if e["source"].get("component") == "skyhook-controller"]
+    assert ("Skyhook", "State", "Skyhook transitioned [in_progress] -> [complete]") in found, found
+    assert any(kind == "Node" and "state erroring on [skyhook:bad]" in message
+               for kind, _, message in found), found
+
+
 def rests(cluster, _):
     """at rest nothing is written"""
     cluster.wait_quiet()
@@ -113,8 +146,10 @@ def main():
         cluster.api.create("deploymentpolicies", rollout.policy("five", {"count": BUDGET}))
         cluster.api.create("deploymentpolicies", rollout.policy(
             "stop", {"percent": 100}, {"fixed": {"initialBatch": 2, "failureThreshold": 1}}))
-        with rollout.Operator(program, cluster) as operator:
-            for act in (installs, upgrades, stops, rests):
+        ports = [f"--{name}-port=127.0.0.1:{port}" for name, port in
+                 zip(("metrics", "probe"), PORTS)]
+        with rollout.Operator(program, cluster, *ports) as operator:
+            for act in (installs, upgrades, stops, tells, rests):
                 wrong = None
                 try:
                     act(cluster, operator)

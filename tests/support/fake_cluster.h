@@ -413,7 +413,7 @@ static inline void fake_start(fake *f)
     f->killed = false;
     memset(f->followed, 0, sizeof f->followed);
     f->shell = node_shell_free(f->shell);
-    f->shell = node_shell_new(&f->settings, (api){f, fake_send, fake_follow}, &error);
+    f->shell = node_shell_new(&f->settings, (api){f, fake_send, fake_follow, NULL}, &error);
     assert_non_null(f->shell);
     for (size_t i = 0; i < f->count; i++)
         fake_tell(f, &f->objects[i], false);

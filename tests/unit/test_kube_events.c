@@ -34,7 +34,7 @@ static void happens(room *r, const char *name, const char *message)
                         .uid = STR("u"),
                         .reason = STR("Apply"),
                         .message = str_of(message)};
-    events_add(r->events, &event, r->now_ms, WALL(r->now_ms / 1000));
+    events_tell(r->events, &event, r->now_ms, WALL(r->now_ms / 1000));
 }
 
 static kube_write sent(room *r, size_t *ret_slot)
@@ -83,7 +83,7 @@ static void test_first(void **state)
                         .warning = true,
                         .reason = STR("Failed"),
                         .message = STR("m")};
-    events_add(r->events, &event, r->now_ms, WALL(1));
+    events_tell(r->events, &event, r->now_ms, WALL(1));
     w = sent(r, &slot);
     check_text(w.collection, "/api/v1/namespaces/skyhook/events");
     assert_true(str_find(w.body, STR("\"namespace\":\"skyhook\",\"name\":\"j\"")) != SIZE_MAX);

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Events for people. Success is told once a batch, on the Skyhook; on nodes only what somebody may
+ * have to look at. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "operator/shell_internal.h"
+
+static void tell(node_shell *s, const kube_event *event)
+{
+    if (s->api.tell)
+        s->api.tell(s->api.context, event);
+}
+
+static void tell_change(node_shell *s, const shell_change *c, const char *why, const char *text)
+{
+    kube_event e = {.api_version = STR("skyhook.nvidia.com/v1alpha1"),
+                    .kind = STR("Skyhook"),
+                    .name = str_of(c->name),
+                    .uid = shell_text(c->uid),
+                    .reason = str_of(why),
+                    .message = str_of(text)};
+    tell(s, &e);
+}
+
+/* As kubelets do, by the node's name for want of its uid. */
+static void tell_node(node_shell *s, str name, const char *why, const char *text, bool warning)
+{
+    kube_event e = {.api_version = STR("v1"),
+                    .kind = STR("Node"),
+                    .name = name,
+                    .uid = name,
+                    .warning = warning,
+                    .reason = str_of(why),
+                    .message = str_of(text)};
+    tell(s, &e);
+}
+
+void events_status(node_shell *s, const shell_change *c, skyhook_state from, skyhook_state to)
+{
+    char text[128];
+    snprintf(text, sizeof text, "Skyhook transitioned [%s] -> [%s]", skyhook_state_text(from),
+             skyhook_state_text(to));
+    tell_change(s, c, "State", text);
+}
+
+void events_drain_blocked(node_shell *s, str node_name, const char *pod_text, const char *keeper)
+{
+    char text[EVENT_MESSAGE_BYTES_MAX];
+    snprintf(text, sizeof text, "the drain waits for pod %s, which PodDisruptionBudget %s protects",
+             pod_text, keeper);
+    tell_node(s, node_name, "Drain", text, true);
+}
+
+static void tell_batch(node_shell *s, const decision *d)
+{
+    const shell_change *c = shell_find_change(s, d->change);
+    char text[EVENT_MESSAGE_BYTES_MAX];
+    if (!c)
+        return;
+    snprintf(text, sizeof text,
+             "batch %" PRId64 " of compartment %.*s: %" PRId64 " complete, %" PRId64
+             " erroring, %" PRId64 " blocked",
+             d->number, STR_ARG(d->group), d->complete, d->erroring, d->blocked);
+    tell_change(s, c, "Apply", text);
+}
+
+void events_decided(node_shell *s, const decision *d)
+{
+    char text[EVENT_MESSAGE_BYTES_MAX];
+    switch ((int)d->kind) {
+    case DECISION_JUDGE: tell_batch(s, d); break;
+    case DECISION_RECORD:
+        if (!str_eq(d->state, STR("erroring")))
+            break;
+        snprintf(text, sizeof text, "Package [%.*s:%.*s] state erroring on [skyhook:%.*s]: %.*s",
+                 STR_ARG(d->package), STR_ARG(d->version), STR_ARG(d->change), STR_ARG(d->detail));
+        tell_node(s, d->target, "Apply", text, true);
+        break;
+    case DECISION_RUN:
+        if (d->detail.len == 0)
+            break;
+        snprintf(text, sizeof text,
+                 "Interrupting node [%.*s] package [%.*s:%.*s] from "
+                 "[skyhook:%.*s]",
+                 STR_ARG(d->target), STR_ARG(d->package), STR_ARG(d->version), STR_ARG(d->change));
+        tell_node(s, d->target, "Interrupt", text, false);
+        break;
+    case DECISION_CORDON:
+        if (str_eq(d->detail, STR("again")))
+            tell_node(s, d->target, "Interrupt",
+                      "the node was uncordoned while it was worked on; "
+                      "it is cordoned again",
+                      true);
+        break;
+    default: break;
+    }
+}
