@@ -287,6 +287,7 @@ void drains_done(node_shell *s);
 void acts_seen(node_shell *s, shell_change *c, yyjson_val *object);
 void acts_take(node_shell *s, shell_change *c);
 void acts_remove(node_shell *s, shell_change *c); /* once all that follows is durable */
+
 /* ---- shell_events.c ---- */
 void events_decided(node_shell *s, const decision *d);
 void events_status(node_shell *s, const shell_change *c, skyhook_state from, skyhook_state to);
