@@ -455,7 +455,8 @@ static void partition_jobs(canvas *c, const plan_change *change, const plan_grou
         c->out->failed = true;
         return;
     }
-    engine_placements(sim_engine(c->plan->sim), find_resident, &in);
+    if (!engine_placements(sim_engine(c->plan->sim), find_resident, &in))
+        c->out->failed = true;
     for (size_t i = 0; i < l->jobs.len; i++) {
         const ledger_job *j = &l->jobs.at[i];
         if (in.found[j->resource] &&

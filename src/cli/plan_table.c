@@ -193,7 +193,7 @@ static bool waiting_table(const plan *p, FILE *to)
     w.table = table_new(columns, sizeof columns / sizeof columns[0]);
     if (!w.table)
         return false;
-    engine_placements(sim_engine(p->sim), waiting_row, &w);
+    w.good = engine_placements(sim_engine(p->sim), waiting_row, &w) && w.good;
     if (w.count > 0 && w.good) {
         fputs("\n", to);
         w.good = table_print(w.table, to);

@@ -140,12 +140,22 @@ int64_t engine_next_ms(const engine *e)
     return earliest;
 }
 
+/* Whoever only asks spoils nothing: without memory they get no answer, and that is all. */
+static bool answered(const engine *e, bool good)
+{
+    engine_core *core = (engine_core *)(uintptr_t)&e->core;
+    good = good && !core->no_memory;
+    core->no_memory = false;
+    return good;
+}
+
 bool engine_placements(const engine *e, placement_visitor visit, void *context)
 {
     bool good = true;
+    assert(!e->core.no_memory);
     for (size_t v = 0; v < VOCABULARY_COUNT; v++)
         good = vocabularies[v]->placements(e->self[v], visit, context) && good;
-    return good;
+    return answered(e, good);
 }
 
 bool engine_policy(const engine *e, str policy, placement_visitor visit, void *context)
@@ -159,19 +169,21 @@ bool engine_policy(const engine *e, str policy, placement_visitor visit, void *c
 
 bool engine_placement(const engine *e, placement_id id, placement_view *ret)
 {
-    for (size_t v = 0; v < VOCABULARY_COUNT; v++)
-        if (vocabularies[v]->placement(e->self[v], id, ret))
-            return true;
-    return false;
+    bool found = false;
+    assert(!e->core.no_memory);
+    for (size_t v = 0; v < VOCABULARY_COUNT && !found; v++)
+        found = vocabularies[v]->placement(e->self[v], id, ret);
+    return answered(e, found);
 }
 
 bool engine_reasons(const engine *e, placement_id id, arena *a, reasons *out)
 {
+    bool good = true;
+    assert(!e->core.no_memory);
     /* A number is of one vocabulary only; the others have nothing to say. */
-    for (size_t v = 0; v < VOCABULARY_COUNT; v++)
-        if (!vocabularies[v]->reasons(e->self[v], id, a, out))
-            return false;
-    return true;
+    for (size_t v = 0; v < VOCABULARY_COUNT && good; v++)
+        good = vocabularies[v]->reasons(e->self[v], id, a, out);
+    return answered(e, good);
 }
 
 void engine_groups(const engine *e, group_visitor visit, void *context)

@@ -84,7 +84,8 @@ bool engine_policy(const engine *e, str policy, placement_visitor visit, void *c
 /* False if there is none, or without memory. */
 bool engine_placement(const engine *e, placement_id id, placement_view *ret);
 
-/* Why a placement is not done: never empty for one that is not. False without memory. */
+/* Why a placement is not done: never empty for one that is not. False without memory, by which
+ * nothing else is lost. */
 bool engine_reasons(const engine *e, placement_id id, arena *a, reasons *out);
 
 /* The answer to "why is it not moving" in one sentence. Empty text without memory. */

@@ -87,12 +87,20 @@ static str outcome_text(member_state end)
                                   : STR("blocked");
 }
 
+/* Whatever the node does from now on is not of our doing. */
+static void flight_rests(const nodes *self, node_placement *p)
+{
+    uint64_t boot = self->targets.at[p->target].boot;
+    p->boot = boot != 0 ? boot : p->boot;
+}
+
 void flight_release(nodes *self, node_placement *p, member_state end)
 {
     change *c = p->change;
     assert(p->phase != PHASE_IDLE && p->running == 0);
     str group = compartment_name(self, p);
     p->phase = PHASE_IDLE;
+    flight_rests(self, p);
     p->pod = p->pdb = 0;
     p->drain_told = false;
     c->in_flight--;
@@ -138,6 +146,7 @@ void flight_gone(nodes *self, node_placement *p)
         e->flags &= (uint8_t)~(ENTRY_RUNNING | ENTRY_REBOOTS);
     }
     p->phase = PHASE_IDLE;
+    flight_rests(self, p);
     p->change->in_flight--;
     if (p->reset_pending)
         placement_reset(self, p);

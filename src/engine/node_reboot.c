@@ -48,17 +48,46 @@ void reboot_advance(nodes *self, node_placement *p)
         flight_fail(self, p, STR("NodeLost"));
 }
 
+static void rebooted(nodes *self, node_placement *p)
+{
+    bool ours = p->phase != PHASE_IDLE && rebooting_entry(p); /* it is part of the work */
+    if (self->core->settings.reapply_on_reboot && !ours)
+        placement_reset(self, p);
+    else if (p->failed && p->phase == PHASE_IDLE)
+        placement_forgive(self, p);
+}
+
 void reboot_seen(nodes *self, uint32_t target)
 {
     target_touch(self, target);
     for (uint32_t i = self->targets.at[target].first; i != NOBODY;
          i = self->placements.at[i].next) {
         node_placement *p = &self->placements.at[i];
-        bool ours = p->phase != PHASE_IDLE && rebooting_entry(p); /* it is part of the work */
-        if (self->core->settings.reapply_on_reboot && !ours)
-            placement_reset(self, p);
-        else if (p->failed && p->phase == PHASE_IDLE)
-            placement_forgive(self, p);
+        if (p->phase == PHASE_IDLE)
+            p->boot = self->targets.at[target].boot;
+        rebooted(self, p);
+    }
+}
+
+void reboot_remembered(nodes *self, node_placement *p)
+{
+    uint64_t boot = self->targets.at[p->target].boot;
+    if (boot == 0 || p->boot == 0 || p->boot == boot || p->phase != PHASE_IDLE)
+        return;
+    p->boot = boot;
+    rebooted(self, p);
+}
+
+void reboot_compare(nodes *self, uint32_t target)
+{
+    const node_target *t = &self->targets.at[target];
+    target_touch(self, target);
+    for (uint32_t i = t->first; i != NOBODY; i = self->placements.at[i].next) {
+        node_placement *p = &self->placements.at[i];
+        if (p->boot == 0)
+            p->boot = p->phase == PHASE_IDLE ? 0 : t->boot; /* not known is not another one */
+        else
+            reboot_remembered(self, p);
     }
 }
 

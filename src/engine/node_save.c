@@ -23,8 +23,9 @@
     X(cordon_lost)                                                                                 \
     X(cordon_again)                                                                                \
     X(no_cordon)                                                                                   \
-    X(drained) X(in_priority) X(leave_priority) X(reset_pending) X(malformed) X(drain_told)        \
-        X(leaving) X(astray)
+    X(drained)                                                                                     \
+    X(in_priority) X(leave_priority) X(reset_pending) X(malformed) X(drain_told) X(leaving)        \
+        X(astray)
 #define TARGET_FLAGS(X)                                                                            \
     X(touched)                                                                                     \
     X(taint_decided)                                                                               \
@@ -340,6 +341,7 @@ static bool restore_placement(nodes *self, str key, yyjson_val *json, err *error
     }
     get_placement(self, p, json);
     placement_number(self, p);
+    reboot_remembered(self, p);
     /* What is remembered of the node counts, not what its annotations said before it was read. */
     bool selects = target_selected(self, target, c, p);
     p->astray = selects && !target_matches(self, target, c);

@@ -432,10 +432,12 @@ static void take_readiness(nodes *self, uint32_t target, const fact_target *f)
     uint64_t boot = hash_or_zero(f->boot_id);
     if (boot == t->boot || boot == 0)
         return;
-    bool rebooted = t->boot != 0;
+    bool known = t->boot != 0;
     t->boot = boot;
-    if (rebooted)
+    if (known)
         reboot_seen(self, target);
+    else
+        reboot_compare(self, target);
 }
 
 /* Whole state: what is not set is not so. */

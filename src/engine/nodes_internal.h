@@ -89,7 +89,7 @@ typedef struct node_placement {
     uint32_t attempt_before;
     uint32_t order;   /* SKYHOOK_NODE_ORDER of its claim */
     uint32_t claims;  /* how many it has had */
-    uint64_t boot;    /* of the node when the last stage began */
+    uint64_t boot;    /* of the node when the last stage began; at rest: when it was seen last */
     int64_t since_ms; /* DRAINING: when it began; REBOOTING: when the attempt ended */
     int64_t retry_ms; /* failed: when it is tried again */
     int64_t wake_ms;  /* its timer */
@@ -323,6 +323,11 @@ bool cordon_held_by_another(const nodes *self, const node_placement *p);
 void reboot_wait(nodes *self, node_placement *p, str why);
 void reboot_advance(nodes *self, node_placement *p);
 void reboot_seen(nodes *self, uint32_t target);
+/* What is remembered of the placement is of another boot than the node's: it rebooted while nobody
+ * looked. */
+void reboot_remembered(nodes *self, node_placement *p);
+/* The node's boot was not known before: whether it rebooted is seen from what is remembered. */
+void reboot_compare(nodes *self, uint32_t target);
 int64_t flight_deadline(const nodes *self, const node_placement *p);
 
 /* ---- node_view.c, node_reasons.c, node_save.c, node_check.c: parts of the vocabulary ---- */

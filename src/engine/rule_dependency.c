@@ -33,9 +33,12 @@ static answer matches(releases *r, uint32_t rule_, uint32_t d, uint32_t v)
     uint8_t *known = slot(r, &r->rules.at[rule_].matches, v);
     if (!known)
         return ANSWER_ERROR;
-    if (*known == ANSWER_UNKNOWN)
-        *known = (uint8_t)ask(r, rule_, d, v);
-    return (answer)*known;
+    if (*known != ANSWER_UNKNOWN)
+        return (answer)*known;
+    answer is = ask(r, rule_, d, v);
+    if (!r->core->no_memory) /* else it is no answer */
+        *known = (uint8_t)is;
+    return is;
 }
 
 bool dependency_matches(releases *r, uint32_t rule_, uint32_t d, uint32_t v)
@@ -58,7 +61,7 @@ static answer upstream(releases *r, uint32_t rule_, uint32_t d)
             best = one;
     }
     known = slot(r, &r->rules.at[rule_].upstream, d);
-    if (known)
+    if (known && !r->core->no_memory)
         *known = (uint8_t)best;
     return best;
 }

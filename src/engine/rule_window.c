@@ -171,14 +171,36 @@ static bool moment_shown(struct icaltimetype local, icaltimezone *zone, int64_t 
     return true;
 }
 
+/* The moment at which clocks that were put back show a local time once more; NEVER: they do not.
+ * What comes by the hour, minute or second comes then, too: an hour that is repeated has no hole.
+ */
+static int64_t moment_again(struct icaltimetype local, icaltimezone *zone, int64_t first_ms)
+{
+    int64_t wall = (int64_t)icaltime_as_timet(local);
+    int64_t after = offset_at(zone, wall + DAY_SECONDS);
+    int64_t again_ms = (wall - after) * 1000;
+    return again_ms > first_ms && offset_at(zone, wall - after) == after ? again_ms : NEVER;
+}
+
 /* The next occurrence that is one. The start itself always is. */
-static bool next_start(struct window_cache *w, icalrecur_iterator *it, int64_t *ret_ms)
+static bool next_start(struct window_cache *w, icalrecur_iterator *it, int64_t *ret_ms,
+                       int64_t *ret_again_ms)
 {
     for (struct icaltimetype at = icalrecur_iterator_next(it); !icaltime_is_null_time(at);
          at = icalrecur_iterator_next(it))
-        if (moment_shown(at, w->zone, ret_ms) || icaltime_compare(at, w->anchor) == 0)
+        if (moment_shown(at, w->zone, ret_ms) || icaltime_compare(at, w->anchor) == 0) {
+            *ret_again_ms = w->recurrence.freq <= ICAL_HOURLY_RECURRENCE
+                                ? moment_again(at, w->zone, *ret_ms)
+                                : NEVER;
             return true;
+        }
     return false;
+}
+
+static bool add_spans(struct window_cache *w, int64_t start_ms, int64_t again_ms)
+{
+    return vec_push(&w->spans, (span){start_ms, start_ms + w->duration_ms}) &&
+           (again_ms == NEVER || vec_push(&w->spans, (span){again_ms, again_ms + w->duration_ms}));
 }
 
 /* Fills in the occurrences from a little before at_ms on. */
@@ -194,7 +216,7 @@ static bool fill(struct window_cache *w, int64_t at_ms)
     if (!it)
         return true;
     int64_t left = w->count > 0 ? w->count : INT64_MAX;
-    for (int64_t start_ms; left > 0 && next_start(w, it, &start_ms); left--) {
+    for (int64_t start_ms, again_ms; left > 0 && next_start(w, it, &start_ms, &again_ms); left--) {
         if (start_ms < from_ms)
             continue;
         if (w->spans.len == OCCURRENCES_MAX) {
@@ -202,8 +224,9 @@ static bool fill(struct window_cache *w, int64_t at_ms)
             w->to_ms = start_ms - DAY_MS;
             break;
         }
-        if (!vec_push(&w->spans, (span){start_ms, start_ms + w->duration_ms})) {
+        if (!add_spans(w, start_ms, again_ms)) {
             icalrecur_iterator_free(it);
+            w->to_ms = w->from_ms; /* nothing is known */
             return false;
         }
     }

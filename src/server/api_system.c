@@ -101,7 +101,8 @@ static void write_fleet(call *c, buf *out)
     const engine *e = control_engine(c->api->control);
     if (!e)
         return;
-    engine_placements(e, tally_target, &t);
+    if (!engine_placements(e, tally_target, &t))
+        out->failed = true;
     metric(out, "release_targets", "gauge", "Release targets by state.");
     for (size_t i = 0; i < sizeof states / sizeof states[0]; i++)
         buf_addf(out, "drover_release_targets{state=\"%s\"} %lld\n", states[i],

@@ -247,9 +247,7 @@ void plan_json(const plan *p, buf *out)
     in_flight_json(p, out);
     writing w = {.plan = p, .out = out, .arena = arena_new(0)};
     buf_addz(out, "\"waiting\":[");
-    if (w.arena)
-        engine_placements(sim_engine(p->sim), waiting_json, &w);
-    else
+    if (!w.arena || !engine_placements(sim_engine(p->sim), waiting_json, &w))
         out->failed = true;
     arena_free(w.arena);
     buf_addz(out, "]}\n");

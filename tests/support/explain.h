@@ -12,6 +12,8 @@
 
 #include "support/check.h"
 
+#include "base/limits.h"
+#include "base/mem.h"
 #include "base/vec.h"
 #include "engine/engine.h"
 
@@ -307,6 +309,60 @@ static inline void explain_one(const explain_case *of, const explain_target *t, 
                           STR_ARG(parts > 0 ? r->of[i] : STR_EMPTY));
         }
     }
+}
+
+/* ---- asking without memory ---- */
+
+typedef struct explain_text {
+    const engine *engine;
+    buf *out;
+    bool good;
+} explain_text;
+
+static inline bool explain_add(void *context, const placement_view *view)
+{
+    explain_text *text = context;
+    arena *a = arena_new(0);
+    reasons list = {0};
+    text->good = a && engine_reasons(text->engine, view->id, a, &list);
+    buf_addf(text->out, "%.*s %.*s %d\n", STR_ARG(view->change), STR_ARG(view->target),
+             (int)view->state);
+    for (size_t i = 0; text->good && i < list.len; i++)
+        reason_json(&list.at[i], a, text->out);
+    arena_free(a);
+    return text->good;
+}
+
+/* Everything that can be asked. False: not everything was answered. */
+static inline bool explain_everything(const engine *e, buf *out)
+{
+    explain_text text = {e, out, true};
+    buf_clear(out);
+    return engine_placements(e, explain_add, &text) && text.good && !out->failed;
+}
+
+/* Whichever allocation fails while somebody asks, the engine is none the worse for it. */
+static inline void explain_starved(engine *e, int64_t now_ms)
+{
+    buf before = BUF(LIMIT_TEXT_BYTES), after = BUF(LIMIT_TEXT_BYTES);
+    err error;
+    decision_list out = {0};
+    bool hungry = true;
+    assert_true(explain_everything(e, &before));
+    for (uint64_t nth = 1; hungry; nth++) {
+        mem_fail_at(nth);
+        bool good = explain_everything(e, &after);
+        hungry = mem_failed();
+        mem_fail_at(0);
+        check_msg(hungry || good, "an answer is refused without need");
+    }
+    check_msg(str_eq(buf_str(&before), buf_str(&after)), "asking changed the answers");
+    check_msg(engine_full(e, &error), "%s", error.text);
+    assert_true(engine_step(e, NULL, 0, now_ms, &out));
+    check_msg(engine_check(e, &error), "%s", error.text);
+    vec_done(&out);
+    buf_done(&before);
+    buf_done(&after);
 }
 
 /* Everybody of one fleet that is not done. */

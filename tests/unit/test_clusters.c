@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Bundles on clusters through engine_step: the table of semantics.md part B, the scenarios of
  * the document on rollout strategies, and what people, agents and restarts do in between. */
+#include "support/explain.h"
 #include "support/herd.h"
 #include "support/partition_rows.h"
 
@@ -619,6 +620,24 @@ static void test_every_failed_allocation_is_told(void **state)
     herd_free(h);
 }
 
+static void test_asking_without_memory(void **state)
+{
+    (void)state;
+    err error;
+    decision_list out = {0};
+    engine_settings settings = {.start_ms = 1};
+    engine *e = engine_new(&settings, &error);
+    herd *h = two_partitions("#1");
+    for (size_t i = 0; i < 3; i++)
+        herd_runs_old(h, i, true);
+    herd_load(h);
+    assert_true(engine_step(e, h->facts.at, h->facts.len, 1000, &out));
+    explain_starved(e, 2000);
+    vec_done(&out);
+    engine_free(e);
+    herd_free(h);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -638,6 +657,7 @@ int main(void)
         cmocka_unit_test(test_groups_and_namespaces),
         cmocka_unit_test(test_one_report_among_many_looks_at_few),
         cmocka_unit_test(test_every_failed_allocation_is_told),
+        cmocka_unit_test(test_asking_without_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -613,7 +613,7 @@ static void a7_legacy(void **state)
 }
 
 /* A1: a policy that does not exist holds everything back; what is in flight goes on. */
-static void policy_missing(void **state)
+static void a1_policy_not_found(void **state)
 {
     (void)state;
     fleet *f = fleet_new();
@@ -638,7 +638,7 @@ static void policy_missing(void **state)
 }
 
 /* A member that is deleted leaves the batch; one that is left without members ends unjudged. */
-static void deleted_members(void **state)
+static void a4_deleted_members(void **state)
 {
     (void)state;
     fleet *f = fleet_new();
@@ -683,9 +683,70 @@ static void incremental(void **state)
     fleet_free(f);
 }
 
+/* A2: a failed node leaves the ceiling when its batch is judged, unless Drover still holds it
+ * cordoned, or the policy says that every failed node counts. */
+static void a2_failed_nodes_and_the_ceiling(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *package, *more;
+        size_t starts;
+    } rows[] = {{"", "", 5},
+                {", interrupt: {type: noop}", "", 2},
+                {"", "  failedNodesHoldBudget: true\n", 2}};
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        fleet *f = without_retries();
+        add_policy(f, "count: 2", STRATEGY("fixed", "initialBatch: 2"), rows[i].more);
+        fleet_document(f,
+                       API "kind: Skyhook\nmetadata: {name: sk}\nspec:\n"
+                           "  deploymentPolicy: pace\n  packages:\n"
+                           "    tool: {version: '1.0.0', image: repo/tool%s}\n",
+                       rows[i].package);
+        fleet_nodes_add(f, 5);
+        fleet_find(f, "node-001")->fails = fleet_find(f, "node-002")->fails = true;
+        fleet_run(f, HOUR);
+        assert_int_equal(fleet_count(f, " start sk "), rows[i].starts);
+        check_state(f, "sk", "node-001", FAILED);
+        if (rows[i].starts == 5)
+            check_state(f, "sk", "node-005", DONE);
+        else
+            check_text(str_of(fleet_reasons(f, "sk", "node-003")),
+                       "budget:complete:node-001+node-002");
+        fleet_free(f);
+    }
+}
+
+/* A2: installs, upgrades, config changes and uninstalls are all paced. */
+static void a2_nothing_bypasses_the_policy(void **state)
+{
+    (void)state;
+    static const char *const packages[] = {
+        "{version: '1.0.0', image: r/t, configMap: {k: a}, uninstall: {enabled: true}}",
+        "{version: '1.1.0', image: r/t, configMap: {k: a}, uninstall: {enabled: true}}",
+        "{version: '1.1.0', image: r/t, configMap: {k: b}, uninstall: {enabled: true}}",
+        "{version: '1.1.0', image: r/t, configMap: {k: b}, "
+        "uninstall: {enabled: true, apply: true}}",
+    };
+    fleet *f = fleet_new();
+    add_policy(f, "count: 2", STRATEGY("fixed", "initialBatch: 2"), "");
+    fleet_nodes_add(f, 5);
+    for (size_t i = 0; i < COUNT_OF(packages); i++) {
+        fleet_document(f,
+                       API "kind: Skyhook\nmetadata: {name: sk}\nspec:\n"
+                           "  deploymentPolicy: pace\n  packages:\n    tool: %s\n",
+                       packages[i]);
+        buf_clear(&f->batches);
+        fleet_run(f, -1);
+        check_text(buf_str(&f->batches), "2,2,1");
+    }
+    fleet_free(f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a2_failed_nodes_and_the_ceiling),
+        cmocka_unit_test(a2_nothing_bypasses_the_policy),
         cmocka_unit_test(a4_table),
         cmocka_unit_test(a4_ceilings),
         cmocka_unit_test(a1_overlap),
@@ -699,8 +760,8 @@ int main(void)
         cmocka_unit_test(a6_node_order),
         cmocka_unit_test(a6_reset_keeping_batches),
         cmocka_unit_test(a7_legacy),
-        cmocka_unit_test(policy_missing),
-        cmocka_unit_test(deleted_members),
+        cmocka_unit_test(a1_policy_not_found),
+        cmocka_unit_test(a4_deleted_members),
         cmocka_unit_test(incremental),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

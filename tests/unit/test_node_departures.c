@@ -179,6 +179,62 @@ static void reapply_on_reboot(void **state)
     }
 }
 
+/* A node that rebooted while nobody looked: the boot that is remembered is another one, whether the
+ * node says so at once or late. Without reapplyOnReboot, and when it is the same, nothing is done.
+ */
+static void reboot_while_nobody_looked(void **state)
+{
+    (void)state;
+    for (int row = 0; row < 6; row++) {
+        bool late = row % 2, set = row < 4, same = row >= 2 && row < 4;
+        fleet *f = fleet_with((engine_settings){.reapply_on_reboot = set});
+        const object *sk = write_skyhook(f, "", PACKAGES);
+        fleet_nodes_add(f, 1);
+        fleet_run(f, -1);
+        fleet_lines(f, "");
+        buf saved = BUF(LIMIT_TEXT_BYTES);
+        err error;
+        assert_true(engine_save(f->engine, &saved));
+        engine_free(f->engine);
+        f->engine = engine_new(&f->settings, &error);
+        snprintf(f->nodes[0].boot, FLEET_TEXT, "%s", late ? "" : same ? "boot-1" : "boot-2");
+        fact known[] = {{.kind = FACT_DOCUMENT, .document = sk}, fleet_fact(&f->nodes[0])};
+        assert_true(engine_take(f->engine, known, 2, f->now_ms));
+        assert_true(engine_restore(f->engine, buf_str(&saved), &error));
+        fleet_run(f, HOUR);
+        if (late)
+            reboot(f, same ? "boot-1" : "boot-2");
+        fleet_run(f, -1);
+        assert_int_equal(fleet_count(f, " run sk node-001 aa 1 apply"), set && !same);
+        check_state(f, "sk", "node-001", DONE);
+        buf_done(&saved);
+        fleet_free(f);
+    }
+}
+
+/* A boot that becomes known is no other boot: an interrupt that has not rebooted is not taken for
+ * one that has. */
+static void a_late_boot_is_no_reboot(void **state)
+{
+    (void)state;
+    fleet *f = fleet_new();
+    write_skyhook(f, "", "    aa: {version: '1', image: r/aa, interrupt: {type: reboot}}\n");
+    fleet_node_add(f, "node-001");
+    reboot(f, "");
+    fleet_run(f, 150 * SECOND);
+    assert_int_equal(fleet_count(f, " run sk node-001 aa 1 interrupt"), 1);
+    f->nodes[0].fails = true; /* its pod ends badly: it died with the node, or it did not */
+    fleet_run(f, 40 * SECOND);
+    reboot(f, "boot-1");
+    fleet_run(f, 60 * SECOND);
+    assert_int_equal(fleet_count(f, " run sk node-001 aa 1 interrupt"), 1);
+    f->nodes[0].fails = false;
+    reboot(f, "boot-2");
+    fleet_run(f, -1);
+    check_state(f, "sk", "node-001", DONE);
+    fleet_free(f);
+}
+
 /* A reboot of somebody else's in the middle: what was done before it is done again, too. */
 static void reapply_in_flight(void **state)
 {
@@ -216,10 +272,16 @@ static void own_reboot_is_no_reason(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(deletion_uninstalls), cmocka_unit_test(deletion_waits_for_a_pause),
-        cmocka_unit_test(deletion_in_flight),  cmocka_unit_test(deletion_retries),
-        cmocka_unit_test(gone_in_flight),      cmocka_unit_test(reapply_on_reboot),
-        cmocka_unit_test(reapply_in_flight),   cmocka_unit_test(own_reboot_is_no_reason),
+        cmocka_unit_test(deletion_uninstalls),
+        cmocka_unit_test(deletion_waits_for_a_pause),
+        cmocka_unit_test(deletion_in_flight),
+        cmocka_unit_test(deletion_retries),
+        cmocka_unit_test(gone_in_flight),
+        cmocka_unit_test(reapply_on_reboot),
+        cmocka_unit_test(reapply_in_flight),
+        cmocka_unit_test(own_reboot_is_no_reason),
+        cmocka_unit_test(reboot_while_nobody_looked),
+        cmocka_unit_test(a_late_boot_is_no_reboot),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

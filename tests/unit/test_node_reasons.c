@@ -6,6 +6,7 @@
 #include "support/explain.h"
 
 #define API "apiVersion: skyhook.nvidia.com/v1alpha1\n"
+#define STARVED 25
 #define FLEETS 200
 #define HOOKS 3
 #define NODES_MAX 7
@@ -466,22 +467,34 @@ static bool each(const reason *r)
 static void test_reasons_are_true(void **state)
 {
     (void)state;
-    static const explain_fleet how = {.stuck = stuck,
-                                      .free = wild_free,
-                                      .engine = wild_engine,
-                                      .asks = asks,
-                                      .each = each,
-                                      .obey = obey,
-                                      .starts = starts,
-                                     };
+    static const explain_fleet how = {
+        .stuck = stuck,
+        .free = wild_free,
+        .engine = wild_engine,
+        .asks = asks,
+        .each = each,
+        .obey = obey,
+        .starts = starts,
+    };
     explain_counts counts = {0};
     explain_fleets(&how, FLEETS, &counts);
     if (!getenv("ONLY"))
         assert_true(counts.asked > FLEETS);
 }
 
+static void test_asking_without_memory(void **state)
+{
+    (void)state;
+    for (uint64_t i = 0; i < STARVED; i++) {
+        wild *w = stuck(EXPLAIN_SEED + i);
+        explain_starved(w->f->engine, w->f->now_ms);
+        wild_free(w);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_reasons_are_true)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_reasons_are_true),
+                                       cmocka_unit_test(test_asking_without_memory)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

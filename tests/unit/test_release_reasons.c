@@ -11,6 +11,7 @@
 
 #define API "apiVersion: drover.dev/v1alpha1\n"
 #define FLEETS 100
+#define STARVED 25
 #define HOSTS 5
 #define CHANGES 3
 #define POLICIES 2
@@ -527,8 +528,19 @@ static void test_reasons_are_true(void **state)
         assert_true(counts.asked > FLEETS);
 }
 
+static void test_asking_without_memory(void **state)
+{
+    (void)state;
+    for (uint64_t i = 0; i < STARVED; i++) {
+        wild *w = stuck(EXPLAIN_SEED + i);
+        explain_starved(w->w.engine, w->w.now * 1000);
+        wild_free(w);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_reasons_are_true)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_reasons_are_true),
+                                       cmocka_unit_test(test_asking_without_memory)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -99,7 +99,7 @@ static const char *nth_node(const world *w, size_t n)
     return j ? j->resource : NULL;
 }
 
-static void t1_ten_nodes_two_at_a_time(void **state)
+static void c7_t1_seed_002_node_upgrade_with_ordered_bracket(void **state)
 {
     (void)state;
     world w;
@@ -157,7 +157,7 @@ static str story(const world *w, arena *a, const char *host)
 
 #define IMMEDIATE ", readinessMode: immediate"
 
-static void t2_only_kubelet(void **state)
+static void c7_t2_seed_002_partial_readiness(void **state)
 {
     (void)state;
     world w;
@@ -171,7 +171,7 @@ static void t2_only_kubelet(void **state)
     world_close(&w);
 }
 
-static void t3_two_groups(void **state)
+static void c7_t3_seed_002_overlapping_version_groups(void **state)
 {
     (void)state;
     for (int merge = 0; merge < 2; merge++) {
@@ -228,7 +228,7 @@ static void merge_only_between_hooks(void **state)
     world_close(&w);
 }
 
-static void t4_failure_holds_all(void **state)
+static void c7_t4_failure_holds_all(void **state)
 {
     (void)state;
     world w;
@@ -317,7 +317,7 @@ static void seed_002_failure_mid_bracket(void **state)
     world_close(&w);
 }
 
-static void t5_drains(void **state)
+static void c7_t5_drains(void **state)
 {
     (void)state;
     world w;
@@ -338,7 +338,7 @@ static void t5_drains(void **state)
     world_close(&w);
 }
 
-static void t6_newer_after_the_lock(void **state)
+static void c7_t6_newer_after_the_lock(void **state)
 {
     (void)state;
     world w;
@@ -360,7 +360,7 @@ static void t6_newer_after_the_lock(void **state)
 
 /* kubelet 2 at +0, containerd 2 at +10 min and, if all, os-patch 2 at +20 min; the window is an
  * hour. */
-static void readiness_rows(void **state)
+static void c2_readiness_table(void **state)
 {
     (void)state;
     static const struct {
@@ -419,7 +419,7 @@ static void readiness_rows(void **state)
 }
 
 /* immediate with require_all is refused when it is saved. */
-static void readiness_refused(void **state)
+static void c2_readiness_refused(void **state)
 {
     (void)state;
     loaded l = load_text(
@@ -661,18 +661,18 @@ static void eligible_opens(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(t1_ten_nodes_two_at_a_time),
-        cmocka_unit_test(t2_only_kubelet),
-        cmocka_unit_test(t3_two_groups),
+        cmocka_unit_test(c7_t1_seed_002_node_upgrade_with_ordered_bracket),
+        cmocka_unit_test(c7_t2_seed_002_partial_readiness),
+        cmocka_unit_test(c7_t3_seed_002_overlapping_version_groups),
         cmocka_unit_test(merge_runs_again),
         cmocka_unit_test(merge_only_between_hooks),
-        cmocka_unit_test(t4_failure_holds_all),
+        cmocka_unit_test(c7_t4_failure_holds_all),
         cmocka_unit_test(seed_002_different_clusters_different_policies),
         cmocka_unit_test(seed_002_failure_mid_bracket),
-        cmocka_unit_test(t5_drains),
-        cmocka_unit_test(t6_newer_after_the_lock),
-        cmocka_unit_test(readiness_rows),
-        cmocka_unit_test(readiness_refused),
+        cmocka_unit_test(c7_t5_drains),
+        cmocka_unit_test(c7_t6_newer_after_the_lock),
+        cmocka_unit_test(c2_readiness_table),
+        cmocka_unit_test(c2_readiness_refused),
         cmocka_unit_test(rollback_rows),
         cmocka_unit_test(rollback_without_good_version),
         cmocka_unit_test(a_person_skips),

@@ -373,6 +373,38 @@ static void window_rows(void **state)
     }
 }
 
+/* Clocks in Berlin go from 3:00 back to 2:00 at 01:00Z on 2026-10-25: what comes by the hour comes
+ * in both, what comes by the day in the first alone. */
+static void window_in_the_repeated_hour(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *rule, *publish, *start;
+    } rows[] = {
+        {"FREQ=HOURLY", "2026-10-25T00:20:00Z", "2026-10-25T00:20:00Z"},
+        {"FREQ=HOURLY", "2026-10-25T00:40:00Z", "2026-10-25T01:00:00Z"},
+        {"FREQ=HOURLY", "2026-10-25T01:20:00Z", "2026-10-25T01:20:00Z"},
+        {"FREQ=HOURLY", "2026-10-25T01:40:00Z", "2026-10-25T02:00:00Z"},
+        {"FREQ=DAILY;BYHOUR=2;BYMINUTE=0;BYSECOND=0", "2026-10-25T00:40:00Z",
+         "2026-10-26T01:00:00Z"},
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        world w;
+        char rules[200];
+        snprintf(rules, sizeof rules,
+                 "  - deploymentWindow: {rrule: '%s', durationMinutes: 30, timezone: "
+                 "Europe/Berlin}\n",
+                 rows[i].rule);
+        open_app(&w, rows[i].publish, 1, rules);
+        publish(&w, "app", "2");
+        world_until(&w, at_time("2026-12-01T00:00:00Z"));
+        const world_job *j = job_of(&w, "app", "h0", 0);
+        check_msg(j && j->start == at_time(rows[i].start), "row %zu: %s", i,
+                  j ? time_at(j->start) : "never");
+        world_close(&w);
+    }
+}
+
 /* What began inside the window is finished; a first deployment is not held. */
 static void window_exemptions(void **state)
 {
@@ -675,15 +707,25 @@ static void pause_of_a_deployment(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(newest_ready_version), cmocka_unit_test(version_selector_rule),
-        cmocka_unit_test(approval_rule),        cmocka_unit_test(progression_rule),
-        cmocka_unit_test(progression_counts),   cmocka_unit_test(progression_age_and_absence),
-        cmocka_unit_test(window_rows),          cmocka_unit_test(window_exemptions),
-        cmocka_unit_test(cooldown_rule),        cmocka_unit_test(retry_rows),
-        cmocka_unit_test(rollback_rule),        cmocka_unit_test(rollback_by_hand),
-        cmocka_unit_test(dependency_rows),      cmocka_unit_test(dependency_on_a_version),
-        cmocka_unit_test(version_dependencies), cmocka_unit_test(freeze_and_thaw),
-        cmocka_unit_test(bypass_of_rules),      cmocka_unit_test(pause_of_a_deployment),
+        cmocka_unit_test(newest_ready_version),
+        cmocka_unit_test(version_selector_rule),
+        cmocka_unit_test(approval_rule),
+        cmocka_unit_test(progression_rule),
+        cmocka_unit_test(progression_counts),
+        cmocka_unit_test(progression_age_and_absence),
+        cmocka_unit_test(window_rows),
+        cmocka_unit_test(window_exemptions),
+        cmocka_unit_test(window_in_the_repeated_hour),
+        cmocka_unit_test(cooldown_rule),
+        cmocka_unit_test(retry_rows),
+        cmocka_unit_test(rollback_rule),
+        cmocka_unit_test(rollback_by_hand),
+        cmocka_unit_test(dependency_rows),
+        cmocka_unit_test(dependency_on_a_version),
+        cmocka_unit_test(version_dependencies),
+        cmocka_unit_test(freeze_and_thaw),
+        cmocka_unit_test(bypass_of_rules),
+        cmocka_unit_test(pause_of_a_deployment),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
