@@ -58,31 +58,24 @@ static int compare_names(const void *a, const void *b)
     return str_cmp(*(const str *)a, *(const str *)b);
 }
 
-static bool add_name(arena *a, str *list, size_t *len, str name)
-{
-    (void)a;
-    for (size_t i = 0; i < *len; i++)
-        if (str_eq(list[i], name))
-            return false;
-    list[(*len)++] = name;
-    return true;
-}
-
 /* The holders of a rule's slots, and who stands ahead of the claim in its queue. */
 static bool slot_reason(releases *r, uint32_t claim, uint32_t rule_, arena *a, reasons *out)
 {
     rel_rule *the = &r->rules.at[rule_];
     size_t most = (size_t)the->held + the->waiters.len;
     str *holders = ARENA_ARRAY(a, most + 1, str), *of = ARENA_ARRAY(a, most + 1, str);
+    bool *named = ARENA_ARRAY(a, r->resources.len + 1, bool); /* by resource */
     size_t held = 0, ahead = 0;
     bool late = false;
-    if (!holders || !of)
+    if (!holders || !of || !named)
         return false;
+    memset(named, 0, r->resources.len * sizeof *named);
     for (uint32_t res = 0; the->held > 0 && res < r->resources.len; res++) {
         const rel_hold *hold = hold_find(r, res, rule_);
         if (!hold)
             continue;
         late = late || hold->late;
+        named[res] = true;
         holders[held++] = rel_text(r, r->resources.at[res].name);
     }
     qsort(holders, held, sizeof *holders, compare_names);
@@ -93,7 +86,10 @@ static bool slot_reason(releases *r, uint32_t claim, uint32_t rule_, arena *a, r
         const rel_waiter *w = &the->waiters.at[i];
         if (!waiter_stands(r, w) || w->claim == claim || !waiter_before(r, w, &own))
             continue;
-        add_name(a, of, &ahead, rel_text(r, r->resources.at[claim_resource(r, w->claim)].name));
+        uint32_t res = claim_resource(r, w->claim);
+        if (!named[res])
+            of[ahead++] = rel_text(r, r->resources.at[res].name);
+        named[res] = true;
     }
     if (rule_limit(the) == 0) { /* a pause by a person: whoever waits, waits for them */
         of[0] = rel_text(r, r->policies.at[the->policy].name);
