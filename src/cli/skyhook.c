@@ -14,6 +14,9 @@
 
 #define LINE_BYTES 64
 #define PATH_BYTES 2048
+/* How long an operator may take: two seconds, and as long as the answers need. */
+#define TAKEN_LOOKS 20
+#define TAKEN_PAUSE_US 100000
 #define REQUEST_TRIES 10
 
 static str text_of(yyjson_val *json, const char *key)
@@ -213,7 +216,8 @@ bool sk_confirm(const sk *s, const char *prompt)
     return yes;
 }
 
-bool sk_write(sk *s, const kube_write *w, const char *what)
+/* expected: an outcome that is as good as done; else WRITE_DONE. */
+static bool write_or_say(sk *s, const kube_write *w, const char *what, write_outcome_kind expected)
 {
     write_outcome how;
     err error = {0};
@@ -221,10 +225,20 @@ bool sk_write(sk *s, const kube_write *w, const char *what)
         fail("%s: %s", what, error.text);
         return false;
     }
-    if (how.kind == WRITE_DONE)
+    if (how.kind == WRITE_DONE || how.kind == expected)
         return true;
     fail("%s: %s%s%s", what, write_outcome_text(how.kind), how.message[0] ? ": " : "", how.message);
     return false;
+}
+
+bool sk_write(sk *s, const kube_write *w, const char *what)
+{
+    return write_or_say(s, w, what, WRITE_DONE);
+}
+
+bool sk_write_requested(sk *s, const kube_write *w, const char *what)
+{
+    return write_or_say(s, w, what, WRITE_CONFLICT);
 }
 
 /* One try: reads the Skyhook and adds to its annotation, if nobody else changed it meanwhile. */
@@ -259,6 +273,20 @@ bool sk_request(sk *s, str of, const fact_act *act)
     if (how.kind == WRITE_DONE)
         return true;
     fail("Skyhook \"%.*s\": %s", STR_ARG(of), how.message);
+    return false;
+}
+
+bool sk_taken(sk *s, str of)
+{
+    for (int i = 0; i < TAKEN_LOOKS; i++) {
+        yyjson_val *json = sk_skyhook(s, of);
+        if (!json)
+            return false;
+        yyjson_val *notes = yyjson_obj_get(yyjson_obj_get(json, "metadata"), "annotations");
+        if (!yyjson_obj_get(notes, KEY_ACTS))
+            return true;
+        usleep(TAKEN_PAUSE_US);
+    }
     return false;
 }
 

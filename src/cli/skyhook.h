@@ -97,8 +97,14 @@ str sk_annotation(const sk_node *n, const char *kind, str of);
 bool sk_confirm(const sk *s, const char *prompt);
 /* Writes, or says why not. what: "node x". */
 bool sk_write(sk *s, const kube_write *w, const char *what);
+/* The same for a node that the operator has been asked about (sk_request): if somebody has changed
+ * the node meanwhile, it is left to the operator, which is most likely who did. */
+bool sk_write_requested(sk *s, const kube_write *w, const char *what);
 /* Asks the operator, by the Skyhook's annotation. */
 bool sk_request(sk *s, str of, const fact_act *act);
+/* Whether an operator is there that has done what was asked: nothing is left to write. Waits for it
+ * for a short while. */
+bool sk_taken(sk *s, str of);
 
 /* Names of nodes where a Job of the Skyhook runs: a list of JSON texts; NULL: message shown. */
 typedef VEC(str) sk_names;

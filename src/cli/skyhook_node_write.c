@@ -27,8 +27,7 @@ static bool forget(sk *s, const sk_node *n, str of)
                     .name = n->name,
                     .version = n->version,
                     .body = buf_str(&body)};
-    fact_act act = {.act = ACT_RESET, .target = n->name};
-    return sk_request(s, of, &act) && sk_write(s, &w, n->name.ptr);
+    return sk_write_requested(s, &w, n->name.ptr);
 }
 
 static size_t keep_with_state(sk *s, str of)
@@ -48,8 +47,13 @@ static exit_status do_node_reset(sk *s, str of, sk_names *busy)
     for (size_t i = 0; i < s->nodes.len; i++) {
         const sk_node *n = &s->nodes.at[i];
         fact_act act = {.act = ACT_RESET, .target = n->name};
-        bool good = sk_names_have(busy, n->name) ? sk_request(s, of, &act) : forget(s, n, of);
-        if (!good)
+        if (!sk_request(s, of, &act))
+            return STATUS_NO;
+    }
+    bool taken = sk_taken(s, of);
+    for (size_t i = 0; !taken && i < s->nodes.len; i++) {
+        const sk_node *n = &s->nodes.at[i];
+        if (!sk_names_have(busy, n->name) && !forget(s, n, of))
             return STATUS_NO;
     }
     printf("Successfully reset %zu node(s) for Skyhook \"%.*s\"\n", s->nodes.len, STR_ARG(of));

@@ -75,16 +75,19 @@ static void put_state(sk *s, const sk_node *n, const rerun *r, buf *out)
         buf_add_json(out, buf_str(&text));
 }
 
-static bool rerun_node(sk *s, const sk_node *n, const rerun *r)
+static bool request_node(sk *s, const sk_node *n, const rerun *r)
 {
-    scoped(buf_done) buf key = BUF(LIMIT_LOG_LINE_BYTES);
-    scoped(buf_done) buf body = BUF(LIMIT_DOCUMENT_BYTES);
     fact_act act = {.act = ACT_RESET,
                     .target = n->name,
                     .package = r->package,
                     .stage = str_of(sk_stage_text(r->stage))};
-    if (!sk_request(s, r->skyhook, &act))
-        return false;
+    return sk_request(s, r->skyhook, &act);
+}
+
+static bool rerun_node(sk *s, const sk_node *n, const rerun *r)
+{
+    scoped(buf_done) buf key = BUF(LIMIT_LOG_LINE_BYTES);
+    scoped(buf_done) buf body = BUF(LIMIT_DOCUMENT_BYTES);
     if (sk_names_have(&r->busy, n->name)) /* the operator does it when the Job has ended */
         return true;
     buf_addf(&key, SKYHOOK_PREFIX "nodeState_%.*s", STR_ARG(r->skyhook));
@@ -98,7 +101,7 @@ static bool rerun_node(sk *s, const sk_node *n, const rerun *r)
                     .name = n->name,
                     .version = n->version,
                     .body = buf_str(&body)};
-    return sk_write(s, &w, n->name.ptr);
+    return sk_write_requested(s, &w, n->name.ptr);
 }
 
 static exit_status rerun_all(sk *s, rerun *r)
@@ -121,6 +124,10 @@ static exit_status rerun_all(sk *s, rerun *r)
     if (!sk_running(s, r->skyhook, &r->busy))
         return STATUS_NO;
     for (size_t i = 0; i < s->nodes.len; i++)
+        if (!request_node(s, &s->nodes.at[i], r))
+            return STATUS_NO;
+    bool taken = sk_taken(s, r->skyhook);
+    for (size_t i = 0; !taken && i < s->nodes.len; i++)
         if (!rerun_node(s, &s->nodes.at[i], r))
             return STATUS_NO;
     printf("Successfully reset package \"%.*s\" on %zu node(s)\n", STR_ARG(r->package),

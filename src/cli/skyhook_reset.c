@@ -59,7 +59,7 @@ static bool reset_node(sk *s, const sk_node *n, str of)
                     .name = n->name,
                     .version = n->version,
                     .body = buf_str(&body)};
-    return sk_write(s, &w, n->name.ptr);
+    return sk_write_requested(s, &w, n->name.ptr);
 }
 
 /* Keeps the nodes that something is known of: a parsable state. */
@@ -167,13 +167,35 @@ static bool reset_batches(sk *s, str of, const sk_names *busy)
 
 /* ---- reset ---- */
 
-static bool reset_nodes(sk *s, str of, const sk_names *busy, size_t *ret_left)
+/* What keeps the nodes from being taken for new ones; the operator does the rest. */
+static bool mark_seen(sk *s)
 {
     bool good = true;
     for (size_t i = 0; i < s->nodes.len; i++) {
-        if (sk_names_have(busy, s->nodes.at[i].name))
-            (*ret_left)++;
-        else
+        kube_write w = {
+            .verb = WRITE_MERGE,
+            .collection = STR(NODES_PATH),
+            .name = s->nodes.at[i].name,
+            .anyhow = true,
+            .body = STR("{\"metadata\":{\"annotations\":{\"" SKYHOOK_PREFIX "seen\":\"true\"}}}")};
+        good &= sk_write(s, &w, s->nodes.at[i].name.ptr);
+    }
+    return good;
+}
+
+static size_t count_busy(const sk *s, const sk_names *busy)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < s->nodes.len; i++)
+        count += sk_names_have(busy, s->nodes.at[i].name);
+    return count;
+}
+
+static bool reset_nodes(sk *s, str of, const sk_names *busy)
+{
+    bool good = true;
+    for (size_t i = 0; i < s->nodes.len; i++) {
+        if (!sk_names_have(busy, s->nodes.at[i].name))
             good &= reset_node(s, &s->nodes.at[i], of);
     }
     return good;
@@ -188,9 +210,13 @@ static void show_nodes(const sk *s, str of)
 
 static exit_status do_reset(sk *s, str of, bool keep, sk_names *busy)
 {
-    size_t left = 0, count = s->nodes.len;
+    size_t count = s->nodes.len;
     fact_act act = {.act = ACT_RESET, .keep_batches = keep};
-    if (!sk_running(s, of, busy) || !sk_request(s, of, &act) || !reset_nodes(s, of, busy, &left))
+    if (!sk_running(s, of, busy) || !sk_request(s, of, &act))
+        return STATUS_NO;
+    size_t left = count_busy(s, busy);
+    bool taken = sk_taken(s, of);
+    if (taken ? !mark_seen(s) : !reset_nodes(s, of, busy))
         return STATUS_NO;
     if (count > 0)
         printf("Successfully reset %zu node(s) for Skyhook \"%.*s\"\n", count, STR_ARG(of));
@@ -198,7 +224,7 @@ static exit_status do_reset(sk *s, str of, bool keep, sk_names *busy)
         printf("%zu of them when the Job that runs there has ended\n", left);
     if (keep)
         return STATUS_DONE;
-    if (!reset_batches(s, of, busy))
+    if (!taken && !reset_batches(s, of, busy))
         return STATUS_NO;
     printf("Batch state reset for Skyhook \"%.*s\"\n", STR_ARG(of));
     return STATUS_DONE;

@@ -189,7 +189,7 @@ bool chain_explain(const chain_context *of, reasons *out)
     const chain_context *c = &with;
     const rel_lane *lane = &r->lanes.at[c->lane];
     r->core->looked_at++;
-    verdict v;
+    verdict v, collecting = verdict_yes();
     with.would_ms = c->version == NO ? NEVER : r->versions.at[c->version].published_ms;
     if (!people_explain(c, out))
         return false;
@@ -210,6 +210,7 @@ bool chain_explain(const chain_context *of, reasons *out)
         /* Which jobs a version group has, and so what else holds them, is settled when it locks. */
         if (lane->kinds.at[i] == RULE_DEPLOYMENT_BRACKET && c->group == NO &&
             v.kind != VERDICT_ALLOWED) {
+            collecting = v;
             if (!collecting_explain(c, out))
                 return false;
             break;
@@ -223,5 +224,13 @@ bool chain_explain(const chain_context *of, reasons *out)
     v = verdict_yes();
     if (!other_version)
         retry_ops.verdict(c, NO, &v);
-    return verdict_report(c, &v, out);
+    if (!verdict_report(c, &v, out))
+        return false;
+    /* Nothing else says why its group does not lock: another version would open it anew. */
+    if (out->len > 0 || collecting.kind == VERDICT_ALLOWED || !collecting.implied)
+        return true;
+    collecting.implied = false;
+    if (collecting.reason.next_ms == NEVER)
+        collecting.reason.act = RELEASE_PUBLISH;
+    return verdict_report(c, &collecting, out);
 }

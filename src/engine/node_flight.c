@@ -220,6 +220,7 @@ void flight_stage(nodes *self, const fact_stage *f)
         priority_leave(p, false);
     if (p->running == 0 && p->reset_pending)
         placement_reset(self, p);
+    placement_count(self, p); /* what waits for a reboot is not looked at until it is over */
     target_touch(self, p->target);
 }
 
