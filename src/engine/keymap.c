@@ -12,35 +12,27 @@ static size_t place_of(const keymap *m, uint64_t key)
     uint64_t h = key * UINT64_C(0x9E3779B97F4A7C15);
     size_t mask = m->cap - 1;
     size_t at = (size_t)(h ^ (h >> 29)) & mask;
-    while (m->values[at] != KEYMAP_NONE && m->keys[at] != key)
+    while (m->at[at].value != KEYMAP_NONE && m->at[at].key != key)
         at = (at + 1) & mask;
     return at;
 }
 
 uint32_t keymap_get(const keymap *m, uint64_t key)
 {
-    return m->cap ? m->values[place_of(m, key)] : KEYMAP_NONE;
+    return m->cap ? m->at[place_of(m, key)].value : KEYMAP_NONE;
 }
 
 static bool grow(keymap *m)
 {
     keymap bigger = {.cap = m->cap ? m->cap * 2 : CAP_FIRST, .len = m->len};
-    bigger.keys = mem_alloc(bigger.cap * sizeof *bigger.keys);
-    bigger.values = mem_alloc(bigger.cap * sizeof *bigger.values);
-    if (!bigger.keys || !bigger.values) {
-        mem_free(bigger.keys);
-        mem_free(bigger.values);
+    bigger.at = mem_alloc(bigger.cap * sizeof *bigger.at);
+    if (!bigger.at)
         return false;
-    }
-    memset(bigger.values, 0xff, bigger.cap * sizeof *bigger.values);
+    memset(bigger.at, 0xff, bigger.cap * sizeof *bigger.at);
     for (size_t i = 0; i < m->cap; i++)
-        if (m->values[i] != KEYMAP_NONE) {
-            size_t at = place_of(&bigger, m->keys[i]);
-            bigger.keys[at] = m->keys[i];
-            bigger.values[at] = m->values[i];
-        }
-    mem_free(m->keys);
-    mem_free(m->values);
+        if (m->at[i].value != KEYMAP_NONE)
+            bigger.at[place_of(&bigger, m->at[i].key)] = m->at[i];
+    mem_free(m->at);
     *m = bigger;
     return true;
 }
@@ -50,10 +42,9 @@ bool keymap_put(keymap *m, uint64_t key, uint32_t value)
     if ((m->len + 1) * 4 > m->cap * 3 && !grow(m))
         return false;
     size_t at = place_of(m, key);
-    if (m->values[at] == KEYMAP_NONE)
+    if (m->at[at].value == KEYMAP_NONE)
         m->len++;
-    m->keys[at] = key;
-    m->values[at] = value;
+    m->at[at] = (keymap_entry){key, value};
     return true;
 }
 
@@ -62,33 +53,30 @@ void keymap_remove(keymap *m, uint64_t key)
     if (m->cap == 0)
         return;
     size_t at = place_of(m, key);
-    if (m->values[at] == KEYMAP_NONE)
+    if (m->at[at].value == KEYMAP_NONE)
         return;
-    m->values[at] = KEYMAP_NONE;
+    m->at[at].value = KEYMAP_NONE;
     m->len--;
     /* Whoever stands behind the hole may have been pushed there by what was removed. */
     size_t mask = m->cap - 1;
-    for (size_t next = (at + 1) & mask; m->values[next] != KEYMAP_NONE; next = (next + 1) & mask) {
-        uint64_t moved = m->keys[next];
-        uint32_t value = m->values[next];
-        m->values[next] = KEYMAP_NONE;
-        size_t to = place_of(m, moved);
-        m->keys[to] = moved;
-        m->values[to] = value;
+    for (size_t next = (at + 1) & mask; m->at[next].value != KEYMAP_NONE;
+         next = (next + 1) & mask) {
+        keymap_entry moved = m->at[next];
+        m->at[next].value = KEYMAP_NONE;
+        m->at[place_of(m, moved.key)] = moved;
     }
 }
 
 void keymap_clear(keymap *m)
 {
     if (m->cap)
-        memset(m->values, 0xff, m->cap * sizeof *m->values);
+        memset(m->at, 0xff, m->cap * sizeof *m->at);
     m->len = 0;
 }
 
 void keymap_done(keymap *m)
 {
-    mem_free(m->keys);
-    mem_free(m->values);
+    mem_free(m->at);
     *m = (keymap){0};
 }
 

@@ -13,9 +13,14 @@
 #define KEYMAP_NONE UINT32_MAX
 #define KEY_PAIR(a, b) ((uint64_t)(a) << 32 | (uint32_t)(b))
 
+/* Key and value lie side by side: a lookup in a large map costs one line of the cache. */
+typedef struct keymap_entry {
+    uint64_t key;
+    uint32_t value; /* KEYMAP_NONE: an empty place */
+} keymap_entry;
+
 typedef struct keymap {
-    uint64_t *keys;
-    uint32_t *values; /* KEYMAP_NONE: an empty place */
+    keymap_entry *at;
     size_t len;
     size_t cap;
 } keymap;

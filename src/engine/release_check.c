@@ -245,8 +245,8 @@ static str name_of(const releases *r, uint32_t t)
 /* A claim that every gate lets through must have started, or stand in the queue of a full rule. */
 static bool compare_claim(releases *r, uint32_t claim, uint32_t waits_in, str what, err *error)
 {
-    int64_t next_ms;
-    bool passes = claim_passes(r, claim, &next_ms);
+    int64_t unused;
+    bool passes = paces_permit(r, claim) && claim_gates(r, claim, &unused);
     if (!passes)
         return waits_in == NO ||
                err_set(error, "%.*s waits for a slot and could not use it", STR_ARG(what));
@@ -285,17 +285,18 @@ static bool compare_queues(releases *r, err *error)
 
 static bool compare_target(releases *r, uint32_t t, err *error)
 {
-    rel_target before = r->targets.at[t];
-    if (r->lanes.at[before.lane].cell != before.cell)
+    rel_target *target = &r->targets.at[t];
+    uint32_t wanted = target->wanted, waits_in = target->waits_in;
+    if (r->lanes.at[target->lane].cell != target->cell)
         return err_set(error, "%.*s is in a lane of others", STR_ARG(name_of(r, t)));
-    if (!compare_policies(r, before.lane, before.resource, error))
+    if (!compare_policies(r, target->lane, target->resource, error))
         return false;
     if (target_want(r, t)) {
-        r->targets.at[t].wanted = before.wanted;
+        target->wanted = wanted;
         return err_set(error, "%.*s should want another version", STR_ARG(name_of(r, t)));
     }
-    return compare_claim(r, CLAIM_TARGET(t), before.waits_in,
-                         rel_text(r, r->resources.at[before.resource].name), error);
+    return compare_claim(r, CLAIM_TARGET(t), waits_in,
+                         rel_text(r, r->resources.at[target->resource].name), error);
 }
 
 static bool compare_site(releases *r, uint32_t s, err *error)

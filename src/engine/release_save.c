@@ -240,16 +240,16 @@ static void write_order(writer *w, const rel_order *o)
         return;
     }
     for (size_t i = 0; i < o->positions.cap; i++) {
-        if (o->positions.values[i] == NO)
+        if (o->positions.at[i].value == NO)
             continue;
-        uint32_t index = (uint32_t)o->positions.keys[i];
+        uint32_t index = (uint32_t)o->positions.at[i].key;
         /* A resource that is gone keeps its number among the others, and nobody can find it again.
          */
         bool gone =
             o->version != NO ? r->targets.at[index].id == 0 : !r->resources.at[index].object;
         if (gone)
             continue;
-        at[n++] = (placed){o->positions.values[i], index};
+        at[n++] = (placed){o->positions.at[i].value, index};
     }
     qsort(at, n, sizeof *at, compare_placed);
     number(w, "frozen", o->frozen);
