@@ -19,8 +19,12 @@
 #define RESTARTED_WORLDS 1000u
 #endif
 #define WORKERS 2u
-#define SAME_STORY_EVERY 16u
 #define BROKEN_MAX 10u
+/* Of every sort of world one in so many is told twice: by bits of the seed that no sort depends on.
+ */
+#define KINDS 10u
+#define SORTS (2u * 3u * KINDS)
+#define SAME_STORY_EVERY 8u
 
 typedef struct job {
     uint64_t first, count;
@@ -42,9 +46,8 @@ static uint64_t world_count(uint64_t otherwise)
 
 static world_wishes wishes_of(uint64_t seed)
 {
-    world_wishes w = {
-        .cured = seed % 2 == 0, .faults = seed % 3 == 0, .check = true, .full = seed % 4 == 0};
-    uint64_t kind = seed / 6 % 10;
+    world_wishes w = {.cured = seed % 2 == 0, .faults = seed % 3 == 0, .check = true, .full = true};
+    uint64_t kind = seed / 6 % KINDS;
     if (getenv("KIND"))
         kind = strtoull(getenv("KIND"), NULL, 10);
     w.nodes = kind < 4 || kind == 9;
@@ -203,14 +206,17 @@ static bool run_world(uint64_t seed, world_wishes wishes, uint64_t *ret_hash)
     return good;
 }
 
+/* The second time nobody looks on: a full evaluation and a check change nothing, either. */
 static bool run_seed(uint64_t seed)
 {
     uint64_t hash, again;
-    if (!run_world(seed, wishes_of(seed), &hash))
+    world_wishes wishes = wishes_of(seed);
+    if (!run_world(seed, wishes, &hash))
         return false;
-    if (seed % SAME_STORY_EVERY != 0)
+    if (seed / SORTS % SAME_STORY_EVERY != 0)
         return true;
-    return run_world(seed, wishes_of(seed), &again) &&
+    wishes.full = wishes.check = false;
+    return run_world(seed, wishes, &again) &&
            (hash == again || broken(NULL, seed, "the same seed told another story"));
 }
 
