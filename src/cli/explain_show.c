@@ -63,7 +63,7 @@ yyjson_val *explain_value(const engine *e, const placement_view *v, arena *a)
     buf_addz(&out, ",\"reasons\":[");
     for (size_t i = 0; i < why.len; i++) {
         buf_addz(&out, i > 0 ? "," : "");
-        reason_json(&why.at[i], a, &out);
+        reason_json(&why.at[i], REASON_NAMES_ALL, a, &out);
     }
     buf_addz(&out, "]}");
     str text = out.failed ? (str){0} : arena_str(a, buf_str(&out));

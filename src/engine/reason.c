@@ -161,17 +161,24 @@ static void key_text(buf *out, const char *key, str text)
     buf_add_json(out, text);
 }
 
-static void key_names(buf *out, const char *key, const str *at, size_t count)
+typedef struct names_keys {
+    const char *names, *more;
+    size_t most;
+} names_keys;
+
+static void key_names(buf *out, names_keys keys, const str *at, size_t count)
 {
-    buf_addf(out, "\"%s\":[", key);
-    for (size_t i = 0; i < count; i++) {
+    buf_addf(out, "\"%s\":[", keys.names);
+    for (size_t i = 0; i < count && i < keys.most; i++) {
         buf_addz(out, i > 0 ? "," : "");
         buf_add_json(out, at[i]);
     }
     buf_addc(out, ']');
+    if (count > keys.most)
+        buf_addf(out, ",\"%s\":%zu", keys.more, count - keys.most);
 }
 
-void reason_json(const reason *r, arena *a, buf *out)
+void reason_json(const reason *r, size_t most, arena *a, buf *out)
 {
     buf_addc(out, '{');
     key_text(out, "rule", reason_rule_name(r->rule));
@@ -180,11 +187,11 @@ void reason_json(const reason *r, arena *a, buf *out)
     buf_addc(out, ',');
     key_text(out, "message", reason_text(a, r));
     buf_addc(out, ',');
-    key_names(out, "holders", r->holders, r->holder_count);
+    key_names(out, (names_keys){"holders", "holdersMore", most}, r->holders, r->holder_count);
     buf_addz(out, ",\"releasedBy\":{");
     key_text(out, "act", release_act_name(r->act));
     buf_addc(out, ',');
-    key_names(out, "of", r->of, r->of_count);
+    key_names(out, (names_keys){"of", "more", most}, r->of, r->of_count);
     buf_addz(out, "},");
     if (r->next_ms == REASON_NEVER)
         buf_addz(out, "\"nextAt\":null");

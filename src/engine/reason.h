@@ -80,8 +80,13 @@ typedef struct reasons {
 bool reasons_add(reasons *list, arena *a, reason r);
 /* The sentence, e.g. "5 of 5 places are taken". */
 str reason_text(arena *a, const reason *r);
-/* {"rule":...,"nextAt":...}: the one form in which programs read a reason. */
-void reason_json(const reason *r, arena *a, buf *out);
+/* {"rule":...,"nextAt":...}: the one form in which programs read a reason. Of holders and of those
+ * who must act at most so many names are written, and then how many more there are ("holdersMore",
+ * and "more" in "releasedBy"): where everybody waits for everybody ahead, a list of all who wait
+ * would grow with the square of the queue. */
+#define REASON_NAMES_ALL SIZE_MAX
+#define REASON_NAMES_BRIEF 20u
+void reason_json(const reason *r, size_t most, arena *a, buf *out);
 str reason_rule_name(reason_rule rule);
 str release_act_name(release_act act);
 

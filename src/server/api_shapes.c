@@ -212,6 +212,8 @@ const char error_schema[] =
     ",\"message\":" TEXT_TYPE ",\"path\":" TEXT_TYPE
     ",\"problems\":{\"type\":\"array\",\"items\":{\"type\":\"object\"}}}}}}";
 
+#define COUNT_TYPE "{\"type\":\"integer\"}"
+
 const char target_schema[] =
     "{\"type\":\"object\",\"required\":[\"target\",\"change\",\"environment\",\"state\","
     "\"summary\",\"wanted\",\"current\",\"reasons\"],\"additionalProperties\":false,"
@@ -221,13 +223,12 @@ const char target_schema[] =
     ",\"current\":" TEXT_TYPE ",\"reasons\":{\"type\":\"array\",\"items\":{\"type\":\"object\","
     "\"required\":[\"rule\",\"scope\",\"message\",\"holders\",\"releasedBy\",\"nextAt\"],"
     "\"additionalProperties\":false,\"properties\":{\"rule\":" TEXT_TYPE ",\"scope\":" TEXT_TYPE
-    ",\"message\":" TEXT_TYPE ",\"holders\":" TEXTS_TYPE
+    ",\"message\":" TEXT_TYPE ",\"holders\":" TEXTS_TYPE ",\"holdersMore\":" COUNT_TYPE
     ",\"releasedBy\":{\"type\":\"object\",\"required\":[\"act\",\"of\"],"
-    "\"properties\":{\"act\":" TEXT_TYPE ",\"of\":" TEXTS_TYPE
+    "\"properties\":{\"act\":" TEXT_TYPE ",\"of\":" TEXTS_TYPE ",\"more\":" COUNT_TYPE
     "}},\"nextAt\":{\"type\":[\"string\",\"null\"],"
     "\"format\":\"date-time\"}}}}}}";
 
-#define COUNT_TYPE "{\"type\":\"integer\"}"
 #define OBJECTS_TYPE "{\"type\":\"array\",\"items\":{\"type\":\"object\"}}"
 
 /* cells: for each release target the places, in the lists, of its change, environment, target,

@@ -11,7 +11,8 @@ static const char *const state_names[] = {
 
 /* ---- one target ---- */
 
-static bool write_target(call *c, const placement_view *v)
+/* names: how many of those who hold or must act are named at most. */
+static bool write_target(call *c, const placement_view *v, size_t names)
 {
     const engine *e = control_engine(c->api->control);
     arena *a = c->request->arena;
@@ -34,7 +35,7 @@ static bool write_target(call *c, const placement_view *v)
     buf_addz(out, ",\"reasons\":[");
     for (size_t i = 0; i < why.len; i++) {
         buf_addz(out, i > 0 ? "," : "");
-        reason_json(&why.at[i], a, out);
+        reason_json(&why.at[i], names, a, out);
     }
     buf_addz(out, "]}");
     return true;
@@ -131,9 +132,10 @@ void run_target_list(call *c)
     if (!engine_there(c) || !fill_filter(&f, c))
         return;
     api_page(c, &f.page);
+    size_t names = f.resource.len > 0 ? REASON_NAMES_ALL : REASON_NAMES_BRIEF;
     bool good = engine_placements(control_engine(c->api->control), take_target, &f) && !f.no_memory;
     for (size_t i = 0; good && i < f.found.len; i++)
-        good = api_next(c, &f.page) && write_target(c, &f.found.at[i]);
+        good = api_next(c, &f.page) && write_target(c, &f.found.at[i], names);
     str last = STR_EMPTY;
     if (good && f.more) {
         const placement_view *v = &f.found.at[f.found.len - 1];
@@ -161,7 +163,7 @@ void run_target_get(call *c)
         api_fail(c, 404, NULL, "there is no release target of %s in %s on %s",
                  str_shown(c->arguments[0]).text, str_shown(c->arguments[1]).text,
                  str_shown(c->arguments[2]).text);
-    else if (!good || !write_target(c, &f.found.at[0]))
+    else if (!good || !write_target(c, &f.found.at[0], REASON_NAMES_ALL))
         api_fail(c, 503, NULL, "memory ran out");
     else
         buf_addc(api_out(c), '\n');

@@ -217,7 +217,7 @@ static bool waiting_json(void *context, const placement_view *v)
     for (size_t i = 0; i < why.len; i++) {
         if (i > 0)
             buf_addc(w->out, ',');
-        reason_json(&why.at[i], w->arena, w->out);
+        reason_json(&why.at[i], REASON_NAMES_BRIEF, w->arena, w->out);
     }
     buf_addz(w->out, "]}");
     return true;

@@ -328,7 +328,7 @@ static inline bool explain_add(void *context, const placement_view *view)
     buf_addf(text->out, "%.*s %.*s %d\n", STR_ARG(view->change), STR_ARG(view->target),
              (int)view->state);
     for (size_t i = 0; text->good && i < list.len; i++)
-        reason_json(&list.at[i], a, text->out);
+        reason_json(&list.at[i], REASON_NAMES_ALL, a, text->out);
     arena_free(a);
     return text->good;
 }
