@@ -231,6 +231,39 @@ static herd *two_partitions(const char *unavailable)
     return h;
 }
 
+/* semantics.md part B, UB: what is unavailable in a later partition counts for the first, too, and
+ * a fix reaches it only when the pass does. Each way out of docs/rules.md is one. */
+static void test_a_broken_cluster_of_a_later_partition_holds_the_first(void **state)
+{
+    (void)state;
+    for (int way = 0; way < 5; way++) {
+        herd *h = two_partitions("#0");
+        rollout_strategy *s = &h->document.spec.rollout_strategy;
+        for (size_t i = 0; i < 4; i++)
+            herd_runs_old(h, i, i != 3);
+        herd_load(h);
+        assert_int_equal(herd_step(h), 0);
+        reason r = only_reason(h, "c00001", "unavailable");
+        assert_int_equal(r.act, RELEASE_COMPLETE);
+        assert_int_equal(r.of_count, 1);
+        check_text(r.of[0], "c00004");
+        h->at[3].ready = way == 0;
+        h->at[3].paused = way == 1;
+        if (way == 2)
+            s->partitions.at[1].max_unavailable = herd_amount("#1");
+        if (way == 3)
+            s->max_unavailable_partitions = herd_amount("#1");
+        if (way == 4)
+            s->max_unavailable = herd_amount("#2");
+        herd_report(h, 3);
+        herd_target(h, 3);
+        herd_document(h);
+        herd_finish(h);
+        check_msg(herd_done(h) == (way == 1 ? 3 : 4), "way %d: %zu are done", way, herd_done(h));
+        herd_free(h);
+    }
+}
+
 static void test_a_partition_soaks_before_the_next_begins(void **state)
 {
     (void)state;
@@ -647,6 +680,7 @@ int main(void)
         cmocka_unit_test(test_the_cut_is_kept_until_the_next_rollout),
         cmocka_unit_test(test_a_late_report_of_another_version_is_no_evidence),
         cmocka_unit_test(test_an_edit_and_back_again),
+        cmocka_unit_test(test_a_broken_cluster_of_a_later_partition_holds_the_first),
         cmocka_unit_test(test_a_partition_soaks_before_the_next_begins),
         cmocka_unit_test(test_a_person_opens_a_partition),
         cmocka_unit_test(test_failures_halt_until_an_edit_or_resume),
