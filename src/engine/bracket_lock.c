@@ -168,12 +168,17 @@ static int64_t opened_by(releases *r, const rel_site *site, uint32_t t)
     uint32_t ready = locked_in(r, site->ready, t), active = locked_in(r, site->active, t);
     bool eligible = r->rules.at[site->rule].trigger == TRIGGER_ELIGIBLE;
     int64_t opened = NEVER;
+    /* Older ones than what runs open nothing, unless that one was withdrawn or is refused now. */
+    bool back = target->current != NO && target->wanted != NO &&
+                version_newer(r, target->current, target->wanted);
     for (size_t i = 0; i < versions->len; i++) {
         uint32_t v = versions->at[i];
-        /* Older ones than what runs open nothing, unless that one was withdrawn. */
-        if (v == target->current ||
-            (target->current != NO && version_newer(r, target->current, v) && v != target->wanted))
+        bool older =
+            v == target->current || (target->current != NO && version_newer(r, target->current, v));
+        if (older && !back)
             break;
+        if (older && v != target->wanted)
+            continue;
         if (!version_ready(r, v) || !is_new(r, t, v, ready) || !is_new(r, t, v, active) ||
             (target->refusals > 0 && target_refused(r, t, v, NULL)) || !target_selects(r, t, v))
             continue;

@@ -36,7 +36,7 @@ enum {
     AGENDA_REBOOTS = 1,  /* STAGE: the node has another boot id when it ends */
     AGENDA_REPEATED = 2, /* it was told before and is told again */
     AGENDA_FAILED = 4,   /* REPEATED: how it ended */
-    AGENDA_MEASURED = 8, /* JOB: it has succeeded, and so has its verification by then */
+    AGENDA_MEASURED = 8, /* JOB: it has succeeded, and its verification is over by then */
 };
 
 typedef VEC(agenda_entry) agenda_entries;

@@ -169,6 +169,8 @@ static bool complete(const happening *h, err *error)
     case HAPPEN_REBOOT:
     case HAPPEN_TAINT:
     case HAPPEN_UNTAINT:
+    case HAPPEN_CLAIM_SLOT:
+    case HAPPEN_FREE_SLOT:
         if (h->target.len == 0)
             return err_set(error, "%s needs \"target\"", words[h->kind]);
         return true;

@@ -16,11 +16,12 @@
     X(APPROVE, "approve")                                                                          \
     X(CORDON, "cordon")                                                                            \
     X(UNCORDON, "uncordon")                                                                        \
-    X(JOIN, "join") X(DELETE, "delete") X(LABEL, "label") X(FAIL, "fail") X(HEAL, "heal")          \
-        X(OFFLINE, "offline") X(ONLINE, "online") X(APPLY, "apply") X(RETRY, "retry")              \
-            X(SKIP, "skip") X(RESET, "reset") X(REBOOT, "reboot") X(REJECT, "reject")              \
-                X(ROLLBACK, "rollback") X(BYPASS, "bypass") X(FREEZE, "freeze") X(THAW, "thaw")    \
-                    X(HALT, "halt") X(TAINT, "taint") X(UNTAINT, "untaint")
+    X(JOIN, "join")                                                                                \
+    X(DELETE, "delete") X(LABEL, "label") X(FAIL, "fail") X(HEAL, "heal") X(OFFLINE, "offline")    \
+        X(ONLINE, "online") X(APPLY, "apply") X(RETRY, "retry") X(SKIP, "skip") X(RESET, "reset")  \
+            X(REBOOT, "reboot") X(REJECT, "reject") X(ROLLBACK, "rollback") X(BYPASS, "bypass")    \
+                X(FREEZE, "freeze") X(THAW, "thaw") X(HALT, "halt") X(TAINT, "taint")              \
+                    X(UNTAINT, "untaint") X(CLAIM_SLOT, "claimSlot") X(FREE_SLOT, "freeSlot")
 
 typedef enum happening_kind {
 #define X(kind, text) HAPPEN_##kind,
@@ -39,6 +40,8 @@ typedef struct happening {
     str who;
     str reason;
     str rule;
+    str selector;   /* freeze; random worlds only */
+    int64_t for_ms; /* freeze, bypass: how long it lasts, 0 is for ever; random worlds only */
     target_kind as; /* join: what joins */
     bool as_given;
     const label *labels; /* a value without pointer takes the label away */

@@ -111,9 +111,16 @@ static void repeat(sim *s, agenda_entry e, bool failed)
     if (!sim_faulty(s) || f->duplicate_percent == 0 || (e.flags & AGENDA_REPEATED) ||
         !dice_percent(&s->dice, f->duplicate_percent))
         return;
-    e.flags = (uint8_t)(AGENDA_REPEATED | (failed ? AGENDA_FAILED : 0));
+    e.flags =
+        (uint8_t)((e.flags & AGENDA_MEASURED) | AGENDA_REPEATED | (failed ? AGENDA_FAILED : 0));
     int64_t in_ms = dice_between(&s->dice, 0, LATE_MS_MAX / 1000) * 1000;
     sim_memory(s, agenda_put(&s->agenda, s->now_ms + in_ms, e));
+}
+
+static bool fails_by_chance(sim *s)
+{
+    return s->settings.fail_percent > 0 && sim_faulty(s) &&
+           dice_percent(&s->dice, s->settings.fail_percent);
 }
 
 bool sim_fails(sim *s, uint32_t target, name_id part)
@@ -127,8 +134,7 @@ bool sim_fails(sim *s, uint32_t target, name_id part)
                 s->failing.at[i] = s->failing.at[--s->failing.len];
             return true;
         }
-    return s->settings.fail_percent > 0 && sim_faulty(s) &&
-           dice_percent(&s->dice, s->settings.fail_percent);
+    return fails_by_chance(s);
 }
 
 bool sim_doomed(const sim *s, uint32_t target, name_id part)
@@ -470,8 +476,9 @@ static bool due_job(sim *s, const agenda_entry *e, err *error)
 {
     bool repeated = (e->flags & AGENDA_REPEATED) != 0;
     bool measured = (e->flags & AGENDA_MEASURED) != 0;
-    bool failed = repeated ? (e->flags & AGENDA_FAILED) != 0
-                           : !measured && sim_fails(s, e->target, e->change);
+    bool failed = repeated   ? (e->flags & AGENDA_FAILED) != 0
+                  : measured ? fails_by_chance(s)
+                             : sim_fails(s, e->target, e->change);
     int64_t measuring = failed || repeated || measured ? 0 : measuring_ms(s, e);
     if (measuring > 0) {
         agenda_entry later = *e;
@@ -483,7 +490,8 @@ static bool due_job(sim *s, const agenda_entry *e, err *error)
                       .environment = names_text(s->names, e->part),
                       .resource = s->herd.targets.at[e->target].name,
                       .job = e->number,
-                      .outcome = failed ? OUTCOME_FAILED : OUTCOME_SUCCEEDED,
+                      .outcome = failed && !measured ? OUTCOME_FAILED : OUTCOME_SUCCEEDED,
+                      .verification_failed = failed && measured,
                       .reason = failed ? STR("Failed") : STR_EMPTY}};
     if (!repeated) {
         ledger_job_ends(&s->ledger, e->stage, failed, s->now_ms - s->settings.start_ms);

@@ -364,6 +364,8 @@ static bool to_target(sim *s, const happening *h, uint32_t target, err *error)
     case HAPPEN_BYPASS:
     case HAPPEN_FREEZE:
     case HAPPEN_THAW:
+    case HAPPEN_CLAIM_SLOT:
+    case HAPPEN_FREE_SLOT:
     case HAPPEN_HALT: return true;
     }
     return sim_fact_target(s, target, error);
@@ -402,6 +404,8 @@ static bool act(sim *s, const happening *h, act_kind kind, err *error)
                       .environment = h->environment,
                       .version = version_id(s, h->name, h->version),
                       .rule = h->rule,
+                      .selector = h->selector,
+                      .until_ms = h->for_ms > 0 ? s->now_ms + h->for_ms : 0,
                       .reason = h->reason}};
     /* A version is approved everywhere; what is approved in one place is a partition. */
     if (kind == ACT_APPROVE && h->version.len == 0) {
@@ -470,6 +474,8 @@ bool sim_happen(sim *s, const happening *h, err *error)
     case HAPPEN_FREEZE: return act(s, h, ACT_FREEZE, error);
     case HAPPEN_THAW: return act(s, h, ACT_THAW, error);
     case HAPPEN_HALT: return act(s, h, ACT_HALT, error);
+    case HAPPEN_CLAIM_SLOT: return act(s, h, ACT_CLAIM_SLOT, error);
+    case HAPPEN_FREE_SLOT: return act(s, h, ACT_FREE_SLOT, error);
     }
     return true;
 }

@@ -18,6 +18,12 @@ int64_t world_between(world *w, int64_t low, int64_t high)
     return dice_between(&w->dice, low, high);
 }
 
+int64_t world_most(const world *w, int64_t most)
+{
+    int64_t sharing = w->wishes.nodes + w->wishes.clusters + w->wishes.releases;
+    return sharing > 1 ? (most + 1) / 2 : most;
+}
+
 void world_note(world *w, world_cause cause)
 {
     w->causes |= 1u << cause;

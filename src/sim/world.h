@@ -31,10 +31,11 @@ typedef struct world_wishes {
     X(NO_POLICY, "no policy")                                                                      \
     X(CLUSTER_PAUSE, "a cluster is paused")                                                        \
     X(NO_NAMESPACE, "a cluster has no namespace")                                                  \
-    X(APPROVAL, "an approval is missing") X(DISABLE, "a Skyhook is disabled")                      \
-        X(FREEZE, "a freeze") X(NOT_READY, "a node is not ready")                                  \
-            X(REJECT, "nothing may be deployed") X(LEFT_OUT, "partitions leave somebody out")      \
-                X(CONTRARY, "partitions of several rules")
+    X(APPROVAL, "an approval is missing")                                                          \
+    X(DISABLE, "a Skyhook is disabled")                                                            \
+    X(FREEZE, "a freeze") X(NOT_READY, "a node is not ready") X(REJECT, "nothing may be deployed") \
+        X(LEFT_OUT, "partitions leave somebody out") X(CONTRARY, "partitions of several rules")    \
+            X(HOST, "a host keeps its slots") X(NEED, "a version needs another")
 typedef enum world_cause {
 #define X(cause, text) CAUSE_##cause,
     WORLD_CAUSES(X)
@@ -72,6 +73,8 @@ void world_releases(world *w);
 
 bool world_chance(world *w, uint32_t percent);
 int64_t world_between(world *w, int64_t low, int64_t high);
+/* How many there may be of something: where the vocabularies share a world each has less. */
+int64_t world_most(const world *w, int64_t most);
 /* Reads one document that was made up; NULL if it is not valid. */
 const object *world_object(world *w, str text);
 /* Reads it and puts it into the world before it starts. */

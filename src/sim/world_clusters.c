@@ -212,8 +212,8 @@ static void cure(cluster_world *c, int64_t at_ms)
 void world_clusters(world *w)
 {
     cluster_world c = {.w = w,
-                       .clusters = world_between(w, 1, CLUSTERS_MAX),
-                       .bundles = world_between(w, 1, BUNDLES_MAX)};
+                       .clusters = world_between(w, 1, world_most(w, CLUSTERS_MAX)),
+                       .bundles = world_between(w, 1, world_most(w, BUNDLES_MAX))};
     for (size_t i = 0; i < BUNDLES_MAX; i++)
         c.bundle_seed[i] = dice_next(&w->dice);
     for (int64_t i = 1; i <= c.clusters; i++)
@@ -229,7 +229,7 @@ void world_clusters(world *w)
     err error;
     if (world_chance(w, 50) && !sim_add_from(w->sim, STR_EMPTY, STR("old"), &error))
         w->no_memory = true;
-    int64_t troubles = w->wishes.calm ? 0 : world_between(w, 0, TROUBLES_MAX);
+    int64_t troubles = w->wishes.calm ? 0 : world_between(w, 0, world_most(w, TROUBLES_MAX));
     for (int64_t i = 0; i < troubles; i++) {
         int64_t at_ms = world_time(w);
         if (world_chance(w, 60))

@@ -348,8 +348,8 @@ static void cure(node_world *n, int64_t at_ms)
 void world_nodes(world *w)
 {
     node_world n = {.w = w,
-                    .nodes = world_between(w, 1, NODES_MAX),
-                    .skyhooks = world_between(w, 1, SKYHOOKS_MAX),
+                    .nodes = world_between(w, 1, world_most(w, NODES_MAX)),
+                    .skyhooks = world_between(w, 1, world_most(w, SKYHOOKS_MAX)),
                     .policies = world_between(w, 0, 2)};
     for (size_t i = 0; i < SKYHOOKS_MAX; i++)
         n.skyhook_seed[i] = dice_next(&w->dice);
@@ -361,7 +361,8 @@ void world_nodes(world *w)
         world_add(w, policy_text(&n, i, 0));
     for (int64_t i = 0; i < n.skyhooks; i++)
         world_add(w, skyhook_text(&n, i, 0));
-    int64_t troubles = w->wishes.calm ? 0 : world_between(w, 0, TROUBLES_MAX), joined = 0;
+    int64_t troubles = w->wishes.calm ? 0 : world_between(w, 0, world_most(w, TROUBLES_MAX)),
+            joined = 0;
     for (int64_t i = 0; i < troubles; i++) {
         int64_t at_ms = world_time(w);
         int64_t kind = world_between(w, 0, 9);

@@ -6,7 +6,7 @@
 #define DEPLOYMENTS_MAX 4
 #define POLICIES_MAX 3
 #define TROUBLES_MAX 6
-#define POLICY_RULES 13 /* of rule_text */
+#define POLICY_RULES 14 /* of rule_text */
 #define COLOURS 3
 #define BRACKET_RULE 0
 #define WINDOW_RULE 4
@@ -68,13 +68,20 @@ static str deployment_text(release_world *r, int64_t number)
         world_chance(w, 80) ? "true" : "resource.metadata['colour'] != 'red'");
 }
 
+/* What a version needs may never come to a resource: not where all must end. */
 static str version_text(release_world *r, int64_t deployment_number, const char *status)
 {
+    bool needs = deployment_number == 2 && !r->w->wishes.cured && world_chance(r->w, 30);
+    if (needs)
+        world_note(r->w, CAUSE_NEED);
     return world_textf(r->w,
                        "{\"apiVersion\":\"drover.dev/v1alpha1\",\"kind\":\"Version\",\"metadata\":{"
                        "\"name\":\"d%lld-v1\",\"creationTimestamp\":\"2025-12-31T21:00:00Z\"},"
-                       "\"spec\":{\"deployment\":\"d%lld\",\"tag\":\"v1\",\"status\":\"%s\"}}",
-                       (long long)deployment_number, (long long)deployment_number, status);
+                       "\"spec\":{\"deployment\":\"d%lld\",\"tag\":\"v1\",\"status\":\"%s\"%s}}",
+                       (long long)deployment_number, (long long)deployment_number, status,
+                       needs ? ",\"dependsOn\":[{\"deployment\":\"d0\",\"versionSelector\":"
+                               "\"version.tag != 'v2'\"}]"
+                             : "");
 }
 
 static str bracket_text(world *w)
@@ -91,12 +98,13 @@ static str bracket_text(world *w)
         w,
         "\"deploymentBracket\":{\"deploymentSelector\":\"true\",\"readinessMode\":\"%s\"%.*s,"
         "\"unchangedMemberStrategy\":\"%s\",\"overlapStrategy\":\"%s\",\"rollbackStrategy\":"
-        "\"%s\"%s}",
+        "\"%s\"%s%s}",
         modes[mode], STR_ARG(window), unchanged[world_between(w, 0, mode == 2 ? 1 : 2)],
         world_chance(w, 50) ? "queue" : "merge", rollbacks[world_between(w, 0, 2)],
         hooks ? ",\"preSelector\":\"deployment.name == 'd0'\",\"postSelector\":"
                 "\"deployment.name == 'd3'\""
-              : "");
+              : "",
+        world_chance(w, 30) ? ",\"windowTrigger\":\"eligible\"" : "");
 }
 
 static str compartments_text(world *w)
@@ -167,6 +175,40 @@ static str strategy_text(release_world *r)
                        STR_ARG(threshold), STR_ARG(size), STR_ARG(more));
 }
 
+static str dependency_text(world *w)
+{
+    bool both = world_chance(w, 40);
+    return world_textf(w,
+                       "\"deploymentDependency\":{\"dependsOn\":\"deployment.name in %s\","
+                       "\"appliesTo\":\"!(deployment.name in %s)\"%s}",
+                       both ? "['d0', 'd1']" : "['d0']", both ? "['d0', 'd1']" : "['d0']",
+                       world_chance(w, 40) ? ",\"match\":\"any\"" : "");
+}
+
+/* Where not all must end the first version may be refused, too, or one on some resources only:
+ * whoever follows those in another environment never gets it. */
+static str selector_text(world *w)
+{
+    int64_t refused = world_between(w, w->wishes.cured ? 2 : 1, 4);
+    if (refused == 1)
+        world_note(w, CAUSE_REJECT);
+    return world_textf(
+        w, "\"versionSelector\":{\"selector\":\"version.tag != 'v%lld'%s\"}", (long long)refused,
+        !w->wishes.cured && world_chance(w, 30) ? " || resource.metadata['colour'] == 'red'" : "");
+}
+
+static str verification_text(world *w)
+{
+    return world_textf(
+        w,
+        "\"verification\":{\"triggerOn\":\"%s\",\"metrics\":[{\"name\":\"m%lld\",\"provider\":{"
+        "\"type\":\"sleep\",\"durationSeconds\":%lld},\"intervalSeconds\":%lld,\"count\":%lld,"
+        "\"successCondition\":\"true\"}]}",
+        world_chance(w, 90) ? "jobSuccess" : "jobFailure", (long long)world_between(w, 0, 1),
+        (long long)world_between(w, 1, 60), (long long)world_between(w, 1, 60),
+        (long long)world_between(w, 1, 3));
+}
+
 static str rule_text(release_world *r, int64_t kind)
 {
     world *w = r->w;
@@ -188,10 +230,7 @@ static str rule_text(release_world *r, int64_t kind)
                            "\"gradualRollout\":{\"rolloutType\":\"%s\",\"timeScaleInterval\":%lld}",
                            world_chance(w, 50) ? "linear" : "linear-normalized",
                            (long long)world_between(w, 1, 300));
-    case 3:
-        return STR(
-            "\"deploymentDependency\":{\"dependsOn\":\"deployment.name == 'd0'\",\"appliesTo\":"
-            "\"deployment.name != 'd0'\"}");
+    case 3: return dependency_text(w);
     case 4:
         return world_textf(
             w,
@@ -214,15 +253,21 @@ static str rule_text(release_world *r, int64_t kind)
             "\"%s\"}",
             (long long)world_between(w, 1, 4), (long long)world_between(w, 0, 120),
             world_chance(w, 50) ? "linear" : "exponential");
-    case 8: return STR("\"rollback\":{\"onJobStatuses\":[\"failure\"]}");
-    case 9: return STR("\"versionSelector\":{\"selector\":\"version.tag != 'v9'\"}");
+    case 8:
+        return world_textf(w, "\"rollback\":{%s%s}",
+                           world_chance(w, 70) ? "\"onJobStatuses\":[\"failure\"]," : "",
+                           world_chance(w, 50) ? "\"onVerificationFailure\":true"
+                                               : "\"onVerificationFailure\":false");
+    case 9: return selector_text(w);
     case 10:
         return world_textf(w,
                            "\"environmentProgression\":{\"dependsOnEnvironmentSelector\":"
-                           "\"environment.name == 'staging'\",\"minimumSoakTimeMinutes\":%lld}",
-                           (long long)world_between(w, 0, 30));
+                           "\"environment.name == 'staging'\",\"minimumSoakTimeMinutes\":%lld%s}",
+                           (long long)world_between(w, 0, 30),
+                           world_chance(w, 30) ? ",\"requireVerificationPassed\":true" : "");
     case 11: return compartments_text(w);
     case 12: return strategy_text(r);
+    case 13: return verification_text(w);
     }
     return STR_EMPTY;
 }
@@ -356,13 +401,32 @@ static void document_trouble(release_world *r, int64_t at_ms)
     world_happens(w, h);
 }
 
+/* One rule is ignored for one version; it may be one that nobody made. */
+static void bypass(release_world *r, happening *h)
+{
+    static const char *const kinds[] = {
+        "deploymentBracket", "gradualRollout",  "deploymentDependency",   "deploymentWindow",
+        "anyApproval",       "versionCooldown", "environmentProgression", "versionSelector"};
+    world *w = r->w;
+    h->kind = HAPPEN_BYPASS;
+    h->version = world_textf(w, "v%lld", (long long)world_between(w, 1, r->versions));
+    h->rule = world_textf(w, "rules%lld/%s/0", (long long)world_between(w, 0, POLICIES_MAX - 1),
+                          kinds[world_between(w, 0, sizeof kinds / sizeof kinds[0] - 1)]);
+    if (world_chance(w, 30))
+        h->target = world_textf(w, "r%02lld", (long long)world_between(w, 1, r->resources));
+    if (world_chance(w, 30))
+        h->environment = str_of(environment_names[world_between(w, 0, 1)]);
+    if (world_chance(w, 30))
+        h->for_ms = world_between(w, 1, 3600) * 1000;
+}
+
 static void people_trouble(release_world *r, int64_t at_ms)
 {
     world *w = r->w;
     happening h = {.after_ms = at_ms,
                    .name =
                        world_textf(w, "d%lld", (long long)world_between(w, 0, r->deployments - 1))};
-    switch (world_between(w, 0, 5)) {
+    switch (world_between(w, 0, 7)) {
     case 0:
     case 1:
         h.kind = HAPPEN_PUBLISH;
@@ -372,6 +436,11 @@ static void people_trouble(release_world *r, int64_t at_ms)
         h.kind = HAPPEN_FREEZE;
         h.name = STR("ice");
         h.reason = STR("cold");
+        if (world_chance(w, 40))
+            h.selector = world_textf(w, "deployment.name == 'd%lld'",
+                                     (long long)world_between(w, 0, r->deployments - 1));
+        if (world_chance(w, 30))
+            h.for_ms = world_between(w, 1, 3600) * 1000;
         world_note(w, CAUSE_FREEZE);
         for_a_while(r, h, HAPPEN_THAW);
         return;
@@ -390,6 +459,14 @@ static void people_trouble(release_world *r, int64_t at_ms)
         h.target = world_textf(w, "r%02lld", (long long)world_between(w, 1, r->resources));
         world_note(w, CAUSE_FAIL); /* somebody says that a version is bad */
         break;
+    case 6: bypass(r, &h); break;
+    case 7: /* a host is about to boot, and says later that it has */
+        h.kind = HAPPEN_CLAIM_SLOT;
+        h.name = STR_EMPTY;
+        h.target = world_textf(w, "r%02lld", (long long)world_between(w, 1, r->resources));
+        world_note(w, CAUSE_HOST);
+        for_a_while(r, h, HAPPEN_FREE_SLOT);
+        return;
     }
     world_happens(w, h);
 }
@@ -464,6 +541,10 @@ static void cure(release_world *r, int64_t at_ms)
                                      .after_ms = at_ms,
                                      .document = world_object(w, version_text(r, d, "ready"))});
     }
+    for (int64_t i = 1; i <= r->resources; i++)
+        world_happens(w, (happening){.kind = HAPPEN_FREE_SLOT,
+                                     .after_ms = at_ms,
+                                     .target = resource_name(r, i)});
     approve_all(r, at_ms);
     for (int64_t day = 0; r->opened && day < CURE_DAYS; day++)
         open_partitions(r, at_ms + day * DAY_MS);
@@ -472,7 +553,7 @@ static void cure(release_world *r, int64_t at_ms)
 void world_releases(world *w)
 {
     release_world r = {.w = w,
-                       .resources = world_between(w, 1, RESOURCES_MAX),
+                       .resources = world_between(w, 1, world_most(w, RESOURCES_MAX)),
                        .deployments = world_between(w, 1, DEPLOYMENTS_MAX),
                        .environments = world_between(w, 1, 2),
                        .policies = world_between(w, 0, POLICIES_MAX),
@@ -493,7 +574,7 @@ void world_releases(world *w)
     err error;
     if (world_chance(w, 40) && !sim_add_from(w->sim, STR_EMPTY, STR("v0"), &error))
         w->no_memory = true;
-    int64_t troubles = w->wishes.calm ? 0 : world_between(w, 0, TROUBLES_MAX);
+    int64_t troubles = w->wishes.calm ? 0 : world_between(w, 0, world_most(w, TROUBLES_MAX));
     for (int64_t i = 0; i < troubles; i++)
         trouble(&r, world_time(w));
     if (w->wishes.cured)

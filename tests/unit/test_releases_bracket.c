@@ -582,6 +582,27 @@ static void withdrawn_versions(void **state)
     }
 }
 
+/* What runs may be refused later: the newest that is not is older, and a group opens for it. */
+static void back_to_what_is_allowed(void **state)
+{
+    (void)state;
+    world w;
+    arena *a = arena_new(0);
+    open_fleet(&w, 1, IMMEDIATE, "");
+    publish(&w, "kubelet", "2");
+    world_until(&w, w.now + HOUR);
+    publish(&w, "kubelet", "3");
+    world_until(&w, w.now + HOUR);
+    apply_policy(&w, ", readinessMode: wait_for_all, readinessWindowSeconds: 600",
+                 "  - versionSelector: {selector: 'version.tag != \"3\"'}\n");
+    world_until(&w, INT64_MAX);
+    check_text(story(&w, a, "node-0"), "drain kubelet=2 uncordon drain kubelet=3 uncordon "
+                                       "drain kubelet=2 uncordon");
+    assert_int_equal(view_at(&w, "kubelet", "node-0").state, PLACEMENT_DONE);
+    arena_free(a);
+    world_close(&w);
+}
+
 /* Two brackets on one resource: one group at a time, whatever its rule. */
 static void one_group_on_a_resource(void **state)
 {
@@ -678,6 +699,7 @@ int main(void)
         cmocka_unit_test(a_person_skips),
         cmocka_unit_test(a_fix_supersedes),
         cmocka_unit_test(withdrawn_versions),
+        cmocka_unit_test(back_to_what_is_allowed),
         cmocka_unit_test(one_group_on_a_resource),
         cmocka_unit_test(begun_is_finished),
         cmocka_unit_test(eligible_opens),
