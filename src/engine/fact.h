@@ -87,6 +87,8 @@ typedef struct fact_stage {
     str reason; /* why it failed: a word such as Evicted, DeadlineExceeded, ImagePullBackOff */
     bool
         never_retry; /* the same attempt can only fail again: an image name that cannot be parsed */
+    bool not_begun;  /* LOST: it never ran, since its number was used before or it is wanted no
+                        longer; the next attempt follows, and no loss is counted */
 } fact_stage;
 
 /* FACT_DRAIN: answers DECISION_DRAIN. */
@@ -125,9 +127,10 @@ typedef struct fact_job {
     X(RESUME, "resume")                                                                            \
     X(APPROVE, "approve")                                                                          \
     X(REJECT, "reject")                                                                            \
-    X(RETRY, "retry") X(SKIP, "skip") X(BYPASS, "bypass") X(ROLLBACK, "rollback")                  \
-        X(RESET, "reset") X(RESET_BATCHES, "resetBatches") X(FREEZE, "freeze") X(THAW, "thaw")     \
-            X(HALT, "halt") X(CLAIM_SLOT, "claimSlot") X(FREE_SLOT, "freeSlot")
+    X(RETRY, "retry")                                                                              \
+    X(SKIP, "skip") X(BYPASS, "bypass") X(ROLLBACK, "rollback") X(RESET, "reset")                  \
+        X(RESET_BATCHES, "resetBatches") X(FREEZE, "freeze") X(THAW, "thaw") X(HALT, "halt")       \
+            X(CLAIM_SLOT, "claimSlot") X(FREE_SLOT, "freeSlot")
 typedef enum act_kind {
 #define X(kind, text) ACT_##kind,
     ACTS(X)

@@ -208,7 +208,9 @@ void flight_stage(nodes *self, const fact_stage *f)
     running_count(&self->targets.at[p->target], p, e, false);
     if (f->never_retry)
         e->flags |= ENTRY_NEVER_RETRY;
-    if (f->outcome == OUTCOME_SUCCEEDED)
+    if (f->outcome == OUTCOME_LOST && f->not_begun)
+        e->flags = 0;
+    else if (f->outcome == OUTCOME_SUCCEEDED)
         stage_succeeded(self, p, e);
     else if ((e->flags & ENTRY_REBOOTS) && !f->never_retry)
         reboot_wait(self, p, f->reason);

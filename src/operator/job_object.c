@@ -57,7 +57,8 @@ job_key job_order_key(const job_order *o)
                      .stage = o->stage,
                      .node = o->node,
                      .attempt = o->attempt,
-                     .owner_uid = o->skyhook->metadata.uid};
+                     .owner_uid = o->skyhook->metadata.uid,
+                     .node_uid = o->node_uid};
 }
 
 void job_resource_id(buf *out, const job_order *o)
@@ -184,6 +185,8 @@ static void put_marks(const draft *d, bool on_pod)
     reuse(d, &note);
     buf_addf(&note, "%" PRId64, d->order->attempt);
     put_entry(d->out, &first, KEY_ATTEMPT, buf_str(&note));
+    if (d->order->node_uid.len > 0)
+        put_entry(d->out, &first, KEY_NODE_UID, d->order->node_uid);
     reuse(d, &note);
     package_annotation_put(&note, d->order);
     put_entry(d->out, &first, KEY_PACKAGE, buf_str(&note));
@@ -601,7 +604,7 @@ static bool read_package(arena *a, str annotation, job_key *key, err *error)
 
 bool job_key_read(arena *a, const metadata *m, job_key *ret, err *error)
 {
-    job_key key = {.node = STR_EMPTY, .owner_uid = STR_EMPTY};
+    job_key key = {.node = STR_EMPTY, .owner_uid = STR_EMPTY, .node_uid = STR_EMPTY};
     if (!read_package(a, label_get(m->annotations, STR(KEY_PACKAGE)), &key, error))
         return false;
     str attempt = label_get(m->annotations, STR(KEY_ATTEMPT));
@@ -613,6 +616,9 @@ bool job_key_read(arena *a, const metadata *m, job_key *ret, err *error)
         on = label_get(m->labels, STR(KEY_NODE));
     if (on.ptr)
         key.node = on;
+    str uid = label_get(m->annotations, STR(KEY_NODE_UID));
+    if (uid.ptr)
+        key.node_uid = uid;
     for (size_t i = 0; i < m->owner_references.len; i++)
         if (str_eq(m->owner_references.at[i].kind, STR("Skyhook")))
             key.owner_uid = m->owner_references.at[i].uid;
@@ -624,5 +630,6 @@ bool job_key_equal(const job_key *a, const job_key *b)
 {
     return a->attempt == b->attempt && a->stage == b->stage && str_eq(a->package, b->package) &&
            str_eq(a->version, b->version) && str_eq(a->node, b->node) &&
-           str_eq(a->skyhook, b->skyhook) && str_eq(a->owner_uid, b->owner_uid);
+           str_eq(a->skyhook, b->skyhook) && str_eq(a->owner_uid, b->owner_uid) &&
+           str_eq(a->node_uid, b->node_uid);
 }

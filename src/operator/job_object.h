@@ -41,6 +41,7 @@ typedef struct job_order {
     const package *package;
     package_stage stage;
     str node;
+    str node_uid;
     int64_t attempt;
     int64_t generation; /* of the Skyhook when the package's first stage began on this node */
     int64_t node_order; /* SKYHOOK_NODE_ORDER */
@@ -71,7 +72,7 @@ bool interrupt_argument_put(buf *out, str json, err *error);
  * or are views into m. For raw pods node is empty: it is in their spec. False with an error when
  * the annotation is missing or cannot be read: it is none of ours, or somebody changed it. */
 bool job_key_read(arena *a, const metadata *m, job_key *ret, err *error);
-/* Whether both are the same attempt under the same owner. */
+/* Whether both are the same attempt under the same owner on the same node. */
 bool job_key_equal(const job_key *a, const job_key *b);
 
 /* A merge patch that lets a failed Job stay for its logs. */

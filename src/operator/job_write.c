@@ -26,8 +26,8 @@ static void job_read(node_shell *s, const shell_ticket *t, const write_outcome *
     if (how->kind == WRITE_DONE && json)
         jobs_seen(s, json);
     shell_job *j = shell_find_job(s, str_of(t->job));
-    if (j && !j->created) /* the name is somebody else's: the next attempt has another */
-        shell_job_lost(s, str_of(t->job));
+    if (j && !j->created)
+        shell_job_taken(s, j);
 }
 
 static void job_created(node_shell *s, const shell_ticket *t, const write_outcome *how,
@@ -50,7 +50,7 @@ static void job_created(node_shell *s, const shell_ticket *t, const write_outcom
     case WRITE_REFUSED:
         log_line(LOG_ERROR, "Job %s: %s", t->job, how->message);
         if (j)
-            shell_job_refused(s, j, how);
+            shell_job_refused(s, j);
         return;
     case WRITE_CONFLICT:
     case WRITE_GONE:
@@ -60,7 +60,7 @@ static void job_created(node_shell *s, const shell_ticket *t, const write_outcom
     case WRITE_BARRED:
         log_line(LOG_WARN, "Job %s: %s", t->job, how->message);
         if (j && !j->created) {
-            shell_place *p = shell_find_place(s, str_of(j->skyhook), str_of(j->node));
+            shell_place *p = shell_find_place(s, j->of.key.skyhook, j->of.key.node);
             shell_job_forget(s, j);
             if (p)
                 shell_look_after(s, p);
@@ -75,13 +75,14 @@ static void job_create(node_shell *s, shell_place *p, const node_view *v, const 
     const skyhook *of_change = c->document->object.skyhook;
     const package *wanted = skyhook_package(of_change, of->name);
     if (!wanted || !str_eq(wanted->version, of->version)) {
-        shell_stage_lost(s, p, of); /* an edit took it away before its Job was made */
+        shell_stage_not_begun(s, p, of); /* an edit took it away before its Job was made */
         return;
     }
     job_order order = {.skyhook = of_change,
                        .package = wanted,
                        .stage = of->stage,
                        .node = str_of(p->node->name),
+                       .node_uid = shell_text(p->node->uid),
                        .attempt = of->attempt,
                        .generation = of->generation,
                        .node_order = v->order,
@@ -241,7 +242,7 @@ bool jobs_run(node_shell *s, shell_place *p)
         if (!of->running || shell_attempt_has_job(s, p, of))
             continue;
         if (!package_maps_ready(s, c) || !node_map_ready(s, p) ||
-            shell_pods_run(s, p, of->interrupt.len > 0)) {
+            shell_runs_beside(s, p, of->interrupt.len > 0)) {
             done = false;
             break;
         }

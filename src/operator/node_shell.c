@@ -14,6 +14,13 @@ void shell_memory(node_shell *s)
     s->no_memory = true;
 }
 
+void shell_stale(node_shell *s, const char *kind, const char *name)
+{
+    if (!s->stale)
+        log_line(LOG_WARN, "%s %s: another operator has written it", kind, name);
+    s->stale = true;
+}
+
 char *shell_copy(node_shell *s, str text)
 {
     char *copy = mem_alloc(text.len + 1);
@@ -113,6 +120,7 @@ void shell_node_free(node_shell *s, shell_node *n)
         if (s->queue.at[i] == n)
             s->queue.at[i--] = s->queue.at[--s->queue.len];
     mem_free(n->name);
+    mem_free(n->uid);
     mem_free(n->taints);
     mem_free(n);
 }
@@ -178,6 +186,7 @@ static shell_ticket *ticket_free(shell_ticket *t)
     mem_free(t->node);
     mem_free(t->skyhook);
     mem_free(t->job);
+    mem_free(t->uid);
     return mem_free(t);
 }
 
@@ -205,6 +214,7 @@ bool shell_send(node_shell *s, const kube_write *w, shell_ticket ticket)
     t->node = ticket.node ? shell_copy(s, str_of(ticket.node)) : NULL;
     t->skyhook = ticket.skyhook ? shell_copy(s, str_of(ticket.skyhook)) : NULL;
     t->job = ticket.job ? shell_copy(s, str_of(ticket.job)) : NULL;
+    t->uid = ticket.uid ? shell_copy(s, str_of(ticket.uid)) : NULL;
     if (s->no_memory ||
         !s->api.send(s->api.context, w, (write_handler){t, answered, NULL}, &error)) {
         if (!s->no_memory)
@@ -467,6 +477,7 @@ static bool begin(node_shell *s)
     if (!s->restored) {
         s->restored = true;
         changes_begin(s);
+        nodes_begin(s);
     }
     return s->synced[SHELL_JOB] && s->synced[SHELL_POD];
 }
@@ -525,7 +536,7 @@ bool node_shell_turn(node_shell *s, int64_t now_ms)
 {
     clock_to(s, now_ms);
     s->due = false;
-    if (s->no_memory || !begin(s))
+    if (s->stale || s->no_memory || !begin(s))
         return !s->no_memory;
     jobs_due(s);
     for (size_t i = 0; i < s->changes.len; i++)
@@ -550,6 +561,8 @@ static int64_t sooner(int64_t a, int64_t b)
 
 int64_t node_shell_next_ms(const node_shell *s)
 {
+    if (s->stale)
+        return REASON_NEVER;
     if (!s->restored)
         return s->due ? s->now_ms : REASON_NEVER;
     int64_t next = sooner(engine_next_ms(s->engine), jobs_next_ms(s));
@@ -569,7 +582,12 @@ int64_t node_shell_next_ms(const node_shell *s)
 
 bool node_shell_is_due(const node_shell *s)
 {
-    return s->due;
+    return s->due && !s->stale;
+}
+
+bool node_shell_stale(const node_shell *s)
+{
+    return s->stale;
 }
 
 bool node_shell_restored(const node_shell *s)

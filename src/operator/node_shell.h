@@ -18,7 +18,8 @@
  *
  * Whatever comes later rests on what is durable, so a crash between any two of them is repaired by
  * doing the next one again. A conflict means that the object was changed by another: it is looked
- * at again, and the engine is asked again. */
+ * at again, and written again. If what changed is a record of this shell's own, another operator
+ * leads: see node_shell_stale. */
 #ifndef DROVER_OPERATOR_NODE_SHELL_H
 #define DROVER_OPERATOR_NODE_SHELL_H
 
@@ -87,6 +88,10 @@ bool node_shell_turn(node_shell *s, int64_t now_ms);
 int64_t node_shell_next_ms(const node_shell *s);
 /* Whether a turn is due because something came in. */
 bool node_shell_is_due(const node_shell *s);
+
+/* Somebody else has written what only this shell should write, such as another operator: it does
+ * nothing more, and is to be thrown away and made anew from the objects. */
+bool node_shell_stale(const node_shell *s);
 
 /* Nodes, Skyhooks and policies are known and what they remember is restored. Jobs and pods may be
  * told before or afterwards; afterwards costs less. */

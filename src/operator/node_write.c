@@ -3,6 +3,7 @@
  *
  * Annotations and labels go with the conditions, through nodes/status; with the cordon and taints,
  * if those change, through the node itself, and the conditions follow when nothing else does. */
+#include <inttypes.h>
 #include <stdlib.h>
 
 #include "base/log.h"
@@ -109,16 +110,26 @@ static uint8_t conditions_wanted(const node_view *v)
 static void put_texts(node_shell *s, node_patch *patch, shell_place *p, const node_view *v)
 {
     buf state = BUF(SHELL_TEXT_BYTES), record = BUF(SHELL_TEXT_BYTES);
-    bool good = put_state(s, p, v, &state) && engine_keep_placement(s->engine, str_of(p->skyhook),
-                                                                    str_of(p->node->name), &record);
-    if (!good)
-        shell_memory(s);
     /* A state that could not be read is left for a person to look at. */
+    if (v->malformed)
+        buf_add(&state, shell_text(p->state));
+    bool good =
+        (v->malformed || put_state(s, p, v, &state)) &&
+        engine_keep_placement(s->engine, str_of(p->skyhook), str_of(p->node->name), &record) &&
+        !record.failed;
+    if (good) {
+        record.len--; /* its last brace */
+        buf_addf(&record, ",\"" RECORD_STATE_HASH "\":\"%016" PRIx64 "\"}",
+                 str_hash(buf_str(&state)));
+    }
+    if (!good || record.failed)
+        shell_memory(s);
     if (good && !v->malformed && !str_eq(buf_str(&state), shell_text(p->state)))
         patch_note(&patch->annotations, NODE_NODE_STATE, p->skyhook, buf_str(&state));
-    p->state_sent = str_hash(buf_str(&state));
-    if (good && !str_eq(buf_str(&record), shell_text(p->record)))
+    if (good && !str_eq(buf_str(&record), shell_text(p->record))) {
         patch_note(&patch->annotations, NODE_RECORD, p->skyhook, buf_str(&record));
+        shell_sent_note(&p->sent_of, buf_str(&record));
+    }
     buf_done(&state);
     buf_done(&record);
 }
@@ -249,8 +260,8 @@ static void answered(node_shell *s, const shell_ticket *t, const write_outcome *
                      yyjson_val *json)
 {
     shell_node *n = shell_find_node(s, str_of(t->node));
-    if (!n)
-        return;
+    if (!n || !str_eq(shell_text(n->uid), shell_text(t->uid)))
+        return; /* gone, and perhaps another one has its name */
     bool done = how->kind == WRITE_DONE;
     n->sending = false;
     for (shell_place *p = n->places; p; p = p->next) {
@@ -297,10 +308,12 @@ static bool send_patch(node_shell *s, shell_node *n, const node_patch *patch)
                     .subresource = through_status ? STR("status") : STR_EMPTY,
                     .version = str_of(n->version),
                     .body = buf_str(&body)};
-    n->sending = shell_send(
-        s, &w,
-        (shell_ticket){
-            .done = answered, .node = n->name, .revision = n->revision, .number = !through_status});
+    n->sending = shell_send(s, &w,
+                            (shell_ticket){.done = answered,
+                                           .node = n->name,
+                                           .uid = n->uid,
+                                           .revision = n->revision,
+                                           .number = !through_status});
     s->counts.nodes += n->sending;
     buf_done(&body);
     return n->sending;

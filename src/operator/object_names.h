@@ -18,6 +18,7 @@
 #define KEY_RESOURCE_ID KEY_PREFIX "resource-id"         /* label */
 #define KEY_INTERRUPT KEY_PREFIX "interrupt"             /* label: "True" on interrupts only */
 #define KEY_ATTEMPT KEY_PREFIX "attempt"                 /* annotation: ours */
+#define KEY_NODE_UID KEY_PREFIX "node-uid"               /* annotation: ours */
 #define KEY_NODE_META KEY_PREFIX "skyhook-node-meta"     /* label: the Skyhook */
 #define KEY_NODE_NAME KEY_PREFIX "Node.name"             /* annotation */
 #define KEY_PACKAGE_NAME KEY_PREFIX "Package.Name"       /* annotation */
@@ -44,6 +45,7 @@ typedef struct job_key {
     str node;
     int64_t attempt; /* 0: a raw pod of an older operator */
     str owner_uid;   /* of the Skyhook */
+    str node_uid;    /* another node under the same name is another node */
 } job_key;
 
 /* safeName(63, skyhook, package, version, stage, node, attempt). */

@@ -19,6 +19,8 @@
 #define TIMER_MS_MAX INT64_C(60000)
 #define PATH_BYTES (LIMIT_NAME_BYTES + 256)
 #define HOST_BYTES 256
+/* Before it begins anew: two that are not elected must not keep each other busy. */
+#define ANEW_MS 1000
 
 typedef struct run run;
 
@@ -52,16 +54,30 @@ struct run {
     watched kinds[SHELL_KIND_COUNT];
     watched_node *nodes;
     bool ready_told;
+    bool anew; /* the shell was thrown away, and another is to be made when the timer says so */
     bool failed;
     probes *metrics, *health;
     bool ending, releasing; /* it was told to end; it gives the Lease back */
 };
 
-static int64_t clock_ms(void)
+static int64_t read_clock_ms(clockid_t clock)
 {
     struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
+    clock_gettime(clock, &now);
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* The wall's clock as it was at the start, and from then on one that nobody sets: neither may hours
+ * seem to have passed, nor may time stand still until a clock that was put back has caught up. */
+static int64_t clock_ms(void)
+{
+    static int64_t begun_ms, offset_ms;
+    int64_t now_ms = read_clock_ms(CLOCK_BOOTTIME);
+    if (begun_ms == 0) {
+        begun_ms = now_ms;
+        offset_ms = read_clock_ms(CLOCK_REALTIME) - now_ms;
+    }
+    return now_ms + offset_ms;
 }
 
 /* ---- what comes in ---- */
@@ -148,8 +164,6 @@ static void follow_pods(void *context, str node_name, bool wanted)
     r->failed |= !n->follower;
 }
 
-/* ---- the loop ---- */
-
 static bool follow(run *r, shell_kind kind)
 {
     static const char *const paths[] = {
@@ -172,21 +186,70 @@ static bool follow(run *r, shell_kind kind)
     return w->follower;
 }
 
-/* Jobs and pods are of interest once it is known what runs: most are of the past. */
+/* ---- working ---- */
+
+static void end_work(run *r)
+{
+    for (size_t i = 0; i < SHELL_KIND_COUNT; i++)
+        r->kinds[i].follower = follower_stop(r->kinds[i].follower);
+    while (r->nodes)
+        unfollow_pods(r, str_of(r->nodes->name));
+    r->writer = writer_stop(r->writer);
+    r->recorder = recorder_stop(r->recorder);
+    r->shell = node_shell_free(r->shell);
+    r->ready_told = r->anew = false;
+}
+
+static bool begin_work(run *r, err *error)
+{
+    writer_options options = {.seed = (uint64_t)getpid() * 2654435761u};
+    r->anew = false;
+    if (r->leader)
+        options.permit = leader_permit(r->leader);
+    r->writer = writer_start(&r->loop, r->connection, options);
+    if (r->writer)
+        r->recorder =
+            recorder_start(&r->loop, r->writer, STR("skyhook-controller"), str_of(r->identity));
+    r->shell =
+        node_shell_new(&r->settings->shell, (api){r, send_write, follow_pods, tell_event}, error);
+    if (!r->writer || !r->recorder || !r->shell)
+        return err_memory(error);
+    return (follow(r, SHELL_NODE) && follow(r, SHELL_POLICY) && follow(r, SHELL_SKYHOOK)) ||
+           err_memory(error);
+}
+
+/* ---- the loop ---- */
+
+/* Jobs and pods are of interest once it is known what runs: most are of the past. Jobs go first: a
+ * pod that failed says why its Job did. */
 static bool follow_more(run *r)
 {
-    if (r->kinds[SHELL_JOB].follower || !node_shell_restored(r->shell))
-        return true;
-    return follow(r, SHELL_JOB) && follow(r, SHELL_POD);
+    if (!r->kinds[SHELL_JOB].follower)
+        return !node_shell_restored(r->shell) || follow(r, SHELL_JOB);
+    return !r->kinds[SHELL_JOB].synced || r->kinds[SHELL_POD].follower || follow(r, SHELL_POD);
 }
 
 static void on_timer(uv_timer_t *timer)
 {
     run *r = timer->data;
-    if (r->ending)
+    err error;
+    if (r->ending) {
         uv_stop(&r->loop); /* long enough */
-    else if (r->shell)
+    } else if (r->shell) {
         r->failed |= !node_shell_turn(r->shell, clock_ms());
+    } else if (r->anew && !begin_work(r, &error)) {
+        r->failed = true;
+        uv_stop(&r->loop);
+    }
+}
+
+/* Another operator has written: nothing that is known here counts any more. */
+static void throw_away(run *r)
+{
+    end_work(r);
+    r->anew = true;
+    log_line(LOG_INFO, "what the objects say is read anew");
+    uv_timer_start(&r->timer, on_timer, ANEW_MS + (uint64_t)getpid() % ANEW_MS, 0);
 }
 
 /* Nothing more is decided; what is under way is let end, so that the next one need not guess. */
@@ -207,6 +270,10 @@ static void before_wait(uv_prepare_t *prepare)
         return;
     while (node_shell_is_due(r->shell) && !r->failed)
         r->failed = !node_shell_turn(r->shell, clock_ms());
+    if (node_shell_stale(r->shell)) {
+        throw_away(r);
+        return;
+    }
     r->failed |= !follow_more(r);
     if (r->failed) {
         uv_stop(&r->loop);
@@ -253,36 +320,7 @@ static bool open_loop(run *r, err *error)
     return good || err_set(error, "the event loop cannot be made");
 }
 
-/* ---- working ---- */
-
-static void end_work(run *r)
-{
-    for (size_t i = 0; i < SHELL_KIND_COUNT; i++)
-        r->kinds[i].follower = follower_stop(r->kinds[i].follower);
-    while (r->nodes)
-        unfollow_pods(r, str_of(r->nodes->name));
-    r->writer = writer_stop(r->writer);
-    r->recorder = recorder_stop(r->recorder);
-    r->shell = node_shell_free(r->shell);
-    r->ready_told = false;
-}
-
-static bool begin_work(run *r, err *error)
-{
-    writer_options options = {.seed = (uint64_t)getpid() * 2654435761u};
-    if (r->leader)
-        options.permit = leader_permit(r->leader);
-    r->writer = writer_start(&r->loop, r->connection, options);
-    if (r->writer)
-        r->recorder =
-            recorder_start(&r->loop, r->writer, STR("skyhook-controller"), str_of(r->identity));
-    r->shell =
-        node_shell_new(&r->settings->shell, (api){r, send_write, follow_pods, tell_event}, error);
-    if (!r->writer || !r->recorder || !r->shell)
-        return err_memory(error);
-    return (follow(r, SHELL_NODE) && follow(r, SHELL_POLICY) && follow(r, SHELL_SKYHOOK)) ||
-           err_memory(error);
-}
+/* ---- leading ---- */
 
 static void began(void *context)
 {

@@ -201,6 +201,9 @@ static void take_status(node_shell *s, shell_change *c, yyjson_val *json)
     str record = read_text(status, "drover");
     if (c->record && str_eq(str_of(c->record), record))
         return;
+    /* Claims that were written by another count, and ours do not: all of it is to be read. */
+    if (s->restored && c->record && record.len > 0 && !shell_sent_has(&c->sent_of, record))
+        shell_stale(s, "Skyhook", c->name);
     mem_free(c->record);
     c->record = shell_copy(s, record);
     if (!s->restored && yyjson_obj_get(status, "conditions")) {

@@ -40,6 +40,25 @@ enum { SHOWN_NOT_READY = 1, SHOWN_ERRORING = 2, SHOWN_ANY = 4 };
 
 enum { RELEASE_NONE, RELEASE_WAITS, RELEASE_SENT };
 
+/* Hashes of what was sent last, the latest first: by these one's own writes are known when they are
+ * seen. The one before counts, too, since it may have had no answer and take effect late. */
+typedef struct shell_sent {
+    uint64_t hashes[2];
+} shell_sent;
+static inline void shell_sent_note(shell_sent *sent, str text)
+{
+    uint64_t hash = str_hash(text);
+    if (hash == sent->hashes[0])
+        return;
+    sent->hashes[1] = sent->hashes[0];
+    sent->hashes[0] = hash;
+}
+static inline bool shell_sent_has(const shell_sent *sent, str text)
+{
+    uint64_t hash = str_hash(text);
+    return hash == sent->hashes[0] || hash == sent->hashes[1];
+}
+
 /* One Skyhook on one node: what stands on the node, and what is to be done about it. */
 struct shell_place {
     shell_node *node;
@@ -47,10 +66,10 @@ struct shell_place {
     char *skyhook;        /* its name */
     shell_change *change; /* NULL: there is no such Skyhook */
     /* as the node is known to have it; NULL: not there */
-    char *state;         /* nodeState_SK */
-    char *record;        /* drover_SK */
-    uint64_t state_sent; /* hash of the nodeState_SK that was sent last */
-    uint8_t status;      /* skyhook_state of the label, and of the annotation */
+    char *state;        /* nodeState_SK */
+    char *record;       /* drover_SK */
+    shell_sent sent_of; /* drover_SK, as it was sent */
+    uint8_t status;     /* skyhook_state of the label, and of the annotation */
     uint8_t conditions;
     bool cordon;
     bool versioned; /* version_SK is there */
@@ -76,7 +95,7 @@ struct shell_place {
 };
 
 struct shell_node {
-    char *name;
+    char *name, *uid;
     uint64_t digest; /* of all that is looked at */
     char version[SHELL_VERSION_BYTES];
     uint64_t revision;  /* the same as a number */
@@ -86,6 +105,7 @@ struct shell_node {
     int64_t held_until_ms; /* a write was refused */
     bool unschedulable, before, ignored;
     bool want_taint, want_untaint, sent_taint, sent_untaint;
+    bool is_new;  /* what stands on it is seen for the first time */
     bool queued;  /* in the list of nodes to be written */
     bool sending; /* a write is under way */
 };
@@ -97,6 +117,7 @@ typedef struct shell_ticket {
     void (*done)(node_shell *s, const struct shell_ticket *t, const write_outcome *outcome,
                  yyjson_val *object);
     char *node, *skyhook, *job; /* NULL: none */
+    char *uid;                  /* of the object it is about, if another one would not do */
     uint64_t revision;          /* of the object it was made for */
     uint32_t epoch;
     int64_t number;
@@ -119,6 +140,7 @@ struct shell_change {
     uint64_t digest; /* of all but the status */
     shell_document *document;
     char *record; /* status.drover, as it is known to be */
+    shell_sent sent_of;
     VEC(shell_place *) places;
     VEC(shell_place *) waiting;    /* for their claim to be durable */
     uint32_t epoch, durable_epoch; /* of the status that was sent last, and that took effect */
@@ -151,12 +173,17 @@ struct shell_change {
     bool acts_sending;
 };
 
-/* A Job that runs the present attempt of something. */
+/* What a Job or a pod runs, in memory of its own. */
+typedef struct shell_attempt {
+    char *texts;
+    job_key key;
+} shell_attempt;
+
+/* A Job that has not ended: of the present attempt of something, or of one that the engine waits
+ * for no longer. */
 struct shell_job {
     char *name;
-    char *skyhook, *package, *version, *node;
-    package_stage stage;
-    int64_t attempt;
+    shell_attempt of;
     char pod_reason[64]; /* what its pod said of its failure */
     int64_t tell_ms;     /* it failed, and its pod's word is waited for until then; else never */
     bool created;        /* it was seen; else its creation is under way */
@@ -166,7 +193,7 @@ struct shell_job {
 typedef struct shell_pod {
     char *name, *uid;
     char *job; /* empty: a raw pod of an older operator */
-    char *node, *skyhook;
+    shell_attempt of;
     char waiting[64]; /* why a container does not begin; empty: it is not known to be stuck */
     int64_t waits_since_ms;
     bool stuck;  /* for too long: it is to be ended */
@@ -182,6 +209,7 @@ struct node_shell {
     bool restored;
     bool due; /* something came in since the last turn */
     bool no_memory;
+    bool stale;      /* somebody else writes, too: what is known here is of no more use */
     strmap nodes;    /* name -> shell_node * */
     strmap changes;  /* name -> shell_change * */
     strmap policies; /* name -> shell_document * */
@@ -198,6 +226,7 @@ struct node_shell {
 
 /* ---- node_shell.c ---- */
 void shell_memory(node_shell *s);
+void shell_stale(node_shell *s, const char *kind, const char *name);
 char *shell_copy(node_shell *s, str text); /* NULL without memory */
 static inline str shell_text(const char *text)
 {
@@ -234,6 +263,10 @@ shell_document *shell_document_new(yyjson_val *object, const char *api_version, 
 shell_document *shell_document_free(shell_document *d);
 
 /* ---- shell_nodes.c: nodes as they are seen ---- */
+/* The key of drover_SK that has the hash of the nodeState_SK written with it. By it a person's edit
+ * is told from a write of ours, whoever made it. */
+#define RECORD_STATE_HASH "nodeState"
+void nodes_begin(node_shell *s); /* what people did while nobody looked */
 void nodes_seen(node_shell *s, yyjson_val *object);
 void nodes_gone(node_shell *s, str name);
 
@@ -257,15 +290,17 @@ int64_t jobs_next_ms(const node_shell *s);
 void pods_end(node_shell *s); /* those that are stuck */
 shell_job *shell_find_job(const node_shell *s, str name);
 shell_job *shell_job_new(node_shell *s, str name, const job_key *key);
-void shell_job_lost(node_shell *s, str name);
-void shell_job_refused(node_shell *s, shell_job *j, const write_outcome *outcome);
+/* Its name belongs to something else: the next attempt has another. */
+void shell_job_taken(node_shell *s, shell_job *j);
+void shell_job_refused(node_shell *s, shell_job *j);
 /* Its creation failed, and may be tried again. */
 void shell_job_forget(node_shell *s, shell_job *j);
 bool shell_attempt_has_job(const node_shell *s, const shell_place *p, const package_view *of);
-void shell_stage_lost(node_shell *s, const shell_place *p, const package_view *of);
-/* Whether pods that belong to no present attempt may still run on the node: of the same Skyhook, or
- * of anybody. */
-bool shell_pods_run(const node_shell *s, const shell_place *of, bool of_anybody);
+/* An attempt that is never to have a Job. */
+void shell_stage_not_begun(node_shell *s, const shell_place *p, const package_view *of);
+/* Whether Jobs or pods that belong to no present attempt may still run on the node: of the same
+ * Skyhook, or of anybody. */
+bool shell_runs_beside(node_shell *s, const shell_place *of, bool of_anybody);
 void jobs_done(node_shell *s);
 
 /* ---- job_write.c ---- */

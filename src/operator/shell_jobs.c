@@ -20,13 +20,38 @@ shell_job *shell_find_job(const node_shell *s, str name)
     return at ? (shell_job *)(uintptr_t)*at : NULL;
 }
 
+static void attempt_done(shell_attempt *a)
+{
+    mem_free(a->texts);
+    *a = (shell_attempt){0};
+}
+
+static bool attempt_keep(node_shell *s, const job_key *key, shell_attempt *ret)
+{
+    *ret = (shell_attempt){.key = *key};
+    str *const parts[] = {&ret->key.skyhook, &ret->key.package,   &ret->key.version,
+                          &ret->key.node,    &ret->key.owner_uid, &ret->key.node_uid};
+    size_t bytes = 1;
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
+        bytes += parts[i]->len;
+    char *at = ret->texts = mem_alloc(bytes);
+    if (!at) {
+        shell_memory(s);
+        return false;
+    }
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        if (parts[i]->len > 0)
+            memcpy(at, parts[i]->ptr, parts[i]->len);
+        *parts[i] = (str){at, parts[i]->len};
+        at += parts[i]->len;
+    }
+    return true;
+}
+
 static void job_free(shell_job *j)
 {
     mem_free(j->name);
-    mem_free(j->skyhook);
-    mem_free(j->package);
-    mem_free(j->version);
-    mem_free(j->node);
+    attempt_done(&j->of);
     mem_free(j);
 }
 
@@ -34,6 +59,7 @@ static void job_drop(node_shell *s, shell_job *j)
 {
     strmap_remove(&s->jobs, str_of(j->name));
     job_free(j);
+    s->due = true;
 }
 
 shell_job *shell_job_new(node_shell *s, str name, const job_key *key)
@@ -43,15 +69,10 @@ shell_job *shell_job_new(node_shell *s, str name, const job_key *key)
         shell_memory(s);
         return NULL;
     }
-    *j = (shell_job){.name = shell_copy(s, name),
-                     .skyhook = shell_copy(s, key->skyhook),
-                     .package = shell_copy(s, key->package),
-                     .version = shell_copy(s, key->version),
-                     .node = shell_copy(s, key->node),
-                     .stage = key->stage,
-                     .attempt = key->attempt,
-                     .tell_ms = REASON_NEVER};
-    if (!s->no_memory && strmap_put(&s->jobs, str_of(j->name), (uint64_t)(uintptr_t)j))
+    j->tell_ms = REASON_NEVER;
+    j->name = shell_copy(s, name);
+    if (attempt_keep(s, key, &j->of) && !s->no_memory &&
+        strmap_put(&s->jobs, str_of(j->name), (uint64_t)(uintptr_t)j))
         return j;
     shell_memory(s);
     job_free(j);
@@ -90,56 +111,66 @@ static void job_keep(node_shell *s, const shell_job *j)
     s->counts.others += shell_send(s, &w, (shell_ticket){.done = kept, .job = j->name});
 }
 
+static void stage_tell(node_shell *s, const job_key *key, fact_stage how)
+{
+    how.change = key->skyhook;
+    how.target = key->node;
+    how.package = key->package;
+    how.version = key->version;
+    how.stage = stage_name(key->stage);
+    how.attempt = key->attempt;
+    fact f = {.kind = FACT_STAGE, .stage = how};
+    shell_take(s, &f);
+    s->due = true;
+    shell_place *p = shell_find_place(s, key->skyhook, key->node);
+    if (p)
+        shell_look(s, p);
+}
+
 /* The engine's answer to its RUN; the Job is of no more interest then. */
 static void job_tell(node_shell *s, shell_job *j, outcome how, str why)
 {
-    fact f = {.kind = FACT_STAGE,
-              .stage = {.change = str_of(j->skyhook),
-                        .target = str_of(j->node),
-                        .package = str_of(j->package),
-                        .version = str_of(j->version),
-                        .stage = stage_name(j->stage),
-                        .attempt = j->attempt,
-                        .outcome = how,
-                        .reason = why,
-                        .never_retry = str_eq(why, STR("InvalidImageName"))}};
-    shell_take(s, &f);
-    s->due = true;
-    shell_place *p = shell_find_place(s, str_of(j->skyhook), str_of(j->node));
-    if (p)
-        shell_look(s, p);
+    stage_tell(s, &j->of.key,
+               (fact_stage){.outcome = how,
+                            .reason = why,
+                            .never_retry = str_eq(why, STR("InvalidImageName"))});
     if (how == OUTCOME_FAILED && j->created)
         job_keep(s, j);
     job_drop(s, j);
 }
 
-void shell_stage_lost(node_shell *s, const shell_place *p, const package_view *of)
+static job_key key_of(const shell_place *p, const package_view *of)
 {
-    fact f = {.kind = FACT_STAGE,
-              .stage = {.change = str_of(p->skyhook),
-                        .target = str_of(p->node->name),
-                        .package = of->name,
-                        .version = of->version,
-                        .stage = stage_name(of->stage),
-                        .attempt = of->attempt,
-                        .outcome = OUTCOME_LOST}};
-    shell_take(s, &f);
-    s->due = true;
+    return (job_key){.skyhook = str_of(p->skyhook),
+                     .package = of->name,
+                     .version = of->version,
+                     .stage = of->stage,
+                     .node = str_of(p->node->name),
+                     .attempt = of->attempt,
+                     .owner_uid = p->change ? shell_text(p->change->uid) : STR_EMPTY,
+                     .node_uid = shell_text(p->node->uid)};
+}
+
+void shell_stage_not_begun(node_shell *s, const shell_place *p, const package_view *of)
+{
+    job_key key = key_of(p, of);
+    stage_tell(s, &key, (fact_stage){.outcome = OUTCOME_LOST, .not_begun = true});
+}
+
+void shell_job_taken(node_shell *s, shell_job *j)
+{
+    stage_tell(s, &j->of.key, (fact_stage){.outcome = OUTCOME_LOST, .not_begun = true});
+    job_drop(s, j);
 }
 
 bool shell_attempt_has_job(const node_shell *s, const shell_place *p, const package_view *of)
 {
-    job_key key = {.skyhook = str_of(p->skyhook),
-                   .package = of->name,
-                   .version = of->version,
-                   .stage = of->stage,
-                   .node = str_of(p->node->name),
-                   .attempt = of->attempt};
+    job_key key = key_of(p, of);
     buf name = BUF(LIMIT_NAME_BYTES);
     job_name(&name, &key);
-    bool found = shell_find_job(s, buf_str(&name));
+    const shell_job *j = shell_find_job(s, buf_str(&name));
     buf_done(&name);
-    return found;
+    return j && job_key_equal(&j->of.key, &key);
 }
 
 void shell_job_forget(node_shell *s, shell_job *j)
@@ -148,18 +179,10 @@ void shell_job_forget(node_shell *s, shell_job *j)
         job_drop(s, j);
 }
 
-void shell_job_refused(node_shell *s, shell_job *j, const write_outcome *how)
+void shell_job_refused(node_shell *s, shell_job *j)
 {
     /* An object that the server does not take can only be refused again. */
-    (void)how;
     job_tell(s, j, OUTCOME_FAILED, STR("JobRefused"));
-}
-
-void shell_job_lost(node_shell *s, str name)
-{
-    shell_job *j = shell_find_job(s, name);
-    if (j)
-        job_tell(s, j, OUTCOME_LOST, STR_EMPTY);
 }
 
 static bool condition_holds(yyjson_val *json, const char *type, str *ret_reason)
@@ -199,9 +222,22 @@ static void job_take(node_shell *s, shell_job *j, yyjson_val *json)
         job_fails(s, j, why);
 }
 
-/* Whether the engine waits for the end of this very attempt. */
+/* Its pod is gone or has ended, whatever came of it. */
+static bool job_is_over(yyjson_val *json)
+{
+    str why = STR_EMPTY;
+    return condition_holds(json, "Complete", &why) || condition_holds(json, "Failed", &why);
+}
+
+/* Whether the engine waits for the end of this very attempt: of this Skyhook, not of another one of
+ * that name, and on this node. */
 static bool is_present(node_shell *s, const job_key *key)
 {
+    const shell_change *c = shell_find_change(s, key->skyhook);
+    const shell_node *n = shell_find_node(s, key->node);
+    if (!c || !n || !str_eq(key->owner_uid, shell_text(c->uid)) ||
+        !str_eq(key->node_uid, shell_text(n->uid)))
+        return false;
     arena_place mark = arena_mark(s->scratch);
     node_view v;
     bool found = false;
@@ -215,22 +251,43 @@ static bool is_present(node_shell *s, const job_key *key)
     return found;
 }
 
+/* One that nobody waits for is kept in mind while it has not ended: nothing may run beside it. */
+static void job_stray(node_shell *s, str name, const job_key *key, yyjson_val *json)
+{
+    shell_job *j = shell_find_job(s, name);
+    if (j && !j->created)
+        return; /* ours is being created: that it is taken is found by the answer */
+    if (j && job_is_over(json))
+        job_drop(s, j);
+    else if (!j && !job_is_over(json) && (j = shell_job_new(s, name, key)))
+        j->created = true;
+}
+
+static void job_seen(node_shell *s, str name, const job_key *key, yyjson_val *json)
+{
+    shell_job *j = shell_find_job(s, name);
+    if (j && j->created && !job_key_equal(&j->of.key, key)) {
+        job_drop(s, j); /* deleted and made again, seen as one */
+        j = NULL;
+    }
+    if (!is_present(s, key) || (j && !job_key_equal(&j->of.key, key))) {
+        job_stray(s, name, key, json);
+        return;
+    }
+    if (!j)
+        j = shell_job_new(s, name, key);
+    if (j)
+        job_take(s, j, json);
+}
+
 void jobs_seen(node_shell *s, yyjson_val *json)
 {
     arena_place mark = arena_mark(s->scratch);
     metadata m;
     job_key key;
-    bool ours = read_metadata(s->scratch, json, &m) && job_key_read(s->scratch, &m, &key, NULL) &&
-                key.attempt > 0;
-    const shell_change *c = ours ? shell_find_change(s, key.skyhook) : NULL;
-    /* One that another Skyhook of that name owned says nothing about this one. */
-    if (c && str_eq(key.owner_uid, shell_text(c->uid)) && is_present(s, &key)) {
-        shell_job *j = shell_find_job(s, m.name);
-        if (!j)
-            j = shell_job_new(s, m.name, &key);
-        if (j)
-            job_take(s, j, json);
-    }
+    if (read_metadata(s->scratch, json, &m) && job_key_read(s->scratch, &m, &key, NULL) &&
+        key.attempt > 0)
+        job_seen(s, m.name, &key, json);
     arena_rewind(s->scratch, mark);
 }
 
@@ -258,8 +315,7 @@ static void pod_free(shell_pod *p)
     mem_free(p->name);
     mem_free(p->uid);
     mem_free(p->job);
-    mem_free(p->node);
-    mem_free(p->skyhook);
+    attempt_done(&p->of);
     mem_free(p);
 }
 
@@ -270,21 +326,36 @@ static void pod_drop(node_shell *s, shell_pod *p)
     s->due = true;
 }
 
+/* What it runs; of a raw pod of an older operator, or one that somebody changed, only where and for
+ * whom. */
+static job_key pod_key(node_shell *s, yyjson_val *json)
+{
+    metadata m;
+    job_key key;
+    if (!read_metadata(s->scratch, json, &m) || !job_key_read(s->scratch, &m, &key, NULL))
+        key = (job_key){.skyhook = read_text(read_at(json, "metadata", "labels"), KEY_NAME)};
+    key.node = read_text(yyjson_obj_get(json, "spec"), "nodeName");
+    return key;
+}
+
 static shell_pod *pod_new(node_shell *s, yyjson_val *json)
 {
     yyjson_val *m = yyjson_obj_get(json, "metadata");
-    yyjson_val *labels = yyjson_obj_get(m, "labels");
     shell_pod *p = mem_zalloc(sizeof *p);
     if (!p) {
         shell_memory(s);
         return NULL;
     }
-    *p = (shell_pod){.name = shell_copy(s, read_text(m, "name")),
-                     .uid = shell_copy(s, read_text(m, "uid")),
-                     .job = shell_copy(s, read_text(labels, "batch.kubernetes.io/job-name")),
-                     .node = shell_copy(s, read_text(yyjson_obj_get(json, "spec"), "nodeName")),
-                     .skyhook = shell_copy(s, read_text(labels, KEY_NAME))};
-    if (!s->no_memory && strmap_put(&s->pods, str_of(p->name), (uint64_t)(uintptr_t)p))
+    arena_place mark = arena_mark(s->scratch);
+    job_key key = pod_key(s, json);
+    str job = read_text(yyjson_obj_get(m, "labels"), "batch.kubernetes.io/job-name");
+    p->name = shell_copy(s, read_text(m, "name"));
+    p->uid = shell_copy(s, read_text(m, "uid"));
+    p->job = shell_copy(s, job);
+    bool good = attempt_keep(s, &key, &p->of) && !s->no_memory &&
+                strmap_put(&s->pods, str_of(p->name), (uint64_t)(uintptr_t)p);
+    arena_rewind(s->scratch, mark);
+    if (good)
         return p;
     shell_memory(s);
     pod_free(p);
@@ -362,13 +433,24 @@ void pods_gone(node_shell *s, str name)
         pod_drop(s, p);
 }
 
-bool shell_pods_run(const node_shell *s, const shell_place *of, bool of_anybody)
+/* By what the engine waits for now, not by what it waited for when they were seen: it may have
+ * given an attempt up. */
+static bool runs_beside(node_shell *s, const job_key *key, const shell_place *of, bool of_anybody)
+{
+    return str_eq(key->node, str_of(of->node->name)) &&
+           (of_anybody || str_eq(key->skyhook, str_of(of->skyhook))) && !is_present(s, key);
+}
+
+bool shell_runs_beside(node_shell *s, const shell_place *of, bool of_anybody)
 {
     for (size_t i = 0; i < s->pods.len; i++) {
         const shell_pod *p = (const shell_pod *)(uintptr_t)s->pods.entries[i].value;
-        if (strcmp(p->node, of->node->name) == 0 &&
-            (of_anybody || strcmp(p->skyhook, of->skyhook) == 0) &&
-            !shell_find_job(s, str_of(p->job)))
+        if (runs_beside(s, &p->of.key, of, of_anybody))
+            return true;
+    }
+    for (size_t i = 0; i < s->jobs.len; i++) {
+        const shell_job *j = (const shell_job *)(uintptr_t)s->jobs.entries[i].value;
+        if (j->created && runs_beside(s, &j->of.key, of, of_anybody))
             return true;
     }
     return false;
@@ -388,7 +470,7 @@ static void pod_deleted(node_shell *s, const shell_ticket *t, const write_outcom
 /* The reason is on the node before the pod goes: nobody else would know it then. */
 static void pod_end(node_shell *s, shell_pod *p)
 {
-    const shell_place *at = shell_find_place(s, str_of(p->skyhook), str_of(p->node));
+    const shell_place *at = shell_find_place(s, p->of.key.skyhook, p->of.key.node);
     char collection[LIMIT_NAME_BYTES + 64];
     if (p->ending || (at && (at->dirty || at->sent)))
         return;

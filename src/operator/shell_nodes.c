@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Nodes as the API server shows them: what of them matters is kept and told to the engine. */
+#include <inttypes.h>
+#include <stdio.h>
+
 #include "base/mem.h"
 #include "operator/shell_internal.h"
 
@@ -104,12 +107,35 @@ static uint8_t conditions_of(yyjson_val *json, const char *name)
                      (str_eq(read_text(erroring, "status"), STR("True")) ? SHOWN_ERRORING : 0));
 }
 
-/* A person, or a command of theirs, changed or removed what we had written of the packages. */
-static bool is_foreign(const node_shell *s, const shell_place *p, str now)
+/* Whether the state is the one that was written with the record; a record that is not ours, or of
+ * an older version, does not say. */
+static bool record_fits(node_shell *s, str record, str state)
 {
-    if (!s->restored || !p->change || p->cleanup || !p->state)
-        return false;
-    return now.ptr ? !str_eq(now, str_of(p->state)) && str_hash(now) != p->state_sent : true;
+    if (!record.ptr)
+        return true;
+    arena_place mark = arena_mark(s->scratch);
+    char hash[24];
+    str of = read_text(json_parse(s->scratch, record, NULL), RECORD_STATE_HASH);
+    snprintf(hash, sizeof hash, "%016" PRIx64, str_hash(state));
+    bool fits = of.len > 0 ? str_eq(of, str_of(hash)) : state.ptr != NULL;
+    arena_rewind(s->scratch, mark);
+    return fits;
+}
+
+/* What a change of the two means that is no write of this process: another operator wrote them
+ * both, or a person, or a command of theirs, changed or removed what was written of the packages.
+ */
+static void judge_texts(node_shell *s, shell_place *p, str state, str record)
+{
+    bool changed = !str_eq(record, shell_text(p->record)) || !record.ptr != !p->record;
+    if (record.ptr && changed && !shell_sent_has(&p->sent_of, record)) {
+        shell_stale(s, "node", p->node->name);
+        return;
+    }
+    /* A record that somebody took away is written again. */
+    p->dirty |= !record.ptr && p->record;
+    bool state_gone = p->state && !state.ptr;
+    p->edited |= record.ptr ? !record_fits(s, record, state) : state_gone;
 }
 
 static void take_place(node_shell *s, shell_place *p, label_set annotations, yyjson_val *json)
@@ -118,10 +144,14 @@ static void take_place(node_shell *s, shell_place *p, label_set annotations, yyj
     const char *name = p->skyhook;
     snprintf(key, sizeof key, NODE_NODE_STATE "%s", name);
     str state = label_get(annotations, str_of(key));
-    p->edited |= is_foreign(s, p, state);
-    keep_text(s, &p->state, state);
     snprintf(key, sizeof key, NODE_RECORD "%s", name);
-    keep_text(s, &p->record, label_get(annotations, str_of(key)));
+    str record = label_get(annotations, str_of(key));
+    if (!s->restored)
+        p->edited = !record_fits(s, record, state);
+    else if (p->change && !p->cleanup && !p->node->is_new)
+        judge_texts(s, p, state, record);
+    keep_text(s, &p->state, state);
+    keep_text(s, &p->record, record);
     snprintf(key, sizeof key, NODE_HOLDS_CORDON "%s", name);
     p->cordon = label_get(annotations, str_of(key)).ptr;
     snprintf(key, sizeof key, NODE_VERSION "%s", name);
@@ -202,15 +232,19 @@ static void begin_anew(node_shell *s, shell_place *p)
     shell_queue(s, p->node);
 }
 
-static shell_node *node_new(node_shell *s, str name)
+static shell_node *node_new(node_shell *s, str name, str uid)
 {
     shell_node *n = mem_zalloc(sizeof *n);
-    if (n)
+    if (n) {
         n->name = shell_copy(s, name);
-    if (n && n->name && strmap_put(&s->nodes, str_of(n->name), (uint64_t)(uintptr_t)n))
+        n->uid = shell_copy(s, uid);
+    }
+    if (n && n->name && n->uid && strmap_put(&s->nodes, str_of(n->name), (uint64_t)(uintptr_t)n))
         return n;
-    if (n)
+    if (n) {
         mem_free(n->name);
+        mem_free(n->uid);
+    }
     mem_free(n);
     shell_memory(s);
     return NULL;
@@ -219,14 +253,21 @@ static shell_node *node_new(node_shell *s, str name)
 void nodes_seen(node_shell *s, yyjson_val *json)
 {
     str name = read_text(yyjson_obj_get(json, "metadata"), "name");
+    str uid = read_text(yyjson_obj_get(json, "metadata"), "uid");
     char text[SHELL_VERSION_BYTES] = "";
     uint64_t revision = read_revision(json, text);
     uint64_t digest = digest_of(json);
     shell_node *n = shell_find_node(s, name);
     if (n && revision < n->revision)
         return; /* of an answer to a write we have had something newer */
-    if (!n && !(n = node_new(s, name)))
+    if (n && !str_eq(shell_text(n->uid), uid)) {
+        nodes_gone(s, name); /* deleted and made again, seen as one */
+        n = NULL;
+    }
+    bool is_new = !n;
+    if (!n && !(n = node_new(s, name, uid)))
         return;
+    n->is_new = is_new;
     n->revision = revision;
     memcpy(n->version, text, sizeof text);
     s->due |= n->waits_for != 0;
@@ -243,15 +284,27 @@ void nodes_seen(node_shell *s, yyjson_val *json)
     keep_taints(s, n, read_at(json, "spec", "taints"));
     take_places(s, n, annotations, json);
     tell(s, n, json, annotations);
-    for (shell_place *p = n->places; p; p = p->next)
+    for (shell_place *p = n->places; s->restored && p; p = p->next)
         if (p->edited)
             begin_anew(s, p);
+        else if (p->dirty)
+            shell_queue(s, n);
     arena_rewind(s->scratch, mark);
     for (size_t i = 0; i < s->changes.len; i++)
         shell_look_at(s, n, (shell_change *)(uintptr_t)s->changes.entries[i].value);
     if (n->queued || n->want_taint || n->want_untaint)
         shell_queue(s, n);
     s->due = true;
+}
+
+void nodes_begin(node_shell *s)
+{
+    for (size_t i = 0; i < s->nodes.len; i++) {
+        shell_node *n = (shell_node *)(uintptr_t)s->nodes.entries[i].value;
+        for (shell_place *p = n->places; p; p = p->next)
+            if (p->edited && p->change)
+                begin_anew(s, p);
+    }
 }
 
 void nodes_gone(node_shell *s, str name)

@@ -22,8 +22,7 @@ static void put_records(node_shell *s, buf *out)
         const shell_change *c = (const shell_change *)(uintptr_t)s->changes.entries[i].value;
         for (size_t k = 0; c->known && k < c->places.len; k++) {
             const shell_place *p = c->places.at[k];
-            /* Somebody who removed the state wants it to begin anew. */
-            if (p->state && is_record(s, p->record))
+            if (is_record(s, p->record))
                 buf_addf(out, "nodes placement/%s/%s %s\n", c->name, p->node->name, p->record);
         }
         if (c->known && is_record(s, c->record))

@@ -47,7 +47,7 @@ static void answered(node_shell *s, const shell_ticket *t, const write_outcome *
                      yyjson_val *json)
 {
     shell_change *c = shell_find_change(s, str_of(t->skyhook));
-    if (!c || !str_eq(shell_text(c->uid), shell_text(t->node)))
+    if (!c || !str_eq(shell_text(c->uid), shell_text(t->uid)))
         return;
     c->sending = false;
     switch (how->kind) {
@@ -71,7 +71,7 @@ static void answered(node_shell *s, const shell_ticket *t, const write_outcome *
     c->held_until_ms = s->now_ms + SHELL_REFUSED_MS;
 }
 
-static void send_status(node_shell *s, shell_change *c, const buf *body)
+static bool send_status(node_shell *s, shell_change *c, const buf *body)
 {
     kube_write w = {.verb = WRITE_MERGE,
                     .collection = STR("/apis/skyhook.nvidia.com/v1alpha1/skyhooks"),
@@ -82,11 +82,11 @@ static void send_status(node_shell *s, shell_change *c, const buf *body)
     c->sending = shell_send(s, &w,
                             (shell_ticket){.done = answered,
                                            .skyhook = c->name,
-                                           .node = c->uid,
+                                           .uid = c->uid,
                                            .revision = c->revision,
                                            .epoch = c->epoch + 1});
     if (!c->sending)
-        return;
+        return false;
     c->epoch++;
     c->dirty = c->urgent = c->again = false;
     c->next_status_ms = 0;
@@ -94,6 +94,7 @@ static void send_status(node_shell *s, shell_change *c, const buf *body)
     for (size_t i = 0; i < c->places.len; i++)
         c->places.at[i]->mirror_dirty = false;
     forget_left(c);
+    return true;
 }
 
 void status_write(node_shell *s, shell_change *c)
@@ -124,8 +125,9 @@ void status_write(node_shell *s, shell_change *c)
         c->dirty = false;
         c->next_status_ms = 0;
     } else {
-        c->shown = digest;
-        send_status(s, c, &body);
+        shell_sent_note(&c->sent_of, buf_str(&record));
+        if (send_status(s, c, &body))
+            c->shown = digest;
     }
     buf_done(&record);
     buf_done(&body);

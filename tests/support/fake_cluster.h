@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fake_cluster.h - an API server in memory, with players for Jobs and nodes, around a node shell.
+/* fake_cluster.h - an API server in memory, with players for Jobs and nodes, around node shells.
  *
- * Objects have versions, writes their preconditions, and every change is told to the shell in the
- * order the test wants. A Job's pod ends after a while, as the test arranges. Time is the test's.
- * After every write that took effect the limits are looked at. Nothing here knows a rule of the
- * operator's: only what a server does. */
+ * Objects have versions, writes their preconditions, and every change is told to the shells in the
+ * order the test wants, at once or late. A Job's pod ends after a while, as the test arranges. Time
+ * is the test's. After every write that took effect the limits are looked at. One write, of the
+ * test's choice, may meet a fault. Nothing here knows a rule of the operator's: only what a server
+ * does. */
 #ifndef DROVER_TESTS_SUPPORT_FAKE_CLUSTER_H
 #define DROVER_TESTS_SUPPORT_FAKE_CLUSTER_H
 
@@ -28,9 +29,11 @@ typedef struct fake_object {
     char name[FAKE_NAME_BYTES];
     yyjson_doc *doc;
     int64_t ends_ms; /* a Job: when it ends */
+    bool failing;    /* that it fails is known, and its pod is not gone yet */
 } fake_object;
 
 typedef struct fake_message {
+    int64_t at_ms; /* when it arrives */
     bool is_answer;
     char collection[FAKE_NAME_BYTES]; /* an event */
     char name[FAKE_NAME_BYTES];
@@ -42,14 +45,58 @@ typedef struct fake_message {
 } fake_message;
 
 typedef struct fake fake;
+
+/* What may happen to a write. */
+#define FAKE_FAULTS(X)                                                                             \
+    X(NONE, "none")                                                                                \
+    X(KILL, "the shell dies when it has taken effect")                                             \
+    X(CONFLICT, "somebody else was faster")                                                        \
+    X(INVALID, "refused with 422")                                                                 \
+    X(FORBIDDEN, "refused with 403")                                                               \
+    X(LOST, "it takes effect, and its answer is lost")                                             \
+    X(REPEATED, "it takes effect, and its repeat finds that")                                      \
+    X(LATE, "it takes effect late, and is not answered")                                           \
+    X(LEGACY, "the shell dies, and it takes effect under the next one")
+typedef enum fake_fault {
+#define X(fault, text) FAULT_##fault,
+    FAKE_FAULTS(X)
+#undef X
+} fake_fault;
+#define FAKE_FAULT_COUNT (FAULT_LEGACY + 1)
+#define FAKE_LATE_MS 20000 /* less than a shell waits before it sends again */
+#define FAKE_LEGACY_MS 500
+#define FAKE_FAILING_MS 200
+
+static inline const char *fake_fault_text(fake_fault fault)
+{
+    static const char *const texts[] = {
+#define X(fault, text) text,
+        FAKE_FAULTS(X)
+#undef X
+    };
+    return texts[fault];
+}
+
+/* A shell, and what it has yet to hear. */
+typedef struct fake_side {
+    fake *cluster;
+    node_shell *shell; /* NULL: there is none */
+    VEC(fake_message) messages;
+    char followed[FAKE_FOLLOWED_MAX][FAKE_NAME_BYTES]; /* nodes whose pods are */
+    int64_t delay_ms;                                  /* of everything that its watches tell */
+    bool killed;
+    size_t begun; /* shells it has had */
+} fake_side;
+#define FAKE_SIDES 2
+
 struct fake {
-    node_shell *shell;
+    node_shell *shell; /* the first one's */
+    fake_side sides[FAKE_SIDES];
     shell_settings settings;
     int64_t now_ms;
     uint64_t revision;
     fake_object objects[FAKE_OBJECTS_MAX];
     size_t count;
-    VEC(fake_message) messages;
     uint64_t uids;
     int64_t job_ms; /* how long a Job takes */
     /* Whether the Job of this name fails; NULL: none does. */
@@ -60,14 +107,35 @@ struct fake {
     bool (*refuses)(fake *f, const char *pod_name);
     /* Called after every write of the shell that took effect. */
     void (*watch)(fake *f, const kube_write *w);
-    uint64_t writes;  /* that took effect */
-    uint64_t kill_at; /* the shell dies right after so many of them; 0: never */
-    bool killed;
+    /* What becomes of a write; NULL: what the fault says. */
+    fake_fault (*meets)(fake *f, const kube_write *w);
+    uint64_t writes;   /* that took effect */
+    uint64_t sent;     /* and that were sent, since the last fake_arm */
+    uint64_t fault_at; /* the one of them that the fault happens to; 0: none */
+    fake_fault fault;
+    arena *memory; /* of the write that takes effect late */
+    kube_write late;
+    int64_t late_ms;   /* REASON_NEVER: there is none */
     bool answers_last; /* events are told before answers */
     uint64_t conflicts;
-    char followed[FAKE_FOLLOWED_MAX][FAKE_NAME_BYTES]; /* nodes whose pods are */
     buf log;
 };
+
+/* From now on: the fault, at which write it happens, and in which order the shell hears of things.
+ */
+typedef struct fake_plan {
+    fake_fault fault;
+    uint64_t at;
+    bool answers_last;
+} fake_plan;
+
+static inline void fake_arm(fake *f, fake_plan plan)
+{
+    f->sent = 0;
+    f->fault = plan.fault;
+    f->fault_at = plan.at;
+    f->answers_last = plan.answers_last;
+}
 
 /* ---- objects ---- */
 
@@ -102,14 +170,22 @@ static inline yyjson_doc *fake_copy(const yyjson_doc *doc)
     return same;
 }
 
-static inline void fake_tell(fake *f, const fake_object *o, bool gone)
+static inline void fake_tell_side(fake_side *side, const fake_object *o, bool gone)
 {
-    fake_message m = {.doc = gone ? NULL : fake_copy(o->doc)};
+    fake_message m = {.doc = gone ? NULL : fake_copy(o->doc),
+                      .at_ms = side->cluster->now_ms + side->delay_ms};
     memcpy(m.collection, o->collection, sizeof m.collection);
     memcpy(m.name, o->name, sizeof m.name);
     const char *on = yyjson_get_str(yyjson_doc_ptr_get(o->doc, "/spec/nodeName"));
     snprintf(m.node, sizeof m.node, "%s", on ? on : "");
-    assert_true(vec_push(&f->messages, m));
+    assert_true(vec_push(&side->messages, m));
+}
+
+static inline void fake_tell(fake *f, const fake_object *o, bool gone)
+{
+    for (size_t i = 0; i < FAKE_SIDES; i++)
+        if (f->sides[i].shell)
+            fake_tell_side(&f->sides[i], o, gone);
 }
 
 static inline bool fake_is_pod(const char *collection)
@@ -118,35 +194,36 @@ static inline bool fake_is_pod(const char *collection)
     return len > 5 && strcmp(collection + len - 5, "/pods") == 0;
 }
 
-static inline bool fake_follows(const fake *f, const char *on)
+static inline bool fake_follows(const fake_side *side, const char *on)
 {
     for (size_t i = 0; i < FAKE_FOLLOWED_MAX; i++)
-        if (on[0] != '\0' && strcmp(f->followed[i], on) == 0)
+        if (on[0] != '\0' && strcmp(side->followed[i], on) == 0)
             return true;
     return false;
 }
 
 static inline void fake_follow(void *context, str on, bool wanted)
 {
-    fake *f = context;
+    fake_side *side = context;
+    fake *f = side->cluster;
     size_t at = 0;
     for (size_t i = 0; i < FAKE_FOLLOWED_MAX; i++)
-        if (str_eq(str_of(f->followed[i]), on))
-            f->followed[i][0] = '\0';
+        if (str_eq(str_of(side->followed[i]), on))
+            side->followed[i][0] = '\0';
     if (!wanted)
         return;
-    while (f->followed[at][0] != '\0')
+    while (side->followed[at][0] != '\0')
         check_msg(++at < FAKE_FOLLOWED_MAX, "too many nodes drain");
-    snprintf(f->followed[at], FAKE_NAME_BYTES, "%.*s", STR_ARG(on));
+    snprintf(side->followed[at], FAKE_NAME_BYTES, "%.*s", STR_ARG(on));
     for (size_t i = 0; i < f->count; i++)
         if (fake_is_pod(f->objects[i].collection) &&
             str_eq(str_of(fake_text(f, f->objects[i].collection, f->objects[i].name,
                                     "/spec/nodeName")),
                    on))
-            fake_tell(f, &f->objects[i], false);
-    fake_message m = {.synced = true};
+            fake_tell_side(side, &f->objects[i], false);
+    fake_message m = {.synced = true, .at_ms = f->now_ms + side->delay_ms};
     snprintf(m.node, sizeof m.node, "%.*s", STR_ARG(on));
-    assert_true(vec_push(&f->messages, m));
+    assert_true(vec_push(&side->messages, m));
 }
 
 /* Stores what a write made of an object, with a version of its own. */
@@ -308,33 +385,107 @@ static inline write_outcome_kind fake_write(fake *f, const kube_write *w, fake_o
     return WRITE_DONE;
 }
 
+/* The write under way goes on after its sender has given up. */
+static inline void fake_keep_late(fake *f, const kube_write *w, int64_t after_ms)
+{
+    f->late = *w;
+    str *texts[] = {&f->late.collection, &f->late.name, &f->late.subresource, &f->late.body,
+                    &f->late.version,    &f->late.uid,  &f->late.manager};
+    for (size_t i = 0; i < COUNT_OF(texts); i++)
+        *texts[i] = arena_str(f->memory, *texts[i]);
+    f->late_ms = f->now_ms + after_ms;
+}
+
+static inline void fake_log(fake *f, const kube_write *w, const char *end)
+{
+    buf_addf(&f->log, "%lld %s %.*s/%.*s%s%.*s %s\n", (long long)(f->now_ms - FAKE_START_MS),
+             write_method(w->verb), STR_ARG(w->collection), STR_ARG(w->name),
+             w->subresource.len > 0 ? "/" : "", STR_ARG(w->subresource), end);
+}
+
+static inline void fake_take_effect(fake *f, const kube_write *w)
+{
+    f->writes++;
+    if (f->watch)
+        f->watch(f, w);
+}
+
+/* Somebody writes something of their own into the object. */
+static inline void fake_touch(fake *f, const kube_write *w)
+{
+    char collection[FAKE_NAME_BYTES], name[FAKE_NAME_BYTES], patch[128];
+    snprintf(collection, sizeof collection, "%.*s", STR_ARG(w->collection));
+    snprintf(name, sizeof name, "%.*s", STR_ARG(w->name));
+    snprintf(patch, sizeof patch, "{\"metadata\":{\"annotations\":{\"somebody\":\"%llu\"}}}",
+             (unsigned long long)f->revision);
+    if (w->version.len > 0 && fake_find(f, collection, name))
+        fake_edit(f, collection, name, patch);
+}
+
+static inline write_outcome_kind fake_fault_outcome(const kube_write *w, fake_fault fault,
+                                                    write_outcome_kind kind)
+{
+    switch (fault) {
+    case FAULT_NONE:
+    case FAULT_KILL:
+    case FAULT_CONFLICT: return kind;
+    case FAULT_INVALID:
+    case FAULT_FORBIDDEN: return WRITE_REFUSED;
+    case FAULT_REPEATED:
+        if (kind == WRITE_DONE && w->verb == WRITE_CREATE)
+            return WRITE_EXISTS;
+        return kind == WRITE_DONE && w->version.len > 0 ? WRITE_CONFLICT : kind;
+    case FAULT_LOST: return kind == WRITE_DONE ? WRITE_AMBIGUOUS : kind;
+    case FAULT_LATE:
+    case FAULT_LEGACY: return WRITE_AMBIGUOUS;
+    }
+    return kind;
+}
+
+static inline fake_fault fake_fault_of(fake *f, const kube_write *w)
+{
+    if (w->verb == WRITE_READ)
+        return FAULT_NONE;
+    f->sent++;
+    if (f->meets)
+        return f->meets(f, w);
+    return f->sent == f->fault_at ? f->fault : FAULT_NONE;
+}
+
 static inline bool fake_send(void *context, const kube_write *w, write_handler handler, err *error)
 {
-    fake *f = context;
+    fake_side *side = context;
+    fake *f = side->cluster;
     fake_object *o = NULL;
     if (!write_check(w, error)) {
         print_error("%s\n", error->text);
         return false;
     }
-    if (f->killed) /* nothing of it reaches the server any more */
+    if (side->killed) /* nothing of it reaches the server any more */
         return true;
-    fake_message m = {.is_answer = true, .handler = handler};
-    m.how.kind = fake_write(f, w, &o);
+    fake_fault fault = fake_fault_of(f, w);
+    fake_message m = {.is_answer = true, .handler = handler, .at_ms = f->now_ms};
+    bool now = fault != FAULT_INVALID && fault != FAULT_FORBIDDEN && fault != FAULT_LATE &&
+               fault != FAULT_LEGACY;
+    if (fault == FAULT_CONFLICT)
+        fake_touch(f, w);
+    write_outcome_kind kind = now ? fake_write(f, w, &o) : WRITE_AMBIGUOUS;
+    m.how.kind = fake_fault_outcome(w, fault, kind);
+    m.how.status = fault == FAULT_FORBIDDEN ? 403 : fault == FAULT_INVALID ? 422 : 0;
+    if (fault == FAULT_FORBIDDEN)
+        snprintf(m.how.message, sizeof m.how.message,
+                 "it is forbidden: User \"drover\" cannot do that to resource \"it\"");
+    if (fault == FAULT_LATE || fault == FAULT_LEGACY)
+        fake_keep_late(f, w, fault == FAULT_LATE ? FAKE_LATE_MS : FAKE_LEGACY_MS);
     if (m.how.kind == WRITE_BLOCKED)
         snprintf(m.how.budget, sizeof m.how.budget, "keep-it");
     if (m.how.kind == WRITE_DONE && o)
         m.doc = fake_copy(o->doc);
-    buf_addf(&f->log, "%lld %s %.*s/%.*s%s%.*s %s\n", (long long)(f->now_ms - FAKE_START_MS),
-             write_method(w->verb), STR_ARG(w->collection), STR_ARG(w->name),
-             w->subresource.len > 0 ? "/" : "", STR_ARG(w->subresource),
-             write_outcome_text(m.how.kind));
-    assert_true(vec_push(&f->messages, m));
-    if (w->verb == WRITE_READ || m.how.kind != WRITE_DONE)
-        return true;
-    f->writes++;
-    if (f->watch)
-        f->watch(f, w);
-    f->killed = f->kill_at > 0 && f->writes == f->kill_at;
+    fake_log(f, w, fault != FAULT_NONE ? fake_fault_text(fault) : write_outcome_text(kind));
+    assert_true(vec_push(&side->messages, m));
+    side->killed |= fault == FAULT_KILL || fault == FAULT_LEGACY;
+    if (w->verb != WRITE_READ && kind == WRITE_DONE)
+        fake_take_effect(f, w);
     return true;
 }
 
@@ -358,68 +509,88 @@ static inline bool fake_kind(const char *collection, shell_kind *ret)
     return false;
 }
 
-static inline void fake_deliver_pod(fake *f, const fake_message *m)
+static inline void fake_deliver_pod(fake_side *side, const fake_message *m)
 {
+    int64_t now_ms = side->cluster->now_ms;
     str space = str_part(str_of(m->collection), sizeof "/api/v1/namespaces/" - 1, SIZE_MAX);
     space = str_cut(&space, '/');
     if (m->doc)
         assert_true(
-            node_shell_pod_seen(f->shell, str_of(m->node), yyjson_doc_get_root(m->doc), f->now_ms));
+            node_shell_pod_seen(side->shell, str_of(m->node), yyjson_doc_get_root(m->doc), now_ms));
     else
-        node_shell_pod_gone(f->shell, str_of(m->node), space, str_of(m->name), f->now_ms);
+        node_shell_pod_gone(side->shell, str_of(m->node), space, str_of(m->name), now_ms);
 }
 
-static inline void fake_deliver_one(fake *f, fake_message m)
+static inline void fake_deliver_one(fake_side *side, fake_message m)
 {
     shell_kind kind;
+    int64_t now_ms = side->cluster->now_ms;
     yyjson_val *root = m.doc ? yyjson_doc_get_root(m.doc) : NULL;
     if (m.synced)
-        node_shell_pods_synced(f->shell, str_of(m.node));
-    else if (!m.is_answer && fake_is_pod(m.collection) && fake_follows(f, m.node))
-        fake_deliver_pod(f, &m);
+        node_shell_pods_synced(side->shell, str_of(m.node));
+    else if (!m.is_answer && fake_is_pod(m.collection) && fake_follows(side, m.node))
+        fake_deliver_pod(side, &m);
     if (m.synced)
         return;
     if (m.is_answer)
         m.handler.done(m.handler.context, &m.how, root);
     else if (fake_kind(m.collection, &kind) && root)
-        assert_true(node_shell_seen(f->shell, kind, root, f->now_ms));
+        assert_true(node_shell_seen(side->shell, kind, root, now_ms));
     else if (fake_kind(m.collection, &kind))
-        node_shell_gone(f->shell, kind, STR_EMPTY, str_of(m.name), f->now_ms);
+        node_shell_gone(side->shell, kind, STR_EMPTY, str_of(m.name), now_ms);
     yyjson_doc_free(m.doc);
 }
 
-static inline void fake_deliver(fake *f)
+static inline void fake_deliver(fake_side *side)
 {
+    const fake *f = side->cluster;
     for (int pass = 0; pass < 2; pass++)
-        for (size_t i = 0; i < f->messages.len; i++) {
-            if (f->messages.at[i].is_answer != ((pass == 0) != f->answers_last))
+        for (size_t i = 0; i < side->messages.len; i++) {
+            fake_message m = side->messages.at[i];
+            if (m.at_ms > f->now_ms || m.is_answer != ((pass == 0) != f->answers_last))
                 continue;
-            fake_message m = f->messages.at[i];
-            memmove(&f->messages.at[i], &f->messages.at[i + 1],
-                    (f->messages.len - i - 1) * sizeof m);
-            f->messages.len--;
+            memmove(&side->messages.at[i], &side->messages.at[i + 1],
+                    (side->messages.len - i - 1) * sizeof m);
+            side->messages.len--;
             i--;
-            fake_deliver_one(f, m);
+            fake_deliver_one(side, m);
         }
 }
 
+static inline void fake_end_side(fake_side *side)
+{
+    for (size_t i = 0; i < side->messages.len; i++)
+        yyjson_doc_free(side->messages.at[i].doc);
+    side->messages.len = 0;
+    side->killed = false;
+    memset(side->followed, 0, sizeof side->followed);
+    side->shell = node_shell_free(side->shell);
+}
+
 /* A shell that knows nothing but what the objects say. */
-static inline void fake_start(fake *f)
+static inline void fake_start_side(fake *f, size_t which)
 {
     err error;
-    for (size_t i = 0; i < f->messages.len; i++)
-        yyjson_doc_free(f->messages.at[i].doc);
-    f->messages.len = 0;
-    f->killed = false;
-    memset(f->followed, 0, sizeof f->followed);
-    f->shell = node_shell_free(f->shell);
-    f->shell = node_shell_new(&f->settings, (api){f, fake_send, fake_follow, NULL}, &error);
-    assert_non_null(f->shell);
+    fake_side *side = &f->sides[which];
+    fake_end_side(side);
+    side->cluster = f;
+    side->begun++;
+    side->shell = node_shell_new(&f->settings, (api){side, fake_send, fake_follow, NULL}, &error);
+    assert_non_null(side->shell);
+    f->shell = f->sides[0].shell;
+    int64_t delay_ms = side->delay_ms;
+    side->delay_ms = 0; /* lists are as new as anything */
     for (size_t i = 0; i < f->count; i++)
-        fake_tell(f, &f->objects[i], false);
-    fake_deliver(f);
+        fake_tell_side(side, &f->objects[i], false);
+    fake_deliver(side);
+    side->delay_ms = delay_ms;
     for (int kind = 0; kind < SHELL_KIND_COUNT; kind++)
-        node_shell_synced(f->shell, (shell_kind)kind);
+        node_shell_synced(side->shell, (shell_kind)kind);
+}
+
+static inline void fake_start(fake *f)
+{
+    fake_start_side(f, 0);
 }
 
 /* ---- players ---- */
@@ -430,7 +601,9 @@ static inline void fake_reboot(fake *f, const char *on)
     char text[256];
     fake_edit(f, FAKE_NODES, on,
               "{\"status\":{\"conditions\":[{\"type\":\"Ready\",\"status\":\"Unknown\"}]}}");
-    fake_deliver(f);
+    for (size_t i = 0; i < FAKE_SIDES; i++)
+        if (f->sides[i].shell)
+            fake_deliver(&f->sides[i]);
     snprintf(text, sizeof text,
              "{\"status\":{\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"}],"
              "\"nodeInfo\":{\"bootID\":\"again-%llu\"}}}",
@@ -441,6 +614,14 @@ static inline void fake_reboot(fake *f, const char *on)
 static inline void fake_job_ends(fake *f, fake_object *o)
 {
     const char *on = fake_text(f, FAKE_JOBS, o->name, "/spec/template/spec/nodeName");
+    o->ends_ms = REASON_NEVER;
+    if (o->failing) {
+        fake_edit(f, FAKE_JOBS, o->name,
+                  "{\"status\":{\"conditions\":[{\"type\":\"FailureTarget\",\"status\":\"True\","
+                  "\"reason\":\"DeadlineExceeded\"},{\"type\":\"Failed\",\"status\":\"True\","
+                  "\"reason\":\"DeadlineExceeded\"}]}}");
+        return;
+    }
     bool reboots = f->reboots && f->reboots(f, o->name);
     if (reboots) {
         char name[FAKE_NAME_BYTES];
@@ -448,7 +629,9 @@ static inline void fake_job_ends(fake *f, fake_object *o)
         fake_reboot(f, name);
     }
     bool fails = reboots || (f->fails && f->fails(f, o->name));
-    o->ends_ms = REASON_NEVER;
+    o->failing = fails;
+    if (fails)
+        o->ends_ms = f->now_ms + FAKE_FAILING_MS;
     fake_edit(f, FAKE_JOBS, o->name,
               fails
                   ? "{\"status\":{\"conditions\":[{\"type\":\"FailureTarget\",\"status\":"
@@ -456,40 +639,79 @@ static inline void fake_job_ends(fake *f, fake_object *o)
                   : "{\"status\":{\"conditions\":[{\"type\":\"Complete\",\"status\":\"True\"}]}}");
 }
 
+static inline int64_t fake_sooner(int64_t a, int64_t b)
+{
+    return a == REASON_NEVER || (b != REASON_NEVER && b < a) ? b : a;
+}
+
 static inline int64_t fake_next_ms(const fake *f)
 {
-    int64_t next = node_shell_next_ms(f->shell);
+    int64_t next = f->late_ms;
     for (size_t i = 0; i < f->count; i++)
-        if (f->objects[i].ends_ms != REASON_NEVER &&
-            (next == REASON_NEVER || f->objects[i].ends_ms < next))
-            next = f->objects[i].ends_ms;
+        next = fake_sooner(next, f->objects[i].ends_ms);
+    for (size_t i = 0; i < FAKE_SIDES; i++) {
+        const fake_side *side = &f->sides[i];
+        if (!side->shell)
+            continue;
+        next = fake_sooner(next, node_shell_next_ms(side->shell));
+        for (size_t k = 0; k < side->messages.len; k++)
+            next = fake_sooner(next, side->messages.at[k].at_ms);
+    }
     return next;
 }
 
-/* Runs for so long, or (negative) until nothing is due any more. Restarts the shell when it dies.
- */
+/* What falls due by time, of the server and of the players. */
+static inline void fake_due(fake *f)
+{
+    if (f->late_ms != REASON_NEVER && f->late_ms <= f->now_ms) {
+        fake_object *o = NULL;
+        f->late_ms = REASON_NEVER;
+        write_outcome_kind kind = fake_write(f, &f->late, &o);
+        fake_log(f, &f->late, kind == WRITE_DONE ? "takes effect late" : "is too late");
+        if (kind == WRITE_DONE)
+            fake_take_effect(f, &f->late);
+    }
+    for (size_t i = 0; i < f->count; i++)
+        if (f->objects[i].ends_ms != REASON_NEVER && f->objects[i].ends_ms <= f->now_ms)
+            fake_job_ends(f, &f->objects[i]);
+}
+
+/* Returns whether the shell, if there is one, has anything to do at this time. */
+static inline bool fake_turn(fake *f, size_t which)
+{
+    fake_side *side = &f->sides[which];
+    if (!side->shell)
+        return false;
+    fake_deliver(side);
+    assert_true(node_shell_turn(side->shell, f->now_ms));
+    if (side->killed || node_shell_stale(side->shell)) {
+        fake_start_side(f, which);
+        return true;
+    }
+    bool heard = false;
+    for (size_t i = 0; i < side->messages.len; i++)
+        heard |= side->messages.at[i].at_ms <= f->now_ms;
+    return heard || node_shell_is_due(side->shell);
+}
+
+/* Runs for so long, or (negative) until nothing is due any more. Restarts a shell when it dies. */
 static inline void fake_run(fake *f, int64_t for_ms)
 {
     int64_t end = f->now_ms + for_ms;
     for (int turns = 0;; turns++) {
-        check_msg(turns < 20000, "no end in sight");
-        fake_deliver(f);
-        assert_true(node_shell_turn(f->shell, f->now_ms));
-        if (f->killed) {
-            f->kill_at = 0;
-            fake_start(f);
-            continue;
-        }
-        if (f->messages.len > 0 || node_shell_is_due(f->shell))
+        check_msg(turns < 20000, "no end in sight\n%s",
+                  f->log.len > 4000 ? f->log.ptr + f->log.len - 4000 : f->log.ptr);
+        bool busy = false;
+        for (size_t i = 0; i < FAKE_SIDES; i++)
+            busy |= fake_turn(f, i);
+        if (busy)
             continue;
         int64_t next = fake_next_ms(f);
         if (next == REASON_NEVER || (for_ms >= 0 && next > end))
             break;
         if (next > f->now_ms)
             f->now_ms = next;
-        for (size_t i = 0; i < f->count; i++)
-            if (f->objects[i].ends_ms != REASON_NEVER && f->objects[i].ends_ms <= f->now_ms)
-                fake_job_ends(f, &f->objects[i]);
+        fake_due(f);
     }
     if (for_ms >= 0)
         f->now_ms = end;
@@ -501,18 +723,22 @@ static inline fake *fake_new(void)
     f->settings = (shell_settings){.job = job_settings_default, .version = STR("1.0.0")};
     f->now_ms = FAKE_START_MS;
     f->job_ms = 1000;
+    f->late_ms = REASON_NEVER;
+    f->memory = arena_new(0);
+    assert_non_null(f->memory);
     f->log = BUF(64u << 20);
     return f;
 }
 
 static inline void fake_free(fake *f)
 {
-    f->shell = node_shell_free(f->shell);
-    for (size_t i = 0; i < f->messages.len; i++)
-        yyjson_doc_free(f->messages.at[i].doc);
+    for (size_t i = 0; i < FAKE_SIDES; i++) {
+        fake_end_side(&f->sides[i]);
+        vec_done(&f->sides[i].messages);
+    }
     for (size_t i = 0; i < f->count; i++)
         yyjson_doc_free(f->objects[i].doc);
-    vec_done(&f->messages);
+    arena_free(f->memory);
     buf_done(&f->log);
     test_free(f);
 }

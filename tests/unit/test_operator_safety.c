@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What must not happen, one story each: old evidence that counts for something new, another
+ * operator's writes that are overwritten, two attempts beside each other. */
+#include "support/check.h"
+
+#include "support/operator_story.h"
+
+static size_t count_objects(fake *f, const char *collection)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < f->count; i++)
+        count += strcmp(f->objects[i].collection, collection) == 0;
+    return count;
+}
+
+static void check_complete(fake *f)
+{
+    check_text(str_of(fake_text(f, FAKE_SKYHOOKS, "sk", "/status/completeNodes")), "8/8");
+    check_text(str_of(fake_text(f, FAKE_SKYHOOKS, "sk", "/status/status")), "complete");
+}
+
+static const char *status_of(fake *f, const char *node_name)
+{
+    return fake_text(f, FAKE_NODES, node_name,
+                     "/metadata/annotations/skyhook.nvidia.com~1status_sk");
+}
+
+/* ---- a node that is replaced under its name ---- */
+
+static void replace_node(fake *f, const char *name)
+{
+    char text[512];
+    fake_delete(f, FAKE_NODES, name);
+    snprintf(text, sizeof text,
+             "{\"metadata\":{\"name\":\"%s\",\"labels\":{\"pool\":\"a\"},\"annotations\":{}},"
+             "\"spec\":{},\"status\":{\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"}],"
+             "\"nodeInfo\":{\"bootID\":\"other\"}}}",
+             name);
+    fake_create(f, FAKE_NODES, text);
+}
+
+static void replaced_node_runs_anew(void **state)
+{
+    (void)state;
+    for (int restarted = 0; restarted < 2; restarted++) {
+        fake *f = begin(skyhook_plain);
+        fake_run(f, -1);
+        assert_int_equal(count_objects(f, FAKE_JOBS), 2 * NODES);
+        replace_node(f, "n03");
+        if (restarted)
+            fake_start(f);
+        fake_run(f, -1);
+        /* Jobs of the old node have the names of its first attempts; they are not read. */
+        assert_int_equal(count_objects(f, FAKE_JOBS), 2 * NODES + 2);
+        check_complete(f);
+        fake_free(f);
+    }
+}
+
+static bool fails_everywhere(fake *f, const char *job)
+{
+    (void)f;
+    return strstr(job, "-n03-1-") != NULL;
+}
+
+/* Three names in a row that are taken are no lost Jobs. */
+static void replaced_node_is_not_blamed(void **state)
+{
+    (void)state;
+    fake *f = begin(skyhook_plain);
+    f->fails = fails_everywhere;
+    fake_run(f, -1);
+    for (int i = 0; i < 5; i++) {
+        replace_node(f, "n03");
+        f->fails = NULL;
+        fake_run(f, -1);
+        check_complete(f);
+    }
+    assert_int_equal(count_lines(f, "JobLost"), 0);
+    fake_free(f);
+}
+
+/* ---- another operator ---- */
+
+/* Both make the same of it, and one hears of everything some seconds late. */
+static void two_at_once(void **state)
+{
+    (void)state;
+    static const int64_t delays[] = {0, 300, 1700, 4000};
+    for (size_t i = 0; i < COUNT_OF(delays); i++) {
+        fake *f = begin(skyhook_interrupt);
+        add_pods(f);
+        f->reboots = reboots_first;
+        f->sides[1].delay_ms = delays[i];
+        fake_start_side(f, 1);
+        fake_run(f, -1);
+        check_complete(f);
+        /* Nothing ran twice: apply, config, interrupt, again after the reboot, post-interrupt. */
+        assert_int_equal(count_objects(f, FAKE_JOBS), 5 * NODES);
+        check_msg(f->sides[0].begun + f->sides[1].begun < 200, "%zu and %zu shells",
+                  f->sides[0].begun, f->sides[1].begun);
+        fake_free(f);
+    }
+}
+
+/* What a person writes is told from what another operator writes, also by one that just began. */
+static void edited_while_nobody_looked(void **state)
+{
+    (void)state;
+    static const char *const edits[] = {
+        "{\"metadata\":{\"annotations\":{\"skyhook.nvidia.com/nodeState_sk\":null}}}",
+        "{\"metadata\":{\"annotations\":{\"skyhook.nvidia.com/nodeState_sk\":\"{}\"}}}"};
+    for (size_t i = 0; i < 2 * COUNT_OF(edits); i++) {
+        fake *f = begin(skyhook_plain);
+        fake_run(f, -1);
+        if (i % 2 == 0)
+            fake_end_side(&f->sides[0]);
+        fake_edit(f, FAKE_NODES, "n02", edits[i / 2]);
+        if (i % 2 == 0)
+            fake_start(f);
+        fake_run(f, -1);
+        assert_int_equal(count_objects(f, FAKE_JOBS), 2 * NODES + 2);
+        check_complete(f);
+        fake_free(f);
+    }
+}
+
+/* A record that somebody took away is put back; nothing runs again for it. */
+static void record_is_put_back(void **state)
+{
+    (void)state;
+    fake *f = begin(skyhook_plain);
+    fake_run(f, -1);
+    fake_edit(f, FAKE_NODES, "n02",
+              "{\"metadata\":{\"annotations\":{\"skyhook.nvidia.com/drover_sk\":null}}}");
+    fake_run(f, -1);
+    assert_non_null(
+        fake_get(f, FAKE_NODES, "n02", "/metadata/annotations/skyhook.nvidia.com~1drover_sk"));
+    assert_int_equal(count_objects(f, FAKE_JOBS), 2 * NODES);
+    fake_free(f);
+}
+
+/* ---- one attempt at a time ---- */
+
+#define HOUR_MS (INT64_C(3600) * 1000)
+
+static void set_ready(fake *f, const char *node_name, bool ready)
+{
+    char patch[256];
+    snprintf(patch, sizeof patch,
+             "{\"status\":{\"conditions\":[{\"type\":\"Ready\",\"status\":\"%s\"}]}}",
+             ready ? "True" : "Unknown");
+    fake_edit(f, FAKE_NODES, node_name, patch);
+}
+
+/* The pod that the Job controller would make. */
+static void make_pod(fake *f, const char *job)
+{
+    const fake_object *o = fake_find(f, FAKE_JOBS, job);
+    assert_non_null(o);
+    buf text = BUF(1u << 20);
+    buf_addz(&text, "{\"metadata\":{\"name\":\"pod-of-it\",\"namespace\":\"" FAKE_SPACE
+                    "\",\"annotations\":");
+    json_write(&text, yyjson_doc_ptr_get(o->doc, "/spec/template/metadata/annotations"));
+    buf_addz(&text, ",\"labels\":{\"batch.kubernetes.io/job-name\":");
+    buf_add_json(&text, str_of(job));
+    buf_addz(&text, ",\"skyhook.nvidia.com/name\":\"sk\"}},\"spec\":{\"nodeName\":\"n00\"},"
+                    "\"status\":{\"phase\":\"Running\"}}");
+    fake_create(f, FAKE_PODS, text.ptr);
+    buf_done(&text);
+}
+
+static const char *first_job(fake *f, const char *part)
+{
+    for (size_t i = 0; i < f->count; i++)
+        if (strcmp(f->objects[i].collection, FAKE_JOBS) == 0 && strstr(f->objects[i].name, part))
+            return f->objects[i].name;
+    return "";
+}
+
+/* The kubelet was only cut off: the pod still runs when the node returns. */
+static void nothing_beside_a_lost_attempt(void **state)
+{
+    (void)state;
+    for (int with_pod = 0; with_pod < 2; with_pod++) {
+        fake *f = begin(skyhook_plain);
+        f->job_ms = 3 * HOUR_MS;
+        fake_run(f, 2000);
+        char job[FAKE_NAME_BYTES];
+        snprintf(job, sizeof job, "%s", first_job(f, "-apply-n00-1-"));
+        if (with_pod)
+            make_pod(f, job);
+        set_ready(f, "n00", false);
+        fake_run(f, HOUR_MS + 60000);
+        check_text(str_of(status_of(f, "n00")), "erroring");
+        if (with_pod)
+            fake_delete(f, FAKE_JOBS, job);
+        set_ready(f, "n00", true);
+        f->job_ms = 1000;
+        fake_run(f, HOUR_MS);
+        check_text(str_of(first_job(f, "-apply-n00-2-")), "");
+        if (with_pod)
+            fake_edit(f, FAKE_PODS, "pod-of-it", "{\"status\":{\"phase\":\"Succeeded\"}}");
+        fake_run(f, -1);
+        assert_true(first_job(f, "-apply-n00-2-")[0] != '\0');
+        check_complete(f);
+        fake_free(f);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(replaced_node_runs_anew),
+        cmocka_unit_test(replaced_node_is_not_blamed),
+        cmocka_unit_test(two_at_once),
+        cmocka_unit_test(edited_while_nobody_looked),
+        cmocka_unit_test(record_is_put_back),
+        cmocka_unit_test(nothing_beside_a_lost_attempt),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Every story of the node shell, with every fault at every single write of it: it ends as if
+ * nothing had happened, and no limit is exceeded on the way. */
+#include "support/check.h"
+
+#include "support/operator_story.h"
+
+static void check_end(fake *f, fake_plan plan, str want)
+{
+    buf got = BUF(1u << 20);
+    put_end(f, &got);
+    check_msg(str_eq(buf_str(&got), want), "write %llu, %s:\n%s\n%s", (unsigned long long)plan.at,
+              fake_fault_text(plan.fault), got.ptr, f->log.ptr);
+    buf_done(&got);
+}
+
+static void meet_everywhere(story tell, fake_fault fault)
+{
+    buf want = BUF(1u << 20);
+    fake *f = tell((fake_plan){0});
+    uint64_t sent = f->sent;
+    put_end(f, &want);
+    fake_free(f);
+    for (uint64_t at = 1; at <= sent; at++)
+        for (int order = 0; order < (fault == FAULT_KILL ? 2 : 1); order++) {
+            fake_plan plan = {fault, at, order == 1};
+            f = tell(plan);
+            check_end(f, plan, buf_str(&want));
+            fake_free(f);
+        }
+    buf_done(&want);
+}
+
+static const struct {
+    const char *name;
+    story tell;
+} stories[] = {{"install", install_story},   {"failure", failure_story},
+               {"upgrade", upgrade_story},   {"interrupt", interrupt_story},
+               {"required", required_story}, {"deletion", deletion_story}};
+
+static void each_story(fake_fault fault)
+{
+    const char *only = getenv("STORY");
+    for (size_t i = 0; i < COUNT_OF(stories); i++)
+        if (!only || strcmp(only, stories[i].name) == 0)
+            meet_everywhere(stories[i].tell, fault);
+}
+
+static void killed(void **state)
+{
+    (void)state;
+    each_story(FAULT_KILL);
+}
+
+static void conflict(void **state)
+{
+    (void)state;
+    each_story(FAULT_CONFLICT);
+}
+
+static void repeated(void **state)
+{
+    (void)state;
+    each_story(FAULT_REPEATED);
+}
+
+static void legacy(void **state)
+{
+    (void)state;
+    each_story(FAULT_LEGACY);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(killed),
+        cmocka_unit_test(conflict),
+        cmocka_unit_test(repeated),
+        cmocka_unit_test(legacy),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
