@@ -41,11 +41,13 @@ static const char *code_of(int status)
     case 409: return "conflict";
     case 412: return "preconditionFailed";
     case 413: return "tooLarge";
+    case 414: return "pathTooLong";
     case 415: return "unsupportedMediaType";
     case 416: return "rangeNotSatisfiable";
     case 421: return "misdirected";
     case 422: return "invalid";
     case 429: return "tooManyRequests";
+    case 431: return "headerTooLarge";
     case 503: return "unavailable";
     }
     return "internal";

@@ -15,6 +15,7 @@
 #include "server/http_guard.h"
 
 #define FILES_KEPT_FREE 256u
+#define STREAM_PENDING_BYTES_MAX (16u * HTTP_STREAM_CHUNK_BYTES + HTTP_BODY_BYTES_MAX)
 
 /* One TCP connection; deadline_ms is 0 while an answer is on its way. */
 typedef struct peer {
@@ -180,12 +181,15 @@ static ssize_t stream_read(void *context, uint64_t position, char *out, size_t r
         if (s->pending.len == 0) {
             if (state == STREAM_END)
                 return MHD_CONTENT_READER_END_OF_STREAM;
+            buf_done(&s->pending); /* most streams wait most of the time */
+            s->pending = BUF(STREAM_PENDING_BYTES_MAX);
             s->suspended = true;
             MHD_suspend_connection(s->connection);
             return 0;
         }
     }
     size_t len = s->pending.len - s->sent;
+    room = room < HTTP_STREAM_PIECE_BYTES ? room : HTTP_STREAM_PIECE_BYTES;
     len = len < room ? len : room;
     memcpy(out, s->pending.ptr + s->sent, len);
     s->sent += len;
@@ -217,7 +221,7 @@ static struct MHD_Response *stream_response(http *h, struct MHD_Connection *conn
     *s = (http_stream){.server = h,
                        .connection = connection,
                        .source = *source,
-                       .pending = BUF(16u * HTTP_STREAM_CHUNK_BYTES + HTTP_BODY_BYTES_MAX)};
+                       .pending = BUF(STREAM_PENDING_BYTES_MAX)};
     s->next = h->streams;
     if (h->streams)
         h->streams->previous = s;
@@ -432,16 +436,38 @@ static str client_address(exchange *x, struct MHD_Connection *connection)
     return arena_str(x->request.arena, str_of(text));
 }
 
+static enum MHD_Result add_header_bytes(void *context, enum MHD_ValueKind kind, const char *name,
+                                        const char *value)
+{
+    (void)kind;
+    *(size_t *)context += strlen(name) + (value ? strlen(value) : 0) + strlen(": \r\n");
+    return MHD_YES;
+}
+
+static bool sizes_good(const exchange *x, int *ret_status, err *error)
+{
+    size_t bytes = x->target.len;
+    MHD_get_connection_values(x->request.handle, MHD_HEADER_KIND, add_header_bytes, &bytes);
+    *ret_status = x->target.len > URI_BYTES_MAX ? 414 : 431;
+    if (x->target.len > URI_BYTES_MAX)
+        return err_set(error, "the path is longer than %d bytes", URI_BYTES_MAX);
+    return bytes <= HTTP_HEADER_BYTES_MAX ||
+           err_set(error, "the header is larger than %u bytes", HTTP_HEADER_BYTES_MAX);
+}
+
 /* What the header alone decides. */
 static enum MHD_Result begin(exchange *x, struct MHD_Connection *connection, const char *method)
 {
     http *h = x->server;
     http_request *q = &x->request;
     err error;
+    int status;
     int64_t length = 0;
     x->begun = true;
     if (!q->arena || !x->target.ptr)
         return refuse(x, connection, 503, "memory ran out");
+    if (!sizes_good(x, &status, &error))
+        return refuse(x, connection, status, error.text);
     q->method = arena_str(q->arena, str_of(method));
     q->client = client_address(x, connection);
     str announced = http_header(q, MHD_HTTP_HEADER_CONTENT_LENGTH);
@@ -450,7 +476,7 @@ static enum MHD_Result begin(exchange *x, struct MHD_Connection *connection, con
     q->has_body = length > 0 || http_header(q, MHD_HTTP_HEADER_TRANSFER_ENCODING).ptr;
     if (!uri_parse(q->arena, x->target, &q->uri, &error))
         return refuse(x, connection, 400, error.text);
-    int status = guard_check(&h->names, q, &error);
+    status = guard_check(&h->names, q, &error);
     if (status != 0)
         return refuse(x, connection, status, error.text);
     if (length > (int64_t)HTTP_BODY_BYTES_MAX)

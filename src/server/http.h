@@ -15,10 +15,14 @@
 
 #define HTTP_BODY_BYTES_MAX (32u * 1024u * 1024u)
 #define HTTP_BODIES_BYTES_MAX (256u * 1024u * 1024u) /* of all requests together */
-#define HTTP_CONNECTION_BYTES (16u * 1024u)          /* headers, both ways */
+#define HTTP_HEADER_BYTES_MAX (16u * 1024u)          /* of a request, its first line counted */
+/* What the library sets aside for a connection: it must have room for more than is allowed, since
+ * what does not fit is refused by it and not by us. Only what is used of it takes memory. */
+#define HTTP_CONNECTION_BYTES (64u * 1024u)
 #define HTTP_CONNECTIONS_MAX 16384u
 #define HTTP_STREAMS_MAX 4096u
 #define HTTP_STREAM_CHUNK_BYTES (16u * 1024u)
+#define HTTP_STREAM_PIECE_BYTES (6u * 1024u) /* of it that is handed to the library at a time */
 #define HTTP_REQUEST_MS 30000
 #define HTTP_IDLE_SECONDS 30u
 #define HTTP_KEEP_ALIVE_MS 15000 /* streams are asked this often at least */

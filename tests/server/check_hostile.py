@@ -58,10 +58,11 @@ def paths(tap, server):
             ("http://localhost/healthz", {400}),
             ("/api/v1/resources?limit=%", {400}), ("/api/v1/resources?%00=1", {400}),
             ("/api/v1/jobs/1%202", {404}), ("/api/v1/jobs/99999999999999999999", {404}),
-            ("/api/v1/jobs/-1", {404}), ("/" + "a" * 9000, {400, 414}), ("/" + "a" * 40000, {414,
-            431})):
+            ("/api/v1/jobs/-1", {404}), ("/" + "a" * 9000, {414}), ("/" + "a" * 40000, {414})):
         answer = get(server, target)
-        tap.test(f"path {target[:50]}", None if status_of(answer) in statuses else answer[:500])
+        good = status_of(answer) in statuses and (
+            status_of(answer) < 400 or '{"error":{"code":' in answer)
+        tap.test(f"path {target[:50]}", None if good else answer[:500])
     for name, text in (("a zero byte", b"GET /heal\0thz HTTP/1.1\r\nHost: localhost\r\n\r\n"),
                        ("no HTTP", b"hello\r\n\r\n"), ("binary", bytes(range(256)) * 4),
                        ("a header that never ends", b"GET / HTTP/1.1\r\nX: " + b"a" * 100000)):
@@ -151,6 +152,8 @@ def crowd(tap, server):
     """Ten thousand connections at once, each of which gets its answer."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = min(CONNECTIONS, hard - 500)
+    if wanted < CONNECTIONS:
+        tap.skip(f"{CONNECTIONS} connections at once", f"a process may have only {hard} files")
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, max(soft, wanted + 400)), hard))
     connections = []
     try:
