@@ -50,6 +50,13 @@ static const char *const migrations[] = {
 /* "drov": marks the file as ours. */
 #define APPLICATION_ID INT64_C(0x64726F76)
 
+/* The newest document may be gone, and its version must not be another's. Whoever writes or deletes
+ * a document also writes an entry about it, so no version is larger than the last entry's number
+ * was. */
+#define LAST_VERSION                                                                               \
+    "SELECT max(coalesce((SELECT max(version) FROM documents), 0),"                                \
+    " coalesce((SELECT max(sequence) FROM journal), 0))"
+
 /* Why a write to the log failed: SQLite says no more than "disk I/O error". */
 static int log_errno(sqlite3 *db)
 {
@@ -174,7 +181,7 @@ static bool open_database(store *s, const char folder[FOLDER_BYTES], err *error)
            run_sql(s, "PRAGMA foreign_keys = ON", "opening the database", error) &&
            migrate(s, error) && prepare_all(s, error) &&
            read_number(s, "SELECT coalesce(max(sequence), 0) FROM journal", &s->sequence, error) &&
-           read_number(s, "SELECT coalesce(max(version), 0) FROM documents", &s->version, error);
+           read_number(s, LAST_VERSION, &s->version, error);
 }
 
 store *store_open(str folder, err *error)

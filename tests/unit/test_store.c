@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The store: what it keeps, what it refuses, and that nothing half-written is ever seen. */
 #include "support/check.h"
+#include "support/released_stores.h"
 
 #include <fcntl.h>
 #include <sqlite3.h>
@@ -105,6 +106,27 @@ static void a_write_that_expects_another_version_is_refused(void **state)
     assert_true(conflict);
     assert_true(store_delete_document(s, (document_key){STR("Resource"), STR("a")}, d.version,
                                       &conflict, &error));
+    store_close(s);
+}
+
+static void append(store *s, int64_t step, const char *json);
+
+/* A version that was given out is never given to another write: an old If-Match would fit it. */
+static void versions_go_on_though_the_newest_document_is_gone(void **state)
+{
+    (void)state;
+    bool conflict;
+    store *s = open_store();
+    put(s, "Resource", "a", "{}");
+    append(s, 1, "a was written");
+    int64_t before = put(s, "Resource", "b", "{\"x\":1}");
+    append(s, 2, "b was written");
+    must(store_delete_document(s, (document_key){STR("Resource"), STR("b")}, before, &conflict,
+                               problem));
+    append(s, 3, "b was deleted");
+    store_close(s);
+    s = open_store();
+    assert_true(put(s, "Resource", "b", "{\"x\":2}") > before);
     store_close(s);
 }
 
@@ -461,39 +483,6 @@ static void a_copy_is_made_in_pieces_while_work_goes_on(void **state)
 
 /* ---- upgrades ---- */
 
-/* Stores as released versions left them; a new schema adds one here, and changes none. */
-static const struct released {
-    const char *schema;
-    const char *sql;
-} released[] = {
-    {"1",
-     "CREATE TABLE documents (kind TEXT NOT NULL, name TEXT NOT NULL, version INTEGER NOT NULL,"
-     " json TEXT NOT NULL, PRIMARY KEY (kind, name)) WITHOUT ROWID;"
-     "CREATE TABLE journal (sequence INTEGER PRIMARY KEY, at_ms INTEGER NOT NULL,"
-     " step INTEGER NOT NULL, kind TEXT NOT NULL, who TEXT NOT NULL, json TEXT NOT NULL);"
-     "CREATE TRIGGER journal_is_not_changed BEFORE UPDATE ON journal"
-     " BEGIN SELECT RAISE(ABORT, 'the journal is append-only'); END;"
-     "CREATE TRIGGER journal_is_not_cut BEFORE DELETE ON journal"
-     " BEGIN SELECT RAISE(ABORT, 'the journal is append-only'); END;"
-     "CREATE TABLE snapshot (one INTEGER PRIMARY KEY CHECK (one = 1), sequence INTEGER NOT NULL,"
-     " text TEXT NOT NULL);"
-     "CREATE TABLE jobs (number INTEGER PRIMARY KEY, deployment TEXT NOT NULL,"
-     " environment TEXT NOT NULL, resource TEXT NOT NULL, version TEXT NOT NULL,"
-     " version_group TEXT NOT NULL, role TEXT NOT NULL, state TEXT NOT NULL, reason TEXT NOT NULL,"
-     " attempt INTEGER NOT NULL, fencing INTEGER NOT NULL, lease_ms INTEGER NOT NULL,"
-     " pid INTEGER NOT NULL, started_ms INTEGER NOT NULL, ended_ms INTEGER NOT NULL);"
-     "CREATE INDEX open_jobs ON jobs (number) WHERE ended_ms = 0;"
-     "CREATE TABLE tokens (name TEXT PRIMARY KEY, role TEXT NOT NULL, selector TEXT NOT NULL,"
-     " hash BLOB NOT NULL UNIQUE, created_ms INTEGER NOT NULL, revoked_ms INTEGER NOT NULL);"
-     "INSERT INTO documents VALUES ('Resource', 'a', 3, '{}');"
-     "INSERT INTO journal VALUES (1, 10, 1, 'fact', 'me', '{\"x\":1}');"
-     "INSERT INTO journal VALUES (2, 11, 1, 'decision', '', '{\"y\":1}');"
-     "INSERT INTO snapshot VALUES (1, 2, 'the text');"
-     "INSERT INTO jobs VALUES (7, 'd', 'e', 'r', '1', '', '', 'running', '', 1, 0, 0, 0, 5, 0);"
-     "INSERT INTO tokens VALUES ('ci', 'viewer', '', zeroblob(32), 1, 0);"
-     "PRAGMA application_id = 0x64726F76; PRAGMA user_version = 1;"},
-};
-
 static void every_schema_before_the_present_one_is_there(void **state)
 {
     (void)state;
@@ -511,35 +500,45 @@ static void every_schema_before_the_present_one_is_there(void **state)
     sqlite3_close(db);
 }
 
+/* What the stores above hold is there, and it works as a new one does. */
+static void check_brought_up(void)
+{
+    store *s = open_store();
+    arena *a = arena_new(0);
+    buf told = BUF(1000);
+    int64_t sequence;
+    str text;
+    must(store_documents(s, (document_key){0}, tell_document, &told, problem));
+    must(store_journal(s, 0, tell_entry, &told, problem));
+    must(store_jobs(s, (job_range){0, true}, tell_job, &told, problem));
+    must(store_tokens(s, tell_token, &told, problem));
+    check_text(buf_str(&told), "Resource/a@3={} 1:1:fact:{\"x\":1} 2:1:decision:{\"y\":1} "
+                               "7:running ci:viewer:0:0 ");
+    must(store_get_snapshot(s, a, &sequence, &text, problem));
+    assert_int_equal(sequence, 2);
+    check_text(text, "the text");
+    assert_int_equal(put(s, "Resource", "b", "{}"), 4);
+    append(s, 2, "c");
+    put_snapshot(s, 3, "x", "y");
+    store_close(s);
+    store_close(open_store());
+    arena_free(a);
+    buf_done(&told);
+}
+
+static void empty_folder(void)
+{
+    remove_folder(NULL);
+    assert_int_equal(mkdir(folder, 0700), 0);
+}
+
 static void a_store_of_every_released_version_is_brought_up(void **state)
 {
     (void)state;
     for (size_t i = 0; i < COUNT_OF(released); i++) {
         run_on_file(released[i].sql);
-        store *s = open_store();
-        arena *a = arena_new(0);
-        buf told = BUF(1000);
-        int64_t sequence;
-        str text;
-        must(store_documents(s, (document_key){0}, tell_document, &told, problem));
-        must(store_journal(s, 0, tell_entry, &told, problem));
-        must(store_jobs(s, (job_range){0, true}, tell_job, &told, problem));
-        must(store_tokens(s, tell_token, &told, problem));
-        check_text(buf_str(&told), "Resource/a@3={} 1:1:fact:{\"x\":1} 2:1:decision:{\"y\":1} "
-                                   "7:running ci:viewer:0:0 ");
-        must(store_get_snapshot(s, a, &sequence, &text, problem));
-        assert_int_equal(sequence, 2);
-        check_text(text, "the text");
-        /* And it works as a new one does. */
-        assert_int_equal(put(s, "Resource", "b", "{}"), 4);
-        append(s, 2, "c");
-        put_snapshot(s, 3, "x", "y");
-        store_close(s);
-        store_close(open_store());
-        arena_free(a);
-        buf_done(&told);
-        remove_folder(state);
-        make_folder(state);
+        check_brought_up();
+        empty_folder();
     }
 }
 
@@ -565,6 +564,7 @@ int main(void)
         test(a_copy_is_made_in_pieces_while_work_goes_on),
         test(every_schema_before_the_present_one_is_there),
         test(a_store_of_every_released_version_is_brought_up),
+        test(versions_go_on_though_the_newest_document_is_gone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
