@@ -41,6 +41,9 @@ http_handler api_handler(api *a);
  * has happened. */
 bool api_settle(api *a, err *error);
 
+/* Removes copies that a server which was killed did not finish. Only for a server that is alone. */
+void backup_sweep(str folder);
+
 /* ---- for the operations ---- */
 
 /* The one form of a refusal. path may be empty. */

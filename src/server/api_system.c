@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The server about itself: health, metrics, journal, events, backup. */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -210,6 +211,20 @@ static void close_backup(void *context)
     mem_free(b);
 }
 
+#define BACKUP_PREFIX ".backup-"
+
+void backup_sweep(str folder)
+{
+    char path[LIMIT_PATH_BYTES];
+    snprintf(path, sizeof path, "%.*s", STR_ARG(folder));
+    DIR *all = opendir(path);
+    for (const struct dirent *one; all && (one = readdir(all));)
+        if (str_starts(str_of(one->d_name), STR(BACKUP_PREFIX)))
+            unlinkat(dirfd(all), one->d_name, 0);
+    if (all)
+        closedir(all);
+}
+
 /* A copy on its way: one piece in each turn of the loop. */
 typedef struct backup_work {
     call *call;
@@ -267,7 +282,8 @@ void run_backup(call *c)
 {
     err error;
     arena *a = c->request->arena;
-    str path = arena_printf(a, "%.*s/.backup-%lld", STR_ARG(c->api->folder), (long long)c->now_ms);
+    str path = arena_printf(a, "%.*s/" BACKUP_PREFIX "%lld", STR_ARG(c->api->folder),
+                            (long long)c->now_ms);
     backup_work *w = ARENA_NEW(a, backup_work);
     if (!path.ptr || !w) {
         api_fail(c, 503, NULL, "memory ran out");

@@ -89,6 +89,17 @@ static bool wish_good(call *c, const token_input *in)
     return !search.found;
 }
 
+/* On disk at once, with the entry of the journal about it: a token in memory that is not in the
+ * store would be one too many. */
+static bool keep_change(call *c, const token_change *change)
+{
+    err error;
+    if (control_token(c->api->control, change, c->now_ms, &error) && api_settle(c->api, &error))
+        return true;
+    api_error(c, &error);
+    return false;
+}
+
 void run_token_create(call *c)
 {
     const token_input *in = c->input;
@@ -96,44 +107,47 @@ void run_token_create(call *c)
     err error;
     stored_token row = {
         .name = in->name, .role = str_of(role_names[in->role]), .selector = in->selector};
-    if (!wish_good(c, in) ||
-        !api_audit(c, "{\"audit\":\"tokenCreated\",\"token\":\"%.*s\",\"role\":\"%s\"}",
-                   STR_ARG(in->name), role_names[in->role]))
+    if (!wish_good(c, in))
         return;
-    /* A token in memory that is not in the store would be one too many. */
-    if (!api_settle(c->api, &error) || !auth_create(c->api->auth, &row, c->now_ms, token, &error)) {
-        api_error(c, &error);
+    str entry = arena_printf(c->request->arena,
+                             "{\"audit\":\"tokenCreated\",\"token\":\"%.*s\",\"role\":\"%s\"}",
+                             STR_ARG(in->name), role_names[in->role]);
+    if (!entry.ptr || !auth_create(c->api->auth, &row, c->now_ms, token, &error)) {
+        api_fail(c, 503, NULL, "%s", entry.ptr ? error.text : "memory ran out");
         return;
     }
-    api_answer(c, &(token_output){.name = row.name,
-                                  .role = row.role,
-                                  .selector = row.selector,
-                                  .created_at = api_moment(c->now_ms),
-                                  .token = str_of(token)});
+    bool kept = keep_change(c, &(token_change){.who = c->caller.name, .json = entry, .made = &row});
+    auth_confirm(c->api->auth, row.name, kept);
+    if (kept)
+        api_answer(c, &(token_output){.name = row.name,
+                                      .role = row.role,
+                                      .selector = row.selector,
+                                      .created_at = api_moment(c->now_ms),
+                                      .token = str_of(token)});
     OPENSSL_cleanse(token, sizeof token);
 }
 
 void run_token_revoke(call *c)
 {
     err error;
-    bool found;
     str name = c->arguments[0];
-    if (!label_value_check(name, &error)) {
-        api_fail(c, 404, NULL, "there is no token \"%s\"", str_shown(name).text);
+    bool good = label_value_check(name, &error);
+    if (!good || !auth_in_force(c->api->auth, name)) {
+        api_fail(c, 404, NULL,
+                 good ? "there is no token \"%s\" in force" : "there is no token \"%s\"",
+                 str_shown(name).text);
         return;
     }
-    if (!api_settle(c->api, &error) ||
-        !auth_revoke(c->api->auth, name, c->now_ms, &found, &error)) {
-        api_error(c, &error);
+    str entry = arena_printf(c->request->arena, "{\"audit\":\"tokenRevoked\",\"token\":\"%.*s\"}",
+                             STR_ARG(name));
+    if (!entry.ptr) {
+        api_fail(c, 503, NULL, "memory ran out");
         return;
     }
-    if (!found) {
-        api_fail(c, 404, NULL, "there is no token \"%s\" in force", str_shown(name).text);
+    if (!keep_change(c, &(token_change){.who = c->caller.name, .json = entry, .revoked = name}))
         return;
-    }
-    if (api_audit(c, "{\"audit\":\"tokenRevoked\",\"token\":\"%.*s\"}", STR_ARG(name)))
-        api_answer(c,
-                   &(result_output){.kind = STR("Token"), .name = name, .action = STR("deleted")});
+    auth_revoke(c->api->auth, name, c->now_ms);
+    api_answer(c, &(result_output){.kind = STR("Token"), .name = name, .action = STR("deleted")});
 }
 
 void run_link_create(call *c)

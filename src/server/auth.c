@@ -26,6 +26,7 @@ typedef struct pass {
     unsigned char hash[TOKEN_HASH_BYTES];
     int64_t until_ms; /* 0: for ever */
     bool code;        /* only to be exchanged */
+    bool draft;       /* a token that is not in the store yet */
 } pass;
 
 typedef struct bucket {
@@ -114,15 +115,31 @@ static void sessions_expire(auth *a, int64_t now_ms)
     a->sessions.len = kept;
 }
 
+typedef struct token_load {
+    auth *auth;
+    bool failed;
+} token_load;
+
 static bool load_token(void *context, const stored_token *t)
 {
-    auth *a = context;
+    token_load *l = context;
+    auth *a = l->auth;
     pass p;
     if (t->revoked_ms != 0)
         return true;
     caller c = {.name = t->name, .level = access_find(t->role), .selector = t->selector};
-    return a->tokens.len < AUTH_TOKENS_MAX && pass_make(&p, &c, t->hash, 0) &&
-           vec_push(&a->tokens, p);
+    l->failed = a->tokens.len >= AUTH_TOKENS_MAX || !pass_make(&p, &c, t->hash, 0);
+    if (!l->failed && !vec_push(&a->tokens, p)) {
+        arena_free(p.texts);
+        l->failed = true;
+    }
+    return !l->failed;
+}
+
+static bool load_tokens(auth *a, err *error)
+{
+    token_load l = {.auth = a};
+    return store_tokens(a->store, load_token, &l, error) && (!l.failed || err_memory(error));
 }
 
 static void drop_tokens(auth *a)
@@ -132,10 +149,19 @@ static void drop_tokens(auth *a)
     vec_done(&a->tokens);
 }
 
-static bool load_tokens(auth *a, err *error)
+/* By its name; NULL if there is none. */
+static pass *token_named(const auth *a, str name)
 {
-    drop_tokens(a);
-    return store_tokens(a->store, load_token, a, error);
+    for (size_t i = 0; i < a->tokens.len; i++)
+        if (str_eq(a->tokens.at[i].caller.name, name))
+            return &a->tokens.at[i];
+    return NULL;
+}
+
+static void token_drop(auth *a, pass *p)
+{
+    arena_free(p->texts);
+    *p = a->tokens.at[--a->tokens.len];
 }
 
 bool auth_find(const auth *a, str token, int64_t now_ms, caller *ret)
@@ -145,7 +171,8 @@ bool auth_find(const auth *a, str token, int64_t now_ms, caller *ret)
     hash_of(token, hash);
     /* Every one is compared, whatever was found before. */
     for (size_t i = 0; i < a->tokens.len; i++)
-        if (CRYPTO_memcmp(a->tokens.at[i].hash, hash, TOKEN_HASH_BYTES) == 0)
+        if (CRYPTO_memcmp(a->tokens.at[i].hash, hash, TOKEN_HASH_BYTES) == 0 &&
+            !a->tokens.at[i].draft)
             found = &a->tokens.at[i];
     for (size_t i = 0; i < a->sessions.len; i++)
         if (CRYPTO_memcmp(a->sessions.at[i].hash, hash, TOKEN_HASH_BYTES) == 0 &&
@@ -200,32 +227,53 @@ bool auth_rate(auth *a, str who, bool stranger, int64_t now_ms)
 
 /* ---- tokens ---- */
 
-bool auth_create(auth *a, const stored_token *wanted, int64_t now_ms, char token[AUTH_TOKEN_BYTES],
+bool auth_create(auth *a, stored_token *row, int64_t now_ms, char token[AUTH_TOKEN_BYTES],
                  err *error)
 {
-    stored_token row = *wanted;
+    pass p;
+    caller c = {.name = row->name, .level = access_find(row->role), .selector = row->selector};
     if (a->tokens.len >= AUTH_TOKENS_MAX)
         return err_set(error, "there are %u tokens already", AUTH_TOKENS_MAX);
     if (!make_token(token, error))
         return false;
-    hash_of(str_of(token), row.hash);
-    row.created_ms = now_ms;
-    row.revoked_ms = 0;
-    return store_put_token(a->store, &row, error) && load_tokens(a, error);
+    hash_of(str_of(token), row->hash);
+    row->created_ms = now_ms;
+    row->revoked_ms = 0;
+    if (!pass_make(&p, &c, row->hash, 0))
+        return err_memory(error);
+    p.draft = true;
+    if (vec_push(&a->tokens, p))
+        return true;
+    arena_free(p.texts);
+    return err_memory(error);
 }
 
-bool auth_revoke(auth *a, str name, int64_t now_ms, bool *ret_found, err *error)
+void auth_confirm(auth *a, str name, bool stored)
 {
-    bool found = false;
-    if (!store_revoke_token(a->store, name, now_ms, &found, error))
-        return false;
-    *ret_found = found;
+    pass *p = token_named(a, name);
+    assert(p && p->draft);
+    if (stored)
+        p->draft = false;
+    else
+        token_drop(a, p);
+}
+
+bool auth_in_force(const auth *a, str name)
+{
+    const pass *p = token_named(a, name);
+    return p && !p->draft;
+}
+
+void auth_revoke(auth *a, str name, int64_t now_ms)
+{
+    pass *p = token_named(a, name);
+    if (p)
+        token_drop(a, p);
     /* What was opened by links of that token goes with it. */
     for (size_t i = 0; i < a->sessions.len; i++)
         if (str_eq(a->sessions.at[i].caller.name, name))
             a->sessions.at[i].until_ms = 0;
     sessions_expire(a, now_ms);
-    return load_tokens(a, error);
 }
 
 /* ---- links ---- */
@@ -290,62 +338,73 @@ static bool look_for_hash(void *context, const stored_token *t)
     return true;
 }
 
-static bool write_admin_file(const char *path, const char *token, err *error)
+static bool write_whole(int fd, const char *token)
 {
-    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    if (fd < 0)
-        return err_set(error, "%s cannot be written: %s", path, strerror(errno));
     size_t len = strlen(token);
-    bool good = write(fd, token, len) == (ssize_t)len && write(fd, "\n", 1) == 1 && fsync(fd) == 0;
+    return write(fd, token, len) == (ssize_t)len && write(fd, "\n", 1) == 1 && fsync(fd) == 0;
+}
+
+/* All of it or nothing, whenever this process ends: half a token would be easy to guess. */
+static bool write_admin_file(str folder, const char *token, err *error)
+{
+    char path[LIMIT_PATH_BYTES];
+    char temporary[LIMIT_PATH_BYTES];
+    snprintf(path, sizeof path, "%.*s/" ADMIN_FILE, STR_ARG(folder));
+    snprintf(temporary, sizeof temporary, "%.*s/" ADMIN_FILE ".new", STR_ARG(folder));
+    int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    bool good = fd >= 0 && write_whole(fd, token);
     int cause = errno;
-    close(fd);
+    if (fd >= 0)
+        close(fd);
+    if (good && rename(temporary, path) != 0) {
+        cause = errno;
+        good = false;
+    }
     return good || err_set(error, "%s cannot be written: %s", path, strerror(cause));
 }
 
-static bool new_admin(auth *a, const char *path, int64_t now_ms, err *error)
+/* What the file says; empty if there is no file, or nothing in it. */
+static bool read_admin_file(str folder, char text[AUTH_TOKEN_BYTES * 2], str *ret, err *error)
 {
-    char token[AUTH_TOKEN_BYTES];
+    char path[LIMIT_PATH_BYTES];
+    snprintf(path, sizeof path, "%.*s/" ADMIN_FILE, STR_ARG(folder));
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0 && errno != ENOENT)
+        return err_set(error, "%s cannot be read: %s", path, strerror(errno));
+    ssize_t len = fd < 0 ? 0 : read(fd, text, AUTH_TOKEN_BYTES * 2);
+    if (fd >= 0)
+        close(fd);
+    *ret = str_trim((str){text, len > 0 ? (size_t)len : 0});
+    return true;
+}
+
+/* First the file, then the store: whenever this process ends, the next start takes the file that
+ * is there. One whose token was revoked is only not in force. */
+static bool ensure_admin(auth *a, str folder, int64_t now_ms, err *error)
+{
+    char text[AUTH_TOKEN_BYTES * 2];
     char name[40];
+    str token;
     known_search search = {.name = ADMIN_NAME};
-    if (!store_tokens(a->store, look_for_hash, &search, error))
+    bool good = read_admin_file(folder, text, &token, error);
+    if (good && token.len == 0) {
+        good = make_token(text, error) && write_admin_file(folder, text, error);
+        token = good ? str_of(text) : STR_EMPTY;
+    }
+    hash_of(token, search.hash);
+    OPENSSL_cleanse(text, sizeof text);
+    if (!good || !store_tokens(a->store, look_for_hash, &search, error))
         return false;
+    if (search.known)
+        return true;
     /* A name is never given out twice: the journal would not say who it was. */
     if (search.named)
         snprintf(name, sizeof name, "admin-%lld", (long long)now_ms);
     else
         snprintf(name, sizeof name, "admin");
-    stored_token row = {.name = str_of(name), .role = STR("admin")};
-    bool good = auth_create(a, &row, now_ms, token, error) && write_admin_file(path, token, error);
-    OPENSSL_cleanse(token, sizeof token);
-    return good;
-}
-
-/* A file that was there is taken, unless its token was revoked: then it is only not in force. */
-static bool ensure_admin(auth *a, str folder, int64_t now_ms, err *error)
-{
-    char path[LIMIT_PATH_BYTES];
-    char text[AUTH_TOKEN_BYTES * 2];
-    known_search search = {.known = false};
-    snprintf(path, sizeof path, "%.*s/" ADMIN_FILE, STR_ARG(folder));
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return errno == ENOENT ? new_admin(a, path, now_ms, error)
-                               : err_set(error, "%s cannot be read: %s", path, strerror(errno));
-    ssize_t len = read(fd, text, sizeof text);
-    close(fd);
-    str token = str_trim((str){text, len > 0 ? (size_t)len : 0});
-    if (token.len == 0)
-        return new_admin(a, path, now_ms, error);
-    hash_of(token, search.hash);
-    if (!store_tokens(a->store, look_for_hash, &search, error))
-        return false;
-    if (search.known)
-        return true;
-    char name[40];
-    snprintf(name, sizeof name, "admin-%lld", (long long)now_ms);
     stored_token row = {.name = str_of(name), .role = STR("admin"), .created_ms = now_ms};
     memcpy(row.hash, search.hash, TOKEN_HASH_BYTES);
-    return store_put_token(a->store, &row, error) && load_tokens(a, error);
+    return store_put_token(a->store, &row, error);
 }
 
 auth *auth_open(store *s, str folder, int64_t now_ms, err *error)
@@ -360,8 +419,8 @@ auth *auth_open(store *s, str folder, int64_t now_ms, err *error)
     a->bucket_arena = arena_new(0);
     if (a->bucket_arena)
         a->bucket_start = arena_mark(a->bucket_arena);
-    bool good = (a->bucket_arena || err_memory(error)) && load_tokens(a, error) &&
-                ensure_admin(a, folder, now_ms, error);
+    bool good = (a->bucket_arena || err_memory(error)) && ensure_admin(a, folder, now_ms, error) &&
+                load_tokens(a, error);
     return good ? a : auth_close(a);
 }
 

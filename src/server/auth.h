@@ -56,10 +56,14 @@ void auth_set_rate(auth *a, int64_t per_second);
 /* Whether a request of this caller (or, for strangers, of this address) is within the rate. */
 bool auth_rate(auth *a, str who, bool stranger, int64_t now_ms);
 
-bool auth_create(auth *a, const stored_token *wanted, int64_t now_ms, char token[AUTH_TOKEN_BYTES],
+/* A new token for what row says; fills the rest of it. It counts when the row is stored, which is
+ * the caller's to do and auth_confirm is told of. */
+bool auth_create(auth *a, stored_token *row, int64_t now_ms, char token[AUTH_TOKEN_BYTES],
                  err *error);
-/* *ret_found is false if no token in force has that name. */
-bool auth_revoke(auth *a, str name, int64_t now_ms, bool *ret_found, err *error);
+void auth_confirm(auth *a, str name, bool stored);
+bool auth_in_force(const auth *a, str name);
+/* It is revoked in the store: it does not count any more, nor do the sessions it has opened. */
+void auth_revoke(auth *a, str name, int64_t now_ms);
 
 /* A code for a link; it stands for the caller's own rights. */
 bool auth_link(auth *a, const caller *c, int64_t now_ms, char code[AUTH_TOKEN_BYTES], err *error);

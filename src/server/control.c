@@ -32,6 +32,7 @@ control *control_open(store *s, const control_settings *settings, const control_
     c->listener = listener ? *listener : (control_listener){0};
     for (size_t i = 0; i < c->jobs.len; i++)
         job_announce(c, c->jobs.at[i], true);
+    jobs_cancel_again(c);
     return c;
 }
 
@@ -198,16 +199,31 @@ bool control_act(control *c, const fact_act *act, int64_t now_ms, err *error)
     return good;
 }
 
-bool control_note(control *c, str who, str json, int64_t now_ms, err *error)
+/* A turn that is only a note, and perhaps a token. */
+static bool run_note(control *c, const token_change *change, int64_t now_ms, err *error)
 {
     turn t;
-    if (!control_ready(c, now_ms, error) || !turn_begin(&t, who, error))
+    if (!control_ready(c, now_ms, error) || !turn_begin(&t, change->who, error))
         return false;
-    str kept = arena_str(t.arena, json);
-    bool good = (kept.ptr && vec_push(&t.notes, (turn_note){who, kept})) || err_memory(error);
+    str kept = arena_str(t.arena, change->json);
+    if (change->made || change->revoked.len > 0)
+        t.token = change;
+    bool good =
+        (kept.ptr && vec_push(&t.notes, (turn_note){change->who, kept})) || err_memory(error);
     good = good && turn_run(c, &t, now_ms, error);
     turn_done(&t);
     return good;
+}
+
+bool control_note(control *c, str who, str json, int64_t now_ms, err *error)
+{
+    return run_note(c, &(token_change){.who = who, .json = json}, now_ms, error);
+}
+
+bool control_token(control *c, const token_change *change, int64_t now_ms, err *error)
+{
+    assert(!change->made == (change->revoked.len > 0));
+    return run_note(c, change, now_ms, error);
 }
 
 /* ---- what is known ---- */

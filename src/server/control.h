@@ -46,7 +46,7 @@ typedef struct control_listener {
     /* Once for every job with known false; after a restart once more for those that have not ended,
      * with known true; and again when the Deployment of a job that is pending was edited. */
     void (*job)(void *context, const job_order *order);
-    /* A job that runs here is to be ended (control_cancel). */
+    /* A job that runs here is to be ended (control_cancel); after a restart once more. */
     void (*cancel)(void *context, int64_t number);
     /* An entry of the journal is on disk; in order, without gaps. */
     void (*journal)(void *context, const journal_entry *entry);
@@ -82,6 +82,16 @@ bool control_unsettled(const control *c);
 
 /* An entry of the journal about something that is no fact for the engine. */
 bool control_note(control *c, str who, str json, int64_t now_ms, err *error);
+
+/* What is done to a token. */
+typedef struct token_change {
+    str who;
+    str json;                 /* the journal's entry about it */
+    const stored_token *made; /* NULL: one is revoked */
+    str revoked;              /* the name of that one */
+} token_change;
+/* The token and the entry, both or none. */
+bool control_token(control *c, const token_change *change, int64_t now_ms, err *error);
 
 /* ---- documents ---- */
 

@@ -141,9 +141,10 @@ typedef struct turn {
     VEC(fact) facts;   /* besides documents */
     VEC(str) fact_who; /* one a fact; empty list: who */
     VEC(turn_note) notes;
-    bool time;      /* the engine is stepped even without facts */
-    bool conflict;  /* the answer */
-    int64_t cancel; /* a job that the listener is to end after the commit; 0: none */
+    const token_change *token; /* may be NULL */
+    bool time;                 /* the engine is stepped even without facts */
+    bool conflict;             /* the answer */
+    int64_t cancel;            /* a job that the listener is to end after the commit; 0: none */
     /* inside */
     VEC(journal_entry) entries;
     VEC(const object *) deployments; /* of the documents */
@@ -196,6 +197,8 @@ void job_drop(control *c, int64_t number);
 stored_job *job_draft(control *c, live_job *j);
 void drafts_forget(control *c);
 void job_announce(const control *c, const live_job *j, bool known);
+/* Those that run here and whose end was asked for: whoever was told may be gone. */
+void jobs_cancel_again(const control *c);
 /* How long it may take. deployment may be NULL. */
 int64_t job_limit_ms(const object *deployment);
 /* When the next claim or time limit runs out; REASON_NEVER: there is none. */

@@ -423,10 +423,10 @@ static bool note_cancel(control *c, live_job *j, str who, err *error)
         return false;
     bool worker = j->job.lease_ms != 0;
     t.cancel = worker ? 0 : j->job.number;
-    stored_job *draft = worker ? job_draft(c, j) : NULL;
+    stored_job *draft = job_draft(c, j);
     if (draft)
         draft->reason = CANCELLING;
-    bool good = (!worker || draft || err_memory(error)) &&
+    bool good = (draft || err_memory(error)) &&
                 add_note(&t, who,
                          arena_printf(t.arena, "{\"audit\":\"jobCancelled\",\"job\":%lld}",
                                       (long long)j->job.number),
@@ -437,6 +437,15 @@ static bool note_cancel(control *c, live_job *j, str who, err *error)
         drafts_forget(c);
     turn_done(&t);
     return good;
+}
+
+void jobs_cancel_again(const control *c)
+{
+    for (size_t i = 0; c->listener.cancel && i < c->jobs.len; i++) {
+        const stored_job *j = &c->jobs.at[i]->job;
+        if (str_eq(j->reason, CANCELLING) && j->lease_ms == 0)
+            c->listener.cancel(c->listener.context, j->number);
+    }
 }
 
 bool control_cancel(control *c, int64_t number, str who, int64_t now_ms, err *error)

@@ -172,6 +172,16 @@ static bool write_document(control *c, turn *t, turn_document *d, err *error)
            (vec_push(&t->facts, f) || err_memory(error));
 }
 
+static bool write_token(control *c, const token_change *change, err *error)
+{
+    bool found = true;
+    if (change->made)
+        return store_put_token(c->store, change->made, error);
+    return store_revoke_token(c->store, change->revoked, c->now_ms, &found, error) &&
+           (found ||
+            err_set(error, "there is no token \"%s\" in force", str_shown(change->revoked).text));
+}
+
 static bool write_facts(control *c, turn *t, err *error)
 {
     size_t others = t->facts.len;
@@ -189,7 +199,7 @@ static bool write_facts(control *c, turn *t, err *error)
                                            .who = t->notes.at[i].who,
                                            .json = t->notes.at[i].json},
                            error);
-    return good;
+    return good && (!t->token || write_token(c, t->token, error));
 }
 
 static const str role_names[] = {

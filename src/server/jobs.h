@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* jobs.h - runs what was decided.
  *
- * command     a supervisor (supervisor.h) that outlives this program; found again by its files and
- * lock, or lost: its supervisor is gone and left no record of the end simulated   nothing but time;
- * whether it fails follows from its number manual      a person reports its end: nothing is done
- * here pull        a worker claims it (control.h): nothing is done here
+ * A command job gets a supervisor (supervisor.h) that outlives this program; it is found again by
+ * its files and lock, or lost: its supervisor is gone and left no record of the end.
+ *
+ * A simulated job is nothing but time; whether it fails follows from its number.
+ *
+ * Nothing is done here about a manual job, whose end a person reports, and about a pull job, which
+ * a worker claims (control.h).
  *
  * Starting is idempotent: a job has one number, and whoever finds its files starts it no second
  * time. One thread, one loop. Decides nothing and knows no store: what happened is reported, many

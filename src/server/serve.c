@@ -178,6 +178,7 @@ static bool open_parts(serve *s, err *error)
     s->store = store_open(s->settings->folder, error);
     if (!s->store || !store_set_sync(s->store, !s->settings->unsafe_no_sync, error))
         return false;
+    backup_sweep(s->settings->folder);
     s->api.auth = auth_open(s->store, s->settings->folder, now, error);
     if (s->api.auth && s->settings->per_second > 0)
         auth_set_rate(s->api.auth, s->settings->per_second);

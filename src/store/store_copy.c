@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copies of the whole store, made piece by piece with SQLite's own means: what this process writes
  * in between reaches the copy, too. */
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/mem.h"
@@ -34,6 +35,7 @@ store_copy *store_copy_begin(store *s, str path, err *error)
         return NULL;
     }
     k->from = s;
+    mode_t before = umask(0077); /* it has all that the store has */
     int code = sqlite3_open_v2(name, &k->to, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, NULL);
     /* Whoever wants it on disk waits for the disk: a copy that is not finished is worth nothing. */
     if (code == SQLITE_OK)
@@ -41,6 +43,7 @@ store_copy *store_copy_begin(store *s, str path, err *error)
                             NULL, NULL);
     if (code == SQLITE_OK)
         k->work = sqlite3_backup_init(k->to, "main", s->db, "main");
+    umask(before);
     if (k->work)
         return k;
     err_set(error, "writing the backup: %s", k->to ? sqlite3_errmsg(k->to) : "out of memory");

@@ -48,6 +48,8 @@ typedef struct plane_event {
     const char *gone; /* "Kind/name" */
     const fact_act *act;
     const char *finish; /* "deployment/resource": a person reports success of a manual job */
+    const char *token;  /* a viewer's, that is made */
+    const char *revoke; /* a token that is revoked */
 } plane_event;
 
 typedef struct plane {
@@ -66,6 +68,7 @@ typedef struct plane {
     uint64_t done; /* bits of the events that were done */
     size_t steps;
     int64_t last_sequence; /* told by the listener */
+    int64_t cancelled;     /* the job that it was last told to end */
 } plane;
 
 static inline plane_shared *plane_share(void)
@@ -95,6 +98,12 @@ static inline void plane_hear_entry(void *context, const journal_entry *e)
     p->shared->sequence = e->sequence;
 }
 
+static inline void plane_hear_cancel(void *context, int64_t number)
+{
+    plane *p = context;
+    p->cancelled = number;
+}
+
 static inline bool plane_see_done(void *context, const journal_entry *e)
 {
     plane *p = context;
@@ -115,7 +124,10 @@ static inline void plane_open(plane *p)
         p->shared->now_ms = p->start_ms;
     p->done = 0;
     assert_true(store_journal(p->store, 0, plane_see_done, p, &error));
-    control_listener listener = {.context = p, .job = plane_hear_job, .journal = plane_hear_entry};
+    control_listener listener = {.context = p,
+                                 .job = plane_hear_job,
+                                 .cancel = plane_hear_cancel,
+                                 .journal = plane_hear_entry};
     p->control = control_open(p->store,
                               &(control_settings){.snapshot_entries = p->snapshot_entries,
                                                   .snapshots_beside = p->snapshots_beside,
@@ -270,6 +282,22 @@ static inline bool plane_finish(plane *p, const char *who, str what, err *error)
     return good;
 }
 
+static inline bool plane_token(plane *p, const char *who, const plane_event *e, err *error)
+{
+    char entry[128];
+    stored_token made = {.name = str_of(e->token ? e->token : ""),
+                         .role = STR("viewer"),
+                         .created_ms = p->shared->now_ms};
+    snprintf(entry, sizeof entry, "{\"audit\":\"%s\",\"token\":\"%s\"}",
+             e->token ? "tokenCreated" : "tokenRevoked", e->token ? e->token : e->revoke);
+    memcpy(made.hash, made.name.ptr, made.name.len);
+    token_change change = {.who = str_of(who),
+                           .json = str_of(entry),
+                           .made = e->token ? &made : NULL,
+                           .revoked = str_of(e->revoke ? e->revoke : "")};
+    return control_token(p->control, &change, p->shared->now_ms, error);
+}
+
 static inline bool plane_do_event(plane *p, size_t at, err *error)
 {
     const plane_event *e = &p->events[at];
@@ -279,6 +307,8 @@ static inline bool plane_do_event(plane *p, size_t at, err *error)
         return plane_apply(p, who, e->apply, error);
     if (e->finish)
         return plane_finish(p, who, str_of(e->finish), error);
+    if (e->token || e->revoke)
+        return plane_token(p, who, e, error);
     if (e->gone) {
         str name = str_of(e->gone), kind = str_cut(&name, '/');
         delete_answer answer;
@@ -363,6 +393,20 @@ static inline bool plane_add_document(void *context, const stored_document *d)
     return true;
 }
 
+static inline bool plane_add_token(void *context, const stored_token *t)
+{
+    buf_addf(context, "token %.*s %.*s %lld..%lld\n", STR_ARG(t->name), STR_ARG(t->role),
+             (long long)t->created_ms, (long long)t->revoked_ms);
+    return true;
+}
+
+static inline bool plane_add_note(void *context, const journal_entry *e)
+{
+    if (str_eq(e->kind, STR("audit")))
+        buf_addf(context, "%.*s: %.*s\n", STR_ARG(e->who), STR_ARG(e->json));
+    return true;
+}
+
 /* The engine without the numbers of its placements: they are given out in the order in which the
  * documents came, which for an engine that was rebuilt is that of their names. Nobody outside of
  * the process knows them. */
@@ -390,6 +434,8 @@ static inline buf plane_state(const plane *p)
     assert_true(store_documents(p->store, (document_key){0}, plane_add_document, &out, &error));
     assert_true(store_jobs(p->store, (job_range){0, false}, plane_add_job, &out, &error));
     assert_true(store_journal(p->store, 0, plane_add_entry, &out, &error));
+    assert_true(store_tokens(p->store, plane_add_token, &out, &error));
+    assert_true(store_journal(p->store, 0, plane_add_note, &out, &error));
     assert_false(out.failed);
     return out;
 }

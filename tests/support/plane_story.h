@@ -24,19 +24,19 @@
     STORY_HOST("n3", "wide")                                                                       \
     STORY_HOST("n4", "wide")                                                                       \
     STORY_API                                                                                      \
-        "kind: Environment\nmetadata: {name: canary}\n"                                            \
-        "spec: {resourceSelector: 'resource.metadata[\"ring\"] == \"canary\"'}\n" STORY_API        \
-        "kind: Environment\nmetadata: {name: wide}\n"                                              \
-        "spec: {resourceSelector: 'resource.metadata[\"ring\"] == \"wide\"'}\n" STORY_DEPLOYMENT(  \
-            "drain", "node", "command: {run: ['true']}")                                           \
-            STORY_DEPLOYMENT("os", "node", "command: {run: ['true']}")                             \
-                STORY_DEPLOYMENT("kubelet", "node", "simulated: {seconds: 1}")                     \
-                    STORY_DEPLOYMENT("uncordon", "node", "command: {run: ['true']}")               \
-                        STORY_DEPLOYMENT("agent", "app", "simulated: {seconds: 1}")                \
-                            STORY_DEPLOYMENT("puller", "app", "pull: {}}, verify: {run: ['true']") \
-                                STORY_DEPLOYMENT(                                                  \
-                                    "firmware", "hand",                                            \
-                                    "manual: {instructions: flash it}}, verify: {run: ['true']")
+    "kind: Environment\nmetadata: {name: canary}\n"                                                \
+    "spec: {resourceSelector: 'resource.metadata[\"ring\"] == \"canary\"'}\n" STORY_API            \
+    "kind: Environment\nmetadata: {name: wide}\n"                                                  \
+    "spec: {resourceSelector: 'resource.metadata[\"ring\"] == \"wide\"'}\n" STORY_DEPLOYMENT(      \
+        "drain", "node", "command: {run: ['true']}")                                               \
+        STORY_DEPLOYMENT("os", "node", "command: {run: ['true']}")                                 \
+            STORY_DEPLOYMENT("kubelet", "node", "simulated: {seconds: 1}")                         \
+                STORY_DEPLOYMENT("uncordon", "node", "command: {run: ['true']}")                   \
+                    STORY_DEPLOYMENT("agent", "app", "simulated: {seconds: 1}")                    \
+                        STORY_DEPLOYMENT("puller", "app", "pull: {}}, verify: {run: ['true']")     \
+                            STORY_DEPLOYMENT(                                                      \
+                                "firmware", "hand",                                                \
+                                "manual: {instructions: flash it}}, verify: {run: ['true']")
 
 #define STORY_POLICIES                                                                             \
     STORY_API                                                                                      \
@@ -86,6 +86,13 @@ static const fact_act story_retry = {
 static const fact_act story_skip = {
     .act = ACT_SKIP, .change = {"puller", 6}, .target = {"n4", 2}, .environment = {"wide", 4}};
 static const fact_act story_approve_third = {.act = ACT_APPROVE, .version = {"agent-3", 7}};
+static const fact_act story_reject = {.act = ACT_REJECT, .version = {"agent-4", 7}};
+static const fact_act story_halt = {.act = ACT_HALT, .change = {"kubelet", 7}};
+static const fact_act story_go_on = {.act = ACT_RESUME, .change = {"kubelet", 7}};
+static const fact_act story_slot = {.act = ACT_CLAIM_SLOT, .target = {"n1", 2}};
+static const fact_act story_slot_back = {.act = ACT_FREE_SLOT, .target = {"n1", 2}};
+static const fact_act story_rollback = {
+    .act = ACT_ROLLBACK, .change = {"agent", 5}, .target = {"n1", 2}, .environment = {"canary", 6}};
 static const fact_act story_bypass = {.act = ACT_BYPASS,
                                       .rule = {"wide-apps/gradualRollout/0", 26},
                                       .version = {"agent-2", 7},
@@ -107,6 +114,7 @@ static const plane_event story_events[] = {
     {.after_ms = 75000, .act = &story_thaw},
     {.after_ms = 90000, .act = &story_pause},
     {.after_ms = 95000, .act = &story_resume},
+    {.after_ms = 100000, .token = "ci"},
     {.after_ms = 130000, .act = &story_retry},
     {.after_ms = 200000, .apply = STORY_VERSION("agent", "2")},
     {.after_ms = 201000, .act = &story_bypass},
@@ -114,11 +122,20 @@ static const plane_event story_events[] = {
     {.after_ms = 330000, .act = &story_skip},
     {.after_ms = 400000, .apply = STORY_VERSION("os", "2") STORY_HOST("n5", "wide")},
     {.after_ms = 405000, .gone = "Resource/n2"},
+    {.after_ms = 410000, .token = "guest"},
+    {.after_ms = 420000, .revoke = "ci"},
     {.after_ms = 500000, .gone = "Version/agent-bad"},
     {.after_ms = 600000, .apply = STORY_VERSION("agent", "3")},
     {.after_ms = 601000, .act = &story_approve_third},
     {.after_ms = 700000, .apply = STORY_HOST("n2", "wide")},
     {.after_ms = 720000, .apply = STORY_VERSION("kubelet", "2")},
+    {.after_ms = 722000, .act = &story_halt},
+    {.after_ms = 724000, .apply = STORY_VERSION("agent", "4")},
+    {.after_ms = 725000, .act = &story_reject},
+    {.after_ms = 760000, .act = &story_go_on},
+    {.after_ms = 900000, .act = &story_slot},
+    {.after_ms = 901000, .act = &story_rollback},
+    {.after_ms = 960000, .act = &story_slot_back},
 };
 
 static const plane_plan story_plans[] = {

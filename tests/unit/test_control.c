@@ -580,6 +580,40 @@ static void cancelling_asks_the_worker_and_ends_what_waits(void **state)
     plane_close(&p);
 }
 
+/* Whoever was told to end it may have been killed before it did. */
+static void a_command_is_cancelled_again_after_a_restart(void **state)
+{
+    (void)state;
+    plane p;
+    open_plane(&p);
+    arena *a = arena_new(0);
+    bool good = apply(&p, STORY_HOST("n1", "x") STORY_API
+                      "kind: Environment\n"
+                      "metadata: {name: e}\nspec: {resourceSelector: 'true'}\n" STORY_DEPLOYMENT(
+                          "d", "x", "command: {run: [x]}") STORY_VERSION("d", "1"))
+                    .good;
+    assert_true(good);
+    assert_true(report(&p, (job_report){.number = 1, .fencing = JOB_FENCING_ANY, .pid = 7}));
+    must(control_cancel(p.control, 1, STR("ann"), p.shared->now_ms, problem_));
+    assert_int_equal(p.cancelled, 1);
+    for (int i = 0; i < 2; i++) {
+        plane_close(&p);
+        p.cancelled = 0;
+        plane_open(&p);
+        assert_int_equal(p.cancelled, 1);
+    }
+    job_report over = ended(1, JOB_FENCING_ANY, OUTCOME_FAILED);
+    over.reason = STR("cancelled");
+    assert_true(report(&p, over));
+    check_text(job_now(&p, 1, a).reason, "cancelled");
+    plane_close(&p);
+    p.cancelled = 0;
+    plane_open(&p);
+    assert_int_equal(p.cancelled, 0);
+    arena_free(a);
+    plane_close(&p);
+}
+
 static void reports_of_one_call_are_one_turn(void **state)
 {
     (void)state;
@@ -702,13 +736,13 @@ static void edit_store(const char *sql)
 
 #define TWO_HOSTS                                                                                  \
     STORY_API                                                                                      \
-        "kind: Resource\nmetadata: {name: r1}\nspec: {kind: host}\n" STORY_API                     \
-        "kind: Resource\nmetadata: {name: r2}\nspec: {kind: host}\n" STORY_API                     \
-        "kind: Environment\nmetadata: {name: e}\nspec: {resourceSelector: 'true'}\n" STORY_API     \
-        "kind: Deployment\nmetadata: {name: app}\n"                                                \
-        "spec: {resourceSelector: 'true', job: {manual: {}}}\n" STORY_API                          \
-        "kind: RolloutPolicy\nmetadata: {name: p}\nspec: {rules: [{"                               \
-        "resourceConcurrency: {groupSelector: 'true', limitType: count, limitValue: 1}}]}\n"
+    "kind: Resource\nmetadata: {name: r1}\nspec: {kind: host}\n" STORY_API                         \
+    "kind: Resource\nmetadata: {name: r2}\nspec: {kind: host}\n" STORY_API                         \
+    "kind: Environment\nmetadata: {name: e}\nspec: {resourceSelector: 'true'}\n" STORY_API         \
+    "kind: Deployment\nmetadata: {name: app}\n"                                                    \
+    "spec: {resourceSelector: 'true', job: {manual: {}}}\n" STORY_API                              \
+    "kind: RolloutPolicy\nmetadata: {name: p}\nspec: {rules: [{"                                   \
+    "resourceConcurrency: {groupSelector: 'true', limitType: count, limitValue: 1}}]}\n"
 
 static bool count_job(void *context, const stored_job *j)
 {
@@ -873,6 +907,7 @@ int main(void)
         TEST(a_person_has_a_time_limit_too),
         TEST(what_a_worker_or_a_person_did_is_verified),
         TEST(cancelling_asks_the_worker_and_ends_what_waits),
+        TEST(a_command_is_cancelled_again_after_a_restart),
         TEST(reports_of_one_call_are_one_turn),
         TEST(a_thousand_turns_in_one_second_keep_to_the_limit),
         TEST(every_restart_arrives_at_the_same_state),

@@ -100,6 +100,10 @@ WRAP(store_delete_document,
      (store * s, document_key key, int64_t expected, bool *ret_conflict, err *error),
      (s, key, expected, ret_conflict, error))
 
+WRAP(store_put_token, (store * s, const stored_token *t, err *error), (s, t, error))
+WRAP(store_revoke_token, (store * s, str name, int64_t now_ms, bool *ret_found, err *error),
+     (s, name, now_ms, ret_found, error))
+
 static bool snapshot_trouble(void)
 {
     trouble.hit = false;
