@@ -18,6 +18,7 @@
 #define FILTER_BYTES 64
 #define TITLE_BYTES 64
 #define PAGE_ROWS 10
+#define NAME_BYTES 256
 
 typedef struct watch {
     client *client;
@@ -26,7 +27,8 @@ typedef struct watch {
     watch_screen screen;
     char filter[FILTER_BYTES];
     char title[TITLE_BYTES];
-    char explained[3][256]; /* deployment, environment, resource */
+    char explained[3][NAME_BYTES]; /* deployment, environment, resource */
+    char chosen[3][NAME_BYTES];    /* what the cursor stays on, whatever moves around it */
     int64_t looked_ms, look_took_ms;
     bool over, explaining;
 } watch;
@@ -78,9 +80,19 @@ static bool take_group(void *context, yyjson_val *item)
                                   .limit = yyjson_get_sint(yyjson_obj_get(item, "limit"))});
 }
 
+static void keep_names(char out[3][NAME_BYTES], const watch_row *row)
+{
+    const str parts[] = {row->deployment, row->environment, row->resource};
+    for (size_t i = 0; i < 3; i++)
+        snprintf(out[i], NAME_BYTES, "%.*s", STR_ARG(parts[i]));
+}
+
 static exit_status look(watch *w)
 {
     int64_t start = monotonic_ms();
+    const watch_row *on = watch_chosen(&w->fleet, &w->screen);
+    if (on)
+        keep_names(w->chosen, on);
     w->fleet.rows.len = w->fleet.groups.len = 0;
     client_forget(w->client);
     exit_status status = client_list(w->client, STR("/api/v1/targets"), 0, take_row, w);
@@ -88,6 +100,11 @@ static exit_status look(watch *w)
         status = client_list(w->client, STR("/api/v1/groups"), 0, take_group, w);
     w->looked_ms = monotonic_ms();
     w->look_took_ms = w->looked_ms - start;
+    if (w->screen.cursor > 0) /* else it is the first one that is looked at, whoever that is */
+        watch_follow(&w->fleet, &w->screen,
+                     &(watch_row){.deployment = str_of(w->chosen[0]),
+                                  .environment = str_of(w->chosen[1]),
+                                  .resource = str_of(w->chosen[2])});
     return status;
 }
 
@@ -131,9 +148,7 @@ static void choose(watch *w)
     const watch_row *row = watch_chosen(&w->fleet, &w->screen);
     if (!row)
         return;
-    const str parts[] = {row->deployment, row->environment, row->resource};
-    for (size_t i = 0; i < 3; i++)
-        snprintf(w->explained[i], sizeof w->explained[i], "%.*s", STR_ARG(parts[i]));
+    keep_names(w->explained, row);
     w->explaining = true;
 }
 

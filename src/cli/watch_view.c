@@ -225,6 +225,18 @@ const watch_row *watch_chosen(const watch_fleet *f, const watch_screen *s)
     return r;
 }
 
+void watch_follow(const watch_fleet *f, watch_screen *s, const watch_row *to)
+{
+    row_walk walk = {f, s, 0, 0};
+    const watch_row *r;
+    for (size_t i = 0; (r = next_row(&walk)); i++)
+        if (str_eq(r->resource, to->resource) && str_eq(r->deployment, to->deployment) &&
+            str_eq(r->environment, to->environment)) {
+            s->cursor = i;
+            return;
+        }
+}
+
 size_t watch_move(const watch_fleet *f, watch_screen *s, int64_t by)
 {
     size_t count = 0;

@@ -43,6 +43,8 @@ typedef struct watch_screen {
 size_t watch_draw(buf *out, const watch_fleet *fleet, watch_screen *screen);
 /* Moves the cursor by so many rows, not past the ends; returns how many rows there are. */
 size_t watch_move(const watch_fleet *fleet, watch_screen *screen, int64_t by);
+/* Puts the cursor on the row of that release target, if it is shown. */
+void watch_follow(const watch_fleet *fleet, watch_screen *screen, const watch_row *to);
 /* The row the cursor is on, or NULL. */
 const watch_row *watch_chosen(const watch_fleet *fleet, const watch_screen *screen);
 /* One line: "web: 5 of 48 done, 3 in flight, 0 failed; ..." */

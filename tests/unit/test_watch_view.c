@@ -73,11 +73,40 @@ static void with_room_all_are_shown_by_name(void **state)
     vec_done(&f.rows);
 }
 
+static void the_cursor_stays_on_what_was_chosen(void **state)
+{
+    (void)state;
+    watch_fleet f = {0};
+    watch_screen s = {.lines = 60, .columns = 100};
+    const char *names[] = {"h1", "h2", "h3", "h4"};
+    for (size_t i = 0; i < COUNT_OF(names); i++)
+        assert_true(vec_push(&f.rows, (watch_row){.deployment = STR("app"),
+                                                  .environment = STR("prod"),
+                                                  .resource = str_of(names[i]),
+                                                  .state = STR("waiting")}));
+    watch_move(&f, &s, 2);
+    watch_row on = *watch_chosen(&f, &s);
+    check_text(on.resource, "h3");
+    f.rows.at[0].state = STR("done"); /* it is above it no longer */
+    watch_follow(&f, &s, &on);
+    check_text(watch_chosen(&f, &s)->resource, "h3");
+    f.rows.at[2].state = STR("inFlight"); /* those are shown first */
+    watch_follow(&f, &s, &on);
+    assert_int_equal(s.cursor, 0);
+    check_text(watch_chosen(&f, &s)->resource, "h3");
+    watch_move(&f, &s, 1);
+    f.rows.at[2].state = STR("done");
+    watch_follow(&f, &s, &on); /* it is gone: the cursor stays where it is */
+    assert_int_equal(s.cursor, 1);
+    vec_done(&f.rows);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_not_done_is_shown_first_where_room_is_short),
         cmocka_unit_test(with_room_all_are_shown_by_name),
+        cmocka_unit_test(the_cursor_stays_on_what_was_chosen),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
