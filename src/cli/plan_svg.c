@@ -8,7 +8,7 @@
 #include "base/mem.h"
 #include "base/moment.h"
 #include "cli/plan_show.h"
-#include "cli/plan_windows.h"
+#include "engine/window.h"
 
 #define WIDTH 1200
 #define LEFT 250
@@ -50,7 +50,8 @@ typedef struct canvas {
     buf *out;
     int64_t span_ms; /* of the axis */
     int y;
-    int bottom; /* of the charts, for grid lines and windows */
+    int bottom;   /* of the charts, for grid lines and windows */
+    bool windows; /* one was open */
 } canvas;
 
 /* ---- small things ---- */
@@ -234,8 +235,10 @@ static void axis(canvas *c)
 static void window_band(void *context, int64_t from_ms, int64_t to_ms)
 {
     canvas *c = context;
-    int64_t x = x_of(c, from_ms < 0 ? 0 : from_ms);
-    int64_t width = x_of(c, to_ms) - x;
+    int64_t start_ms = sim_start_ms(c->plan->sim);
+    int64_t x = x_of(c, from_ms - start_ms);
+    int64_t width = x_of(c, to_ms - start_ms) - x;
+    c->windows = true;
     if (width > 0)
         rect(c->out, (box){x, HEAD * 10, width, (c->bottom - HEAD) * 10}, WINDOW, "");
 }
@@ -688,7 +691,7 @@ static void legend(canvas *c, const layout *l)
         x = legend_entry(c, x, y, BAD, STR("failed or not ready"));
         x = legend_entry(c, x, y, OPEN_BAR, STR("not ended"));
     }
-    if (plan_has_windows(p))
+    if (c->windows)
         x = legend_entry(c, x, y, "#bfe0bb", STR("deployment window"));
     if (l->lanes_left_out > 0)
         buf_addf(c->out,
@@ -717,7 +720,9 @@ void plan_svg(const plan *p, buf *out)
         ".stop{font-size:12px;font-weight:700;fill:" BAD "}</style>\n"
         "<rect width=\"%d\" height=\"%d\" fill=\"#fff\"/>\n",
         WIDTH, height, WIDTH, height, WIDTH, height);
-    plan_windows(p, window_band, &c);
+    int64_t start_ms = sim_start_ms(p->sim);
+    if (!engine_windows(sim_engine(p->sim), start_ms, start_ms + c.span_ms, window_band, &c))
+        out->failed = true;
     head(&c);
     slots(&c);
     axis(&c);

@@ -620,6 +620,7 @@ static bool retries_start(cohort *c, uint32_t index, int64_t now_ms, cohort_even
         c->members.at[m].claim = ++c->claims;
         c->members.at[m].retrying = true;
         entry_in(c, m);
+        assert(p->holders <= compartment_ceiling(p, p->matched));
     }
     return true;
 }

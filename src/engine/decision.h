@@ -24,10 +24,11 @@ typedef uint32_t placement_id; /* given out once, never reused */
     X(RUN, "run")       /* run one stage of a package on a node */                                 \
     X(RECORD, "record") /* a package's entry in the node's state changed */                        \
     X(TAINT, "taint")                                                                              \
-    X(UNTAINT, "untaint") X(DEPLOY, "deploy") /* make this version the live one on a cluster */    \
-        X(PASS, "pass")                       /* a pass over a change's partitions came to this */ \
-        X(JOB, "job")                         /* run a job for a release target */                 \
-        X(GROUP, "group")                     /* a version group changed its state */              \
+    X(UNTAINT, "untaint")                                                                          \
+    X(DEPLOY, "deploy")         /* make this version the live one on a cluster */                  \
+        X(PASS, "pass")         /* a pass over a change's partitions came to this */               \
+        X(JOB, "job")           /* run a job for a release target */                               \
+        X(GROUP, "group")       /* a version group changed its state */                            \
         X(SLOT, "slot")         /* a resource took or gave back a concurrency slot */              \
         X(FINALIZE, "finalize") /* a Skyhook that is deleted has nothing left to do: its           \
                                    finalizer may go. Decided again when the document is shown      \
@@ -57,8 +58,11 @@ typedef struct decision {
     str group;       /* compartment, partition, version group or concurrency rule */
     str package;     /* RUN, RECORD */
     str stage;
-    str state;  /* RECORD: complete, in_progress, ...; GROUP: its state; RELEASE: the outcome */
-    str detail; /* one word or sentence more: why it failed, the interrupt, the reason of a halt */
+    str state;   /* RECORD: complete, in_progress, ...; GROUP: its state; RELEASE: the outcome */
+    str detail;  /* one word or sentence more: why it failed, the interrupt, the reason of a halt */
+    str outside; /* JOB: the id of a deploymentWindow that holds for it and was shut when it began,
+                    which a person let it pass; empty: none. Of a version group its first job says
+                    it: what has begun is finished */
     job_role role;
     int64_t number; /* JOB: its number; RUN: the attempt; BATCH, JUDGE: the batch's number; PASS:
                        its own; START: place in the rollout (SKYHOOK_NODE_ORDER) */

@@ -213,6 +213,16 @@ void engine_metrics(const engine *e, release_name of, metric_visitor visit, void
             vocabularies[v]->metrics(e->self[v], of, visit, context);
 }
 
+bool engine_windows(const engine *e, int64_t from_ms, int64_t to_ms, window_visitor *visit,
+                    void *context)
+{
+    bool good = true;
+    for (size_t v = 0; v < VOCABULARY_COUNT; v++)
+        if (vocabularies[v]->windows)
+            good = vocabularies[v]->windows(e->self[v], from_ms, to_ms, visit, context) && good;
+    return good;
+}
+
 str engine_sentence(arena *a, const placement_view *v, const reasons *why)
 {
     str first = why->len > 0 ? reason_text(a, &why->at[0]) : STR("no reason is known");

@@ -163,6 +163,10 @@ void job_start(releases *r, uint32_t t, uint32_t version_, uint32_t group, job_r
         mark_site(r, target->site);
     else
         paces_started(r, t);
+    /* What was begun is finished: only a first job is asked about windows. */
+    uint32_t shut = NO;
+    if (role != ROLE_ROLLBACK && (group == NO || r->groups.at[group].starts == 1))
+        shut = window_shut(r, t, version_, group);
     const decision_kind kinds[] = {DECISION_START, DECISION_JOB};
     for (size_t i = 0; i < 2; i++) {
         decision *d = decide(r, kinds[i], t);
@@ -176,6 +180,8 @@ void job_start(releases *r, uint32_t t, uint32_t version_, uint32_t group, job_r
         d->retry = again;
         d->first = first;
         d->number = kinds[i] == DECISION_JOB ? target->job : 0;
+        if (kinds[i] == DECISION_JOB && shut != NO)
+            d->outside = rel_text(r, r->rules.at[shut].id);
     }
 }
 

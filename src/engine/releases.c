@@ -666,6 +666,7 @@ const vocabulary vocabulary_releases = {
     .freezes = releases_freezes,
     .slots = releases_slots,
     .metrics = releases_metrics,
+    .windows = releases_windows,
     .save = releases_save,
     .restore = releases_restore,
     .unnumber = releases_unnumber,

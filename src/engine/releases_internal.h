@@ -125,6 +125,7 @@ typedef struct rel_rule {
     waiter_heap waiters;
     /* deploymentWindow */
     struct window_cache *windows;
+    bool asked; /* about something it can hold, since the engine was made; decides nothing */
     /* deploymentBracket: settings outlive the document, for groups that execute */
     readiness_mode readiness;
     unchanged_strategy unchanged;
@@ -481,6 +482,9 @@ void targets_of_environment(releases *r, uint32_t e);
 void policy_match_all(releases *r, uint32_t p);
 /* rule_verification.c */
 void releases_metrics(const void *self, release_name of, metric_visitor visit, void *context);
+/* rule_window.c */
+bool releases_windows(const void *self, int64_t from_ms, int64_t to_ms, window_visitor *visit,
+                      void *context);
 uint32_t release_find(const releases *r, str deployment, str environment, str resource);
 void tally_add(releases *r, uint32_t target, uint32_t version, int64_t at_ms, bool success);
 void tally_forget(releases *r, uint32_t target);

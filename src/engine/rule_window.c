@@ -320,6 +320,7 @@ static void window_verdict(const chain_context *c, uint32_t rule_, verdict *v)
     releases *r = c->r;
     if (disturbs_nothing(c))
         return;
+    r->rules.at[rule_].asked = true;
     int64_t start, change;
     bool inside = window_inside(r, rule_, r->core->now_ms, &start, &change);
     bool allow = r->rules.at[rule_].doc->deployment_window->allow_window;
@@ -332,6 +333,43 @@ static void window_verdict(const chain_context *c, uint32_t rule_, verdict *v)
 }
 
 const rule_ops window_ops = {.order = 5, .level = LEVEL_FIRST, .verdict = window_verdict};
+
+/* The first rule of the target's lane whose window is shut for it, whatever people let pass; NO:
+ * none. */
+static uint32_t shut_for(const chain_context *c)
+{
+    const rel_lane *lane = &c->r->lanes.at[c->lane];
+    for (size_t i = 0; i < lane->rules.len; i++) {
+        verdict v = {.kind = VERDICT_ALLOWED};
+        if (lane->kinds.at[i] != RULE_DEPLOYMENT_WINDOW)
+            continue;
+        window_verdict(c, lane->rules.at[i], &v);
+        if (v.kind != VERDICT_ALLOWED)
+            return lane->rules.at[i];
+    }
+    return NO;
+}
+
+uint32_t window_shut(releases *r, uint32_t t, uint32_t version_, uint32_t group)
+{
+    uint32_t found = NO;
+    if (group == NO) {
+        chain_context c = {
+            .r = r, .target = t, .lane = r->targets.at[t].lane, .version = version_, .group = NO};
+        return shut_for(&c);
+    }
+    for (size_t i = 0; i < r->groups.at[group].members.len && found == NO; i++) {
+        const rel_member *m = &r->groups.at[group].members.at[i];
+        chain_context c = {.r = r,
+                           .target = m->target,
+                           .lane = r->targets.at[m->target].lane,
+                           .version = m->version,
+                           .group = group,
+                           .starting = true};
+        found = shut_for(&c);
+    }
+    return found;
+}
 
 /* ---- for plans ---- */
 
@@ -363,4 +401,17 @@ bool window_open_spans(const deployment_window *doc, int64_t from_ms, int64_t to
     }
     window_free(w);
     return good;
+}
+
+bool releases_windows(const void *self, int64_t from_ms, int64_t to_ms, window_visitor *visit,
+                      void *context)
+{
+    const releases *r = self;
+    for (size_t i = 0; i < r->rules.len; i++) {
+        const rel_rule *the = &r->rules.at[i];
+        if (the->asked && the->doc && the->kind == RULE_DEPLOYMENT_WINDOW &&
+            !window_open_spans(the->doc->deployment_window, from_ms, to_ms, visit, context))
+            return false;
+    }
+    return true;
 }

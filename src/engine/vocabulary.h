@@ -7,6 +7,7 @@
 #include "base/names.h"
 #include "engine/engine.h"
 #include "engine/verification.h"
+#include "engine/window.h"
 
 #define PLACEMENT_UNNUMBERED UINT32_MAX /* only while a saved state is read */
 
@@ -42,6 +43,8 @@ typedef struct vocabulary {
     void (*freezes)(const void *self, freeze_visitor visit, void *context);
     void (*slots)(const void *self, str target, slot_visitor visit, void *context);
     void (*metrics)(const void *self, release_name of, metric_visitor visit, void *context);
+    bool (*windows)(const void *self, int64_t from_ms, int64_t to_ms, window_visitor *visit,
+                    void *context);
     /* One line "VOCABULARY KEY JSON" a record, sorted; restore gets the lines of this vocabulary
      * one by one. */
     void (*save)(const void *self, buf *out);

@@ -24,7 +24,8 @@ static bool kind_of(str word, happening_kind *ret, err *error)
     return err_set(
         error,
         "do: found \"%s\", allowed publish, pause, resume, approve, cordon, uncordon, join, "
-        "delete, label, fail, heal, offline, online, apply, retry, skip, reset, reboot",
+        "delete, label, fail, heal, offline, online, apply, retry, skip, reset, reboot, reject, "
+        "rollback, bypass, freeze, thaw, halt, taint, untaint, claimSlot, freeSlot",
         str_shown(word).text);
 }
 
@@ -116,6 +117,21 @@ static bool read_after(yyjson_val *value, happening *ret, err *error)
     return true;
 }
 
+/* "key=value:effect"; the value may be missing. */
+static bool read_taint(yyjson_val *value, happening *ret, err *error)
+{
+    str rest = text_of(value);
+    if (!yyjson_is_str(value))
+        return err_set(error, "taint: allowed a text such as \"key=value:NoSchedule\"");
+    str pair = str_cut(&rest, ':');
+    str key = str_cut(&pair, '=');
+    if (key.len == 0 || !rest.ptr || rest.len == 0)
+        return err_set(error, "taint: found \"%s\", allowed KEY=VALUE:EFFECT or KEY:EFFECT",
+                       str_shown(text_of(value)).text);
+    ret->taint = (fact_taint){key, pair.ptr ? pair : STR_EMPTY, rest};
+    return true;
+}
+
 static bool read_text(str key, yyjson_val *value, happening *ret, err *error)
 {
     const struct {
@@ -136,7 +152,7 @@ static bool read_text(str key, yyjson_val *value, happening *ret, err *error)
     return err_set(
         error,
         "found the key \"%s\", allowed after, do, target, name, version, labels, document, "
-        "environment, kind, who, reason, rule",
+        "environment, kind, taint, who, reason, rule",
         str_shown(key).text);
 }
 
@@ -146,6 +162,8 @@ static bool read_member(happening_reader *r, str key, yyjson_val *value, happeni
         return read_after(value, ret, error);
     if (str_eq(key, STR("labels")))
         return read_labels(r, value, ret, error);
+    if (str_eq(key, STR("taint")))
+        return read_taint(value, ret, error);
     if (str_eq(key, STR("document")))
         return read_document(r, value, ret, error);
     if (str_eq(key, STR("do")))
@@ -167,12 +185,19 @@ static bool complete(const happening *h, err *error)
     case HAPPEN_OFFLINE:
     case HAPPEN_ONLINE:
     case HAPPEN_REBOOT:
-    case HAPPEN_TAINT:
-    case HAPPEN_UNTAINT:
     case HAPPEN_CLAIM_SLOT:
     case HAPPEN_FREE_SLOT:
         if (h->target.len == 0)
             return err_set(error, "%s needs \"target\"", words[h->kind]);
+        return true;
+    case HAPPEN_TAINT:
+    case HAPPEN_UNTAINT:
+        if (h->target.len == 0 || h->taint.key.len == 0)
+            return err_set(error, "%s needs \"target\" and \"taint\"", words[h->kind]);
+        return true;
+    case HAPPEN_BYPASS:
+        if (h->rule.len == 0 || h->version.len == 0)
+            return err_set(error, "bypass needs \"rule\" and \"version\"");
         return true;
     case HAPPEN_LABEL:
         if (h->target.len == 0 || !h->labels)
@@ -202,7 +227,6 @@ static bool complete(const happening *h, err *error)
     case HAPPEN_RESET:
     case HAPPEN_REJECT:
     case HAPPEN_ROLLBACK:
-    case HAPPEN_BYPASS:
     case HAPPEN_FREEZE:
     case HAPPEN_THAW:
     case HAPPEN_HALT: return true;

@@ -8,7 +8,6 @@
 
 #include "engine/fact.h"
 
-/* X(name, word, public): those that are not public are for random worlds only. */
 #define HAPPENINGS(X)                                                                              \
     X(PUBLISH, "publish")                                                                          \
     X(PAUSE, "pause")                                                                              \
@@ -17,11 +16,12 @@
     X(CORDON, "cordon")                                                                            \
     X(UNCORDON, "uncordon")                                                                        \
     X(JOIN, "join")                                                                                \
-    X(DELETE, "delete") X(LABEL, "label") X(FAIL, "fail") X(HEAL, "heal") X(OFFLINE, "offline")    \
-        X(ONLINE, "online") X(APPLY, "apply") X(RETRY, "retry") X(SKIP, "skip") X(RESET, "reset")  \
-            X(REBOOT, "reboot") X(REJECT, "reject") X(ROLLBACK, "rollback") X(BYPASS, "bypass")    \
-                X(FREEZE, "freeze") X(THAW, "thaw") X(HALT, "halt") X(TAINT, "taint")              \
-                    X(UNTAINT, "untaint") X(CLAIM_SLOT, "claimSlot") X(FREE_SLOT, "freeSlot")
+    X(DELETE, "delete")                                                                            \
+    X(LABEL, "label") X(FAIL, "fail") X(HEAL, "heal") X(OFFLINE, "offline") X(ONLINE, "online")    \
+        X(APPLY, "apply") X(RETRY, "retry") X(SKIP, "skip") X(RESET, "reset") X(REBOOT, "reboot")  \
+            X(REJECT, "reject") X(ROLLBACK, "rollback") X(BYPASS, "bypass") X(FREEZE, "freeze")    \
+                X(THAW, "thaw") X(HALT, "halt") X(TAINT, "taint") X(UNTAINT, "untaint")            \
+                    X(CLAIM_SLOT, "claimSlot") X(FREE_SLOT, "freeSlot")
 
 typedef enum happening_kind {
 #define X(kind, text) HAPPEN_##kind,

@@ -188,6 +188,7 @@ uint32_t ledger_job_starts(ledger *l, const decision *d, uint32_t target, int64_
                     .environment = name_of(l, d->environment),
                     .version = name_of(l, d->version),
                     .group = name_of(l, d->group),
+                    .outside = d->outside.len > 0 ? name_of(l, d->outside) : 0,
                     .resource = target,
                     .role = d->role,
                     .start_ms = ms,

@@ -33,6 +33,7 @@ typedef struct ledger_group {
 
 typedef struct ledger_job {
     name_id deployment, environment, version, group;
+    name_id outside; /* decision.outside; 0: it kept its windows */
     uint32_t resource;
     job_role role;
     int64_t start_ms, end_ms;

@@ -66,6 +66,8 @@ static void story_job(buf *out, const decision *d)
     story_where(out, d);
     buf_addf(out, " (%s%s%s%.*s)", roles[d->role], d->retry ? ", retry" : "",
              d->group.len > 0 ? " of " : "", STR_ARG(d->group));
+    if (d->outside.len > 0)
+        buf_addf(out, " outside the window %.*s", STR_ARG(d->outside));
 }
 
 static void story_deploy(buf *out, const decision *d)

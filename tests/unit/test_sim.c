@@ -207,6 +207,12 @@ static void happenings_are_read_line_by_line(void **state)
         {"{\"do\":\"explode\"}", "do: found \"explode\", allowed publish"},
         {"{\"do\":\"cordon\",\"target\":\"n\",\"when\":\"now\"}", "found the key \"when\""},
         {"{\"do\":\"cordon\",\"target\":\"n\",\"after\":\"soon\"}", "after: "},
+        {"{\"do\":\"taint\",\"target\":\"n\",\"taint\":\"a=b:NoSchedule\"}", NULL},
+        {"{\"do\":\"untaint\",\"target\":\"n\",\"taint\":\"a:NoSchedule\"}", NULL},
+        {"{\"do\":\"taint\",\"target\":\"n\"}", "taint needs \"target\" and \"taint\""},
+        {"{\"do\":\"taint\",\"target\":\"n\",\"taint\":\"a\"}", "taint: found \"a\""},
+        {"{\"do\":\"bypass\",\"rule\":\"r\",\"version\":\"2\"}", NULL},
+        {"{\"do\":\"bypass\",\"rule\":\"r\"}", "bypass needs \"rule\" and \"version\""},
         {"[]", "allowed one JSON object a line"},
     };
     fixture f =
