@@ -78,6 +78,17 @@ static const partition_row partition_rows[] = {
      END(100, 1, 1, 0)},
 };
 
+/* "Partitions: 199 -> one; 200 -> 50 x 4; 230 -> 57 x 4 and 2; 200 at 10% -> 20 x 10": the counts
+ * of the last pass say how they were cut. */
+static const partition_row partition_cuts[] = {
+    {"199", NEW(199), PROMPT, .releases = "C50 x3; C49; 0", END(199, 1, 1, 0)},
+    {"200", NEW(200), MU = "#0", PROMPT, .releases = "C50 x4; 0", END(200, 4, 4, 0)},
+    {"230", NEW(230), MU = "#0", PROMPT, .releases = "C50; C7; C50; C7; C50; C7; C50; C7; C2; 0",
+     END(230, 5, 5, 0)},
+    {"200 at 10%", NEW(200), .size = "10%", MU = "#0", PROMPT, .releases = "C20 x10; 0",
+     END(200, 10, 10, 0)},
+};
+
 static const char *const partition_names[] = {"p0", "p1", "p2", "p3", "p4"};
 
 /* ---- "Rollout Strategy", its own scenarios, as semantics.md reads them ---- */
@@ -93,6 +104,20 @@ static const partition_row partition_scenarios[] = {
      .offline = 9, PROMPT, .releases = "C50 x2; 0", END(91, 1, 1, 0)},
     {"Scenario: 200 Clusters (Multiple Partitions)", NEW(200), MUP = "#1", .size = "10%",
      .releases = "C50 x4; 0", END(0, 10, 10, 0)},
+    {"Scenario: 200 Clusters (Multiple Partitions): one NotReady, the rollout proceeds", NEW(200),
+     MUP = "#1", .size = "10%", MU = "#0", .offline = 1, PROMPT, .releases = "C40; C20 x8; 0",
+     END(199, 10, 10, 1)},
+    {"Scenario: 200 Clusters (Multiple Partitions): two NotReady, the rollout pauses", NEW(200),
+     MUP = "#1", .size = "10%", MU = "#0", .offline = 21, PROMPT, .releases = "C40; 0",
+     END(19, 2, 10, 2)},
+    {"Preventing image pull storms: 4 of 40 not ready, it proceeds", NEW(200), STORM, .offline = 4,
+     PROMPT, .releases = "C40 x5; 0", END(196, 5, 5, 0)},
+    {"Preventing image pull storms: more than 4 not ready, it is paused", NEW(200), STORM,
+     .offline = 5, PROMPT, .releases = "C40; 0", END(35, 1, 5, 1)},
+    {"Automatic Partitioning: 200 clusters, autoPartitionSize 25%", NEW(200), .size = "25%",
+     MU = "10%", PROMPT, .releases = "C50 x4; 0", END(200, 4, 4, 0)},
+    {"Single Partition: fewer than 200 clusters", NEW(199), MU = "10%", PROMPT,
+     .releases = "C50 x3; C49; 0", END(199, 1, 1, 0)},
     {"Scenario: 200 Clusters (Strict Readiness, Manual partitions)", NEW(200), .manual = {20, 180},
      MU = "#0", MUP = "#0", .releases = "C20; 0", END(0, 1, 2, 1)},
     {"Rollout Strategy Defaults: 200 clusters", NEW(200), .releases = "C50 x4; 0", END(0, 4, 4, 0)},

@@ -4,6 +4,7 @@
 #include "support/explain.h"
 #include "support/herd.h"
 #include "support/partition_rows.h"
+#include "support/rows.h"
 
 /* ---- semantics.md part B, row by row ---- */
 
@@ -75,20 +76,37 @@ static void run_row(const partition_row *r, bool written)
     herd_free(h);
 }
 
-static void test_semantics_b_rows(void **state)
+static void b_row(void **state)
 {
-    (void)state;
-    for (size_t i = 0; i < COUNT_OF(partition_rows); i++) {
-        run_row(&partition_rows[i], false);
-        run_row(&partition_rows[i], true);
-    }
+    run_row(*state, false);
+    run_row(*state, true);
 }
 
-static void test_seed_003_scenarios(void **state)
+static void seed_003_row(void **state)
+{
+    run_row(*state, true);
+}
+
+/* "... is paused until less than 10 clusters are NotReady": one of the ten returns. */
+static void test_seed_003_100_clusters_go_on_when_one_returns(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < COUNT_OF(partition_scenarios); i++)
-        run_row(&partition_scenarios[i], true);
+    herd *h = herd_new(100);
+    notation n = {.text = BUF(10000)};
+    h->document.spec.rollout_strategy.max_unavailable = herd_amount("10%");
+    for (size_t i = 0; i < 10; i++)
+        h->at[i].offline = true;
+    herd_load(h);
+    run_passes(h, true, true, &n);
+    assert_int_equal(herd_done(h), 40);
+    h->at[3].offline = false;
+    herd_answers(h, 3);
+    run_passes(h, true, true, &n);
+    notation_flush(&n);
+    check_text(buf_str(&n.text), "C50; 0; C50; 0");
+    assert_int_equal(herd_done(h), 91);
+    buf_done(&n.text);
+    herd_free(h);
 }
 
 /* ---- between the passes ---- */
@@ -673,25 +691,30 @@ static void test_asking_without_memory(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_semantics_b_rows),
-        cmocka_unit_test(test_seed_003_scenarios),
-        cmocka_unit_test(test_seed_003_manual_partitioning_example),
-        cmocka_unit_test(test_the_cut_is_kept_until_the_next_rollout),
-        cmocka_unit_test(test_a_late_report_of_another_version_is_no_evidence),
-        cmocka_unit_test(test_an_edit_and_back_again),
-        cmocka_unit_test(test_a_broken_cluster_of_a_later_partition_holds_the_first),
-        cmocka_unit_test(test_a_partition_soaks_before_the_next_begins),
-        cmocka_unit_test(test_a_person_opens_a_partition),
-        cmocka_unit_test(test_failures_halt_until_an_edit_or_resume),
-        cmocka_unit_test(test_an_offline_cluster_is_excluded_and_retried),
-        cmocka_unit_test(test_clusters_that_are_not_paced),
-        cmocka_unit_test(test_the_strategy_of_an_annotation),
-        cmocka_unit_test(test_targets_restrictions_and_customizations),
-        cmocka_unit_test(test_groups_and_namespaces),
-        cmocka_unit_test(test_one_report_among_many_looks_at_few),
-        cmocka_unit_test(test_every_failed_allocation_is_told),
-        cmocka_unit_test(test_asking_without_memory),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    static row_list all;
+    for (size_t i = 0; i < COUNT_OF(partition_rows); i++)
+        rows_add(&all, b_row, &partition_rows[i], "B: %s", partition_rows[i].id);
+    for (size_t i = 0; i < COUNT_OF(partition_cuts); i++)
+        rows_add(&all, b_row, &partition_cuts[i], "B, partitions: %s", partition_cuts[i].id);
+    for (size_t i = 0; i < COUNT_OF(partition_scenarios); i++)
+        rows_add(&all, seed_003_row, &partition_scenarios[i], "seed 003: %s",
+                 partition_scenarios[i].id);
+    ROWS_TEST(&all, test_seed_003_100_clusters_go_on_when_one_returns);
+    ROWS_TEST(&all, test_seed_003_manual_partitioning_example);
+    ROWS_TEST(&all, test_the_cut_is_kept_until_the_next_rollout);
+    ROWS_TEST(&all, test_a_late_report_of_another_version_is_no_evidence);
+    ROWS_TEST(&all, test_an_edit_and_back_again);
+    ROWS_TEST(&all, test_a_broken_cluster_of_a_later_partition_holds_the_first);
+    ROWS_TEST(&all, test_a_partition_soaks_before_the_next_begins);
+    ROWS_TEST(&all, test_a_person_opens_a_partition);
+    ROWS_TEST(&all, test_failures_halt_until_an_edit_or_resume);
+    ROWS_TEST(&all, test_an_offline_cluster_is_excluded_and_retried);
+    ROWS_TEST(&all, test_clusters_that_are_not_paced);
+    ROWS_TEST(&all, test_the_strategy_of_an_annotation);
+    ROWS_TEST(&all, test_targets_restrictions_and_customizations);
+    ROWS_TEST(&all, test_groups_and_namespaces);
+    ROWS_TEST(&all, test_one_report_among_many_looks_at_few);
+    ROWS_TEST(&all, test_every_failed_allocation_is_told);
+    ROWS_TEST(&all, test_asking_without_memory);
+    return rows_run(&all);
 }

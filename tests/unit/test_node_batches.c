@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* semantics.md part A through the engine: compartments, ceilings, batches, judging, retries,
  * resets. */
+#include "support/batch_rows.h"
 #include "support/node_fleet.h"
+#include "support/rows.h"
 
 #define API "apiVersion: skyhook.nvidia.com/v1alpha1\n"
 
@@ -22,217 +24,7 @@ static void add_policy(fleet *f, const char *limit, const char *pace, const char
 }
 
 #define KEEP "  resetBatchStateOnCompletion: false\n"
-#define NO_STRATEGY ""
 #define STRATEGY(kind, parameters) "    strategy: {" kind ": {" parameters "}}\n"
-
-typedef struct row {
-    const char *strategy;
-    int nodes;
-    int64_t ceiling;
-    const char *budget;
-    const char *batches;
-    int64_t current, completed, failed, consecutive;
-    bool stopped;
-    int failures[8];
-    int blocked[8];
-} row;
-
-/* The table of A4, in its order. */
-static const row table[] = {
-    {STRATEGY("linear", "initialBatch: 1, delta: 1"),
-     8,
-     8,
-     "percent: 100",
-     "1,2,3,2",
-     5,
-     8,
-     0,
-     0,
-     false,
-     {0},
-     {0}},
-    {STRATEGY("linear", "initialBatch: 2, delta: 2, failureThreshold: 3"),
-     10,
-     10,
-     "percent: 100",
-     "2,4(1),4",
-     4,
-     9,
-     1,
-     0,
-     false,
-     {0, 1},
-     {0}},
-    {STRATEGY("linear", "initialBatch: 3, delta: 2, failureThreshold: 2"),
-     20,
-     20,
-     "percent: 100",
-     "3,5(1),3(1)",
-     4,
-     9,
-     2,
-     2,
-     true,
-     {0, 1, 1},
-     {0}},
-    {STRATEGY("linear", "initialBatch: 3, delta: 2, failureThreshold: 3"),
-     20,
-     20,
-     "percent: 100",
-     "3,5(1),3(1),1,3,5",
-     7,
-     18,
-     2,
-     0,
-     false,
-     {0, 1, 1},
-     {0}},
-    {STRATEGY("exponential", "growthFactor: 2"),
-     15,
-     15,
-     "percent: 100",
-     "1,2,4,8",
-     5,
-     15,
-     0,
-     0,
-     false,
-     {0},
-     {0}},
-    {STRATEGY("exponential", "growthFactor: 2"),
-     40,
-     10,
-     "percent: 25",
-     "1,2,4,8,10,10,5",
-     8,
-     40,
-     0,
-     0,
-     false,
-     {0},
-     {0}},
-    {STRATEGY("exponential", "growthFactor: 4"),
-     100,
-     100,
-     "percent: 100",
-     "1,4,16,64,15",
-     6,
-     100,
-     0,
-     0,
-     false,
-     {0},
-     {0}},
-    {STRATEGY("exponential", "initialBatch: 4, batchThreshold: 75, failureThreshold: 2"),
-     40,
-     40,
-     "percent: 100",
-     "4,8(4),4(1),8,16",
-     6,
-     35,
-     5,
-     0,
-     false,
-     {0, 4, 1},
-     {0}},
-    {STRATEGY("exponential", "initialBatch: 4, batchThreshold: 75, failureThreshold: 2"),
-     40,
-     6,
-     "count: 6",
-     "4,6(3),3(3)",
-     4,
-     7,
-     6,
-     2,
-     true,
-     {0, 3, 3},
-     {0}},
-    {STRATEGY("fixed", "initialBatch: 3, failureThreshold: 1"),
-     10,
-     10,
-     "percent: 100",
-     "3(1)",
-     2,
-     2,
-     1,
-     1,
-     true,
-     {1},
-     {0}},
-    {STRATEGY("fixed", "initialBatch: 3, failureThreshold: 1"),
-     10,
-     10,
-     "percent: 100",
-     "3,3(1),3,1",
-     5,
-     9,
-     1,
-     0,
-     false,
-     {0, 1},
-     {0}},
-    {STRATEGY("fixed", "initialBatch: 3, batchThreshold: 60, failureThreshold: 1"),
-     9,
-     9,
-     "percent: 100",
-     "3(1),3(1),3(2)",
-     4,
-     5,
-     4,
-     1,
-     false,
-     {1, 1, 2},
-     {0}},
-    {STRATEGY("fixed", "initialBatch: 5"),
-     10,
-     3,
-     "percent: 30",
-     "3,3,3,1",
-     5,
-     10,
-     0,
-     0,
-     false,
-     {0},
-     {0}},
-    {STRATEGY("fixed", "initialBatch: 5, failureThreshold: 1"),
-     10,
-     10,
-     "percent: 100",
-     "5(5)",
-     2,
-     0,
-     5,
-     1,
-     true,
-     {5},
-     {0}},
-    {STRATEGY("fixed", "initialBatch: 2"),
-     6,
-     2,
-     "count: 2",
-     "2(2),2(2),2(2)",
-     4,
-     0,
-     6,
-     3,
-     false,
-     {2, 2, 2},
-     {0}},
-    {STRATEGY("fixed", "initialBatch: 4, batchThreshold: 75, failureThreshold: 2"),
-     12,
-     12,
-     "percent: 100",
-     "4[1],4[1],4",
-     4,
-     10,
-     0,
-     0,
-     false,
-     {0},
-     {1, 1}},
-    {NO_STRATEGY, 10, 2, "percent: 25", "2,2,2,2,2", 6, 10, 0, 0, false, {0}, {0}},
-};
 
 /* What is retried by itself would go on changing the counters the table ends with. */
 static fleet *without_retries(void)
@@ -240,64 +32,48 @@ static fleet *without_retries(void)
     return fleet_with((engine_settings){.stage_retries = -1});
 }
 
-static void check_row(const row *r, size_t number)
+static void a4_row(void **state)
 {
+    const batch_row *r = *state;
     fleet *f = without_retries();
     f->failures = r->failures;
     f->failure_count = COUNT_OF(r->failures);
     f->blocked = r->blocked;
     f->blocked_count = COUNT_OF(r->blocked);
     /* The schema wants a strategy in the default: one without is a compartment of its own. */
-    if (r->strategy[0])
-        add_policy(f, r->budget, r->strategy, KEEP);
+    char pacing[256];
+    snprintf(pacing, sizeof pacing, "    strategy: {%s}\n", r->strategy ? r->strategy : "");
+    if (r->strategy)
+        add_policy(f, r->budget, pacing, KEEP);
     else
         add_policy(f, "count: 1", STRATEGY("fixed", ""),
                    KEEP "  compartments: [{name: rest, selector: {}, budget: {percent: 25}}]\n");
-    const char *group = r->strategy[0] ? "__default__" : "rest";
+    const char *group = r->strategy ? "__default__" : "rest";
     add_skyhook(f, "sk", "  deploymentPolicy: pace\n", "1.0.0");
     fleet_nodes_add(f, r->nodes);
     fleet_run(f, -1);
     group_view g = fleet_group(f, "sk", group);
-    check_msg(str_eq(buf_str(&f->batches), str_of(r->batches)), "row %zu: %.*s, expected %s",
-              number, STR_ARG(buf_str(&f->batches)), r->batches);
-    check_msg(g.limit == r->ceiling, "row %zu: ceiling %" PRId64, number, g.limit);
-    check_msg(g.peak <= r->ceiling, "row %zu: peak %" PRId64, number, g.peak);
-    check_msg(g.current_batch == r->current, "row %zu: currentBatch %" PRId64, number,
-              g.current_batch);
-    check_msg(g.completed == r->completed, "row %zu: completed %" PRId64, number, g.completed);
-    check_msg(g.failed == r->failed, "row %zu: failed %" PRId64, number, g.failed);
-    check_msg(g.consecutive_failures == r->consecutive, "row %zu: consecutive %" PRId64, number,
-              g.consecutive_failures);
-    check_msg(g.stopped == r->stopped, "row %zu: stopped", number);
+    check_text(buf_str(&f->batches), r->batches);
+    assert_int_equal(g.limit, r->ceiling);
+    assert_true(g.peak <= r->ceiling);
+    assert_int_equal(g.current_batch, r->current);
+    assert_int_equal(g.completed, r->completed);
+    assert_int_equal(g.failed, r->failed);
+    assert_int_equal(g.consecutive_failures, r->consecutive);
+    assert_int_equal(g.stopped, r->stopped);
     fleet_free(f);
 }
 
-static void a4_table(void **state)
+static void a4_ceiling(void **state)
 {
-    (void)state;
-    for (size_t i = 0; i < COUNT_OF(table); i++)
-        check_row(&table[i], i + 1);
-}
-
-static void a4_ceilings(void **state)
-{
-    (void)state;
-    static const struct {
-        int nodes;
-        const char *budget;
-        int64_t ceiling;
-    } rows[] = {{10, "percent: 25", 2}, {10, "percent: 30", 3},   {5, "percent: 10", 1},
-                {100, "percent: 1", 1}, {100, "percent: 29", 29}, {0, "percent: 50", 0},
-                {10, "count: 3", 3},    {2, "count: 5", 5}};
-    for (size_t i = 0; i < COUNT_OF(rows); i++) {
-        fleet *f = fleet_new();
-        add_policy(f, rows[i].budget, STRATEGY("fixed", ""), "");
-        add_skyhook(f, "sk", "  deploymentPolicy: pace\n", "1.0.0");
-        fleet_nodes_add(f, rows[i].nodes);
-        fleet_step(f);
-        assert_int_equal(fleet_group(f, "sk", "__default__").limit, rows[i].ceiling);
-        fleet_free(f);
-    }
+    const ceiling_row *r = *state;
+    fleet *f = fleet_new();
+    add_policy(f, r->budget, STRATEGY("fixed", ""), "");
+    add_skyhook(f, "sk", "  deploymentPolicy: pace\n", "1.0.0");
+    fleet_nodes_add(f, r->nodes);
+    fleet_step(f);
+    assert_int_equal(fleet_group(f, "sk", "__default__").limit, r->ceiling);
+    fleet_free(f);
 }
 
 /* A1 and seeds/000, "overlapping selectors". */
@@ -517,7 +293,6 @@ static void a6_edit(void **state)
     fleet_free(f);
 }
 
-/* A6: SKYHOOK_NODE_ORDER is the place in the whole rollout; a reset begins at 0. */
 /* A4: an edit that gives a node new work lifts a stop, also when none was done or failed before:
  * the only member of the batch was blocked in flight. */
 static void a6_edit_lifts_a_stop(void **state)
@@ -540,6 +315,7 @@ static void a6_edit_lifts_a_stop(void **state)
     fleet_free(f);
 }
 
+/* A6: SKYHOOK_NODE_ORDER is the place in the whole rollout; a reset begins at 0. */
 static void a6_node_order(void **state)
 {
     (void)state;
@@ -744,25 +520,24 @@ static void a2_nothing_bypasses_the_policy(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a2_failed_nodes_and_the_ceiling),
-        cmocka_unit_test(a2_nothing_bypasses_the_policy),
-        cmocka_unit_test(a4_table),
-        cmocka_unit_test(a4_ceilings),
-        cmocka_unit_test(a1_overlap),
-        cmocka_unit_test(a5_retries),
-        cmocka_unit_test(a5_never_and_reboot),
-        cmocka_unit_test(a5_fresh_first),
-        cmocka_unit_test(a5_held_node_is_retried),
-        cmocka_unit_test(a6_reset),
-        cmocka_unit_test(a6_edit),
-        cmocka_unit_test(a6_edit_lifts_a_stop),
-        cmocka_unit_test(a6_node_order),
-        cmocka_unit_test(a6_reset_keeping_batches),
-        cmocka_unit_test(a7_legacy),
-        cmocka_unit_test(a1_policy_not_found),
-        cmocka_unit_test(a4_deleted_members),
-        cmocka_unit_test(incremental),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    static row_list all;
+    ROWS_TEST(&all, a2_failed_nodes_and_the_ceiling);
+    ROWS_TEST(&all, a2_nothing_bypasses_the_policy);
+    ROWS_ADD(&all, a4_row, batch_rows, "A4");
+    ROWS_ADD(&all, a4_ceiling, ceiling_rows, "A4, ceilings");
+    ROWS_TEST(&all, a1_overlap);
+    ROWS_TEST(&all, a5_retries);
+    ROWS_TEST(&all, a5_never_and_reboot);
+    ROWS_TEST(&all, a5_fresh_first);
+    ROWS_TEST(&all, a5_held_node_is_retried);
+    ROWS_TEST(&all, a6_reset);
+    ROWS_TEST(&all, a6_edit);
+    ROWS_TEST(&all, a6_edit_lifts_a_stop);
+    ROWS_TEST(&all, a6_node_order);
+    ROWS_TEST(&all, a6_reset_keeping_batches);
+    ROWS_TEST(&all, a7_legacy);
+    ROWS_TEST(&all, a1_policy_not_found);
+    ROWS_TEST(&all, a4_deleted_members);
+    ROWS_TEST(&all, incremental);
+    return rows_run(&all);
 }

@@ -32,7 +32,7 @@ static void stage_ends(fleet *f, const char *stage, int64_t attempt, outcome end
     fleet_step(f);
 }
 
-static void ignored_and_tainted(void **state)
+static void a3_seed_004_ignored_and_tainted(void **state)
 {
     (void)state;
     fleet *f = fleet_new();
@@ -72,7 +72,7 @@ static void ignored_and_tainted(void **state)
 
 /* A3: who was blocked in a batch and given back before it ended is fresh when it is judged, and
  * stands in its old place: first in the next batch. */
-static void given_back_in_the_batch(void **state)
+static void a3_given_back_in_the_batch(void **state)
 {
     (void)state;
     fleet *f = nodes_with(4, "  interruptionBudget: {count: 2}\n", "");
@@ -96,7 +96,7 @@ static void given_back_in_the_batch(void **state)
 
 /* A3: in flight the running stage ends and is recorded, the cordon stays, the claim ends as
  * blocked. */
-static void blocked_in_flight(void **state)
+static void a3_blocked_in_flight(void **state)
 {
     (void)state;
     static const fact_taint taints[] = {
@@ -129,7 +129,7 @@ static void blocked_in_flight(void **state)
     }
 }
 
-static void priority(void **state)
+static void f_priority(void **state)
 {
     (void)state;
     fleet *f = fleet_new();
@@ -156,7 +156,7 @@ static void priority(void **state)
     fleet_free(f);
 }
 
-static void sequencing_all(void **state)
+static void f_sequencing_all(void **state)
 {
     (void)state;
     fleet *f = fleet_new();
@@ -183,7 +183,7 @@ static void sequencing_all(void **state)
 
 /* A node in flight for one Skyhook is busy for another, unless its holder is paused and runs
  * nothing. */
-static void busy(void **state)
+static void f_busy(void **state)
 {
     (void)state;
     fleet *f = fleet_new();
@@ -209,7 +209,7 @@ static void busy(void **state)
 }
 
 /* Pause and disable stop new stages in every stage; what runs ends and is recorded. */
-static void halts_in_every_stage(void **state)
+static void f_pause_and_disable_in_every_stage(void **state)
 {
     (void)state;
     for (int stage = 0; stage < 10; stage++) {
@@ -244,7 +244,7 @@ static void halts_in_every_stage(void **state)
 
 /* ---- drains and cordons ---- */
 
-static void drain_blocked(void **state)
+static void f_drain_blocked(void **state)
 {
     (void)state;
     fleet *f = nodes_with(1, "  drainTimeout: 10m\n", NOOP);
@@ -271,7 +271,7 @@ static void drain_blocked(void **state)
 }
 
 /* A person's uncordon in mid-drain is put back once, then left. */
-static void persons_uncordon(void **state)
+static void f_a_persons_uncordon(void **state)
 {
     (void)state;
     fleet *f = nodes_with(1, "", NOOP);
@@ -292,7 +292,7 @@ static void persons_uncordon(void **state)
 }
 
 /* A node that was unschedulable before is never uncordoned. */
-static void cordoned_before(void **state)
+static void f_cordoned_before(void **state)
 {
     (void)state;
     fleet *f = nodes_with(1, "", NOOP);
@@ -320,7 +320,7 @@ static fleet *at_reboot(void)
     return f;
 }
 
-static void reboot_succeeds(void **state)
+static void e_reboot_succeeds(void **state)
 {
     (void)state;
     fleet *f = at_reboot();
@@ -343,7 +343,7 @@ static void reboot_succeeds(void **state)
     fleet_free(f);
 }
 
-static void reboot_does_not_happen(void **state)
+static void e_reboot_does_not_happen(void **state)
 {
     (void)state;
     fleet *f = at_reboot();
@@ -355,7 +355,7 @@ static void reboot_does_not_happen(void **state)
     fleet_free(f);
 }
 
-static void reboot_never_returns(void **state)
+static void e_reboot_never_returns(void **state)
 {
     (void)state;
     fleet *f = at_reboot();
@@ -369,7 +369,7 @@ static void reboot_never_returns(void **state)
     fleet_free(f);
 }
 
-static void node_lost(void **state)
+static void e_node_lost(void **state)
 {
     (void)state;
     fleet *f = nodes_with(1, "", "");
@@ -440,7 +440,7 @@ static void put_taint(fleet *f, fleet_node *n)
     fleet_show(f, n);
 }
 
-static void taint_goes_per_node(void **state)
+static void d_seed_004_taint_goes_per_node(void **state)
 {
     (void)state;
     fleet *f = fleet_new();
@@ -460,7 +460,7 @@ static void taint_goes_per_node(void **state)
     fleet_free(f);
 }
 
-static void auto_taint(void **state)
+static void d_seed_004_auto_taint(void **state)
 {
     (void)state;
     fleet *f = fleet_new();
@@ -490,7 +490,7 @@ static void auto_taint(void **state)
 }
 
 /* A Skyhook that is deleted holds the taint no longer, but removes only what it may. */
-static void taint_of_deleted(void **state)
+static void d_taint_of_a_deleted_skyhook(void **state)
 {
     (void)state;
     fleet *f = fleet_new();
@@ -572,24 +572,24 @@ static void acts_of_reasons(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ignored_and_tainted),
-        cmocka_unit_test(given_back_in_the_batch),
-        cmocka_unit_test(blocked_in_flight),
-        cmocka_unit_test(priority),
-        cmocka_unit_test(sequencing_all),
-        cmocka_unit_test(busy),
-        cmocka_unit_test(halts_in_every_stage),
-        cmocka_unit_test(drain_blocked),
-        cmocka_unit_test(persons_uncordon),
-        cmocka_unit_test(cordoned_before),
-        cmocka_unit_test(reboot_succeeds),
-        cmocka_unit_test(reboot_does_not_happen),
-        cmocka_unit_test(reboot_never_returns),
-        cmocka_unit_test(node_lost),
+        cmocka_unit_test(a3_seed_004_ignored_and_tainted),
+        cmocka_unit_test(a3_given_back_in_the_batch),
+        cmocka_unit_test(a3_blocked_in_flight),
+        cmocka_unit_test(f_priority),
+        cmocka_unit_test(f_sequencing_all),
+        cmocka_unit_test(f_busy),
+        cmocka_unit_test(f_pause_and_disable_in_every_stage),
+        cmocka_unit_test(f_drain_blocked),
+        cmocka_unit_test(f_a_persons_uncordon),
+        cmocka_unit_test(f_cordoned_before),
+        cmocka_unit_test(e_reboot_succeeds),
+        cmocka_unit_test(e_reboot_does_not_happen),
+        cmocka_unit_test(e_reboot_never_returns),
+        cmocka_unit_test(e_node_lost),
         cmocka_unit_test(leaves_in_every_stage),
-        cmocka_unit_test(taint_goes_per_node),
-        cmocka_unit_test(auto_taint),
-        cmocka_unit_test(taint_of_deleted),
+        cmocka_unit_test(d_seed_004_taint_goes_per_node),
+        cmocka_unit_test(d_seed_004_auto_taint),
+        cmocka_unit_test(d_taint_of_a_deleted_skyhook),
         cmocka_unit_test(deleted_in_flight),
         cmocka_unit_test(acts_of_reasons),
     };

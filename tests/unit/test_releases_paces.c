@@ -2,6 +2,8 @@
 /* deploymentPolicy as a rule of a RolloutPolicy: any fleet in compartments and batches. */
 #include "support/check.h"
 
+#include "support/batch_rows.h"
+#include "support/rows.h"
 #include "support/world.h"
 
 #define API "apiVersion: drover.dev/v1alpha1\n"
@@ -24,69 +26,100 @@ static str batches(const world *w, arena *a, const char *change)
     return text;
 }
 
-static void batch_rows(void **state)
+/* Who fails in each batch, as its members start. */
+static const batch_row *row;
+static int64_t batch, in_batch;
+static buf judged;
+
+static void take_batches(world *w)
 {
-    (void)state;
-    static const struct {
-        int hosts;
-        const char *policy, *sizes;
-        int fail; /* so many jobs, from the first */
-    } rows[] = {
-        {8, "default: {budget: {count: 8}, strategy: {linear: {initialBatch: 1, delta: 1}}}",
-         "1,2,3,2", 0},
-        {15, "default: {budget: {count: 15}, strategy: {exponential: {growthFactor: 2}}}",
-         "1,2,4,8", 0},
-        {40, "default: {budget: {percent: 25}, strategy: {exponential: {growthFactor: 2}}}",
-         "1,2,4,8,10,10,5", 0},
-        {10, "default: {budget: {percent: 30}, strategy: {fixed: {initialBatch: 5}}}", "3,3,3,1",
-         0},
-        {10,
-         "default: {budget: {count: 1}, strategy: {fixed: {}}}, compartments: [{name: all, "
-         "selector: {matchLabels: {x: z}}, budget: {percent: 25}}]",
-         "2,2,2,2,2", 0},
-        {10,
-         "default: {budget: {count: 10}, strategy: {fixed: {initialBatch: 3, failureThreshold: "
-         "1}}}",
-         "3", 1},
-        {6, "default: {budget: {count: 2}, strategy: {fixed: {initialBatch: 2}}}", "2,2,2", 6},
-    };
-    for (size_t i = 0; i < COUNT_OF(rows); i++) {
-        world w;
-        arena *a = arena_new(0);
-        world_open(&w, "2026-03-01T08:00:00Z");
-        world_apply(
-            &w,
-            API "kind: Environment\nmetadata: {name: prod}\nspec: {resourceSelector: 'true'}\n");
-        world_apply(
-            &w, API
-            "kind: Deployment\nmetadata: {name: app}\nspec: {resourceSelector: 'true', job: {"
-            "pull: {}}}\n");
-        for (int k = 0; k < rows[i].hosts; k++)
-            world_apply(
-                &w,
-                API
-                "kind: Resource\nmetadata: {name: h%02d, labels: {x: z}}\nspec: {kind: host, "
-                "version: v1}\n",
-                k);
-        world_apply(
-            &w,
-            API
-            "kind: RolloutPolicy\nmetadata: {name: p}\nspec:\n  rules:\n  - deploymentPolicy: {"
-            "%s}\n",
-            rows[i].policy);
-        assert_true(vec_push(&w.plans, (world_plan){"app", NULL, 60, rows[i].fail, false, false}));
-        world_apply(&w, API
-                    "kind: Version\nmetadata: {name: app-1}\nspec: {deployment: app, tag: '1'}\n");
-        world_until(&w, INT64_MAX);
-        str got = batches(&w, a, "app");
-        check_msg(str_eq(got, str_of(rows[i].sizes)), "row %zu: %.*s", i, STR_ARG(got));
-        arena_free(a);
-        world_close(&w);
+    for (size_t i = 0; i < w->out.len; i++) {
+        const decision *d = &w->out.at[i];
+        if (d->kind == DECISION_BATCH) {
+            batch = d->number;
+            in_batch = 0;
+        }
+        if (d->kind == DECISION_JUDGE) {
+            buf_addf(&judged, "%s%lld", judged.len > 0 ? "," : "", (long long)d->size);
+            if (d->erroring > 0)
+                buf_addf(&judged, "(%lld)", (long long)d->erroring);
+        }
+        if (d->kind != DECISION_JOB || batch < 1 || batch > (int64_t)COUNT_OF(row->failures))
+            continue;
+        if (in_batch++ >= row->failures[batch - 1])
+            continue;
+        char *host = mem_alloc(64);
+        keep(host, 64, d->target);
+        assert_true(vec_push(&w->copies, host) &&
+                    vec_push(&w->plans, (world_plan){"app", host, 60, -1, false, false}));
     }
 }
 
+static bool keep_group(void *context, const group_view *g)
+{
+    group_view *want = context;
+    if (g->kind != GROUP_COMPARTMENT || !str_eq(g->name, want->name))
+        return true;
+    *want = *g;
+    return false;
+}
+
+static void open_hosts(world *w, int count, const char *policy)
+{
+    world_open(w, "2026-03-01T08:00:00Z");
+    world_apply(w, API
+                "kind: Environment\nmetadata: {name: prod}\nspec: {resourceSelector: 'true'}\n");
+    world_apply(w, API
+                "kind: Deployment\nmetadata: {name: app}\nspec: {resourceSelector: 'true', job: {"
+                "pull: {}}}\n");
+    for (int k = 0; k < count; k++)
+        world_apply(w,
+                    API "kind: Resource\nmetadata: {name: h%03d, labels: {x: z}}\nspec: {kind: "
+                        "host, version: v1}\n",
+                    k);
+    world_apply(w,
+                API "kind: RolloutPolicy\nmetadata: {name: p}\nspec:\n  rules:\n  - "
+                    "deploymentPolicy: {%s, resetBatchStateOnCompletion: false}\n",
+                policy);
+}
+
+/* A4 over resources. Nothing makes a resource blocked in flight: that row is the nodes' alone. */
+static void a4_row_as_a_rule(void **state)
+{
+    world w;
+    char policy[512];
+    row = *state;
+    batch = in_batch = 0;
+    judged = BUF(10000);
+    if (row->strategy)
+        snprintf(policy, sizeof policy, "default: {budget: {%s}, strategy: {%s}}", row->budget,
+                 row->strategy);
+    else
+        snprintf(policy, sizeof policy,
+                 "default: {budget: {count: 1}, strategy: {fixed: {}}}, compartments: [{name: "
+                 "rest, selector: {matchLabels: {x: z}}, budget: {%s}}]",
+                 row->budget);
+    open_hosts(&w, row->nodes, policy);
+    w.after = take_batches;
+    world_apply(&w,
+                API "kind: Version\nmetadata: {name: app-1}\nspec: {deployment: app, tag: '1'}\n");
+    world_until(&w, INT64_MAX);
+    check_text(buf_str(&judged), row->batches);
+    group_view g = {.name = str_of(row->strategy ? "__default__" : "rest"), .matched = -1};
+    engine_groups(w.engine, keep_group, &g);
+    assert_int_equal(g.limit, row->ceiling);
+    assert_true(g.peak <= row->ceiling);
+    assert_int_equal(g.current_batch, row->current);
+    assert_int_equal(g.completed, row->completed);
+    assert_int_equal(g.failed, row->failed);
+    assert_int_equal(g.consecutive_failures, row->consecutive);
+    assert_int_equal(g.stopped, row->stopped);
+    buf_done(&judged);
+    world_close(&w);
+}
+
 /* In a bracket a resource counts once, from its first job to the end of its group. */
-static void in_a_bracket(void **state)
+static void c7_compartments_in_a_bracket(void **state)
 {
     (void)state;
     world w;
@@ -105,12 +138,11 @@ static void in_a_bracket(void **state)
     for (int k = 0; k < 5; k++)
         world_apply(
             &w, API "kind: Resource\nmetadata: {name: h%d}\nspec: {kind: host, version: v1}\n", k);
-    world_apply(
-        &w, API
-        "kind: RolloutPolicy\nmetadata: {name: p}\nspec:\n  rules:\n  - deploymentPolicy: {"
-        "default: {budget: {count: 2}, strategy: {fixed: {initialBatch: 2}}}}\n"
-        "  - deploymentBracket: {deploymentSelector: 'true', readinessMode: immediate, "
-        "preSelector: 'deployment.name == \"drain\"'}\n");
+    world_apply(&w, API
+                "kind: RolloutPolicy\nmetadata: {name: p}\nspec:\n  rules:\n  - deploymentPolicy: {"
+                "default: {budget: {count: 2}, strategy: {fixed: {initialBatch: 2}}}}\n"
+                "  - deploymentBracket: {deploymentSelector: 'true', readinessMode: immediate, "
+                "preSelector: 'deployment.name == \"drain\"'}\n");
     world_apply(&w, API
                 "kind: Version\nmetadata: {name: drain-1}\nspec: {deployment: drain, tag: '1'}\n");
     world_apply(&w,
@@ -126,7 +158,11 @@ static void in_a_bracket(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(batch_rows),
-                                       cmocka_unit_test(in_a_bracket)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    static row_list all;
+    for (size_t i = 0; i < COUNT_OF(batch_rows); i++)
+        if (batch_rows[i].blocked[0] == 0)
+            rows_add(&all, a4_row_as_a_rule, &batch_rows[i], "A4 as a rule: %s",
+                     batch_rows[i].name);
+    ROWS_TEST(&all, c7_compartments_in_a_bracket);
+    return rows_run(&all);
 }

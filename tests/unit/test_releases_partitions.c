@@ -5,6 +5,7 @@
 #include "support/check.h"
 
 #include "support/partition_rows.h"
+#include "support/rows.h"
 #include "support/world.h"
 
 #define API "apiVersion: drover.dev/v1alpha1\n"
@@ -151,7 +152,7 @@ static void run_row(const partition_row *r)
 {
     world w;
     err error;
-    char names[16][32];
+    char names[32][32];
     notation n = {.text = BUF(10000)};
     noted = &n;
     last_pass = (decision){0};
@@ -200,18 +201,9 @@ static void run_row(const partition_row *r)
     world_close(&w);
 }
 
-static void test_semantics_b_rows(void **state)
+static void row_as_a_rule(void **state)
 {
-    (void)state;
-    for (size_t i = 0; i < COUNT_OF(partition_rows); i++)
-        run_row(&partition_rows[i]);
-}
-
-static void test_seed_003_scenarios(void **state)
-{
-    (void)state;
-    for (size_t i = 0; i < COUNT_OF(partition_scenarios); i++)
-        run_row(&partition_scenarios[i]);
+    run_row(*state);
 }
 
 /* ---- between the passes ---- */
@@ -526,7 +518,7 @@ static void test_with_compartments(void **state)
 }
 
 /* In a bracket a resource counts once, from its first job to the end of its group. */
-static void test_in_a_bracket(void **state)
+static void c7_partitions_in_a_bracket(void **state)
 {
     (void)state;
     world w;
@@ -613,23 +605,28 @@ static void test_the_cut_is_kept_until_the_next_rollout(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_semantics_b_rows),
-        cmocka_unit_test(test_seed_003_scenarios),
-        cmocka_unit_test(test_partitions_go_one_after_the_other),
-        cmocka_unit_test(test_a_gate_holds_the_later_partitions_too),
-        cmocka_unit_test(test_a_halted_resource_is_left_out),
-        cmocka_unit_test(test_who_is_in_no_partition_is_excluded),
-        cmocka_unit_test(test_a_failed_resource_holds_its_limit_until_a_fix),
-        cmocka_unit_test(test_a_retry_keeps_its_release),
-        cmocka_unit_test(test_a_rollback_makes_room),
-        cmocka_unit_test(test_a_newer_version_in_mid_job),
-        cmocka_unit_test(test_soak_approval_and_threshold),
-        cmocka_unit_test(test_a_release_waits_for_its_slot),
-        cmocka_unit_test(test_slots_and_partitions_do_not_wait_for_each_other),
-        cmocka_unit_test(test_with_compartments),
-        cmocka_unit_test(test_in_a_bracket),
-        cmocka_unit_test(test_the_cut_is_kept_until_the_next_rollout),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    static row_list all;
+    for (size_t i = 0; i < COUNT_OF(partition_rows); i++)
+        rows_add(&all, row_as_a_rule, &partition_rows[i], "B as a rule: %s", partition_rows[i].id);
+    for (size_t i = 0; i < COUNT_OF(partition_cuts); i++)
+        rows_add(&all, row_as_a_rule, &partition_cuts[i], "B as a rule, partitions: %s",
+                 partition_cuts[i].id);
+    for (size_t i = 0; i < COUNT_OF(partition_scenarios); i++)
+        rows_add(&all, row_as_a_rule, &partition_scenarios[i], "seed 003 as a rule: %s",
+                 partition_scenarios[i].id);
+    ROWS_TEST(&all, test_partitions_go_one_after_the_other);
+    ROWS_TEST(&all, test_a_gate_holds_the_later_partitions_too);
+    ROWS_TEST(&all, test_a_halted_resource_is_left_out);
+    ROWS_TEST(&all, test_who_is_in_no_partition_is_excluded);
+    ROWS_TEST(&all, test_a_failed_resource_holds_its_limit_until_a_fix);
+    ROWS_TEST(&all, test_a_retry_keeps_its_release);
+    ROWS_TEST(&all, test_a_rollback_makes_room);
+    ROWS_TEST(&all, test_a_newer_version_in_mid_job);
+    ROWS_TEST(&all, test_soak_approval_and_threshold);
+    ROWS_TEST(&all, test_a_release_waits_for_its_slot);
+    ROWS_TEST(&all, test_slots_and_partitions_do_not_wait_for_each_other);
+    ROWS_TEST(&all, test_with_compartments);
+    ROWS_TEST(&all, c7_partitions_in_a_bracket);
+    ROWS_TEST(&all, test_the_cut_is_kept_until_the_next_rollout);
+    return rows_run(&all);
 }

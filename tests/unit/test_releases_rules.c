@@ -65,7 +65,7 @@ static void open_app(world *w, const char *start, int count, const char *rules)
 
 /* ---- what is wanted ---- */
 
-static void newest_ready_version(void **state)
+static void c1_newest_ready_version(void **state)
 {
     (void)state;
     world w;
@@ -102,7 +102,7 @@ static void newest_ready_version(void **state)
     world_close(&w);
 }
 
-static void version_selector_rule(void **state)
+static void c1_version_selector(void **state)
 {
     (void)state;
     world w;
@@ -128,7 +128,7 @@ static void version_selector_rule(void **state)
 
 /* ---- approval ---- */
 
-static void approval_rule(void **state)
+static void c6_approval(void **state)
 {
     (void)state;
     world w;
@@ -159,7 +159,7 @@ static void approval_rule(void **state)
 
 /* ---- environment progression ---- */
 
-static void progression_rule(void **state)
+static void c6_progression(void **state)
 {
     (void)state;
     world w;
@@ -194,7 +194,7 @@ static void progression_rule(void **state)
 }
 
 /* The k-th success: percentage of targets, rounded up; a failed verification is no success. */
-static void progression_counts(void **state)
+static void c6_progression_counts(void **state)
 {
     (void)state;
     static const struct {
@@ -231,7 +231,7 @@ static void progression_counts(void **state)
     }
 }
 
-static void progression_age_and_absence(void **state)
+static void c6_progression_age_and_absence(void **state)
 {
     (void)state;
     world w;
@@ -355,7 +355,7 @@ static const struct window_row {
      "2026-03-02T00:00:00Z"},
 };
 
-static void window_rows(void **state)
+static void c6_window_rows(void **state)
 {
     (void)state;
     for (size_t i = 0; i < COUNT_OF(windows); i++) {
@@ -375,7 +375,7 @@ static void window_rows(void **state)
 
 /* Clocks in Berlin go from 3:00 back to 2:00 at 01:00Z on 2026-10-25: what comes by the hour comes
  * in both, what comes by the day in the first alone. */
-static void window_in_the_repeated_hour(void **state)
+static void c6_window_in_the_repeated_hour(void **state)
 {
     (void)state;
     static const struct {
@@ -406,7 +406,7 @@ static void window_in_the_repeated_hour(void **state)
 }
 
 /* What began inside the window is finished; a first deployment is not held. */
-static void window_exemptions(void **state)
+static void c6_window_exemptions(void **state)
 {
     (void)state;
     world w;
@@ -423,7 +423,7 @@ static void window_exemptions(void **state)
 
 /* ---- cooldown ---- */
 
-static void cooldown_rule(void **state)
+static void c6_cooldown(void **state)
 {
     (void)state;
     world w;
@@ -444,7 +444,7 @@ static void cooldown_rule(void **state)
 
 /* ---- retry ---- */
 
-static void retry_rows(void **state)
+static void c6_retry_rows(void **state)
 {
     (void)state;
     static const struct {
@@ -487,7 +487,7 @@ static void retry_rows(void **state)
 
 /* ---- rollback ---- */
 
-static void rollback_rule(void **state)
+static void c6_rollback(void **state)
 {
     (void)state;
     for (int verify = 0; verify < 2; verify++) {
@@ -511,7 +511,7 @@ static void rollback_rule(void **state)
 }
 
 /* A person rolls back what succeeded. */
-static void rollback_by_hand(void **state)
+static void c6_rollback_by_hand(void **state)
 {
     (void)state;
     world w;
@@ -531,7 +531,7 @@ static void rollback_by_hand(void **state)
 
 /* ---- dependencies ---- */
 
-static void dependency_rows(void **state)
+static void c5_dependency_rows(void **state)
 {
     (void)state;
     static const struct {
@@ -570,7 +570,7 @@ static void dependency_rows(void **state)
 
 /* A condition on the version makes an upstream wait, never vanish; none on the resource is
  * satisfied. */
-static void dependency_on_a_version(void **state)
+static void c5_dependency_on_a_version(void **state)
 {
     (void)state;
     world w;
@@ -601,7 +601,7 @@ static void dependency_on_a_version(void **state)
     world_close(&w);
 }
 
-static void version_dependencies(void **state)
+static void c5_version_dependencies(void **state)
 {
     (void)state;
     world w;
@@ -626,7 +626,7 @@ static void version_dependencies(void **state)
 
 /* ---- freeze, bypass, pause ---- */
 
-static void freeze_and_thaw(void **state)
+static void c6_freeze_and_thaw(void **state)
 {
     (void)state;
     world w;
@@ -661,7 +661,7 @@ static void freeze_and_thaw(void **state)
     world_close(&w);
 }
 
-static void bypass_of_rules(void **state)
+static void c2_bypass_of_rules(void **state)
 {
     (void)state;
     world w;
@@ -707,24 +707,24 @@ static void pause_of_a_deployment(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(newest_ready_version),
-        cmocka_unit_test(version_selector_rule),
-        cmocka_unit_test(approval_rule),
-        cmocka_unit_test(progression_rule),
-        cmocka_unit_test(progression_counts),
-        cmocka_unit_test(progression_age_and_absence),
-        cmocka_unit_test(window_rows),
-        cmocka_unit_test(window_exemptions),
-        cmocka_unit_test(window_in_the_repeated_hour),
-        cmocka_unit_test(cooldown_rule),
-        cmocka_unit_test(retry_rows),
-        cmocka_unit_test(rollback_rule),
-        cmocka_unit_test(rollback_by_hand),
-        cmocka_unit_test(dependency_rows),
-        cmocka_unit_test(dependency_on_a_version),
-        cmocka_unit_test(version_dependencies),
-        cmocka_unit_test(freeze_and_thaw),
-        cmocka_unit_test(bypass_of_rules),
+        cmocka_unit_test(c1_newest_ready_version),
+        cmocka_unit_test(c1_version_selector),
+        cmocka_unit_test(c6_approval),
+        cmocka_unit_test(c6_progression),
+        cmocka_unit_test(c6_progression_counts),
+        cmocka_unit_test(c6_progression_age_and_absence),
+        cmocka_unit_test(c6_window_rows),
+        cmocka_unit_test(c6_window_exemptions),
+        cmocka_unit_test(c6_window_in_the_repeated_hour),
+        cmocka_unit_test(c6_cooldown),
+        cmocka_unit_test(c6_retry_rows),
+        cmocka_unit_test(c6_rollback),
+        cmocka_unit_test(c6_rollback_by_hand),
+        cmocka_unit_test(c5_dependency_rows),
+        cmocka_unit_test(c5_dependency_on_a_version),
+        cmocka_unit_test(c5_version_dependencies),
+        cmocka_unit_test(c6_freeze_and_thaw),
+        cmocka_unit_test(c2_bypass_of_rules),
         cmocka_unit_test(pause_of_a_deployment),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

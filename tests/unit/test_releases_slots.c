@@ -50,7 +50,7 @@ static size_t running(const world *w)
 
 /* Limits: percentages round down but never to nothing; zero is a pause; an empty group does not
  * apply. */
-static void limit_rows(void **state)
+static void c3_limit_rows(void **state)
 {
     (void)state;
     static const struct {
@@ -69,11 +69,10 @@ static void limit_rows(void **state)
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         world w;
         char rules[300];
-        snprintf(
-            rules, sizeof rules,
-            "  - resourceConcurrency: {groupSelector: 'true', %s}\n  - resourceConcurrency: {"
-            "groupSelector: 'false', limitType: count, limitValue: 1}\n",
-            rows[i].limit);
+        snprintf(rules, sizeof rules,
+                 "  - resourceConcurrency: {groupSelector: 'true', %s}\n  - resourceConcurrency: {"
+                 "groupSelector: 'false', limitType: count, limitValue: 1}\n",
+                 rows[i].limit);
         open_hosts(&w, rows[i].hosts, rules);
         publish(&w, "1");
         check_msg(running(&w) == rows[i].at_once, "row %zu: %zu", i, running(&w));
@@ -85,7 +84,7 @@ static void limit_rows(void **state)
 }
 
 /* Who waits gets a free slot in the order of names where there is no rollout. */
-static void order_of_waiters(void **state)
+static void c3_order_of_waiters(void **state)
 {
     (void)state;
     world w;
@@ -103,16 +102,15 @@ static void order_of_waiters(void **state)
 }
 
 /* Several rules at once: all of a resource's slots together, or none. */
-static void several_rules(void **state)
+static void c3_several_rules(void **state)
 {
     (void)state;
     world w;
     arena *a = arena_new(0);
-    open_hosts(
-        &w, 8,
-        "  - resourceConcurrency: {groupSelector: 'true', limitType: count, limitValue: 3}\n"
-        "  - resourceConcurrency: {groupSelector: 'resource.metadata[\"half\"] == \"1\"', "
-        "limitType: count, limitValue: 1}\n");
+    open_hosts(&w, 8,
+               "  - resourceConcurrency: {groupSelector: 'true', limitType: count, limitValue: 3}\n"
+               "  - resourceConcurrency: {groupSelector: 'resource.metadata[\"half\"] == \"1\"', "
+               "limitType: count, limitValue: 1}\n");
     publish(&w, "1");
     /* h0 and h1 and h2; h3 waits for the second rule, h4 for the first */
     assert_int_equal(running(&w), 3);
@@ -124,7 +122,7 @@ static void several_rules(void **state)
     world_close(&w);
 }
 
-static void timeouts(void **state)
+static void c3_timeouts(void **state)
 {
     (void)state;
     static const struct {
@@ -163,7 +161,7 @@ static void timeouts(void **state)
 }
 
 /* A host that speaks FleetLock takes the same slots, and may ask twice. */
-static void fleetlock_hosts(void **state)
+static void c3_fleetlock_hosts(void **state)
 {
     (void)state;
     world w;
@@ -185,20 +183,18 @@ static void fleetlock_hosts(void **state)
 }
 
 /* A limit that shrinks stops starts, never what runs. */
-static void shrinking_limit(void **state)
+static void c3_shrinking_limit(void **state)
 {
     (void)state;
     world w;
-    open_hosts(
-        &w, 6,
-        "  - id: c\n    resourceConcurrency: {groupSelector: 'true', limitType: count, "
-        "limitValue: 4}\n");
+    open_hosts(&w, 6,
+               "  - id: c\n    resourceConcurrency: {groupSelector: 'true', limitType: count, "
+               "limitValue: 4}\n");
     publish(&w, "1");
     assert_int_equal(running(&w), 4);
-    world_apply(
-        &w, API
-        "kind: RolloutPolicy\nmetadata: {name: p}\nspec:\n  rules:\n  - id: c\n    "
-        "resourceConcurrency: {groupSelector: 'true', limitType: count, limitValue: 1}\n");
+    world_apply(&w, API
+                "kind: RolloutPolicy\nmetadata: {name: p}\nspec:\n  rules:\n  - id: c\n    "
+                "resourceConcurrency: {groupSelector: 'true', limitType: count, limitValue: 1}\n");
     assert_int_equal(running(&w), 4);
     world_until(&w, INT64_MAX);
     assert_int_equal(w.jobs.len, 6);
@@ -208,7 +204,7 @@ static void shrinking_limit(void **state)
 
 /* A thousand resources whose turn comes in the same second never take more than 200 slots of 20 %.
  */
-static void thousand_at_once(void **state)
+static void c3_thousand_at_once(void **state)
 {
     (void)state;
     world w;
@@ -249,7 +245,7 @@ static str key_of(arena *a, int i, const char *version_id)
 }
 
 /* ctrlplane.md 3.3 */
-static void hash_vectors(void **state)
+static void c4_hash_vectors(void **state)
 {
     (void)state;
     arena *a = arena_new(0);
@@ -267,7 +263,7 @@ static void hash_vectors(void **state)
 }
 
 /* The same ids as documents: the order in which the engine starts them. */
-static void position_vectors(void **state)
+static void c4_seed_002_bracket_aware_positions(void **state)
 {
     (void)state;
     static const struct {
@@ -284,26 +280,22 @@ static void position_vectors(void **state)
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         world w;
         world_open(&w, "2026-03-01T08:00:00Z");
-        world_apply(
-            &w, API
-            "kind: Environment\nmetadata: {name: prod, uid: "
-            "22222222-2222-4222-8222-222222222222}\nspec: {resourceSelector: 'true'}\n");
-        world_apply(
-            &w, API
-            "kind: Deployment\nmetadata: {name: app, uid: 33333333-3333-4333-8333-3333333"
-            "33333}\nspec: {resourceSelector: 'true', job: {pull: {}}}\n");
+        world_apply(&w, API
+                    "kind: Environment\nmetadata: {name: prod, uid: "
+                    "22222222-2222-4222-8222-222222222222}\nspec: {resourceSelector: 'true'}\n");
+        world_apply(&w, API
+                    "kind: Deployment\nmetadata: {name: app, uid: 33333333-3333-4333-8333-3333333"
+                    "33333}\nspec: {resourceSelector: 'true', job: {pull: {}}}\n");
         for (int k = 0; k < 10; k++)
-            world_apply(
-                &w,
-                API
-                "kind: Resource\nmetadata: {name: node-%d, uid: "
-                "1111111%d-1111-4111-8111-111111111111}\nspec: {kind: host, version: v1}\n",
-                k, k);
+            world_apply(&w,
+                        API
+                        "kind: Resource\nmetadata: {name: node-%d, uid: "
+                        "1111111%d-1111-4111-8111-111111111111}\nspec: {kind: host, version: v1}\n",
+                        k, k);
         world_apply(
             &w,
-            API
-            "kind: RolloutPolicy\nmetadata: {name: p}\nspec:\n  rules:\n  - gradualRollout: {"
-            "rolloutType: %s, timeScaleInterval: 60}\n%s",
+            API "kind: RolloutPolicy\nmetadata: {name: p}\nspec:\n  rules:\n  - gradualRollout: {"
+                "rolloutType: %s, timeScaleInterval: 60}\n%s",
             rows[i].type, rows[i].bracket);
         world_apply(
             &w,
@@ -321,7 +313,7 @@ static void position_vectors(void **state)
 }
 
 /* Positions are frozen when the rollout starts; who joins later goes to the end. */
-static void frozen_positions(void **state)
+static void c4_frozen_positions(void **state)
 {
     (void)state;
     world w;
@@ -343,11 +335,16 @@ static void frozen_positions(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(limit_rows),       cmocka_unit_test(order_of_waiters),
-        cmocka_unit_test(several_rules),    cmocka_unit_test(timeouts),
-        cmocka_unit_test(fleetlock_hosts),  cmocka_unit_test(shrinking_limit),
-        cmocka_unit_test(thousand_at_once), cmocka_unit_test(hash_vectors),
-        cmocka_unit_test(position_vectors), cmocka_unit_test(frozen_positions),
+        cmocka_unit_test(c3_limit_rows),
+        cmocka_unit_test(c3_order_of_waiters),
+        cmocka_unit_test(c3_several_rules),
+        cmocka_unit_test(c3_timeouts),
+        cmocka_unit_test(c3_fleetlock_hosts),
+        cmocka_unit_test(c3_shrinking_limit),
+        cmocka_unit_test(c3_thousand_at_once),
+        cmocka_unit_test(c4_hash_vectors),
+        cmocka_unit_test(c4_seed_002_bracket_aware_positions),
+        cmocka_unit_test(c4_frozen_positions),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

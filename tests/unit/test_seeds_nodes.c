@@ -234,6 +234,195 @@ static void seed_000_complete_sample(void **state)
     fleet_free(f);
 }
 
+/* The document's first example as it stands there, and the Skyhook of "Reference a policy by name".
+ */
+static void seed_000_my_policy(void **state)
+{
+    (void)state;
+    fleet *f = fleet_new();
+    add_policy(f, "  resetBatchStateOnCompletion: true\n"
+                  "  default:\n"
+                  "    budget:\n"
+                  "      percent: 100\n"
+                  "    strategy:\n"
+                  "      fixed:\n"
+                  "        initialBatch: 1\n"
+                  "        batchThreshold: 100\n"
+                  "        safetyLimit: 50\n"
+                  "  compartments:\n"
+                  "    - name: production\n"
+                  "      selector:\n"
+                  "        matchLabels:\n"
+                  "          env: production\n"
+                  "      budget:\n"
+                  "        percent: 25\n"
+                  "      strategy:\n"
+                  "        exponential:\n"
+                  "          initialBatch: 1\n"
+                  "          growthFactor: 2\n"
+                  "          batchThreshold: 100\n"
+                  "          failureThreshold: 1\n"
+                  "          safetyLimit: 50\n");
+    add_skyhook(f, "my-skyhook",
+                PACED "  deploymentPolicyOptions:\n    resetBatchStateOnCompletion: true\n"
+                      "  nodeSelectors:\n    matchLabels:\n      workload: gpu\n",
+                "1.0.0");
+    for (int i = 0; i < 15; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "n%02d", i);
+        fleet_node *n = fleet_node_add(f, name);
+        if (i < 14)
+            fleet_label(n, "workload", "gpu");
+        if (i < 12)
+            fleet_label(n, "env", "production");
+        fleet_show(f, n);
+    }
+    fleet_step(f);
+    assert_int_equal(fleet_group(f, "my-skyhook", "production").matched, 12);
+    assert_int_equal(fleet_group(f, "my-skyhook", "production").limit, 3);
+    assert_int_equal(fleet_group(f, "my-skyhook", "__default__").matched, 2);
+    assert_int_equal(fleet_group(f, "my-skyhook", "__default__").limit, 2);
+    fleet_run(f, -1);
+    /* production 1,2,3,3,3 and, side by side with it, the others one by one */
+    assert_int_equal(fleet_group(f, "my-skyhook", "production").peak, 3);
+    assert_int_equal(fleet_group(f, "my-skyhook", "__default__").peak, 1);
+    assert_int_equal(fleet_count(f, " judge my-skyhook production"), 5);
+    assert_int_equal(fleet_count(f, " judge my-skyhook __default__"), 2);
+    assert_int_equal(fleet_count(f, " start "), 14);
+    fleet_free(f);
+}
+
+/* "Before safetyLimit: batch sizes slow down (linear/exponential)", "reaching failureThreshold
+ * stops the rollout". */
+static void seed_000_before_the_safety_limit(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *strategy, *batches;
+        bool stopped;
+    } rows[] = {
+        {"linear: {initialBatch: 3, delta: 1, failureThreshold: 3}", "3,4(1),3(1),2,3,4,1", false},
+        {"exponential: {initialBatch: 4, growthFactor: 2, failureThreshold: 3}",
+         "4,8(1),4(1),2,4,8", false},
+        {"linear: {initialBatch: 3, delta: 1, failureThreshold: 2}", "3,4(1),3(1)", true},
+        {"exponential: {initialBatch: 4, growthFactor: 2, failureThreshold: 1}", "4,8(1)", true},
+    };
+    static const int failures[] = {0, 1, 1};
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        fleet *f = without_retries();
+        char spec[256];
+        snprintf(spec, sizeof spec, "  default: {budget: {percent: 100}, strategy: {%s}}\n",
+                 rows[i].strategy);
+        f->failures = failures;
+        f->failure_count = COUNT_OF(failures);
+        add_policy(f, spec);
+        add_skyhook(f, "sk", PACED, "1.0.0");
+        fleet_nodes_add(f, 20 + (i % 2 == 1 ? 10 : 0));
+        fleet_run(f, -1);
+        check_msg(str_eq(buf_str(&f->batches), str_of(rows[i].batches)), "%s: %.*s",
+                  rows[i].strategy, STR_ARG(buf_str(&f->batches)));
+        assert_int_equal(fleet_group(f, "sk", "__default__").stopped, rows[i].stopped);
+        fleet_free(f);
+    }
+}
+
+/* "Nodes selected for a batch remain in that batch ...", "it survives controller restarts": an
+ * engine that is told what was persisted starts nobody before the batch has ended. */
+static void seed_000_sticky_batch_survives_a_restart(void **state)
+{
+    (void)state;
+    fleet *f = fleet_new();
+    add_policy(f, "  default: {budget: {percent: 100}, strategy: {fixed: {initialBatch: 2}}}\n");
+    add_skyhook(f, "sk", PACED, "1.0.0");
+    fleet_nodes_add(f, 5);
+    f->nodes[1].silent = true;
+    fleet_run(f, HOUR); /* node-001 is done, node-002 runs on */
+    check_state(f, "sk", "node-001", DONE);
+    check_state(f, "sk", "node-003", WAITING);
+    buf saved = BUF(LIMIT_TEXT_BYTES);
+    err error;
+    assert_true(engine_save(f->engine, &saved));
+    engine_free(f->engine);
+    f->engine = engine_new(&f->settings, &error);
+    assert_non_null(f->engine);
+    for (size_t i = 0; i < f->current.len; i++) {
+        fact one = {.kind = FACT_DOCUMENT, .document = f->current.at[i]};
+        assert_true(engine_take(f->engine, &one, 1, f->now_ms));
+    }
+    for (size_t i = 0; i < f->node_count; i++) {
+        fact one = fleet_fact(&f->shown[i]);
+        assert_true(engine_take(f->engine, &one, 1, f->now_ms));
+    }
+    check_msg(engine_restore(f->engine, buf_str(&saved), &error), "%s", error.text);
+    buf_done(&saved);
+    fleet_lines(f, "");
+    fleet_run(f, HOUR);
+    check_lines(f, "start", "");
+    check_text(str_of(fleet_reasons(f, "sk", "node-003")), "batch:complete:node-002");
+    fleet_gone(f, &f->nodes[1]);
+    fleet_run(f, -1);
+    check_state(f, "sk", "node-005", DONE);
+    fleet_free(f);
+}
+
+/* "Spec version change": in the middle of a rollout, too, the next batch is batch 1. */
+static void seed_000_a_version_changes_in_mid_rollout(void **state)
+{
+    (void)state;
+    fleet *f = fleet_new();
+    add_policy(f, "  default: {budget: {percent: 100}, strategy: {linear: {}}}\n");
+    add_skyhook(f, "sk", PACED, "1.0.0");
+    fleet_nodes_add(f, 10);
+    fleet_run(f, 5 * MINUTE); /* 1, 2, and 3 in flight */
+    assert_int_equal(fleet_group(f, "sk", "__default__").current_batch, 3);
+    add_skyhook(f, "sk", PACED, "1.1.0");
+    fleet_step(f);
+    group_view g = fleet_group(f, "sk", "__default__");
+    assert_int_equal(g.current_batch, 1);
+    assert_int_equal(g.completed, 0);
+    fleet_run(f, -1);
+    /* The three in flight go on to 1.1.0 as batch 1; then initialBatch, and up again. */
+    check_text(buf_str(&f->batches), "1,2,3,1,2,3,1");
+    fleet_free(f);
+}
+
+/* "You can also reset batch state manually": both resets also begin the order anew. */
+static void seed_000_manual_resets(void **state)
+{
+    (void)state;
+    static const struct {
+        act_kind act;
+        bool keep_batches;
+        const char *starts; /* when there is new work */
+    } rows[] = {
+        {ACT_RESET_BATCHES, false, "start sk node-001 __default__ #0\n"},
+        {ACT_RESET, false, "start sk node-001 __default__ #0\n"},
+        {ACT_RESET, true,
+         "start sk node-001 __default__ #3\nstart sk node-002 __default__ #4\n"
+         "start sk node-003 __default__ #5\n"},
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        fleet *f = fleet_new();
+        add_policy(f, "  resetBatchStateOnCompletion: false\n"
+                      "  default: {budget: {percent: 100}, strategy: {linear: {}}}\n");
+        add_skyhook(f, "sk", PACED, "1.0.0");
+        fleet_nodes_add(f, 3);
+        fleet_run(f, -1);
+        fleet_tell(f, (fact){.kind = FACT_ACT,
+                             .act = {.act = rows[i].act,
+                                     .change = STR("sk"),
+                                     .keep_batches = rows[i].keep_batches}});
+        if (rows[i].act == ACT_RESET_BATCHES) {
+            fleet_step(f);
+            add_skyhook(f, "sk", PACED, "1.1.0");
+        }
+        fleet_lines(f, "");
+        fleet_step(f);
+        check_lines(f, "start", rows[i].starts);
+        fleet_free(f);
+    }
+}
+
 static void put_taint(fleet *f, fleet_node *n)
 {
     n->taints[n->taint_count++] =
@@ -277,6 +466,80 @@ static void seed_004_auto_taint_new_nodes(void **state)
     fleet_free(f);
 }
 
+/* "Match the Skyhook's node selector; do not already have the taint; have no annotations." */
+static void seed_004_auto_taint_only_what_matches(void **state)
+{
+    (void)state;
+    fleet *f = fleet_new();
+    add_skyhook(f, "sk",
+                RUNTIME "  autoTaintNewNodes: true\n  nodeSelectors: {matchLabels: {gpu: 'yes'}}\n",
+                "1.0.0");
+    fleet_nodes_add(f, 2);
+    fleet_label(&f->nodes[0], "gpu", "yes");
+    fleet_show(f, &f->nodes[0]);
+    fleet_node *has = fleet_node_add(f, "has");
+    fleet_label(has, "gpu", "yes");
+    put_taint(f, has);
+    fleet_run(f, -1);
+    assert_int_equal(fleet_count(f, " taint node-001"), 1);
+    assert_int_equal(fleet_count(f, " taint node-002"), 0); /* it does not match */
+    assert_int_equal(fleet_count(f, " taint has"), 0);      /* it has it already */
+    assert_int_equal(fleet_count(f, " untaint has"), 1);
+    fleet_free(f);
+}
+
+/* "Nodes joining an existing cluster (day 2+)": tainted first of all, freed when it is complete;
+ * those that were processed "will not be re-tainted". */
+static void seed_004_day_2_nodes(void **state)
+{
+    (void)state;
+    fleet *f = fleet_new();
+    add_skyhook(f, "sk", RUNTIME "  autoTaintNewNodes: true\n", "1.0.0");
+    fleet_nodes_add(f, 1);
+    fleet_run(f, -1);
+    assert_int_equal(fleet_count(f, " untaint node-001"), 1);
+    /* As the node shows it from now on. */
+    f->nodes[0].annotations[f->nodes[0].annotation_count++] =
+        (label){STR("skyhook.nvidia.com/status_sk"), STR("complete")};
+    fleet_show(f, &f->nodes[0]);
+    fleet_run(f, HOUR);
+    fleet_lines(f, "");
+    fleet_show(f, fleet_node_add(f, "late"));
+    fleet_run(f, -1);
+    str trace = buf_str(&f->trace);
+    assert_true(str_find(trace, STR(" taint late")) < str_find(trace, STR(" start sk late")));
+    assert_int_equal(fleet_count(f, " taint late"), 1);
+    assert_int_equal(fleet_count(f, " untaint late"), 1);
+    assert_int_equal(fleet_count(f, " taint node-001"), 0);
+    fleet_free(f);
+}
+
+/* "That same taint must be set as the chart value runtimeRequiredTaint": another one is put, waited
+ * for, tolerated and taken away; the usual one then is a stranger's. */
+static void seed_004_another_taint(void **state)
+{
+    (void)state;
+    fleet *f =
+        fleet_with((engine_settings){.runtime_required_taint = STR("acme.com/boot=new:NoExecute")});
+    add_skyhook(f, "sk", RUNTIME "  autoTaintNewNodes: true\n", "1.0.0");
+    fleet_nodes_add(f, 1);
+    fleet_node *has = fleet_node_add(f, "has"), *usual = fleet_node_add(f, "usual");
+    has->taints[has->taint_count++] =
+        (fact_taint){STR("acme.com/boot"), STR("new"), STR("NoExecute")};
+    fleet_show(f, has);
+    put_taint(f, usual);
+    fleet_run(f, -1);
+    assert_int_equal(fleet_count(f, " taint node-001 acme.com/boot=new:NoExecute"), 1);
+    assert_int_equal(fleet_count(f, " untaint node-001 acme.com/boot=new:NoExecute"), 1);
+    assert_int_equal(fleet_count(f, " taint has"), 0);
+    check_state(f, "sk", "has", DONE); /* "skyhook auto tolerates this taint" */
+    assert_int_equal(fleet_count(f, " untaint has acme.com/boot=new:NoExecute"), 1);
+    check_state(f, "sk", "usual", BLOCKED);
+    check_text(str_of(fleet_reasons(f, "sk", "usual")),
+               "taint:untaint:skyhook.nvidia.com=runtime-required:NoSchedule");
+    fleet_free(f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -288,8 +551,16 @@ int main(void)
         cmocka_unit_test(seed_000_batch_state_reset),
         cmocka_unit_test(seed_000_legacy_equivalent),
         cmocka_unit_test(seed_000_complete_sample),
+        cmocka_unit_test(seed_000_my_policy),
+        cmocka_unit_test(seed_000_before_the_safety_limit),
+        cmocka_unit_test(seed_000_sticky_batch_survives_a_restart),
+        cmocka_unit_test(seed_000_a_version_changes_in_mid_rollout),
+        cmocka_unit_test(seed_000_manual_resets),
         cmocka_unit_test(seed_004_taint_removal_is_per_node),
         cmocka_unit_test(seed_004_auto_taint_new_nodes),
+        cmocka_unit_test(seed_004_auto_taint_only_what_matches),
+        cmocka_unit_test(seed_004_day_2_nodes),
+        cmocka_unit_test(seed_004_another_taint),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
