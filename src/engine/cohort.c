@@ -670,6 +670,7 @@ bool cohort_judge(cohort *c, cohort_events *out)
 
 bool cohort_step(cohort *c, int64_t now_ms, cohort_events *out)
 {
+    c->step_claim = c->claims;
     /* Members of judged batches may move to another compartment. */
     if (!cohort_judge(c, out) || !cohort_settle(c))
         return false;

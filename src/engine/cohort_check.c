@@ -59,6 +59,20 @@ static bool check_compartment(const compartment *p, const sums *s, err *error)
            same(s->holders, p->holders, "holders", where, error);
 }
 
+/* I1: nobody was given a place that the ceiling does not have. What shrinks later stops nobody who
+ * has one: only claims of the last step are looked at. */
+static bool check_limit(const cohort *c, const entry *e, err *error)
+{
+    const compartment *p = &c->compartments.at[e->compartment];
+    int64_t ceiling = compartment_ceiling(p, p->matched);
+    if (e->claim <= c->step_claim || p->holders <= ceiling)
+        return true;
+    return err_set(error,
+                   "I1: %.*s was started, and %" PRId64 " hold compartment %.*s, which has %" PRId64
+                   " places",
+                   STR_ARG(e->name), p->holders, STR_ARG(p->rule.name), ceiling);
+}
+
 /* I6: who is in flight was claimed before the compartment was stopped, and before the pause. */
 static bool check_halts(const cohort *c, const entry *e, err *error)
 {
@@ -82,7 +96,7 @@ bool cohort_check(const cohort *c, err *error)
         if (e->state == MEMBER_IN_FLIGHT && e->in_batch == e->retrying)
             good = err_set(error, "%.*s holds no claim, or two", STR_ARG(e->name));
         if (good && e->state == MEMBER_IN_FLIGHT)
-            good = check_halts(c, e, error);
+            good = check_halts(c, e, error) && check_limit(c, e, error);
     }
     return good;
 }

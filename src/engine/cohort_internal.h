@@ -48,6 +48,7 @@ struct cohort {
     bool failed_hold_budget;
     bool paused;
     uint32_t claims;       /* number of the last claim */
+    uint32_t step_claim;   /* and before the last step; for the check */
     uint32_t pause_claim;  /* the last claim before the pause; for the check */
     VEC(uint32_t) by_name; /* compartments */
     bool renamed;          /* and one was added since they were sorted */

@@ -63,7 +63,11 @@ static void slot_take(releases *r, uint32_t res, uint32_t rule_, bool host)
         mark_resource(r, res); /* its time runs anew */
         return;
     }
-    rel_hold fresh = {.rule = rule_, .progress_ms = r->core->now_ms, .host = host, .job = !host};
+    rel_hold fresh = {.rule = rule_,
+                      .progress_ms = r->core->now_ms,
+                      .host = host,
+                      .job = !host,
+                      .step = host ? 0 : r->step};
     if (!vec_push(&r->resources.at[res].holds, fresh)) {
         rel_no_memory(r);
         return;

@@ -106,12 +106,12 @@ typedef struct group_view {
     str name;
     str strategy; /* compartments: fixed, linear, exponential, none */
     int64_t matched;
-    int64_t limit;       /* ceiling, cap or slots */
-    int64_t holders;     /* who hold it now */
-    int64_t peak;        /* most that ever held it */
-    bool ready;          /* partitions */
-    bool visited;        /* partitions: in the last pass */
-    int64_t unavailable; /* partitions */
+    int64_t limit;           /* ceiling, cap or slots */
+    int64_t holders;         /* who hold it now */
+    int64_t peak;            /* most that ever held it */
+    bool ready;              /* partitions */
+    bool visited;            /* partitions: in the last pass */
+    int64_t unavailable;     /* partitions */
     int64_t done, in_flight; /* compartments: members that are so now */
     int64_t current_batch, completed, failed, consecutive_failures,
         last_batch_size; /* compartments */
@@ -191,11 +191,18 @@ bool engine_keep_change(const engine *e, str change, buf *out);
  * first difference, if they are not equal. For tests. */
 bool engine_full(engine *e, err *error);
 /* Checks the invariants of docs/ARCHITECTURE.md that concern decisions; false names the broken one.
- * Call it after a step, before more facts are taken in: I6 (nothing starts after a halt), I7
- * (order) and I8 (windows) are worked out anew, from documents and state, for what the last step
- * started. What began earlier cannot be judged by the present state: it was right then, and is
- * finished whatever changed since. I3 and I9 are the shells' (writes); I5 is kept by attempt and
- * job numbers as facts are taken in; I10 and I12 are about the end of a run: the simulator's. */
+ * It looks at everything, and so is for tests and simulations with sim_settings.check: no program
+ * calls it in real use. Call it after a step, before more facts are taken in: I1 (limits), I6
+ * (nothing starts after a halt), I7 (order) and I8 (windows) are worked out anew, from documents
+ * and state, for what the last step started. What began earlier cannot be judged by the present
+ * state: it was right then, and is finished whatever changed since. I3 and I9 are the shells'
+ * (writes); I5 is kept by attempt and job numbers as facts are taken in; I10 and I12 are about the
+ * end of a run: the simulator's; the order of partitions (I7) is engine_full's, which makes each
+ * pass twice.
+ *
+ * Always on, as assertions where a decision is made, are those that cost nothing there: I1 for
+ * every claim of a compartment, slot and partition; I2 for every cordon, drain and stage; I6
+ * (halts) and I8 for every job. */
 bool engine_check(const engine *e, err *error);
 /* Placements looked at since the engine was made: what "incremental" is measured by. */
 uint64_t engine_looked_at(const engine *e);

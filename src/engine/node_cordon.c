@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Cordon, drain and uncordon: who holds a node out of service. */
+#include <assert.h>
+
 #include "engine/nodes_internal.h"
 
 /* An annotation cordon_X = "true" of a Skyhook that is not known here. */
@@ -33,6 +35,7 @@ bool cordon_held_by_another(const nodes *self, const node_placement *p)
 static void cordon(nodes *self, node_placement *p, str detail)
 {
     node_target *t = &self->targets.at[p->target];
+    assert(p->phase != PHASE_IDLE); /* I2 */
     if (t->unschedulable && !t->uncordon_decided && !p->cordon_again &&
         !placement_holds(self, t, NULL) && !annotation_holds(self, t, true)) {
         t->cordoned_before = true;
@@ -62,6 +65,7 @@ static void cordon_restore(nodes *self, node_placement *p, bool needed)
 
 static void drain(nodes *self, node_placement *p)
 {
+    assert(p->phase != PHASE_IDLE && p->cordoned); /* I2, and the cordon comes first */
     p->phase = PHASE_DRAINING;
     p->since_ms = self->core->now_ms;
     p->drain_told = true;

@@ -40,6 +40,7 @@ static void stage_start(nodes *self, node_placement *p, uint16_t index, package_
     } else if (stage == STAGE_APPLY || stage == STAGE_UPGRADE) {
         e->pending = 0;
     }
+    assert(p->phase != PHASE_IDLE); /* I2 */
     if (e->stage != stage)
         e->restarts = e->losses = 0;
     if (e->generation == 0)

@@ -31,6 +31,23 @@ static bool verify_slots(const releases *r, err *error)
     return true;
 }
 
+/* I1: who took a slot for a job in the last step found one free. What shrinks later takes none
+ * away. */
+static bool verify_limits(const releases *r, err *error)
+{
+    for (uint32_t res = 0; res < r->resources.len; res++)
+        for (size_t i = 0; i < r->resources.at[res].holds.len; i++) {
+            const rel_hold *hold = &r->resources.at[res].holds.at[i];
+            const rel_rule *rule_ = &r->rules.at[hold->rule];
+            if (hold->step == r->step && rule_->held > rule_limit(rule_))
+                return err_set(error, "I1: rule %.*s has %lld slots, and %.*s took one of %lld",
+                               STR_ARG(rel_text(r, rule_->id)), (long long)rule_limit(rule_),
+                               STR_ARG(rel_text(r, r->resources.at[res].name)),
+                               (long long)rule_->held);
+        }
+    return true;
+}
+
 /* I2: no job without its slots, unless documents changed under it. */
 static bool verify_claims(const releases *r, err *error)
 {
@@ -98,8 +115,8 @@ static bool verify_groups(const releases *r, err *error)
 
 bool releases_verify(const releases *r, err *error)
 {
-    return verify_slots(r, error) && verify_claims(r, error) && verify_groups(r, error) &&
-           releases_history(r, error) && paces_check(r, error);
+    return verify_slots(r, error) && verify_limits(r, error) && verify_claims(r, error) &&
+           verify_groups(r, error) && releases_history(r, error) && paces_check(r, error);
 }
 
 /* ---- from scratch ---- */

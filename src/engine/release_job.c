@@ -142,11 +142,26 @@ void target_evaluate(releases *r, uint32_t t)
 
 /* ---- a job starts ---- */
 
+/* Cheap enough for every job: nothing starts after a halt (I6), and only a person lets something
+ * start outside its windows (I8). */
+static void assert_may_start(const releases *r, const rel_target *target, uint32_t shut)
+{
+    assert(target->job == 0);
+    assert(!r->halted && !r->deployments.at[target->deployment].halted);
+    assert(!r->resources.at[target->resource].halted);
+    assert(!r->resources.at[target->resource].quarantined);
+    assert(shut == NO || r->rules.at[shut].bypassed);
+}
+
 void job_start(releases *r, uint32_t t, uint32_t version_, uint32_t group, job_role role)
 {
     rel_target *target = &r->targets.at[t];
-    assert(target->job == 0);
+    /* What was begun is finished: only a first job is asked about windows. */
+    uint32_t shut = NO;
+    if (role != ROLE_ROLLBACK && (group == NO || r->groups.at[group].starts == 1))
+        shut = window_shut(r, t, version_, group);
     assert(version_ != NO);
+    assert_may_start(r, target, shut);
     bool again = target->attempts > 0 && target->failed_version == version_;
     bool first = target->current == NO;
     target->job = ++r->last_job;
@@ -163,10 +178,6 @@ void job_start(releases *r, uint32_t t, uint32_t version_, uint32_t group, job_r
         mark_site(r, target->site);
     else
         paces_started(r, t);
-    /* What was begun is finished: only a first job is asked about windows. */
-    uint32_t shut = NO;
-    if (role != ROLE_ROLLBACK && (group == NO || r->groups.at[group].starts == 1))
-        shut = window_shut(r, t, version_, group);
     const decision_kind kinds[] = {DECISION_START, DECISION_JOB};
     for (size_t i = 0; i < 2; i++) {
         decision *d = decide(r, kinds[i], t);

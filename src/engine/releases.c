@@ -453,6 +453,7 @@ static void releases_step(void *self)
 {
     releases *r = self;
     r->step_job = r->last_job;
+    r->step++;
     if (r->restored)
         mark_anew(r);
     r->restored = false;

@@ -64,6 +64,7 @@ typedef struct rel_hold {
     bool host;           /* a FleetLock host has it */
     bool job;            /* jobs have it */
     bool late;           /* it outlived slotTimeoutSeconds and is kept all the same */
+    uint64_t step;       /* in which jobs took it; for the check */
 } rel_hold;
 
 typedef struct rel_resource {
@@ -402,6 +403,7 @@ typedef struct releases {
     waiter_heap candidates; /* of this step: claims that all gates but the limits let through */
     int64_t last_job;
     int64_t step_job; /* the last one before the last step */
+    uint64_t step;    /* number of the last step; for the check */
     uint64_t epoch;   /* rises when documents or resources change */
     bool halted;
     bool asking;      /* somebody only wants to know: no position is given out */

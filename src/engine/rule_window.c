@@ -360,6 +360,8 @@ uint32_t window_shut(releases *r, uint32_t t, uint32_t version_, uint32_t group)
     }
     for (size_t i = 0; i < r->groups.at[group].members.len && found == NO; i++) {
         const rel_member *m = &r->groups.at[group].members.at[i];
+        if (member_over(m))
+            continue;
         chain_context c = {.r = r,
                            .target = m->target,
                            .lane = r->targets.at[m->target].lane,
