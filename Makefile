@@ -38,6 +38,7 @@ check:
 
 bench:
 	scripts/setup bench
+	scripts/setup cluster
 	scripts/configure build $(RELEASE) -Dtests=true
 	ninja -C build
 	scripts/run-bench build

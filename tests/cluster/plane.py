@@ -76,10 +76,11 @@ def start_time(pid):
 
 class Cluster:
     """options: scheduler=True, heartbeat=SECONDS (0: none), arguments={PROGRAM: [FLAG...]},
-    folder=PATH, stays=True (outlives this process; stop_folder() ends it)."""
+    audit=POLICY, folder=PATH, stays=True (outlives this process; stop_folder() ends it)."""
 
     def __init__(self, name, **options):
-        unknown = set(options) - {"scheduler", "heartbeat", "arguments", "folder", "stays"}
+        unknown = set(options) - {"scheduler", "heartbeat", "arguments", "audit", "folder",
+                                  "stays"}
         assert not unknown, f"unknown options {unknown}"
         self.name = name
         self.options = options
@@ -236,7 +237,8 @@ class Cluster:
         for user, groups in USERS.items():
             rows.append(f'{self.token(user)},{user},{user},"{",".join(groups)}"\n')
         (self.folder / "tokens.csv").write_text("".join(rows), encoding="utf-8")
-        (self.folder / "audit.json").write_text(json.dumps(audit.POLICY), encoding="utf-8")
+        (self.folder / "audit.json").write_text(
+            json.dumps(self.options.get("audit", audit.POLICY)), encoding="utf-8")
         (self.folder / "kwok.yaml").write_text(
             stages.configuration(self.options.get("heartbeat", 0)), encoding="utf-8")
 
