@@ -74,24 +74,40 @@ class Operator:
             self.stop()
 
 
+def objects(*command):
+    """What a program prints as JSON, whether one by one or as lists."""
+    text = subprocess.run([str(word) for word in command], capture_output=True, check=True,
+                          text=True).stdout
+    decoder, at = json.JSONDecoder(), 0
+    while at < len(text.rstrip()):
+        found, at = decoder.raw_decode(text, at)
+        at += len(text[at:]) - len(text[at:].lstrip())
+        yield from found.get("items", [found]) if isinstance(found, dict) else found
+
+
+RIGHTS = {"ClusterRole": "clusterroles", "ClusterRoleBinding": "clusterrolebindings",
+          "Role": "roles", "RoleBinding": "rolebindings"}
+
+
+def grant(cluster):
+    """The rights that deploy/operator.yaml gives the operator's account, for the group of its
+    users here."""
+    for one in objects(cluster.programs / "kubectl", f"--kubeconfig={cluster.kubeconfig()}",
+                       "create", "--dry-run=client", "-o", "json", "-f",
+                       ROOT / "deploy" / "operator.yaml"):
+        if one["kind"] not in RIGHTS:
+            continue
+        if "subjects" in one:
+            one["subjects"] = [{"kind": "Group", "name": "drover",
+                                "apiGroup": "rbac.authorization.k8s.io"}]
+        cluster.api.create(RIGHTS[one["kind"]], one, one["metadata"].get("namespace"))
+
+
 def prepare(cluster, program):
     """Drover's kinds, and the rights of its own manifest."""
-    found = subprocess.run([str(program), "crds", "-o", "json"], capture_output=True, check=True,
-                           text=True)
-    decoder, at = json.JSONDecoder(), 0
-    while at < len(found.stdout.rstrip()):
-        definition, at = decoder.raw_decode(found.stdout, at)
-        at += len(found.stdout[at:]) - len(found.stdout[at:].lstrip())
-        for one in definition.get("items", [definition]) if isinstance(definition, dict) \
-                else definition:
-            cluster.api.create("customresourcedefinitions", one)
-    cluster.api.create("clusterrolebindings", {
-        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
-        "metadata": {"name": "drover"},
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole",
-                    "name": "cluster-admin"},
-        "subjects": [{"kind": "Group", "name": "drover",
-                      "apiGroup": "rbac.authorization.k8s.io"}]})
+    for one in objects(program, "crds", "-o", "json"):
+        cluster.api.create("customresourcedefinitions", one)
+    grant(cluster)
     api.wait_until("the new kinds are served", lambda: served(cluster))
 
 
