@@ -29,13 +29,6 @@ static void put_pair(buf *out, const char *key, str value)
     buf_add_json(out, value);
 }
 
-/* A text that is JSON itself, as the value of a file. */
-static void put_file(buf *out, const char *key, const buf *content)
-{
-    out->failed |= content->failed;
-    put_pair(out, key, buf_str(content));
-}
-
 static void put_head(buf *out, const job_settings *s, const buf *name)
 {
     out->failed |= name->failed;
@@ -139,7 +132,17 @@ static str agent_version(str image)
     return image;
 }
 
-static void put_packages(buf *out, const job_settings *s, const skyhook *of)
+void node_annotations_put(buf *out, label_set annotations)
+{
+    put_map(out, annotations, STR(KEY_PREFIX));
+}
+
+void node_labels_put(buf *out, label_set labels)
+{
+    put_map(out, labels, STR_EMPTY);
+}
+
+void node_packages_put(buf *out, const job_settings *s, const skyhook *of)
 {
     buf_addz(out, "{\"agentVersion\":");
     json_write_go_text(out, agent_version(s->agent_image));
@@ -151,29 +154,26 @@ static void put_packages(buf *out, const job_settings *s, const skyhook *of)
     buf_addz(out, "}}");
 }
 
-void node_config_map_put(buf *out, const job_settings *s, const skyhook *of, const node_facts *n)
+void node_config_map_put(buf *out, const job_settings *s, const skyhook *of, str node_name,
+                         const node_files *files)
 {
     scoped(buf_done) buf text = BUF(LIMIT_DOCUMENT_BYTES);
-    node_config_map_name(&text, of->metadata.name, n->name);
+    const char *comma = "";
+    node_config_map_name(&text, of->metadata.name, node_name);
     put_head(out, s, &text);
     put_label(out, KEY_NODE_META, of->metadata.name);
     buf_addz(out, ",\"annotations\":{");
-    put_pair(out, KEY_NODE_NAME, n->name);
+    put_pair(out, KEY_NODE_NAME, node_name);
     buf_addc(out, ',');
     put_pair(out, KEY_NAME, of->metadata.name);
     buf_addz(out, "},");
     owner_references_put(out, of);
     buf_addz(out, "},\"data\":{");
-    buf_clear(&text);
-    put_map(&text, n->annotations, STR(KEY_PREFIX));
-    put_file(out, "annotations.json", &text);
-    buf_addc(out, ',');
-    buf_clear(&text);
-    put_map(&text, n->labels, STR_EMPTY);
-    put_file(out, "labels.json", &text);
-    buf_addc(out, ',');
-    buf_clear(&text);
-    put_packages(&text, s, of);
-    put_file(out, "packages.json", &text);
+#define X(name)                                                                                    \
+    buf_addz(out, comma);                                                                          \
+    comma = ",";                                                                                   \
+    put_pair(out, #name ".json", files->name);
+    NODE_FILES(X)
+#undef X
     buf_addz(out, "}}");
 }

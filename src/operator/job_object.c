@@ -166,7 +166,19 @@ static void put_container_name(buf *out, const draft *d, const char *suffix)
     buf_addz(out, suffix);
 }
 
-/* Labels and annotations, the same on the Job and on its Pod but for what kubectl reads. */
+/* What the volume of the node's files takes from the pod. */
+static void put_files(const draft *d, bool *first)
+{
+    const node_files *f = d->order->files;
+    if (!f || d->interrupts)
+        return;
+#define X(name) put_entry(d->out, first, KEY_NODE_FILES #name ".json", f->name);
+    NODE_FILES(X)
+#undef X
+}
+
+/* Labels and annotations, the same on the Job and on its Pod but for what kubectl and the kubelet
+ * read. */
 static void put_marks(const draft *d, bool on_pod)
 {
     scoped(buf_done) buf versioned = BUF(SMALL_BYTES);
@@ -191,6 +203,8 @@ static void put_marks(const draft *d, bool on_pod)
     package_annotation_put(&note, d->order);
     put_entry(d->out, &first, KEY_PACKAGE, buf_str(&note));
     put_cut_labels(d, labels, &first);
+    if (on_pod)
+        put_files(d, &first);
     buf_addc(d->out, '}');
     d->out->failed |= note.failed || versioned.failed;
 }
@@ -474,19 +488,40 @@ static void put_tolerations(const draft *d)
     buf_addc(d->out, ']');
 }
 
+/* The node's files, in a volume that looks the same to the package wherever they come from. */
+static void put_node_volume(const draft *d)
+{
+    static const char *const files[] = {
+#define X(name) #name ".json",
+        NODE_FILES(X)
+#undef X
+    };
+    const job_order *o = d->order;
+    buf_addz(d->out, ",{\"name\":\"");
+    node_volume_name(d->out, o->node);
+    if (!o->files) {
+        buf_addz(d->out, "\",\"configMap\":{\"name\":\"");
+        node_config_map_name(d->out, o->skyhook->metadata.name, o->node);
+        buf_addz(d->out, "\"}}");
+        return;
+    }
+    buf_addz(d->out, "\",\"downwardAPI\":{\"items\":[");
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++)
+        buf_addf(d->out,
+                 "%s{\"path\":\"%s\",\"fieldRef\":{\"fieldPath\":"
+                 "\"metadata.annotations['" KEY_NODE_FILES "%s']\"}}",
+                 i == 0 ? "" : ",", files[i], files[i]);
+    buf_addz(d->out, "]}}");
+}
+
 static void put_volumes(const draft *d)
 {
     const job_order *o = d->order;
     buf_addz(d->out, "\"volumes\":[{\"name\":\"root-mount\",\"hostPath\":{\"path\":");
     buf_add_json(d->out, d->settings->host_root);
     buf_addz(d->out, "}}");
-    if (!d->interrupts) {
-        buf_addz(d->out, ",{\"name\":\"");
-        node_volume_name(d->out, o->node);
-        buf_addz(d->out, "\",\"configMap\":{\"name\":\"");
-        node_config_map_name(d->out, o->skyhook->metadata.name, o->node);
-        buf_addz(d->out, "\"}}");
-    }
+    if (!d->interrupts)
+        put_node_volume(d);
     if (!d->interrupts && o->package->config_map.len > 0) {
         buf_addz(d->out, ",{\"name\":");
         buf_add_json(d->out, o->package->name);

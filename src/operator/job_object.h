@@ -36,6 +36,22 @@ typedef struct job_settings {
  * skyhook.nvidia.com=runtime-required:NoSchedule, 6 h, a day. */
 extern const job_settings job_settings_default;
 
+/* What a package may know about its node: the texts of NAME.json. */
+#define NODE_FILES(X) X(annotations) X(labels) X(packages)
+typedef struct node_files {
+#define X(name) str name;
+    NODE_FILES(X)
+#undef X
+} node_files;
+
+/* A Job carries files of up to so many bytes as annotations of its pod, which Kubernetes limits to
+ * 256 KiB. Larger ones are for the node's ConfigMap. */
+#define JOB_FILES_BYTES_MAX (128u * 1024u)
+static inline bool job_carries(const node_files *f)
+{
+    return f->annotations.len + f->labels.len + f->packages.len <= JOB_FILES_BYTES_MAX;
+}
+
 typedef struct job_order {
     const skyhook *skyhook; /* its name and uid are needed */
     const package *package;
@@ -46,6 +62,7 @@ typedef struct job_order {
     int64_t generation; /* of the Skyhook when the package's first stage began on this node */
     int64_t node_order; /* SKYHOOK_NODE_ORDER */
     str interrupt; /* for interrupt stages: {"type":"service","services":[...]} of the engine */
+    const node_files *files; /* NULL: they are in the node's ConfigMap; interrupts need none */
 } job_order;
 
 /* The attempt's key. Views into the order. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The Jobs of stages that run, and the ConfigMaps they need: created when the attempt stands on the
- * node, in the order maps, Job. */
+ * node, in the order maps, Job. What a package may know about its node is carried by the Job. */
 #include <stdio.h>
 
 #include "base/log.h"
@@ -69,7 +69,8 @@ static void job_created(node_shell *s, const shell_ticket *t, const write_outcom
     }
 }
 
-static void job_create(node_shell *s, shell_place *p, const node_view *v, const package_view *of)
+static void job_create(node_shell *s, shell_place *p, const node_view *v, const package_view *of,
+                       const node_files *files)
 {
     const shell_change *c = p->change;
     const skyhook *of_change = c->document->object.skyhook;
@@ -86,7 +87,8 @@ static void job_create(node_shell *s, shell_place *p, const node_view *v, const 
                        .attempt = of->attempt,
                        .generation = of->generation,
                        .node_order = v->order,
-                       .interrupt = of->interrupt};
+                       .interrupt = of->interrupt,
+                       .files = files};
     job_key key = job_order_key(&order);
     char collection[COLLECTION_BYTES];
     err error;
@@ -168,6 +170,8 @@ static bool package_maps_ready(node_shell *s, shell_change *c)
     return c->maps_sending == 0;
 }
 
+/* ---- what a package may know about its node ---- */
+
 static void node_map_written(node_shell *s, const shell_ticket *t, const write_outcome *how,
                              yyjson_val *json)
 {
@@ -181,38 +185,39 @@ static void node_map_written(node_shell *s, const shell_ticket *t, const write_o
         log_line(LOG_WARN, "ConfigMap of node %s: %s", t->node, how->message);
 }
 
+static char *kept_map(node_shell *s, yyjson_val *json, const char *key,
+                      void (*put)(buf *out, label_set map))
+{
+    arena_place mark = arena_mark(s->scratch);
+    buf text = BUF(SHELL_TEXT_BYTES);
+    put(&text, read_labels(s->scratch, read_at(json, "metadata", key), STR_EMPTY));
+    char *kept = text.failed ? NULL : shell_copy(s, buf_str(&text));
+    if (!kept)
+        shell_memory(s);
+    buf_done(&text);
+    arena_rewind(s->scratch, mark);
+    return kept;
+}
+
 static void node_read(node_shell *s, const shell_ticket *t, const write_outcome *how,
                       yyjson_val *json)
 {
     shell_place *p = shell_find_place(s, str_of(t->skyhook), str_of(t->node));
-    if (!p || !p->change)
+    if (!p)
         return;
     p->map_sending = false;
-    if (how->kind != WRITE_DONE || !json)
+    if (how->kind != WRITE_DONE || !json || p->labels)
         return;
-    arena_place mark = arena_mark(s->scratch);
-    node_facts facts = {
-        .name = str_of(t->node),
-        .labels = read_labels(s->scratch, read_at(json, "metadata", "labels"), STR_EMPTY),
-        .annotations =
-            read_labels(s->scratch, read_at(json, "metadata", "annotations"), STR_EMPTY)};
-    buf name = BUF(LIMIT_NAME_BYTES), body = BUF(LIMIT_DOCUMENT_BYTES * 2);
-    node_config_map_name(&name, str_of(p->skyhook), facts.name);
-    node_config_map_put(&body, &s->settings.job, p->change->document->object.skyhook, &facts);
-    p->map_sending =
-        send_map(s, &name, &body,
-                 (shell_ticket){.done = node_map_written, .node = t->node, .skyhook = t->skyhook});
-    buf_done(&name);
-    buf_done(&body);
-    arena_rewind(s->scratch, mark);
+    p->annotations = kept_map(s, json, "annotations", node_annotations_put);
+    p->labels = kept_map(s, json, "labels", node_labels_put);
 }
 
 /* Once a claim, from the node as it is then: of a node's labels and annotations nothing else is
  * kept. */
-static bool node_map_ready(node_shell *s, shell_place *p)
+static bool node_is_read(node_shell *s, shell_place *p)
 {
-    if (p->map_written || p->map_sending)
-        return p->map_written;
+    if (p->labels || p->map_sending)
+        return p->labels && !p->map_sending;
     kube_write w = {
         .verb = WRITE_READ, .collection = STR("/api/v1/nodes"), .name = str_of(p->node->name)};
     p->map_sending = shell_send(
@@ -220,7 +225,45 @@ static bool node_map_ready(node_shell *s, shell_place *p)
     return false;
 }
 
+/* The Job carries the files, if it can; else they are written into a ConfigMap, once a claim. */
+static bool node_files_ready(node_shell *s, shell_place *p, const node_files *files)
+{
+    if (job_carries(files) || p->map_written || p->map_sending)
+        return !p->map_sending;
+    buf name = BUF(LIMIT_NAME_BYTES), body = BUF(SHELL_TEXT_BYTES);
+    node_config_map_name(&name, str_of(p->skyhook), str_of(p->node->name));
+    node_config_map_put(&body, &s->settings.job, p->change->document->object.skyhook,
+                        str_of(p->node->name), files);
+    p->map_sending = send_map(
+        s, &name, &body,
+        (shell_ticket){.done = node_map_written, .node = p->node->name, .skyhook = p->skyhook});
+    buf_done(&name);
+    buf_done(&body);
+    return false;
+}
+
 /* ---- all of it ---- */
+
+/* False: something that it needs is not there yet. */
+static bool job_begin(node_shell *s, shell_place *p, const node_view *v, const package_view *of)
+{
+    if (of->interrupt.len > 0) { /* which is told nothing */
+        job_create(s, p, v, of, NULL);
+        return true;
+    }
+    if (!node_is_read(s, p))
+        return false;
+    buf packages = BUF(SHELL_TEXT_BYTES);
+    node_packages_put(&packages, &s->settings.job, p->change->document->object.skyhook);
+    if (packages.failed)
+        shell_memory(s);
+    node_files files = {str_of(p->annotations), str_of(p->labels), buf_str(&packages)};
+    bool ready = node_files_ready(s, p, &files);
+    if (ready)
+        job_create(s, p, v, of, job_carries(&files) ? &files : NULL);
+    buf_done(&packages);
+    return ready;
+}
 
 bool jobs_run(node_shell *s, shell_place *p)
 {
@@ -241,12 +284,11 @@ bool jobs_run(node_shell *s, shell_place *p)
         const package_view *of = &v.packages[i];
         if (!of->running || shell_attempt_has_job(s, p, of))
             continue;
-        if (!package_maps_ready(s, c) || !node_map_ready(s, p) ||
-            shell_runs_beside(s, p, of->interrupt.len > 0)) {
+        if (!package_maps_ready(s, c) || shell_runs_beside(s, p, of->interrupt.len > 0) ||
+            !job_begin(s, p, &v, of)) {
             done = false;
             break;
         }
-        job_create(s, p, &v, of);
     }
     arena_rewind(s->scratch, mark);
     return done;

@@ -106,10 +106,18 @@ void shell_place_free(node_shell *s, shell_place *p)
         p->change->dirty = true;
     }
     forget(s->runs.at, &s->runs.len, p);
+    shell_place_unread(p);
     mem_free(p->skyhook);
     mem_free(p->state);
     mem_free(p->record);
     mem_free(p);
+}
+
+void shell_place_unread(shell_place *p)
+{
+    p->annotations = mem_free(p->annotations);
+    p->labels = mem_free(p->labels);
+    p->map_written = false;
 }
 
 void shell_node_free(node_shell *s, shell_node *n)
@@ -347,7 +355,7 @@ static void started(node_shell *s, shell_place *p)
     shell_change *c = p->change;
     p->claim = c->epoch + 1;
     p->claim_ms = s->now_ms;
-    p->map_written = false;
+    shell_place_unread(p);
     c->urgent = c->dirty = true;
     if (!vec_push(&c->waiting, p))
         shell_memory(s);
@@ -355,6 +363,7 @@ static void started(node_shell *s, shell_place *p)
 
 static void released(shell_place *p)
 {
+    shell_place_unread(p);
     p->change->releasing += p->releasing == RELEASE_NONE;
     p->releasing = RELEASE_WAITS;
     p->change->dirty = true;

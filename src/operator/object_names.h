@@ -21,6 +21,7 @@
 #define KEY_NODE_UID KEY_PREFIX "node-uid"               /* annotation: ours */
 #define KEY_NODE_META KEY_PREFIX "skyhook-node-meta"     /* label: the Skyhook */
 #define KEY_NODE_NAME KEY_PREFIX "Node.name"             /* annotation */
+#define KEY_NODE_FILES KEY_PREFIX "node-"                /* annotations of pods: ours */
 #define KEY_PACKAGE_NAME KEY_PREFIX "Package.Name"       /* annotation */
 #define KEY_PACKAGE_VERSION KEY_PREFIX "Package.Version" /* annotation */
 

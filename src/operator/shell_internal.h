@@ -66,8 +66,10 @@ struct shell_place {
     char *skyhook;        /* its name */
     shell_change *change; /* NULL: there is no such Skyhook */
     /* as the node is known to have it; NULL: not there */
-    char *state;        /* nodeState_SK */
-    char *record;       /* drover_SK */
+    char *state;  /* nodeState_SK */
+    char *record; /* drover_SK */
+    /* what packages are told of the node in this claim, as JSON; NULL: it was not read yet */
+    char *annotations, *labels;
     shell_sent sent_of; /* drover_SK, as it was sent */
     uint8_t status;     /* skyhook_state of the label, and of the annotation */
     uint8_t conditions;
@@ -85,12 +87,12 @@ struct shell_place {
     bool selected;
     bool in_order;
     bool mirror_dirty; /* the Skyhook's status does not show it yet */
-    bool map_written;  /* the node's ConfigMap, in this claim */
-    bool map_sending;
-    bool edited;      /* somebody else changed its nodeState_SK */
-    uint8_t cleanups; /* patches that were to take it away */
-    bool cleanup;     /* the Skyhook is deleted: what it wrote here goes */
-    uint32_t claim;   /* the epoch of the status that holds its claim */
+    bool map_written;  /* in this claim, the ConfigMap with that and the packages */
+    bool map_sending;  /* the node is read, or that written */
+    bool edited;       /* somebody else changed its nodeState_SK */
+    uint8_t cleanups;  /* patches that were to take it away */
+    bool cleanup;      /* the Skyhook is deleted: what it wrote here goes */
+    uint32_t claim;    /* the epoch of the status that holds its claim */
     int64_t claim_ms;
 };
 
@@ -248,6 +250,8 @@ bool shell_take(node_shell *s, const fact *f);
  * sent, and is not answered. */
 bool shell_send(node_shell *s, const kube_write *w, shell_ticket ticket);
 void shell_place_free(node_shell *s, shell_place *p);
+/* What packages are told of the node is read anew for the next claim. */
+void shell_place_unread(shell_place *p);
 void shell_node_free(node_shell *s, shell_node *n);
 
 /* ---- shell_read.c: what JSON of objects says ---- */

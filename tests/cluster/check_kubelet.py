@@ -55,6 +55,30 @@ def changes_a_real_folder(story):
     assert (story.root / "var/skyhook-package/config.json").read_text() == "{}"
 
 
+def files_that_the_pod_carries(story):
+    """Annotations of the pod, as files: of 120 KiB in all, byte for byte, also for init containers,
+    and as links that are changed at once, as those of a ConfigMap."""
+    key = "skyhook.nvidia.com/node-"
+    texts = {"labels.json": '{"a":"' + "x" * 100000 + '"}', "packages.json": "",
+             "annotations.json": '{"\\u0026":"\\"\\\\ äöü \U0001f40e","b":"\\n"}' + " \t" * 10000}
+    made = real_job("carries", story.image, ["mkdir -p $HOST/init && cp -rL /meta/. $HOST/init",
+                                             "ls -l /meta >$HOST/listed", "true"], story.root)
+    template = made["spec"]["template"]
+    template["metadata"]["annotations"].update({key + name: texts[name] for name in texts})
+    template["spec"]["volumes"].append({"name": "meta", "downwardAPI": {"items": [
+        {"path": name, "fieldRef": {"fieldPath": f"metadata.annotations['{key}{name}']"}}
+        for name in texts]}})
+    for container in template["spec"]["initContainers"] + template["spec"]["containers"]:
+        container["volumeMounts"].append({"name": "meta", "mountPath": "/meta"})
+    story.api.create("jobs", made, SPACE)
+    story.ends("carries", "Complete", 60)
+    for name, text in texts.items():
+        found = (story.root / "init" / name).read_bytes()
+        assert found == text.encode(), f"{name}: {len(found)} bytes, not {len(text.encode())}"
+    listed = (story.root / "listed").read_text()
+    assert "labels.json -> ..data/labels.json" in listed, listed
+
+
 def logs_of_a_job_are_those_of_the_stage(story):
     assert story.logs("works") == "the stage\n"
     assert story.logs("works", "-c", "p-applycheck") == "the check\n"
@@ -134,8 +158,9 @@ def a_reboot_of_the_node(story):
     story.ends("after", "Complete", 60)
 
 
-STORIES = [changes_a_real_folder, logs_of_a_job_are_those_of_the_stage,
-           without_the_annotation_they_are_not, logs_are_there_while_the_stage_runs,
+STORIES = [changes_a_real_folder, files_that_the_pod_carries,
+           logs_of_a_job_are_those_of_the_stage, without_the_annotation_they_are_not,
+           logs_are_there_while_the_stage_runs,
            a_real_exit_code, an_image_that_is_not_there, out_of_memory, a_deadline_ends_the_step,
            a_reboot_of_the_node]
 

@@ -52,7 +52,7 @@ def installs(cluster, _):
     entries = check_limits(cluster, "base", since)
     stages = 2 * NODES
     print(f"# {len(entries) / stages:.2f} writes a node and stage")
-    assert len(entries) <= 3.5 * stages, f"{len(entries)} writes"
+    assert len(entries) <= 3 * stages, f"{len(entries)} writes"
     for node in cluster.api.list("nodes"):
         want = ('{"tune|1.0.0":{"name":"tune","version":"1.0.0","image":"example.test/package",'
                 '"stage":"config","state":"complete"}}')

@@ -38,8 +38,39 @@ static void counts_writes(void **state)
     shell_counts c = node_shell_count(f->shell);
     assert_int_equal(c.jobs, 2 * NODES);
     assert_int_equal(c.nodes, 3 * NODES); /* claim and apply; config; complete */
-    assert_int_equal(c.maps, NODES);
+    assert_int_equal(c.maps, 0);          /* Jobs carry what packages are told of their nodes */
     check_msg(c.statuses <= 10, "%llu statuses", (unsigned long long)c.statuses);
+    fake_free(f);
+}
+
+/* What a Job cannot carry stands in a ConfigMap, which is written once a claim. */
+static void large_node(void **state)
+{
+    (void)state;
+    fake *f = begin(skyhook_plain);
+    buf text = BUF(1u << 20);
+    buf_addz(&text, "{\"metadata\":{\"annotations\":{\"large\":\"");
+    for (size_t i = 0; i < JOB_FILES_BYTES_MAX; i++)
+        buf_addc(&text, 'x');
+    buf_addz(&text, "\"}}}");
+    fake_edit(f, FAKE_NODES, "n03", text.ptr);
+    fake_run(f, -1);
+    check_text(str_of(fake_text(f, FAKE_SKYHOOKS, "sk", "/status/completeNodes")), "8/8");
+    assert_int_equal(node_shell_count(f->shell).maps, 1);
+    buf_clear(&text);
+    node_config_map_name(&text, STR("sk"), STR("n03"));
+    check_msg(fake_find(f, FAKE_MAPS, text.ptr), "no %s", text.ptr);
+    size_t mounted = 0, carried = 0;
+    for (size_t i = 0; i < f->count; i++) {
+        yyjson_val *volume = yyjson_doc_ptr_get(f->objects[i].doc, "/spec/template/spec/volumes/1");
+        mounted += yyjson_equals_str(yyjson_ptr_get(volume, "/configMap/name"), text.ptr);
+        carried += yyjson_obj_get(volume, "downwardAPI") != NULL;
+    }
+    assert_int_equal(mounted, 2);
+    assert_int_equal(carried, 2 * (NODES - 1));
+    check_text(str_of(fake_text(f, FAKE_MAPS, text.ptr, "/data/labels.json")),
+               "{\"pool\":\"a\",\"skyhook.nvidia.com/status_sk\":\"in_progress\"}");
+    buf_done(&text);
     fake_free(f);
 }
 
@@ -166,10 +197,11 @@ static void reset_by_hand(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(installs),          cmocka_unit_test(counts_writes),
-        cmocka_unit_test(recovers),          cmocka_unit_test(interrupts),
-        cmocka_unit_test(blocked_by_budget), cmocka_unit_test(taints),
-        cmocka_unit_test(deleted),           cmocka_unit_test(reset_by_hand),
+        cmocka_unit_test(large_node),    cmocka_unit_test(installs),
+        cmocka_unit_test(counts_writes), cmocka_unit_test(recovers),
+        cmocka_unit_test(interrupts),    cmocka_unit_test(blocked_by_budget),
+        cmocka_unit_test(taints),        cmocka_unit_test(deleted),
+        cmocka_unit_test(reset_by_hand),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -335,10 +335,26 @@ static void test_config_maps(void **state)
                             {STR("skyhook.nvidia.com/status_simple-skyhook"), STR("waiting")}};
     const label notes[] = {{STR("note"), STR("a & \"b\"")},
                            {STR("skyhook.nvidia.com/nodeState_simple-skyhook"), STR("{}")}};
-    node_facts n = {STR("kind-worker"), {labels, 2}, {notes, 2}};
-    node_config_map_put(&out, &job_settings_default, s, &n);
+    buf texts[3] = {BUF(JOB_BYTES_MAX), BUF(JOB_BYTES_MAX), BUF(JOB_BYTES_MAX)};
+    node_annotations_put(&texts[0], (label_set){notes, 2});
+    node_labels_put(&texts[1], (label_set){labels, 2});
+    node_packages_put(&texts[2], &job_settings_default, s);
+    node_files files = {buf_str(&texts[0]), buf_str(&texts[1]), buf_str(&texts[2])};
+    assert_true(job_carries(&files));
+    node_config_map_put(&out, &job_settings_default, s, STR("kind-worker"), &files);
     check_file(buf_str(&out), "config-map-node");
+    /* The same texts in a Job, which has no ConfigMap of the node then. */
+    buf_clear(&out);
+    err error;
+    job_order o = order_of("full", STAGE_CONFIG);
+    o.files = &files;
+    assert_true(job_object_put(&out, &job_settings_default, &o, &error));
+    check_file(buf_str(&out), "job-files");
+    for (size_t i = 0; i < COUNT_OF(texts); i++)
+        buf_done(&texts[i]);
     buf_done(&out);
+    files.labels.len = JOB_FILES_BYTES_MAX;
+    assert_false(job_carries(&files));
 }
 
 /* ---- what a person asks ---- */
