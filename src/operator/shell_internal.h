@@ -5,6 +5,7 @@
 
 #include "base/strmap.h"
 #include "base/vec.h"
+#include "operator/failed_jobs.h"
 #include "operator/node_shell.h"
 
 #define SHELL_VERSION_BYTES 24
@@ -217,6 +218,7 @@ struct node_shell {
     strmap policies; /* name -> shell_document * */
     strmap jobs;
     strmap pods;
+    failed_jobs failed;
     strmap drains;           /* node -> shell_drain * */
     VEC(shell_node *) queue; /* nodes to be written */
     VEC(shell_place *) runs; /* places whose Jobs are to be looked after */
@@ -306,6 +308,12 @@ void shell_stage_not_begun(node_shell *s, const shell_place *p, const package_vi
  * Skyhook, or of anybody. */
 bool shell_runs_beside(node_shell *s, const shell_place *of, bool of_anybody);
 void jobs_done(node_shell *s);
+
+/* ---- shell_failed.c ---- */
+/* A Job that nobody waits for has failed, or had when we came. */
+void failed_seen(node_shell *s, yyjson_val *object, const job_key *key);
+/* This attempt has succeeded. */
+void failed_after(node_shell *s, const job_key *succeeded);
 
 /* ---- job_write.c ---- */
 /* Sees to it that what runs on a place has its Job. True: nothing is left to see to. */

@@ -136,6 +136,8 @@ static void job_tell(node_shell *s, shell_job *j, outcome how, str why)
                             .never_retry = str_eq(why, STR("InvalidImageName"))});
     if (how == OUTCOME_FAILED && j->created)
         job_keep(s, j);
+    if (how == OUTCOME_SUCCEEDED)
+        failed_after(s, &j->of.key);
     job_drop(s, j);
 }
 
@@ -261,6 +263,9 @@ static void job_stray(node_shell *s, str name, const job_key *key, yyjson_val *j
         job_drop(s, j);
     else if (!j && !job_is_over(json) && (j = shell_job_new(s, name, key)))
         j->created = true;
+    str why;
+    if (condition_holds(json, "Failed", &why))
+        failed_seen(s, json, key);
 }
 
 static void job_seen(node_shell *s, str name, const job_key *key, yyjson_val *json)
@@ -293,6 +298,7 @@ void jobs_seen(node_shell *s, yyjson_val *json)
 
 void jobs_gone(node_shell *s, str name)
 {
+    failed_jobs_gone(&s->failed, name);
     shell_job *j = shell_find_job(s, name);
     if (!j || !j->created)
         return;
@@ -540,4 +546,5 @@ void jobs_done(node_shell *s)
         pod_free((shell_pod *)(uintptr_t)s->pods.entries[i].value);
     strmap_done(&s->jobs);
     strmap_done(&s->pods);
+    failed_jobs_done(&s->failed);
 }
