@@ -635,7 +635,6 @@ static inline void fake_job_ends(fake *f, fake_object *o)
     fake_edit(f, FAKE_JOBS, o->name,
               fails
                   ? "{\"status\":{\"conditions\":[{\"type\":\"FailureTarget\",\"status\":"
-                    "\"True\",\"reason\":\"DeadlineExceeded\"},{\"type\":\"Failed\",\"status\":"
                     "\"True\",\"reason\":\"DeadlineExceeded\"}]}}"
                   : "{\"status\":{\"conditions\":[{\"type\":\"Complete\",\"status\":\"True\"}]}}");
 }

@@ -80,7 +80,7 @@ static void failed_jobs_go_after_a_restart(void **state)
     for (uint64_t kill_at = 1; kill_at < 60; kill_at++) {
         fake *f = begin(1);
         f->fails = fails_five_times;
-        f->kill_at = kill_at;
+        fake_arm(f, (fake_plan){.fault = FAULT_KILL, .at = kill_at});
         fake_run(f, -1);
         fake_start(f);
         fake_run(f, -1);
