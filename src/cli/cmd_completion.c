@@ -2,6 +2,7 @@
 #include "base/limits.h"
 #include "cli/command.h"
 #include "cli/output.h"
+#include "cli/show.h"
 
 /* Puts a|b|c with spaces instead of bars. */
 static void add_choices(buf *out, const char *choices)
@@ -13,6 +14,31 @@ static void add_choices(buf *out, const char *choices)
 static bool is_choice(const char *text)
 {
     return text && str_find(str_of(text), STR("|")) != SIZE_MAX;
+}
+
+/* The words that the first operand may be, with spaces between them. False: it may be anything. */
+static bool add_operand_words(buf *out, const verb *c)
+{
+    str rest = str_of(c->operands ? c->operands : "");
+    if (str_eq(rest, STR("[COMMAND]"))) {
+        for (const verb *const *v = program_drover.verbs; *v; v++)
+            buf_addf(out, "%s%s", v == program_drover.verbs ? "" : " ", (*v)->name);
+        return true;
+    }
+    if (str_starts(rest, STR("[")))
+        rest = str_part(rest, 1, rest.len);
+    str first = str_cut(&rest, ' ');
+    if (str_ends(first, STR("]")))
+        first = str_part(first, 0, first.len - 1);
+    bool kind = str_eq(first, STR("KIND"));
+    if (kind)
+        first = STR(SHOW_KINDS_HELP);
+    else if (first.len == 0 || first.ptr[0] < 'a' || first.ptr[0] > 'z')
+        return false;
+    for (size_t i = 0; i < first.len; i++)
+        if (first.ptr[i] != ',')
+            buf_addc(out, first.ptr[i] == '|' ? ' ' : first.ptr[i]);
+    return true;
 }
 
 /* Inside single quotes of a shell. */
@@ -27,15 +53,15 @@ static void add_quoted(buf *out, const char *text)
     buf_addc(out, '\'');
 }
 
+/* Options where one is begun, else what the operand may be, or files. */
 static void bash_words(buf *out, const verb *c)
 {
+    buf_addf(out, "        %s:-*) words='", c->name);
     for (const option *o = c->options; o && o->name; o++)
         buf_addf(out, "--%s ", o->name);
-    buf_addz(out, "--help");
-    if (is_choice(c->operands)) {
-        buf_addc(out, ' ');
-        add_choices(out, c->operands);
-    }
+    buf_addf(out, "--help' ;;\n        %s:*) words='", c->name);
+    (void)add_operand_words(out, c);
+    buf_addz(out, "' ;;\n");
 }
 
 /* After an option with choices come these; after one with an argument come files. */
@@ -70,15 +96,12 @@ static void bash(buf *out)
     buf_addz(out, "'; else\n    case $command:$before in\n");
     for (const verb *const *c = program_drover.verbs; *c; c++)
         bash_arguments(out, *c);
-    buf_addz(out, "    *) case $command in\n");
-    for (const verb *const *c = program_drover.verbs; *c; c++) {
-        buf_addf(out, "        %s) words='", (*c)->name);
+    buf_addz(out, "    *) case $command:$word in\n");
+    for (const verb *const *c = program_drover.verbs; *c; c++)
         bash_words(out, *c);
-        buf_addz(out, "' ;;\n");
-    }
     buf_addz(out, "        esac ;;\n    esac\n    fi\n"
                   "    COMPREPLY=($(compgen -W \"$words\" -- \"$word\"))\n}\n"
-                  "complete -o filenames -F _drover drover\n");
+                  "complete -o default -F _drover drover\n");
 }
 
 static void zsh_option(buf *out, const option *o)
@@ -127,11 +150,10 @@ static void zsh(buf *out)
         buf_addf(out, "        %s) _arguments '--help[print this help]'", (*c)->name);
         for (const option *o = (*c)->options; o && o->name; o++)
             zsh_option(out, o);
-        if (is_choice((*c)->operands)) {
-            buf_addz(out, " '1:what:(");
-            add_choices(out, (*c)->operands);
-            buf_addz(out, ")'");
-        }
+        buf words = BUF(LIMIT_ERR_BYTES);
+        if (add_operand_words(&words, *c))
+            buf_addf(out, " '1:what:(%.*s)'", STR_ARG(buf_str(&words)));
+        buf_done(&words);
         buf_addz(out, " ;;\n");
     }
     buf_addz(out, "    esac\n}\n_drover \"$@\"\n");
@@ -160,12 +182,11 @@ static void fish(buf *out)
             add_quoted(out, o->help);
             buf_addc(out, '\n');
         }
-        if (is_choice((*c)->operands)) {
-            buf_addf(out, "complete -c drover -n '__fish_seen_subcommand_from %s' -a '",
-                     (*c)->name);
-            add_choices(out, (*c)->operands);
-            buf_addz(out, "'\n");
-        }
+        buf words = BUF(LIMIT_ERR_BYTES);
+        if (add_operand_words(&words, *c))
+            buf_addf(out, "complete -c drover -n '__fish_seen_subcommand_from %s' -a '%.*s'\n",
+                     (*c)->name, STR_ARG(buf_str(&words)));
+        buf_done(&words);
     }
 }
 

@@ -84,7 +84,11 @@ def generated(tap, program):
         tap.test(f"completion {shell} knows every word", ", ".join(missing))
     script = drover.run(program, "completion", "bash").out
     for line, expected in [("drover va", "validate"), ("drover validate --st", "--strict"),
-                           ("drover validate -o j", "json"), ("drover completion f", "fish")]:
+                           ("drover validate -o j", "json"), ("drover completion f", "fish"),
+                           ("drover version p", "publish"), ("drover get to", "tokens"),
+                           ("drover delete re", "resources"), ("drover crds f", "fleet"),
+                           ("drover token r", "revoke"), ("drover token [", ""),
+                           ("drover help exp", "explain")]:
         words = line.split(" ")
         quoted = " ".join(f"'{word}'" for word in words)
         probe = (f"{script}\nCOMP_WORDS=({quoted}); COMP_CWORD={len(words) - 1}; _drover; "

@@ -84,6 +84,7 @@ def run(tap, program, server):
     # It really ran: all operations but one, and many requests.
     tested = re.search(r"Tested: (\d+)", output)
     made = re.search(r"(\d+) generated", output)
+    print(f"# {made.group(1) if made else 'no'} requests")
     every = sum(len(item) for item in server.openapi["paths"].values())
     tap.test(f"it tested all {every} operations but events",
              None if tested and int(tested.group(1)) == every - 1 else output)
