@@ -188,7 +188,7 @@ void placed_returns(bundle_record *b, member_id m)
 /* A report older than our own release still shows another version, or none: it is not looked at. */
 static bool report_is_stale(const placed *at, const fact_report *r, name_id live)
 {
-    return at->claimed && (!r->exists || live != at->live);
+    return at->claimed && !r->withdrawn && (!r->exists || live != at->live);
 }
 
 static void take_report(clusters *c, const fact_report *r)
@@ -528,6 +528,12 @@ const vocabulary vocabulary_clusters = {
     .restore = clusters_restore,
     .unnumber = clusters_unnumber,
     .number = clusters_number,
+    .keep_change = clusters_keep,
+    .bundle = clusters_bundle,
+    .bundle_partition = clusters_bundle_partition,
+    .deployment = clusters_deployment,
+    .deployment_options = clusters_deployment_options,
+    .in_group = clusters_in_group,
     .full = clusters_full,
     .check = clusters_check,
 };

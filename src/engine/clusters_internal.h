@@ -116,6 +116,7 @@ struct bundle_record {
     strmap by_label;
     int64_t offline_ms;   /* 0: never */
     VEC(member_id) clock; /* who goes offline next: a heap */
+    uint64_t moves;       /* so many members joined or left */
     bool act_paused;      /* a person paused it */
     bool resumed;         /* a person resumed what the document pauses */
 };
@@ -137,6 +138,8 @@ wish wanted_version(bundle_record *b, const cluster_record *r);
 /* The bundle's member on a cluster; PLACED_NONE: it has none there. */
 #define PLACED_NONE UINT32_MAX
 member_id placed_on(const bundle_record *b, const cluster_record *r);
+/* The options of the version that a cluster should run, all of them. ptr is NULL with an error. */
+str wanted_options(bundle_record *b, const cluster_record *r, arena *a, err *error);
 label_set record_labels(const cluster_record *r);
 
 /* ---- clusters.c ---- */
@@ -163,10 +166,21 @@ bool clusters_placements(const void *self, placement_visitor visit, void *contex
 bool clusters_placement(const void *self, placement_id id, placement_view *ret);
 bool clusters_reasons(const void *self, placement_id id, arena *a, reasons *out);
 void clusters_groups(const void *self, group_visitor visit, void *context);
+group_view bundle_group(const bundle_record *b, size_t index);
 placement_state placed_state(const bundle_record *b, member_id m);
 /* Bundles by name, members of one by the order of their clusters. NULL without memory. */
 bundle_record **bundles_in_order(const clusters *c, arena *a, size_t *ret_count);
 member_id *members_in_order(const bundle_record *b, arena *a, size_t *ret_count);
+
+/* ---- clusters_keep.c: for shells that keep state in objects ---- */
+bool clusters_keep(const void *self, str change, buf *out);
+/* After restore_bundle of what clusters_keep made: what deployments tell by themselves. */
+void restore_from_reports(bundle_record *b);
+bool clusters_bundle(const void *self, str change, bundle_view *ret);
+bool clusters_bundle_partition(const void *self, str change, size_t index, group_view *ret);
+bool clusters_deployment(const void *self, str change, str target, deployment_view *ret);
+bool clusters_in_group(const void *self, engine_cluster of, str group);
+str clusters_deployment_options(void *self, str change, str target, arena *a, err *error);
 
 /* ---- clusters_save.c ---- */
 void clusters_save(const void *self, buf *out);

@@ -163,6 +163,17 @@ static void restore_failure(bundle_record *b, member_id m, yyjson_val *saved)
         b->roll.halted_now = true;
 }
 
+/* The same where only failures that were seen are on record. */
+static void restore_new_failures(bundle_record *b, yyjson_val *saved)
+{
+    yyjson_val *known = yyjson_obj_get(saved, "placed");
+    for (member_id m = 0; m < b->members.len; m++) {
+        str name = b->members.at[m].present ? text_of(b->self, b->members.at[m].label) : STR_EMPTY;
+        if (name.len > 0 && !yyjson_obj_getn(known, name.ptr, name.len))
+            restore_failure(b, m, NULL);
+    }
+}
+
 static bool same_hash(yyjson_val *from, const char *key, uint64_t hash)
 {
     char text[17];
@@ -273,7 +284,11 @@ bool clusters_restore(void *self, str key, str json, err *error)
         return err_memory(error);
     if (!partitions_restore(b->roll.pacing, rollout, find_member, error))
         return false;
+    if (flag_in(saved, "kept"))
+        restore_from_reports(b);
     restore_members(b, saved, restore_failure);
+    if (flag_in(saved, "kept"))
+        restore_new_failures(b, saved);
     for (member_id m = 0; m < b->members.len; m++) {
         if (!b->members.at[m].present)
             continue;

@@ -71,21 +71,26 @@ static match_subject subject_of(clusters *c, const cluster_record *r)
     return (match_subject){text_of(c, r->name), record_labels(r), groups, r->groups.len};
 }
 
+static template_cluster seen_by_templates(const clusters *c, const cluster_record *r, err *error)
+{
+    str values = text_of(c, r->template_values);
+    return (template_cluster){
+        .namespace_ = text_of(c, r->namespace_),
+        .name = text_of(c, r->name),
+        .labels = record_labels(r),
+        .annotations = {r->annotations, r->annotation_count},
+        .template_values = values.len > 0 ? json_parse(c->scratch, values, error) : NULL,
+    };
+}
+
 /* The version that options make, for one cluster or (NULL) for any; 0 with an error. */
 static name_id version_for(bundle_record *b, const option_layers *l, const cluster_record *r,
                            err *error)
 {
     clusters *c = b->self;
-    str values = r ? text_of(c, r->template_values) : STR_EMPTY;
     template_cluster seen = {0};
     if (r)
-        seen = (template_cluster){
-            .namespace_ = text_of(c, r->namespace_),
-            .name = text_of(c, r->name),
-            .labels = record_labels(r),
-            .annotations = {r->annotations, r->annotation_count},
-            .template_values = values.len > 0 ? json_parse(c->scratch, values, error) : NULL,
-        };
+        seen = seen_by_templates(c, r, error);
     str options = options_json(c->scratch, l, r ? &seen : NULL, error);
     str id = options.ptr ? deployment_id(c->scratch, b->manifest, options) : options;
     if (options.ptr && !id.ptr)
@@ -153,6 +158,27 @@ wish wanted_version(bundle_record *b, const cluster_record *r)
     return made;
 }
 
+str wanted_options(bundle_record *b, const cluster_record *r, arena *a, err *error)
+{
+    clusters *c = b->self;
+    match_choice choice;
+    str options = {NULL, 0};
+    bool no_memory = false;
+    arena_place here = arena_mark(c->scratch);
+    match_subject subject = subject_of(c, r);
+    if (bundle_choose(&b->document->spec, &subject, c->scratch, &choice, &no_memory)) {
+        option_layers l = {&b->document->spec.options, choice.over, choice.over_count};
+        template_cluster seen = seen_by_templates(c, r, error);
+        options = options_all_json(a, &l, &seen, error);
+    } else if (no_memory) {
+        err_memory(error);
+    } else {
+        err_set(error, "it is no target any more");
+    }
+    arena_rewind(c->scratch, here);
+    return options;
+}
+
 static bool matches_partition(void *context, member_id m, size_t definition)
 {
     bundle_record *b = context;
@@ -209,6 +235,7 @@ static void join(bundle_record *b, uint32_t number, wish wanted)
     if (b->free_members.len > 0)
         b->free_members.len--;
     b->members.at[m] = at;
+    b->moves++;
     c->core->next_placement++;
     int64_t due = offline_at(b, &b->members.at[m]);
     b->members.at[m].offline = due != REASON_NEVER && due <= c->core->now_ms;
@@ -251,6 +278,7 @@ static void leave(bundle_record *b, member_id m)
             break;
         }
     at->present = false;
+    b->moves++;
     b->free_members.at[b->free_members.len++] = m; /* room was made when it joined */
     b->roll.dirty = true;
     placements_compact(c);

@@ -130,28 +130,33 @@ bool clusters_placement(const void *self, placement_id id, placement_view *ret)
     return ref != NULL;
 }
 
+group_view bundle_group(const bundle_record *b, size_t index)
+{
+    partition_view at;
+    partitions_view(b->roll.pacing, index, &at);
+    return (group_view){
+        .kind = GROUP_PARTITION,
+        .change = text_of(b->self, b->change),
+        .name = at.name,
+        .strategy = STR_EMPTY,
+        .matched = at.matched,
+        .limit = at.cap,
+        .holders = at.unavailable,
+        .peak = at.peak,
+        .ready = at.ready,
+        .visited = at.visited,
+        .unavailable = at.unavailable,
+        .stopped = partitions_halted(b->roll.pacing),
+    };
+}
+
 void clusters_groups(const void *self, group_visitor visit, void *context)
 {
     const clusters *c = self;
     for (size_t i = 0; i < c->bundles.len; i++) {
         const bundle_record *b = c->bundles.at[i];
         for (size_t p = 0; b->present && p < partitions_count(b->roll.pacing); p++) {
-            partition_view at;
-            partitions_view(b->roll.pacing, p, &at);
-            group_view view = {
-                .kind = GROUP_PARTITION,
-                .change = text_of(c, b->change),
-                .name = at.name,
-                .strategy = STR_EMPTY,
-                .matched = at.matched,
-                .limit = at.cap,
-                .holders = at.unavailable,
-                .peak = at.peak,
-                .ready = at.ready,
-                .visited = at.visited,
-                .unavailable = at.unavailable,
-                .stopped = partitions_halted(b->roll.pacing),
-            };
+            group_view view = bundle_group(b, p);
             if (!visit(context, &view))
                 return;
         }

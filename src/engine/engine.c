@@ -317,6 +317,49 @@ bool engine_keep_change(const engine *e, str change, buf *out)
     return false;
 }
 
+bool engine_bundle(const engine *e, str change, bundle_view *ret)
+{
+    for (size_t v = 0; v < VOCABULARY_COUNT; v++)
+        if (vocabularies[v]->bundle && vocabularies[v]->bundle(e->self[v], change, ret))
+            return true;
+    return false;
+}
+
+bool engine_bundle_partition(const engine *e, str change, size_t index, group_view *ret)
+{
+    for (size_t v = 0; v < VOCABULARY_COUNT; v++)
+        if (vocabularies[v]->bundle_partition &&
+            vocabularies[v]->bundle_partition(e->self[v], change, index, ret))
+            return true;
+    return false;
+}
+
+bool engine_deployment(const engine *e, str change, str target, deployment_view *ret)
+{
+    for (size_t v = 0; v < VOCABULARY_COUNT; v++)
+        if (vocabularies[v]->deployment &&
+            vocabularies[v]->deployment(e->self[v], change, target, ret))
+            return true;
+    return false;
+}
+
+str engine_deployment_options(engine *e, str change, str target, arena *a, err *error)
+{
+    str options = {NULL, 0};
+    for (size_t v = 0; v < VOCABULARY_COUNT; v++)
+        if (vocabularies[v]->deployment_options)
+            options = vocabularies[v]->deployment_options(e->self[v], change, target, a, error);
+    return options;
+}
+
+bool engine_in_group(const engine *e, engine_cluster of, str group)
+{
+    for (size_t v = 0; v < VOCABULARY_COUNT; v++)
+        if (vocabularies[v]->in_group && vocabularies[v]->in_group(e->self[v], of, group))
+            return true;
+    return false;
+}
+
 bool engine_full(engine *e, err *error)
 {
     for (size_t v = 0; v < VOCABULARY_COUNT; v++)

@@ -187,6 +187,46 @@ bool engine_node(const engine *e, str change, str target, arena *a, node_view *r
 bool engine_keep_placement(const engine *e, str change, str target, buf *out);
 bool engine_keep_change(const engine *e, str change, buf *out);
 
+/* ---- clusters whose shell keeps state in objects of their own ---- */
+
+/* A Bundle's rollout in numbers. engine_keep_change gives what must survive a restart and is not
+ * in its deployments: the JSON of the record "clusters NAMESPACE/NAME" that engine_restore reads
+ * once all deployments are reported. It changes with the partitions, approvals, soaks and failures,
+ * not with every release. */
+typedef struct bundle_view {
+    str manifest; /* the ID of its content */
+    bool paused, halted;
+    size_t partitions;
+    uint64_t cuts;        /* partitions were made anew so many times */
+    uint64_t fingerprint; /* of what is kept: when it changes, engine_keep_change may have */
+    int64_t unavailable, max_unavailable;
+    int64_t created;                  /* by the last pass */
+    int64_t not_ready, max_not_ready; /* partitions */
+} bundle_view;
+bool engine_bundle(const engine *e, str change, bundle_view *ret);
+/* One of its partitions. */
+bool engine_bundle_partition(const engine *e, str change, size_t index, group_view *ret);
+
+/* A Bundle on a cluster. */
+typedef struct deployment_view {
+    placement_id id;
+    str wanted;
+    str refused;        /* why its Helm values cannot be made; empty: they can */
+    uint32_t partition; /* the first it is in; UINT32_MAX: none */
+    bool released;      /* the wanted version was released, and is not known to be carried out */
+} deployment_view;
+/* False: the cluster is no target of that Bundle. */
+bool engine_deployment(const engine *e, str change, str target, deployment_view *ret);
+/* The options of the wanted version there, as a BundleDeployment has them. ptr is NULL with an
+ * error. */
+str engine_deployment_options(engine *e, str change, str target, arena *a, err *error);
+
+/* Whether a cluster belongs to a ClusterGroup of its namespace. */
+typedef struct engine_cluster {
+    str namespace_, name;
+} engine_cluster;
+bool engine_in_group(const engine *e, engine_cluster of, str group);
+
 /* Evaluates everything from scratch and compares with what the steps arrived at. False, with the
  * first difference, if they are not equal. For tests. */
 bool engine_full(engine *e, err *error);

@@ -109,6 +109,8 @@ typedef struct fact_report {
     bool ready;
     bool failed; /* Deployed or Installed is False for the live version */
     str message;
+    bool withdrawn; /* what was released could not be carried out and will not be: this is how it
+                       is, although it is older than the release */
 } fact_report;
 
 /* FACT_JOB: answers DECISION_JOB. */

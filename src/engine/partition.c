@@ -488,6 +488,7 @@ bool partitions_cut(partitions *p)
         part_update(p, &p->parts.at[i]);
     caps_update(p);
     p->cut = good;
+    p->cuts++;
     return good;
 }
 
@@ -558,6 +559,11 @@ int64_t partitions_next_ms(const partitions *p)
 
 /* ---- views ---- */
 
+partition_figures partitions_figures(const partitions *p)
+{
+    return (partition_figures){p->unavailable, p->cap, p->budget, p->cuts};
+}
+
 size_t partitions_count(const partitions *p)
 {
     return p->parts.len;
@@ -577,6 +583,7 @@ void partitions_view(const partitions *p, size_t index, partition_view *ret)
         .ready = part_is_ready(at, &at->now),
         .visited = at->visited,
         .approved = !at->approval || at->approved,
+        .ready_since_ms = at->ready_since_ms,
     };
 }
 

@@ -96,7 +96,16 @@ typedef struct partition_view {
     int64_t matched, cap, unavailable, not_ready, peak;
     bool own; /* has its own maxUnavailable */
     bool ready, visited, approved;
+    int64_t ready_since_ms; /* REASON_NEVER: it is not, or nobody looked since */
 } partition_view;
+
+/* The limits of the whole, and how much of them is used now. */
+typedef struct partition_figures {
+    int64_t unavailable, cap; /* outside partitions that have their own maxUnavailable */
+    int64_t budget;           /* partitions that may be not ready */
+    uint64_t cuts;            /* so many cuts were made or restored */
+} partition_figures;
+partition_figures partitions_figures(const partitions *p);
 
 size_t partitions_count(const partitions *p);
 void partitions_view(const partitions *p, size_t index, partition_view *ret);
@@ -119,6 +128,10 @@ bool partitions_reasons(const partitions *p, const partition_question *q, arena 
 
 /* The cut, approvals, soaks and failures as one JSON object, and back; members by label. */
 void partitions_save(const partitions *p, buf *out);
+/* The same without what is only for looking at, and without the members of the last automatic
+ * partition, which is where all go that are in no other: it changes with the cut, not with every
+ * pass. */
+void partitions_keep(const partitions *p, buf *out);
 typedef bool (*partition_finder)(void *context, str label, member_id *ret);
 bool partitions_restore(partitions *p, str json, partition_finder find, err *error);
 

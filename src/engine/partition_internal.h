@@ -63,6 +63,7 @@ struct partitions {
     void *context;
     arena *texts; /* names of the partitions of this cut */
     bool cut, automatic;
+    uint64_t cuts;
     int_or_percent max_unavailable, max_unavailable_partitions, auto_partition_size;
     int64_t auto_partition_threshold, max_new, soak_ms, failure_threshold;
     VEC(partition) definitions; /* of the policy; only name, maxUnavailable and approval are read */

@@ -132,6 +132,13 @@ void partition_rollout_save(const partition_rollout *r, buf *out)
     partitions_save(r->pacing, out);
 }
 
+void partition_rollout_keep(const partition_rollout *r, buf *out)
+{
+    save_flag(out, "running", r->running);
+    buf_addz(out, ",\"rollout\":");
+    partitions_keep(r->pacing, out);
+}
+
 static bool flag_in(yyjson_val *from, const char *key)
 {
     return yyjson_get_bool(yyjson_obj_get(from, key));

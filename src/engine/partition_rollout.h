@@ -37,6 +37,8 @@ bool partition_rollout_passed(partition_rollout *r, const pass_figures *f);
 /* Members of a JSON object, each with a comma before it; and back, but for the strategy's hashes:
  * an edit that was made while nobody looked is found by comparing them. */
 void partition_rollout_save(const partition_rollout *r, buf *out);
+/* The same, as little as a restart needs: see partitions_keep. */
+void partition_rollout_keep(const partition_rollout *r, buf *out);
 struct yyjson_val;
 void partition_rollout_restore(partition_rollout *r, struct yyjson_val *saved);
 

@@ -32,24 +32,24 @@ static void save_members(const partitions *p, const member_id *order, size_t cou
     }
 }
 
-static void save_part(const partitions *p, const member_id *order, size_t count, uint32_t index,
-                      buf *out)
+/* What a part says of itself; bare: only what a restart needs. */
+static void save_part(const partitions *p, uint32_t index, bool bare, buf *out)
 {
     const part *at = &p->parts.at[index];
     buf_addz(out, "{\"name\":");
     buf_add_json(out, at->name);
     if (at->approved)
         buf_addz(out, ",\"approved\":true");
-    if (at->visited)
+    if (at->visited && !bare)
         buf_addz(out, ",\"visited\":true");
-    if (at->ready_since_ms != REASON_NEVER)
+    if (at->ready_since_ms != REASON_NEVER && (!bare || p->soak_ms > 0))
         buf_addf(out, ",\"readySince\":%" PRId64, at->ready_since_ms);
-    buf_addf(out, ",\"peak\":%" PRId64 ",\"members\":[", at->peak);
-    save_members(p, order, count, index, out);
-    buf_addz(out, "]}");
+    if (!bare)
+        buf_addf(out, ",\"peak\":%" PRId64, at->peak);
+    buf_addz(out, ",\"members\":[");
 }
 
-void partitions_save(const partitions *p, buf *out)
+static void save(const partitions *p, bool bare, buf *out)
 {
     VEC(member_id) order = {0};
     for (size_t m = 0; m < p->members.len; m++)
@@ -77,10 +77,23 @@ void partitions_save(const partitions *p, buf *out)
     for (uint32_t i = 0; i < p->parts.len; i++) {
         if (i > 0)
             buf_addc(out, ',');
-        save_part(p, order.at, order.len, i, out);
+        save_part(p, i, bare, out);
+        if (!bare || !p->automatic || i + 1 < p->parts.len)
+            save_members(p, order.at, order.len, i, out);
+        buf_addz(out, "]}");
     }
     buf_addz(out, "]}");
     vec_done(&order);
+}
+
+void partitions_save(const partitions *p, buf *out)
+{
+    save(p, false, out);
+}
+
+void partitions_keep(const partitions *p, buf *out)
+{
+    save(p, true, out);
 }
 
 static bool flag_of(yyjson_val *object, const char *key)
@@ -159,6 +172,7 @@ bool partitions_restore(partitions *p, str json, partition_finder find, err *err
         part_update(p, &p->parts.at[k]);
         p->parts.at[k].ready_since_ms = since;
     }
+    p->cuts++;
     caps_update(p);
     return true;
 }

@@ -58,6 +58,12 @@ typedef struct vocabulary {
     bool (*node)(const void *self, str change, str target, arena *a, node_view *ret);
     bool (*keep_placement)(const void *self, str change, str target, buf *out);
     bool (*keep_change)(const void *self, str change, buf *out);
+    /* Of the vocabulary of clusters alone. */
+    bool (*bundle)(const void *self, str change, bundle_view *ret);
+    bool (*bundle_partition)(const void *self, str change, size_t index, group_view *ret);
+    bool (*deployment)(const void *self, str change, str target, deployment_view *ret);
+    str (*deployment_options)(void *self, str change, str target, arena *a, err *error);
+    bool (*in_group)(const void *self, engine_cluster of, str group);
     bool (*full)(void *self, err *error);
     bool (*check)(const void *self, err *error);
 } vocabulary;

@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "operator/bundle_status.h"
 
-#include "base/strmap.h"
-#include "engine/fleet_names.h"
 #include "operator/bundle_json.h"
-
-#define NON_READY_CLUSTERS_MAX 10
 
 /* ---- conditions ---- */
 
@@ -237,109 +233,48 @@ void bundle_status_put(buf *out, const bundle_status_facts *f)
     buf_done(&message);
 }
 
-/* ---- resources of many deployments ---- */
+/* ---- sums of many deployments ---- */
 
-#define RESOURCE_COUNTS(X)                                                                         \
-    X("ready")                                                                                     \
-    X("desiredReady")                                                                              \
-    X("waitApplied") X("modified") X("orphaned") X("missing") X("unknown") X("notReady")
-static const char *const count_names[] = {
-#define X(name) name,
-    RESOURCE_COUNTS(X)
-#undef X
-};
-#define COUNTS (sizeof count_names / sizeof count_names[0])
-
-static void counts_add(int64_t counts[COUNTS], raw_json more)
+const char *resource_count_text(resource_count count)
 {
-    for (size_t i = 0; i < COUNTS; i++)
-        counts[i] += yyjson_get_sint(go_member(more, str_of(count_names[i])));
+    static const char *const texts[] = {
+#define X(count, text) text,
+        RESOURCE_COUNTS(X)
+#undef X
+    };
+    return texts[count];
 }
 
-static void put_counts(buf *out, const int64_t counts[COUNTS])
+static void put_counts(buf *out, const int64_t *counts)
 {
     json_open(out, "resourceCounts");
-    for (size_t i = 0; i < COUNTS; i++)
-        json_number(out, count_names[i], counts[i]);
+    for (int i = 0; i < RESOURCE_COUNT_KINDS; i++)
+        json_number(out, resource_count_text((resource_count)i), counts ? counts[i] : 0);
     json_close(out);
-}
-
-static void add_members(summary_maker *s, const status_member *members, size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        non_ready_resource one = status_member_entry(&members[i]);
-        summary_add(s, &one);
-    }
 }
 
 /* ---- Cluster ---- */
 
-static str source_of(const status_member *m, str label_key)
-{
-    return m->deployment ? label_get(m->deployment->metadata.labels, label_key) : (str){NULL, 0};
-}
-
-/* Repositories are few beside their deployments: each is counted where it stands first, and is
- * ready when all its deployments are. */
-static status_sources count_sources(const cluster_status_facts *f, str label_key)
-{
-    status_sources all = {0};
-    for (size_t i = 0; i < f->member_count; i++) {
-        str name = source_of(&f->members[i], label_key);
-        bool first = name.len > 0, ready = true;
-        for (size_t k = 0; k < i && first; k++)
-            first = !str_eq(source_of(&f->members[k], label_key), name);
-        for (size_t k = i; k < f->member_count && first && ready; k++)
-            if (str_eq(source_of(&f->members[k], label_key), name))
-                ready = state_of(&f->members[k]) == BUNDLE_READY;
-        all.desired += first;
-        all.ready += first && ready;
-    }
-    return all;
-}
-
-static void put_sources(buf *out, const cluster_status_facts *f)
-{
-    status_sources repos = count_sources(f, STR(LABEL_REPO_NAME));
-    status_sources charts = count_sources(f, STR(LABEL_HELM_OP_NAME));
-    json_number(out, "readyGitRepos", repos.ready);
-    json_number(out, "desiredReadyGitRepos", repos.desired);
-    json_number(out, "readyHelmOps", charts.ready);
-    json_number(out, "desiredReadyHelmOps", charts.desired);
-}
-
-static void put_cluster_counts(buf *out, const cluster_status_facts *f)
-{
-    int64_t counts[COUNTS] = {0};
-    for (size_t i = 0; i < f->member_count && !f->resource_counts; i++)
-        if (f->members[i].deployment)
-            counts_add(counts, f->members[i].deployment->status.resource_counts);
-    if (f->resource_counts)
-        counts_add(counts, f->resource_counts);
-    put_counts(out, counts);
-}
-
 void cluster_status_put(buf *out, const cluster_status_facts *f)
 {
     buf message = BUF(LIMIT_DOCUMENT_BYTES);
-    summary_maker s = {0};
-    add_members(&s, f->members, f->member_count);
-    status_condition now[] = {ready_condition(&s.summary, "Bundle", STR_EMPTY, &message),
+    status_condition now[] = {ready_condition(f->summary, "Bundle", STR_EMPTY, &message),
                               {STR("Processed"), true, STR_EMPTY, STR_EMPTY}};
     status_conditions all = {f->before, now, sizeof now / sizeof now[0], f->now};
     buf_addc(out, '{');
     conditions_put(out, &all);
     json_text_if(out, "namespace", f->namespace_);
-    put_summary(out, &s.summary);
-    put_cluster_counts(out, f);
-    put_sources(out, f);
+    put_summary(out, f->summary);
+    put_counts(out, f->resources);
+    json_number(out, "readyGitRepos", f->repos.ready);
+    json_number(out, "desiredReadyGitRepos", f->repos.desired);
+    json_number(out, "readyHelmOps", f->charts.ready);
+    json_number(out, "desiredReadyHelmOps", f->charts.desired);
     json_open(out, "display");
-    put_of(out, "readyBundles", s.summary.ready, s.summary.desired_ready);
-    str state = str_of(bundle_state_text(summary_state(&s.summary)));
-    bool seen = go_str(go_member(f->agent, STR("lastSeen"))).len > 0;
-    json_text_if(out, "state", seen ? state : STR("WaitCheckIn"));
+    put_of(out, "readyBundles", f->summary->ready, f->summary->desired_ready);
+    str state = str_of(bundle_state_text(summary_state(f->summary)));
+    json_text_if(out, "state", f->checked_in ? state : STR("WaitCheckIn"));
     json_close(out);
-    json_value_if(out, "agent", f->agent);
     json_close(out);
     out->failed |= message.failed;
     buf_done(&message);
@@ -372,35 +307,23 @@ static void put_group_display(buf *out, const bundle_summary *s, str clusters)
 void cluster_group_status_put(buf *out, const cluster_group_status_facts *f)
 {
     buf message = BUF(LIMIT_DOCUMENT_BYTES), clusters = BUF(LIMIT_DOCUMENT_BYTES);
-    summary_maker s = {0};
-    str names[NON_READY_CLUSTERS_MAX];
-    size_t non_ready = 0;
-    int64_t counts[COUNTS] = {0};
-    for (size_t i = 0; i < f->cluster_count; i++) {
-        summary_sum(&s, f->clusters[i].summary);
-        counts_add(counts, f->clusters[i].resource_counts);
-        if (summary_ready(f->clusters[i].summary))
-            continue;
-        if (non_ready < NON_READY_CLUSTERS_MAX)
-            names[non_ready] = f->clusters[i].name;
-        non_ready++;
-    }
-    size_t listed = non_ready < NON_READY_CLUSTERS_MAX ? non_ready : NON_READY_CLUSTERS_MAX;
-    buf_addf(&clusters, "%zu/%zu", f->cluster_count - non_ready, f->cluster_count);
+    size_t listed =
+        f->non_ready_count < NON_READY_CLUSTERS_MAX ? f->non_ready_count : NON_READY_CLUSTERS_MAX;
+    buf_addf(&clusters, "%zu/%zu", f->cluster_count - f->non_ready_count, f->cluster_count);
     for (size_t i = 0; i < listed; i++)
-        buf_addf(&clusters, "%s%.*s", i > 0 ? "," : " (", STR_ARG(names[i]));
+        buf_addf(&clusters, "%s%.*s", i > 0 ? "," : " (", STR_ARG(f->non_ready[i]));
     buf_addz(&clusters, listed > 0 ? ")" : "");
-    status_condition now[] = {ready_condition(&s.summary, "Bundle", STR_EMPTY, &message),
+    status_condition now[] = {ready_condition(f->summary, "Bundle", STR_EMPTY, &message),
                               {STR("Processed"), true, STR_EMPTY, STR_EMPTY}};
     status_conditions all = {f->before, now, sizeof now / sizeof now[0], f->now};
     buf_addc(out, '{');
     json_number(out, "clusterCount", (int64_t)f->cluster_count);
-    json_number(out, "nonReadyClusterCount", (int64_t)non_ready);
-    put_names(out, "nonReadyClusters", names, listed);
+    json_number(out, "nonReadyClusterCount", (int64_t)f->non_ready_count);
+    put_names(out, "nonReadyClusters", f->non_ready, listed);
     conditions_put(out, &all);
-    put_summary(out, &s.summary);
-    put_group_display(out, &s.summary, buf_str(&clusters));
-    put_counts(out, counts);
+    put_summary(out, f->summary);
+    put_group_display(out, f->summary, buf_str(&clusters));
+    put_counts(out, f->resources);
     json_close(out);
     out->failed |= message.failed || clusters.failed;
     buf_done(&message);
@@ -409,78 +332,25 @@ void cluster_group_status_put(buf *out, const cluster_group_status_facts *f)
 
 /* ---- GitRepo ---- */
 
-/* A cluster is known by the namespace of its deployments; it is ready when all of them are. Members
- * of one cluster need not stand together. */
-static status_sources count_clusters(const git_repo_status_facts *f)
-{
-    status_sources all = {0};
-    strmap ready = {0};
-    for (size_t i = 0; i < f->member_count; i++) {
-        const status_member *m = &f->members[i];
-        if (!m->deployment)
-            continue;
-        str where = m->deployment->metadata.namespace_;
-        const uint64_t *known = strmap_get(&ready, where);
-        bool good = state_of(m) == BUNDLE_READY && (!known || *known);
-        if (!strmap_put(&ready, where, good))
-            all.desired = -1;
-    }
-    for (size_t i = 0; i < ready.len && all.desired >= 0; i++)
-        all.ready += ready.entries[i].value != 0;
-    if (all.desired >= 0)
-        all.desired = (int64_t)ready.len;
-    strmap_done(&ready);
-    return all;
-}
-
-/* The state of all, not only of those listed. */
-static bundle_state highest_state(const git_repo_status_facts *f)
-{
-    bundle_state highest = BUNDLE_NONE;
-    for (size_t i = 0; i < f->member_count; i++) {
-        bundle_state state = state_of(&f->members[i]);
-        if (state > highest)
-            highest = state;
-    }
-    return highest == BUNDLE_READY ? BUNDLE_NONE : highest;
-}
-
-static str first_message(const git_repo_status_facts *f)
-{
-    for (size_t i = 0; i < f->bundle_count; i++)
-        if (f->bundles[i].ready_message.len > 0)
-            return f->bundles[i].ready_message;
-    return STR_EMPTY;
-}
-
 void git_repo_status_put(buf *out, const git_repo_status_facts *f)
 {
-    summary_maker s = {0};
-    int64_t counts[COUNTS] = {0};
-    add_members(&s, f->members, f->member_count);
-    for (size_t i = 0; i < f->member_count; i++)
-        if (f->members[i].deployment)
-            counts_add(counts, f->members[i].deployment->status.resource_counts);
-    status_sources clusters = count_clusters(f);
-    out->failed |= clusters.desired < 0;
     buf message = BUF(LIMIT_DOCUMENT_BYTES);
-    status_condition now = ready_condition(&s.summary, "Bundle", STR_EMPTY, &message);
-    str first = first_message(f);
-    if (first.len > 0)
-        now = (status_condition){STR("Ready"), false, STR_EMPTY, first};
+    status_condition now = ready_condition(f->summary, "Bundle", STR_EMPTY, &message);
+    if (f->ready_message.len > 0)
+        now = (status_condition){STR("Ready"), false, STR_EMPTY, f->ready_message};
     status_conditions all = {f->before, &now, 1, f->now};
     bool current = str_eq(f->git_job_status, STR("Current")) || f->git_job_status.len == 0;
+    str state = f->state == BUNDLE_READY ? STR_EMPTY : str_of(bundle_state_text(f->state));
     buf_addc(out, '{');
     conditions_put(out, &all);
-    json_number(out, "readyClusters", clusters.ready);
-    json_number(out, "desiredReadyClusters", clusters.desired);
-    put_summary(out, &s.summary);
+    json_number(out, "readyClusters", f->clusters.ready);
+    json_number(out, "desiredReadyClusters", f->clusters.desired);
+    put_summary(out, f->summary);
     json_open(out, "display");
-    put_of(out, "readyBundleDeployments", s.summary.ready, s.summary.desired_ready);
-    json_text_if(out, "state",
-                 current ? str_of(bundle_state_text(highest_state(f))) : STR("GitUpdating"));
+    put_of(out, "readyBundleDeployments", f->summary->ready, f->summary->desired_ready);
+    json_text_if(out, "state", current ? state : STR("GitUpdating"));
     json_close(out);
-    put_counts(out, counts);
+    put_counts(out, f->resources);
     json_close(out);
     out->failed |= message.failed;
     buf_done(&message);

@@ -66,19 +66,37 @@ typedef struct bundle_status_facts {
 } bundle_status_facts;
 void bundle_status_put(buf *out, const bundle_status_facts *f);
 
-/* ---- Cluster ---- */
+/* ---- sums of many deployments ---- */
 
-/* How many of the repositories (or Helm operations) of a cluster have every deployment ready. */
+/* How many resources are in which state. */
+#define RESOURCE_COUNTS(X)                                                                         \
+    X(READY, "ready")                                                                              \
+    X(DESIRED_READY, "desiredReady")                                                               \
+    X(WAIT_APPLIED, "waitApplied")                                                                 \
+    X(MODIFIED, "modified")                                                                        \
+    X(ORPHANED, "orphaned") X(MISSING, "missing") X(UNKNOWN, "unknown") X(NOT_READY, "notReady")
+typedef enum resource_count {
+#define X(count, text) RESOURCES_##count,
+    RESOURCE_COUNTS(X)
+#undef X
+} resource_count;
+#define RESOURCE_COUNT_KINDS (RESOURCES_NOT_READY + 1)
+const char *resource_count_text(resource_count count);
+
+/* How many of some things (clusters, repositories, charts) have every deployment ready. */
 typedef struct status_sources {
     int64_t ready, desired;
 } status_sources;
 
+/* ---- Cluster ---- */
+
+/* What is the controller's of it; the agent's own part is left alone. */
 typedef struct cluster_status_facts {
-    str namespace_;               /* of its deployments */
-    const status_member *members; /* by Bundle name */
-    size_t member_count;
-    raw_json agent;           /* what the agent reported; NULL: it never did */
-    raw_json resource_counts; /* NULL: sum them from the members */
+    str namespace_;                /* of its deployments */
+    const bundle_summary *summary; /* members are Bundles, by name */
+    status_sources repos, charts;
+    const int64_t *resources; /* RESOURCE_COUNT_KINDS numbers; NULL: none */
+    bool checked_in;          /* its agent was seen */
     condition_list before;
     moment now;
 } cluster_status_facts;
@@ -86,15 +104,12 @@ void cluster_status_put(buf *out, const cluster_status_facts *f);
 
 /* ---- ClusterGroup ---- */
 
-typedef struct status_cluster {
-    str name;
-    const bundle_summary *summary;
-    raw_json resource_counts; /* of its status; may be NULL */
-} status_cluster;
-
+#define NON_READY_CLUSTERS_MAX 10
 typedef struct cluster_group_status_facts {
-    const status_cluster *clusters; /* by name */
-    size_t cluster_count;
+    const bundle_summary *summary; /* of all its clusters together */
+    size_t cluster_count, non_ready_count;
+    const str *non_ready; /* the first of them, by name: at most NON_READY_CLUSTERS_MAX */
+    const int64_t *resources;
     condition_list before;
     moment now;
 } cluster_group_status_facts;
@@ -102,17 +117,13 @@ void cluster_group_status_put(buf *out, const cluster_group_status_facts *f);
 
 /* ---- GitRepo ---- */
 
-typedef struct status_bundle {
-    str name;
-    str ready_message; /* of its condition Ready; empty: it is ready */
-} status_bundle;
-
 /* The part of a GitRepo's status that follows from its deployments; the rest is the git job's. */
 typedef struct git_repo_status_facts {
-    const status_member *members; /* every deployment of its Bundles */
-    size_t member_count;
-    const status_bundle *bundles; /* in the order in which they are asked */
-    size_t bundle_count;
+    const bundle_summary *summary;
+    status_sources clusters;
+    bundle_state state; /* the highest of all, not only of those listed */
+    const int64_t *resources;
+    str ready_message;  /* of the first of its Bundles that is not ready; empty: all are */
     str git_job_status; /* "Current" when its job is done */
     condition_list before;
     moment now;

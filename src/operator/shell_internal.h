@@ -7,8 +7,8 @@
 #include "base/vec.h"
 #include "operator/failed_jobs.h"
 #include "operator/node_shell.h"
+#include "operator/shell_read.h"
 
-#define SHELL_VERSION_BYTES 24
 #define SHELL_STATUS_EVERY_MS 1000
 #define SHELL_UNPULLABLE_MS 60000
 /* How long the reason of a failed Job is waited for: its pod is told by another watch. */
@@ -125,14 +125,6 @@ typedef struct shell_ticket {
     uint32_t epoch;
     int64_t number;
 } shell_ticket;
-
-/* A document in memory of its own. */
-typedef struct shell_document {
-    buf text;
-    document_set *set;
-    object_list *objects;
-    object object;
-} shell_document;
 
 /* One Skyhook. */
 struct shell_change {
@@ -255,18 +247,6 @@ void shell_place_free(node_shell *s, shell_place *p);
 /* What packages are told of the node is read anew for the next claim. */
 void shell_place_unread(shell_place *p);
 void shell_node_free(node_shell *s, shell_node *n);
-
-/* ---- shell_read.c: what JSON of objects says ---- */
-str read_text(yyjson_val *object, const char *key);
-yyjson_val *read_at(yyjson_val *object, const char *key, const char *inner);
-/* Sorted, in a; only keys with the prefix. */
-label_set read_labels(arena *a, yyjson_val *map, str prefix);
-bool read_metadata(arena *a, yyjson_val *object, metadata *ret);
-uint64_t read_revision(yyjson_val *object, char ret[SHELL_VERSION_BYTES]);
-int64_t read_time_ms(str text); /* 0: none */
-shell_document *shell_document_new(yyjson_val *object, const char *api_version, const char *kind,
-                                   err *error);
-shell_document *shell_document_free(shell_document *d);
 
 /* ---- shell_nodes.c: nodes as they are seen ---- */
 /* The key of drover_SK that has the hash of the nodeState_SK written with it. By it a person's edit

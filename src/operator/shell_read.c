@@ -4,7 +4,7 @@
 #include "base/mem.h"
 #include "base/moment.h"
 #include "base/num.h"
-#include "operator/shell_internal.h"
+#include "operator/shell_read.h"
 
 str read_text(yyjson_val *json, const char *key)
 {
@@ -97,6 +97,8 @@ static void put_member(buf *out, const char *key, yyjson_val *value)
 shell_document *shell_document_new(yyjson_val *json, const char *api_version, const char *kind,
                                    err *error)
 {
+    static const char *const members[] = {"metadata", "spec", "bundleSelector",
+                                          "namespaceSelector"};
     scoped(problems_cleanup) problems *found = problems_new();
     shell_document *d = mem_zalloc(sizeof *d);
     if (!d || !found) {
@@ -107,8 +109,8 @@ shell_document *shell_document_new(yyjson_val *json, const char *api_version, co
     d->set = document_set_new();
     d->objects = objects_new();
     buf_addf(&d->text, "{\"apiVersion\":\"%s\",\"kind\":\"%s\"", api_version, kind);
-    put_member(&d->text, "metadata", yyjson_obj_get(json, "metadata"));
-    put_member(&d->text, "spec", yyjson_obj_get(json, "spec"));
+    for (size_t i = 0; i < sizeof members / sizeof members[0]; i++)
+        put_member(&d->text, members[i], yyjson_obj_get(json, members[i]));
     buf_addc(&d->text, '}');
     bool good = d->set && d->objects && !d->text.failed;
     if (!good)

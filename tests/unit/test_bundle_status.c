@@ -270,14 +270,19 @@ static void test_cluster_status(void **state)
 {
     (void)state;
     scene s = scene_new();
-    arena *a = s.l.objects->arena;
-    err error;
     s.at[0].name = STR("good");
     s.at[1].name = STR("bad");
+    summary_maker made = {0};
+    for (size_t i = 0; i < 2; i++) {
+        non_ready_resource one = status_member_entry(&s.at[i]);
+        summary_add(&made, &one);
+    }
+    const int64_t resources[RESOURCE_COUNT_KINDS] = {4, 5, 0, 0, 0, 0, 0, 1};
     cluster_status_facts f = {.namespace_ = STR("n1"),
-                              .members = s.at,
-                              .member_count = 2,
-                              .agent = json_parse(a, STR("{\"lastSeen\":\"" BEFORE "\"}"), &error),
+                              .summary = &made.summary,
+                              .repos = {0, 1},
+                              .resources = resources,
+                              .checked_in = true,
                               .now = at(NOW)};
     buf out = BUF(10000);
     cluster_status_put(&out, &f);
@@ -291,16 +296,10 @@ static void test_cluster_status(void **state)
               "\"resourceCounts\":{\"ready\":4,\"desiredReady\":5,\"waitApplied\":0,\"modified\":0,"
               "\"orphaned\":0,\"missing\":0,\"unknown\":0,\"notReady\":1},\"readyGitRepos\":0,"
               "\"desiredReadyGitRepos\":1,\"readyHelmOps\":0,\"desiredReadyHelmOps\":0,"
-              "\"display\":{\"readyBundles\":\"1/2\",\"state\":\"ErrApplied\"},"
-              "\"agent\":{\"lastSeen\":\"" BEFORE "\"}}");
-    f.agent = NULL;
+              "\"display\":{\"readyBundles\":\"1/2\",\"state\":\"ErrApplied\"}}");
+    f.checked_in = false;
     cluster_status_put(&out, &f);
     check_has_at(buf_str(&out), STR("\"state\":\"WaitCheckIn\""), __FILE__, __LINE__);
-    buf_done(&out);
-    f.member_count = 1; /* the repository is ready when all its deployments are */
-    cluster_status_put(&out, &f);
-    check_has_at(buf_str(&out), STR("\"readyGitRepos\":1,\"desiredReadyGitRepos\":1"), __FILE__,
-                 __LINE__);
     buf_done(&out);
     loaded_free(&s.l);
 }
@@ -314,8 +313,13 @@ static void test_cluster_group_status(void **state)
     summary_add(&good, &entry);
     entry = status_member_entry(&s.at[2]);
     summary_add(&bad, &entry);
-    status_cluster clusters[] = {{STR("c1"), &good.summary, NULL}, {STR("c2"), &bad.summary, NULL}};
-    cluster_group_status_facts f = {.clusters = clusters, .cluster_count = 2, .now = at(NOW)};
+    summary_sum(&good, &bad.summary);
+    const str names[] = {STR("c2")};
+    cluster_group_status_facts f = {.summary = &good.summary,
+                                    .cluster_count = 2,
+                                    .non_ready_count = 1,
+                                    .non_ready = names,
+                                    .now = at(NOW)};
     buf out = BUF(10000);
     cluster_group_status_put(&out, &f);
     check_put(
@@ -338,12 +342,17 @@ static void test_git_repo_status(void **state)
     scene s = scene_new();
     s.at[0].name = STR("good");
     s.at[2].name = STR("held");
-    status_member members[] = {s.at[0], s.at[2]};
-    status_bundle bundles[] = {{STR("a"), STR_EMPTY}, {STR("b"), STR("OutOfSync(1) [Cluster x]")}};
-    git_repo_status_facts f = {.members = members,
-                               .member_count = 2,
-                               .bundles = bundles,
-                               .bundle_count = 2,
+    summary_maker made = {0};
+    for (size_t i = 0; i < 3; i += 2) {
+        non_ready_resource one = status_member_entry(&s.at[i]);
+        summary_add(&made, &one);
+    }
+    const int64_t resources[RESOURCE_COUNT_KINDS] = {3, 3};
+    git_repo_status_facts f = {.summary = &made.summary,
+                               .clusters = {1, 2},
+                               .state = BUNDLE_OUT_OF_SYNC,
+                               .resources = resources,
+                               .ready_message = STR("OutOfSync(1) [Cluster x]"),
                                .git_job_status = STR("Current"),
                                .now = at(NOW)};
     buf out = BUF(10000);

@@ -1,0 +1,624 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "operator/cluster_shell.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "operator/hub_internal.h"
+
+#define RECORDS_BYTES (256u << 20)
+
+const char *hub_kind_path(hub_kind kind)
+{
+    static const char *const paths[] = {
+#define X(name, plural) HUB_API "/" plural,
+        HUB_KINDS(X)
+#undef X
+    };
+    return paths[kind];
+}
+
+/* ---- small things ---- */
+
+void hub_memory(cluster_shell *s)
+{
+    s->no_memory = true;
+}
+
+char *hub_copy(cluster_shell *s, str text)
+{
+    char *copy = mem_alloc(text.len + 1);
+    if (!copy) {
+        hub_memory(s);
+        return NULL;
+    }
+    if (text.len > 0)
+        memcpy(copy, text.ptr, text.len);
+    copy[text.len] = '\0';
+    return copy;
+}
+
+void hub_set(cluster_shell *s, char **at, str text)
+{
+    if (*at && str_eq(str_of(*at), text))
+        return;
+    char *copy = hub_copy(s, text);
+    if (!copy)
+        return;
+    mem_free(*at);
+    *at = copy;
+}
+
+str hub_key(cluster_shell *s, str space, str name)
+{
+    str key = arena_printf(s->scratch, "%.*s/%.*s", STR_ARG(space), STR_ARG(name));
+    if (!key.ptr) {
+        hub_memory(s);
+        return STR_EMPTY;
+    }
+    return key;
+}
+
+void hub_key_parts(const char *key, str *space, str *name)
+{
+    *name = str_of(key);
+    *space = str_cut(name, '/');
+}
+
+bool hub_put(cluster_shell *s, strmap *m, const char *key, void *value)
+{
+    bool good = strmap_put(m, str_of(key), (uint64_t)(uintptr_t)value);
+    if (!good)
+        hub_memory(s);
+    return good;
+}
+
+static uint64_t mix(uint64_t x)
+{
+    x ^= x >> 33;
+    x *= UINT64_C(0xff51afd7ed558ccd);
+    x ^= x >> 33;
+    x *= UINT64_C(0xc4ceb9fe1a85ec53);
+    return x ^ (x >> 33);
+}
+
+uint64_t hub_digest(yyjson_val *value)
+{
+    uint64_t sum = 1 + (uint64_t)yyjson_get_type(value);
+    size_t i, max;
+    yyjson_val *key, *one;
+    if (yyjson_is_obj(value)) {
+        yyjson_obj_foreach(value, i, max, key, one)
+        {
+            sum += mix(hub_digest(key) * 31 + hub_digest(one));
+        }
+    } else if (yyjson_is_arr(value)) {
+        yyjson_arr_foreach(value, i, max, one)
+        {
+            sum = mix(sum * 31 + hub_digest(one));
+        }
+    } else if (yyjson_is_str(value)) {
+        sum ^= str_hash((str){yyjson_get_str(value), yyjson_get_len(value)});
+    } else if (yyjson_is_int(value)) {
+        sum ^= mix(yyjson_get_uint(value));
+    } else if (yyjson_is_real(value)) {
+        char text[64];
+        sum ^= str_hash(
+            (str){text, (size_t)snprintf(text, sizeof text, "%.17g", yyjson_get_real(value))});
+    } else {
+        sum += yyjson_get_bool(value);
+    }
+    return mix(sum);
+}
+
+uint64_t hub_digest_labels(yyjson_val *labels)
+{
+    uint64_t sum = 1;
+    size_t i, max;
+    yyjson_val *key, *one;
+    yyjson_obj_foreach(labels, i, max, key, one)
+    {
+        if (!yyjson_equals_str(key, HUB_RELEASED_AT))
+            sum += mix(hub_digest(key) * 31 + hub_digest(one));
+    }
+    return mix(sum);
+}
+
+bool hub_has_text(yyjson_val *list, str text)
+{
+    size_t i, max;
+    yyjson_val *one;
+    yyjson_arr_foreach(list, i, max, one)
+    {
+        if (yyjson_equals_strn(one, text.ptr, text.len))
+            return true;
+    }
+    return false;
+}
+
+void hub_touch(cluster_shell *s, hub_clock *clock, int64_t of_ms)
+{
+    if (!clock->dirty)
+        clock->due_ms = s->now_ms + of_ms;
+    clock->dirty = true;
+}
+
+/* ---- writes ---- */
+
+static hub_ticket *ticket_free(hub_ticket *t)
+{
+    mem_free(t->bundle);
+    mem_free(t->cluster);
+    return mem_free(t);
+}
+
+static void answered(void *context, const write_outcome *how, yyjson_val *json)
+{
+    hub_ticket *t = context;
+    *t->link = t->next;
+    if (t->next)
+        t->next->link = t->link;
+    t->shell->due = true;
+    arena_place mark = arena_mark(t->shell->scratch);
+    t->done(t->shell, t, how, json);
+    arena_rewind(t->shell->scratch, mark);
+    ticket_free(t);
+}
+
+bool hub_send(cluster_shell *s, const kube_write *w, hub_ticket ticket)
+{
+    err error;
+    hub_ticket *t = mem_zalloc(sizeof *t);
+    if (!t) {
+        hub_memory(s);
+        return false;
+    }
+    *t = ticket;
+    t->shell = s;
+    t->bundle = ticket.bundle ? hub_copy(s, str_of(ticket.bundle)) : NULL;
+    t->cluster = ticket.cluster ? hub_copy(s, str_of(ticket.cluster)) : NULL;
+    if (s->no_memory ||
+        !s->api.send(s->api.context, w, (write_handler){t, answered, NULL}, &error)) {
+        if (!s->no_memory)
+            log_line(LOG_ERROR, "%.*s %.*s: %s", STR_ARG(w->collection), STR_ARG(w->name),
+                     error.text);
+        ticket_free(t);
+        return false;
+    }
+    t->next = s->tickets;
+    t->link = &s->tickets;
+    if (t->next)
+        t->next->link = &t->next;
+    s->tickets = t;
+    return true;
+}
+
+str hub_collection(cluster_shell *s, hub_kind kind, str space)
+{
+    str plural = str_part(str_of(hub_kind_path(kind)), sizeof HUB_API, SIZE_MAX);
+    str path =
+        arena_printf(s->scratch, HUB_API "/namespaces/%.*s/%.*s", STR_ARG(space), STR_ARG(plural));
+    if (!path.ptr)
+        hub_memory(s);
+    return path;
+}
+
+bool hub_may_send(const cluster_shell *s, const hub_object *o)
+{
+    bool waits = o->waits_for && o->waits_for >= o->revision;
+    return !o->sending && !waits && o->held_until_ms <= s->now_ms;
+}
+
+bool hub_answered(cluster_shell *s, hub_object *o, const hub_ticket *t, const write_outcome *how)
+{
+    o->sending = false;
+    switch (how->kind) {
+    case WRITE_DONE: return true;
+    case WRITE_CONFLICT: o->waits_for = t->revision; return false;
+    case WRITE_GONE: return false; /* the watch tells */
+    case WRITE_EXISTS:
+    case WRITE_REFUSED:
+    case WRITE_BLOCKED:
+    case WRITE_LATER:
+    case WRITE_AMBIGUOUS:
+    case WRITE_BARRED: break;
+    }
+    o->held_until_ms = s->now_ms + HUB_REFUSED_MS;
+    return false;
+}
+
+void hub_object_seen(cluster_shell *s, hub_object *o, yyjson_val *json)
+{
+    char ignored[SHELL_VERSION_BYTES];
+    o->revision = read_revision(json, ignored);
+    hub_set(s, &o->uid, read_text(yyjson_obj_get(json, "metadata"), "uid"));
+    if (o->waits_for && o->revision > o->waits_for)
+        o->waits_for = 0;
+}
+
+/* ---- making ---- */
+
+cluster_shell *cluster_shell_free(cluster_shell *s)
+{
+    if (!s)
+        return NULL;
+    while (s->bundles.len > 0)
+        hub_bundle_free(s, (hub_bundle *)(uintptr_t)s->bundles.entries[0].value);
+    while (s->clusters.len > 0)
+        hub_cluster_free(s, (hub_cluster *)(uintptr_t)s->clusters.entries[0].value);
+    while (s->groups.len > 0)
+        hub_group_free(s, (hub_group *)(uintptr_t)s->groups.entries[0].value);
+    while (s->mappings.len > 0)
+        hub_documents_gone(s, HUB_MAPPING, s->mappings.entries[0].key);
+    HUB_EACH(&s->repos, hub_repo, r) hub_repo_free(r);
+    HUB_EACH(&s->contents, hub_content, c) hub_content_free(c);
+    while (s->versions.len > 0) { /* only if memory ran out in between */
+        void *left = (void *)(uintptr_t)s->versions.entries[0].value;
+        strmap_remove(&s->versions, s->versions.entries[0].key);
+        mem_free(left);
+    }
+    for (size_t i = 0; i < s->strays.len; i++)
+        hub_stray_free(&s->strays.at[i]);
+    while (s->tickets) {
+        hub_ticket *next = s->tickets->next;
+        ticket_free(s->tickets);
+        s->tickets = next;
+    }
+    strmap_done(&s->bundles);
+    strmap_done(&s->clusters);
+    strmap_done(&s->groups);
+    strmap_done(&s->mappings);
+    strmap_done(&s->repos);
+    strmap_done(&s->contents);
+    strmap_done(&s->homes);
+    strmap_done(&s->versions);
+    vec_done(&s->strays);
+    vec_done(&s->queue);
+    vec_done(&s->late);
+    vec_done(&s->changed);
+    vec_done(&s->decisions);
+    engine_free(s->engine);
+    arena_free(s->scratch);
+    return mem_free(s);
+}
+
+cluster_shell *cluster_shell_new(const hub_settings *settings, hub_api api, err *error)
+{
+    cluster_shell *s = mem_zalloc(sizeof *s);
+    if (!s) {
+        err_memory(error);
+        return NULL;
+    }
+    s->settings = *settings;
+    if (s->settings.status_every_ms == 0)
+        s->settings.status_every_ms = HUB_STATUS_EVERY_MS;
+    if (s->settings.cluster_status_every_ms == 0)
+        s->settings.cluster_status_every_ms = HUB_CLUSTER_STATUS_EVERY_MS;
+    s->api = api;
+    s->contents_due_ms = REASON_NEVER;
+    s->engine = engine_new(&settings->engine, error);
+    s->scratch = arena_new(0);
+    if (s->engine && s->scratch)
+        return s;
+    err_memory(error);
+    return cluster_shell_free(s);
+}
+
+/* ---- what comes in ---- */
+
+static void clock_to(cluster_shell *s, int64_t now_ms)
+{
+    if (now_ms > s->now_ms)
+        s->now_ms = now_ms;
+    s->due = true;
+}
+
+/* Nothing is decided here: many changes make one pass. */
+void hub_take(cluster_shell *s, const fact *f)
+{
+    if (!s->no_memory && !engine_take(s->engine, f, 1, s->now_ms))
+        hub_memory(s);
+}
+
+bool cluster_shell_seen(cluster_shell *s, hub_kind kind, yyjson_val *json, int64_t now_ms)
+{
+    clock_to(s, now_ms);
+    if (s->no_memory)
+        return false;
+    arena_place mark = arena_mark(s->scratch);
+    switch (kind) {
+    case HUB_GROUP:
+    case HUB_MAPPING: hub_documents_seen(s, kind, json); break;
+    case HUB_CLUSTER: hub_clusters_seen(s, json); break;
+    case HUB_BUNDLE: hub_bundles_seen(s, json); break;
+    case HUB_CONTENT: hub_contents_seen(s, json); break;
+    case HUB_DEPLOYMENT: hub_deployments_seen(s, json); break;
+    case HUB_REPO: hub_repos_seen(s, json); break;
+    }
+    arena_rewind(s->scratch, mark);
+    return !s->no_memory;
+}
+
+void cluster_shell_gone(cluster_shell *s, hub_kind kind, str space, str name, int64_t now_ms)
+{
+    clock_to(s, now_ms);
+    if (s->no_memory)
+        return;
+    arena_place mark = arena_mark(s->scratch);
+    str key = hub_key(s, space, name);
+    switch (kind) {
+    case HUB_GROUP:
+    case HUB_MAPPING: hub_documents_gone(s, kind, key); break;
+    case HUB_CLUSTER: hub_clusters_gone(s, key); break;
+    case HUB_BUNDLE: hub_bundles_gone(s, key); break;
+    case HUB_CONTENT: hub_contents_gone(s, name); break;
+    case HUB_DEPLOYMENT: hub_deployments_gone(s, space, name); break;
+    case HUB_REPO: hub_repos_gone(s, key); break;
+    }
+    arena_rewind(s->scratch, mark);
+}
+
+void cluster_shell_synced(cluster_shell *s, hub_kind kind)
+{
+    s->due |= !s->synced[kind];
+    s->synced[kind] = true;
+}
+
+bool cluster_shell_wants_deployments(const cluster_shell *s)
+{
+    return s->synced[HUB_GROUP] && s->synced[HUB_MAPPING] && s->synced[HUB_CLUSTER] &&
+           s->synced[HUB_BUNDLE] && s->synced[HUB_CONTENT];
+}
+
+/* ---- the turn ---- */
+
+/* Who is a target of what, where that may have changed. */
+static void look_again(cluster_shell *s)
+{
+    HUB_EACH(&s->bundles, hub_bundle, b)
+    {
+        if (!b->relook && !s->relook_all)
+            continue;
+        b->relook = false;
+        HUB_EACH(&s->clusters, hub_cluster, c) hub_look(s, b, c);
+        hub_touch(s, &b->clock, s->settings.status_every_ms);
+    }
+    s->relook_all = false;
+    for (size_t i = 0; i < s->changed.len; i++) {
+        hub_cluster *c = s->changed.at[i];
+        if (!c || !c->relook)
+            continue;
+        c->relook = false;
+        HUB_EACH(&s->bundles, hub_bundle, b) hub_look(s, b, c);
+        hub_groups_of(s, c);
+        hub_cluster_drop(s, c);
+    }
+    s->changed.len = 0;
+}
+
+static bool restore(cluster_shell *s)
+{
+    err error;
+    buf records = BUF(RECORDS_BYTES);
+    hub_put_records(s, &records);
+    bool good = !records.failed && engine_restore(s->engine, buf_str(&records), &error);
+    if (!good && !records.failed && !err_is_memory(&error)) {
+        log_line(LOG_ERROR, "what Bundles remember cannot be restored: %s", error.text);
+        good = engine_restore(s->engine, STR_EMPTY, &error);
+    }
+    buf_done(&records);
+    if (!good)
+        hub_memory(s);
+    return good;
+}
+
+static bool begin(cluster_shell *s)
+{
+    if (!cluster_shell_wants_deployments(s) || !s->synced[HUB_DEPLOYMENT])
+        return false;
+    look_again(s);
+    if (s->restored || s->no_memory)
+        return !s->no_memory;
+    s->restored = restore(s);
+    return s->restored;
+}
+
+static void carry_out(cluster_shell *s, const decision *d)
+{
+    hub_bundle *b = hub_find(&s->bundles, d->change);
+    if (!b)
+        return;
+    if (d->kind == DECISION_PASS || d->kind == DECISION_HALT || d->kind == DECISION_RELEASE)
+        hub_touch(s, &b->clock, s->settings.status_every_ms);
+    if (d->kind != DECISION_DEPLOY)
+        return;
+    bool foreign = str_find(d->target, STR("/")) != SIZE_MAX;
+    hub_cluster *c = hub_find(&s->clusters, foreign ? d->target : hub_key(s, b->space, d->target));
+    hub_place *p = c ? hub_place_find(b, c) : NULL;
+    if (!p)
+        return;
+    p->want = str_hash(d->version);
+    hub_queue(s, p);
+}
+
+static void decide(cluster_shell *s)
+{
+    bool again = true;
+    while (again && !s->no_memory) {
+        arena_place mark = arena_mark(s->scratch);
+        again = false;
+        s->decisions.len = 0;
+        if (!engine_step(s->engine, NULL, 0, s->now_ms, &s->decisions)) {
+            hub_memory(s);
+            return;
+        }
+        for (size_t i = 0; i < s->decisions.len; i++) {
+            again |= s->decisions.at[i].kind == DECISION_DEPLOY;
+            carry_out(s, &s->decisions.at[i]);
+        }
+        arena_rewind(s->scratch, mark);
+    }
+}
+
+static void write_places(cluster_shell *s)
+{
+    size_t kept = 0, done = 0, count = s->queue.len;
+    for (size_t i = 0; i < count; i++) {
+        hub_place *p = s->queue.at[i];
+        arena_place mark = arena_mark(s->scratch);
+        bool left = s->no_memory || done >= HUB_WRITES_PER_TURN;
+        if (!left) {
+            done++;
+            left = !hub_deploy(s, p);
+        }
+        arena_rewind(s->scratch, mark);
+        p->queued = left;
+        if (left)
+            s->queue.at[kept++] = p;
+    }
+    for (size_t i = count; i < s->queue.len; i++) /* queued meanwhile */
+        s->queue.at[kept++] = s->queue.at[i];
+    s->queue.len = kept;
+    s->due |= done >= HUB_WRITES_PER_TURN;
+}
+
+static void write_bundles(cluster_shell *s)
+{
+    HUB_EACH(&s->bundles, hub_bundle, b)
+    {
+        arena_place mark = arena_mark(s->scratch);
+        hub_bundle_counts(s, b);
+        hub_bundle_step(s, b);
+        if (b->clock.dirty && b->clock.due_ms <= s->now_ms)
+            hub_bundle_status(s, b);
+        arena_rewind(s->scratch, mark);
+    }
+}
+
+static void write_clusters(cluster_shell *s)
+{
+    while (s->late_from < s->late.len) {
+        hub_cluster *c = s->late.at[s->late_from];
+        if (c && c->clock.due_ms > s->now_ms)
+            break;
+        s->late_from++;
+        if (!c)
+            continue;
+        c->queued = false;
+        arena_place mark = arena_mark(s->scratch);
+        hub_cluster_step(s, c);
+        hub_cluster_status(s, c);
+        arena_rewind(s->scratch, mark);
+    }
+    if (s->late_from == s->late.len)
+        s->late_from = s->late.len = 0;
+}
+
+static void write_sums(cluster_shell *s)
+{
+    arena_place mark = arena_mark(s->scratch);
+    HUB_EACH(&s->groups, hub_group, g)
+    if (g->clock.dirty && g->clock.due_ms <= s->now_ms)
+        hub_group_status(s, g);
+    HUB_EACH(&s->repos, hub_repo, r)
+    if (r->clock.dirty && r->clock.due_ms <= s->now_ms)
+        hub_repo_status(s, r);
+    arena_rewind(s->scratch, mark);
+}
+
+bool cluster_shell_turn(cluster_shell *s, int64_t now_ms)
+{
+    clock_to(s, now_ms);
+    s->due = false;
+    if (s->no_memory || !begin(s))
+        return !s->no_memory;
+    decide(s);
+    write_bundles(s);
+    write_places(s);
+    write_clusters(s);
+    write_sums(s);
+    hub_strays_step(s);
+    hub_contents_step(s);
+    return !s->no_memory;
+}
+
+/* ---- when ---- */
+
+static int64_t sooner(int64_t a, int64_t b)
+{
+    return a == REASON_NEVER || (b != REASON_NEVER && b < a) ? b : a;
+}
+
+/* When a status may be written; never, if something else is waited for. */
+static int64_t clock_next(const hub_clock *clock, const hub_object *o)
+{
+    if (!clock->dirty || o->sending || (o->waits_for && o->waits_for >= o->revision))
+        return REASON_NEVER;
+    return o->held_until_ms > clock->due_ms ? o->held_until_ms : clock->due_ms;
+}
+
+int64_t cluster_shell_next_ms(const cluster_shell *s)
+{
+    if (s->due)
+        return s->now_ms;
+    if (!s->restored)
+        return REASON_NEVER;
+    int64_t next = sooner(engine_next_ms(s->engine), s->contents_due_ms);
+    HUB_EACH(&s->bundles, hub_bundle, b) next = sooner(next, clock_next(&b->clock, &b->object));
+    HUB_EACH(&s->groups, hub_group, g) next = sooner(next, clock_next(&g->clock, &g->object));
+    HUB_EACH(&s->repos, hub_repo, r) next = sooner(next, clock_next(&r->clock, &r->object));
+    for (size_t i = s->late_from; i < s->late.len; i++)
+        if (s->late.at[i]) {
+            next = sooner(next, s->late.at[i]->clock.due_ms);
+            break;
+        }
+    for (size_t i = 0; i < s->queue.len; i++)
+        if (s->queue.at[i]->held_until_ms > s->now_ms)
+            next = sooner(next, s->queue.at[i]->held_until_ms);
+    return next;
+}
+
+bool cluster_shell_is_due(const cluster_shell *s)
+{
+    return s->due;
+}
+
+bool cluster_shell_ready(const cluster_shell *s)
+{
+    return s->restored && !s->no_memory;
+}
+
+const engine *cluster_shell_engine(const cluster_shell *s)
+{
+    return s->engine;
+}
+
+hub_counts cluster_shell_count(const cluster_shell *s)
+{
+    return s->counts;
+}
+
+/* ---- metrics ---- */
+
+/* Under the names that users of Fleet know, counted as they change. */
+void cluster_shell_metrics(const cluster_shell *s, buf *out)
+{
+    static const struct {
+        const char *name;
+        bundle_state state;
+    } gauges[] = {{"not_ready", BUNDLE_NOT_READY},     {"wait_applied", BUNDLE_WAIT_APPLIED},
+                  {"err_applied", BUNDLE_ERR_APPLIED}, {"out_of_sync", BUNDLE_OUT_OF_SYNC},
+                  {"modified", BUNDLE_MODIFIED},       {"ready", BUNDLE_READY},
+                  {"pending", BUNDLE_PENDING}};
+    for (size_t i = 0; i < sizeof gauges / sizeof gauges[0]; i++) {
+        buf_addf(out, "# HELP fleet_bundle_%s clusters of a Bundle that are so\n", gauges[i].name);
+        buf_addf(out, "# TYPE fleet_bundle_%s gauge\n", gauges[i].name);
+        HUB_EACH(&s->bundles, hub_bundle, b)
+        if (b->known)
+            buf_addf(out, "fleet_bundle_%s{name=\"%.*s\",namespace=\"%.*s\"} %" PRId64 "\n",
+                     gauges[i].name, STR_ARG(b->name), STR_ARG(b->space),
+                     b->all.count[gauges[i].state]);
+    }
+}

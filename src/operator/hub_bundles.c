@@ -1,0 +1,440 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Bundles, and what says who they are for: ClusterGroups and BundleNamespaceMappings. */
+#include <stdio.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "engine/deployment_id.h"
+#include "engine/fleet_names.h"
+#include "operator/hub_internal.h"
+
+/* ---- records ---- */
+
+hub_bundle *hub_bundle_of(cluster_shell *s, str key)
+{
+    hub_bundle *b = hub_find(&s->bundles, key);
+    if (b)
+        return b;
+    b = mem_zalloc(sizeof *b);
+    if (!b || !(b->key = hub_copy(s, key)) || !hub_put(s, &s->bundles, b->key, b)) {
+        if (b)
+            mem_free(b->key);
+        mem_free(b);
+        hub_memory(s);
+        return NULL;
+    }
+    hub_key_parts(b->key, &b->space, &b->name);
+    return b;
+}
+
+void hub_bundle_free(cluster_shell *s, hub_bundle *b)
+{
+    while (b->places.len > 0)
+        hub_place_free(s, b->places.at[b->places.len - 1]);
+    strmap_remove(&s->bundles, str_of(b->key));
+    shell_document_free(b->document);
+    char *owned[] = {b->object.uid, b->key,    b->record, b->finalizers, b->error,
+                     b->content,    b->sha256, b->repo,   b->status,     b->ready_message};
+    vec_done(&b->places);
+    vec_done(&b->parts);
+    for (size_t i = 0; i < sizeof owned / sizeof owned[0]; i++)
+        mem_free(owned[i]);
+    mem_free(b);
+}
+
+void hub_bundle_drop(cluster_shell *s, hub_bundle *b)
+{
+    if (!b->present && b->places.len == 0)
+        hub_bundle_free(s, b);
+}
+
+void hub_bundle_refuse(cluster_shell *s, hub_bundle *b, const char *why)
+{
+    if (!why && !b->error)
+        return;
+    if (why && !(b->error && strcmp(b->error, why) == 0))
+        log_line(LOG_WARN, "Bundle %s: %s", b->key, why);
+    if (why)
+        hub_set(s, &b->error, str_of(why));
+    else
+        b->error = mem_free(b->error);
+    hub_touch(s, &b->clock, s->settings.status_every_ms);
+}
+
+/* ---- what is seen ---- */
+
+static uint64_t digest_of(yyjson_val *json)
+{
+    yyjson_val *meta = yyjson_obj_get(json, "metadata"), *key, *value;
+    uint64_t sum = hub_digest(yyjson_obj_get(meta, "uid")) * 31 +
+                   hub_digest(yyjson_obj_get(meta, "generation"));
+    sum = sum * 31 + hub_digest(yyjson_obj_get(meta, "labels"));
+    sum = sum * 31 + hub_digest(yyjson_obj_get(meta, "deletionTimestamp"));
+    size_t i, max;
+    yyjson_obj_foreach(yyjson_obj_get(meta, "annotations"), i, max, key, value)
+    {
+        if (!yyjson_equals_str(key, HUB_RECORD))
+            sum += hub_digest(key) ^ (hub_digest(value) * 31);
+    }
+    return sum;
+}
+
+void hub_set_json(cluster_shell *s, char **at, yyjson_val *value)
+{
+    buf text = BUF(HUB_TEXT_BYTES);
+    if (value)
+        json_write(&text, value);
+    if (text.failed)
+        hub_memory(s);
+    else if (value)
+        hub_set(s, at, buf_str(&text));
+    else
+        *at = mem_free(*at);
+    buf_done(&text);
+}
+
+/* What changes without being the document's: our own record, finalizers, the status. */
+static void take_rest(cluster_shell *s, hub_bundle *b, yyjson_val *json)
+{
+    yyjson_val *meta = yyjson_obj_get(json, "metadata");
+    yyjson_val *record = read_at(meta, "annotations", HUB_RECORD);
+    yyjson_val *finalizers = yyjson_obj_get(meta, "finalizers");
+    if (record)
+        hub_set(s, &b->record, read_text(yyjson_obj_get(meta, "annotations"), HUB_RECORD));
+    else
+        b->record = mem_free(b->record);
+    b->has_finalizer = hub_has_text(finalizers, fleet_finalizer_text(FINALIZER_BUNDLE));
+    b->generation = yyjson_get_sint(yyjson_obj_get(meta, "generation"));
+    hub_set_json(s, &b->finalizers, finalizers);
+    hub_set_json(s, &b->status, yyjson_obj_get(json, "status"));
+}
+
+static void unknow(cluster_shell *s, hub_bundle *b)
+{
+    if (!b->known)
+        return;
+    fact f = {.kind = FACT_DOCUMENT_GONE, .document = &b->document->object};
+    hub_take(s, &f);
+    b->known = false;
+    b->relook = true;
+}
+
+static void name_content(cluster_shell *s, hub_bundle *b)
+{
+    const bundle_spec *spec = &b->document->object.bundle->spec;
+    char hex[SHA256_HEX_BYTES] = "";
+    bundle_view v;
+    bool needed = spec->contents_id.len == 0 && !spec->helm_op_options &&
+                  engine_bundle(s->engine, str_of(b->key), &v);
+    buf manifest = BUF(LIMIT_TEXT_BYTES);
+    if (needed) {
+        manifest_json(&manifest, spec->resources);
+        if (manifest.failed || !sha256_hex(buf_str(&manifest), hex))
+            hub_memory(s);
+    }
+    buf_done(&manifest);
+    hub_set(s, &b->content, needed ? v.manifest : STR_EMPTY);
+    hub_set(s, &b->sha256, str_of(hex));
+}
+
+static void take_document(cluster_shell *s, hub_bundle *b, yyjson_val *json)
+{
+    err error;
+    shell_document *read = shell_document_new(json, API_FLEET, "Bundle", &error);
+    if (!read) {
+        if (err_is_memory(&error))
+            hub_memory(s);
+        else
+            hub_bundle_refuse(s, b, error.text);
+        return;
+    }
+    hub_bundle_refuse(s, b, NULL);
+    fact f = {.kind = FACT_DOCUMENT, .document = &read->object};
+    hub_take(s, &f);
+    shell_document_free(b->document);
+    b->document = read;
+    b->known = true;
+    b->relook = true;
+    hub_set(s, &b->repo, label_get(read->object.metadata->labels, STR(LABEL_REPO_NAME)));
+    if (!s->no_memory)
+        name_content(s, b);
+}
+
+void hub_bundles_seen(cluster_shell *s, yyjson_val *json)
+{
+    yyjson_val *meta = yyjson_obj_get(json, "metadata");
+    char revision_text[SHELL_VERSION_BYTES];
+    hub_bundle *b =
+        hub_bundle_of(s, hub_key(s, read_text(meta, "namespace"), read_text(meta, "name")));
+    if (!b)
+        return;
+    bool same = str_eq(hub_text(b->object.uid), read_text(meta, "uid"));
+    if (b->present && same && read_revision(json, revision_text) < b->object.revision)
+        return; /* an answer was quicker than the watch */
+    if (b->present && !same)
+        unknow(s, b);
+    hub_object_seen(s, &b->object, json);
+    b->present = true;
+    take_rest(s, b, json);
+    uint64_t digest = digest_of(json);
+    if (digest == b->digest)
+        return;
+    b->digest = digest;
+    b->deleting = yyjson_obj_get(meta, "deletionTimestamp") != NULL;
+    if (b->deleting)
+        unknow(s, b);
+    else
+        take_document(s, b, json);
+    hub_touch(s, &b->clock, s->settings.status_every_ms);
+}
+
+void hub_bundles_gone(cluster_shell *s, str key)
+{
+    hub_bundle *b = hub_find(&s->bundles, key);
+    if (!b)
+        return;
+    unknow(s, b);
+    b->present = b->deleting = false;
+    b->digest = 0;
+    b->record = mem_free(b->record);
+    b->clock.dirty = false;
+    b->relook = true;
+}
+
+/* ---- ClusterGroups and BundleNamespaceMappings ---- */
+
+static strmap *map_of(cluster_shell *s, hub_kind kind)
+{
+    return kind == HUB_GROUP ? &s->groups : &s->mappings;
+}
+
+void hub_group_free(cluster_shell *s, hub_group *g)
+{
+    strmap_remove(&s->groups, str_of(g->key));
+    HUB_EACH(&s->clusters, hub_cluster, c)
+    for (size_t i = 0; i < c->groups.len; i++)
+        if (c->groups.at[i] == g)
+            c->groups.at[i--] = c->groups.at[--c->groups.len];
+    shell_document_free(g->document);
+    mem_free(g->object.uid);
+    mem_free(g->key);
+    mem_free(g->status);
+    mem_free(g);
+}
+
+static hub_group *group_of(cluster_shell *s, hub_kind kind, str key)
+{
+    hub_group *g = hub_find(map_of(s, kind), key);
+    if (g)
+        return g;
+    g = mem_zalloc(sizeof *g);
+    if (!g || !(g->key = hub_copy(s, key)) || !hub_put(s, map_of(s, kind), g->key, g)) {
+        if (g)
+            mem_free(g->key);
+        mem_free(g);
+        hub_memory(s);
+        return NULL;
+    }
+    hub_key_parts(g->key, &g->space, &g->name);
+    return g;
+}
+
+static void changed_groups(cluster_shell *s)
+{
+    s->relook_all = true;
+    HUB_EACH(&s->clusters, hub_cluster, c)
+    {
+        if (c->relook)
+            continue;
+        c->relook = vec_push(&s->changed, c);
+        if (!c->relook)
+            hub_memory(s);
+    }
+}
+
+void hub_documents_seen(cluster_shell *s, hub_kind kind, yyjson_val *json)
+{
+    yyjson_val *meta = yyjson_obj_get(json, "metadata");
+    hub_group *g =
+        group_of(s, kind, hub_key(s, read_text(meta, "namespace"), read_text(meta, "name")));
+    if (!g)
+        return;
+    hub_object_seen(s, &g->object, json);
+    hub_set_json(s, &g->status, yyjson_obj_get(json, "status"));
+    uint64_t digest = hub_digest(yyjson_obj_get(json, "spec")) +
+                      3 * hub_digest(yyjson_obj_get(json, "bundleSelector")) +
+                      5 * hub_digest(yyjson_obj_get(json, "namespaceSelector")) +
+                      7 * hub_digest(yyjson_obj_get(meta, "labels"));
+    if (digest == g->digest)
+        return;
+    err error;
+    shell_document *read = shell_document_new(
+        json, API_FLEET, kind == HUB_GROUP ? "ClusterGroup" : "BundleNamespaceMapping", &error);
+    if (!read) {
+        log_line(LOG_WARN, "%s %s: %s", hub_kind_path(kind), g->key, error.text);
+        return;
+    }
+    g->digest = digest;
+    fact f = {.kind = FACT_DOCUMENT, .document = &read->object};
+    hub_take(s, &f);
+    shell_document_free(g->document);
+    g->document = read;
+    hub_touch(s, &g->clock, s->settings.status_every_ms);
+    changed_groups(s);
+}
+
+void hub_documents_gone(cluster_shell *s, hub_kind kind, str key)
+{
+    hub_group *g = hub_find(map_of(s, kind), key);
+    if (!g)
+        return;
+    if (g->document) {
+        fact f = {.kind = FACT_DOCUMENT_GONE, .document = &g->document->object};
+        hub_take(s, &f);
+        changed_groups(s);
+    }
+    strmap_remove(map_of(s, kind), key);
+    hub_group_free(s, g);
+}
+
+/* ---- the record ---- */
+
+void hub_put_records(cluster_shell *s, buf *out)
+{
+    HUB_EACH(&s->bundles, hub_bundle, b)
+    {
+        arena_place mark = arena_mark(s->scratch);
+        /* One that somebody broke is one that is not there. */
+        if (b->known && b->record && !strchr(b->record, '\n') &&
+            yyjson_is_obj(json_parse(s->scratch, str_of(b->record), NULL)))
+            buf_addf(out, "clusters %s %s\n", b->key, b->record);
+        arena_rewind(s->scratch, mark);
+    }
+}
+
+static void record_written(cluster_shell *s, const hub_ticket *t, const write_outcome *how,
+                           yyjson_val *json)
+{
+    hub_bundle *b = hub_find(&s->bundles, str_of(t->bundle));
+    if (!b)
+        return;
+    bool done = hub_answered(s, &b->object, t, how);
+    if (!done && how->kind != WRITE_CONFLICT && how->kind != WRITE_GONE)
+        log_line(LOG_WARN, "Bundle %s: %s", b->key, how->message);
+    if (json)
+        hub_bundles_seen(s, json);
+}
+
+void hub_put_finalizers(cluster_shell *s, const char *before, str ours, bool with, buf *out)
+{
+    yyjson_val *list = before ? json_parse(s->scratch, str_of(before), NULL) : NULL;
+    yyjson_val *one;
+    const char *comma = "";
+    size_t i, max;
+    buf_addz(out, "\"finalizers\":[");
+    yyjson_arr_foreach(list, i, max, one)
+    {
+        if (yyjson_equals_strn(one, ours.ptr, ours.len))
+            continue;
+        buf_addz(out, comma);
+        json_write(out, one);
+        comma = ",";
+    }
+    if (with) {
+        buf_addz(out, comma);
+        buf_add_json(out, ours);
+    }
+    buf_addc(out, ']');
+}
+
+/* record: NULL pointer: it stays as it is. */
+static void write_record(cluster_shell *s, hub_bundle *b, str record, bool finalizer)
+{
+    char revision_text[SHELL_VERSION_BYTES];
+    buf body = BUF(HUB_TEXT_BYTES);
+    if (!hub_may_send(s, &b->object))
+        return;
+    buf_addz(&body, "{\"metadata\":{");
+    hub_put_finalizers(s, b->finalizers, fleet_finalizer_text(FINALIZER_BUNDLE), finalizer, &body);
+    if (record.ptr) {
+        buf_addz(&body, ",\"annotations\":{\"" HUB_RECORD "\":");
+        buf_add_json(&body, record);
+        buf_addc(&body, '}');
+    }
+    buf_addz(&body, "}}");
+    snprintf(revision_text, sizeof revision_text, "%llu", (unsigned long long)b->object.revision);
+    kube_write w = {.verb = WRITE_MERGE,
+                    .collection = hub_collection(s, HUB_BUNDLE, b->space),
+                    .name = b->name,
+                    .version = str_of(revision_text),
+                    .body = buf_str(&body)};
+    b->object.sending = hub_send(
+        s, &w,
+        (hub_ticket){.done = record_written, .bundle = b->key, .revision = b->object.revision});
+    s->counts.records += b->object.sending;
+    buf_done(&body);
+}
+
+static void paused_changed(cluster_shell *s, hub_bundle *b, bool paused)
+{
+    if (b->paused == paused)
+        return;
+    b->paused = paused;
+    for (size_t i = 0; i < b->places.len; i++)
+        hub_queue(s, b->places.at[i]);
+}
+
+static void keep_record(cluster_shell *s, hub_bundle *b, uint64_t fingerprint)
+{
+    buf record = BUF(HUB_TEXT_BYTES);
+    bool good = engine_keep_change(s->engine, str_of(b->key), &record);
+    bool fits = record.len <= HUB_RECORD_BYTES_MAX;
+    if (good && !fits)
+        log_line(LOG_WARN,
+                 "Bundle %s: what must survive a restart has %zu bytes, allowed %u: its partitions "
+                 "are made anew then",
+                 b->key, record.len, HUB_RECORD_BYTES_MAX);
+    bool same = !good || !fits || str_eq(hub_text(b->record), buf_str(&record));
+    if (same && b->has_finalizer) {
+        b->kept = fingerprint;
+        b->record_stale = false;
+    } else {
+        b->record_stale = true;
+        write_record(s, b, same ? (str){NULL, 0} : buf_str(&record), true);
+    }
+    buf_done(&record);
+}
+
+void hub_bundle_step(cluster_shell *s, hub_bundle *b)
+{
+    bundle_view v;
+    if (b->deleting && b->has_finalizer && b->deployments == 0)
+        write_record(s, b, (str){NULL, 0}, false);
+    if (b->deleting || !b->known || !engine_bundle(s->engine, str_of(b->key), &v))
+        return;
+    paused_changed(s, b, v.paused);
+    bool any = b->places.len > 0;
+    if (any && (v.fingerprint != b->kept || b->record_stale || !b->has_finalizer))
+        keep_record(s, b, v.fingerprint);
+}
+
+/* ---- counts ---- */
+
+void hub_bundle_counts(cluster_shell *s, hub_bundle *b)
+{
+    bundle_view v;
+    if (!b->known || !engine_bundle(s->engine, str_of(b->key), &v) || v.cuts == b->cuts)
+        return;
+    for (size_t i = 0; i < b->places.len; i++)
+        hub_place_uncount(b->places.at[i]);
+    b->cuts = v.cuts;
+    b->parts.len = 0;
+    for (size_t i = 0; i < v.partitions; i++)
+        if (!vec_push(&b->parts, (hub_tally){0})) {
+            hub_memory(s);
+            return;
+        }
+    for (size_t i = 0; i < b->places.len; i++)
+        hub_place_look(s, b->places.at[i]);
+    hub_touch(s, &b->clock, s->settings.status_every_ms);
+}

@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* BundleDeployments and their Secrets: made, changed and deleted, one write for one change.
+ *
+ * A release writes the staged and the live version together. A deployment that is held back stays
+ * as it is but for "paused": what its version needs of labels and options stays with that version.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "engine/fleet_names.h"
+#include "operator/bundle_objects.h"
+#include "operator/hub_internal.h"
+
+#define LATER_MS 5000
+
+/* What a deployment should be. */
+typedef struct wish {
+    bundle_deployment_order order;
+    bundle_deployment_texts texts;
+    yyjson_val *labels, *spec;
+    uint64_t digest;
+    uint64_t values; /* hash of its valuesHash; 0: none */
+    int64_t released_s;
+} wish;
+
+static bool paused(const hub_place *p)
+{
+    return p->bundle->paused || p->cluster->paused;
+}
+
+static str version_of(const hub_place *p, char text[SHELL_VERSION_BYTES])
+{
+    snprintf(text, SHELL_VERSION_BYTES, "%" PRIu64, p->revision);
+    return str_of(text);
+}
+
+/* ---- answers ---- */
+
+static hub_place *find(const cluster_shell *s, const hub_ticket *t)
+{
+    hub_bundle *b = hub_find(&s->bundles, hub_text(t->bundle));
+    hub_cluster *c = hub_find(&s->clusters, hub_text(t->cluster));
+    return b && c ? hub_place_find(b, c) : NULL;
+}
+
+static void hold(cluster_shell *s, hub_place *p, const write_outcome *how)
+{
+    bool later = how->kind == WRITE_LATER || how->kind == WRITE_AMBIGUOUS;
+    log_line(LOG_WARN, "Bundle %s on Cluster %s: %s", p->bundle->key, p->cluster->key,
+             how->message);
+    p->held_until_ms = s->now_ms + (later ? LATER_MS : HUB_REFUSED_MS);
+}
+
+static void settle(cluster_shell *s, hub_place *p, const hub_ticket *t, const write_outcome *how)
+{
+    switch (how->kind) {
+    case WRITE_DONE: return;
+    case WRITE_CONFLICT:
+        if (p->revision <= t->revision)
+            p->waits_for = t->revision;
+        break;
+    case WRITE_GONE: break; /* the watch tells, and what is wanted is made anew */
+    case WRITE_EXISTS:
+    case WRITE_REFUSED:
+    case WRITE_BLOCKED:
+    case WRITE_LATER:
+    case WRITE_AMBIGUOUS:
+    case WRITE_BARRED: hold(s, p, how); break;
+    }
+    p->sent = 0;
+    hub_queue(s, p);
+}
+
+static void written(cluster_shell *s, const hub_ticket *t, const write_outcome *how,
+                    yyjson_val *json)
+{
+    hub_place *p = find(s, t);
+    if (!p)
+        return;
+    p->sending = false;
+    settle(s, p, t, how);
+    hub_bundle *b = p->bundle;
+    hub_cluster *c = p->cluster;
+    if (json && how->kind == WRITE_DONE) {
+        hub_deployments_seen(s, json);
+        return;
+    }
+    hub_place_drop(s, p);
+    hub_bundle_drop(s, b);
+    hub_cluster_drop(s, c);
+}
+
+static void secret_written(cluster_shell *s, const hub_ticket *t, const write_outcome *how,
+                           yyjson_val *json)
+{
+    (void)json;
+    hub_place *p = find(s, t);
+    if (!p)
+        return;
+    p->sending = false;
+    if (how->kind == WRITE_DONE)
+        p->values_sent = t->number;
+    else
+        hold(s, p, how);
+    hub_queue(s, p);
+}
+
+/* Nothing depends on it. */
+static void secret_deleted(cluster_shell *s, const hub_ticket *t, const write_outcome *how,
+                           yyjson_val *json)
+{
+    (void)s;
+    (void)t;
+    (void)how;
+    (void)json;
+}
+
+static hub_ticket ticket_of(const hub_place *p,
+                            void (*done)(cluster_shell *s, const hub_ticket *t,
+                                         const write_outcome *how, yyjson_val *json))
+{
+    return (hub_ticket){.done = done,
+                        .bundle = p->bundle->key,
+                        .cluster = p->cluster->key,
+                        .revision = p->revision};
+}
+
+/* ---- Secrets ---- */
+
+static str secrets(cluster_shell *s, const hub_place *p)
+{
+    str path = arena_printf(s->scratch, "/api/v1/namespaces/%s/secrets", p->cluster->home);
+    if (!path.ptr)
+        hub_memory(s);
+    return path;
+}
+
+static void write_secret(cluster_shell *s, hub_place *p, const wish *w)
+{
+    buf body = BUF(HUB_TEXT_BYTES);
+    options_secret_put(&body, &w->order, &w->texts, hub_text(p->uid));
+    kube_write write = {.verb = WRITE_APPLY,
+                        .collection = secrets(s, p),
+                        .name = p->bundle->name,
+                        .manager = STR("drover"),
+                        .force = true,
+                        .anyhow = true,
+                        .body = buf_str(&body)};
+    hub_ticket ticket = ticket_of(p, secret_written);
+    ticket.number = w->values;
+    p->sending = !body.failed && hub_send(s, &write, ticket);
+    s->counts.secrets += p->sending;
+    buf_done(&body);
+}
+
+static void delete_secret(cluster_shell *s, hub_place *p)
+{
+    kube_write write = {
+        .verb = WRITE_DELETE, .collection = secrets(s, p), .name = p->bundle->name, .anyhow = true};
+    s->counts.secrets += hub_send(s, &write, ticket_of(p, secret_deleted));
+}
+
+/* ---- deployments ---- */
+
+static void put_labels(buf *out, const wish *w)
+{
+    json_write(out, w->labels);
+    if (out->len > 0 && out->ptr[out->len - 1] == '}')
+        out->len--;
+    buf_addf(out, "%s\"" HUB_RELEASED_AT "\":\"%" PRId64 "\"}",
+             yyjson_obj_size(w->labels) > 0 ? "," : "", w->released_s);
+}
+
+static void create(cluster_shell *s, hub_place *p, const wish *w)
+{
+    buf body = BUF(HUB_TEXT_BYTES);
+    buf_addz(&body, "{\"apiVersion\":\"" API_FLEET "\",\"kind\":\"BundleDeployment\",\"metadata\":"
+                    "{\"name\":");
+    buf_add_json(&body, p->bundle->name);
+    buf_addz(&body, ",\"namespace\":");
+    buf_add_json(&body, str_of(p->cluster->home));
+    buf_addz(&body, ",\"labels\":");
+    put_labels(&body, w);
+    buf_addz(&body, "},\"spec\":");
+    json_write(&body, w->spec);
+    buf_addc(&body, '}');
+    kube_write write = {.verb = WRITE_CREATE,
+                        .collection = hub_collection(s, HUB_DEPLOYMENT, str_of(p->cluster->home)),
+                        .name = p->bundle->name,
+                        .body = buf_str(&body)};
+    p->sending = !body.failed && hub_send(s, &write, ticket_of(p, written));
+    s->counts.deployments += p->sending;
+    buf_done(&body);
+}
+
+static void replace(cluster_shell *s, hub_place *p, const wish *w)
+{
+    char revision_text[SHELL_VERSION_BYTES];
+    buf body = BUF(HUB_TEXT_BYTES);
+    buf_addz(&body, "[{\"op\":\"add\",\"path\":\"/metadata/labels\",\"value\":");
+    put_labels(&body, w);
+    buf_addz(&body, "},{\"op\":\"add\",\"path\":\"/spec\",\"value\":");
+    json_write(&body, w->spec);
+    buf_addz(&body, "}]");
+    kube_write write = {.verb = WRITE_JSON_PATCH,
+                        .collection = hub_collection(s, HUB_DEPLOYMENT, str_of(p->cluster->home)),
+                        .name = p->bundle->name,
+                        .version = version_of(p, revision_text),
+                        .body = buf_str(&body)};
+    p->sending = !body.failed && hub_send(s, &write, ticket_of(p, written));
+    s->counts.deployments += p->sending;
+    buf_done(&body);
+}
+
+static void patch(cluster_shell *s, hub_place *p, str body)
+{
+    char revision_text[SHELL_VERSION_BYTES];
+    kube_write write = {.verb = WRITE_MERGE,
+                        .collection = hub_collection(s, HUB_DEPLOYMENT, str_of(p->cluster->home)),
+                        .name = p->bundle->name,
+                        .version = version_of(p, revision_text),
+                        .body = body};
+    p->sending = hub_send(s, &write, ticket_of(p, written));
+    s->counts.deployments += p->sending;
+}
+
+/* It is no target any more: the deployment goes, and its Secret with it. */
+static bool remove_deployment(cluster_shell *s, hub_place *p)
+{
+    if (!p->exists)
+        return true;
+    if (p->deleting) {
+        if (p->finalizer) /* of whoever made it before us; nothing is left to be waited for */
+            patch(s, p, STR("{\"metadata\":{\"finalizers\":null}}"));
+        return true;
+    }
+    char revision_text[SHELL_VERSION_BYTES];
+    kube_write write = {.verb = WRITE_DELETE,
+                        .collection = hub_collection(s, HUB_DEPLOYMENT, str_of(p->cluster->home)),
+                        .name = p->bundle->name,
+                        .version = version_of(p, revision_text)};
+    if (p->values)
+        delete_secret(s, p);
+    p->sending = hub_send(s, &write, ticket_of(p, written));
+    s->counts.deployments += p->sending;
+    return true;
+}
+
+/* ---- what it should be ---- */
+
+static bool make_wish(cluster_shell *s, const hub_place *p, str wanted, wish *ret, err *error)
+{
+    str options = engine_deployment_options(s->engine, str_of(p->bundle->key), hub_label(p),
+                                            s->scratch, error);
+    if (!options.ptr)
+        return false;
+    bool news = !p->live || !str_eq((str){p->live->text, p->live->len}, wanted);
+    *ret = (wish){.order = {.bundle = p->bundle->document->object.bundle,
+                            .cluster_namespace = p->cluster->space,
+                            .cluster = p->cluster->name,
+                            .namespace_ = str_of(p->cluster->home),
+                            .staged = {wanted, options},
+                            .live = {wanted, options},
+                            .paused = paused(p)},
+                  .released_s = news ? s->now_ms / 1000 : p->released_s};
+    if (!bundle_deployment_make(s->scratch, &ret->order, &ret->texts, error))
+        return false;
+    yyjson_val *made = json_parse(s->scratch, ret->texts.object, error);
+    if (!made)
+        return false;
+    ret->labels = read_at(made, "metadata", "labels");
+    ret->spec = yyjson_obj_get(made, "spec");
+    ret->digest = hub_digest(ret->spec) ^ (hub_digest_labels(ret->labels) * 3);
+    ret->values = ret->texts.values_hash.len > 0 ? str_hash(ret->texts.values_hash) : 0;
+    return true;
+}
+
+/* A release that cannot be carried out, because something else is wanted by now. */
+static void withdraw(cluster_shell *s, hub_place *p)
+{
+    p->want = 0;
+    hub_report(s, p, true);
+    s->due = true;
+}
+
+static bool carry_out(cluster_shell *s, hub_place *p, str wanted)
+{
+    err error;
+    wish w;
+    if (!make_wish(s, p, wanted, &w, &error)) {
+        if (err_is_memory(&error))
+            hub_memory(s);
+        hub_bundle_refuse(s, p->bundle, error.text);
+        p->held_until_ms = s->now_ms + HUB_REFUSED_MS;
+        return false;
+    }
+    bool differs = !p->exists || w.digest != p->digest;
+    if (p->want && !differs)
+        p->want = 0; /* it stands there already */
+    if (!differs || w.digest == p->sent)
+        return true;
+    if (!hub_content_ready(s, p->bundle) || p->bundle->record_stale)
+        return false;
+    if (w.values && w.values != p->values && w.values != p->values_sent) {
+        write_secret(s, p, &w);
+        return true;
+    }
+    if (p->values && !w.values)
+        delete_secret(s, p);
+    if (p->exists)
+        replace(s, p, &w);
+    else
+        create(s, p, &w);
+    p->sent = p->sending ? w.digest : 0;
+    if (p->sending && p->want)
+        p->said_before = p->said;
+    return p->sending;
+}
+
+bool hub_deploy(cluster_shell *s, hub_place *p)
+{
+    deployment_view v;
+    bool waits = p->waits_for && p->waits_for >= p->revision;
+    if (p->sending || waits)
+        return true; /* what comes then queues it again */
+    if (p->held_until_ms > s->now_ms)
+        return false;
+    if (!p->target)
+        return remove_deployment(s, p);
+    if (p->deleting && p->finalizer)
+        patch(s, p, STR("{\"metadata\":{\"finalizers\":null}}"));
+    if (p->deleting || !p->cluster->home ||
+        !engine_deployment(s->engine, str_of(p->bundle->key), hub_label(p), &v))
+        return true;
+    bool current = p->live && str_eq((str){p->live->text, p->live->len}, v.wanted);
+    if (p->want && p->want != str_hash(v.wanted))
+        withdraw(s, p);
+    if (p->want || (p->exists && current))
+        return carry_out(s, p, v.wanted);
+    if (p->exists && p->paused != paused(p))
+        patch(s, p,
+              paused(p) ? STR("{\"spec\":{\"paused\":true}}")
+                        : STR("{\"spec\":{\"paused\":false}}"));
+    return true;
+}

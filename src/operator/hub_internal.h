@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* hub_internal.h - the inside of the cluster shell, for cluster_shell.c and hub_*.c alone.
+ *
+ *     hub_bundle ---places--- hub_place ---places--- hub_cluster
+ *
+ * A place is a Bundle on a Cluster: a target, a BundleDeployment, or both. */
+#ifndef DROVER_OPERATOR_HUB_INTERNAL_H
+#define DROVER_OPERATOR_HUB_INTERNAL_H
+
+#include "base/strmap.h"
+#include "base/vec.h"
+#include "engine/deployment_state.h"
+#include "operator/bundle_status.h"
+#include "operator/cluster_shell.h"
+#include "operator/shell_read.h"
+
+#define HUB_STATUS_EVERY_MS 1000
+#define HUB_CLUSTER_STATUS_EVERY_MS 5000
+/* A write that was refused is tried again after this time, in case somebody repaired the cause. */
+#define HUB_REFUSED_MS 30000
+/* Places whose deployment is compared and written in one turn: others have their turn between. */
+#define HUB_WRITES_PER_TURN 512
+/* A Content that nothing refers to is deleted when it is older than this: somebody may just be
+ * about to refer to it. */
+#define HUB_CONTENT_GRACE_MS 600000
+#define HUB_TEXT_BYTES (4u << 20)
+/* Annotations of an object may have 256 KiB together. */
+#define HUB_RECORD_BYTES_MAX (240u << 10)
+
+#define HUB_RECORD "drover.dev/rollout"          /* annotation of a Bundle: the engine's record */
+#define HUB_RELEASED_AT "drover.dev/released-at" /* label of a deployment: seconds */
+#define BUNDLE_STATE_COUNT (BUNDLE_ERR_APPLIED + 1)
+
+typedef struct hub_bundle hub_bundle;
+typedef struct hub_cluster hub_cluster;
+typedef struct hub_place hub_place;
+
+/* The ID of a version that deployments name, once for all of them. */
+typedef struct hub_version {
+    uint32_t uses;
+    uint32_t len;
+    char text[];
+} hub_version;
+
+/* What an object in the API is known to be; of writes one at a time is under way. */
+typedef struct hub_object {
+    char *uid;
+    uint64_t revision;
+    uint64_t waits_for; /* a conflict: until a later revision than this is seen */
+    int64_t held_until_ms;
+    bool sending;
+} hub_object;
+
+/* When a status is written next. */
+typedef struct hub_clock {
+    bool dirty;
+    int64_t due_ms;
+} hub_clock;
+
+struct hub_place {
+    hub_bundle *bundle;
+    hub_cluster *cluster;
+    hub_version *live, *applied; /* NULL: none */
+    char *uid;
+    char *entry;        /* JSON of what its agent complains of; NULL: nothing */
+    int32_t *resources; /* RESOURCE_COUNT_KINDS numbers; NULL: all are 0 */
+    uint64_t revision, waits_for;
+    uint64_t digest;            /* of labels and spec as they are */
+    uint64_t labels;            /* of labels alone */
+    uint64_t sent;              /* digest of what was written last: it is not written again */
+    uint64_t want;              /* hash of the version that is to be made live; 0: none */
+    uint64_t said, said_before; /* digest of its conditions, and when the live version was sent */
+    uint64_t values;            /* hash of valuesHash; 0: there is no Secret */
+    uint64_t values_sent;
+    int64_t generation;
+    int64_t held_until_ms;
+    int64_t released_s; /* when the live version was released */
+    uint32_t at;        /* its place in the bundle's list */
+    uint32_t partition; /* as it is counted */
+    uint8_t state;      /* bundle_state, as it is counted */
+    bool target;        /* the engine wants something there */
+    bool exists;        /* there is a BundleDeployment */
+    bool counted;
+    bool ready, non_modified, deployed_failed, failed;
+    bool paused; /* the deployment says so */
+    bool deleting, finalizer;
+    bool queued, sending;
+};
+
+/* Deployments by their states. */
+typedef struct hub_tally {
+    int64_t count[BUNDLE_STATE_COUNT];
+} hub_tally;
+
+struct hub_bundle {
+    hub_object object;
+    char *key; /* "namespace/name": the engine's change */
+    str space, name;
+    uint64_t digest;               /* of all that is looked at */
+    shell_document *document;      /* the last that could be read; NULL: none */
+    bool present, deleting, known; /* known: to the engine */
+    bool relook;
+    bool paused;       /* as the engine has it */
+    char *record;      /* the annotation as it is; NULL: none */
+    uint64_t kept;     /* fingerprint of what it says */
+    bool record_stale; /* it must be written before anything is released */
+    bool has_finalizer;
+    char *finalizers;    /* as they are, JSON; NULL: none */
+    char *error;         /* why it cannot be carried out; NULL: it can */
+    char *content;       /* name; empty: it needs none */
+    char *sha256;        /* of its resources; empty: not known */
+    char *repo;          /* the GitRepo it is of; empty: none */
+    char *status;        /* as it is, JSON */
+    char *ready_message; /* of the condition Ready; empty: it is ready */
+    int64_t generation;
+    VEC(hub_place *) places;
+    bool sorted;
+    uint64_t cuts;
+    VEC(hub_tally) parts;
+    hub_tally all;
+    int64_t deployments; /* that exist */
+    hub_clock clock;
+};
+
+struct hub_cluster {
+    hub_object object;
+    char *key; /* "namespace/name" */
+    str space, name;
+    char *home; /* the namespace of its deployments; NULL: none yet */
+    uint64_t digest;
+    bool present, deleting;
+    bool relook, queued;
+    bool namespace_made;
+    char *finalizers; /* as they are, JSON, if ours is one of them; else NULL */
+    bool paused;
+    bool checked_in;         /* its agent was seen at least once */
+    char *status;            /* what is ours of it, as it is: JSON */
+    VEC(hub_place *) places; /* by the Bundles' names */
+    VEC(struct hub_group *) groups;
+    hub_tally all;
+    int64_t deployments;
+    hub_clock clock;
+};
+
+typedef struct hub_group {
+    hub_object object;
+    char *key;
+    str space, name;
+    shell_document *document;
+    uint64_t digest;
+    char *status;
+    hub_clock clock;
+} hub_group;
+
+typedef struct hub_repo {
+    hub_object object;
+    char *key;
+    str space, name;
+    char *status;
+    char *job; /* gitJobStatus */
+    hub_clock clock;
+} hub_repo;
+
+typedef struct hub_content {
+    char *name;
+    uint64_t revision;
+    int64_t created_ms;
+    bool there; /* else its creation is under way */
+    bool deleting;
+    int64_t held_until_ms;
+} hub_content;
+
+/* A deployment of a Cluster that is not known (yet). */
+typedef struct hub_stray {
+    char *space, *name;
+    char *text;
+    uint64_t revision;
+    bool sending;
+} hub_stray;
+
+/* A write that is under way, by names: what it is about may be gone when the answer comes. */
+typedef struct hub_ticket {
+    cluster_shell *shell;
+    struct hub_ticket *next, **link;
+    void (*done)(cluster_shell *s, const struct hub_ticket *t, const write_outcome *how,
+                 yyjson_val *object);
+    char *bundle, *cluster; /* keys, or names of what has only one; NULL: none */
+    uint64_t revision, number;
+} hub_ticket;
+
+struct cluster_shell {
+    hub_settings settings;
+    hub_api api;
+    engine *engine;
+    int64_t now_ms;
+    bool synced[HUB_KIND_COUNT];
+    bool restored, due, no_memory;
+    bool relook_all;
+    strmap bundles, clusters, groups, mappings, repos, contents; /* key -> record */
+    strmap homes;                                                /* namespace -> hub_cluster * */
+    strmap versions;                                             /* text -> hub_version * */
+    VEC(hub_stray) strays;
+    VEC(hub_place *) queue;  /* to be written */
+    VEC(hub_cluster *) late; /* whose status is to be written, in the order of their time */
+    size_t late_from;
+    VEC(hub_cluster *) changed; /* to be looked at again */
+    bool contents_stale;
+    int64_t contents_due_ms;
+    decision_list decisions;
+    hub_counts counts;
+    hub_ticket *tickets;
+    arena *scratch;
+};
+
+/* ---- cluster_shell.c ---- */
+void hub_memory(cluster_shell *s);
+char *hub_copy(cluster_shell *s, str text); /* NULL without memory */
+/* Replaces an owned text. */
+void hub_set(cluster_shell *s, char **at, str text);
+static inline str hub_text(const char *text)
+{
+    return text ? str_of(text) : STR_EMPTY;
+}
+static inline void *hub_find(const strmap *m, str key)
+{
+    const uint64_t *at = strmap_get(m, key);
+    return at ? (void *)(uintptr_t)*at : NULL;
+}
+#define HUB_EACH(map, type, variable)                                                              \
+    for (size_t hub_i_##variable = 0; hub_i_##variable < (map)->len; hub_i_##variable++)           \
+        for (type *variable = (type *)(uintptr_t)(map)->entries[hub_i_##variable].value; variable; \
+             variable = NULL)
+/* "namespace/name" in the scratch memory; the parts of a key. */
+str hub_key(cluster_shell *s, str space, str name);
+void hub_key_parts(const char *key, str *space, str *name);
+bool hub_put(cluster_shell *s, strmap *m, const char *key, void *value);
+void hub_take(cluster_shell *s, const fact *f);
+/* Sends; the ticket's texts are copied and its "done" called with the answer. False: it was not
+ * sent, and is not answered. */
+bool hub_send(cluster_shell *s, const kube_write *w, hub_ticket ticket);
+/* The collection of a kind in a namespace, in the scratch memory. */
+str hub_collection(cluster_shell *s, hub_kind kind, str space);
+/* Whether a write of the object may be sent now. */
+bool hub_may_send(const cluster_shell *s, const hub_object *o);
+/* What the answer to a write means for the object's next one. True: it took effect. */
+bool hub_answered(cluster_shell *s, hub_object *o, const hub_ticket *t, const write_outcome *how);
+void hub_object_seen(cluster_shell *s, hub_object *o, yyjson_val *json);
+/* Says that a status is to be written; of_ms: how long others may join it. */
+void hub_touch(cluster_shell *s, hub_clock *clock, int64_t of_ms);
+/* A hash that does not depend on the order of keys. */
+uint64_t hub_digest(yyjson_val *value);
+/* Of the labels without the time of release. */
+uint64_t hub_digest_labels(yyjson_val *labels);
+bool hub_has_text(yyjson_val *list, str text);
+/* Replaces an owned text by a value's JSON; NULL: by none. */
+void hub_set_json(cluster_shell *s, char **at, yyjson_val *value);
+/* Appends "finalizers":[...]: those of a JSON list, with one of them or without it. */
+void hub_put_finalizers(cluster_shell *s, const char *before, str ours, bool with, buf *out);
+
+/* ---- hub_bundles.c ---- */
+void hub_bundles_seen(cluster_shell *s, yyjson_val *json);
+void hub_bundles_gone(cluster_shell *s, str key);
+hub_bundle *hub_bundle_of(cluster_shell *s, str key);  /* made if need be */
+void hub_bundle_drop(cluster_shell *s, hub_bundle *b); /* if nothing needs it any more */
+void hub_bundle_free(cluster_shell *s, hub_bundle *b);
+void hub_documents_seen(cluster_shell *s, hub_kind kind, yyjson_val *json);
+void hub_documents_gone(cluster_shell *s, hub_kind kind, str key);
+/* Appends the engine's records, line by line. */
+void hub_put_records(cluster_shell *s, buf *out);
+/* Writes the record and the finalizer if they differ. */
+void hub_bundle_step(cluster_shell *s, hub_bundle *b);
+/* Counts anew if the partitions were cut anew. */
+void hub_bundle_counts(cluster_shell *s, hub_bundle *b);
+void hub_bundle_refuse(cluster_shell *s, hub_bundle *b, const char *why); /* NULL: no more */
+
+/* ---- hub_clusters.c ---- */
+void hub_clusters_seen(cluster_shell *s, yyjson_val *json);
+void hub_clusters_gone(cluster_shell *s, str key);
+void hub_cluster_drop(cluster_shell *s, hub_cluster *c);
+void hub_cluster_free(cluster_shell *s, hub_cluster *c);
+/* Namespaces and finalizers. */
+void hub_cluster_step(cluster_shell *s, hub_cluster *c);
+
+/* ---- hub_places.c ---- */
+void hub_deployments_seen(cluster_shell *s, yyjson_val *json);
+void hub_deployments_gone(cluster_shell *s, str space, str name);
+/* Tells deployments that came before their Cluster. */
+void hub_strays_of(cluster_shell *s, const hub_cluster *c);
+void hub_strays_step(cluster_shell *s);
+void hub_stray_free(hub_stray *stray);
+hub_place *hub_place_find(const hub_bundle *b, const hub_cluster *c);
+/* Brings a Bundle on a Cluster up to date with the engine. */
+void hub_look(cluster_shell *s, hub_bundle *b, hub_cluster *c);
+void hub_place_look(cluster_shell *s, hub_place *p);
+void hub_place_uncount(hub_place *p);
+void hub_place_drop(cluster_shell *s, hub_place *p);
+void hub_place_free(cluster_shell *s, hub_place *p);
+void hub_queue(cluster_shell *s, hub_place *p);
+str hub_label(const hub_place *p); /* what the engine calls the cluster */
+/* Tells the engine what the deployment says; withdrawn: of a release that cannot be carried out. */
+void hub_report(cluster_shell *s, const hub_place *p, bool withdrawn);
+void hub_version_drop(cluster_shell *s, hub_version *v);
+
+/* ---- hub_deploy.c ---- */
+/* Sends what differs from what is there, if it may be sent. True: nothing is left to send. */
+bool hub_deploy(cluster_shell *s, hub_place *p);
+
+/* ---- hub_contents.c ---- */
+void hub_contents_seen(cluster_shell *s, yyjson_val *json);
+void hub_contents_gone(cluster_shell *s, str name);
+void hub_content_free(hub_content *c);
+/* Whether the Bundle's Content is there; its creation is begun if not. */
+bool hub_content_ready(cluster_shell *s, hub_bundle *b);
+void hub_contents_step(cluster_shell *s);
+
+/* ---- hub_status.c ---- */
+void hub_bundle_status(cluster_shell *s, hub_bundle *b);
+void hub_cluster_status(cluster_shell *s, hub_cluster *c);
+void hub_cluster_touch(cluster_shell *s, hub_cluster *c);
+/* ---- hub_sums.c ---- */
+void hub_groups_of(cluster_shell *s, hub_cluster *c);
+void hub_group_status(cluster_shell *s, hub_group *g);
+void hub_group_free(cluster_shell *s, hub_group *g);
+void hub_repos_seen(cluster_shell *s, yyjson_val *json);
+void hub_repos_gone(cluster_shell *s, str key);
+void hub_repo_status(cluster_shell *s, hub_repo *r);
+void hub_repo_free(hub_repo *r);
+
+/* Pieces of statuses. */
+void hub_cluster_summary(cluster_shell *s, const hub_cluster *c, summary_maker *m,
+                         int64_t resources[RESOURCE_COUNT_KINDS]);
+moment hub_now(const cluster_shell *s);
+void hub_tally_summary(const hub_tally *t, bundle_summary *out);
+void hub_place_entry(cluster_shell *s, const hub_place *p, str name, non_ready_resource *ret);
+condition_list hub_conditions(arena *a, yyjson_val *status);
+void hub_sort_places(hub_bundle *b);
+/* Sends what differs between a status as it is and as it should be. True: nothing differs. */
+typedef struct hub_status_write {
+    hub_kind kind;
+    str space, name;
+    hub_object *object;
+    const char *before; /* JSON; NULL: none */
+    str after;
+    hub_ticket ticket;
+} hub_status_write;
+bool hub_status_send(cluster_shell *s, const hub_status_write *w);
+
+#endif

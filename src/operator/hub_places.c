@@ -1,0 +1,536 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Bundles on Clusters: what their BundleDeployments say, what the engine wants of them, and how
+ * many are in which state. */
+#include "base/mem.h"
+#include "engine/fleet_names.h"
+#include "operator/hub_internal.h"
+
+/* ---- versions ---- */
+
+static hub_version *version_use(cluster_shell *s, str text)
+{
+    if (text.len == 0)
+        return NULL;
+    hub_version *v = hub_find(&s->versions, text);
+    if (v) {
+        v->uses++;
+        return v;
+    }
+    v = mem_zalloc(sizeof *v + text.len + 1);
+    if (!v) {
+        hub_memory(s);
+        return NULL;
+    }
+    v->uses = 1;
+    v->len = (uint32_t)text.len;
+    memcpy(v->text, text.ptr, text.len);
+    if (hub_put(s, &s->versions, v->text, v))
+        return v;
+    return mem_free(v);
+}
+
+void hub_version_drop(cluster_shell *s, hub_version *v)
+{
+    if (!v || --v->uses > 0)
+        return;
+    strmap_remove(&s->versions, (str){v->text, v->len});
+    mem_free(v);
+    s->contents_stale = true;
+}
+
+static void version_set(cluster_shell *s, hub_version **at, str text)
+{
+    hub_version *before = *at;
+    if (before && str_eq((str){before->text, before->len}, text))
+        return;
+    *at = version_use(s, text);
+    hub_version_drop(s, before);
+}
+
+static str version_text(const hub_version *v)
+{
+    return v ? (str){v->text, v->len} : STR_EMPTY;
+}
+
+/* ---- places ---- */
+
+hub_place *hub_place_find(const hub_bundle *b, const hub_cluster *c)
+{
+    for (size_t i = 0; i < c->places.len; i++)
+        if (c->places.at[i]->bundle == b)
+            return c->places.at[i];
+    return NULL;
+}
+
+static hub_place *place_of(cluster_shell *s, hub_bundle *b, hub_cluster *c)
+{
+    hub_place *p = hub_place_find(b, c);
+    if (p)
+        return p;
+    p = mem_zalloc(sizeof *p);
+    if (!p || !vec_reserve(&c->places, c->places.len + 1) || !vec_push(&b->places, p)) {
+        mem_free(p);
+        hub_memory(s);
+        return NULL;
+    }
+    *p = (hub_place){
+        .bundle = b, .cluster = c, .at = (uint32_t)b->places.len - 1, .partition = UINT32_MAX};
+    b->sorted = false;
+    size_t at = c->places.len++;
+    while (at > 0 && strcmp(c->places.at[at - 1]->bundle->key, b->key) > 0) {
+        c->places.at[at] = c->places.at[at - 1];
+        at--;
+    }
+    c->places.at[at] = p;
+    return p;
+}
+
+static void count(hub_place *p, int64_t sign)
+{
+    p->bundle->all.count[p->state] += sign;
+    p->cluster->all.count[p->state] += sign;
+    if (p->partition < p->bundle->parts.len)
+        p->bundle->parts.at[p->partition].count[p->state] += sign;
+    p->counted = sign > 0;
+}
+
+void hub_place_uncount(hub_place *p)
+{
+    if (p->counted)
+        count(p, -1);
+    p->partition = UINT32_MAX;
+}
+
+static void forget_deployment(cluster_shell *s, hub_place *p)
+{
+    if (p->exists) {
+        p->bundle->deployments--;
+        p->cluster->deployments--;
+    }
+    hub_version_drop(s, p->live);
+    hub_version_drop(s, p->applied);
+    p->live = p->applied = NULL;
+    p->uid = mem_free(p->uid);
+    p->entry = mem_free(p->entry);
+    p->resources = mem_free(p->resources);
+    p->exists = p->ready = p->failed = p->deployed_failed = p->non_modified = false;
+    p->deleting = p->finalizer = p->paused = false;
+    p->revision = p->digest = p->labels = p->sent = p->values = p->values_sent = 0;
+    p->generation = p->released_s = 0;
+    p->said = p->said_before = 0;
+}
+
+void hub_place_free(cluster_shell *s, hub_place *p)
+{
+    hub_bundle *b = p->bundle;
+    hub_cluster *c = p->cluster;
+    if (p->counted)
+        count(p, -1);
+    forget_deployment(s, p);
+    b->places.at[p->at] = b->places.at[--b->places.len];
+    if (p->at < b->places.len)
+        b->places.at[p->at]->at = p->at;
+    b->sorted = false;
+    size_t at = 0;
+    while (c->places.at[at] != p)
+        at++;
+    memmove(&c->places.at[at], &c->places.at[at + 1], (c->places.len - at - 1) * sizeof p);
+    c->places.len--;
+    for (size_t i = 0; p->queued && i < s->queue.len; i++)
+        if (s->queue.at[i] == p)
+            s->queue.at[i--] = s->queue.at[--s->queue.len];
+    mem_free(p);
+}
+
+void hub_place_drop(cluster_shell *s, hub_place *p)
+{
+    if (!p->target && !p->exists && !p->sending)
+        hub_place_free(s, p);
+}
+
+void hub_queue(cluster_shell *s, hub_place *p)
+{
+    s->due = true;
+    if (p->queued)
+        return;
+    p->queued = vec_push(&s->queue, p);
+    if (!p->queued)
+        hub_memory(s);
+}
+
+/* ---- the engine's part ---- */
+
+str hub_label(const hub_place *p)
+{
+    const hub_cluster *c = p->cluster;
+    return str_eq(c->space, p->bundle->space) ? c->name : str_of(c->key);
+}
+
+void hub_report(cluster_shell *s, const hub_place *p, bool withdrawn)
+{
+    yyjson_val *entry =
+        p->entry && p->failed ? json_parse(s->scratch, str_of(p->entry), NULL) : NULL;
+    fact f = {.kind = FACT_REPORT,
+              .report = {.change = str_of(p->bundle->key),
+                         .target = hub_label(p),
+                         .exists = p->exists && !p->deleting,
+                         .live = version_text(p->live),
+                         .applied = version_text(p->applied),
+                         .ready = p->ready,
+                         .failed = p->failed,
+                         .message = read_text(entry, "message"),
+                         .withdrawn = withdrawn}};
+    hub_take(s, &f);
+}
+
+static bundle_state state_of(const hub_place *p, str wanted)
+{
+    deployment_seen seen = {.wanted = wanted,
+                            .live = version_text(p->live),
+                            .applied = version_text(p->applied),
+                            .ready = p->ready,
+                            .non_modified = p->non_modified,
+                            .deployed_failed = p->deployed_failed};
+    return deployment_state(&seen);
+}
+
+static void touch(cluster_shell *s, hub_place *p)
+{
+    hub_touch(s, &p->bundle->clock, s->settings.status_every_ms);
+    hub_cluster_touch(s, p->cluster);
+}
+
+void hub_place_look(cluster_shell *s, hub_place *p)
+{
+    deployment_view v = {.partition = UINT32_MAX};
+    bool target =
+        p->bundle->known && engine_deployment(s->engine, str_of(p->bundle->key), hub_label(p), &v);
+    bundle_state state = target ? state_of(p, v.wanted) : BUNDLE_NONE;
+    bool changed = target != p->counted || state != (bundle_state)p->state ||
+                   (target && v.partition != p->partition);
+    if (changed && p->counted)
+        count(p, -1);
+    p->state = (uint8_t)state;
+    p->partition = v.partition;
+    if (changed && target)
+        count(p, 1);
+    if (changed)
+        touch(s, p);
+    bool news = target && !p->target;
+    p->target = target;
+    if (news && p->exists)
+        hub_report(s, p, false); /* the engine did not know it when that was seen */
+}
+
+void hub_look(cluster_shell *s, hub_bundle *b, hub_cluster *c)
+{
+    hub_place *p = hub_place_find(b, c);
+    if (!p) {
+        deployment_view v;
+        str name = str_eq(c->space, b->space) ? c->name : str_of(c->key);
+        if (!b->known || !engine_deployment(s->engine, str_of(b->key), name, &v))
+            return;
+        p = place_of(s, b, c);
+        if (!p)
+            return;
+    }
+    arena_place mark = arena_mark(s->scratch);
+    hub_place_look(s, p);
+    arena_rewind(s->scratch, mark);
+    if (p->exists)
+        hub_queue(s, p); /* what it says may not be what it should say any more */
+    hub_place_drop(s, p);
+}
+
+/* ---- deployments as they are seen ---- */
+
+static yyjson_val *condition_of(yyjson_val *status, const char *type)
+{
+    size_t i, max;
+    yyjson_val *one;
+    yyjson_arr_foreach(yyjson_obj_get(status, "conditions"), i, max, one)
+    {
+        if (yyjson_equals_str(yyjson_obj_get(one, "type"), type))
+            return one;
+    }
+    return NULL;
+}
+
+static bool is_false(yyjson_val *said)
+{
+    return yyjson_equals_str(yyjson_obj_get(said, "status"), "False");
+}
+
+/* Evidence counts only if it is newer than the release. */
+static bool is_failure(const hub_place *p, yyjson_val *said)
+{
+    int64_t at_ms = read_time_ms(read_text(said, "lastUpdateTime"));
+    bool old = p->said == p->said_before || (at_ms > 0 && at_ms / 1000 < p->released_s);
+    return is_false(said) && !old;
+}
+
+static str message_of(const hub_place *p, yyjson_val *status)
+{
+    static const char *const types[] = {"Deployed", "Installed", "Monitored"};
+    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
+        str message = read_text(condition_of(status, types[i]), "message");
+        if (message.len > 0 && (i != 1 || p->applied == p->live))
+            return message;
+    }
+    return STR_EMPTY;
+}
+
+/* What a summary lists of it. */
+static void take_entry(cluster_shell *s, hub_place *p, yyjson_val *status)
+{
+    static const char *const lists[] = {"modifiedStatus", "nonReadyStatus"};
+    str message = message_of(p, status);
+    buf text = BUF(HUB_TEXT_BYTES);
+    buf_addz(&text, "{\"message\":");
+    buf_add_json(&text, message);
+    bool any = message.len > 0;
+    for (size_t i = 0; i < 2; i++) {
+        yyjson_val *list = yyjson_obj_get(status, lists[i]);
+        if (yyjson_arr_size(list) == 0)
+            continue;
+        buf_addf(&text, ",\"%s\":", lists[i]);
+        json_write(&text, list);
+        any = true;
+    }
+    buf_addc(&text, '}');
+    if (text.failed)
+        hub_memory(s);
+    else if (any)
+        hub_set(s, &p->entry, buf_str(&text));
+    else
+        p->entry = mem_free(p->entry);
+    buf_done(&text);
+}
+
+static void take_resources(cluster_shell *s, hub_place *p, yyjson_val *counts)
+{
+    bool any = false;
+    int32_t now[RESOURCE_COUNT_KINDS];
+    for (int i = 0; i < RESOURCE_COUNT_KINDS; i++) {
+        now[i] = (int32_t)yyjson_get_sint(
+            yyjson_obj_get(counts, resource_count_text((resource_count)i)));
+        any |= now[i] != 0;
+    }
+    if (any != (p->resources != NULL) || (any && memcmp(now, p->resources, sizeof now) != 0))
+        touch(s, p);
+    if (!any) {
+        p->resources = mem_free(p->resources);
+        return;
+    }
+    if (!p->resources)
+        p->resources = mem_alloc(sizeof now);
+    if (!p->resources)
+        hub_memory(s);
+    else
+        memcpy(p->resources, now, sizeof now);
+}
+
+static void take_spec(cluster_shell *s, hub_place *p, yyjson_val *json)
+{
+    yyjson_val *meta = yyjson_obj_get(json, "metadata"), *spec = yyjson_obj_get(json, "spec");
+    yyjson_val *labels = yyjson_obj_get(meta, "labels");
+    int64_t generation = yyjson_get_sint(yyjson_obj_get(meta, "generation"));
+    uint64_t of_labels = hub_digest_labels(labels);
+    str released = read_text(labels, HUB_RELEASED_AT), values = read_text(spec, "valuesHash");
+    p->released_s = 0;
+    for (size_t i = 0; i < released.len && released.ptr[i] >= '0' && released.ptr[i] <= '9'; i++)
+        p->released_s = p->released_s * 10 + (released.ptr[i] - '0');
+    version_set(s, &p->live, read_text(spec, "deploymentID"));
+    p->paused = yyjson_get_bool(yyjson_obj_get(spec, "paused"));
+    p->values = values.len > 0 ? str_hash(values) : 0;
+    if (generation != p->generation || of_labels != p->labels || p->digest == 0) {
+        p->digest = hub_digest(spec) ^ (of_labels * 3);
+        p->labels = of_labels;
+        p->generation = generation;
+        if (p->target)
+            hub_queue(s, p); /* somebody else may have changed it */
+    }
+}
+
+static void take_deployment(cluster_shell *s, hub_place *p, yyjson_val *json)
+{
+    yyjson_val *meta = yyjson_obj_get(json, "metadata"), *status = yyjson_obj_get(json, "status");
+    char revision_text[SHELL_VERSION_BYTES];
+    uint64_t revision = read_revision(json, revision_text);
+    bool same = p->exists && str_eq(hub_text(p->uid), read_text(meta, "uid"));
+    if (same && revision < p->revision)
+        return; /* an answer was quicker than the watch */
+    if (!same) {
+        forget_deployment(s, p);
+        p->exists = true;
+        p->bundle->deployments++;
+        p->cluster->deployments++;
+        hub_set(s, &p->uid, read_text(meta, "uid"));
+    }
+    p->revision = revision;
+    if (p->waits_for && revision > p->waits_for) {
+        p->waits_for = 0;
+        hub_queue(s, p);
+    }
+    p->deleting = yyjson_obj_get(meta, "deletionTimestamp") != NULL;
+    p->finalizer = hub_has_text(yyjson_obj_get(meta, "finalizers"),
+                                fleet_finalizer_text(FINALIZER_BUNDLE_DEPLOYMENT));
+    take_spec(s, p, json);
+    version_set(s, &p->applied, read_text(status, "appliedDeploymentID"));
+    p->ready = yyjson_get_bool(yyjson_obj_get(status, "ready"));
+    p->non_modified = yyjson_get_bool(yyjson_obj_get(status, "nonModified"));
+    p->said = hub_digest(yyjson_obj_get(status, "conditions"));
+    yyjson_val *deployed = condition_of(status, "Deployed");
+    p->deployed_failed = is_false(deployed);
+    p->failed = is_failure(p, deployed) || (p->live && p->applied == p->live &&
+                                            is_failure(p, condition_of(status, "Installed")));
+    take_entry(s, p, status);
+    take_resources(s, p, yyjson_obj_get(status, "resourceCounts"));
+}
+
+/* ---- those of unknown Clusters ---- */
+
+void hub_stray_free(hub_stray *stray)
+{
+    mem_free(stray->space);
+    mem_free(stray->name);
+    mem_free(stray->text);
+}
+
+static void stray_remove(cluster_shell *s, size_t i)
+{
+    hub_stray_free(&s->strays.at[i]);
+    s->strays.at[i] = s->strays.at[--s->strays.len];
+}
+
+static void stray_forget(cluster_shell *s, str space, str name)
+{
+    for (size_t i = 0; i < s->strays.len; i++)
+        if (str_eq(str_of(s->strays.at[i].space), space) &&
+            str_eq(str_of(s->strays.at[i].name), name)) {
+            stray_remove(s, i);
+            return;
+        }
+}
+
+static void stray_add(cluster_shell *s, str space, str name, yyjson_val *json)
+{
+    char revision_text[SHELL_VERSION_BYTES];
+    buf text = BUF(HUB_TEXT_BYTES);
+    stray_forget(s, space, name);
+    json_write(&text, json);
+    hub_stray stray = {.space = hub_copy(s, space),
+                       .name = hub_copy(s, name),
+                       .text = hub_copy(s, buf_str(&text)),
+                       .revision = read_revision(json, revision_text)};
+    if (s->no_memory || text.failed || !vec_push(&s->strays, stray)) {
+        hub_stray_free(&stray);
+        hub_memory(s);
+    }
+    buf_done(&text);
+}
+
+void hub_strays_of(cluster_shell *s, const hub_cluster *c)
+{
+    for (size_t i = 0; i < s->strays.len; i++) {
+        if (!str_eq(str_of(s->strays.at[i].space), str_of(c->home)))
+            continue;
+        hub_stray stray = s->strays.at[i];
+        s->strays.at[i--] = s->strays.at[--s->strays.len];
+        yyjson_val *json = json_parse(s->scratch, str_of(stray.text), NULL);
+        if (json)
+            hub_deployments_seen(s, json);
+        hub_stray_free(&stray);
+    }
+}
+
+static void stray_answered(cluster_shell *s, const hub_ticket *t, const write_outcome *how,
+                           yyjson_val *json)
+{
+    (void)s;
+    (void)t;
+    (void)how;
+    (void)json; /* the watch tells; one that stays is tried again after a restart */
+}
+
+/* A deployment that we made for a Cluster that is gone goes, too. */
+void hub_strays_step(cluster_shell *s)
+{
+    for (size_t i = 0; i < s->strays.len; i++) {
+        hub_stray *stray = &s->strays.at[i];
+        if (stray->sending)
+            continue;
+        arena_place mark = arena_mark(s->scratch);
+        yyjson_val *json = json_parse(s->scratch, str_of(stray->text), NULL);
+        yyjson_val *labels = read_at(json, "metadata", "labels");
+        str cluster_key = hub_key(s, read_text(labels, LABEL_CLUSTER_NAMESPACE),
+                                  read_text(labels, LABEL_CLUSTER));
+        bool ours = str_eq(read_text(labels, LABEL_MANAGED), STR("true")) &&
+                    read_text(labels, LABEL_CLUSTER).len > 0;
+        stray->sending = true;
+        if (ours && !hub_find(&s->clusters, cluster_key)) {
+            char revision_text[SHELL_VERSION_BYTES];
+            read_revision(json, revision_text);
+            kube_write w = {.verb = WRITE_DELETE,
+                            .collection = hub_collection(s, HUB_DEPLOYMENT, str_of(stray->space)),
+                            .name = str_of(stray->name),
+                            .version = str_of(revision_text)};
+            s->counts.deployments += hub_send(s, &w, (hub_ticket){.done = stray_answered});
+        }
+        arena_rewind(s->scratch, mark);
+    }
+}
+
+/* ---- coming and going ---- */
+
+void hub_deployments_seen(cluster_shell *s, yyjson_val *json)
+{
+    yyjson_val *meta = yyjson_obj_get(json, "metadata"), *labels = yyjson_obj_get(meta, "labels");
+    str space = read_text(meta, "namespace"), name = read_text(meta, "name");
+    hub_cluster *c = hub_find(&s->homes, space);
+    if (!c) {
+        stray_add(s, space, name, json);
+        return;
+    }
+    str of = read_text(labels, LABEL_BUNDLE_NAMESPACE),
+        called = read_text(labels, LABEL_BUNDLE_NAME);
+    if (of.len == 0 || !str_eq(called, name))
+        return; /* nobody's */
+    hub_bundle *b = hub_bundle_of(s, hub_key(s, of, called));
+    hub_place *p = b ? place_of(s, b, c) : NULL;
+    if (!p)
+        return;
+    bool ready = p->ready, existed = p->exists;
+    take_deployment(s, p, json);
+    if (s->no_memory)
+        return;
+    hub_report(s, p, false);
+    hub_place_look(s, p);
+    if (!p->target || p->deleting || p->want)
+        hub_queue(s, p);
+    if (ready != p->ready || !existed) /* also what is not a state, such as counts in partitions */
+        touch(s, p);
+}
+
+void hub_deployments_gone(cluster_shell *s, str space, str name)
+{
+    stray_forget(s, space, name);
+    hub_cluster *c = hub_find(&s->homes, space);
+    for (size_t i = 0; c && i < c->places.len; i++) {
+        hub_place *p = c->places.at[i];
+        if (!p->exists || !str_eq(p->bundle->name, name))
+            continue;
+        hub_bundle *b = p->bundle;
+        forget_deployment(s, p);
+        p->waits_for = 0;
+        hub_report(s, p, false);
+        hub_place_look(s, p);
+        touch(s, p);
+        if (p->want)
+            hub_queue(s, p);
+        hub_place_drop(s, p);
+        hub_bundle_drop(s, b);
+        hub_cluster_drop(s, c);
+        return;
+    }
+}

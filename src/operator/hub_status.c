@@ -1,0 +1,395 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The statuses of Bundles and Clusters: counts are kept as things change, lists are made when a
+ * status is written. */
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "engine/fleet_names.h"
+#include "operator/bundle_patch.h"
+#include "operator/hub_internal.h"
+
+/* ---- pieces ---- */
+
+void hub_tally_summary(const hub_tally *t, bundle_summary *out)
+{
+    *out = (bundle_summary){.not_ready = t->count[BUNDLE_NOT_READY],
+                            .wait_applied = t->count[BUNDLE_WAIT_APPLIED],
+                            .err_applied = t->count[BUNDLE_ERR_APPLIED],
+                            .out_of_sync = t->count[BUNDLE_OUT_OF_SYNC],
+                            .modified = t->count[BUNDLE_MODIFIED],
+                            .ready = t->count[BUNDLE_READY],
+                            .pending = t->count[BUNDLE_PENDING]};
+    for (size_t i = 1; i < BUNDLE_STATE_COUNT; i++)
+        out->desired_ready += t->count[i];
+}
+
+moment hub_now(const cluster_shell *s)
+{
+    return (moment){.seconds = s->now_ms / 1000};
+}
+
+static opt_moment moment_in(yyjson_val *said, const char *key)
+{
+    opt_moment at = {0};
+    str text = read_text(said, key);
+    at.set = text.len > 0 && moment_parse(text, &at.at, NULL);
+    return at;
+}
+
+condition_list hub_conditions(arena *a, yyjson_val *status)
+{
+    static const char *const states[] = {
+#define X(state, text) text,
+        CONDITION_STATES(X)
+#undef X
+    };
+    yyjson_val *list = yyjson_obj_get(status, "conditions"), *one;
+    condition_list all = {ARENA_ARRAY(a, yyjson_arr_size(list) + 1, condition), 0};
+    size_t i, max;
+    yyjson_arr_foreach(list, i, max, one)
+    {
+        if (!all.at)
+            break;
+        condition *c = &all.at[all.len++];
+        *c = (condition){.type = read_text(one, "type"),
+                         .reason = read_text(one, "reason"),
+                         .message = read_text(one, "message"),
+                         .last_transition_time = moment_in(one, "lastTransitionTime"),
+                         .last_update_time = moment_in(one, "lastUpdateTime")};
+        for (size_t k = 0; k < sizeof states / sizeof states[0]; k++)
+            if (yyjson_equals_str(yyjson_obj_get(one, "status"), states[k]))
+                c->status = (condition_state)k;
+    }
+    return all;
+}
+
+void hub_place_entry(cluster_shell *s, const hub_place *p, str name, non_ready_resource *ret)
+{
+    yyjson_val *entry = p->entry ? json_parse(s->scratch, str_of(p->entry), NULL) : NULL;
+    deployment_view v;
+    *ret = (non_ready_resource){.name = name,
+                                .bundle_state = (bundle_state)p->state,
+                                .message = read_text(entry, "message"),
+                                .modified_status = yyjson_obj_get(entry, "modifiedStatus"),
+                                .non_ready_status = yyjson_obj_get(entry, "nonReadyStatus")};
+    bool known = engine_deployment(s->engine, str_of(p->bundle->key), hub_label(p), &v);
+    if (known && v.refused.len > 0 && ret->message.len == 0)
+        ret->message = v.refused;
+}
+
+bool hub_status_send(cluster_shell *s, const hub_status_write *w)
+{
+    buf body = BUF(HUB_TEXT_BYTES);
+    yyjson_val *before = w->before ? json_parse(s->scratch, str_of(w->before), NULL) : NULL;
+    yyjson_val *after = json_parse(s->scratch, w->after, NULL);
+    if (!after) {
+        hub_memory(s);
+        return true;
+    }
+    buf_addz(&body, "{\"status\":");
+    bool differs = merge_patch_put(&body, before, after);
+    buf_addc(&body, '}');
+    kube_write write = {.verb = WRITE_MERGE,
+                        .collection = hub_collection(s, w->kind, w->space),
+                        .name = w->name,
+                        .subresource = STR("status"),
+                        .uid = hub_text(w->object->uid),
+                        .body = buf_str(&body)};
+    if (differs)
+        w->object->sending = !body.failed && hub_send(s, &write, w->ticket);
+    buf_done(&body);
+    return !differs;
+}
+
+/* ---- Bundles ---- */
+
+static int by_cluster(const void *x, const void *y)
+{
+    const hub_place *a = *(hub_place *const *)x, *b = *(hub_place *const *)y;
+    int by_name = str_cmp(a->cluster->name, b->cluster->name);
+    return by_name ? by_name : str_cmp(a->cluster->space, b->cluster->space);
+}
+
+void hub_sort_places(hub_bundle *b)
+{
+    if (b->sorted)
+        return;
+    if (b->places.len > 1)
+        qsort(b->places.at, b->places.len, sizeof *b->places.at, by_cluster);
+    for (size_t i = 0; i < b->places.len; i++)
+        b->places.at[i]->at = (uint32_t)i;
+    b->sorted = true;
+}
+
+static int64_t non_ready(const bundle_summary *s)
+{
+    return s->desired_ready - s->ready;
+}
+
+typedef struct lister {
+    summary_maker *all; /* counts are there already; the lists are filled */
+    summary_maker *parts;
+    size_t part_count;
+    int64_t left; /* entries that are still to be listed */
+} lister;
+
+static int64_t to_list(summary_maker *m, const hub_tally *t)
+{
+    hub_tally_summary(t, &m->summary);
+    m->summary.non_ready_resources.at = m->listed;
+    int64_t count = non_ready(&m->summary);
+    return count < SUMMARY_LISTED_MAX ? count : SUMMARY_LISTED_MAX;
+}
+
+static bool list_one(lister *l, summary_maker *m, const non_ready_resource *one)
+{
+    if (m->summary.non_ready_resources.len >= SUMMARY_LISTED_MAX)
+        return false;
+    m->listed[m->summary.non_ready_resources.len++] = *one;
+    l->left--;
+    return true;
+}
+
+/* The first of each list, in one walk that ends when all lists are full. */
+static void list_places(cluster_shell *s, hub_bundle *b, lister *l)
+{
+    hub_sort_places(b);
+    for (size_t i = 0; i < b->places.len && l->left > 0; i++) {
+        const hub_place *p = b->places.at[i];
+        if (!p->counted || p->state == BUNDLE_READY)
+            continue;
+        summary_maker *part = p->partition < l->part_count ? &l->parts[p->partition] : NULL;
+        bool room = l->all->summary.non_ready_resources.len < SUMMARY_LISTED_MAX ||
+                    (part && part->summary.non_ready_resources.len < SUMMARY_LISTED_MAX);
+        if (!room)
+            continue;
+        non_ready_resource one;
+        hub_place_entry(s, p, str_of(p->cluster->key), &one);
+        list_one(l, l->all, &one);
+        if (part)
+            list_one(l, part, &one);
+    }
+}
+
+static void bundle_answered(cluster_shell *s, const hub_ticket *t, const write_outcome *how,
+                            yyjson_val *json)
+{
+    hub_bundle *b = hub_find(&s->bundles, str_of(t->bundle));
+    if (!b)
+        return;
+    if (!hub_answered(s, &b->object, t, how)) {
+        if (how->kind != WRITE_GONE && how->kind != WRITE_CONFLICT)
+            log_line(LOG_WARN, "status of Bundle %s: %s", b->key, how->message);
+        hub_touch(s, &b->clock, s->settings.status_every_ms);
+    }
+    if (json)
+        hub_bundles_seen(s, json);
+}
+
+static void tell_repo(cluster_shell *s, const hub_bundle *b)
+{
+    hub_repo *r = hub_text(b->repo).len > 0
+                      ? hub_find(&s->repos, hub_key(s, b->space, str_of(b->repo)))
+                      : NULL;
+    if (r)
+        hub_touch(s, &r->clock, s->settings.status_every_ms);
+}
+
+static status_partition *partitions_of_bundle(cluster_shell *s, hub_bundle *b, lister *l)
+{
+    status_partition *at = ARENA_ARRAY(s->scratch, l->part_count + 1, status_partition);
+    for (size_t i = 0; at && i < l->part_count; i++) {
+        group_view g = {0};
+        engine_bundle_partition(s->engine, str_of(b->key), i, &g);
+        at[i] = (status_partition){g.name, g.matched, g.limit, g.unavailable, &l->parts[i].summary};
+    }
+    return at;
+}
+
+static void send_bundle_status(cluster_shell *s, hub_bundle *b, const bundle_view *v)
+{
+    lister l = {.all = ARENA_NEW(s->scratch, summary_maker),
+                .parts = ARENA_ARRAY(s->scratch, b->parts.len + 1, summary_maker),
+                .part_count = b->parts.len};
+    if (!l.all || !l.parts) {
+        hub_memory(s);
+        return;
+    }
+    l.left = to_list(l.all, &b->all);
+    for (size_t i = 0; i < l.part_count; i++)
+        l.left += to_list(&l.parts[i], &b->parts.at[i]);
+    list_places(s, b, &l);
+    yyjson_val *before = b->status ? json_parse(s->scratch, str_of(b->status), NULL) : NULL;
+    bundle_status_facts f = {.summary = &l.all->summary,
+                             .partitions = partitions_of_bundle(s, b, &l),
+                             .partition_count = l.part_count,
+                             .newly_created = v->created,
+                             .unavailable = v->unavailable,
+                             .unavailable_partitions = v->not_ready,
+                             .max_unavailable = v->max_unavailable,
+                             .max_unavailable_partitions = v->max_not_ready,
+                             .generation = b->generation,
+                             .resources_sha256_sum = hub_text(b->sha256),
+                             .oci_reference = read_text(before, "ociReference"),
+                             .error = hub_text(b->error),
+                             .before = hub_conditions(s->scratch, before),
+                             .now = hub_now(s)};
+    buf text = BUF(HUB_TEXT_BYTES), message = BUF(HUB_TEXT_BYTES);
+    bundle_status_put(&text, &f);
+    summary_message(&message, f.summary, "Cluster");
+    hub_set(s, &b->ready_message, b->error ? str_of(b->error) : buf_str(&message));
+    buf_done(&message);
+    hub_status_write w = {
+        .kind = HUB_BUNDLE,
+        .space = b->space,
+        .name = b->name,
+        .object = &b->object,
+        .before = b->status,
+        .after = buf_str(&text),
+        .ticket = {.done = bundle_answered, .bundle = b->key, .revision = b->object.revision}};
+    if (text.failed)
+        log_line(LOG_ERROR, "status of Bundle %s: it cannot be made", b->key);
+    else
+        hub_status_send(s, &w);
+    s->counts.bundle_statuses += b->object.sending;
+    buf_done(&text);
+}
+
+void hub_bundle_status(cluster_shell *s, hub_bundle *b)
+{
+    bundle_view v = {0};
+    if (!b->present || b->deleting) {
+        b->clock.dirty = false;
+        return;
+    }
+    if (!hub_may_send(s, &b->object))
+        return; /* it stays due */
+    if (b->known)
+        engine_bundle(s->engine, str_of(b->key), &v);
+    b->clock.dirty = false;
+    send_bundle_status(s, b, &v);
+    tell_repo(s, b);
+}
+
+/* ---- Clusters ---- */
+
+void hub_cluster_touch(cluster_shell *s, hub_cluster *c)
+{
+    hub_touch(s, &c->clock, s->settings.cluster_status_every_ms);
+    for (size_t i = 0; i < c->groups.len; i++)
+        hub_touch(s, &c->groups.at[i]->clock, s->settings.cluster_status_every_ms);
+    if (c->queued)
+        return;
+    c->queued = vec_push(&s->late, c);
+    if (!c->queued)
+        hub_memory(s);
+}
+
+/* Every repository or chart of the cluster's deployments, and whether all of them are ready. */
+static status_sources count_sources(cluster_shell *s, const hub_cluster *c, str label_key)
+{
+    status_sources all = {0};
+    strmap ready = {0};
+    for (size_t i = 0; i < c->places.len; i++) {
+        const hub_place *p = c->places.at[i];
+        if (!p->counted || !p->bundle->document)
+            continue;
+        str name = label_get(p->bundle->document->object.metadata->labels, label_key);
+        if (name.len == 0)
+            continue;
+        const uint64_t *known = strmap_get(&ready, name);
+        bool good = p->state == BUNDLE_READY && (!known || *known);
+        if (!strmap_put(&ready, name, good))
+            hub_memory(s);
+    }
+    for (size_t i = 0; i < ready.len; i++)
+        all.ready += ready.entries[i].value != 0;
+    all.desired = (int64_t)ready.len;
+    strmap_done(&ready);
+    return all;
+}
+
+static void cluster_answered(cluster_shell *s, const hub_ticket *t, const write_outcome *how,
+                             yyjson_val *json)
+{
+    hub_cluster *c = hub_find(&s->clusters, str_of(t->cluster));
+    if (!c)
+        return;
+    if (!hub_answered(s, &c->object, t, how)) {
+        if (how->kind != WRITE_GONE && how->kind != WRITE_CONFLICT)
+            log_line(LOG_WARN, "status of Cluster %s: %s", c->key, how->message);
+        hub_cluster_touch(s, c);
+    }
+    if (json)
+        hub_clusters_seen(s, json);
+}
+
+static void list_bundles(cluster_shell *s, const hub_cluster *c, summary_maker *m)
+{
+    to_list(m, &c->all);
+    for (size_t i = 0; i < c->places.len; i++) {
+        const hub_place *p = c->places.at[i];
+        if (!p->counted || p->state == BUNDLE_READY ||
+            m->summary.non_ready_resources.len >= SUMMARY_LISTED_MAX)
+            continue;
+        hub_place_entry(s, p, p->bundle->name, &m->listed[m->summary.non_ready_resources.len++]);
+    }
+}
+
+void hub_cluster_summary(cluster_shell *s, const hub_cluster *c, summary_maker *m,
+                         int64_t resources[RESOURCE_COUNT_KINDS])
+{
+    list_bundles(s, c, m);
+    for (size_t i = 0; i < c->places.len; i++)
+        for (size_t k = 0; c->places.at[i]->resources && k < RESOURCE_COUNT_KINDS; k++)
+            resources[k] += c->places.at[i]->resources[k];
+}
+
+static void send_cluster_status(cluster_shell *s, hub_cluster *c)
+{
+    summary_maker *m = ARENA_NEW(s->scratch, summary_maker);
+    int64_t resources[RESOURCE_COUNT_KINDS] = {0};
+    if (!m) {
+        hub_memory(s);
+        return;
+    }
+    hub_cluster_summary(s, c, m, resources);
+    str home = c->home ? str_of(c->home) : STR_EMPTY;
+    if (!c->home && c->namespace_made)
+        home = cluster_namespace_name(s->scratch, c->space, c->name);
+    yyjson_val *before = c->status ? json_parse(s->scratch, str_of(c->status), NULL) : NULL;
+    cluster_status_facts f = {.namespace_ = home,
+                              .summary = &m->summary,
+                              .repos = count_sources(s, c, STR(LABEL_REPO_NAME)),
+                              .charts = count_sources(s, c, STR(LABEL_HELM_OP_NAME)),
+                              .resources = resources,
+                              .checked_in = c->checked_in,
+                              .before = hub_conditions(s->scratch, before),
+                              .now = hub_now(s)};
+    buf text = BUF(HUB_TEXT_BYTES);
+    cluster_status_put(&text, &f);
+    hub_status_write w = {
+        .kind = HUB_CLUSTER,
+        .space = c->space,
+        .name = c->name,
+        .object = &c->object,
+        .before = c->status,
+        .after = buf_str(&text),
+        .ticket = {.done = cluster_answered, .cluster = c->key, .revision = c->object.revision}};
+    if (!text.failed)
+        hub_status_send(s, &w);
+    s->counts.cluster_statuses += c->object.sending;
+    buf_done(&text);
+}
+
+void hub_cluster_status(cluster_shell *s, hub_cluster *c)
+{
+    bool may = hub_may_send(s, &c->object);
+    bool wanted = c->present && !c->deleting && c->clock.dirty;
+    c->clock.dirty = false;
+    if (wanted && may)
+        send_cluster_status(s, c);
+    else if (wanted || (c->deleting && c->finalizers))
+        hub_cluster_touch(s, c); /* later */
+}

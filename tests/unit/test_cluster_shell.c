@@ -1,0 +1,504 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Stories of the cluster shell over a hub in memory, and what a crash after every single write of
+ * them leaves behind: nothing. */
+#include "support/check.h"
+
+#include "model/document.h"
+#include "support/fake_hub.h"
+
+#define CLUSTERS 8
+
+static char names[CLUSTERS][8];
+
+/* ---- arranging ---- */
+
+static void add_bundle(fake *f, const char *name, const char *content, const char *more)
+{
+    char text[2048];
+    snprintf(text, sizeof text,
+             "{\"metadata\":{\"name\":\"%s\",\"namespace\":\"" FAKE_SPACE
+             "\",\"labels\":{\"fleet.cattle.io/repo-name\":\"repo\"}},\"spec\":{\"resources\":"
+             "[{\"name\":\"a.yaml\",\"content\":\"%s\"}],"
+             "\"targets\":[{\"clusterSelector\":{\"matchLabels\":{\"env\":\"prod\"}}}]%s}}",
+             name, content, more);
+    fake_create(f, FAKE_BUNDLES, text);
+}
+
+static void change_content(fake *f, const char *content)
+{
+    char text[256];
+    snprintf(text, sizeof text,
+             "{\"spec\":{\"resources\":[{\"name\":\"a.yaml\",\"content\":\"%s\"}]}}", content);
+    fake_edit(f, FAKE_BUNDLES, "app", text);
+}
+
+static fake *begin(const char *more)
+{
+    fake *f = fake_new();
+    for (int i = 0; i < CLUSTERS; i++) {
+        snprintf(names[i], sizeof names[i], "c%02d", i);
+        fake_add_cluster(f, names[i], "\"env\":\"prod\"");
+    }
+    add_bundle(f, "app", "one", more);
+    fake_start(f);
+    return f;
+}
+
+/* ---- looking ---- */
+
+static const char *of_deployment(fake *f, int at, const char *pointer)
+{
+    char home[FAKE_NAME_BYTES];
+    return fake_text(f, fake_home(names[at], home), "app", pointer);
+}
+
+static int64_t unavailable(fake *f)
+{
+    int64_t count = 0;
+    char home[FAKE_NAME_BYTES];
+    for (int i = 0; i < CLUSTERS; i++) {
+        const char *live = of_deployment(f, i, "/spec/deploymentID");
+        bool ready =
+            yyjson_get_bool(fake_get(f, fake_home(names[i], home), "app", "/status/ready"));
+        const char *applied = of_deployment(f, i, "/status/appliedDeploymentID");
+        count += live[0] != '\0' && (strcmp(live, applied) != 0 || !ready);
+    }
+    return count;
+}
+
+static int64_t cap;
+static int64_t peak;
+
+/* Called after every write: from the first update on no more than the cap are unavailable. */
+static void watch_cap(fake *f, const kube_write *w)
+{
+    (void)w;
+    int64_t now = unavailable(f);
+    peak = now > peak ? now : peak;
+    check_msg(cap == 0 || now <= cap, "%lld unavailable\n%s", (long long)now, f->log.ptr);
+}
+
+static size_t count_lines(const fake *f, const char *part)
+{
+    size_t count = 0;
+    str rest = buf_str(&f->log);
+    for (size_t at; (at = str_find(rest, str_of(part))) != SIZE_MAX; count++)
+        rest = str_part(rest, at + 1, SIZE_MAX);
+    return count;
+}
+
+static void check_display(fake *f, const char *ready, const char *state)
+{
+    const char *found = fake_text(f, FAKE_BUNDLES, "app", "/status/display/readyClusters");
+    check_msg(strcmp(found, ready) == 0, "found %s, expected %s\n%s", found, ready, f->log.ptr);
+    check_text(str_of(fake_text(f, FAKE_BUNDLES, "app", "/status/display/state")), state);
+}
+
+/* Everything that a restart must not change, in one text. */
+static void put_end(fake *f, buf *out)
+{
+    static const char *const statuses[] = {"summary", "display", "partitions", "unavailable"};
+    char path[128];
+    for (int i = 0; i < CLUSTERS; i++) {
+        buf_addf(out, "%s %s %s %s", names[i], of_deployment(f, i, "/spec/deploymentID"),
+                 of_deployment(f, i, "/spec/stagedDeploymentID"),
+                 of_deployment(f, i, "/status/appliedDeploymentID"));
+        buf_addf(out, " %s\n",
+                 fake_text(f, FAKE_CLUSTERS, names[i], "/status/display/readyBundles"));
+    }
+    for (size_t k = 0; k < COUNT_OF(statuses); k++) {
+        snprintf(path, sizeof path, "/status/%s", statuses[k]);
+        yyjson_val *value = fake_get(f, FAKE_BUNDLES, "app", path);
+        if (value)
+            json_write(out, value);
+        buf_addc(out, '\n');
+    }
+}
+
+/* ---- stories ---- */
+
+static void installs(void **state)
+{
+    (void)state;
+    for (int order = 0; order < 2; order++) {
+        fake *f = begin("");
+        f->answers_last = order == 1;
+        fake_run(f, -1);
+        check_display(f, "8/8", "");
+        for (int i = 0; i < CLUSTERS; i++) {
+            check_text(str_of(of_deployment(f, i, "/spec/deploymentID")),
+                       of_deployment(f, i, "/spec/stagedDeploymentID"));
+            check_text(
+                str_of(fake_text(f, FAKE_CLUSTERS, names[i], "/status/display/readyBundles")),
+                "1/1");
+            check_text(
+                str_of(of_deployment(f, i, "/metadata/labels/fleet.cattle.io~1bundle-namespace")),
+                FAKE_SPACE);
+        }
+        hub_counts c = cluster_shell_count(f->shell);
+        assert_int_equal(c.deployments, CLUSTERS);
+        assert_int_equal(c.contents, 1);
+        assert_int_equal(c.secrets, 0);
+        assert_int_equal(c.cluster_statuses, CLUSTERS);
+        assert_int_equal(f->conflicts, 0);
+        /* At rest nothing is written. */
+        uint64_t writes = f->writes;
+        fake_run(f, 300 * 1000);
+        check_msg(f->writes == writes, "%s", f->log.ptr);
+        fake_free(f);
+    }
+}
+
+static void updates(void **state)
+{
+    (void)state;
+    for (int order = 0; order < 2; order++) {
+        fake *f = begin(",\"rolloutStrategy\":{\"maxUnavailable\":2}");
+        f->answers_last = order == 1;
+        f->watch = watch_cap;
+        cap = peak = 0;
+        fake_run(f, -1);
+        hub_counts before = cluster_shell_count(f->shell);
+        cap = 2;
+        peak = 0;
+        change_content(f, "two");
+        fake_run(f, 1500);
+        check_text(str_of(fake_text(f, FAKE_BUNDLES, "app", "/status/display/readyClusters")),
+                   "2/8");
+        fake_run(f, -1);
+        check_display(f, "8/8", "");
+        assert_int_equal(peak, 2);
+        hub_counts after = cluster_shell_count(f->shell);
+        assert_int_equal(after.deployments - before.deployments, CLUSTERS);
+        uint64_t of_clusters = after.deployments - before.deployments + after.cluster_statuses -
+                               before.cluster_statuses;
+        check_msg(of_clusters <= 3 * CLUSTERS, "%llu writes", (unsigned long long)of_clusters);
+        fake_free(f);
+    }
+}
+
+static void updates_strictly(void **state)
+{
+    (void)state;
+    fake *f = begin(",\"rolloutStrategy\":{\"maxUnavailable\":0}");
+    cap = 0;
+    fake_run(f, -1);
+    check_display(f, "8/8", "");
+    f->watch = watch_cap;
+    cap = 1;
+    change_content(f, "two");
+    fake_run(f, -1);
+    check_display(f, "8/8", "");
+    fake_free(f);
+}
+
+/* ---- crashes ---- */
+
+static fake *rollout_story(uint64_t kill_at, uint64_t *ret_installed)
+{
+    fake *f = begin(",\"rolloutStrategy\":{\"maxUnavailable\":2,\"autoPartitionThreshold\":1,"
+                    "\"autoPartitionSize\":3},\"helm\":{\"values\":{\"a\":1}}");
+    cap = 0;
+    f->watch = watch_cap;
+    f->kill_at = kill_at;
+    fake_run(f, -1);
+    *ret_installed = f->writes;
+    cap = 2;
+    change_content(f, "two");
+    fake_run(f, -1);
+    return f;
+}
+
+static void survives_a_crash_after_every_write(void **state)
+{
+    (void)state;
+    uint64_t installed;
+    fake *f = rollout_story(0, &installed);
+    buf want = BUF(1u << 20), got = BUF(1u << 20);
+    uint64_t writes = f->writes;
+    put_end(f, &want);
+    check_display(f, "8/8", "");
+    fake_free(f);
+    check_msg(writes > 40, "%llu writes", (unsigned long long)writes);
+    for (uint64_t at = 1; at <= writes; at++) {
+        f = rollout_story(at, &installed);
+        buf_clear(&got);
+        put_end(f, &got);
+        check_msg(str_eq(buf_str(&got), buf_str(&want)), "killed after write %llu:\n%s\n%s\n%s",
+                  (unsigned long long)at, got.ptr, want.ptr, f->log.ptr);
+        fake_free(f);
+    }
+    buf_done(&want);
+    buf_done(&got);
+}
+
+/* ---- pauses ---- */
+
+static void pauses(void **state)
+{
+    (void)state;
+    fake *f = begin("");
+    cap = 0;
+    fake_run(f, -1);
+    char home[FAKE_NAME_BYTES];
+    char first[FAKE_NAME_BYTES];
+    snprintf(first, sizeof first, "%s", of_deployment(f, 0, "/spec/deploymentID"));
+    fake_edit(f, FAKE_CLUSTERS, names[0], "{\"spec\":{\"paused\":true}}");
+    fake_run(f, -1);
+    assert_true(yyjson_get_bool(fake_get(f, fake_home(names[0], home), "app", "/spec/paused")));
+    change_content(f, "two");
+    fake_run(f, -1);
+    check_display(f, "7/8", "OutOfSync");
+    check_text(str_of(of_deployment(f, 0, "/spec/deploymentID")), first);
+    fake_edit(f, FAKE_CLUSTERS, names[0], "{\"spec\":{\"paused\":false}}");
+    fake_run(f, -1);
+    check_display(f, "8/8", "");
+    assert_false(yyjson_get_bool(fake_get(f, fake_home(names[0], home), "app", "/spec/paused")));
+    fake_edit(f, FAKE_BUNDLES, "app", "{\"spec\":{\"paused\":true}}");
+    change_content(f, "three");
+    fake_run(f, -1);
+    check_display(f, "0/8", "OutOfSync");
+    fake_edit(f, FAKE_BUNDLES, "app", "{\"spec\":{\"paused\":null}}");
+    fake_run(f, -1);
+    check_display(f, "8/8", "");
+    fake_free(f);
+}
+
+/* ---- who is a target ---- */
+
+static void clusters_come_and_go(void **state)
+{
+    (void)state;
+    fake *f = begin("");
+    cap = 0;
+    fake_run(f, -1);
+    fake_edit(f, FAKE_CLUSTERS, names[2], "{\"metadata\":{\"labels\":{\"env\":\"test\"}}}");
+    fake_run(f, -1);
+    check_display(f, "7/7", "");
+    char home[FAKE_NAME_BYTES];
+    assert_null(fake_find(f, fake_home(names[2], home), "app"));
+    check_text(str_of(fake_text(f, FAKE_CLUSTERS, names[2], "/status/display/readyBundles")),
+               "0/0");
+    fake_delete(f, FAKE_CLUSTERS, names[3]);
+    fake_run(f, -1);
+    check_display(f, "6/6", "");
+    assert_null(fake_find(f, fake_home(names[3], home), "app"));
+    /* A Cluster without a namespace gets one. */
+    fake_create(f, FAKE_CLUSTERS,
+                "{\"metadata\":{\"name\":\"late\",\"namespace\":\"" FAKE_SPACE
+                "\",\"labels\":{\"env\":\"prod\"}},\"spec\":{}}");
+    fake_run(f, -1);
+    check_display(f, "7/7", "");
+    assert_true(str_starts(str_of(fake_text(f, FAKE_CLUSTERS, "late", "/status/namespace")),
+                           STR("cluster-fleet-default-late-")));
+    fake_free(f);
+}
+
+static void bundles_go(void **state)
+{
+    (void)state;
+    fake *f = begin("");
+    cap = 0;
+    fake_run(f, -1);
+    check_text(str_of(fake_text(f, FAKE_BUNDLES, "app", "/metadata/finalizers/0")),
+               "fleet.cattle.io/bundle-finalizer");
+    fake_delete(f, FAKE_BUNDLES, "app");
+    fake_run(f, 60 * 1000);
+    assert_null(fake_find(f, FAKE_BUNDLES, "app"));
+    for (size_t i = 0; i < f->count; i++)
+        check_msg(!fake_is(f->objects[i].collection, "bundledeployments"), "%s is left",
+                  f->objects[i].collection);
+    /* Its content goes when nobody can be about to need it. */
+    assert_int_equal(count_lines(f, "DELETE " HUB_API "/contents"), 0);
+    f->now_ms = FAKE_START_MS + INT64_C(365) * 86400 * 1000;
+    fake_run(f, -1);
+    assert_int_equal(count_lines(f, "DELETE " HUB_API "/contents"), 1);
+    fake_free(f);
+}
+
+/* A BundleDeployment that somebody deletes is made again; one that is edited is put right. */
+static void puts_right(void **state)
+{
+    (void)state;
+    fake *f = begin("");
+    cap = 0;
+    fake_run(f, -1);
+    char home[FAKE_NAME_BYTES];
+    fake_delete(f, fake_home(names[1], home), "app");
+    fake_run(f, -1);
+    check_display(f, "8/8", "");
+    assert_non_null(fake_find(f, fake_home(names[1], home), "app"));
+    fake_edit(f, fake_home(names[4], home), "app",
+              "{\"metadata\":{\"labels\":{\"fleet.cattle.io/managed\":\"no\"}},\"spec\":"
+              "{\"correctDrift\":{\"enabled\":true}}}");
+    fake_run(f, -1);
+    check_text(str_of(of_deployment(f, 4, "/metadata/labels/fleet.cattle.io~1managed")), "true");
+    assert_null(fake_get(f, fake_home(names[4], home), "app", "/spec/correctDrift"));
+    /* What is no part of a version reaches everybody at once. */
+    fake_edit(f, FAKE_BUNDLES, "app",
+              "{\"metadata\":{\"labels\":{\"fleet.cattle.io/commit\":\"abc\"}}}");
+    fake_run(f, -1);
+    check_text(str_of(of_deployment(f, 7, "/metadata/labels/fleet.cattle.io~1commit")), "abc");
+    check_display(f, "8/8", "");
+    fake_free(f);
+}
+
+/* ---- values ---- */
+
+static void keeps_values_in_secrets(void **state)
+{
+    (void)state;
+    fake *f = begin(",\"helm\":{\"values\":{\"a\":1}}");
+    cap = 0;
+    fake_run(f, -1);
+    check_display(f, "8/8", "");
+    const char *secrets = "/api/v1/namespaces/ns-c03/secrets";
+    check_text(str_of(fake_text(f, secrets, "app", "/data/values")), "eyJhIjoxfQ==");
+    assert_int_equal(strlen(of_deployment(f, 3, "/spec/valuesHash")), 64);
+    assert_int_equal(cluster_shell_count(f->shell).secrets, CLUSTERS);
+    char home[FAKE_NAME_BYTES];
+    assert_null(fake_get(f, fake_home(names[3], home), "app", "/spec/options/helm/values"));
+    fake_edit(f, FAKE_BUNDLES, "app", "{\"spec\":{\"helm\":{\"values\":null}}}");
+    fake_run(f, -1);
+    check_display(f, "8/8", "");
+    assert_null(fake_find(f, secrets, "app"));
+    fake_free(f);
+}
+
+/* ---- failures ---- */
+
+static char bad[FAKE_NAME_BYTES];
+
+static fake_agent fails_on_new(fake *f, const char *collection, const char *live)
+{
+    (void)f;
+    (void)collection;
+    return bad[0] != '\0' && strncmp(live, bad, strlen(bad)) != 0 ? AGENT_FAILS : AGENT_WELL;
+}
+
+static void stops_after_failures(void **state)
+{
+    (void)state;
+    fake *f = begin(",\"rolloutStrategy\":{\"maxUnavailable\":3,\"failureThreshold\":2}");
+    cap = 0;
+    bad[0] = '\0';
+    f->agent = fails_on_new;
+    fake_run(f, -1);
+    snprintf(bad, sizeof bad, "%.20s", of_deployment(f, 0, "/spec/deploymentID"));
+    change_content(f, "broken");
+    fake_run(f, -1);
+    check_display(f, "0/8", "ErrApplied");
+    yyjson_val *failed = fake_get(f, FAKE_BUNDLES, "app", "/status/summary/errApplied");
+    assert_int_equal(yyjson_get_int(failed), 3);
+    assert_true(strstr(fake_text(f, FAKE_BUNDLES, "app", "/status/conditions/0/message"),
+                       "no such chart") != NULL);
+    /* A restart does not forget the halt; a fix reaches the broken ones first. */
+    fake_start(f);
+    fake_run(f, -1);
+    assert_int_equal(yyjson_get_int(fake_get(f, FAKE_BUNDLES, "app", "/status/summary/errApplied")),
+                     3);
+    bad[0] = '\0';
+    change_content(f, "fixed");
+    fake_run(f, -1);
+    check_display(f, "8/8", "");
+    fake_free(f);
+}
+
+static fake_agent silent_on_c01(fake *f, const char *collection, const char *live)
+{
+    (void)f;
+    (void)live;
+    return strstr(collection, "ns-c01") ? AGENT_SILENT : AGENT_WELL;
+}
+
+static void waits_for_who_is_offline(void **state)
+{
+    (void)state;
+    fake *f = begin(",\"rolloutStrategy\":{\"maxUnavailable\":1}");
+    cap = 0;
+    fake_run(f, -1);
+    f->agent = silent_on_c01;
+    f->watch = watch_cap;
+    cap = 1;
+    change_content(f, "two");
+    fake_run(f, -1);
+    check_display(f, "1/8", "WaitApplied");
+    /* It is back. */
+    char home[FAKE_NAME_BYTES];
+    f->agent = NULL;
+    fake_find(f, fake_home("c01", home), "app")->answers_ms = f->now_ms;
+    fake_run(f, -1);
+    check_display(f, "8/8", "");
+    fake_free(f);
+}
+
+/* ---- partitions ---- */
+
+static void keeps_partitions(void **state)
+{
+    (void)state;
+    fake *f = begin(",\"rolloutStrategy\":{\"maxUnavailable\":0,\"autoPartitionThreshold\":1,"
+                    "\"autoPartitionSize\":4}");
+    cap = 0;
+    fake_run(f, -1);
+    change_content(f, "two");
+    fake_run(f, 1500);
+    /* One that joins in the middle belongs to the last partition, also after a restart. */
+    fake_add_cluster(f, "a", "\"env\":\"prod\"");
+    fake_run(f, 10);
+    fake_start(f);
+    fake_run(f, 1500);
+    check_text(str_of(fake_text(f, FAKE_BUNDLES, "app", "/status/partitions/1/name")),
+               "Partition 4 - 8");
+    assert_int_equal(yyjson_get_int(fake_get(f, FAKE_BUNDLES, "app", "/status/partitions/1/count")),
+                     5);
+    fake_run(f, -1);
+    check_display(f, "9/9", "");
+    fake_free(f);
+}
+
+/* ---- sums ---- */
+
+static void sums_up(void **state)
+{
+    (void)state;
+    fake *f = begin("");
+    cap = 0;
+    fake_create(f, FAKE_GROUPS,
+                "{\"metadata\":{\"name\":\"prod\",\"namespace\":\"" FAKE_SPACE
+                "\"},\"spec\":{\"selector\":{\"matchLabels\":{\"env\":\"prod\"}}}}");
+    fake_create(f, FAKE_REPOS,
+                "{\"metadata\":{\"name\":\"repo\",\"namespace\":\"" FAKE_SPACE
+                "\"},\"spec\":{},\"status\":{\"gitJobStatus\":\"Current\"}}");
+    fake_run(f, -1);
+    check_text(str_of(fake_text(f, FAKE_GROUPS, "prod", "/status/display/readyClusters")), "8/8");
+    check_text(str_of(fake_text(f, FAKE_REPOS, "repo", "/status/display/readyBundleDeployments")),
+               "8/8");
+    assert_int_equal(yyjson_get_int(fake_get(f, FAKE_REPOS, "repo", "/status/readyClusters")), 8);
+    assert_int_equal(yyjson_get_int(fake_get(f, FAKE_CLUSTERS, names[0], "/status/readyGitRepos")),
+                     1);
+    fake_edit(f, FAKE_CLUSTERS, names[0], "{\"metadata\":{\"labels\":{\"env\":\"test\"}}}");
+    fake_run(f, -1);
+    check_text(str_of(fake_text(f, FAKE_GROUPS, "prod", "/status/display/readyClusters")), "7/7");
+    fake_free(f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(installs),
+        cmocka_unit_test(updates),
+        cmocka_unit_test(updates_strictly),
+        cmocka_unit_test(pauses),
+        cmocka_unit_test(clusters_come_and_go),
+        cmocka_unit_test(bundles_go),
+        cmocka_unit_test(puts_right),
+        cmocka_unit_test(keeps_values_in_secrets),
+        cmocka_unit_test(stops_after_failures),
+        cmocka_unit_test(waits_for_who_is_offline),
+        cmocka_unit_test(keeps_partitions),
+        cmocka_unit_test(sums_up),
+        cmocka_unit_test(survives_a_crash_after_every_write),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
