@@ -8,7 +8,7 @@
 
 #define CLUSTERS 8
 
-static char names[CLUSTERS][8];
+static char names[CLUSTERS][16];
 
 /* ---- arranging ---- */
 
