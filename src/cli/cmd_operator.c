@@ -53,6 +53,12 @@ static exit_status run(const options *given)
     s.shell.engine.reapply_on_reboot =
         options_given(given, "reapply-on-reboot") ||
         str_eq(chosen(given, "", "REAPPLY_ON_REBOOT", STR_EMPTY), STR("true"));
+    str served = chosen(given, "serve", "DROVER_SERVE", STR("nodes"));
+    s.nodes = str_eq(served, STR("nodes")) || str_eq(served, STR("all"));
+    s.clusters = str_eq(served, STR("clusters")) || str_eq(served, STR("all"));
+    if (!s.nodes && !s.clusters)
+        return usage_error(&cmd_operator, "--serve: found \"%s\", allowed nodes, clusters, all",
+                           str_shown(served).text);
     s.metrics_listen = chosen(given, "metrics-port", "METRICS_PORT", STR_EMPTY);
     s.health_listen = chosen(given, "probe-port", "PROBE_PORT", STR_EMPTY);
     s.elect = options_given(given, "leader-election") ||
@@ -93,6 +99,9 @@ static const option options_of_operator[] = {
     {.name = "probe-port",
      .argument = "[ADDRESS]:PORT",
      .help = "where /healthz and /readyz are served; $PROBE_PORT, else nowhere"},
+    {.name = "serve",
+     .argument = "nodes|clusters|all",
+     .help = "Skyhooks on nodes, Bundles on clusters, or both; $DROVER_SERVE, else nodes"},
     {.name = "leader-election",
      .help = "several may run, of which one works at a time; $LEADER_ELECTION"},
     {.name = "reapply-on-reboot",
@@ -102,11 +111,12 @@ static const option options_of_operator[] = {
 
 const verb cmd_operator = {
     .name = "operator",
-    .summary = "run as a Kubernetes controller of Skyhooks",
+    .summary = "run as a Kubernetes controller of Skyhooks and Bundles",
     .about =
         "The same decisions as everywhere, on the nodes of a cluster: every stage of a package "
         "is a Job, and all state lives in the cluster's own objects. So it may be killed at "
-        "any time and goes on where it was.\n"
+        "any time and goes on where it was. With --serve clusters it rolls out the Bundles of a "
+        "Fleet hub on which no fleet-controller runs.\n"
         "\n"
         "Inside a pod the service account says where the cluster is; else a kubeconfig does.",
     .options = options_of_operator,

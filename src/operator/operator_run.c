@@ -13,6 +13,7 @@
 #include "kube/leader.h"
 #include "kube/recorder.h"
 #include "kube/writer.h"
+#include "operator/hub_run.h"
 #include "operator/probes.h"
 
 /* The longest that a timer is set to: a clock that is put forward is noticed then. */
@@ -50,7 +51,8 @@ struct run {
     char leases[PATH_BYTES], identity[HOST_BYTES + 32];
     writer *writer; /* this and what follows is there while it works */
     recorder *recorder;
-    node_shell *shell;
+    hub_run *hub;      /* NULL: clusters are not served */
+    node_shell *shell; /* NULL: nodes are not */
     watched kinds[SHELL_KIND_COUNT];
     watched_node *nodes;
     bool ready_told;
@@ -196,8 +198,18 @@ static void end_work(run *r)
         unfollow_pods(r, str_of(r->nodes->name));
     r->writer = writer_stop(r->writer);
     r->recorder = recorder_stop(r->recorder);
+    r->hub = hub_run_stop(r->hub);
     r->shell = node_shell_free(r->shell);
     r->ready_told = r->anew = false;
+}
+
+static bool begin_nodes(run *r, err *error)
+{
+    r->shell =
+        node_shell_new(&r->settings->shell, (api){r, send_write, follow_pods, tell_event}, error);
+    return r->shell &&
+           ((follow(r, SHELL_NODE) && follow(r, SHELL_POLICY) && follow(r, SHELL_SKYHOOK)) ||
+            err_memory(error));
 }
 
 static bool begin_work(run *r, err *error)
@@ -210,12 +222,14 @@ static bool begin_work(run *r, err *error)
     if (r->writer)
         r->recorder =
             recorder_start(&r->loop, r->writer, STR("skyhook-controller"), str_of(r->identity));
-    r->shell =
-        node_shell_new(&r->settings->shell, (api){r, send_write, follow_pods, tell_event}, error);
-    if (!r->writer || !r->recorder || !r->shell)
+    if (!r->writer || !r->recorder)
         return err_memory(error);
-    return (follow(r, SHELL_NODE) && follow(r, SHELL_POLICY) && follow(r, SHELL_SKYHOOK)) ||
-           err_memory(error);
+    if (r->settings->clusters)
+        r->hub = hub_run_start((hub_place_to_run){&r->loop, r->connection, r->writer, clock_ms},
+                               &r->settings->hub, error);
+    if (r->settings->clusters && !r->hub)
+        return false;
+    return !r->settings->nodes || begin_nodes(r, error);
 }
 
 /* ---- the loop ---- */
@@ -261,29 +275,42 @@ static void end_in_order(run *r)
     leader_release(r->leader);
 }
 
+/* False: what was known is thrown away. */
+static bool turn_nodes(run *r)
+{
+    while (node_shell_is_due(r->shell) && !r->failed)
+        r->failed = !node_shell_turn(r->shell, clock_ms());
+    if (node_shell_stale(r->shell)) {
+        throw_away(r);
+        return false;
+    }
+    r->failed |= !follow_more(r);
+    if (!r->ready_told && node_shell_ready(r->shell)) {
+        r->ready_told = true;
+        log_line(LOG_INFO, "everything is known: decisions begin");
+    }
+    return true;
+}
+
 static void before_wait(uv_prepare_t *prepare)
 {
     run *r = prepare->data;
     if (r->ending)
         end_in_order(r);
-    if (r->ending || !r->shell)
+    if (r->ending || (!r->shell && !r->hub))
         return;
-    while (node_shell_is_due(r->shell) && !r->failed)
-        r->failed = !node_shell_turn(r->shell, clock_ms());
-    if (node_shell_stale(r->shell)) {
-        throw_away(r);
+    int64_t due = REASON_NEVER, later = REASON_NEVER;
+    if (r->shell && !turn_nodes(r))
         return;
-    }
-    r->failed |= !follow_more(r);
+    r->failed |= r->hub && !hub_run_turn(r->hub, &later);
     if (r->failed) {
         uv_stop(&r->loop);
         return;
     }
-    if (!r->ready_told && node_shell_ready(r->shell)) {
-        r->ready_told = true;
-        log_line(LOG_INFO, "everything is known: decisions begin");
-    }
-    int64_t due = node_shell_next_ms(r->shell);
+    if (r->shell)
+        due = node_shell_next_ms(r->shell);
+    if (due == REASON_NEVER || (later != REASON_NEVER && later < due))
+        due = later;
     int64_t wait = due == REASON_NEVER ? TIMER_MS_MAX : due - clock_ms();
     wait = wait < 0 ? 0 : wait > TIMER_MS_MAX ? TIMER_MS_MAX : wait;
     uv_timer_start(&r->timer, on_timer, (uint64_t)wait, 0);
@@ -381,6 +408,8 @@ static int answer_metrics(void *context, str path, buf *out)
         return 404;
     if (r->shell)
         node_shell_metrics(r->shell, out);
+    if (r->hub)
+        cluster_shell_metrics(hub_run_shell(r->hub), out);
     return 200;
 }
 
@@ -388,7 +417,8 @@ static int answer_metrics(void *context, str path, buf *out)
 static int answer_health(void *context, str path, buf *out)
 {
     const run *r = context;
-    bool ready = !r->shell || node_shell_ready(r->shell);
+    bool ready = (!r->shell || node_shell_ready(r->shell)) &&
+                 (!r->hub || cluster_shell_ready(hub_run_shell(r->hub)));
     if (str_eq(path, STR("/healthz")) || (str_eq(path, STR("/readyz")) && ready)) {
         buf_addz(out, "ok");
         return 200;

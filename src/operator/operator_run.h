@@ -7,6 +7,7 @@
 #define DROVER_OPERATOR_OPERATOR_RUN_H
 
 #include "kube/kubeconfig.h"
+#include "operator/cluster_shell.h"
 #include "operator/node_shell.h"
 
 /* The Lease of the operator that our users know: the two never work at the same time. */
@@ -17,6 +18,8 @@
 typedef struct operator_settings {
     kube_where where;
     shell_settings shell;
+    hub_settings hub;
+    bool nodes, clusters;              /* which of them are served */
     str metrics_listen, health_listen; /* "[ADDRESS]:PORT"; empty: not at all */
     bool elect; /* several may run: only one of them, which has the Lease, does anything */
 } operator_settings;

@@ -11,7 +11,7 @@
 #include "operator/cluster_shell.h"
 
 #define FAKE_OBJECTS_MAX 512
-#define FAKE_NAME_BYTES 160
+#define FAKE_NAME_BYTES 320
 #define FAKE_START_MS INT64_C(1763272800000)
 #define FAKE_SPACE "fleet-default"
 #define FAKE_IN(plural) HUB_API "/namespaces/" FAKE_SPACE "/" plural

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "operator/hub_run.h"
+
+#include "base/log.h"
+#include "base/mem.h"
+
+typedef struct hub_watched {
+    hub_run *run;
+    hub_kind kind;
+    follower *follower;
+} hub_watched;
+
+struct hub_run {
+    hub_place_to_run where;
+    cluster_shell *shell;
+    hub_watched kinds[HUB_KIND_COUNT];
+    bool follow_repos;
+    bool ready_told;
+};
+
+static bool seen(void *context, yyjson_val *json)
+{
+    const hub_watched *w = context;
+    return cluster_shell_seen(w->run->shell, w->kind, json, w->run->where.clock_ms());
+}
+
+static void gone(void *context, str space, str name)
+{
+    const hub_watched *w = context;
+    cluster_shell_gone(w->run->shell, w->kind, space, name, w->run->where.clock_ms());
+}
+
+static void synced(void *context)
+{
+    const hub_watched *w = context;
+    cluster_shell_synced(w->run->shell, w->kind);
+}
+
+static bool send_write(void *context, const kube_write *write, write_handler handler, err *error)
+{
+    const hub_run *h = context;
+    return writer_send(h->where.writer, write, handler, error);
+}
+
+static bool follow(hub_run *h, hub_kind kind)
+{
+    hub_watched *w = &h->kinds[kind];
+    if (w->follower)
+        return true;
+    *w = (hub_watched){.run = h, .kind = kind};
+    w->follower = follower_start(h->where.loop, h->where.connection, str_of(hub_kind_path(kind)),
+                                 (watch_sink){w, seen, gone, synced});
+    return w->follower;
+}
+
+/* A hub of ours has no GitRepos; one that Fleet made has. */
+static void kinds_told(void *context, const write_outcome *how, yyjson_val *json)
+{
+    hub_run *h = context;
+    size_t i, max;
+    yyjson_val *one;
+    if (how->kind != WRITE_DONE)
+        log_line(LOG_WARN, "the kinds of Fleet cannot be listed: %s", how->message);
+    yyjson_arr_foreach(yyjson_obj_get(json, "resources"), i, max, one)
+    {
+        h->follow_repos |= yyjson_equals_str(yyjson_obj_get(one, "name"), "gitrepos");
+    }
+}
+
+hub_run *hub_run_stop(hub_run *h)
+{
+    if (!h)
+        return NULL;
+    for (size_t i = 0; i < HUB_KIND_COUNT; i++)
+        follower_stop(h->kinds[i].follower);
+    cluster_shell_free(h->shell);
+    return mem_free(h);
+}
+
+hub_run *hub_run_start(hub_place_to_run where, const hub_settings *settings, err *error)
+{
+    static const kube_write kinds = {
+        .verb = WRITE_READ, .collection = {"/apis/fleet.cattle.io", 21}, .name = {"v1alpha1", 8}};
+    hub_run *h = mem_zalloc(sizeof *h);
+    if (!h) {
+        err_memory(error);
+        return NULL;
+    }
+    h->where = where;
+    h->shell = cluster_shell_new(settings, (hub_api){h, send_write}, error);
+    bool good =
+        h->shell && writer_send(where.writer, &kinds, (write_handler){h, kinds_told, NULL}, error);
+    for (int kind = HUB_GROUP; good && kind < HUB_DEPLOYMENT; kind++)
+        good = follow(h, (hub_kind)kind) || err_memory(error);
+    return good ? h : hub_run_stop(h);
+}
+
+bool hub_run_turn(hub_run *h, int64_t *ret_next_ms)
+{
+    int64_t now = h->where.clock_ms(), next = cluster_shell_next_ms(h->shell);
+    bool good = true;
+    while (good && (cluster_shell_is_due(h->shell) || (next != REASON_NEVER && next <= now))) {
+        good = cluster_shell_turn(h->shell, now);
+        next = cluster_shell_next_ms(h->shell);
+        now = h->where.clock_ms();
+    }
+    if (good && cluster_shell_wants_deployments(h->shell))
+        good = follow(h, HUB_DEPLOYMENT);
+    if (good && h->follow_repos)
+        good = follow(h, HUB_REPO);
+    if (!h->ready_told && cluster_shell_ready(h->shell)) {
+        h->ready_told = true;
+        log_line(LOG_INFO, "every Bundle and Cluster is known: decisions begin");
+    }
+    *ret_next_ms = next;
+    return good;
+}
+
+const cluster_shell *hub_run_shell(const hub_run *h)
+{
+    return h->shell;
+}
