@@ -304,6 +304,7 @@ static bool clusters_take(void *self, const fact *f)
         return false; /* others may know a change of that name too */
     case FACT_STAGE:
     case FACT_DRAIN:
+    case FACT_KEPT:
     case FACT_JOB: return false;
     }
     return false;

@@ -50,7 +50,7 @@ int64_t compartment_ceiling(const compartment *p, int64_t members)
 
 bool entry_holds(const cohort *c, const entry *e)
 {
-    if (e->state == MEMBER_IN_FLIGHT)
+    if (e->state == MEMBER_IN_FLIGHT || e->stuck)
         return true;
     return e->state == MEMBER_FAILED && (e->in_batch || e->held || c->failed_hold_budget);
 }
@@ -358,6 +358,16 @@ void cohort_set_held(cohort *c, member_id m, bool held)
     entry_in(c, m);
 }
 
+void cohort_set_stuck(cohort *c, member_id m, bool stuck)
+{
+    entry *e = &c->members.at[m];
+    if (e->stuck == stuck)
+        return;
+    entry_out(c, m);
+    e->stuck = stuck;
+    entry_in(c, m);
+}
+
 bool cohort_set_retry(cohort *c, member_id m, int64_t retry_ms)
 {
     entry *e = &c->members.at[m];
@@ -462,7 +472,7 @@ bool cohort_claim(cohort *c, member_id m)
     if (!cohort_settle(c) || e->compartment == COMPARTMENT_NONE)
         return !c->no_memory;
     compartment *p = &c->compartments.at[e->compartment];
-    if (!vec_push(&p->batch, m))
+    if (!e->in_batch && !vec_push(&p->batch, m))
         return false;
     entry_out(c, m);
     e->state = MEMBER_IN_FLIGHT;

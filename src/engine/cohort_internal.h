@@ -18,6 +18,7 @@ typedef struct entry {
     uint8_t state;        /* member_state */
     uint8_t outcome;      /* of a batch member: final for its batch, whatever it is now */
     bool held;
+    bool stuck;
     bool in_batch; /* of the open batch, with or without an outcome */
     bool retrying;
 } entry;

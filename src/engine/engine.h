@@ -31,6 +31,8 @@ typedef struct engine_settings {
     int64_t stage_retries;      /* automatic retries a stage and version; 0: 10, negative: none */
     int64_t reboot_grace_ms; /* Ready with the old boot for so long is a failed reboot; 0: 120 s */
     bool reapply_on_reboot;
+    bool ends_are_told; /* FACT_KEPT says when the end of a node's claim is durable: until then
+                           nothing starts in its place */
     str runtime_required_taint; /* key=value:effect; empty:
                                    skyhook.nvidia.com=runtime-required:NoSchedule */
     int64_t start_ms; /* publication time of documents that have none; 0: the first step's time */

@@ -19,6 +19,7 @@
     X(TARGET_GONE, "targetGone")                                                                   \
     X(STAGE, "stage")   /* one stage of a package on a node ended */                               \
     X(DRAIN, "drain")   /* how far a node's drain is */                                            \
+    X(KEPT, "kept")     /* what was decided of a placement on a node is durable, or cannot be */   \
     X(REPORT, "report") /* what a cluster's agent says of a change */                              \
     X(JOB, "job")       /* a job of a release target ended */                                      \
     X(ACT, "act")       /* a person did something */
@@ -99,6 +100,15 @@ typedef struct fact_drain {
     str blocking_budget; /* the PodDisruptionBudget that refuses, or empty */
 } fact_drain;
 
+/* FACT_KEPT: what a shell that makes decisions durable in objects of their own says of one
+ * placement. */
+typedef struct fact_kept {
+    str change;
+    str target;
+    bool durable; /* all that was decided of it is written, the end of its claim included */
+    str why;      /* else: what is in the way, in words for people */
+} fact_kept;
+
 /* FACT_REPORT: the state of a bundle's deployment on a cluster, as its BundleDeployment says. */
 typedef struct fact_report {
     str change; /* the Bundle, namespace/name */
@@ -130,9 +140,10 @@ typedef struct fact_job {
     X(APPROVE, "approve")                                                                          \
     X(REJECT, "reject")                                                                            \
     X(RETRY, "retry")                                                                              \
-    X(SKIP, "skip") X(BYPASS, "bypass") X(ROLLBACK, "rollback") X(RESET, "reset")                  \
-        X(RESET_BATCHES, "resetBatches") X(FREEZE, "freeze") X(THAW, "thaw") X(HALT, "halt")       \
-            X(CLAIM_SLOT, "claimSlot") X(FREE_SLOT, "freeSlot")
+    X(SKIP, "skip")                                                                                \
+    X(BYPASS, "bypass") X(ROLLBACK, "rollback") X(RESET, "reset") X(RESET_BATCHES, "resetBatches") \
+        X(FREEZE, "freeze") X(THAW, "thaw") X(HALT, "halt") X(CLAIM_SLOT, "claimSlot")             \
+            X(FREE_SLOT, "freeSlot")
 typedef enum act_kind {
 #define X(kind, text) ACT_##kind,
     ACTS(X)
@@ -166,6 +177,7 @@ typedef struct fact {
         fact_target target;     /* TARGET; TARGET_GONE reads kind and name */
         fact_stage stage;
         fact_drain drain;
+        fact_kept kept;
         fact_report report;
         fact_job job;
         fact_act act;

@@ -30,6 +30,7 @@ void flight_start(nodes *self, node_placement *p, bool again, const cohort_event
     p->phase = PHASE_WORKING;
     p->claims++;
     p->claim_step = self->step;
+    p->hindered_ms = self->core->now_ms;
     p->failed = false;
     p->cordon_again = p->cordon_lost = p->no_cordon = false;
     c->in_flight++;
@@ -99,6 +100,9 @@ void flight_release(nodes *self, node_placement *p, member_state end)
     change *c = p->change;
     assert(p->phase != PHASE_IDLE && p->running == 0);
     str group = compartment_name(self, p);
+    /* A cordon that is only decided is taken back: its claim may not be durable. */
+    bool unseen = self->core->settings.ends_are_told && p->phase == PHASE_DRAINING && !p->drained &&
+                  !p->cordon_seen;
     p->phase = PHASE_IDLE;
     flight_rests(self, p);
     p->pod = p->pdb = 0;
@@ -111,6 +115,8 @@ void flight_release(nodes *self, node_placement *p, member_state end)
         p->why = 0;
         cordon_lift(self, p);
         priority_leave(p, true);
+    } else if (unseen) {
+        cordon_lift(self, p);
     }
     p->retry_ms = p->failed ? retry_time(self, p) : REASON_NEVER;
     if (p->cordon_lost) { /* a person gave the node back, and nobody took it again */
@@ -126,6 +132,7 @@ void flight_release(nodes *self, node_placement *p, member_state end)
     d->failed = p->failed;
     if (p->failed)
         d->detail = names_text(self->core->names, p->why);
+    ends_begin(self, p);
     placement_count(self, p);
     target_touch(self, p->target);
 }
@@ -148,6 +155,7 @@ void flight_gone(nodes *self, node_placement *p)
     p->phase = PHASE_IDLE;
     flight_rests(self, p);
     p->change->in_flight--;
+    ends_begin(self, p);
     if (p->reset_pending)
         placement_reset(self, p);
     target_touch(self, p->target);
@@ -245,6 +253,11 @@ static bool flight_ends(nodes *self, node_placement *p)
     }
     if (node_is_lost(self, p)) {
         flight_fail(self, p, STR("NodeLost"));
+        return true;
+    }
+    int64_t hindered = ends_deadline(p);
+    if (hindered != REASON_NEVER && hindered <= self->core->now_ms) {
+        flight_fail(self, p, STR("NodeRefused"));
         return true;
     }
     cordon_time_out(self, p);

@@ -93,7 +93,8 @@ bool nodes_keep_placement(const void *context, str change_name, str target, buf 
     return p;
 }
 
-/* "name":[number of the claim, place in the rollout] of everybody in flight. */
+/* "name":[number of the claim, place in the rollout] of everybody in flight; and a 1 of those that
+ * do not count in nodeOrderOffset when they end, since a reset took their place away. */
 static void put_claims(const nodes *self, const change *c, buf *out)
 {
     const char *comma = "";
@@ -106,7 +107,8 @@ static void put_claims(const nodes *self, const change *c, buf *out)
             continue;
         buf_addz(out, comma);
         buf_add_json(out, target_name(self, p->target));
-        buf_addf(out, ":[%u,%u]", p->claims, p->order);
+        bool uncounted = !p->in_priority || p->leave_priority;
+        buf_addf(out, ":[%u,%u%s]", p->claims, p->order, uncounted ? ",1" : "");
         comma = ",";
     }
     buf_addc(out, '}');
@@ -164,11 +166,11 @@ static void begin(node_placement *p, yyjson_val *claim)
 }
 
 /* The node says how its claim ended. */
-static bool end(node_placement *p)
+static bool end(node_placement *p, yyjson_val *claim)
 {
     change *c = p->change;
     member_state how = p->complete ? MEMBER_DONE : p->failed ? MEMBER_FAILED : MEMBER_BLOCKED;
-    if (how == MEMBER_DONE && !p->in_priority)
+    if (how == MEMBER_DONE && !p->in_priority && yyjson_arr_size(claim) < 3)
         c->order_offset++;
     c->cohort_dirty = true;
     return cohort_outcome(c->cohort, p->member, how) &&
@@ -187,7 +189,7 @@ static bool agree(nodes *self, node_placement *p, yyjson_val *claims)
         if (is_new)
             begin(p, claim);
         else
-            good = end(p);
+            good = end(p, claim);
     } else if (!claimed && p->phase != PHASE_IDLE) {
         good = cohort_claim(p->change->cohort, p->member);
     }

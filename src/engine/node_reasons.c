@@ -318,6 +318,17 @@ static void tell_retry(teller *t)
     r->detail = names_text(t->self->core->names, p->why);
 }
 
+/* What was decided cannot be carried out; it is tried again by itself, and somebody may have to
+ * repair something. */
+static void tell_hindrance(teller *t)
+{
+    const node_placement *p = t->p;
+    if (p->hindrance == 0)
+        return;
+    reason *r = add(t, REASON_HINDERED, RELEASE_EDIT, target_name(t->self, p->target));
+    r->detail = names_text(t->self->core->names, p->hindrance);
+}
+
 static void tell_idle(teller *t)
 {
     const node_placement *p = t->p;
@@ -330,6 +341,7 @@ static void tell_idle(teller *t)
     } else {
         tell_compartment(t);
     }
+    tell_hindrance(t);
     bool due = p->retry_ms != REASON_NEVER && p->retry_ms <= t->self->core->now_ms;
     if (p->failed && (!due || t->out->len == 0))
         tell_retry(t);
@@ -394,6 +406,7 @@ static void tell_flight(teller *t)
     const node_placement *p = t->p;
     str node_name = target_name(t->self, p->target);
     tell_change(t);
+    tell_hindrance(t);
     if (p->phase == PHASE_DRAINING)
         tell_drain(t);
     if (p->phase == PHASE_REBOOTING)

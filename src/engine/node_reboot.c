@@ -101,17 +101,17 @@ int64_t flight_deadline(const nodes *self, const node_placement *p)
     const node_target *t = &self->targets.at[p->target];
     const engine_settings *s = &self->core->settings;
     opt_duration limit = p->change->spec->spec.drain_timeout;
-    int64_t at = REASON_NEVER;
+    int64_t at = ends_deadline(p);
     switch ((node_phase)p->phase) {
     case PHASE_IDLE: return REASON_NEVER;
     case PHASE_REBOOTING:
-        at = p->since_ms + s->node_lost_after_ms;
+        at = earlier(at, p->since_ms + s->node_lost_after_ms);
         if (!t->not_ready)
             at = earlier(at, later(p->since_ms, t->ready_ms) + s->reboot_grace_ms);
         return at;
     case PHASE_DRAINING:
         if (limit.set && p->drain_told && !p->drained && !change_halted(p->change))
-            at = p->since_ms + limit.ns / DURATION_MILLISECOND;
+            at = earlier(at, p->since_ms + limit.ns / DURATION_MILLISECOND);
         break;
     case PHASE_WORKING: break;
     }

@@ -24,8 +24,8 @@
     X(cordon_again)                                                                                \
     X(no_cordon)                                                                                   \
     X(drained)                                                                                     \
-    X(in_priority) X(leave_priority) X(reset_pending) X(malformed) X(drain_told) X(leaving)        \
-        X(astray)
+    X(in_priority)                                                                                 \
+    X(leave_priority) X(reset_pending) X(malformed) X(drain_told) X(leaving) X(astray)
 #define TARGET_FLAGS(X)                                                                            \
     X(touched)                                                                                     \
     X(taint_decided)                                                                               \

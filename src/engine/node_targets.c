@@ -241,6 +241,7 @@ void placement_drop(nodes *self, uint32_t index)
         link = &self->placements.at[*link].next;
     *link = p->next;
     self->by_id.at[p->id] = NOBODY;
+    ends_forget(p); /* nothing is left to be written */
     mem_free(p->entries.at);
     *p = (node_placement){0};
     if (!vec_push(&self->free_placements, index))

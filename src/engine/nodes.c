@@ -217,6 +217,8 @@ static int64_t nodes_next_ms(const void *context)
     /* Every step leaves a timer that stands on top. */
     int64_t next = self->timers.len > 0 ? self->timers.at[0].ms : REASON_NEVER;
     for (size_t i = 0; i < self->changes.len; i++) {
+        if (self->changes.at[i]->unwritten > 0)
+            continue; /* it waits for a fact */
         int64_t due = cohort_next_ms(self->changes.at[i]->cohort);
         if (due != REASON_NEVER && (next == REASON_NEVER || due < next))
             next = due;
@@ -495,7 +497,7 @@ static void nodes_step(void *context)
             change *c = self->changes.at[i];
             if (c->tell_reset)
                 tell_reset(self, c);
-            if (!c->cohort_dirty && !retry_due(self, c))
+            if (c->unwritten > 0 || (!c->cohort_dirty && !retry_due(self, c)))
                 continue;
             change_step(self, c);
             again = true;
@@ -539,6 +541,7 @@ static bool nodes_take(void *context, const fact *f)
         return true;
     case FACT_STAGE: flight_stage(self, &f->stage); return true;
     case FACT_DRAIN: cordon_take(self, &f->drain); return true;
+    case FACT_KEPT: ends_take(self, &f->kept); return true;
     case FACT_ACT: node_act(self, &f->act); return false;
     case FACT_REPORT:
     case FACT_JOB: return false;

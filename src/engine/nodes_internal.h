@@ -73,6 +73,9 @@ typedef enum node_phase {
 #undef X
 } node_phase;
 
+/* Whether the end of a claim is durable, where a shell tells it. */
+typedef enum node_end { END_WRITTEN, END_UNWRITTEN, END_STUCK } node_end;
+
 typedef struct change change;
 
 /* One Skyhook on one node. */
@@ -99,6 +102,9 @@ typedef struct node_placement {
     uint16_t failures; /* of what is no stage: drains and lost nodes */
     uint16_t running;  /* stages */
     uint8_t phase;
+    uint8_t end;         /* node_end of its last claim */
+    name_id hindrance;   /* what keeps a shell from carrying out what was decided; 0: nothing */
+    int64_t hindered_ms; /* since when, in this claim */
     bool selected : 1;
     bool complete : 1;     /* all packages are as wanted */
     bool done : 1;         /* complete, and holds no claim */
@@ -146,6 +152,7 @@ struct change {
     int64_t selected;
     int64_t not_done;
     int64_t in_flight;
+    int64_t unwritten;        /* ends that are about to be durable: until then nothing starts */
     int64_t priority_entries; /* nodePriority */
     int64_t order_offset;     /* nodeOrderOffset */
     /* What the last document wanted, to see what an edit changes. */
@@ -296,6 +303,13 @@ void flight_gone(nodes *self, node_placement *p);
 void flight_release(nodes *self, node_placement *p, member_state end);
 void flight_fail(nodes *self, node_placement *p, str why);
 void priority_leave(node_placement *p, bool counts);
+
+/* ---- node_ends.c: ends of claims that a shell has to write first ---- */
+void ends_begin(nodes *self, node_placement *p);
+void ends_take(nodes *self, const fact_kept *f);
+void ends_forget(node_placement *p);
+/* When a flight that is hindered fails; REASON_NEVER: it is not. */
+int64_t ends_deadline(const node_placement *p);
 
 /* ---- node_stages.c: what runs in a flight ---- */
 /* Starts what may run. False when nothing runs and nothing can. */

@@ -121,6 +121,7 @@ static const struct sentence {
     [REASON_REBOOT] = {"it reboots", NULL},
     [REASON_WAITING_PODS] = {"pods that may not be interrupted run there: {detail}", NULL},
     [REASON_MALFORMED] = {"its recorded state cannot be read: {detail}", NULL},
+    [REASON_HINDERED] = {"{detail}", NULL},
 };
 
 /* What stands for a name in braces. */

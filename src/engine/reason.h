@@ -15,24 +15,26 @@
     X(BATCH, "batch")                                                                              \
     X(STOPPED, "stopped")                                                                          \
     X(PAUSED, "paused")                                                                            \
-    X(DISABLED, "disabled") X(PRIORITY, "priority") X(DEPENDENCY, "dependency")                    \
-        X(BRACKET, "bracket") X(CONCURRENCY, "concurrency") X(WINDOW, "window")                    \
-            X(APPROVAL, "approval") X(PROGRESSION, "progression") X(COOLDOWN, "cooldown") X(       \
-                ROLLOUT, "rollout") X(FREEZE, "freeze") X(DRAIN, "drain") X(TAINT, "taint")        \
-                X(IGNORED, "ignored") X(PARTITION, "partition") X(OFFLINE, "offline") X(           \
-                    RETRY, "retry") X(POLICY_NOT_FOUND, "policyNotFound") X(NOT_READY, "notReady") \
-                    X(BUSY, "busy") X(VERSION_SELECTOR, "versionSelector")                         \
-                        X(NO_VERSION, "noVersion") X(RUNNING, "running") X(FAILED, "failed")       \
-                            X(SKIPPED, "skipped") X(ROLLED_BACK, "rolledBack") X(HALTED, "halted") \
-                                X(NO_NAMESPACE, "noNamespace") X(NO_PARTITION, "noPartition")      \
-                                    X(SOAK, "soak") X(MAX_NEW, "maxNew")                           \
-                                        X(UNAVAILABLE, "unavailable") X(NODE_LOST, "nodeLost")     \
-                                            X(EXPRESSION, "expression")                            \
-                                                X(QUARANTINED, "quarantined")                      \
-                                                    X(VERIFICATION, "verification")                \
-                                                        X(REBOOT, "reboot")                        \
-                                                            X(WAITING_PODS, "waitingPods")         \
-                                                                X(MALFORMED, "malformed")
+    X(DISABLED, "disabled")                                                                        \
+    X(PRIORITY, "priority") X(DEPENDENCY, "dependency") X(BRACKET, "bracket")                      \
+        X(CONCURRENCY, "concurrency") X(WINDOW, "window") X(APPROVAL, "approval")                  \
+            X(PROGRESSION, "progression") X(COOLDOWN, "cooldown") X(ROLLOUT, "rollout")            \
+                X(FREEZE, "freeze") X(DRAIN, "drain") X(TAINT, "taint") X(IGNORED, "ignored") X(   \
+                    PARTITION, "partition") X(OFFLINE, "offline") X(RETRY, "retry")                \
+                    X(POLICY_NOT_FOUND, "policyNotFound") X(NOT_READY, "notReady") X(BUSY, "busy") \
+                        X(VERSION_SELECTOR, "versionSelector") X(NO_VERSION, "noVersion")          \
+                            X(RUNNING, "running") X(FAILED, "failed") X(SKIPPED, "skipped")        \
+                                X(ROLLED_BACK, "rolledBack") X(HALTED, "halted")                   \
+                                    X(NO_NAMESPACE, "noNamespace") X(NO_PARTITION, "noPartition")  \
+                                        X(SOAK, "soak") X(MAX_NEW, "maxNew")                       \
+                                            X(UNAVAILABLE, "unavailable") X(NODE_LOST, "nodeLost") \
+                                                X(EXPRESSION, "expression")                        \
+                                                    X(QUARANTINED, "quarantined")                  \
+                                                        X(VERIFICATION, "verification")            \
+                                                            X(REBOOT, "reboot")                    \
+                                                                X(WAITING_PODS, "waitingPods")     \
+                                                                    X(MALFORMED, "malformed")      \
+                                                                        X(HINDERED, "hindered")
 
 typedef enum reason_rule {
 #define X(rule, text) REASON_##rule,
@@ -45,7 +47,8 @@ typedef enum reason_rule {
     X(TIME, "time")                                                                                \
     X(RESUME, "resume")                                                                            \
     X(APPROVE, "approve")                                                                          \
-    X(RETRY, "retry") X(RESET, "reset") X(EDIT, "edit") X(LABEL, "label") X(UNTAINT, "untaint")    \
+    X(RETRY, "retry")                                                                              \
+    X(RESET, "reset") X(EDIT, "edit") X(LABEL, "label") X(UNTAINT, "untaint")                      \
         X(UNCORDON, "uncordon") X(THAW, "thaw") X(PUBLISH, "publish") X(ONLINE, "online")
 typedef enum release_act {
 #define X(act, text) RELEASE_##act,

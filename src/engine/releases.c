@@ -368,6 +368,7 @@ static bool releases_take(void *self, const fact *f)
     case FACT_ACT: act_take(r, &f->act); return false;
     case FACT_STAGE:
     case FACT_DRAIN:
+    case FACT_KEPT:
     case FACT_REPORT: return false;
     }
     return false;

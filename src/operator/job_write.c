@@ -270,8 +270,8 @@ bool jobs_run(node_shell *s, shell_place *p)
     shell_change *c = p->change;
     if (!c || !c->known)
         return true;
-    /* What is not durable yet is not acted upon. */
-    if (p->dirty || p->sent || p->claim > c->durable_epoch)
+    /* What is not durable yet is not acted upon, nor is anything while a person's wish is not. */
+    if (c->acts || p->dirty || p->sent || p->claim > c->durable_epoch)
         return false;
     arena_place mark = arena_mark(s->scratch);
     node_view v;

@@ -102,7 +102,8 @@ void shell_place_free(node_shell *s, shell_place *p)
         char *name = shell_copy(s, str_of(p->node->name));
         if (name && !vec_push(&p->change->left, name))
             mem_free(name);
-        p->change->releasing -= p->releasing != RELEASE_NONE;
+        shell_release(p, RELEASE_NONE, false);
+        shell_act_done(p);
         p->change->dirty = true;
     }
     forget(s->runs.at, &s->runs.len, p);
@@ -131,6 +132,23 @@ void shell_node_free(node_shell *s, shell_node *n)
     mem_free(n->uid);
     mem_free(n->taints);
     mem_free(n);
+}
+
+void shell_release(shell_place *p, uint8_t releasing, bool stuck)
+{
+    bool counted = p->releasing != RELEASE_NONE && !p->stuck;
+    bool counts = releasing != RELEASE_NONE && !stuck;
+    p->releasing = releasing;
+    p->stuck = stuck;
+    if (p->change)
+        p->change->releasing += (uint32_t)counts - (uint32_t)counted;
+}
+
+void shell_act_done(shell_place *p)
+{
+    if (p->of_act && p->change)
+        p->change->acts_open--;
+    p->of_act = false;
 }
 
 void shell_queue(node_shell *s, shell_node *n)
@@ -209,6 +227,17 @@ static void answered(void *context, const write_outcome *how, yyjson_val *json)
     ticket_free(t);
 }
 
+bool shell_is_refused(const write_outcome *how)
+{
+    static const char *const ours[] = {"cannot ", "is being terminated"};
+    if (how->kind != WRITE_REFUSED || how->status == 401)
+        return false;
+    for (size_t i = 0; how->status == 403 && i < sizeof ours / sizeof ours[0]; i++)
+        if (strstr(how->message, ours[i]))
+            return false;
+    return true;
+}
+
 bool shell_send(node_shell *s, const kube_write *w, shell_ticket ticket)
 {
     err error;
@@ -249,13 +278,14 @@ node_shell *node_shell_new(const shell_settings *settings, api of, err *error)
         return NULL;
     }
     s->settings = *settings;
+    s->settings.engine.ends_are_told = true;
     if (s->settings.status_every_ms == 0)
         s->settings.status_every_ms = SHELL_STATUS_EVERY_MS;
     if (s->settings.unpullable_ms == 0)
         s->settings.unpullable_ms = SHELL_UNPULLABLE_MS;
     s->api = of;
     s->scratch = arena_new(0);
-    s->engine = engine_new(&settings->engine, error);
+    s->engine = engine_new(&s->settings.engine, error);
     if (s->scratch && s->engine)
         return s;
     err_memory(error);
@@ -356,6 +386,7 @@ static void started(node_shell *s, shell_place *p)
     p->claim = c->epoch + 1;
     p->claim_ms = s->now_ms;
     shell_place_unread(p);
+    shell_release(p, RELEASE_NONE, p->stuck); /* whatever is written now says more than the end */
     c->urgent = c->dirty = true;
     if (!vec_push(&c->waiting, p))
         shell_memory(s);
@@ -364,8 +395,7 @@ static void started(node_shell *s, shell_place *p)
 static void released(shell_place *p)
 {
     shell_place_unread(p);
-    p->change->releasing += p->releasing == RELEASE_NONE;
-    p->releasing = RELEASE_WAITS;
+    shell_release(p, RELEASE_WAITS, p->stuck);
     p->change->dirty = true;
 }
 
@@ -509,9 +539,11 @@ static void write_nodes(node_shell *s)
     size_t kept = 0;
     for (size_t i = 0; i < s->queue.len; i++) {
         shell_node *n = s->queue.at[i];
-        n->queued = !node_write(s, n);
-        if (n->queued)
-            s->queue.at[kept++] = n;
+        n->queued = false; /* what is decided meanwhile puts it behind the others again */
+        if (node_write(s, n) || n->queued)
+            continue;
+        n->queued = true;
+        s->queue.at[kept++] = n;
     }
     s->queue.len = kept;
 }

@@ -3,6 +3,7 @@
  *
  * Annotations and labels go with the conditions, through nodes/status; with the cordon and taints,
  * if those change, through the node itself, and the conditions follow when nothing else does. */
+#include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -137,6 +138,8 @@ static void put_texts(node_shell *s, node_patch *patch, shell_place *p, const no
 /* The cordon; and with it the place is taken for sent. */
 static void put_cordon(node_patch *patch, shell_place *p)
 {
+    /* Without a claim that is durable nothing is taken out of service. */
+    assert(p->want_cordon != 1 || !p->change || p->claim <= p->change->durable_epoch);
     if (p->want_cordon >= 0 && p->want_cordon != p->node->unschedulable && patch->spec.len == 0)
         buf_addf(&patch->spec, "\"unschedulable\":%s", p->want_cordon ? "true" : "null");
     p->sent_cordon = p->want_cordon;
@@ -156,7 +159,9 @@ static void put_place(node_shell *s, node_patch *patch, shell_place *p)
         return;
     }
     if (!engine_node(s->engine, str_of(p->skyhook), str_of(p->node->name), s->scratch, &v)) {
-        p->dirty = false;
+        p->dirty = false; /* the engine knows nothing of it: nothing waits for it */
+        shell_release(p, RELEASE_NONE, false);
+        shell_act_done(p);
         return;
     }
     put_texts(s, patch, p, &v);
@@ -236,24 +241,48 @@ static void put_taints(node_shell *s, node_patch *patch, shell_node *n)
 
 /* ---- sending ---- */
 
-static void settle_place(shell_place *p, bool done)
+typedef enum patch_end { PATCH_DONE, PATCH_AGAIN, PATCH_STUCK } patch_end;
+
+static void tell_kept(node_shell *s, const shell_place *p, const char *why)
+{
+    fact f = {.kind = FACT_KEPT,
+              .kept = {.change = str_of(p->skyhook),
+                       .target = str_of(p->node->name),
+                       .durable = !why,
+                       .why = why ? str_of(why) : STR_EMPTY}};
+    shell_take(s, &f);
+    s->due = true;
+}
+
+/* An end that cannot be written holds back its own place, and nothing else. */
+static void settle_place(node_shell *s, shell_place *p, patch_end end, const char *why)
 {
     if (!p->sent)
         return;
     p->sent = false;
-    if (!done) {
+    if (end != PATCH_DONE) {
         p->dirty = true;
         if (p->want_cordon < 0)
             p->want_cordon = p->sent_cordon;
-        if (p->releasing == RELEASE_SENT)
-            p->releasing = RELEASE_WAITS;
+    }
+    bool ended = p->releasing == RELEASE_SENT, was_stuck = p->stuck;
+    if (ended)
+        shell_release(p, end == PATCH_DONE ? RELEASE_NONE : RELEASE_WAITS, was_stuck);
+    if (end == PATCH_AGAIN)
         return;
-    }
-    if (p->releasing == RELEASE_SENT) {
-        p->releasing = RELEASE_NONE;
-        if (p->change)
-            p->change->releasing--;
-    }
+    if (end == PATCH_STUCK || !p->dirty)
+        shell_act_done(p);
+    shell_release(p, p->releasing, end == PATCH_STUCK);
+    if (p->change && (end == PATCH_STUCK || ended || was_stuck))
+        tell_kept(s, p, end == PATCH_STUCK ? why : NULL);
+}
+
+static void not_written(node_shell *s, shell_node *n, const write_outcome *how)
+{
+    log_line(LOG_WARN, "node %s: %s", n->name, how->message);
+    n->held_until_ms = s->now_ms + SHELL_REFUSED_MS;
+    if (shell_is_refused(how))
+        events_node_refused(s, n->name, how->message);
 }
 
 static void answered(node_shell *s, const shell_ticket *t, const write_outcome *how,
@@ -263,24 +292,27 @@ static void answered(node_shell *s, const shell_ticket *t, const write_outcome *
     if (!n || !str_eq(shell_text(n->uid), shell_text(t->uid)))
         return; /* gone, and perhaps another one has its name */
     bool done = how->kind == WRITE_DONE;
+    patch_end end = done ? PATCH_DONE : shell_is_refused(how) ? PATCH_STUCK : PATCH_AGAIN;
+    char why[64];
+    snprintf(why, sizeof why, "the node's patch is %s (status %d)", write_outcome_text(how->kind),
+             how->status);
     n->sending = false;
     for (shell_place *p = n->places; p; p = p->next) {
         /* Conditions are another write where the node itself was written; they wait for one that
          * comes anyhow. */
-        p->dirty |= p->sent && done && t->number && !p->in_flight && p->change;
-        settle_place(p, done);
+        bool more = p->sent && done && t->number && !p->in_flight && p->change;
+        settle_place(s, p, end, why);
+        p->dirty |= more;
     }
     if (!done) {
         n->want_taint |= n->sent_taint;
         n->want_untaint |= n->sent_untaint && !n->want_taint;
     }
     n->sent_taint = n->sent_untaint = false;
-    if (how->kind == WRITE_CONFLICT) {
+    if (how->kind == WRITE_CONFLICT)
         n->waits_for = t->revision;
-    } else if (!done) {
-        log_line(LOG_WARN, "node %s: %s", n->name, how->message);
-        n->held_until_ms = s->now_ms + SHELL_REFUSED_MS;
-    }
+    else if (!done)
+        not_written(s, n, how);
     if (json && (done || how->kind == WRITE_CONFLICT))
         nodes_seen(s, json);
     shell_queue(s, n);
@@ -323,7 +355,9 @@ static bool may_write(const shell_place *p)
 {
     if (!p->change)
         return p->cleanup;
-    return p->change->known && p->claim <= p->change->durable_epoch;
+    /* An end disturbs nothing, and the status waits for it: also that of a claim that never was
+     * durable. */
+    return p->change->known && (p->claim <= p->change->durable_epoch || p->releasing);
 }
 
 bool node_write(node_shell *s, shell_node *n)
@@ -353,7 +387,7 @@ bool node_write(node_shell *s, shell_node *n)
     bool sent = !empty && !s->no_memory && send_patch(s, n, &patch);
     if (!sent)
         for (shell_place *p = n->places; p; p = p->next)
-            settle_place(p, empty);
+            settle_place(s, p, empty ? PATCH_DONE : PATCH_AGAIN, NULL);
     arena_rewind(s->scratch, mark);
     buf_done(&patch.annotations);
     buf_done(&patch.labels);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What people ask by the annotation of a Skyhook (act_request.h): taken once, and removed when all
- * that follows from it is durable. A crash in between takes it again, which changes nothing. */
+ * that follows from it is durable. No stage of the Skyhook begins before: so a crash in between
+ * takes it again, which changes nothing. */
 #include "base/log.h"
 #include "base/mem.h"
 #include "operator/act_request.h"
@@ -42,21 +43,16 @@ void acts_take(node_shell *s, shell_change *c)
         log_line(LOG_INFO, "Skyhook %s: act %zu was taken", c->name, i + 1);
     }
     c->acts_taken = list.len;
-    c->dirty = true;
-    for (size_t i = 0; i < c->places.len; i++)
-        shell_look(s, c->places.at[i]);
+    c->acts_epoch = c->epoch + 1;
+    c->dirty = c->urgent = true;
+    for (size_t i = 0; i < c->places.len; i++) {
+        shell_place *p = c->places.at[i];
+        shell_look(s, p);
+        c->acts_open += !p->of_act;
+        p->of_act = p->dirty = true; /* also where it waits for the end of what runs */
+        shell_queue(s, p->node);
+    }
     arena_rewind(s->scratch, mark);
-}
-
-/* Nothing that follows from it is still on its way. */
-static bool is_durable(const shell_change *c)
-{
-    if (c->dirty || c->sending || c->releasing > 0)
-        return false;
-    for (size_t i = 0; i < c->places.len; i++)
-        if (c->places.at[i]->dirty || c->places.at[i]->sent)
-            return false;
-    return true;
 }
 
 static void removed(node_shell *s, const shell_ticket *t, const write_outcome *how,
@@ -77,7 +73,7 @@ static void removed(node_shell *s, const shell_ticket *t, const write_outcome *h
 void acts_remove(node_shell *s, shell_change *c)
 {
     if (!c->acts || c->acts_new || c->acts_sending || c->acts_held_until_ms > s->now_ms ||
-        !is_durable(c))
+        c->acts_open > 0 || c->durable_epoch < c->acts_epoch)
         return;
     buf body = BUF(SHELL_TEXT_BYTES);
     buf_addz(&body, "[{\"op\":\"test\",\"path\":\"" ACTS_POINTER "\",\"value\":");

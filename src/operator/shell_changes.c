@@ -273,7 +273,10 @@ void changes_gone(node_shell *s, str name)
         shell_place *p = c->places.at[i];
         p->change = NULL;
         p->releasing = RELEASE_NONE;
-        p->in_flight = p->selected = p->draining = false;
+        p->in_flight = p->selected = p->draining = p->in_order = p->stuck = p->of_act = false;
+        shell_place_unread(p);
+        p->claim = 0; /* another Skyhook of that name counts its claims anew */
+        p->claim_ms = 0;
         /* If somebody took the finalizer away, nobody else cleans up. */
         p->cleanup = p->dirty = p->record || p->cordon || p->want_cordon >= 0;
         if (p->dirty)

@@ -52,6 +52,13 @@ void events_drain_blocked(node_shell *s, str node_name, const char *pod_text, co
     tell_node(s, node_name, "Drain", text, true);
 }
 
+void events_node_refused(node_shell *s, const char *node_name, const char *message)
+{
+    char text[EVENT_MESSAGE_BYTES_MAX];
+    snprintf(text, sizeof text, "what was decided of this node cannot be written: %.400s", message);
+    tell_node(s, str_of(node_name), "Refused", text, true);
+}
+
 static void tell_batch(node_shell *s, const decision *d)
 {
     const shell_change *c = shell_find_change(s, d->change);

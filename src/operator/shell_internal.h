@@ -82,7 +82,9 @@ struct shell_place {
     int8_t sent_cordon; /* the same of the write that is under way */
     bool dirty;         /* the engine may have another state than the node */
     bool sent;          /* the write that is under way is about it */
-    uint8_t releasing;  /* its claim has ended, and the node does not say so yet; see below */
+    uint8_t releasing;  /* its claim has ended, and the node does not say so yet; see above */
+    bool stuck;         /* and that cannot be written: nobody waits for it */
+    bool of_act;        /* what a person asked for is not durable here yet */
     bool in_flight;
     bool draining; /* its node is to be drained */
     bool selected;
@@ -143,7 +145,7 @@ struct shell_change {
     int64_t maps_generation; /* of the packages' ConfigMaps that are written */
     uint32_t maps_sending;
     bool maps_failed;
-    uint32_t releasing; /* places whose end is not durable */
+    uint32_t releasing; /* places whose end is about to be durable; those that are stuck left out */
     bool known;         /* the engine knows it */
     bool dirty;         /* the status may differ */
     bool urgent;        /* a claim waits for it */
@@ -163,6 +165,8 @@ struct shell_change {
     VEC(char *) left; /* nodes that left, and the status shows them still */
     char *acts;       /* what people ask: the annotation as it is; NULL: nothing */
     size_t acts_taken;
+    uint32_t acts_open;  /* places where what follows is not durable yet */
+    uint32_t acts_epoch; /* of the status that says so */
     int64_t acts_held_until_ms;
     bool acts_new; /* some of it was not taken yet */
     bool acts_sending;
@@ -234,6 +238,10 @@ shell_change *shell_find_change(const node_shell *s, str name);
 shell_place *shell_place_of(node_shell *s, shell_node *n, str skyhook);
 shell_place *shell_find_place(const node_shell *s, str skyhook, str node);
 void shell_queue(node_shell *s, shell_node *n);
+/* Sets both, and counts. */
+void shell_release(shell_place *p, uint8_t releasing, bool stuck);
+/* What a person asked for is durable there, or there is no such place any more. */
+void shell_act_done(shell_place *p);
 void shell_look_after(node_shell *s, shell_place *p);
 /* Brings what is shown of a place up to date with the engine. */
 void shell_look(node_shell *s, shell_place *p);
@@ -243,6 +251,9 @@ bool shell_take(node_shell *s, const fact *f);
 /* Sends; the ticket's texts are copied and its "done" called with the answer. False: it was not
  * sent, and is not answered. */
 bool shell_send(node_shell *s, const kube_write *w, shell_ticket ticket);
+/* The server does not take this object, and would not take it from anybody else. Rights and
+ * credentials that are missing, and a namespace that goes, say nothing of the object. */
+bool shell_is_refused(const write_outcome *how);
 void shell_place_free(node_shell *s, shell_place *p);
 /* What packages are told of the node is read anew for the next claim. */
 void shell_place_unread(shell_place *p);
@@ -318,6 +329,7 @@ void acts_remove(node_shell *s, shell_change *c); /* once all that follows is du
 /* ---- shell_events.c ---- */
 void events_decided(node_shell *s, const decision *d);
 void events_status(node_shell *s, const shell_change *c, skyhook_state from, skyhook_state to);
+void events_node_refused(node_shell *s, const char *node_name, const char *message);
 void events_drain_blocked(node_shell *s, str node_name, const char *pod_text, const char *keeper);
 
 /* ---- shell_restore.c ---- */

@@ -154,6 +154,7 @@ void journal_write_fact(buf *out, const fact *f)
     case FACT_ACT: write_act(out, &f->act); break;
     case FACT_STAGE:
     case FACT_DRAIN:
+    case FACT_KEPT:
     case FACT_REPORT: assert(false && "a fact of the embedded control plane");
     }
     buf_addc(out, '}');
@@ -287,6 +288,7 @@ static bool read_other(arena *a, yyjson_val *o, journal_fact *ret, err *error)
     case FACT_TARGET:
     case FACT_STAGE:
     case FACT_DRAIN:
+    case FACT_KEPT:
     case FACT_REPORT: break;
     }
     return err_set(error, "found a fact \"%s\" that cannot be read", str_shown(name).text);

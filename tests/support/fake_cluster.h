@@ -339,6 +339,27 @@ static inline void fake_edit(fake *f, const char *collection, const char *name, 
     yyjson_doc_free(doc);
 }
 
+/* A JSON patch, as far as "test" and "remove" go. False: a test failed. */
+static inline bool fake_json_patch(fake *f, fake_object *o, yyjson_val *patch)
+{
+    yyjson_mut_doc *doc = yyjson_doc_mut_copy(o->doc, NULL);
+    yyjson_arr_iter walk = yyjson_arr_iter_with(patch);
+    bool good = true;
+    for (yyjson_val *one; good && (one = yyjson_arr_iter_next(&walk));) {
+        const char *path = yyjson_get_str(yyjson_obj_get(one, "path"));
+        yyjson_val *now = yyjson_doc_ptr_get(o->doc, path);
+        if (yyjson_equals_str(yyjson_obj_get(one, "op"), "test"))
+            good = yyjson_equals(now, yyjson_obj_get(one, "value"));
+        else
+            good = yyjson_mut_doc_ptr_remove(doc, path) != NULL;
+    }
+    if (good)
+        fake_store(f, o, doc);
+    else
+        yyjson_mut_doc_free(doc);
+    return good;
+}
+
 /* ---- the server ---- */
 
 static inline write_outcome_kind fake_write(fake *f, const kube_write *w, fake_object **ret)
@@ -360,6 +381,7 @@ static inline write_outcome_kind fake_write(fake *f, const kube_write *w, fake_o
         f->conflicts++;
         return WRITE_CONFLICT;
     }
+    write_outcome_kind kind = WRITE_DONE;
     char *body = strndup(w->body.ptr ? w->body.ptr : "", w->body.len);
     yyjson_doc *patch = yyjson_read(body, strlen(body), 0);
     if (w->verb == WRITE_EVICT) {
@@ -377,12 +399,15 @@ static inline write_outcome_kind fake_write(fake *f, const kube_write *w, fake_o
         *ret = fake_create(f, collection, body);
     } else {
         check_msg(patch, "no JSON: %s", body);
-        fake_patch(f, o, yyjson_doc_get_root(patch), w->verb == WRITE_STRATEGIC);
+        if (w->verb == WRITE_JSON_PATCH && !fake_json_patch(f, o, yyjson_doc_get_root(patch)))
+            kind = WRITE_CONFLICT;
+        else if (w->verb != WRITE_JSON_PATCH)
+            fake_patch(f, o, yyjson_doc_get_root(patch), w->verb == WRITE_STRATEGIC);
         *ret = fake_find(f, collection, name);
     }
     yyjson_doc_free(patch);
     (free)(body);
-    return WRITE_DONE;
+    return kind;
 }
 
 /* The write under way goes on after its sender has given up. */

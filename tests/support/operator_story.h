@@ -224,6 +224,20 @@ static inline fake *upgrade_story(fake_plan plan)
     return f;
 }
 
+/* A person resets everything in the middle. */
+static inline fake *acts_story(fake_plan plan)
+{
+    fake *f = begin(skyhook_plain);
+    fake_run(f, 4500);
+    fake_arm(f, plan);
+    fake_edit(f, FAKE_SKYHOOKS, "sk",
+              "{\"metadata\":{\"annotations\":{\"skyhook.nvidia.com/acts\":"
+              "\"[{\\\"act\\\":\\\"reset\\\"}]\"}}}");
+    fake_run(f, -1);
+    assert_null(fake_get(f, FAKE_SKYHOOKS, "sk", "/metadata/annotations/skyhook.nvidia.com~1acts"));
+    return f;
+}
+
 static inline fake *required_story(fake_plan plan)
 {
     fake *f = begin(skyhook_required);

@@ -209,6 +209,124 @@ static void nothing_beside_a_lost_attempt(void **state)
     }
 }
 
+/* ---- ends of claims ---- */
+
+static bool is_status(const kube_write *w)
+{
+    return str_eq(w->collection, STR(FAKE_SKYHOOKS)) && str_eq(w->subresource, STR("status"));
+}
+
+/* The first claim meets somebody's edit, which takes the node out again. */
+static fake_fault edit_in_between(fake *f, const kube_write *w)
+{
+    if (!is_status(w) || str_find(w->body, STR("\\\"claims\\\":{\\\"n0")) == SIZE_MAX)
+        return FAULT_NONE;
+    f->meets = NULL;
+    if (f->answers_last)
+        fake_edit(f, FAKE_NODES, "n00",
+                  "{\"metadata\":{\"labels\":{\"skyhook.nvidia.com/ignore\":\"true\"}}}");
+    else
+        fake_edit(f, FAKE_SKYHOOKS, "sk",
+                  "{\"spec\":{\"nodeSelectors\":{\"matchLabels\":{\"pool\":\"b\"}}}}");
+    return FAULT_CONFLICT;
+}
+
+static void claim_that_ends_before_it_is_durable(void **state)
+{
+    (void)state;
+    for (int ignored = 0; ignored < 2; ignored++) {
+        fake *f = begin(skyhook_interrupt);
+        add_pods(f);
+        f->answers_last = ignored == 1;
+        f->meets = edit_in_between;
+        fake_run(f, 60000);
+        assert_null(f->meets);
+        assert_false(yyjson_get_bool(fake_get(f, FAKE_NODES, "n00", "/spec/unschedulable")));
+        fake_edit(f, FAKE_SKYHOOKS, "sk",
+                  "{\"spec\":{\"nodeSelectors\":{\"matchLabels\":{\"pool\":\"a\"}}}}");
+        fake_edit(f, FAKE_NODES, "n00",
+                  "{\"metadata\":{\"labels\":{\"skyhook.nvidia.com/ignore\":null}}}");
+        fake_run(f, -1);
+        check_complete(f);
+        fake_free(f);
+    }
+}
+
+static size_t patches_let_through;
+
+static fake_fault refuse_n01(fake *f, const kube_write *w)
+{
+    (void)f;
+    if (!str_eq(w->collection, STR(FAKE_NODES)) || !str_eq(w->name, STR("n01")))
+        return FAULT_NONE;
+    if (patches_let_through == 0)
+        return FAULT_INVALID;
+    patches_let_through--;
+    return FAULT_NONE;
+}
+
+static str sentence_of(fake *f, arena *a, const char *node_name)
+{
+    const engine *e = node_shell_engine(f->shell);
+    for (placement_id id = 1; id < 100; id++) {
+        placement_view view = {0};
+        reasons why = {0};
+        if (engine_placement(e, id, &view) && str_eq(view.target, str_of(node_name)) &&
+            engine_reasons(e, id, a, &why))
+            return engine_sentence(a, &view, &why);
+    }
+    return STR_EMPTY;
+}
+
+/* Whatever of it can still be written, a node that refuses to be patched stops no other one. */
+static void refused_node_stops_no_other(void **state)
+{
+    (void)state;
+    for (size_t let = 0; let < 8; let++) {
+        fake *f = begin(skyhook_interrupt);
+        add_pods(f);
+        f->meets = refuse_n01;
+        patches_let_through = let;
+        fake_run(f, 3600 * 1000);
+        const char *complete = fake_text(f, FAKE_SKYHOOKS, "sk", "/status/completeNodes");
+        arena *a = arena_new(0);
+        str why = sentence_of(f, a, "n01");
+        check_msg(strcmp(complete, "8/8") == 0 ||
+                      (strcmp(complete, "7/8") == 0 &&
+                       str_find(why, STR("the node's patch is refused (status 422)")) != SIZE_MAX),
+                  "%zu: %s: %.*s\n%s", let, complete, STR_ARG(why), f->log.ptr);
+        arena_free(a);
+        f->meets = NULL;
+        fake_run(f, -1);
+        check_complete(f);
+        assert_false(yyjson_get_bool(fake_get(f, FAKE_NODES, "n01", "/spec/unschedulable")));
+        fake_free(f);
+    }
+}
+
+/* What a person asked for is off the Skyhook at once, while the rollout goes on: a crash later on
+ * does not repeat it. */
+static void act_is_taken_once(void **state)
+{
+    (void)state;
+    fake *f = begin(skyhook_plain);
+    f->job_ms = 60000;
+    fake_run(f, 4 * 60000 + 30000);
+    fake_edit(f, FAKE_SKYHOOKS, "sk",
+              "{\"metadata\":{\"annotations\":{\"skyhook.nvidia.com/acts\":"
+              "\"[{\\\"act\\\":\\\"reset\\\"}]\"}}}");
+    fake_run(f, 1000);
+    assert_null(fake_get(f, FAKE_SKYHOOKS, "sk", "/metadata/annotations/skyhook.nvidia.com~1acts"));
+    fake_run(f, 5 * 60000);
+    size_t jobs = count_objects(f, FAKE_JOBS);
+    fake_start(f);
+    fake_run(f, 1000);
+    assert_int_equal(count_objects(f, FAKE_JOBS), jobs);
+    fake_run(f, -1);
+    check_complete(f);
+    fake_free(f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -218,6 +336,9 @@ int main(void)
         cmocka_unit_test(edited_while_nobody_looked),
         cmocka_unit_test(record_is_put_back),
         cmocka_unit_test(nothing_beside_a_lost_attempt),
+        cmocka_unit_test(claim_that_ends_before_it_is_durable),
+        cmocka_unit_test(refused_node_stops_no_other),
+        cmocka_unit_test(act_is_taken_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

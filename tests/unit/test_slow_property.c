@@ -131,6 +131,7 @@ static uint32_t causes_of(reason_rule kind)
     case REASON_EXPRESSION:
     case REASON_REBOOT:
     case REASON_WAITING_PODS:
+    case REASON_HINDERED:
     case REASON_MALFORMED: return any_cause;
     }
     return 0;
