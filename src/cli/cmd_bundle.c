@@ -74,24 +74,7 @@ static str folder_name(maker *m)
     const char *path = arena_str(m->arena, m->path).ptr;
     if (!path || !realpath(path, full))
         return STR_EMPTY;
-    str name = str_of(full);
-    for (size_t at = str_find(name, STR("/")); at != SIZE_MAX; at = str_find(name, STR("/")))
-        name = str_part(name, at + 1, SIZE_MAX);
-    buf out = BUF(LIMIT_PATH_BYTES);
-    for (size_t i = 0; i < name.len; i++) {
-        char c = name.ptr[i];
-        if (c >= 'A' && c <= 'Z')
-            c = (char)(c - 'A' + 'a');
-        bool fits = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
-        if (fits || (out.len > 0 && out.ptr[out.len - 1] != '-'))
-            buf_addc(&out, fits ? c : '-');
-    }
-    str made = buf_str(&out);
-    while (made.len > 0 && made.ptr[made.len - 1] == '-')
-        made.len--;
-    made = arena_str(m->arena, made);
-    buf_done(&out);
-    return made;
+    return fleet_folder_name(m->arena, str_of(full));
 }
 
 static bool read_targets(maker *m, bundle_target_list *ret, bool *ret_given)

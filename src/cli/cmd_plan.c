@@ -60,8 +60,8 @@ static const option options_of_plan[] = {
     {.name = "check",
      .argument = "LIMIT",
      .repeatable = true,
-     .help = "exit 1 unless it holds: peak<=N, peak<=N%, end<=D, or window (nothing runs outside "
-             "the deployment windows)"},
+     .help = "exit 1 unless it holds: peak<=N, peak<=N%, end<=D, or window (nothing begins "
+             "outside a deployment window that holds for it)"},
     OPTIONS_END,
 };
 
@@ -80,8 +80,10 @@ const verb cmd_plan = {
         "\n"
         "An event is one JSON object a line: {\"after\":\"5m\",\"do\":\"cordon\",\"target\":"
         "\"node-0001\"}. Words for do: publish, pause, resume, approve, cordon, uncordon, join, "
-        "delete, label, fail, heal, offline, online, apply, retry, skip, reset, reboot; keys as "
-        "each needs: target, name, version, environment, labels, document, kind, who, reason.",
+        "delete, label, fail, heal, offline, online, apply, retry, skip, reset, reboot, reject, "
+        "rollback, bypass, freeze, thaw, halt, taint, untaint, claimSlot, freeSlot; keys as each "
+        "needs: target, name, version, environment, labels, document, kind, taint, rule, who, "
+        "reason.",
     .options = options_of_plan,
     .run = run,
 };

@@ -7,6 +7,7 @@
 #include "base/limits.h"
 #include "base/mem.h"
 #include "base/moment.h"
+#include "cli/plan_load.h"
 #include "cli/plan_show.h"
 #include "engine/window.h"
 
@@ -20,10 +21,10 @@
 #define LANE_GAP 12
 #define ROW_HEIGHT 20
 #define AXIS_HEIGHT 58
-#define LEGEND_HEIGHT 64
+#define LEGEND_LINE 24
+#define LEGEND_MAX 24
 #define LANES_MAX 24
 #define ROWS_MAX 24
-#define STEPS 600
 #define TRACKS_MAX 5
 #define DATE_CHARACTERS 10 /* 2026-04-01 */
 #define NAME_CHARACTERS 26
@@ -41,8 +42,10 @@
 #define LIMIT "#b3541e"
 #define WINDOW "#eaf5e9"
 
-static const char *const palette[] = {"#2f6fb5", "#d98c21", "#4b9560", "#8a5aa8",
-                                      "#c2537e", "#3c98a5", "#8b7a3e", "#5f6f9f"};
+/* Of deployments. None is the colour of batches and partitions. */
+static const char *const palette[] = {"#d98c21", "#4b9560", "#8a5aa8", "#c2537e",
+                                      "#3c98a5", "#8b7a3e", "#5f6f9f", "#a34e2c",
+                                      "#7fae3a", "#b08cc9", "#2c5f6b", "#d1a95b"};
 #define PALETTE_LEN (sizeof palette / sizeof palette[0])
 
 typedef struct canvas {
@@ -313,7 +316,7 @@ static void curve(canvas *c)
     curve_path(c, top);
     horizontal(c, 0, top, FAINT, " stroke-width=\"0\"");
     if (drawn)
-        horizontal(c, limit, top, LIMIT, " stroke-width=\"1.5\" stroke-dasharray=\"7 4\"");
+        horizontal(c, limit, top, LIMIT, " stroke-width=\"2\" stroke-dasharray=\"7 4\"");
     if (!drawn || peak * 8 < limit * 7)
         horizontal(c, peak, top, FAINT, " stroke-dasharray=\"2 4\"");
     if (drawn) {
@@ -389,35 +392,25 @@ static void batch_lane(canvas *c, const plan_change *change, const plan_group *g
     c->y += LANE_HEIGHT + LANE_GAP;
 }
 
-/* How many were at work in each part of the axis. */
-typedef struct load {
-    int64_t at[STEPS];
-    int64_t most, all, failed;
-} load;
-
-static void load_add(const canvas *c, load *l, int64_t start_ms, int64_t end_ms)
+static void load_job(canvas *c, plan_load *l, int64_t start_ms, int64_t end_ms)
 {
-    if (end_ms == LEDGER_OPEN)
-        end_ms = c->span_ms;
-    int64_t first = start_ms * STEPS / c->span_ms, last = (end_ms * STEPS - 1) / c->span_ms;
-    for (int64_t i = first < 0 ? 0 : first; i <= last && i < STEPS; i++)
-        if (++l->at[i] > l->most)
-            l->most = l->at[i];
-    l->all++;
+    if (!plan_load_add(l, start_ms, end_ms == LEDGER_OPEN ? c->span_ms : end_ms))
+        c->out->failed = true;
 }
 
-static void load_lane(canvas *c, str name, const char *below, const load *l, const char *colour)
+static void load_lane(canvas *c, str name, const char *below, const plan_load *l,
+                      const char *colour)
 {
     lane_name(c, name, below);
-    if (l->all > 0) {
+    if (l->most > 0) {
         int64_t base = (c->y + LANE_HEIGHT) * 10;
         buf_addf(c->out, "<path fill=\"%s\" fill-opacity=\"0.75\" d=\"M%d %d", colour, LEFT,
                  c->y + LANE_HEIGHT);
-        for (int64_t i = 0; i < STEPS; i++) {
+        for (int64_t i = 0; i < PLAN_LOAD_STEPS; i++) {
             if (i > 0 && l->at[i] == l->at[i - 1])
                 continue;
             buf_addz(c->out, " H");
-            tenths(c->out, LEFT * 10 + i * CHART_WIDTH * 10 / STEPS);
+            tenths(c->out, LEFT * 10 + i * CHART_WIDTH * 10 / PLAN_LOAD_STEPS);
             buf_addz(c->out, " V");
             tenths(c->out, base - l->at[i] * LANE_HEIGHT * 10 / l->most);
         }
@@ -446,7 +439,8 @@ static bool find_resident(void *context, const placement_view *v)
     return true;
 }
 
-static void partition_jobs(canvas *c, const plan_change *change, const plan_group *g, load *sum)
+static void partition_jobs(canvas *c, const plan_change *change, const plan_group *g,
+                           plan_load *sum)
 {
     const ledger *l = sim_ledger(c->plan->sim);
     const herd *all = sim_herd(c->plan->sim);
@@ -464,7 +458,7 @@ static void partition_jobs(canvas *c, const plan_change *change, const plan_grou
         const ledger_job *j = &l->jobs.at[i];
         if (in.found[j->resource] &&
             (g->shared || str_eq(names_text(l->names, j->deployment), change->name)))
-            load_add(c, sum, j->start_ms, j->end_ms);
+            load_job(c, sum, j->start_ms, j->end_ms);
     }
     mem_free(in.found);
 }
@@ -472,16 +466,17 @@ static void partition_jobs(canvas *c, const plan_change *change, const plan_grou
 static void partition_lane(canvas *c, const plan_change *change, const plan_group *g)
 {
     const ledger *l = sim_ledger(c->plan->sim);
-    load sum = {0};
+    plan_load sum = {0};
     char below[128];
     for (size_t i = 0; i < l->spans.len; i++) {
         const ledger_span *s = &l->spans.at[i];
         if (str_eq(names_text(l->names, s->change), change->name) &&
             str_eq(names_text(l->names, s->group), g->view.name))
-            load_add(c, &sum, s->start_ms, s->end_ms);
+            load_job(c, &sum, s->start_ms, s->end_ms);
     }
     if (strcmp(change->kind, "Deployment") == 0)
         partition_jobs(c, change, g, &sum);
+    plan_load_measure(&sum, c->span_ms);
     snprintf(below, sizeof below, "%lld targets, limit %lld%s", (long long)g->view.matched,
              (long long)g->view.limit, g->view.ready ? "" : ", not ready");
     load_lane(c, group_name(c, change, g), below, &sum, g->view.ready ? GOOD : BAD);
@@ -490,13 +485,14 @@ static void partition_lane(canvas *c, const plan_change *change, const plan_grou
 static void deployment_lane(canvas *c, const plan_change *change, const char *colour)
 {
     const ledger *l = sim_ledger(c->plan->sim);
-    load sum = {0};
+    plan_load sum = {0};
     char below[128];
     for (size_t i = 0; i < l->jobs.len; i++)
         if (str_eq(names_text(l->names, l->jobs.at[i].deployment), change->name)) {
-            load_add(c, &sum, l->jobs.at[i].start_ms, l->jobs.at[i].end_ms);
+            load_job(c, &sum, l->jobs.at[i].start_ms, l->jobs.at[i].end_ms);
             sum.failed += l->jobs.at[i].failed;
         }
+    plan_load_measure(&sum, c->span_ms);
     snprintf(below, sizeof below, "%lld jobs, %lld at once%s", (long long)sum.all,
              (long long)sum.most, sum.failed > 0 ? ", some failed" : "");
     load_lane(c, change->name, below, &sum, colour);
@@ -661,54 +657,93 @@ static void lanes(canvas *c, const layout *l)
     }
 }
 
-static int legend_entry(canvas *c, int x, int y, const char *fill, str text)
+/* Where the next entry of the legend goes: as many lines as it takes. */
+typedef struct pen {
+    int x, y;
+} pen;
+
+static void legend_entry(canvas *c, pen *at, const char *fill, str text)
 {
+    size_t len = text.len < NAME_CHARACTERS ? text.len : NAME_CHARACTERS;
+    int width = 44 + (int)len * 7;
+    if (at->x + width > WIDTH - RIGHT && at->x > LEFT) {
+        at->x = LEFT;
+        at->y += LEGEND_LINE;
+    }
     buf_addf(c->out, "<rect x=\"%d\" y=\"%d\" width=\"14\" height=\"14\" rx=\"2\" fill=\"%s\"/>\n",
-             x, y - 12, fill);
-    buf_addf(c->out, "<text x=\"%d\" y=\"%d\" class=\"tick\">", x + 20, y);
+             at->x, at->y - 12, fill);
+    buf_addf(c->out, "<text x=\"%d\" y=\"%d\" class=\"tick\">", at->x + 20, at->y);
     escaped_cut(c->out, text, NAME_CHARACTERS);
     buf_addz(c->out, "</text>\n");
-    size_t len = text.len < NAME_CHARACTERS ? text.len : NAME_CHARACTERS;
-    return x + 44 + (int)len * 7;
+    at->x += width;
 }
 
-static void legend(canvas *c, const layout *l)
+static void legend_deployments(canvas *c, pen *at)
 {
     const plan *p = c->plan;
-    int x = LEFT, y = c->bottom + AXIS_HEIGHT + 16;
-    bool batches = false;
+    size_t named = 0;
     for (size_t i = 0; i < p->changes.len; i++) {
-        bool deployment_of = strcmp(p->changes.at[i].kind, "Deployment") == 0;
+        str name = p->changes.at[i].name;
+        if (strcmp(p->changes.at[i].kind, "Deployment") == 0 && named++ < LEGEND_MAX)
+            legend_entry(c, at, palette[deployment_number(p, name) % PALETTE_LEN], name);
+    }
+    if (named > LEGEND_MAX) {
+        str more = arena_printf(p->arena, "and %zu more", named - LEGEND_MAX);
+        legend_entry(c, at, "#fff", more.ptr ? more : STR("and more"));
+    }
+}
+
+/* Returns where it ends. */
+static int legend(canvas *c, const layout *l)
+{
+    const plan *p = c->plan;
+    pen at = {LEFT, c->bottom + AXIS_HEIGHT + 16};
+    bool batches = false;
+    label_at(c->out, 32, at.y, "tick", "Drover " DROVER_VERSION);
+    for (size_t i = 0; i < p->changes.len; i++)
         for (size_t g = 0; g < p->changes.at[i].groups.len; g++)
             batches = batches || has_lane(&p->changes.at[i].groups.at[g]);
-        if (deployment_of && x < WIDTH - 240)
-            x = legend_entry(c, x, y,
-                             palette[deployment_number(p, p->changes.at[i].name) % PALETTE_LEN],
-                             p->changes.at[i].name);
-    }
+    legend_deployments(c, &at);
     if (batches) {
-        x = legend_entry(c, x, y, GOOD, STR("batch or partition"));
-        x = legend_entry(c, x, y, BAD, STR("failed or not ready"));
-        x = legend_entry(c, x, y, OPEN_BAR, STR("not ended"));
+        legend_entry(c, &at, GOOD, STR("batch or partition"));
+        legend_entry(c, &at, BAD, STR("failed or not ready"));
+        legend_entry(c, &at, OPEN_BAR, STR("not ended"));
     }
     if (c->windows)
-        x = legend_entry(c, x, y, "#bfe0bb", STR("deployment window"));
-    if (l->lanes_left_out > 0)
+        legend_entry(c, &at, "#bfe0bb", STR("deployment window"));
+    if (l->lanes_left_out > 0) {
+        at.y += LEGEND_LINE;
         buf_addf(c->out,
                  "<text x=\"%d\" y=\"%d\" class=\"tick\">%zu more groups are not drawn</text>\n",
-                 LEFT, y + 22, l->lanes_left_out);
-    label_at(c->out, 32, y, "tick", "Drover " DROVER_VERSION);
+                 LEFT, at.y, l->lanes_left_out);
+    }
+    return at.y;
+}
+
+static void picture(canvas *c, const layout *l)
+{
+    int64_t start_ms = sim_start_ms(c->plan->sim);
+    if (!engine_windows(sim_engine(c->plan->sim), start_ms, start_ms + c->span_ms, window_band, c))
+        c->out->failed = true;
+    head(c);
+    slots(c);
+    axis(c);
+    curve(c);
+    lanes(c, l);
+    c->y = legend(c, l);
 }
 
 void plan_svg(const plan *p, buf *out)
 {
     layout l = measure(p);
-    canvas c = {.plan = p, .out = out, .y = HEAD + CURVE_HEIGHT + 26};
+    buf body = BUF(LIMIT_TEXT_BYTES);
+    canvas c = {.plan = p, .out = &body, .y = HEAD + CURVE_HEIGHT + 26};
     c.span_ms = p->seconds > 0 ? p->seconds * 1000 : 1000;
     int charts = CURVE_HEIGHT + 26 + (int)l.lanes * (LANE_HEIGHT + LANE_GAP) +
                  (l.rows > 0 ? (int)l.rows * ROW_HEIGHT + LANE_GAP : 0);
     c.bottom = HEAD + charts;
-    int height = c.bottom + AXIS_HEIGHT + LEGEND_HEIGHT;
+    picture(&c, &l);
+    int height = c.y + LEGEND_LINE;
     buf_addf(
         out,
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %d "
@@ -716,18 +751,12 @@ void plan_svg(const plan *p, buf *out)
         "<style>text{font-family:Inter,'Segoe UI','Helvetica Neue',Arial,'DejaVu Sans',sans-serif;"
         "fill:" INK "}.title{font-size:24px;font-weight:700}.sub{font-size:15px}"
         ".name{font-size:14px;font-weight:600}.tick{font-size:12px;fill:" FAINT "}"
-        ".row{font-size:13px}.bar{font-size:12px;font-weight:600}"
+        "line{shape-rendering:crispEdges}.row{font-size:13px}.bar{font-size:12px;font-weight:600}"
         ".stop{font-size:12px;font-weight:700;fill:" BAD "}</style>\n"
         "<rect width=\"%d\" height=\"%d\" fill=\"#fff\"/>\n",
         WIDTH, height, WIDTH, height, WIDTH, height);
-    int64_t start_ms = sim_start_ms(p->sim);
-    if (!engine_windows(sim_engine(p->sim), start_ms, start_ms + c.span_ms, window_band, &c))
-        out->failed = true;
-    head(&c);
-    slots(&c);
-    axis(&c);
-    curve(&c);
-    lanes(&c, &l);
-    legend(&c, &l);
+    buf_add(out, buf_str(&body));
     buf_addz(out, "</svg>\n");
+    out->failed = out->failed || body.failed;
+    buf_done(&body);
 }

@@ -277,6 +277,38 @@ static bool restricting_targets(arena *a, const fleet_yaml *f, const bundle_targ
     return true;
 }
 
+str fleet_folder_name(arena *a, str path)
+{
+    str name = path;
+    for (size_t at = str_find(name, STR("/")); at != SIZE_MAX; at = str_find(name, STR("/")))
+        name = str_part(name, at + 1, SIZE_MAX);
+    buf out = BUF(LIMIT_PATH_BYTES);
+    for (size_t i = 0; i < name.len; i++) {
+        char c = name.ptr[i];
+        if (c >= 'A' && c <= 'Z')
+            c = (char)(c - 'A' + 'a');
+        bool fits = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+        if (fits || (out.len > 0 && out.ptr[out.len - 1] != '-'))
+            buf_addc(&out, fits ? c : '-');
+    }
+    str made = buf_str(&out);
+    while (made.len > 0 && made.ptr[made.len - 1] == '-')
+        made.len--;
+    made = arena_str(a, made);
+    buf_done(&out);
+    return made;
+}
+
+str fleet_yaml_name(arena *a, str file)
+{
+    while (file.len > 0 && file.ptr[file.len - 1] != '/')
+        file.len--;
+    while (file.len > 0 && file.ptr[file.len - 1] == '/')
+        file.len--;
+    str name = fleet_folder_name(a, file);
+    return name.ptr && name.len == 0 ? STR("fleet") : name;
+}
+
 bundle *fleet_yaml_bundle(arena *a, const fleet_yaml *f, str name)
 {
     return fleet_yaml_bundle_for(a, f, name, NULL);

@@ -213,6 +213,11 @@ typedef struct fleet_yaml {
 /* The Bundle that fleet.yaml stands for when no GitRepo adds to it. name is used
  * when the file has none. NULL without memory. */
 bundle *fleet_yaml_bundle(arena *a, const fleet_yaml *f, str name);
+/* What a bundle is called that is made of a folder: the last part of its path as a name. Empty if
+ * nothing of it fits; pointer NULL without memory. */
+str fleet_folder_name(arena *a, str path);
+/* The same of the folder a fleet.yaml lies in; "fleet" if its path has none. */
+str fleet_yaml_name(arena *a, str file);
 /* The same with the targets of a GitRepo (NULL: there is none), which overrideTargets replace. One
  * without targets means the cluster group "default". */
 bundle *fleet_yaml_bundle_for(arena *a, const fleet_yaml *f, str name,

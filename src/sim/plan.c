@@ -14,11 +14,11 @@ static const char *change_kind(const object *o)
     return o->kind == KIND_DEPLOYMENT ? "Deployment" : NULL;
 }
 
-static str change_name(plan *p, const object *o)
+str plan_change_name(arena *a, const object *o)
 {
-    if (o->kind != KIND_BUNDLE)
+    if (o->kind != KIND_BUNDLE || o->metadata->namespace_.len == 0)
         return o->metadata->name;
-    return arena_printf(p->arena, "%.*s/%.*s", STR_ARG(o->metadata->namespace_),
+    return arena_printf(a, "%.*s/%.*s", STR_ARG(o->metadata->namespace_),
                         STR_ARG(o->metadata->name));
 }
 
@@ -29,7 +29,7 @@ static bool collect_changes(plan *p)
         const char *kind = change_kind(o);
         if (!kind)
             continue;
-        plan_change c = {.name = change_name(p, o), .kind = kind};
+        plan_change c = {.name = plan_change_name(p->arena, o), .kind = kind};
         if (!c.name.ptr || !vec_push(&p->changes, c))
             return false;
         for (size_t at = p->changes.len - 1; at > 0; at--) {

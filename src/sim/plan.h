@@ -37,6 +37,10 @@ typedef struct plan {
 bool plan_collect(plan *p, const sim *s);
 void plan_done(plan *p);
 
+/* The name of a change as the engine says it: a Bundle's with its namespace, if it has one. Pointer
+ * NULL without memory. */
+str plan_change_name(arena *a, const object *o);
+
 void plan_json(const plan *p, buf *out);
 /* What a plan of a live fleet takes for granted, in a sentence; empty for one of files. */
 str plan_assumption(const plan *p);

@@ -5,6 +5,7 @@
 
 #include "base/mem.h"
 #include "engine/fleet_names.h"
+#include "sim/plan.h"
 #include "sim/sim_internal.h"
 
 #define ANNOTATION_NODE_STATE "skyhook.nvidia.com/nodeState_"
@@ -19,10 +20,7 @@ bool sim_object_target(const object *o)
 
 str sim_change_name(sim *s, const object *o)
 {
-    if (o->kind != KIND_BUNDLE)
-        return o->metadata->name;
-    str name = arena_printf(s->arena, "%.*s/%.*s", STR_ARG(o->metadata->namespace_),
-                            STR_ARG(o->metadata->name));
+    str name = plan_change_name(s->arena, o);
     sim_memory(s, name.ptr != NULL);
     return name.ptr ? name : STR_EMPTY;
 }
@@ -171,7 +169,8 @@ const object *sim_keep_document(sim *s, const object *o)
         return NULL;
     if (o->kind == KIND_FLEET_YAML) {
         object *made = ARENA_NEW(s->arena, object);
-        bundle *b = made ? fleet_yaml_bundle(s->arena, o->fleet_yaml, STR("fleet")) : NULL;
+        str name = fleet_yaml_name(s->arena, o->document ? o->document->file : STR_EMPTY);
+        bundle *b = made && name.ptr ? fleet_yaml_bundle(s->arena, o->fleet_yaml, name) : NULL;
         sim_memory(s, b != NULL);
         if (!b)
             return NULL;

@@ -21,6 +21,14 @@ EVENING = ["--at", "2026-04-01T18:00:00Z", "--events", "examples/release/approva
            "--duration", "drain=8m", "--duration", "os-patch=3m"]
 SKYHOOK = ["-f", "examples/skyhook"]
 FLEET = ["-f", "examples/fleet"]
+BUNDLE = ["-f", "examples/fleet/bundle/fleet.yaml", "-f", "examples/fleet/clusters.yaml"]
+GUESTBOOK = ["-f", "examples/fleet/guestbook/fleet.yaml", "--clusters", "2:ring=canary",
+             "--clusters", "10"]
+APART = ["-f", "examples/drains/deployments.yaml", "-f", "examples/drains/apart.yaml",
+         "--resources", "10"]
+TOGETHER = ["-f", "examples/drains/deployments.yaml", "-f", "examples/drains/together.yaml",
+            "--resources", "10"]
+HOSTS = ["-f", "examples/hosts", "--events", "examples/hosts/publish.jsonl", "--duration", "10s"]
 RINGS = ["-f", "examples/partitions"]
 RELEASE = ["-f", "examples/release/deployments.yaml", "-f", "examples/release/environments.yaml",
            "-f", "examples/release/policies.yaml", "-f", "examples/release/resources.yaml",
@@ -45,6 +53,36 @@ CASES = {
     "release.svg": (["plan", *RELEASE, *START, "-o", "svg"], 1),
     "release-approved.txt": (["plan", *RELEASE, *EVENING, "--from", "0.9"], 0),
     "release-approved.svg": (["plan", *RELEASE, *EVENING, "--from", "0.9", "-o", "svg"], 0),
+    "fleet.svg": (["plan", *FLEET, *START, "--from", "old", "-o", "svg"], 0),
+    "fleet-bundle.json": (["plan", *BUNDLE, *START, "-o", "json"], 1),
+    "fleet-bundle.txt": (["plan", *BUNDLE, *START], 1),
+    "fleet-guestbook.json": (["plan", *GUESTBOOK, *START, "--from", "old", "-o", "json"], 0),
+    "fleet-guestbook.txt": (["plan", *GUESTBOOK, *START, "--from", "old"], 0),
+    "fleet-guestbook.svg": (["plan", *GUESTBOOK, *START, "--from", "old", "-o", "svg"], 0),
+    "drains-apart.txt": (["plan", *APART, *START], 0),
+    "drains-apart.json": (["plan", *APART, *START, "-o", "json"], 0),
+    "drains-apart.svg": (["plan", *APART, *START, "-o", "svg"], 0),
+    "drains-together.txt": (["plan", *TOGETHER, *START], 0),
+    "drains-together.json": (["plan", *TOGETHER, *START, "-o", "json"], 0),
+    "drains-together.svg": (["plan", *TOGETHER, *START, "-o", "svg"], 0),
+    "hosts.txt": (["plan", *HOSTS, *START], 0),
+    "hosts.json": (["plan", *HOSTS, *START, "-o", "json"], 0),
+    "hosts.svg": (["plan", *HOSTS, *START, "-o", "svg"], 0),
+    "skyhook-fail.svg": (["plan", *SKYHOOK, *START, "--fail", "node-10", "-o", "svg"], 1),
+    "explain-fleet.json": (["explain", "edge-03", *FLEET, *START, "--from", "old", "--silent",
+                            "--after", "1m", "-o", "json"], 0),
+    "explain-fleet-bundle.txt": (["explain", "edge-03", *BUNDLE, *START], 0),
+    "explain-fleet-bundle.json": (["explain", "edge-03", *BUNDLE, *START, "-o", "json"], 0),
+    "explain-fleet-guestbook.txt": (["explain", "cluster-0007", *GUESTBOOK, *START,
+                                     "--from", "old", "--after", "30s"], 0),
+    "explain-drains.txt": (["explain", "resource-0005", *TOGETHER, *START, "--after", "5m"], 0),
+    "explain-drains.json": (["explain", "resource-0005", *TOGETHER, *START, "--after", "5m",
+                             "-o", "json"], 0),
+    "explain-hosts.txt": (["explain", "web-3", *HOSTS, *START, "--after", "10s"], 0),
+    "explain-hosts.json": (["explain", "web-3", *HOSTS, *START, "--after", "2s", "-o", "json"], 0),
+    "explain-partitions.json": (["explain", "edge-05", *RINGS, *START, "--after", "90s",
+                                 "-o", "json"], 0),
+    "explain-release.txt": (["explain", "prod-east-03", *RELEASE, *START], 0),
     "explain-skyhook.txt": (["explain", "node-10", *SKYHOOK, *START, "--after", "10m",
                              "--fail", "node-10"], 0),
     "explain-skyhook.json": (["explain", "node-07", *SKYHOOK, *START, "-o", "json"], 0),
@@ -111,7 +149,8 @@ def statuses(tap, program):
             ([*base, "--fail", "nobody"], 2), ([*base, "--duration", "x=1y"], 2),
             ([*base, "--nodes", "many"], 2), ([*base, "--server", "http://x"], 3),
             ([*base, "--kubeconfig", "x"], 3), (["explain", *SKYHOOK], 2),
-            (["explain", "nobody", *SKYHOOK], 1), (["plan", "-f", "no-such-file.yaml"], 1)]:
+            (["explain", "nobody", *SKYHOOK], 1), (["plan", "-f", "examples/mistakes"], 1),
+            (["plan", "-f", "no-such-file.yaml"], 1)]:
         result = drover.run(program, *words)
         check(tap, result.status == status,
               f"{' '.join(words[-2:])}: exit status {status}", str(result))
@@ -151,6 +190,21 @@ def drains(tap, program):
         found = (plan["starts"], plan["drains"], plan["drainsSaved"])
         check(tap, result.status == 0 and plan["outcome"] == "complete" and found == expected,
               f"{expected[1]} drains, {expected[2]} saved", f"{found} {result.err}")
+
+
+def bundles(tap, program):
+    """A fleet.yaml is a Bundle named after its folder; several are several; events reach it."""
+    with tempfile.NamedTemporaryFile("w", suffix=".jsonl") as events:
+        events.write('{"after":"1m","do":"approve","name":"bundle","target":"production"}\n')
+        events.flush()
+        result = drover.run(program, "plan", *BUNDLE, "-f", GUESTBOOK[1], *START, "--events",
+                            events.name, "-o", "json")
+    plan = json.loads(result.out)
+    found = [(change["name"], [group["name"] for group in change["groups"]])
+             for change in plan["changes"]]
+    check(tap, plan["outcome"] == "complete" and found == [
+        ("bundle", ["canary", "staging", "production"]), ("guestbook", ["canary", "rest"])],
+          "each fleet.yaml is a Bundle of its own", f"{plan['outcome']} {found}")
 
 
 # A policy with every kind of group on it: compartments for one deployment and for a bracket.
@@ -303,6 +357,7 @@ def main():
         statuses(tap, program)
         unknown_names(tap, program)
         drains(tap, program)
+        bundles(tap, program)
         groups(tap, program)
         measured(tap, program)
         deletion(tap, program)
