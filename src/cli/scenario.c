@@ -52,6 +52,9 @@ static bool read_settings(const options *given, sim_settings *to, err *error)
     if (options_given(given, "until") &&
         !scenario_duration(options_text(given, "until", ""), &to->horizon_ms, error))
         return err_wrap(error, "--until");
+    if (options_given(given, "until") && to->horizon_ms == 0)
+        return err_set(error, "--until: found \"%s\", allowed more than no time",
+                       str_shown(options_text(given, "until", "")).text);
     if (!options_given(given, "seed"))
         return true;
     int64_t seed;

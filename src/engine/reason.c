@@ -98,7 +98,7 @@ static const struct sentence {
     [REASON_PARTITION] = {"an earlier partition is not ready ({detail})", NULL},
     [REASON_OFFLINE] = {"offline: {detail}", NULL},
     [REASON_RETRY] = {"failed ({detail}); tried again at {when}",
-                      "failed {have} times and is not tried again by itself ({detail})"},
+                      "failed {have} time{s} and is not tried again by itself ({detail})"},
     [REASON_POLICY_NOT_FOUND] = {"the policy \"{detail}\" does not exist", NULL},
     [REASON_NOT_READY] = {"it is not ready", NULL},
     [REASON_BUSY] = {"{detail} is at work on it", NULL},
@@ -113,7 +113,7 @@ static const struct sentence {
     [REASON_NO_PARTITION] = {"no partition of the rollout matches it", NULL},
     [REASON_SOAK] = {"the earlier partition must stay ready until {when}", NULL},
     [REASON_MAX_NEW] = {"{limit} were released in this pass, the most there may be", NULL},
-    [REASON_UNAVAILABLE] = {"{have} targets are unavailable, {limit} may be", NULL},
+    [REASON_UNAVAILABLE] = {"{have} target{s} {are} unavailable, {limit} may be", NULL},
     [REASON_NODE_LOST] = {"the node was not seen for too long", NULL},
     [REASON_EXPRESSION] = {"an expression failed: {detail}", NULL},
     [REASON_QUARANTINED] = {"it is quarantined", NULL},
@@ -129,6 +129,10 @@ static str value_of(arena *a, const reason *r, str key)
 {
     if (str_eq(key, STR("have")))
         return arena_printf(a, "%" PRId64, r->have);
+    if (str_eq(key, STR("s"))) /* of what {have} counts */
+        return r->have == 1 ? STR_EMPTY : STR("s");
+    if (str_eq(key, STR("are")))
+        return r->have == 1 ? STR("is") : STR("are");
     if (str_eq(key, STR("limit")))
         return arena_printf(a, "%" PRId64, r->limit);
     if (str_eq(key, STR("holders")))

@@ -523,13 +523,16 @@ bool target_reasons(releases *r, uint32_t t, arena *a, reasons *out)
     bool good = true;
     switch (target_state(r, t)) {
     case PLACEMENT_DONE: return true;
-    case PLACEMENT_IN_FLIGHT:
-        return one_reason(r, t, a,
-                          (reason){.rule = REASON_RUNNING,
-                                   .scope = STR("release target"),
-                                   .act = RELEASE_COMPLETE,
-                                   .detail = rel_text(r, r->versions.at[target->job_version].tag)},
-                          out);
+    case PLACEMENT_IN_FLIGHT: {
+        str what = arena_printf(a, "version %.*s",
+                                STR_ARG(rel_text(r, r->versions.at[target->job_version].tag)));
+        return what.ptr && one_reason(r, t, a,
+                                      (reason){.rule = REASON_RUNNING,
+                                               .scope = STR("release target"),
+                                               .act = RELEASE_COMPLETE,
+                                               .detail = what},
+                                      out);
+    }
     case PLACEMENT_EXCLUDED: good = in_time(r, t, excluded_reason, a, out); break;
     case PLACEMENT_WAITING:
     case PLACEMENT_BLOCKED:

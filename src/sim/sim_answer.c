@@ -66,18 +66,32 @@ static sim_placement *place_of(sim *s, const decision *d)
 
 /* ---- time and chance ---- */
 
+/* What a deployment says of its simulated jobs; NULL: its jobs are none. */
+static const simulated_job *simulated_of(const sim *s, str name)
+{
+    for (size_t i = 0; i < s->documents.len; i++) {
+        const object *o = s->documents.at[i];
+        if (o->kind == KIND_DEPLOYMENT && o->deployment->spec.job.simulated &&
+            str_eq(o->metadata->name, name))
+            return o->deployment->spec.job.simulated;
+    }
+    return NULL;
+}
+
 int64_t sim_duration(const sim *s, str name)
 {
     const uint64_t *given = strmap_get(&s->durations, name);
     if (given)
         return (int64_t)*given;
-    for (size_t i = 0; i < s->documents.len; i++) {
-        const object *o = s->documents.at[i];
-        if (o->kind == KIND_DEPLOYMENT && o->deployment->spec.job.simulated &&
-            o->deployment->spec.job.simulated->seconds.set && str_eq(o->metadata->name, name))
-            return o->deployment->spec.job.simulated->seconds.value * 1000;
-    }
-    return s->settings.duration_ms;
+    const simulated_job *job = simulated_of(s, name);
+    return job && job->seconds.set ? job->seconds.value * 1000 : s->settings.duration_ms;
+}
+
+/* A deployment's own failPercent, once there is a seed. */
+static bool job_fails_by_chance(sim *s, str name)
+{
+    const simulated_job *job = s->settings.random ? simulated_of(s, name) : NULL;
+    return job && job->fail_percent > 0 && dice_percent(&s->dice, (uint32_t)job->fail_percent);
 }
 
 bool sim_faulty(const sim *s)
@@ -478,7 +492,8 @@ static bool due_job(sim *s, const agenda_entry *e, err *error)
     bool measured = (e->flags & AGENDA_MEASURED) != 0;
     bool failed = repeated   ? (e->flags & AGENDA_FAILED) != 0
                   : measured ? fails_by_chance(s)
-                             : sim_fails(s, e->target, e->change);
+                             : sim_fails(s, e->target, e->change) ||
+                                   job_fails_by_chance(s, names_text(s->names, e->change));
     int64_t measuring = failed || repeated || measured ? 0 : measuring_ms(s, e);
     if (measuring > 0) {
         agenda_entry later = *e;

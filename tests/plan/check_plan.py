@@ -147,7 +147,8 @@ def statuses(tap, program):
             ([*base, "--check", "end<=30d"], 0), ([*base, "--check", "end<=1m"], 1),
             ([*base, "--check", "window"], 0), ([*base, "--check", "peak"], 2),
             ([*base, "--fail", "nobody"], 2), ([*base, "--duration", "x=1y"], 2),
-            ([*base, "--nodes", "many"], 2), ([*base, "--server", "http://x"], 3),
+            ([*base, "--nodes", "many"], 2),
+            ([*base, "--until", "0s"], 2), ([*base, "--server", "http://x"], 3),
             ([*base, "--kubeconfig", "x"], 3), (["explain", *SKYHOOK], 2),
             (["explain", "nobody", *SKYHOOK], 1), (["plan", "-f", "examples/mistakes"], 1),
             (["plan", "-f", "no-such-file.yaml"], 1)]:
@@ -323,6 +324,35 @@ def measured(tap, program):
         check(tap, found == expected, f"measured {' '.join(more)}", f"{found}")
 
 
+CHANCE = """
+apiVersion: drover.dev/v1alpha1
+kind: Environment
+metadata: {name: prod}
+spec: {resourceSelector: "true"}
+---
+apiVersion: drover.dev/v1alpha1
+kind: Deployment
+metadata: {name: web}
+spec: {resourceSelector: "true", job: {simulated: {seconds: 30, failPercent: 30}}}
+---
+apiVersion: drover.dev/v1alpha1
+kind: Version
+metadata: {name: web-1}
+spec: {deployment: web, tag: "1"}
+"""
+
+
+def chance(tap, program):
+    """Nothing is random without a seed; with one, simulated jobs fail as often as they say."""
+    failed = []
+    for words in ([], ["--seed", "1"], ["--seed", "1"], ["--seed", "2"]):
+        plan = json.loads(drover.run(program, "plan", "-f", "-", "--resources", "200", *START,
+                                     *words, "-o", "json", stdin=CHANCE.encode()).out)
+        failed.append(sorted(job["resource"] for job in plan["jobs"] if job["status"] == "failed"))
+    check(tap, not failed[0] and 35 < len(failed[1]) < 85 and failed[1] == failed[2] != failed[3],
+          "a seed is chance that repeats itself", str([len(one) for one in failed]))
+
+
 DOOMED = """
 apiVersion: skyhook.nvidia.com/v1alpha1
 kind: Skyhook
@@ -360,6 +390,7 @@ def main():
         bundles(tap, program)
         groups(tap, program)
         measured(tap, program)
+        chance(tap, program)
         deletion(tap, program)
         told = [drover.run(program, "plan", *SKYHOOK, *START, "-o", "trace").out for _ in range(2)]
         check(tap, told[0] == told[1] and told[0].startswith("      0s  "),
