@@ -24,6 +24,8 @@ rows_add(row_list *r, CMUnitTestFunction test, const void *row, const char *form
     va_start(args, format);
     vsnprintf(r->names[r->count], ROW_NAME, format, args);
     va_end(args);
+    for (char *c = r->names[r->count]; *c; c++) /* a test is one line */
+        *c = *c == '\n' ? ' ' : *c;
     r->tests[r->count] = (struct CMUnitTest){
         .name = r->names[r->count], .test_func = test, .initial_state = (void *)(uintptr_t)row};
     r->count++;

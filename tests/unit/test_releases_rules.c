@@ -2,6 +2,7 @@
 /* The rules of part C one by one, through engine_step, and the vectors of ctrlplane's rules. */
 #include "support/check.h"
 
+#include "support/rows.h"
 #include "support/world.h"
 
 #define API "apiVersion: drover.dev/v1alpha1\n"
@@ -355,22 +356,21 @@ static const struct window_row {
      "2026-03-02T00:00:00Z"},
 };
 
-static void c6_window_rows(void **state)
+static void c6_window_row(void **state)
 {
-    (void)state;
-    for (size_t i = 0; i < COUNT_OF(windows); i++) {
-        world w;
-        char rules[400], text[300];
-        yaml_quoted(windows[i].rule, text);
-        snprintf(rules, sizeof rules, "  - deploymentWindow: {%s}\n", text);
-        open_app(&w, windows[i].publish, 1, rules);
-        publish(&w, "app", "2");
-        world_until(&w, at_time("2026-12-01T00:00:00Z"));
-        const world_job *j = job_of(&w, "app", "h0", 0);
-        check_msg((j != NULL) == (windows[i].start != NULL), "row %zu", i);
-        check_msg(!j || j->start == at_time(windows[i].start), "row %zu: %s", i, time_at(j->start));
-        world_close(&w);
-    }
+    const struct window_row *r = *state;
+    world w;
+    char rules[400], text[300];
+    yaml_quoted(r->rule, text);
+    snprintf(rules, sizeof rules, "  - deploymentWindow: {%s}\n", text);
+    open_app(&w, r->publish, 1, rules);
+    publish(&w, "app", "2");
+    world_until(&w, at_time("2026-12-01T00:00:00Z"));
+    const world_job *j = job_of(&w, "app", "h0", 0);
+    assert_int_equal(j != NULL, r->start != NULL);
+    if (j)
+        check_time(j->start, r->start);
+    world_close(&w);
 }
 
 /* Clocks in Berlin go from 3:00 back to 2:00 at 01:00Z on 2026-10-25: what comes by the hour comes
@@ -444,45 +444,45 @@ static void c6_cooldown(void **state)
 
 /* ---- retry ---- */
 
-static void c6_retry_rows(void **state)
+typedef struct retry_row {
+    const char *name; /* the rule */
+    int jobs;
+    int pauses[4];
+} retry_row;
+
+static const retry_row retries[] = {
+    {"maxRetries: 3", 4, {0, 0, 0, 0}},
+    {"maxRetries: 4, backoffSeconds: 30, backoffStrategy: exponential", 5, {30, 60, 120, 240}},
+    {"maxRetries: 4, backoffSeconds: 30, backoffStrategy: exponential, maxBackoffSeconds: 100",
+     5,
+     {30, 60, 100, 100}},
+    {"maxRetries: 2, backoffSeconds: 45", 3, {45, 45, 0, 0}},
+    {"maxRetries: 0", 1, {0, 0, 0, 0}},
+    {"maxRetries: 3, retryOnStatuses: [cancelled]", 1, {0, 0, 0, 0}},
+};
+
+static void c6_retry_row(void **state)
 {
-    (void)state;
-    static const struct {
-        const char *rule;
-        int jobs;
-        int pauses[4];
-    } rows[] = {
-        {"maxRetries: 3", 4, {0, 0, 0, 0}},
-        {"maxRetries: 4, backoffSeconds: 30, backoffStrategy: exponential", 5, {30, 60, 120, 240}},
-        {"maxRetries: 4, backoffSeconds: 30, backoffStrategy: exponential, maxBackoffSeconds: 100",
-         5,
-         {30, 60, 100, 100}},
-        {"maxRetries: 2, backoffSeconds: 45", 3, {45, 45, 0, 0}},
-        {"maxRetries: 0", 1, {0, 0, 0, 0}},
-        {"maxRetries: 3, retryOnStatuses: [cancelled]", 1, {0, 0, 0, 0}},
-    };
-    for (size_t i = 0; i < COUNT_OF(rows); i++) {
-        world w;
-        char rules[200];
-        snprintf(rules, sizeof rules, "  - retry: {%s}\n", rows[i].rule);
-        open_app(&w, "2026-03-01T08:00:00Z", 1, rules);
-        assert_true(vec_push(&w.plans, (world_plan){"app", NULL, 60, -1, false, false}));
-        publish(&w, "app", "2");
-        world_until(&w, INT64_MAX);
-        check_msg((int)w.jobs.len == rows[i].jobs, "row %zu: %zu jobs", i, w.jobs.len);
-        for (size_t k = 1; k < w.jobs.len; k++) {
-            check_msg(w.jobs.at[k].start - w.jobs.at[k - 1].end == rows[i].pauses[k - 1],
-                      "row %zu, pause %zu", i, k);
-            assert_true(w.jobs.at[k].retry);
-        }
-        assert_int_equal(view_at(&w, "app", "h0").state, PLACEMENT_FAILED);
-        w.plans.at[0].fail = 0;
-        world_act(&w, (fact_act){.act = ACT_RETRY, .change = STR("app"), .target = STR("h0")});
-        world_until(&w, INT64_MAX);
-        check_msg((int)w.jobs.len == rows[i].jobs + 1, "row %zu", i);
-        assert_int_equal(view_at(&w, "app", "h0").state, PLACEMENT_DONE); /* and never again */
-        world_close(&w);
+    const retry_row *r = *state;
+    world w;
+    char rules[200];
+    snprintf(rules, sizeof rules, "  - retry: {%s}\n", r->name);
+    open_app(&w, "2026-03-01T08:00:00Z", 1, rules);
+    assert_true(vec_push(&w.plans, (world_plan){"app", NULL, 60, -1, false, false}));
+    publish(&w, "app", "2");
+    world_until(&w, INT64_MAX);
+    assert_int_equal(w.jobs.len, r->jobs);
+    for (size_t k = 1; k < w.jobs.len; k++) {
+        assert_int_equal(w.jobs.at[k].start - w.jobs.at[k - 1].end, r->pauses[k - 1]);
+        assert_true(w.jobs.at[k].retry);
     }
+    assert_int_equal(view_at(&w, "app", "h0").state, PLACEMENT_FAILED);
+    w.plans.at[0].fail = 0;
+    world_act(&w, (fact_act){.act = ACT_RETRY, .change = STR("app"), .target = STR("h0")});
+    world_until(&w, INT64_MAX);
+    assert_int_equal(w.jobs.len, r->jobs + 1);
+    assert_int_equal(view_at(&w, "app", "h0").state, PLACEMENT_DONE); /* and never again */
+    world_close(&w);
 }
 
 /* ---- rollback ---- */
@@ -706,26 +706,27 @@ static void pause_of_a_deployment(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(c1_newest_ready_version),
-        cmocka_unit_test(c1_version_selector),
-        cmocka_unit_test(c6_approval),
-        cmocka_unit_test(c6_progression),
-        cmocka_unit_test(c6_progression_counts),
-        cmocka_unit_test(c6_progression_age_and_absence),
-        cmocka_unit_test(c6_window_rows),
-        cmocka_unit_test(c6_window_exemptions),
-        cmocka_unit_test(c6_window_in_the_repeated_hour),
-        cmocka_unit_test(c6_cooldown),
-        cmocka_unit_test(c6_retry_rows),
-        cmocka_unit_test(c6_rollback),
-        cmocka_unit_test(c6_rollback_by_hand),
-        cmocka_unit_test(c5_dependency_rows),
-        cmocka_unit_test(c5_dependency_on_a_version),
-        cmocka_unit_test(c5_version_dependencies),
-        cmocka_unit_test(c6_freeze_and_thaw),
-        cmocka_unit_test(c2_bypass_of_rules),
-        cmocka_unit_test(pause_of_a_deployment),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    static row_list all;
+    ROWS_TEST(&all, c1_newest_ready_version);
+    ROWS_TEST(&all, c1_version_selector);
+    ROWS_TEST(&all, c6_approval);
+    ROWS_TEST(&all, c6_progression);
+    ROWS_TEST(&all, c6_progression_counts);
+    ROWS_TEST(&all, c6_progression_age_and_absence);
+    for (size_t i = 0; i < COUNT_OF(windows); i++)
+        rows_add(&all, c6_window_row, &windows[i], "C6, deploymentWindow: %s from %s",
+                 windows[i].rule, windows[i].publish);
+    ROWS_TEST(&all, c6_window_exemptions);
+    ROWS_TEST(&all, c6_window_in_the_repeated_hour);
+    ROWS_TEST(&all, c6_cooldown);
+    ROWS_ADD(&all, c6_retry_row, retries, "C6, retry");
+    ROWS_TEST(&all, c6_rollback);
+    ROWS_TEST(&all, c6_rollback_by_hand);
+    ROWS_TEST(&all, c5_dependency_rows);
+    ROWS_TEST(&all, c5_dependency_on_a_version);
+    ROWS_TEST(&all, c5_version_dependencies);
+    ROWS_TEST(&all, c6_freeze_and_thaw);
+    ROWS_TEST(&all, c2_bypass_of_rules);
+    ROWS_TEST(&all, pause_of_a_deployment);
+    return rows_run(&all);
 }

@@ -3,6 +3,7 @@
 #include "support/check.h"
 
 #include "engine/chain.h"
+#include "support/rows.h"
 #include "support/world.h"
 
 #define API "apiVersion: drover.dev/v1alpha1\n"
@@ -50,37 +51,40 @@ static size_t running(const world *w)
 
 /* Limits: percentages round down but never to nothing; zero is a pause; an empty group does not
  * apply. */
-static void c3_limit_rows(void **state)
+typedef struct limit_row {
+    int hosts;
+    const char *limit;
+    size_t at_once;
+} limit_row;
+
+static const limit_row limits[] = {
+    {10, "limitType: percentage, limitValue: 20", 2},
+    {10, "limitType: percentage, limitValue: 25", 2},
+    {3, "limitType: percentage, limitValue: 20", 1},
+    {11, "limitType: percentage, limitValue: 50", 5},
+    {9, "limitType: percentage, limitValue: 100", 9},
+    {10, "limitType: percentage, limitValue: 0", 0},
+    {10, "limitType: count, limitValue: 0", 0},
+    {10, "limitType: count, limitValue: 3", 3},
+    {2, "limitType: count, limitValue: 5", 2},
+};
+
+static void c3_limit_row(void **state)
 {
-    (void)state;
-    static const struct {
-        int hosts;
-        const char *limit;
-        size_t at_once;
-    } rows[] = {{10, "limitType: percentage, limitValue: 20", 2},
-                {10, "limitType: percentage, limitValue: 25", 2},
-                {3, "limitType: percentage, limitValue: 20", 1},
-                {11, "limitType: percentage, limitValue: 50", 5},
-                {9, "limitType: percentage, limitValue: 100", 9},
-                {10, "limitType: percentage, limitValue: 0", 0},
-                {10, "limitType: count, limitValue: 0", 0},
-                {10, "limitType: count, limitValue: 3", 3},
-                {2, "limitType: count, limitValue: 5", 2}};
-    for (size_t i = 0; i < COUNT_OF(rows); i++) {
-        world w;
-        char rules[300];
-        snprintf(rules, sizeof rules,
-                 "  - resourceConcurrency: {groupSelector: 'true', %s}\n  - resourceConcurrency: {"
-                 "groupSelector: 'false', limitType: count, limitValue: 1}\n",
-                 rows[i].limit);
-        open_hosts(&w, rows[i].hosts, rules);
-        publish(&w, "1");
-        check_msg(running(&w) == rows[i].at_once, "row %zu: %zu", i, running(&w));
-        world_until(&w, INT64_MAX);
-        check_msg(w.jobs.len == (rows[i].at_once ? (size_t)rows[i].hosts : 0), "row %zu", i);
-        check_msg(w.peak_running == (int64_t)rows[i].at_once, "row %zu", i);
-        world_close(&w);
-    }
+    const limit_row *r = *state;
+    world w;
+    char rules[300];
+    snprintf(rules, sizeof rules,
+             "  - resourceConcurrency: {groupSelector: 'true', %s}\n  - resourceConcurrency: {"
+             "groupSelector: 'false', limitType: count, limitValue: 1}\n",
+             r->limit);
+    open_hosts(&w, r->hosts, rules);
+    publish(&w, "1");
+    assert_int_equal(running(&w), r->at_once);
+    world_until(&w, INT64_MAX);
+    assert_int_equal(w.jobs.len, r->at_once ? r->hosts : 0);
+    assert_int_equal(w.peak_running, r->at_once);
+    world_close(&w);
 }
 
 /* Who waits gets a free slot in the order of names where there is no rollout. */
@@ -334,17 +338,18 @@ static void c4_frozen_positions(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(c3_limit_rows),
-        cmocka_unit_test(c3_order_of_waiters),
-        cmocka_unit_test(c3_several_rules),
-        cmocka_unit_test(c3_timeouts),
-        cmocka_unit_test(c3_fleetlock_hosts),
-        cmocka_unit_test(c3_shrinking_limit),
-        cmocka_unit_test(c3_thousand_at_once),
-        cmocka_unit_test(c4_hash_vectors),
-        cmocka_unit_test(c4_seed_002_bracket_aware_positions),
-        cmocka_unit_test(c4_frozen_positions),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    static row_list all;
+    for (size_t i = 0; i < COUNT_OF(limits); i++)
+        rows_add(&all, c3_limit_row, &limits[i], "C3: %d hosts, %s", limits[i].hosts,
+                 limits[i].limit);
+    ROWS_TEST(&all, c3_order_of_waiters);
+    ROWS_TEST(&all, c3_several_rules);
+    ROWS_TEST(&all, c3_timeouts);
+    ROWS_TEST(&all, c3_fleetlock_hosts);
+    ROWS_TEST(&all, c3_shrinking_limit);
+    ROWS_TEST(&all, c3_thousand_at_once);
+    ROWS_TEST(&all, c4_hash_vectors);
+    ROWS_TEST(&all, c4_seed_002_bracket_aware_positions);
+    ROWS_TEST(&all, c4_frozen_positions);
+    return rows_run(&all);
 }
