@@ -790,9 +790,36 @@ static void claims_after_a_halt_are_found(void **state)
     cohort_free(c);
 }
 
+/* I1: the check finds claims of the last step that a ceiling has no place for. One that shrinks
+ * later stops starts, never work that runs. */
+static void claims_over_a_ceiling_are_found(void **state)
+{
+    (void)state;
+    cohort *c = cohort_new();
+    compartment_rule rule = RULE(COUNT(2), FIXED(2));
+    cohort_policy policy = {.rules = &rule, .rule_count = 1};
+    cohort_events events = {0};
+    err error;
+    assert_true(cohort_set_policy(c, &policy));
+    assert_true(cohort_join(c, 0, STR("m"), 0, (label_set){0}));
+    assert_true(cohort_join(c, 1, STR("n"), 0, (label_set){0}));
+    assert_true(cohort_set_state(c, 0, MEMBER_STARTABLE));
+    assert_true(cohort_set_state(c, 1, MEMBER_STARTABLE));
+    assert_true(cohort_step(c, 0, &events));
+    assert_true(cohort_check(c, &error));
+    c->compartments.at[0].rule.budget = 1;
+    assert_false(cohort_check(c, &error));
+    check_err(error, "I1: m was started, and 2 hold compartment __default__, which has 1 places");
+    assert_true(cohort_step(c, 1, &events));
+    assert_true(cohort_check(c, &error));
+    vec_done(&events);
+    cohort_free(c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(claims_over_a_ceiling_are_found),
         cmocka_unit_test(claims_after_a_halt_are_found),
         cmocka_unit_test(a4_table),
         cmocka_unit_test(a4_ceilings),
