@@ -194,9 +194,20 @@ static bundle_state state_of(const hub_place *p, str wanted)
     return deployment_state(&seen);
 }
 
+/* The end of a rollout is told at once: somebody may wait for it. */
+static bool all_ready(const hub_bundle *b)
+{
+    bool any = b->all.count[BUNDLE_READY] > 0;
+    for (size_t i = 0; i < BUNDLE_STATE_COUNT; i++)
+        any &= i == BUNDLE_READY || b->all.count[i] == 0;
+    return any;
+}
+
 static void touch(cluster_shell *s, hub_place *p)
 {
     hub_touch(s, &p->bundle->clock, s->settings.status_every_ms);
+    if (all_ready(p->bundle))
+        p->bundle->clock.due_ms = s->now_ms;
     hub_cluster_touch(s, p->cluster);
 }
 

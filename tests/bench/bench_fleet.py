@@ -1,0 +1,155 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""bench_fleet.py BUILD_FOLDER [CLUSTERS...]: `drover operator --serve clusters` on an API server.
+
+One Bundle, maxUnavailable 10 %, agents that are played and answer after one second: a first
+deployment, an update, then changes of single statuses at rest. Without words: 50 200 500 1000. Each
+size has a hub of its own. Requests are counted in the API server's audit log; memory and CPU are
+the kernel's. The ideal time is that of an operator that takes none: rounds by the limits, each as
+long as an agent takes. Prints rows as bench.h describes. What else the machine does counts.
+"""
+
+import pathlib
+import sys
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent / "e2e"), str(HERE.parent / "cluster"),
+                str(HERE.parent / "support")]
+# pylint: disable=wrong-import-position
+import binaries
+import hub
+from bench_operator import cpu_seconds, resident_mib
+
+SIZES = [50, 200, 500, 1000]
+LATENCY = 1.0
+MAX_NEW = 50
+STATUS_CHANGES = 400
+SETTLE_SECONDS = 7
+COMPLETE_SECONDS = 900
+WRITES_GOAL, CPU_GOAL, MEMORY_GOAL, CHANGE_GOAL = 3, 2, 32, 50
+
+
+def row(title, name, value, unit, goal="-"):
+    print(f"fleet {title}: {name}\t{value:.3f}\t{unit}\t{goal}", flush=True)
+
+
+# ---- the ideal
+
+def tenth(count):
+    return max(1, count // 10)
+
+
+def partitions(count):
+    if count < 200:
+        return [count]
+    size = count // 4
+    return [size] * (count // size) + ([count % size] if count % size else [])
+
+
+def rounds(count, new):
+    """Rounds of agents until all are done: after each, whatever was released is ready."""
+    left = partitions(count)
+    caps = [tenth(size) for size in left]
+    total, made = tenth(count), 0
+    while any(left):
+        made += 1
+        flight, released = [0] * len(left), True
+        while released:
+            released, room = False, MAX_NEW
+            for index, waits in enumerate(left):
+                if new:
+                    some = min(waits, room) if flight[index] < caps[index] else 0
+                else:
+                    some = min(waits, room, caps[index] - flight[index], total - sum(flight))
+                left[index] -= some
+                flight[index] += some
+                room -= some
+                released = released or some > 0
+                if left[index] + flight[index] > caps[index]:
+                    break
+    return made
+
+
+# ---- phases
+
+class Bench:
+    """A hub, its agents and the operator."""
+
+    def __init__(self, program, count):
+        self.count = count
+        self.program = program
+        self.cluster = hub.open_hub(f"bench-fleet-{count}")
+        self.operator = hub.operator(program, self.cluster)
+        self.agents = None
+
+    def pids(self):
+        return self.operator.process.pid, self.cluster.processes["kube-apiserver"].pid
+
+    def measure(self, title, new, act):
+        title = f"{self.count:,}, {title}"
+        since = hub.mark(self.cluster)
+        before = [cpu_seconds(pid) for pid in self.pids()]
+        began = time.monotonic()
+        act()
+        hub.wait_ready(self.cluster, "bench", self.count, COMPLETE_SECONDS)
+        took = time.monotonic() - began
+        time.sleep(SETTLE_SECONDS)
+        used = [cpu_seconds(pid) - cpu for pid, cpu in zip(self.pids(), before)]
+        entries = hub.entries_since(self.cluster, since)
+        writes = hub.writes(entries)
+        others = [e for e in hub.of_operator(entries)
+                  if e not in writes and e["verb"] != "watch"]
+        ideal = rounds(self.count, new) * LATENCY
+        row(title, "writes a cluster", len(writes) / self.count, "writes", f"<={WRITES_GOAL}")
+        row(title, "writes that failed", sum(not hub.is_done(e) for e in writes), "writes")
+        row(title, "other requests", len(others), "requests", "<=0")
+        row(title, "CPU of the API server's", 100 * used[0] / used[1], "%", f"<={CPU_GOAL}")
+        row(title, "time", took, "s")
+        row(title, "ideal time", ideal, "s")
+        row(title, "time of the ideal", took / ideal, "x")
+        if not new:
+            most = hub.replay(self.cluster, "bench", since).most
+            row(title, "most unavailable", most, "clusters", f"<={tenth(self.count)}")
+
+    def status_changes(self):
+        """Single statuses at rest: what one costs the operator."""
+        where = [hub.home(f"c{number:04d}") for number in range(self.count)]
+        pid = self.pids()[0]
+        before = cpu_seconds(pid)
+        for number in range(STATUS_CHANGES):
+            self.agents.client.patch("bundledeployments", "bench", {"status": {
+                "release": f"default/bench:{number}"}}, where[number % self.count], "status")
+        time.sleep(2)
+        used = (cpu_seconds(pid) - before) / STATUS_CHANGES
+        row(f"{self.count:,}", "CPU of one status change", used * 1e6, "us", f"<={CHANGE_GOAL}")
+
+    def run(self):
+        with self.cluster:
+            hub.prepare(self.cluster, self.program)
+            hub.add_clusters(self.cluster, self.count)
+            with self.operator, hub.Agents(self.cluster, LATENCY) as self.agents:
+                time.sleep(SETTLE_SECONDS)
+                self.cluster.wait_quiet()
+                self.measure("first deployment", True, lambda: self.cluster.api.create(
+                    "bundles", hub.bundle("bench", "one", {"maxUnavailable": "10%"}), hub.SPACE))
+                self.measure("update", False,
+                             lambda: hub.change(self.cluster, "bench", "two"))
+                self.status_changes()
+                row(f"{self.count:,}", "resident", resident_mib(self.pids()[0], "VmHWM"), "MiB",
+                    f"<={MEMORY_GOAL}")
+
+
+def main():
+    problem = binaries.missing()
+    if problem:
+        print(f"bench_fleet: {problem}", file=sys.stderr)
+        return 1
+    program = pathlib.Path(sys.argv[1]).resolve() / "drover"
+    for count in [int(word) for word in sys.argv[2:]] or SIZES:
+        Bench(program, count).run()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
