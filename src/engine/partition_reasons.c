@@ -233,14 +233,16 @@ static void reach(inquiry *in)
 /* ---- what is said of it ---- */
 
 /* Whether a member that is supposed complete is named by that partition's reason: by the first
- * one's. */
+ * one's that is not ready. One that only soaks names nobody. */
 static bool test_named(const inquiry *in, const paced *member, uint32_t index)
 {
     if (!is_supposed(in, member))
         return false;
-    for (uint32_t s = member->seats; s; s = in->p->seats.at[s].next)
-        if (in->required[in->p->seats.at[s].partition])
-            return in->p->seats.at[s].partition == index;
+    for (uint32_t s = member->seats; s; s = in->p->seats.at[s].next) {
+        uint32_t its = in->p->seats.at[s].partition;
+        if (in->required[its] && !part_is_ready(&in->p->parts.at[its], &in->p->parts.at[its].now))
+            return its == index;
+    }
     return index == PARTITION_NONE;
 }
 

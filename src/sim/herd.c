@@ -31,7 +31,7 @@ uint32_t herd_add(herd *h, target_kind kind, str name, herd_traits *traits, int6
     if (known) {
         herd_target *t = &h->targets.at[*known];
         t->traits = traits;
-        t->flags = (uint16_t)(t->flags & HERD_MAY_FAIL);
+        t->flags = (uint16_t)(t->flags & (HERD_MAY_FAIL | HERD_FAILED));
         t->created_ms = created_ms;
         return (uint32_t)*known;
     }

@@ -37,6 +37,7 @@ enum {
     HERD_OWN_TRAITS = 1 << 6, /* its traits are not shared */
     HERD_DISTURBED = 1 << 7,  /* clusters: released and not ready since */
     HERD_DRAINED = 1 << 8,    /* nodes: drained in its present claim */
+    HERD_FAILED = 1 << 9,     /* something has failed there, once */
 };
 
 typedef struct herd_target {

@@ -131,10 +131,16 @@ static void repeat(sim *s, agenda_entry e, bool failed)
     sim_memory(s, agenda_put(&s->agenda, s->now_ms + in_ms, e));
 }
 
-static bool fails_by_chance(sim *s)
+static bool fails(sim *s, uint32_t target)
+{
+    s->herd.targets.at[target].flags |= HERD_FAILED;
+    return true;
+}
+
+static bool fails_by_chance(sim *s, uint32_t target)
 {
     return s->settings.fail_percent > 0 && sim_faulty(s) &&
-           dice_percent(&s->dice, s->settings.fail_percent);
+           dice_percent(&s->dice, s->settings.fail_percent) && fails(s, target);
 }
 
 bool sim_fails(sim *s, uint32_t target, name_id part)
@@ -146,9 +152,9 @@ bool sim_fails(sim *s, uint32_t target, name_id part)
                 continue;
             if (f.once)
                 s->failing.at[i] = s->failing.at[--s->failing.len];
-            return true;
+            return fails(s, target);
         }
-    return fails_by_chance(s);
+    return fails_by_chance(s, target);
 }
 
 bool sim_doomed(const sim *s, uint32_t target, name_id part)
@@ -491,9 +497,10 @@ static bool due_job(sim *s, const agenda_entry *e, err *error)
     bool repeated = (e->flags & AGENDA_REPEATED) != 0;
     bool measured = (e->flags & AGENDA_MEASURED) != 0;
     bool failed = repeated   ? (e->flags & AGENDA_FAILED) != 0
-                  : measured ? fails_by_chance(s)
+                  : measured ? fails_by_chance(s, e->target)
                              : sim_fails(s, e->target, e->change) ||
-                                   job_fails_by_chance(s, names_text(s->names, e->change));
+                                   (job_fails_by_chance(s, names_text(s->names, e->change)) &&
+                                    fails(s, e->target));
     int64_t measuring = failed || repeated || measured ? 0 : measuring_ms(s, e);
     if (measuring > 0) {
         agenda_entry later = *e;

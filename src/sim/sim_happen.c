@@ -176,7 +176,7 @@ static bool leave(sim *s, uint32_t target, err *error)
     if (!sim_fact_gone(s, target, error))
         return false;
     herd_target *t = &s->herd.targets.at[target];
-    t->flags = HERD_GONE;
+    t->flags = (uint16_t)(HERD_GONE | (t->flags & HERD_FAILED));
     for (size_t i = 0; i < s->release_at.len; i++) {
         uint32_t key[2];
         memcpy(key, s->release_at.entries[i].key.ptr, sizeof key);

@@ -24,11 +24,6 @@ int64_t world_most(const world *w, int64_t most)
     return sharing > 1 ? (most + 1) / 2 : most;
 }
 
-void world_note(world *w, world_cause cause)
-{
-    w->causes |= 1u << cause;
-}
-
 void world_happens_for_a_while(world *w, happening h, happening_kind undone_by)
 {
     world_happens(w, h);
@@ -94,7 +89,8 @@ void world_add(world *w, str text)
 void world_happens(world *w, happening h)
 {
     err error;
-    if ((h.kind == HAPPEN_APPLY && !h.document) || !sim_add_happening(w->sim, &h, &error))
+    if ((h.kind == HAPPEN_APPLY && !h.document) || !sim_add_happening(w->sim, &h, &error) ||
+        !vec_push(&w->happenings, h))
         w->no_memory = true;
 }
 
@@ -139,8 +135,6 @@ static bool fill(world *w, err *error)
     w->sim = sim_new(&s, error);
     if (!w->sim)
         return false;
-    if (s.fail_percent > 0)
-        world_note(w, CAUSE_FAIL);
     if (w->wishes.nodes)
         world_nodes(w);
     if (w->wishes.clusters)
@@ -180,6 +174,7 @@ world *world_free(world *w)
     document_set_free(w->documents);
     problems_free(w->found);
     buf_done(&w->text);
+    vec_done(&w->happenings);
     arena_free(w->arena);
     return mem_free(w);
 }

@@ -21,27 +21,6 @@ typedef struct world_wishes {
     bool calm;    /* nothing goes wrong, nobody does anything */
 } world_wishes;
 
-/* What was done to a world, to be found again in reasons. A set of bits. */
-#define WORLD_CAUSES(X)                                                                            \
-    X(PAUSE, "a change is paused")                                                                 \
-    X(FAIL, "something fails")                                                                     \
-    X(OFFLINE, "a target is offline")                                                              \
-    X(TAINT, "a node has a taint")                                                                 \
-    X(IGNORE, "a node is ignored")                                                                 \
-    X(NO_POLICY, "no policy")                                                                      \
-    X(CLUSTER_PAUSE, "a cluster is paused")                                                        \
-    X(NO_NAMESPACE, "a cluster has no namespace")                                                  \
-    X(APPROVAL, "an approval is missing")                                                          \
-    X(DISABLE, "a Skyhook is disabled")                                                            \
-    X(FREEZE, "a freeze") X(NOT_READY, "a node is not ready") X(REJECT, "nothing may be deployed") \
-        X(LEFT_OUT, "partitions leave somebody out") X(CONTRARY, "partitions of several rules")    \
-            X(HOST, "a host keeps its slots") X(NEED, "a version needs another")
-typedef enum world_cause {
-#define X(cause, text) CAUSE_##cause,
-    WORLD_CAUSES(X)
-#undef X
-} world_cause;
-
 typedef struct world {
     uint64_t seed;
     world_wishes wishes;
@@ -52,7 +31,7 @@ typedef struct world {
     buf text; /* the documents, one JSON a line */
     dice dice;
     sim *sim;
-    uint32_t causes;
+    VEC(happening) happenings; /* all that will have happened, in no order */
     bool no_memory;
 } world;
 
@@ -88,6 +67,5 @@ void world_happens_for_a_while(world *w, happening h, happening_kind undone_by);
 void world_label(world *w, happening *h, str key, str value);
 /* A time at which trouble may begin. */
 int64_t world_time(world *w);
-void world_note(world *w, world_cause cause);
 
 #endif

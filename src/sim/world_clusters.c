@@ -22,10 +22,6 @@ static str cluster_text(cluster_world *c, int64_t number, bool healthy)
     world *w = c->w;
     bool calm = w->wishes.calm || healthy;
     bool paused = !calm && world_chance(w, 5), homeless = !calm && world_chance(w, 5);
-    if (paused)
-        world_note(w, CAUSE_CLUSTER_PAUSE);
-    if (homeless)
-        world_note(w, CAUSE_NO_NAMESPACE);
     str home = homeless
                    ? STR_EMPTY
                    : world_textf(w, "\"namespace\":\"cluster-fleet-c%02lld\",", (long long)number);
@@ -54,8 +50,6 @@ static str partitions_text(world *w, dice *d)
     for (int64_t i = 0; i < count; i++) {
         str own = dice_percent(d, 40) ? limit_text(w, d) : STR_EMPTY;
         bool approval = !w->wishes.calm && dice_percent(d, 15);
-        if (approval)
-            world_note(w, CAUSE_APPROVAL);
         list = world_textf(w,
                            "%.*s%s{\"name\":\"part%lld\",\"clusterSelector\":{\"matchLabels\":{"
                            "\"region\":\"%s\"}}%s%.*s%s}",
@@ -107,18 +101,13 @@ static void cluster_trouble(cluster_world *c, int64_t at_ms)
     str target = world_textf(w, "c%02lld", (long long)world_between(w, 1, c->clusters));
     happening h = {.after_ms = at_ms, .target = target};
     switch (world_between(w, 0, 4)) {
-    case 0:
-        h.kind = HAPPEN_FAIL;
-        world_note(w, CAUSE_FAIL);
-        break;
+    case 0: h.kind = HAPPEN_FAIL; break;
     case 1:
         h.kind = HAPPEN_OFFLINE;
-        world_note(w, CAUSE_OFFLINE);
         world_happens_for_a_while(w, h, HAPPEN_ONLINE);
         return;
     case 2:
         h.kind = HAPPEN_PAUSE;
-        world_note(w, CAUSE_CLUSTER_PAUSE);
         world_happens_for_a_while(w, h, HAPPEN_RESUME);
         return;
     case 3:
@@ -143,7 +132,6 @@ static void people(cluster_world *c, int64_t at_ms)
     switch (world_between(w, 0, 2)) {
     case 0:
         h.kind = HAPPEN_PAUSE;
-        world_note(w, CAUSE_PAUSE);
         world_happens_for_a_while(w, h, HAPPEN_RESUME);
         return;
     case 1:

@@ -28,12 +28,6 @@ static void node_document(node_world *n, int64_t number)
     bool calm = w->wishes.calm;
     bool ignored = !calm && world_chance(w, 4), tainted = !calm && world_chance(w, 4);
     bool not_ready = !calm && world_chance(w, 4);
-    if (ignored)
-        world_note(w, CAUSE_IGNORE);
-    if (tainted)
-        world_note(w, CAUSE_TAINT);
-    if (not_ready)
-        world_note(w, CAUSE_NOT_READY);
     world_add(
         w,
         world_textf(
@@ -150,7 +144,7 @@ static str pace_text(node_world *n, dice *d)
     return STR_EMPTY;
 }
 
-static str skyhook_text(node_world *n, int64_t number, int64_t edition)
+static str skyhook_text(node_world *n, int64_t number, int64_t edition, bool disabled)
 {
     world *w = n->w;
     dice d = dice_of(n->skyhook_seed[number]);
@@ -169,9 +163,11 @@ static str skyhook_text(node_world *n, int64_t number, int64_t edition)
     return world_textf(
         w,
         "{\"apiVersion\":\"skyhook.nvidia.com/v1alpha1\",\"kind\":\"Skyhook\",\"metadata\":"
-        "{\"name\":\"sk%lld\",\"generation\":%lld},\"spec\":{%.*s%.*s%s%s%s\"sequencing\":\"%s\","
+        "{\"name\":\"sk%lld\"%s,\"generation\":%lld},\"spec\":{%.*s%.*s%s%s%s\"sequencing\":\"%s\","
         "\"priority\":%lld,\"packages\":{%.*s}}}",
-        (long long)number, (long long)(edition + 1), STR_ARG(pace), STR_ARG(chosen),
+        (long long)number,
+        disabled ? ",\"annotations\":{\"skyhook.nvidia.com/disable\":\"true\"}" : "",
+        (long long)(edition + 1), STR_ARG(pace), STR_ARG(chosen),
         dice_percent(&d, 30) ? "\"serial\":true," : "", required ? "\"runtimeRequired\":true," : "",
         required && dice_percent(&d, 50) ? "\"autoTaintNewNodes\":true," : "",
         dice_percent(&d, 20) ? "all" : "node", (long long)dice_between(&d, 1, 3) * 100,
@@ -201,11 +197,9 @@ static void node_trouble(node_world *n, int64_t at_ms)
     switch (world_between(w, 0, 8)) {
     case 0:
         world_happens(w, (happening){.kind = HAPPEN_FAIL, .after_ms = at_ms, .target = target});
-        world_note(w, CAUSE_FAIL);
         break;
     case 1:
         world_happens(w, (happening){.kind = HAPPEN_OFFLINE, .after_ms = at_ms, .target = target});
-        world_note(w, CAUSE_OFFLINE);
         if (world_chance(w, 60))
             world_happens(w, (happening){.kind = HAPPEN_ONLINE,
                                          .after_ms = at_ms + world_between(w, 1, 90) * 60000,
@@ -218,15 +212,11 @@ static void node_trouble(node_world *n, int64_t at_ms)
         world_happens(w, (happening){.kind = HAPPEN_UNCORDON, .after_ms = at_ms, .target = target});
         break;
     case 4: relabel(n, at_ms, target, "tier", tiers[world_between(w, 0, 2)]); break;
-    case 5:
-        relabel(n, at_ms, target, "skyhook.nvidia.com/ignore", "true");
-        world_note(w, CAUSE_IGNORE);
-        break;
+    case 5: relabel(n, at_ms, target, "skyhook.nvidia.com/ignore", "true"); break;
     case 6:
         world_happens(
             w,
             (happening){.kind = HAPPEN_TAINT, .after_ms = at_ms, .target = target, .taint = wet});
-        world_note(w, CAUSE_TAINT);
         break;
     case 7:
         world_happens(w, (happening){.kind = HAPPEN_REBOOT, .after_ms = at_ms, .target = target});
@@ -275,16 +265,15 @@ static void people(node_world *n, int64_t at_ms)
     int64_t number = world_between(w, 0, n->skyhooks - 1);
     str name = world_textf(w, "sk%lld", (long long)number);
     happening h = {.after_ms = at_ms, .name = name};
-    switch (world_between(w, 0, 6)) {
+    switch (world_between(w, 0, 7)) {
     case 0:
         h.kind = HAPPEN_PAUSE;
-        world_note(w, CAUSE_PAUSE);
         world_happens_for_a_while(w, h, HAPPEN_RESUME);
         return;
     case 1:
     case 2:
         h.kind = HAPPEN_APPLY;
-        h.document = world_object(w, skyhook_text(n, number, world_between(w, 0, 2)));
+        h.document = world_object(w, skyhook_text(n, number, world_between(w, 0, 2), false));
         break;
     case 3:
         h.kind = HAPPEN_APPLY;
@@ -303,11 +292,19 @@ static void people(node_world *n, int64_t at_ms)
             return;
         h.kind = HAPPEN_DELETE;
         h.name = world_textf(w, "policy%lld", (long long)(n->policies - 1));
-        world_note(w, CAUSE_NO_POLICY);
         world_happens(w, h);
         h.kind = HAPPEN_APPLY;
         h.after_ms += world_between(w, 1, 600) * 1000;
         h.document = world_object(w, policy_text(n, n->policies - 1, 0));
+        break;
+    case 7:
+        h.kind = HAPPEN_APPLY;
+        h.document = world_object(w, skyhook_text(n, number, 0, true));
+        world_happens(w, h);
+        if (!w->wishes.cured && world_chance(w, 50))
+            return;
+        h.after_ms += world_between(w, 1, 3600) * 1000;
+        h.document = world_object(w, skyhook_text(n, number, 0, false));
         break;
     }
     world_happens(w, h);
@@ -340,7 +337,7 @@ static void cure(node_world *n, int64_t at_ms)
         world_happens(w, h);
         h.kind = world_chance(w, 50) ? HAPPEN_RESET : HAPPEN_APPLY;
         if (h.kind == HAPPEN_APPLY)
-            h.document = world_object(w, skyhook_text(n, i, 3));
+            h.document = world_object(w, skyhook_text(n, i, 3, false));
         world_happens(w, h);
     }
 }
@@ -360,7 +357,7 @@ void world_nodes(world *w)
     for (int64_t i = 0; i < n.policies; i++)
         world_add(w, policy_text(&n, i, 0));
     for (int64_t i = 0; i < n.skyhooks; i++)
-        world_add(w, skyhook_text(&n, i, 0));
+        world_add(w, skyhook_text(&n, i, 0, false));
     int64_t troubles = w->wishes.calm ? 0 : world_between(w, 0, world_most(w, TROUBLES_MAX)),
             joined = 0;
     for (int64_t i = 0; i < troubles; i++) {

@@ -72,8 +72,6 @@ static str deployment_text(release_world *r, int64_t number)
 static str version_text(release_world *r, int64_t deployment_number, const char *status)
 {
     bool needs = deployment_number == 2 && !r->w->wishes.cured && world_chance(r->w, 30);
-    if (needs)
-        world_note(r->w, CAUSE_NEED);
     return world_textf(r->w,
                        "{\"apiVersion\":\"drover.dev/v1alpha1\",\"kind\":\"Version\",\"metadata\":{"
                        "\"name\":\"d%lld-v1\",\"creationTimestamp\":\"2025-12-31T21:00:00Z\"},"
@@ -142,13 +140,9 @@ static str partitions_text(release_world *r)
     str list = STR_EMPTY;
     int64_t count =
         world_chance(w, 50) ? 0 : world_between(w, w->wishes.cured ? COLOURS : 1, COLOURS);
-    if (count > 0 && count < COLOURS)
-        world_note(w, CAUSE_LEFT_OUT);
     for (int64_t i = 0; i < count; i++) {
         str own = world_chance(w, 30) ? unavailable_text(w) : STR_EMPTY;
         bool approval = !w->wishes.calm && world_chance(w, 15);
-        if (approval)
-            world_note(w, CAUSE_APPROVAL);
         r->opened = r->opened || approval;
         list =
             world_textf(w,
@@ -190,8 +184,6 @@ static str dependency_text(world *w)
 static str selector_text(world *w)
 {
     int64_t refused = world_between(w, w->wishes.cured ? 2 : 1, 4);
-    if (refused == 1)
-        world_note(w, CAUSE_REJECT);
     return world_textf(
         w, "\"versionSelector\":{\"selector\":\"version.tag != 'v%lld'%s\"}", (long long)refused,
         !w->wishes.cured && world_chance(w, 30) ? " || resource.metadata['colour'] == 'red'" : "");
@@ -239,10 +231,7 @@ static str rule_text(release_world *r, int64_t kind)
             "\"UTC\",\"allowWindow\":%s}",
             (long long)world_between(w, 0, 12), (long long)world_between(w, 60, 600),
             world_chance(w, 70) ? "true" : "false");
-    case 5:
-        r->approvals = true;
-        world_note(w, CAUSE_APPROVAL);
-        return STR("\"anyApproval\":{\"minApprovals\":1}");
+    case 5: r->approvals = true; return STR("\"anyApproval\":{\"minApprovals\":1}");
     case 6:
         return world_textf(w, "\"versionCooldown\":{\"intervalSeconds\":%lld}",
                            (long long)world_between(w, 10, 1200));
@@ -289,8 +278,6 @@ static str policy_text(release_world *r, int64_t number)
                                                  : !second || !w->wishes.cured;
         if (used[kind] || !possible)
             continue;
-        if (second)
-            world_note(w, CAUSE_CONTRARY);
         r->windowed = r->windowed || kind == WINDOW_RULE;
         used[kind] = true;
         str one = rule_text(r, kind);
@@ -341,10 +328,7 @@ static void resource_trouble(release_world *r, int64_t at_ms)
     int64_t number = world_between(w, 1, r->resources);
     happening h = {.after_ms = at_ms, .target = world_textf(w, "r%02lld", (long long)number)};
     switch (world_between(w, 0, 3)) {
-    case 0:
-        h.kind = HAPPEN_FAIL;
-        world_note(w, CAUSE_FAIL);
-        break;
+    case 0: h.kind = HAPPEN_FAIL; break;
     case 1:
         h.kind = HAPPEN_LABEL;
         h.labels = colour_label(w, environment_names[r->environments > 1 ? number % 2 : 1]);
@@ -392,7 +376,6 @@ static void document_trouble(release_world *r, int64_t at_ms)
                         .document = world_object(w, deployment_text(r, number))};
         break;
     case 4:
-        world_note(w, CAUSE_REJECT);
         h.kind = HAPPEN_APPLY;
         h.document =
             world_object(w, version_text(r, number, world_chance(w, 50) ? "rejected" : "paused"));
@@ -441,30 +424,25 @@ static void people_trouble(release_world *r, int64_t at_ms)
                                      (long long)world_between(w, 0, r->deployments - 1));
         if (world_chance(w, 30))
             h.for_ms = world_between(w, 1, 3600) * 1000;
-        world_note(w, CAUSE_FREEZE);
         for_a_while(r, h, HAPPEN_THAW);
         return;
     case 3:
         h.kind = HAPPEN_PAUSE;
-        world_note(w, CAUSE_PAUSE);
         for_a_while(r, h, HAPPEN_RESUME);
         return;
     case 4:
         h.kind = HAPPEN_HALT;
-        world_note(w, CAUSE_PAUSE);
         for_a_while(r, h, HAPPEN_RESUME);
         return;
     case 5:
         h.kind = world_chance(w, 50) ? HAPPEN_SKIP : HAPPEN_ROLLBACK;
         h.target = world_textf(w, "r%02lld", (long long)world_between(w, 1, r->resources));
-        world_note(w, CAUSE_FAIL); /* somebody says that a version is bad */
         break;
     case 6: bypass(r, &h); break;
     case 7: /* a host is about to boot, and says later that it has */
         h.kind = HAPPEN_CLAIM_SLOT;
         h.name = STR_EMPTY;
         h.target = world_textf(w, "r%02lld", (long long)world_between(w, 1, r->resources));
-        world_note(w, CAUSE_HOST);
         for_a_while(r, h, HAPPEN_FREE_SLOT);
         return;
     }

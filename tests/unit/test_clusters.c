@@ -320,6 +320,31 @@ static void test_a_partition_soaks_before_the_next_begins(void **state)
     herd_free(h);
 }
 
+/* The first partition counts as ready with its only cluster held, which takes the only place when
+ * it is approved: who comes later waits for that cluster, too, and not for the soak alone. */
+static void test_a_soak_hides_nobody_who_comes_first(void **state)
+{
+    (void)state;
+    herd *h = two_partitions("#1");
+    rollout_strategy *s = &h->document.spec.rollout_strategy;
+    s->soak_seconds = (opt_int){true, 60};
+    s->partitions.at[0].approval = true;
+    herd_label(h, 1, "part", partition_names[1]);
+    for (size_t i = 0; i < 4; i++)
+        herd_runs_old(h, i, true);
+    herd_load(h);
+    assert_int_equal(herd_step(h), 0);
+    check_text(only_reason(h, "c00001", "approval").of[0], "canary");
+    reasons both = {0};
+    assert_true(engine_reasons(h->e, herd_view(h, "c00002").id, h->a, &both));
+    assert_int_equal(both.len, 2);
+    assert_int_equal(both.at[0].rule, REASON_SOAK);
+    assert_int_equal(both.at[1].rule, REASON_UNAVAILABLE);
+    assert_int_equal(both.at[1].of_count, 1);
+    check_text(both.at[1].of[0], "c00001");
+    herd_free(h);
+}
+
 static void test_a_person_opens_a_partition(void **state)
 {
     (void)state;
@@ -706,6 +731,7 @@ int main(void)
     ROWS_TEST(&all, test_an_edit_and_back_again);
     ROWS_TEST(&all, test_a_broken_cluster_of_a_later_partition_holds_the_first);
     ROWS_TEST(&all, test_a_partition_soaks_before_the_next_begins);
+    ROWS_TEST(&all, test_a_soak_hides_nobody_who_comes_first);
     ROWS_TEST(&all, test_a_person_opens_a_partition);
     ROWS_TEST(&all, test_failures_halt_until_an_edit_or_resume);
     ROWS_TEST(&all, test_an_offline_cluster_is_excluded_and_retried);

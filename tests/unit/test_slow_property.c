@@ -10,6 +10,7 @@
 
 #include "base/arena.h"
 #include "sim/world.h"
+#include "support/causes.h"
 
 #ifdef __SANITIZE_ADDRESS__
 #define WORLDS 20000u
@@ -63,9 +64,13 @@ static bool print_unfinished(void *context, const placement_view *v)
     arena *a = arena_new(0);
     reasons why = {0};
     if (v->state != PLACEMENT_DONE && engine_reasons(sim_engine(w->sim), v->id, a, &why))
-        for (size_t i = 0; i < why.len; i++)
-            fprintf(stderr, "%.*s on %.*s: %.*s\n", STR_ARG(v->change), STR_ARG(v->target),
-                    STR_ARG(reason_text(a, &why.at[i])));
+        for (size_t i = 0; i < why.len; i++) {
+            buf text = BUF(64u * 1024u);
+            reason_json(&why.at[i], REASON_NAMES_ALL, a, &text);
+            fprintf(stderr, "%.*s on %.*s [%.*s]: %.*s\n", STR_ARG(v->change), STR_ARG(v->target),
+                    STR_ARG(v->group), STR_ARG(buf_str(&text)));
+            buf_done(&text);
+        }
     arena_free(a);
     return true;
 }
@@ -82,96 +87,6 @@ static bool broken(const world *w, uint64_t seed, const char *what)
 
 /* ---- what must hold at the end ---- */
 
-static const uint32_t any_cause = UINT32_MAX;
-
-/* Which injected causes a rule may name; rules that only pass on what others hold back: any. */
-static uint32_t causes_of(reason_rule kind)
-{
-    switch (kind) {
-    case REASON_PAUSED: return 1u << CAUSE_PAUSE | 1u << CAUSE_CLUSTER_PAUSE;
-    case REASON_DISABLED: return 1u << CAUSE_DISABLE;
-    case REASON_TAINT: return 1u << CAUSE_TAINT;
-    case REASON_IGNORED: return 1u << CAUSE_IGNORE;
-    case REASON_POLICY_NOT_FOUND: return 1u << CAUSE_NO_POLICY;
-    case REASON_NOT_READY:
-    case REASON_NODE_LOST: return 1u << CAUSE_NOT_READY | 1u << CAUSE_OFFLINE;
-    case REASON_OFFLINE: return 1u << CAUSE_OFFLINE;
-    case REASON_STOPPED:
-        return 1u << CAUSE_FAIL | 1u << CAUSE_OFFLINE | 1u << CAUSE_TAINT | 1u << CAUSE_IGNORE;
-    case REASON_RETRY:
-    case REASON_FAILED:
-    case REASON_ROLLED_BACK:
-    case REASON_VERIFICATION:
-    case REASON_QUARANTINED: return 1u << CAUSE_FAIL | 1u << CAUSE_OFFLINE | 1u << CAUSE_HOST;
-    case REASON_NO_NAMESPACE: return 1u << CAUSE_NO_NAMESPACE;
-    case REASON_APPROVAL: return 1u << CAUSE_APPROVAL;
-    case REASON_FREEZE: return 1u << CAUSE_FREEZE;
-    case REASON_NO_VERSION:
-    case REASON_VERSION_SELECTOR: return 1u << CAUSE_REJECT;
-    case REASON_BUDGET:
-    case REASON_BATCH:
-    case REASON_PRIORITY:
-    case REASON_DEPENDENCY:
-    case REASON_BRACKET:
-    case REASON_CONCURRENCY:
-    case REASON_WINDOW:
-    case REASON_PROGRESSION:
-    case REASON_COOLDOWN:
-    case REASON_ROLLOUT:
-    case REASON_DRAIN:
-    case REASON_PARTITION:
-    case REASON_BUSY:
-    case REASON_RUNNING:
-    case REASON_SKIPPED:
-    case REASON_HALTED:
-    case REASON_NO_PARTITION:
-    case REASON_SOAK:
-    case REASON_MAX_NEW:
-    case REASON_UNAVAILABLE:
-    case REASON_EXPRESSION:
-    case REASON_REBOOT:
-    case REASON_WAITING_PODS:
-    case REASON_HINDERED:
-    case REASON_MALFORMED: return any_cause;
-    }
-    return 0;
-}
-
-typedef struct judging {
-    const world *world;
-    uint64_t seed;
-    arena *arena;
-    bool good;
-} judging;
-
-static bool judge_placement(void *context, const placement_view *v)
-{
-    judging *j = context;
-    char what[512];
-    reasons why = {0};
-    arena_rewind(j->arena, (arena_place){0});
-    assert_true(engine_reasons(sim_engine(j->world->sim), v->id, j->arena, &why));
-    if (v->state == PLACEMENT_DONE)
-        return true;
-    if (why.len == 0) {
-        snprintf(what, sizeof what, "%.*s on %.*s is not done and has no reason",
-                 STR_ARG(v->change), STR_ARG(v->target));
-        j->good = broken(j->world, j->seed, what);
-        return false;
-    }
-    for (size_t i = 0; i < why.len; i++) {
-        str text = reason_text(j->arena, &why.at[i]), name = reason_rule_name(why.at[i].rule);
-        if (causes_of(why.at[i].rule) & j->world->causes)
-            continue;
-        if (causes_of(why.at[i].rule) == any_cause && v->state == PLACEMENT_EXCLUDED)
-            continue;
-        snprintf(what, sizeof what, "%.*s on %.*s names a cause that was not injected: %.*s, %.*s",
-                 STR_ARG(v->change), STR_ARG(v->target), STR_ARG(name), STR_ARG(text));
-        j->good = broken(j->world, j->seed, what);
-    }
-    return j->good;
-}
-
 static bool judge_end(const world *w, uint64_t seed)
 {
     sim_counts counts;
@@ -182,11 +97,8 @@ static bool judge_end(const world *w, uint64_t seed)
                  (long long)counts.unfinished, sim_outcome_text(sim_ended(w->sim)));
         return broken(w, seed, what);
     }
-    judging j = {.world = w, .seed = seed, .arena = arena_new(0), .good = true};
-    assert_non_null(j.arena);
-    engine_placements(sim_engine(w->sim), judge_placement, &j);
-    arena_free(j.arena);
-    return j.good;
+    char what[CAUSES_TEXT];
+    return causes_hold(w, what) || broken(w, seed, what);
 }
 
 /* ---- one world ---- */
