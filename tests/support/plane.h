@@ -65,6 +65,7 @@ typedef struct plane {
     bool sync;
     int64_t snapshot_entries;
     bool snapshots_beside;
+    bool share;    /* all that happens at the same time is one commit, as in drover serve */
     uint64_t done; /* bits of the events that were done */
     size_t steps;
     int64_t last_sequence; /* told by the listener */
@@ -130,6 +131,7 @@ static inline void plane_open(plane *p)
                                  .journal = plane_hear_entry};
     p->control = control_open(p->store,
                               &(control_settings){.snapshot_entries = p->snapshot_entries,
+                                                  .share_commits = p->share,
                                                   .snapshots_beside = p->snapshots_beside,
                                                   .snapshot_part_bytes = PLANE_PART_BYTES},
                               &listener, p->shared->now_ms, &error);
@@ -345,6 +347,10 @@ static inline bool plane_step(plane *p, err *ret_error)
         snprintf(ret_error->text, sizeof ret_error->text, "a job's report was refused");
     if (did || ret_error->text[0])
         return true;
+    if (control_unsettled(p->control)) {
+        control_settle(p->control, ret_error);
+        return true;
+    }
     int64_t due = control_next_ms(p->control);
     if (due != REASON_NEVER && due <= p->shared->now_ms) {
         control_tick(p->control, p->shared->now_ms, ret_error);

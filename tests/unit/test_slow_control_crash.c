@@ -312,11 +312,13 @@ static void check_day(plane_shared *shared)
 }
 
 /* Each process gets one write further than the last one, until something is committed. */
-static void kill_at_every_write(trouble_kind kind)
+static void kill_at_every_write(trouble_kind kind, bool share)
 {
     plane_shared *shared = plane_share();
+    plane p = story_plane(folder, shared);
+    p.share = share;
     int kills = 0;
-    while (!live(story_plane(folder, shared), (struct trouble){.kind = kind, .snapshots = kills}))
+    while (!live(p, (struct trouble){.kind = kind, .snapshots = kills}))
         kills++;
     check_day(shared);
     print_message("# %d kills, %lld entries\n", kills, (long long)shared->reached);
@@ -338,13 +340,25 @@ static void the_day_has_a_rule_of_every_kind(void **state)
 static void killed_before_every_write_the_day_ends_the_same(void **state)
 {
     (void)state;
-    kill_at_every_write(TROUBLE_KILL_BEFORE);
+    kill_at_every_write(TROUBLE_KILL_BEFORE, false);
 }
 
 static void killed_after_every_write_the_day_ends_the_same(void **state)
 {
     (void)state;
-    kill_at_every_write(TROUBLE_KILL_AFTER);
+    kill_at_every_write(TROUBLE_KILL_AFTER, false);
+}
+
+static void killed_before_every_write_of_shared_commits(void **state)
+{
+    (void)state;
+    kill_at_every_write(TROUBLE_KILL_BEFORE, true);
+}
+
+static void killed_after_every_write_of_shared_commits(void **state)
+{
+    (void)state;
+    kill_at_every_write(TROUBLE_KILL_AFTER, true);
 }
 
 /* Many days, each with one kill at the n-th write of a snapshot: each part, the last step, and what
@@ -499,6 +513,8 @@ int main(void)
         TEST(the_day_has_a_rule_of_every_kind),
         TEST(killed_before_every_write_the_day_ends_the_same),
         TEST(killed_after_every_write_the_day_ends_the_same),
+        TEST(killed_before_every_write_of_shared_commits),
+        TEST(killed_after_every_write_of_shared_commits),
         TEST(killed_at_every_write_of_a_snapshot),
         TEST(killed_at_every_write_of_a_snapshot_beside_the_work),
         TEST(every_write_refused_once_the_day_ends_the_same),
