@@ -152,6 +152,22 @@ static void choose(watch *w)
     w->explaining = true;
 }
 
+/* As much of it as the screen has room for above the last line: the answer comes first. */
+static void fit(buf *text, size_t lines)
+{
+    size_t room = lines > 4 ? lines - 4 : 1; /* "...", an empty line, the last one, the cursor's */
+    for (size_t i = 0; i < text->len; i++) {
+        room -= text->ptr[i] == '\n';
+        if (room > 0)
+            continue;
+        if (i + 1 < text->len) {
+            text->len = i + 1;
+            buf_addz(text, "...\n");
+        }
+        return;
+    }
+}
+
 static void draw_explanation(watch *w)
 {
     buf out = BUF(LIMIT_TEXT_BYTES);
@@ -164,6 +180,7 @@ static void draw_explanation(watch *w)
     else
         buf_addz(&out, answer.status == 404 ? "it is there no longer\n"
                                             : "the server cannot be reached; trying again\n");
+    fit(&out, w->screen.lines);
     buf_addz(&out, "\nany key goes back");
     put_screen(&out);
 }

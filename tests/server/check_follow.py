@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What follows a rollout: --wait, watch by the event stream, and replay of the journal. TAP."""
 
+import fcntl
 import json
 import os
 import pathlib
@@ -9,8 +10,10 @@ import pty
 import select
 import signal
 import sqlite3
+import struct
 import subprocess
 import sys
+import termios
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
@@ -42,11 +45,13 @@ FLEET = [document("Resource", f"h{i}", {"kind": "host"}) for i in range(1, 5)] +
 
 
 class Cli(servers.Cli):
-    def terminal(self, *words):
+    def terminal(self, *words, rows=0):
         """The process and its terminal."""
         child, terminal = pty.fork()
         if child == 0:
             os.environ["TERM"] = "xterm"
+            if rows:
+                fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", rows, 100, 0, 0))
             os.execv(self.server.program, ["drover", *words, "--data", str(self.server.folder)])
         return child, terminal
 
@@ -120,6 +125,21 @@ def logs(cli):
         cli.tap.test("logs -f: ends with the job", drover.difference(0, process.wait(timeout=20)))
 
 
+def watching_little(cli):
+    """An explanation that is longer than the screen: its beginning is what counts."""
+    child, terminal = cli.terminal("watch", rows=7)
+    read_until(terminal, "app is paused", 10)
+    os.write(terminal, b"G\n")
+    text, good = read_until(terminal, "any key goes back", 10)
+    shown = text.rsplit("\033[H", 1)[-1].replace("\r", "").split("\n")
+    good = good and len(shown) <= 7 and "h4 waits for app" in shown[0] and "...\033[K" in shown
+    cli.tap.test("watch: an explanation in little room", None if good else shown)
+    os.write(terminal, b"xq")
+    read_until(terminal, "\033[?1049l", 10)
+    os.waitpid(child, 0)
+    os.close(terminal)
+
+
 def watching(cli):
     """News must come by the stream: without it watch looks only every ten seconds."""
     server = cli.server
@@ -136,6 +156,7 @@ def watching(cli):
     os.write(terminal, b"G\n")
     text, good = read_until(terminal, "released by", 8)
     cli.tap.test("watch: the last one's explanation", None if good and "h4" in text else text)
+    watching_little(cli)
     server.request("POST", "/api/v1/actions/resume", {"deployment": "app"})
     text, good = read_until(terminal, "h4 is done", 20)
     cli.tap.test("watch: which goes on", None if good else text)
