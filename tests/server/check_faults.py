@@ -7,6 +7,7 @@ the cause is gone. TAP."""
 import os
 import pathlib
 import resource
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -179,6 +180,29 @@ def foreign_and_damaged(tap, program):
                      else len(names(server)))
 
 
+def half_a_backup(tap, program):
+    """What a server that was killed in the middle of a backup leaves, and does not leave."""
+    with servers.Server(program) as server:
+        for number in range(40):
+            server.request("PUT", f"/api/v1/resources/big-{number}", document(
+                "Resource", f"big-{number}", {"kind": "host", "config": {"much": "x" * 500000}}))
+        with server.connect() as connection:
+            connection.sendall(f"GET /api/v1/backup HTTP/1.1\r\nHost: localhost\r\n"
+                               f"Authorization: Bearer {server.token}\r\n\r\n".encode())
+            begun = servers.wait_for(lambda: list(server.folder.glob(".backup-*")), 20)
+            server.stop(signal.SIGKILL)
+        open_to_others = [path for path in server.folder.iterdir()
+                          if path.stat().st_mode & 0o077 and path.name != "address"]
+        tap.test("nobody else may read a backup that is made",
+                 None if begun and not open_to_others else f"{begun} {open_to_others}")
+        left = list(server.folder.glob(".backup-*"))
+        server.start()
+        still = list(server.folder.glob(".backup-*"))
+        tap.test("half a backup is removed at the next start", None if not still else f"{still}")
+        print(f"# {len(left)} left behind by the kill")
+        tap.test("and nothing else is missing", None if len(names(server)) == 40 else "it is")
+
+
 def main():
     tap = drover.Tap()
     for program in drover.programs():
@@ -186,6 +210,7 @@ def main():
         small_disk(tap, program)
         read_only(tap, program)
         foreign_and_damaged(tap, program)
+        half_a_backup(tap, program)
     return tap.done()
 
 
