@@ -10,16 +10,24 @@
 #include "kube/credentials.h"
 
 #define PEM_BYTES_MAX (1u << 20)
+#define METHOD_BYTES 8
+/* What curl keeps for each request that runs; the sizes that it likes are for files. */
+#define READ_BYTES 4096L
+#define STREAM_BYTES 16384L
+#define UPLOAD_BYTES 16384L
 
 struct exchange {
     connection *connection;
     exchange *next; /* in the queue, or among those that run */
     exchange **link;
-    CURL *curl;
+    CURL *curl; /* NULL: it waits */
     struct curl_slist *headers;
     exchange_handler handler;
     char *url, *body;
+    size_t body_len;
+    char method[METHOD_BYTES];
     exchange_permit permit;
+    bool stream;
     bool reads;    /* it may be sent twice */
     bool sent;     /* at least a part of it */
     bool barred;   /* its permit was withdrawn */
@@ -42,6 +50,7 @@ struct connection {
     CURLM *multi;
     const kube_access *access;
     credentials *credentials;
+    bool beside; /* the credentials are another one's */
     const char *agent;
     char *server;                  /* what URLs begin with */
     struct curl_slist *connect_to; /* where that is, if its name is only that of a certificate */
@@ -147,16 +156,29 @@ static int before_sending(void *context, char *to, char *from, int to_port, int 
 
 /* ---- many ---- */
 
+static void set_request(exchange *x);
+
+/* A request that waits is small: curl's part of it is made when its turn comes. */
+static bool start(exchange *x)
+{
+    connection *c = x->connection;
+    x->curl = curl_easy_init();
+    if (!x->curl)
+        return false;
+    set_request(x);
+    take_out(x);
+    c->waiting_count--;
+    put_in(&c->running, x);
+    c->running_count++;
+    curl_multi_add_handle(c->multi, x->curl);
+    return true;
+}
+
+/* Without memory they wait until something ends. */
 static void start_waiting(connection *c)
 {
-    while (c->first && c->running_count < CONNECTION_REQUESTS_MAX) {
-        exchange *x = c->first;
-        take_out(x);
-        c->waiting_count--;
-        put_in(&c->running, x);
-        c->running_count++;
-        curl_multi_add_handle(c->multi, x->curl);
-    }
+    while (c->first && c->running_count < CONNECTION_REQUESTS_MAX && start(c->first))
+        ;
 }
 
 static void finish(exchange *x, connection_result result)
@@ -392,28 +414,44 @@ static void give_up(connection *c)
     }
 }
 
-connection *connection_open(uv_loop_t *loop, const kube_access *access, const char *agent,
-                            err *error)
+static connection *open_from(const connection *from, connection like, err *error)
 {
+    const kube_access *access = like.access;
     connection *c = mem_zalloc(sizeof *c);
     if (!c) {
         err_memory(error);
         return NULL;
     }
-    *c = (connection){.loop = loop, .access = access, .agent = agent, .last = &c->first};
+    *c = like;
+    c->last = &c->first;
     c->multi = multi_new(c);
-    c->credentials = credentials_new(access);
-    if (!c->multi || !c->credentials || !name_server(c) || uv_timer_init(loop, &c->timer) != 0) {
+    c->credentials = from ? from->credentials : credentials_new(access);
+    c->beside = from;
+    if (!c->multi || !c->credentials || !name_server(c) || uv_timer_init(c->loop, &c->timer) != 0) {
         curl_multi_cleanup(c->multi);
         curl_slist_free_all(c->connect_to);
         mem_free(c->server);
-        credentials_free(c->credentials);
+        if (!from)
+            credentials_free(c->credentials);
         err_memory(error);
         return mem_free(c);
     }
     c->timer.data = c;
     c->handles = 1;
     return c;
+}
+
+connection *connection_open(uv_loop_t *loop, const kube_access *access, const char *agent,
+                            err *error)
+{
+    return open_from(NULL, (connection){.loop = loop, .access = access, .agent = agent}, error);
+}
+
+connection *connection_beside(const connection *c, err *error)
+{
+    return open_from(
+        c, (connection){.loop = c->loop, .access = c->access, .agent = c->agent, .plain = c->plain},
+        error);
 }
 
 connection *connection_close(connection *c)
@@ -433,7 +471,8 @@ connection *connection_close(connection *c)
     curl_multi_cleanup(c->multi);
     curl_slist_free_all(c->connect_to);
     mem_free(c->server);
-    credentials_free(c->credentials);
+    if (!c->beside)
+        credentials_free(c->credentials);
     uv_close((uv_handle_t *)&c->timer, timer_closed);
     return NULL;
 }
@@ -514,20 +553,22 @@ static bool add_headers(exchange *x, const exchange_request *request, err *error
     return good || err_memory(error);
 }
 
-static void set_request(exchange *x, const exchange_request *request)
+static void set_request(exchange *x)
 {
     connection *c = x->connection;
     CURL *curl = x->curl;
     curl_easy_setopt(curl, CURLOPT_URL, x->url);
-    curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, request->method);
+    curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, x->method);
     curl_easy_setopt(curl, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_2TLS);
     curl_easy_setopt(curl, CURLOPT_PIPEWAIT, c->plain ? 0L : 1L);
     curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT, CONNECTION_CONNECT_SECONDS);
-    if (!request->stream)
+    curl_easy_setopt(curl, CURLOPT_BUFFERSIZE, x->stream || x->reads ? STREAM_BYTES : READ_BYTES);
+    curl_easy_setopt(curl, CURLOPT_UPLOAD_BUFFERSIZE, UPLOAD_BYTES);
+    if (!x->stream)
         curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, (long)CONNECTION_TIMEOUT_MS);
     curl_easy_setopt(curl, CURLOPT_USERAGENT, c->agent);
-    curl_easy_setopt(curl, CURLOPT_ACCEPT_ENCODING, request->stream ? NULL : "gzip");
+    curl_easy_setopt(curl, CURLOPT_ACCEPT_ENCODING, x->stream ? NULL : "gzip");
     curl_easy_setopt(curl, CURLOPT_HTTPHEADER, x->headers);
     curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, take_header);
     curl_easy_setopt(curl, CURLOPT_HEADERDATA, x);
@@ -542,8 +583,8 @@ static void set_request(exchange *x, const exchange_request *request)
         curl_easy_setopt(curl, CURLOPT_USERNAME, c->access->user.ptr);
         curl_easy_setopt(curl, CURLOPT_PASSWORD, c->access->password.ptr);
     }
-    if (request->body.len > 0) {
-        curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)request->body.len);
+    if (x->body_len > 0) {
+        curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)x->body_len);
         curl_easy_setopt(curl, CURLOPT_POSTFIELDS, x->body);
     }
     if (c->connect_to)
@@ -567,15 +608,16 @@ exchange *connection_send(connection *c, const exchange_request *request, exchan
                     .handler = handler,
                     .permit = request->permit,
                     .reads = strcmp(request->method, "GET") == 0,
-                    .curl = curl_easy_init(),
+                    .stream = request->stream,
                     .url = copy_text(str_of(c->server), request->path),
-                    .body = copy_text(request->body, STR_EMPTY)};
-    bool good = (x->curl && x->url && x->body) || err_memory(error);
+                    .body = copy_text(request->body, STR_EMPTY),
+                    .body_len = request->body.len};
+    snprintf(x->method, sizeof x->method, "%s", request->method);
+    bool good = (x->url && x->body) || err_memory(error);
     if (!good || !add_headers(x, request, error)) {
         exchange_free(x);
         return NULL;
     }
-    set_request(x, request);
     x->link = c->last;
     *c->last = x;
     c->last = &x->next;

@@ -19,7 +19,7 @@
 #include "kube/write.h"
 
 /* Fewer than CONNECTION_REQUESTS_MAX: watches and the lease never wait behind writes. */
-#define WRITE_RUNNING_MAX 80
+#define WRITE_RUNNING_MAX 32
 #define WRITE_WAITING_MAX 100000
 #define WRITE_TIMEOUT_MS 30000
 #define WRITE_BACKOFF_FIRST_MS 200

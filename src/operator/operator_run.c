@@ -36,6 +36,7 @@ typedef struct watched_node {
 typedef struct watched {
     run *run;
     shell_kind kind;
+    connection *connection; /* of its own */
     follower *follower;
     bool synced;
 } watched;
@@ -182,10 +183,17 @@ static bool follow(run *r, shell_kind kind)
     snprintf(path, sizeof path, "%.*s%.*s%.*s", STR_ARG(before),
              at == SIZE_MAX ? 0 : (int)space.len, space.ptr, STR_ARG(after));
     watched *w = &r->kinds[kind];
-    *w = (watched){.run = r, .kind = kind};
-    w->follower =
-        follower_start(&r->loop, r->connection, str_of(path), (watch_sink){w, seen, gone, synced});
+    *w = (watched){.run = r, .kind = kind, .connection = connection_beside(r->connection, NULL)};
+    if (w->connection)
+        w->follower = follower_start(&r->loop, w->connection, str_of(path),
+                                     (watch_sink){w, seen, gone, synced});
     return w->follower;
+}
+
+static void unfollow(watched *w)
+{
+    w->follower = follower_stop(w->follower);
+    w->connection = connection_close(w->connection);
 }
 
 /* ---- working ---- */
@@ -193,7 +201,7 @@ static bool follow(run *r, shell_kind kind)
 static void end_work(run *r)
 {
     for (size_t i = 0; i < SHELL_KIND_COUNT; i++)
-        r->kinds[i].follower = follower_stop(r->kinds[i].follower);
+        unfollow(&r->kinds[i]);
     while (r->nodes)
         unfollow_pods(r, str_of(r->nodes->name));
     r->writer = writer_stop(r->writer);
