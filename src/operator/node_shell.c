@@ -131,6 +131,7 @@ void shell_node_free(node_shell *s, shell_node *n)
     mem_free(n->name);
     mem_free(n->uid);
     mem_free(n->taints);
+    mem_free(n->boot);
     mem_free(n);
 }
 
@@ -162,10 +163,10 @@ void shell_queue(node_shell *s, shell_node *n)
 
 void shell_look_after(node_shell *s, shell_place *p)
 {
-    for (size_t i = 0; i < s->runs.len; i++)
-        if (s->runs.at[i] == p)
-            return;
-    if (!vec_push(&s->runs, p))
+    if (p->looked_after)
+        return;
+    p->looked_after = vec_push(&s->runs, p);
+    if (!p->looked_after)
         shell_memory(s);
 }
 
@@ -183,6 +184,10 @@ void shell_look(node_shell *s, shell_place *p)
         if (in_order && !p->in_order && p->claim_ms == 0)
             p->claim_ms = s->now_ms;
     }
+    uint8_t troubles = known && c && c->document ? place_troubles(c, &v) : 0;
+    if (c && p->troubles != troubles)
+        c->dirty = true;
+    p->troubles = troubles;
     p->state_now = (uint8_t)state;
     p->selected = selected;
     p->in_order = in_order;
@@ -555,6 +560,7 @@ static void run_jobs(node_shell *s)
     for (size_t i = 0; i < count; i++) {
         shell_place *p = s->runs.at[i];
         s->runs.at[i] = NULL;
+        p->looked_after = false;
         if (!jobs_run(s, p))
             shell_look_after(s, p);
     }

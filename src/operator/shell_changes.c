@@ -6,6 +6,13 @@
 
 #define API_GROUP "skyhook.nvidia.com/v1alpha1"
 
+static void forget_groups(shell_change *c)
+{
+    for (size_t i = 0; i < c->groups.len; i++)
+        mem_free(c->groups.at[i]);
+    c->groups.len = 0;
+}
+
 void change_free_shown(node_shell *s, shell_change *c)
 {
     (void)s;
@@ -22,6 +29,8 @@ void change_free_shown(node_shell *s, shell_change *c)
     for (size_t i = 0; i < c->left.len; i++)
         mem_free(c->left.at[i]);
     vec_done(&c->left);
+    forget_groups(c);
+    vec_done(&c->groups);
     mem_free(c);
 }
 
@@ -195,9 +204,47 @@ static void take_document(node_shell *s, shell_change *c, yyjson_val *json)
     look_everywhere(s, c);
 }
 
+/* Compartments that the status shows: those that are gone are to be taken away. */
+static void take_groups(node_shell *s, shell_change *c, yyjson_val *status)
+{
+    forget_groups(c);
+    yyjson_obj_iter walk = yyjson_obj_iter_with(yyjson_obj_get(status, "compartmentStatuses"));
+    for (yyjson_val *key; (key = yyjson_obj_iter_next(&walk));) {
+        char *name = shell_copy(s, (str){yyjson_get_str(key), yyjson_get_len(key)});
+        if (name && !vec_push(&c->groups, name)) {
+            shell_memory(s);
+            mem_free(name);
+        }
+    }
+}
+
+static bool has_left(const shell_change *c, str name)
+{
+    for (size_t i = 0; i < c->left.len; i++)
+        if (str_eq(str_of(c->left.at[i]), name))
+            return true;
+    return false;
+}
+
+/* Whom the status shows when we come may have gone while nobody looked: whoever is not there when
+ * it is written first is taken away. */
+static void take_shown(node_shell *s, shell_change *c, yyjson_val *map)
+{
+    yyjson_obj_iter walk = yyjson_obj_iter_with(map);
+    for (yyjson_val *key; (key = yyjson_obj_iter_next(&walk));) {
+        str name = {yyjson_get_str(key), yyjson_get_len(key)};
+        char *kept = has_left(c, name) ? NULL : shell_copy(s, name);
+        if (kept && !vec_push(&c->left, kept)) {
+            shell_memory(s);
+            mem_free(kept);
+        }
+    }
+}
+
 static void take_status(node_shell *s, shell_change *c, yyjson_val *json)
 {
     yyjson_val *status = yyjson_obj_get(json, "status");
+    take_groups(s, c, status);
     str record = read_text(status, "drover");
     if (c->record && str_eq(str_of(c->record), record))
         return;
@@ -209,6 +256,10 @@ static void take_status(node_shell *s, shell_change *c, yyjson_val *json)
     if (!s->restored && yyjson_obj_get(status, "conditions")) {
         buf_clear(&c->conditions);
         json_write(&c->conditions, yyjson_obj_get(status, "conditions"));
+    }
+    if (!s->restored) {
+        take_shown(s, c, yyjson_obj_get(status, "nodeStatus"));
+        take_shown(s, c, yyjson_obj_get(status, "nodePriority"));
     }
     c->observed_generation = yyjson_get_sint(yyjson_obj_get(status, "observedGeneration"));
     /* Times of claims are kept for show, and only there. */

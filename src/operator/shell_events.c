@@ -44,6 +44,25 @@ void events_status(node_shell *s, const shell_change *c, skyhook_state from, sky
     tell_change(s, c, "State", text);
 }
 
+void events_deletion_blocked(node_shell *s, const shell_change *c, deletion_blocked why)
+{
+    static const char *const texts[] = {
+        [DELETION_FREE] = "",
+        [DELETION_MALFORMED] = "malformed nodeState. Repair and retry.",
+        [DELETION_PAUSED] = "paused with uninstall work pending. Unpause to proceed.",
+        [DELETION_DISABLED] = "disabled with uninstall work pending. Re-enable to proceed."};
+    char text[EVENT_MESSAGE_BYTES_MAX];
+    snprintf(text, sizeof text, "Cannot delete Skyhook %s: %s", c->name, texts[why]);
+    kube_event e = {.api_version = STR("skyhook.nvidia.com/v1alpha1"),
+                    .kind = STR("Skyhook"),
+                    .name = str_of(c->name),
+                    .uid = shell_text(c->uid),
+                    .warning = true,
+                    .reason = STR("DeletionBlocked"),
+                    .message = str_of(text)};
+    tell(s, &e);
+}
+
 void events_drain_blocked(node_shell *s, str node_name, const char *pod_text, const char *keeper)
 {
     char text[EVENT_MESSAGE_BYTES_MAX];

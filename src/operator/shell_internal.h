@@ -60,6 +60,21 @@ static inline bool shell_sent_has(const shell_sent *sent, str text)
     return hash == sent->hashes[0] || hash == sent->hashes[1];
 }
 
+/* What is wrong on a place, or hinders a deletion. */
+enum { TROUBLE_MALFORMED = 1, TROUBLE_UNINSTALLS = 2, TROUBLE_FAILS = 4, TROUBLE_CARRIES = 8 };
+
+/* Why a deletion waits for a person, and what the condition's reason is. */
+#define DELETION_BLOCKS(X)                                                                         \
+    X(FREE, "")                                                                                    \
+    X(MALFORMED, "MalformedNodeState")                                                             \
+    X(PAUSED, "PausedWithPendingUninstall")                                                        \
+    X(DISABLED, "DisabledWithPendingUninstall")
+typedef enum deletion_blocked {
+#define X(name, reason) DELETION_##name,
+    DELETION_BLOCKS(X)
+#undef X
+} deletion_blocked;
+
 /* One Skyhook on one node: what stands on the node, and what is to be done about it. */
 struct shell_place {
     shell_node *node;
@@ -92,6 +107,8 @@ struct shell_place {
     bool mirror_dirty; /* the Skyhook's status does not show it yet */
     bool map_written;  /* in this claim, the ConfigMap with that and the packages */
     bool map_sending;  /* the node is read, or that written */
+    bool looked_after; /* in the list of places whose Jobs are */
+    uint8_t troubles;  /* bits that status_troubles.c tells of */
     bool edited;       /* somebody else changed its nodeState_SK */
     uint8_t cleanups;  /* patches that were to take it away */
     bool cleanup;      /* the Skyhook is deleted: what it wrote here goes */
@@ -106,6 +123,7 @@ struct shell_node {
     uint64_t revision;  /* the same as a number */
     uint64_t waits_for; /* a conflict: until a later revision than this is seen */
     char *taints;       /* JSON as it is; NULL: none */
+    char *boot;         /* its bootID */
     shell_place *places;
     int64_t held_until_ms; /* a write was refused */
     bool unschedulable, before, ignored;
@@ -161,9 +179,13 @@ struct shell_change {
     uint64_t shown; /* digest of the last status sent */
     buf conditions; /* JSON */
     buf next_conditions;
-    char *applying;   /* what ran last, for a condition */
-    VEC(char *) left; /* nodes that left, and the status shows them still */
-    char *acts;       /* what people ask: the annotation as it is; NULL: nothing */
+    char *applying;     /* what ran last, for a condition */
+    VEC(char *) left;   /* nodes that left, and the status shows them still */
+    size_t left_sent;   /* the first so many of them are in the write that is under way */
+    VEC(char *) groups; /* compartments that the status shows */
+    bool mirrored;      /* it shows nodes one by one */
+    uint8_t blocked, next_blocked; /* deletion_blocked, as told and as sent */
+    char *acts;                    /* what people ask: the annotation as it is; NULL: nothing */
     size_t acts_taken;
     uint32_t acts_open;  /* places where what follows is not durable yet */
     uint32_t acts_epoch; /* of the status that says so */
@@ -330,6 +352,7 @@ void acts_remove(node_shell *s, shell_change *c); /* once all that follows is du
 void events_decided(node_shell *s, const decision *d);
 void events_status(node_shell *s, const shell_change *c, skyhook_state from, skyhook_state to);
 void events_node_refused(node_shell *s, const char *node_name, const char *message);
+void events_deletion_blocked(node_shell *s, const shell_change *c, deletion_blocked why);
 void events_drain_blocked(node_shell *s, str node_name, const char *pod_text, const char *keeper);
 
 /* ---- shell_restore.c ---- */
@@ -354,6 +377,21 @@ void deletion_step(node_shell *s, shell_change *c);
 
 /* ---- status_write.c ---- */
 void status_write(node_shell *s, shell_change *c);
+
+/* ---- status_troubles.c: conditions that are there only while they hold ---- */
+typedef struct status_trouble {
+    const char *type, *reason;
+    buf message;
+} status_trouble;
+#define STATUS_TROUBLES_MAX 5
+typedef struct status_troubles {
+    status_trouble at[STATUS_TROUBLES_MAX];
+    size_t len;
+} status_troubles;
+uint8_t place_troubles(const shell_change *c, const node_view *v);
+void status_troubles_find(node_shell *s, shell_change *c, status_troubles *out);
+void status_troubles_done(status_troubles *t);
+const char *deletion_blocked_reason(deletion_blocked why);
 
 /* ---- status_view.c ---- */
 skyhook_state place_state(const shell_change *c, const node_view *v);

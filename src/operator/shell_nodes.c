@@ -187,6 +187,18 @@ static void keep_taints(node_shell *s, shell_node *n, yyjson_val *taints)
     buf_done(&text);
 }
 
+/* Skyhooks show it. */
+static void keep_boot(node_shell *s, shell_node *n, str boot)
+{
+    if (n->boot && str_eq(str_of(n->boot), boot))
+        return;
+    mem_free(n->boot);
+    n->boot = shell_copy(s, boot);
+    for (shell_place *p = n->places; p; p = p->next)
+        if (p->change)
+            p->mirror_dirty = p->change->dirty = true;
+}
+
 /* ---- telling ---- */
 
 static size_t read_taints(yyjson_val *taints, fact_taint out[TAINTS_MAX])
@@ -282,6 +294,7 @@ void nodes_seen(node_shell *s, yyjson_val *json)
     n->ignored =
         str_eq(read_text(read_at(json, "metadata", "labels"), KEY_PREFIX "ignore"), STR("true"));
     keep_taints(s, n, read_at(json, "spec", "taints"));
+    keep_boot(s, n, read_text(read_at(json, "status", "nodeInfo"), "bootID"));
     take_places(s, n, annotations, json);
     tell(s, n, json, annotations);
     for (shell_place *p = n->places; s->restored && p; p = p->next)

@@ -285,6 +285,13 @@ static void put_conditions(node_shell *s, shell_change *c, const roll_up *r, buf
         put_both(&w, (shown_condition){"DeploymentPolicyNotFound", true, "DeploymentPolicyNotFound",
                                        &text});
     }
+    status_troubles troubles;
+    status_troubles_find(s, c, &troubles);
+    for (size_t i = 0; i < troubles.len; i++)
+        put_condition(&w, "",
+                      (shown_condition){troubles.at[i].type, true, troubles.at[i].reason,
+                                        &troubles.at[i].message});
+    status_troubles_done(&troubles);
     buf_addc(out, ']');
     out->failed |= ready.failed || text.failed;
     buf_done(&ready);
@@ -297,6 +304,7 @@ typedef struct group_writer {
     const shell_change *change;
     yyjson_val *cohort; /* of the change's record: who holds claims */
     buf *out;
+    bool *live; /* of the change's groups: they are still there */
 } group_writer;
 
 static void put_list(buf *out, const char *key, yyjson_val *list)
@@ -323,6 +331,8 @@ static bool put_group(void *context, const group_view *g)
     if (g->kind != GROUP_COMPARTMENT || !str_eq(g->change, str_of(w->change->name)))
         return true;
     yyjson_val *saved = yyjson_obj_getn(w->cohort, g->name.ptr, g->name.len);
+    for (size_t i = 0; w->live && i < w->change->groups.len; i++)
+        w->live[i] |= str_eq(str_of(w->change->groups.at[i]), g->name);
     buf *out = w->out;
     buf_addz(out, out->ptr[out->len - 1] == '{' ? "" : ",");
     buf_add_json(out, g->name);
@@ -344,6 +354,25 @@ static bool put_group(void *context, const group_view *g)
     return true;
 }
 
+static void put_groups(node_shell *s, const shell_change *c, yyjson_val *cohort, buf *out)
+{
+    group_writer groups = {c, cohort, out, ARENA_ARRAY(s->scratch, c->groups.len + 1, bool)};
+    if (!groups.live)
+        shell_memory(s);
+    for (size_t i = 0; groups.live && i < c->groups.len; i++)
+        groups.live[i] = false;
+    buf_addz(out, ",\"compartmentStatuses\":{");
+    engine_groups(s->engine, put_group, &groups);
+    for (size_t i = 0; groups.live && i < c->groups.len; i++) {
+        if (groups.live[i])
+            continue;
+        buf_addz(out, out->ptr[out->len - 1] == '{' ? "" : ",");
+        buf_add_json(out, str_of(c->groups.at[i]));
+        buf_addz(out, ":null");
+    }
+    buf_addc(out, '}');
+}
+
 /* ---- nodes ---- */
 
 static void put_node(buf *out, const shell_place *p, str value)
@@ -357,15 +386,56 @@ static void put_node(buf *out, const shell_place *p, str value)
         buf_addz(out, "null");
 }
 
-static void put_states(const shell_change *c, buf *out)
+/* Those that left are shown no more, unless they have come back. */
+static void put_left(const node_shell *s, const shell_change *c, buf *out)
+{
+    for (size_t i = 0; i < c->left.len; i++) {
+        const shell_place *p = shell_find_place(s, str_of(c->name), str_of(c->left.at[i]));
+        if (p && p->selected)
+            continue;
+        buf_addz(out, out->ptr[out->len - 1] == '{' ? "" : ",");
+        buf_add_json(out, str_of(c->left.at[i]));
+        buf_addz(out, ":null");
+    }
+    buf_addc(out, '}');
+}
+
+static void put_boots(const shell_change *c, buf *out)
+{
+    buf text = BUF(SHELL_TEXT_BYTES);
+    buf_addz(out, ",\"nodeBootIds\":{");
+    for (size_t i = 0; i < c->places.len; i++) {
+        const shell_place *p = c->places.at[i];
+        buf_clear(&text);
+        buf_add_json(&text, shell_text(p->node->boot));
+        if (p->mirror_dirty)
+            put_node(out, p, p->selected ? buf_str(&text) : STR_EMPTY);
+    }
+    out->failed |= text.failed;
+    buf_done(&text);
+}
+
+/* What stands on the node, unless somebody made it something else than JSON: one such node would
+ * spoil the status of all. */
+static str mirrored_state(const node_shell *s, const shell_place *p)
+{
+    arena_place mark = arena_mark(s->scratch);
+    str text = p->selected ? shell_text(p->state) : STR_EMPTY;
+    bool good = text.len > 0 && yyjson_is_obj(json_parse(s->scratch, text, NULL));
+    arena_rewind(s->scratch, mark);
+    return good ? text : STR_EMPTY;
+}
+
+static void put_states(const node_shell *s, const shell_change *c, buf *out)
 {
     buf_addz(out, ",\"nodeState\":{");
     for (size_t i = 0; i < c->places.len; i++) {
         const shell_place *p = c->places.at[i];
         if (p->mirror_dirty)
-            put_node(out, p, p->selected ? shell_text(p->state) : STR_EMPTY);
+            put_node(out, p, mirrored_state(s, p));
     }
-    buf_addz(out, "},\"nodeStatus\":{");
+    put_left(s, c, out);
+    buf_addz(out, ",\"nodeStatus\":{");
     char text[32];
     for (size_t i = 0; i < c->places.len; i++) {
         const shell_place *p = c->places.at[i];
@@ -373,10 +443,22 @@ static void put_states(const shell_change *c, buf *out)
         if (p->mirror_dirty)
             put_node(out, p, p->selected ? str_of(text) : STR_EMPTY);
     }
-    buf_addc(out, '}');
+    put_left(s, c, out);
 }
 
-static void put_priority(const shell_change *c, buf *out)
+/* Above so many nodes only their own annotations tell. */
+static void put_mirror(const node_shell *s, shell_change *c, bool mirrored, buf *out)
+{
+    if (!mirrored) {
+        buf_addz(out, ",\"nodeState\":null,\"nodeStatus\":null,\"nodeBootIds\":null");
+        return;
+    }
+    put_states(s, c, out);
+    put_boots(c, out);
+    put_left(s, c, out);
+}
+
+static void put_priority(const node_shell *s, const shell_change *c, buf *out)
 {
     char text[MOMENT_TEXT_BYTES + 2];
     buf_addz(out, ",\"nodePriority\":{");
@@ -390,12 +472,7 @@ static void put_priority(const shell_change *c, buf *out)
         text[len + 1] = '"';
         put_node(out, p, p->in_order ? (str){text, len + 2} : STR_EMPTY);
     }
-    for (size_t i = 0; i < c->left.len; i++) {
-        buf_addz(out, out->ptr[out->len - 1] == '{' ? "" : ",");
-        buf_add_json(out, str_of(c->left.at[i]));
-        buf_addz(out, ":null");
-    }
-    buf_addc(out, '}');
+    put_left(s, c, out);
 }
 
 /* ---- all of it ---- */
@@ -415,8 +492,11 @@ void status_put(node_shell *s, shell_change *c, str record, buf *out)
     const skyhook *of = c->document->object.skyhook;
     roll_up r;
     count_places(s, c, &r);
+    bool mirrored = r.all <= SHELL_MIRROR_NODES;
+    for (size_t i = 0; mirrored && !c->mirrored && i < c->places.len; i++)
+        c->places.at[i]->mirror_dirty = true;
+    c->mirrored = mirrored;
     yyjson_val *kept = json_parse(s->scratch, record, NULL);
-    group_writer groups = {c, yyjson_obj_get(kept, "cohort"), out};
     if (r.state == SKYHOOK_COMPLETE)
         c->observed_generation = of->metadata.generation;
     buf_addf(out,
@@ -427,17 +507,15 @@ void status_put(node_shell *s, shell_change *c, str record, buf *out)
              r.of[SKYHOOK_IN_PROGRESS] + r.of[SKYHOOK_ERRORING], r.of[SKYHOOK_COMPLETE], r.all,
              yyjson_get_sint(yyjson_obj_get(kept, "offset")));
     put_packages(of, out);
-    buf_addz(out, ",\"compartmentStatuses\":{");
-    engine_groups(s->engine, put_group, &groups);
-    buf_addz(out, "},\"drover\":");
+    put_groups(s, c, yyjson_obj_get(kept, "cohort"), out);
+    buf_addz(out, ",\"drover\":");
     buf_add_json(out, record);
     buf_clear(&c->next_conditions);
     put_conditions(s, c, &r, &c->next_conditions);
     buf_addz(out, ",\"conditions\":");
     buf_add(out, buf_str(&c->next_conditions));
-    put_priority(c, out);
-    if (r.all <= SHELL_MIRROR_NODES)
-        put_states(c, out);
+    put_priority(s, c, out);
+    put_mirror(s, c, mirrored, out);
     buf_addc(out, '}');
     c->next_status = (uint8_t)r.state;
 }

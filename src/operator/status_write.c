@@ -7,11 +7,17 @@
 #include "base/mem.h"
 #include "operator/shell_internal.h"
 
+/* Of those that left the ones that were written. */
 static void forget_left(shell_change *c)
 {
-    for (size_t i = 0; i < c->left.len; i++)
-        mem_free(c->left.at[i]);
-    c->left.len = 0;
+    for (size_t i = 0; i < c->left.len; i++) {
+        if (i < c->left_sent)
+            mem_free(c->left.at[i]);
+        else
+            c->left.at[i - c->left_sent] = c->left.at[i];
+    }
+    c->left.len -= c->left_sent;
+    c->left_sent = 0;
 }
 
 static void written(node_shell *s, shell_change *c, uint32_t epoch, yyjson_val *json)
@@ -20,6 +26,10 @@ static void written(node_shell *s, shell_change *c, uint32_t epoch, yyjson_val *
     if (c->status != c->next_status && c->status != SKYHOOK_NONE)
         events_status(s, c, (skyhook_state)c->status, (skyhook_state)c->next_status);
     c->status = c->next_status;
+    if (c->blocked != c->next_blocked && c->next_blocked != DELETION_FREE)
+        events_deletion_blocked(s, c, c->next_blocked);
+    c->blocked = c->next_blocked;
+    forget_left(c);
     buf_clear(&c->conditions);
     buf_add(&c->conditions, buf_str(&c->next_conditions));
     size_t kept = 0;
@@ -39,6 +49,7 @@ static void written(node_shell *s, shell_change *c, uint32_t epoch, yyjson_val *
 static void again(shell_change *c)
 {
     c->dirty = c->again = true;
+    c->left_sent = 0;
     c->shown = 0;
     c->urgent = c->waiting.len > 0;
 }
@@ -93,7 +104,7 @@ static bool send_status(node_shell *s, shell_change *c, const buf *body)
     s->counts.statuses++;
     for (size_t i = 0; i < c->places.len; i++)
         c->places.at[i]->mirror_dirty = false;
-    forget_left(c);
+    c->left_sent = c->left.len;
     return true;
 }
 

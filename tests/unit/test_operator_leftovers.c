@@ -90,11 +90,224 @@ static void failed_jobs_go_after_a_restart(void **state)
     }
 }
 
+/* ---- what the status shows ---- */
+
+static bool shows(fake *f, const char *map, const char *node_name)
+{
+    char path[128];
+    snprintf(path, sizeof path, "/status/%s/%s", map, node_name);
+    return fake_get(f, FAKE_SKYHOOKS, "sk", path) != NULL;
+}
+
+static void check_shown(fake *f, const char *node_name, bool wanted)
+{
+    static const char *const maps[] = {"nodeState", "nodeStatus", "nodeBootIds"};
+    for (size_t i = 0; i < COUNT_OF(maps); i++)
+        check_msg(shows(f, maps[i], node_name) == wanted, "%s of %s", maps[i], node_name);
+    check_msg(wanted || !shows(f, "nodePriority", node_name), "nodePriority of %s", node_name);
+}
+
+static void nodes_that_left_are_not_shown(void **state)
+{
+    (void)state;
+    fake *f = begin(4);
+    fake_run(f, -1);
+    check_shown(f, "n00", true);
+    check_text(str_of(fake_text(f, FAKE_SKYHOOKS, "sk", "/status/nodeBootIds/n01")), "boot-01");
+    fake_delete(f, FAKE_NODES, "n00");
+    fake_run(f, -1);
+    check_shown(f, "n00", false);
+    /* While nobody looks. */
+    fake_delete(f, FAKE_NODES, "n01");
+    fake_start(f);
+    fake_run(f, -1);
+    check_shown(f, "n01", false);
+    check_shown(f, "n02", true);
+    check_text(str_of(fake_text(f, FAKE_SKYHOOKS, "sk", "/status/completeNodes")), "2/2");
+    fake_reboot(f, "n02");
+    fake_run(f, -1);
+    check_msg(strncmp(fake_text(f, FAKE_SKYHOOKS, "sk", "/status/nodeBootIds/n02"), "again-", 6) ==
+                  0,
+              "the boot is not shown");
+    fake_free(f);
+}
+
+/* A write that did not take effect takes nobody with it. */
+static void nodes_that_left_go_after_a_fault(void **state)
+{
+    (void)state;
+    static const fake_fault faults[] = {FAULT_KILL, FAULT_CONFLICT, FAULT_LOST};
+    for (size_t i = 0; i < COUNT_OF(faults); i++) {
+        fake *f = begin(3);
+        fake_run(f, -1);
+        fake_delete(f, FAKE_NODES, "n00");
+        fake_arm(f, (fake_plan){.fault = faults[i], .at = 1});
+        fake_run(f, -1);
+        check_shown(f, "n00", false);
+        check_shown(f, "n01", true);
+        fake_free(f);
+    }
+}
+
+static void compartments_that_are_gone_are_not_shown(void **state)
+{
+    (void)state;
+    fake *f = fake_new();
+    fake_add_nodes(f, 3);
+    fake_create(
+        f, FAKE_POLICIES,
+        "{\"metadata\":{\"name\":\"p\"},\"spec\":{\"default\":{\"budget\":{\"count\":3},"
+        "\"strategy\":{\"fixed\":{\"initialBatch\":3}}},"
+        "\"compartments\":[{\"name\":\"east\",\"selector\":{\"matchLabels\":{\"pool\":"
+        "\"a\"}},\"budget\":{\"count\":1},\"strategy\":{\"fixed\":{\"initialBatch\":1}}}]}}");
+    fake_create(f, FAKE_SKYHOOKS,
+                "{\"metadata\":{\"name\":\"sk\"},\"spec\":{\"deploymentPolicy\":\"p\",\"packages\":"
+                "{\"tune\":{\"version\":\"1.0.0\",\"image\":\"example.test/tune\"}}}}");
+    fake_start(f);
+    fake_run(f, -1);
+    assert_true(shows(f, "compartmentStatuses", "east"));
+    fake_edit(f, FAKE_POLICIES, "p",
+              "{\"spec\":{\"compartments\":[{\"name\":\"west\",\"selector\":{\"matchLabels\":"
+              "{\"pool\":\"a\"}},\"budget\":{\"count\":1},"
+              "\"strategy\":{\"fixed\":{\"initialBatch\":1}}}]}}");
+    fake_run(f, -1);
+    assert_true(shows(f, "compartmentStatuses", "west"));
+    assert_false(shows(f, "compartmentStatuses", "east"));
+    fake_free(f);
+}
+
+/* ---- conditions that are there only while they hold ---- */
+
+/* The message of a condition; NULL: there is none. */
+static const char *message_of(fake *f, const char *type, const char **ret_reason)
+{
+    yyjson_arr_iter walk =
+        yyjson_arr_iter_with(fake_get(f, FAKE_SKYHOOKS, "sk", "/status/conditions"));
+    for (yyjson_val *one; (one = yyjson_arr_iter_next(&walk));)
+        if (yyjson_equals_str(yyjson_obj_get(one, "type"), type)) {
+            *ret_reason = yyjson_get_str(yyjson_obj_get(one, "reason"));
+            return yyjson_get_str(yyjson_obj_get(one, "message"));
+        }
+    return NULL;
+}
+
+static void check_condition(fake *f, const char *type, const char *why, const char *text)
+{
+    const char *found_why = "";
+    const char *found = message_of(f, type, &found_why);
+    if (!text) {
+        check_msg(!found, "%s: %s", type, found);
+        return;
+    }
+    check_msg(found, "no condition %s", type);
+    check_text(str_of(found), text);
+    check_text(str_of(found_why), why);
+}
+
+static const char skyhook_pair[] =
+    "{\"metadata\":{\"name\":\"sk\"},\"spec\":{\"packages\":{\"base\":{\"version\":\"1.0.0\","
+    "\"image\":\"example.test/base\",\"uninstall\":{\"enabled\":true,\"apply\":false}},\"top\":"
+    "{\"version\":\"1.0.0\",\"image\":\"example.test/top\",\"dependsOn\":{\"base\":\"1.0.0\"}}}}}";
+
+static bool uninstall_fails(fake *f, const char *job)
+{
+    (void)f;
+    return strstr(job, "-uninstall-") != NULL;
+}
+
+static void uninstalls_are_told(void **state)
+{
+    (void)state;
+    fake *f = fake_new();
+    fake_add_nodes(f, 2);
+    fake_create(f, FAKE_SKYHOOKS, skyhook_pair);
+    fake_start(f);
+    fake_run(f, -1);
+    check_condition(f, "UninstallInProgress", NULL, NULL);
+    f->fails = uninstall_fails;
+    fake_edit(f, FAKE_SKYHOOKS, "sk",
+              "{\"spec\":{\"packages\":{\"base\":{\"uninstall\":{\"apply\":true}},\"top\":"
+              "{\"version\":\"1.1.0\"}}}}");
+    fake_run(f, 5000);
+    check_condition(f, "UninstallInProgress", "UninstallInProgress",
+                    "One or more packages are being uninstalled");
+    check_condition(f, "UninstallFailed", "UninstallPodFailing",
+                    "One or more uninstall pods are failing");
+    check_condition(f, "Blocked", "DependencyUninstalled",
+                    "package top is blocked: dependency base is being uninstalled");
+    f->fails = NULL;
+    fake_run(f, -1);
+    check_condition(f, "UninstallInProgress", NULL, NULL);
+    check_condition(f, "UninstallFailed", NULL, NULL);
+    check_condition(f, "Blocked", "DependencyUninstalled",
+                    "package top is blocked: dependency base has been uninstalled");
+    fake_edit(f, FAKE_SKYHOOKS, "sk",
+              "{\"spec\":{\"packages\":{\"base\":{\"uninstall\":{\"apply\":false}}}}}");
+    fake_run(f, -1);
+    check_condition(f, "Blocked", NULL, NULL);
+    fake_free(f);
+}
+
+static void deletions_that_wait_are_told(void **state)
+{
+    (void)state;
+    fake *f = fake_new();
+    fake_add_nodes(f, 2);
+    fake_create(f, FAKE_SKYHOOKS, skyhook_pair);
+    fake_start(f);
+    fake_run(f, -1);
+    fake_edit(f, FAKE_SKYHOOKS, "sk",
+              "{\"metadata\":{\"deletionTimestamp\":\"2026-11-16T07:00:00Z\",\"annotations\":"
+              "{\"skyhook.nvidia.com/pause\":\"true\"}}}");
+    fake_run(f, -1);
+    check_condition(f, "DeletionBlocked", "PausedWithPendingUninstall",
+                    "paused with uninstall work pending; unpause to let it complete");
+    fake_edit(f, FAKE_SKYHOOKS, "sk",
+              "{\"metadata\":{\"annotations\":{\"skyhook.nvidia.com/pause\":null,"
+              "\"skyhook.nvidia.com/disable\":\"true\"}}}");
+    fake_run(f, -1);
+    check_condition(f, "DeletionBlocked", "DisabledWithPendingUninstall",
+                    "disabled with uninstall work pending; re-enable to let it complete");
+    fake_edit(f, FAKE_SKYHOOKS, "sk",
+              "{\"metadata\":{\"annotations\":{\"skyhook.nvidia.com/disable\":null}}}");
+    fake_run(f, -1);
+    assert_null(fake_find(f, FAKE_SKYHOOKS, "sk"));
+    fake_free(f);
+}
+
+static void malformed_states_are_told(void **state)
+{
+    (void)state;
+    fake *f = fake_new();
+    fake_add_nodes(f, 8);
+    for (int i = 1; i < 8; i++) {
+        char name[8];
+        snprintf(name, sizeof name, "n%02d", i);
+        fake_edit(f, FAKE_NODES, name,
+                  "{\"metadata\":{\"annotations\":{\"skyhook.nvidia.com/nodeState_sk\":\"{\"}}}");
+    }
+    fake_create(f, FAKE_SKYHOOKS, skyhook_plain);
+    fake_start(f);
+    fake_run(f, -1);
+    check_condition(f, "NodeStateMalformed", "ParseError",
+                    "nodeState annotation cannot be parsed on 7 node(s): n01, n02, n03, n04, n05 "
+                    "and 2 more");
+    /* The other node goes its way. */
+    check_text(str_of(fake_text(f, FAKE_SKYHOOKS, "sk", "/status/completeNodes")), "1/8");
+    fake_free(f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(failed_jobs_stay_and_go),
         cmocka_unit_test(failed_jobs_go_after_a_restart),
+        cmocka_unit_test(nodes_that_left_are_not_shown),
+        cmocka_unit_test(nodes_that_left_go_after_a_fault),
+        cmocka_unit_test(compartments_that_are_gone_are_not_shown),
+        cmocka_unit_test(uninstalls_are_told),
+        cmocka_unit_test(deletions_that_wait_are_told),
+        cmocka_unit_test(malformed_states_are_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
