@@ -2,7 +2,8 @@
 /* engine.h - which targets may change now, and why not the others?
  *
  * The one place that decides. Pure: no I/O, no clock, no randomness, no threads, no global state.
- * The same facts in the same order give the same decisions on every machine.
+ * The same facts in the same order give the same decisions on every machine; where windows name a
+ * time zone, on every machine with the same time zone database, which libical and CEL read once.
  *
  *     facts -> engine_step -> decisions          a shell makes them durable, then carries them out
  *                 |
