@@ -8,7 +8,7 @@ TEST_FLAGS ?=
 RELEASE = --buildtype=release
 SANITIZERS = -Db_sanitize=address,undefined -Db_lundef=false
 
-.PHONY: all run test check bench fuzz coverage debug format install clean
+.PHONY: all run test check bench fuzz coverage debug format install image clean
 
 all:
 	scripts/setup build
@@ -80,6 +80,11 @@ install: all
 	build/drover completion fish > build/drover.fish
 	install -D -m 0644 build/drover.fish \
 		$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/drover.fish
+
+# For `docker load` or `ctr image import`; needs no container engine.
+image: all
+	scripts/build-image build drover build/drover-image.tar
+	scripts/build-image build drover-agent build/drover-agent-image.tar
 
 clean:
 	rm -rf build build-debug build-asan build-coverage build-fuzz
