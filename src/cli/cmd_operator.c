@@ -2,7 +2,8 @@
 #include <stdlib.h>
 
 #include "cli/command.h"
-#include "operator/operator_run.h"
+#include "console/console.h"
+#include "server/http.h"
 
 /* What a flag says, else a variable that the operator our users know reads, else what is usual. */
 static str chosen(const options *given, const char *flag, const char *variable, str usual)
@@ -28,9 +29,40 @@ static bool parse_taint(str text, taint *ret)
     return key.len > 0 && ret->effect != TAINT_NONE;
 }
 
-static exit_status run(const options *given)
+/* Runs with the dashboard beside, if one is wanted. */
+static exit_status run_with(const options *given, operator_settings *s)
 {
     err error;
+    str hosts[HTTP_HOSTS_MAX], host;
+    console_settings look = {
+        .listen = chosen(given, "dashboard", "DASHBOARD", STR_EMPTY),
+        .tls_certificate = options_text(given, "dashboard-tls-cert", ""),
+        .tls_key = options_text(given, "dashboard-tls-key", ""),
+        .insecure = options_given(given, "dashboard-insecure"),
+        .hosts = hosts,
+        .engine = s->shell.engine,
+    };
+    size_t at = 0;
+    while (options_next(given, "dashboard-host", &at, &host)) {
+        if (look.host_count == HTTP_HOSTS_MAX)
+            return usage_error(&cmd_operator, "--dashboard-host: allowed at most %d",
+                               HTTP_HOSTS_MAX);
+        hosts[look.host_count++] = host;
+    }
+    if (look.listen.len == 0)
+        return operator_run(s, &error) ? STATUS_DONE : fail("%s", error.text);
+    console *c = console_new(&look, &error);
+    if (!c)
+        return usage_error(&cmd_operator, "%s", error.text);
+    operator_watcher watcher = console_watcher(c);
+    s->watcher = &watcher;
+    bool good = operator_run(s, &error);
+    console_free(c);
+    return good ? STATUS_DONE : fail("%s", error.text);
+}
+
+static exit_status run(const options *given)
+{
     operator_settings s = {.shell = {.job = job_settings_default, .version = STR(DROVER_VERSION)}};
     job_settings *job = &s.shell.job;
     s.where = kube_where_of_environment(options_text(given, "kubeconfig", ""),
@@ -63,7 +95,7 @@ static exit_status run(const options *given)
     s.health_listen = chosen(given, "probe-port", "PROBE_PORT", STR_EMPTY);
     s.elect = options_given(given, "leader-election") ||
               str_eq(chosen(given, "", "LEADER_ELECTION", STR_EMPTY), STR("true"));
-    return operator_run(&s, &error) ? STATUS_DONE : fail("%s", error.text);
+    return run_with(given, &s);
 }
 
 static const option options_of_operator[] = {
@@ -102,6 +134,18 @@ static const option options_of_operator[] = {
     {.name = "serve",
      .argument = "nodes|clusters|all",
      .help = "Skyhooks on nodes, Bundles on clusters, or both; $DROVER_SERVE, else nodes"},
+    {.name = "dashboard",
+     .argument = "[ADDRESS]:PORT",
+     .help = "where the dashboard is served, on this machine alone without an address; "
+             "$DASHBOARD, else nowhere"},
+    {.name = "dashboard-tls-cert", .argument = "FILE", .help = "PEM"},
+    {.name = "dashboard-tls-key", .argument = "FILE", .help = "PEM"},
+    {.name = "dashboard-insecure",
+     .help = "allow another address than loopback without TLS; tokens are then sent in the clear"},
+    {.name = "dashboard-host",
+     .argument = "NAME",
+     .repeatable = true,
+     .help = "a further name that the dashboard is called by; may be repeated"},
     {.name = "leader-election",
      .help = "several may run, of which one works at a time; $LEADER_ELECTION"},
     {.name = "reapply-on-reboot",

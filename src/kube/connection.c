@@ -28,6 +28,7 @@ struct exchange {
     char method[METHOD_BYTES];
     exchange_permit permit;
     bool stream;
+    bool foreign;  /* it shows somebody else's token */
     bool reads;    /* it may be sent twice */
     bool sent;     /* at least a part of it */
     bool barred;   /* its permit was withdrawn */
@@ -243,7 +244,7 @@ static void collect(connection *c)
             snprintf(x->problem, sizeof x->problem, "%s", curl_easy_strerror(code));
         long status = 0;
         curl_easy_getinfo(x->curl, CURLINFO_RESPONSE_CODE, &status);
-        if (status == 401)
+        if (status == 401 && !x->foreign)
             credentials_refused(c->credentials);
         late = late || code == CURLE_OPERATION_TIMEDOUT;
         finish(x, result_of(x, code));
@@ -540,8 +541,9 @@ static bool add_header(exchange *x, const char *name, str value)
 static bool add_headers(exchange *x, const exchange_request *request, err *error)
 {
     const kube_access *a = x->connection->access;
-    str token;
-    if (!credentials_token(x->connection->credentials, (int64_t)(uv_hrtime() / UINT64_C(1000000)),
+    str token = request->token;
+    if (token.len == 0 &&
+        !credentials_token(x->connection->credentials, (int64_t)(uv_hrtime() / UINT64_C(1000000)),
                            &token, error))
         return false;
     str type = str_of(request->content_type ? request->content_type : "application/json");
@@ -607,6 +609,7 @@ exchange *connection_send(connection *c, const exchange_request *request, exchan
     *x = (exchange){.connection = c,
                     .handler = handler,
                     .permit = request->permit,
+                    .foreign = request->token.len > 0,
                     .reads = strcmp(request->method, "GET") == 0,
                     .stream = request->stream,
                     .url = copy_text(str_of(c->server), request->path),

@@ -53,6 +53,7 @@ typedef struct exchange_request {
     str path;                 /* with query */
     const char *content_type; /* NULL: JSON */
     str body;
+    str token;   /* shown instead of the connection's own; empty: that one */
     bool stream; /* a watch: it may take as long as it likes */
     exchange_permit permit;
 } exchange_request;

@@ -37,6 +37,8 @@ typedef struct api {
     void (*follow_pods)(void *context, str node, bool wanted);
     /* An Event for people; NULL: nobody reads them. */
     void (*tell)(void *context, const kube_event *event);
+    /* Every decision as it is carried out, for who looks on; NULL: nobody does. */
+    void (*decided)(void *context, const decision *d);
 } api;
 
 /* The kinds that are watched, and the collections they are found in. The namespace takes the place

@@ -88,13 +88,20 @@ static int64_t clock_ms(void)
 static bool seen(void *context, yyjson_val *json)
 {
     const watched *w = context;
-    return node_shell_seen(w->run->shell, w->kind, json, clock_ms());
+    const operator_watcher *look = w->run->settings->watcher;
+    bool good = node_shell_seen(w->run->shell, w->kind, json, clock_ms());
+    if (look)
+        look->seen(look->context, w->kind, json);
+    return good;
 }
 
 static void gone(void *context, str space, str name)
 {
     const watched *w = context;
+    const operator_watcher *look = w->run->settings->watcher;
     node_shell_gone(w->run->shell, w->kind, space, name, clock_ms());
+    if (look)
+        look->gone(look->context, w->kind, name);
 }
 
 static void synced(void *context)
@@ -114,6 +121,21 @@ static void tell_event(void *context, const kube_event *event)
 {
     const run *r = context;
     recorder_tell(r->recorder, event);
+}
+
+static void tell_decided(void *context, const decision *d)
+{
+    const run *r = context;
+    const operator_watcher *look = r->settings->watcher;
+    if (look)
+        look->decided(look->context, d);
+}
+
+static void tell_shell(const run *r)
+{
+    const operator_watcher *look = r->settings->watcher;
+    if (look)
+        look->shell(look->context, r->shell);
 }
 
 static bool pod_seen(void *context, yyjson_val *json)
@@ -208,13 +230,15 @@ static void end_work(run *r)
     r->recorder = recorder_stop(r->recorder);
     r->hub = hub_run_stop(r->hub);
     r->shell = node_shell_free(r->shell);
+    tell_shell(r);
     r->ready_told = r->anew = false;
 }
 
 static bool begin_nodes(run *r, err *error)
 {
-    r->shell =
-        node_shell_new(&r->settings->shell, (api){r, send_write, follow_pods, tell_event}, error);
+    r->shell = node_shell_new(&r->settings->shell,
+                              (api){r, send_write, follow_pods, tell_event, tell_decided}, error);
+    tell_shell(r);
     return r->shell &&
            ((follow(r, SHELL_NODE) && follow(r, SHELL_POLICY) && follow(r, SHELL_SKYHOOK)) ||
             err_memory(error));
@@ -451,6 +475,9 @@ static bool open_probes(run *r, err *error)
 
 static bool open_cluster(run *r, const kube_access *access, err *error)
 {
+    const operator_watcher *look = r->settings->watcher;
+    if (look && !look->open(look->context, &r->loop, access, error))
+        return false;
     r->connection = connection_open(&r->loop, access, "drover-operator", error);
     if (!r->connection)
         return false;
@@ -463,6 +490,8 @@ static void close_loop(run *r)
     r->metrics = probes_stop(r->metrics);
     r->health = probes_stop(r->health);
     end_work(r);
+    if (r->settings->watcher)
+        r->settings->watcher->close(r->settings->watcher->context);
     r->connection = connection_close(r->connection);
     uv_close((uv_handle_t *)&r->prepare, NULL);
     uv_close((uv_handle_t *)&r->timer, NULL);

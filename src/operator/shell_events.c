@@ -94,6 +94,8 @@ static void tell_batch(node_shell *s, const decision *d)
 void events_decided(node_shell *s, const decision *d)
 {
     char text[EVENT_MESSAGE_BYTES_MAX];
+    if (s->api.decided)
+        s->api.decided(s->api.context, d);
     switch ((int)d->kind) {
     case DECISION_JUDGE: tell_batch(s, d); break;
     case DECISION_RECORD:

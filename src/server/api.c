@@ -11,47 +11,11 @@
 #include "server/api_shapes.h"
 #include "server/clock.h"
 #include "server/dashboard.h"
+#include "server/refusal.h"
 
-#define JSON_TYPE "application/json"
 #define BASIC_BYTES_MAX 512
 
 /* ---- refusals ---- */
-
-static void write_error(http_reply *r, int status, const char *code, str message, str path)
-{
-    buf_clear(&r->body);
-    r->status = status;
-    r->type = JSON_TYPE;
-    r->source = (http_source){.pull = NULL};
-    buf_addf(&r->body, "{\"error\":{\"code\":\"%s\",\"message\":", code);
-    buf_add_json(&r->body, message);
-    buf_addz(&r->body, ",\"path\":");
-    buf_add_json(&r->body, path);
-    buf_addz(&r->body, "}}\n");
-}
-
-static const char *code_of(int status)
-{
-    switch (status) {
-    case 400: return "badRequest";
-    case 401: return "unauthorized";
-    case 403: return "forbidden";
-    case 404: return "notFound";
-    case 405: return "methodNotAllowed";
-    case 409: return "conflict";
-    case 412: return "preconditionFailed";
-    case 413: return "tooLarge";
-    case 414: return "pathTooLong";
-    case 415: return "unsupportedMediaType";
-    case 416: return "rangeNotSatisfiable";
-    case 421: return "misdirected";
-    case 422: return "invalid";
-    case 429: return "tooManyRequests";
-    case 431: return "headerTooLarge";
-    case 503: return "unavailable";
-    }
-    return "internal";
-}
 
 /* FleetLock's clients look for "kind" and "value" beside. */
 static void add_fleet_form(buf *out, const char *code, str message)
@@ -71,8 +35,8 @@ void api_fail(call *c, int status, const char *code, const char *format, ...)
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    code = code ? code : code_of(status);
-    write_error(c->reply, status, code, str_of(text), STR_EMPTY);
+    code = code ? code : refusal_code(status);
+    refusal_write(c->reply, status, code, str_of(text), STR_EMPTY);
     if (c->operation && c->operation->fleet_lock)
         add_fleet_form(&c->reply->body, code, str_of(text));
 }
@@ -88,8 +52,8 @@ void api_problems(call *c, int status, const problems *found)
     for (size_t i = 0; i < problems_count(found) && !first; i++)
         if (problems_at(found, i)->severity == SEVERITY_ERROR)
             first = problems_at(found, i);
-    write_error(c->reply, status, code_of(status), first ? first->message : STR("memory ran out"),
-                first ? first->path : STR_EMPTY);
+    refusal_write(c->reply, status, NULL, first ? first->message : STR("memory ran out"),
+                  first ? first->path : STR_EMPTY);
     buf *out = api_out(c);
     if (out->failed)
         return;
@@ -422,9 +386,9 @@ static bool admit(void *context, http_request *q, http_reply *r)
     api *a = context;
     const dashboard_file *file = dashboard_find(&q->uri);
     call *c = ARENA_NEW(q->arena, call);
-    r->type = JSON_TYPE;
+    r->type = REFUSAL_TYPE;
     if (!c) {
-        write_error(r, 503, "unavailable", STR("memory ran out"), STR_EMPTY);
+        refusal_write(r, 503, "unavailable", STR("memory ran out"), STR_EMPTY);
         return false;
     }
     *c = (call){.api = a, .request = q, .reply = r, .now_ms = clock_ms()};
@@ -443,7 +407,7 @@ static void handle(void *context, http_request *q, http_reply *r)
     call *c = q->attached;
     c->reply = r;
     c->now_ms = clock_ms();
-    r->type = JSON_TYPE;
+    r->type = REFUSAL_TYPE;
     r->status = c->operation->status ? c->operation->status : 200;
     if (c->operation->input.shape && !c->operation->documents)
         run_with_input(c);
@@ -454,7 +418,7 @@ static void handle(void *context, http_request *q, http_reply *r)
 
 static void refuse(void *context, http_reply *r, int status, const char *message)
 {
-    write_error(r, status, code_of(status), str_of(message), STR_EMPTY);
+    refusal_write(r, status, NULL, str_of(message), STR_EMPTY);
     count(context, r);
 }
 

@@ -73,9 +73,17 @@ static bool apply_documents(sim *s, str text, err *error)
     return good;
 }
 
-static bool arrange(void *context, sim *s, err *error)
+typedef struct live_plan {
+    const control *control;
+    const plan_input *input;
+} live_plan;
+
+static bool arrange(void *context, sim *s, arena *a, err *error)
 {
-    const plan_input *in = context;
+    const live_plan *l = context;
+    const plan_input *in = l->input;
+    if (!control_live(l->control, s, a, error))
+        return false;
     if (in->documents.len > 0 && !apply_documents(s, in->documents, error))
         return false;
     for (size_t i = 0; i < in->durations.len; i++) {
@@ -130,8 +138,8 @@ void run_plan(call *c)
     control *plane = c->api->control;
     plan_input given = {.duration = api_text(c, "duration"), .until = api_text(c, "until")};
     plan_input *in = c->input ? c->input : &given;
-    plan_request request = {
-        .control = plane, .server = c->api->http, .arrange = arrange, .context = in};
+    live_plan live = {plane, in};
+    plan_request request = {.server = c->api->http, .arrange = arrange, .context = &live};
     if (!engine_there(c))
         return;
     bool good = settings_of(in, control_now_ms(plane, c->now_ms), &request.settings, &error) &&

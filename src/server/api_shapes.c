@@ -194,8 +194,11 @@ static const field login_output_fields[] = {
 SHAPE(login_output);
 
 static const field info_output_fields[] = {
-    F_TEXT(info_output, "version", version, ALWAYS),  F_TIME(info_output, "startedAt", started_at),
-    F_TEXT(info_output, "caller", caller, ALWAYS),    F_TEXT(info_output, "role", role, ALWAYS),
+    F_TEXT(info_output, "version", version, ALWAYS),
+    F_TIME(info_output, "startedAt", started_at),
+    F_TEXT(info_output, "caller", caller, ALWAYS),
+    F_TEXT(info_output, "role", role, ALWAYS),
+    F_TEXT(info_output, "mode", mode, ALWAYS, DOC("who answers: serve or operator")),
     F_INT(info_output, "sequence", sequence, ALWAYS),
 };
 SHAPE(info_output);

@@ -193,6 +193,7 @@ typedef struct info_output {
     opt_moment started_at;
     str caller;
     str role;
+    str mode; /* "serve", or "operator" */
     int64_t sequence;
 } info_output;
 

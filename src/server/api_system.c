@@ -35,6 +35,7 @@ void run_info(call *c)
                                  .started_at = api_moment(c->api->started_ms),
                                  .caller = c->caller.name,
                                  .role = str_of(access_text(c->caller.level)),
+                                 .mode = STR("serve"),
                                  .sequence = store_sequence(control_store(c->api->control))});
 }
 

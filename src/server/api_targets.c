@@ -2,44 +2,7 @@
 /* Release targets with state and reasons, the groups that share a limit, and freezes. */
 #include "server/api.h"
 #include "server/api_shapes.h"
-
-static const char *const state_names[] = {
-#define X(state, text) [PLACEMENT_##state] = (text),
-    PLACEMENT_STATES(X)
-#undef X
-};
-
-/* ---- one target ---- */
-
-/* names: how many of those who hold or must act are named at most. */
-static bool write_target(call *c, const placement_view *v, size_t names)
-{
-    const engine *e = control_engine(c->api->control);
-    arena *a = c->request->arena;
-    buf *out = api_out(c);
-    reasons why = {0};
-    if (v->state != PLACEMENT_DONE && !engine_reasons(e, v->id, a, &why))
-        return false;
-    buf_addz(out, "{\"target\":");
-    buf_add_json(out, v->target);
-    buf_addz(out, ",\"change\":");
-    buf_add_json(out, v->change);
-    buf_addz(out, ",\"environment\":");
-    buf_add_json(out, v->environment);
-    buf_addf(out, ",\"state\":\"%s\",\"summary\":", state_names[v->state]);
-    buf_add_json(out, engine_sentence(a, v, &why));
-    buf_addz(out, ",\"wanted\":");
-    buf_add_json(out, v->wanted);
-    buf_addz(out, ",\"current\":");
-    buf_add_json(out, v->current);
-    buf_addz(out, ",\"reasons\":[");
-    for (size_t i = 0; i < why.len; i++) {
-        buf_addz(out, i > 0 ? "," : "");
-        reason_json(&why.at[i], names, a, out);
-    }
-    buf_addz(out, "]}");
-    return true;
-}
+#include "server/views.h"
 
 /* ---- pages ---- */
 
@@ -74,7 +37,7 @@ static bool take_target(void *context, const placement_view *v)
     target_filter *f = context;
     if (v->kind != TARGET_RESOURCE || !wanted(f->deployment, v->change) ||
         !wanted(f->environment, v->environment) || !wanted(f->resource, v->target) ||
-        !wanted(f->state, str_of(state_names[v->state])) || (f->behind && !behind(f, v)))
+        !wanted(f->state, str_of(view_state(v->state))) || (f->behind && !behind(f, v)))
         return true;
     if (f->selector) {
         const object *o = control_object(f->call->api->control, KIND_RESOURCE, v->target);
@@ -135,7 +98,8 @@ void run_target_list(call *c)
     size_t names = f.resource.len > 0 ? REASON_NAMES_ALL : REASON_NAMES_BRIEF;
     bool good = engine_placements(control_engine(c->api->control), take_target, &f) && !f.no_memory;
     for (size_t i = 0; good && i < f.found.len; i++)
-        good = api_next(c, &f.page) && write_target(c, &f.found.at[i], names);
+        good = api_next(c, &f.page) && view_target(control_engine(c->api->control), &f.found.at[i],
+                                                   names, c->request->arena, api_out(c));
     str last = STR_EMPTY;
     if (good && f.more) {
         const placement_view *v = &f.found.at[f.found.len - 1];
@@ -163,7 +127,8 @@ void run_target_get(call *c)
         api_fail(c, 404, NULL, "there is no release target of %s in %s on %s",
                  str_shown(c->arguments[0]).text, str_shown(c->arguments[1]).text,
                  str_shown(c->arguments[2]).text);
-    else if (!good || !write_target(c, &f.found.at[0], REASON_NAMES_ALL))
+    else if (!good || !view_target(control_engine(c->api->control), &f.found.at[0],
+                                   REASON_NAMES_ALL, c->request->arena, api_out(c)))
         api_fail(c, 503, NULL, "memory ran out");
     else
         buf_addc(api_out(c), '\n');
@@ -198,26 +163,13 @@ static void end_page(numbered_listing *l)
     api_page_end(l->call, &l->page, last);
 }
 
-static const char *const group_names[] = {
-#define X(kind, text) [GROUP_##kind] = (text),
-    GROUP_KINDS(X)
-#undef X
-};
-
 static bool list_group(void *context, const group_view *v)
 {
     numbered_listing *l = context;
     bool stop;
     if (!on_page(l, &stop))
         return !stop;
-    group_output out = {.kind = str_of(group_names[v->kind]),
-                        .change = v->change,
-                        .name = v->name,
-                        .matched = v->matched,
-                        .limit = v->limit,
-                        .holders = v->holders,
-                        .peak = v->peak};
-    shape_write(&group_output_shape, &out, api_out(l->call), 0);
+    view_group(v, api_out(l->call));
     return true;
 }
 

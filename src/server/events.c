@@ -12,14 +12,16 @@ typedef struct slot {
 } slot;
 
 struct events {
-    store *store;
+    store *store;         /* NULL: what is older than the slots is forgotten */
     slot at[EVENTS_KEPT]; /* entry N is at N modulo EVENTS_KEPT */
     int64_t last;
+    uint64_t life; /* streams of an earlier one are over */
 };
 
 typedef struct listener {
     events *events;
     int64_t seen;
+    uint64_t life;
     uint64_t sent_at; /* when something was last sent, by the monotonic clock */
 } listener;
 
@@ -28,7 +30,7 @@ events *events_open(store *s)
     events *e = mem_zalloc(sizeof *e);
     if (e) {
         e->store = s;
-        e->last = store_sequence(s);
+        e->last = s ? store_sequence(s) : 0;
     }
     return e;
 }
@@ -86,6 +88,25 @@ void events_add(events *e, const journal_entry *entry)
     e->last = entry->sequence;
 }
 
+int64_t events_last(const events *e)
+{
+    return e->last;
+}
+
+str events_kept(const events *e, int64_t sequence)
+{
+    const slot *s = &e->at[(uint64_t)sequence % EVENTS_KEPT];
+    if (sequence <= 0 || s->sequence != sequence)
+        return (str){NULL, 0};
+    size_t from = str_find(buf_str(&s->text), STR("\ndata: ")) + strlen("\ndata: ");
+    return str_part(buf_str(&s->text), from, s->text.len - from - strlen("\n\n"));
+}
+
+void events_end_streams(events *e)
+{
+    e->life++;
+}
+
 /* ---- a stream ---- */
 
 typedef struct page {
@@ -114,10 +135,16 @@ static stream_state pull(void *context, buf *out)
 {
     listener *l = context;
     const events *e = l->events;
+    if (l->life != e->life)
+        return STREAM_END;
     while (l->seen < e->last && out->len < HTTP_STREAM_CHUNK_BYTES) {
         const slot *s = &e->at[(uint64_t)(l->seen + 1) % EVENTS_KEPT];
         if (s->sequence == l->seen + 1) {
             buf_add(out, buf_str(&s->text));
+            l->seen++;
+            continue;
+        }
+        if (!e->store) { /* it is gone */
             l->seen++;
             continue;
         }
@@ -146,7 +173,7 @@ bool events_source(events *e, int64_t after, http_source *ret)
     if (!l)
         return false;
     /* 0 for "long ago": the first thing a client gets is a comment, so it knows that it listens. */
-    *l = (listener){.events = e, .seen = after < e->last ? after : e->last};
+    *l = (listener){.events = e, .seen = after < e->last ? after : e->last, .life = e->life};
     *ret = (http_source){.context = l, .pull = pull, .close = close_listener, .size = -1};
     return true;
 }

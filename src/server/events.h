@@ -16,6 +16,7 @@
 
 typedef struct events events;
 
+/* Without a store only the latest EVENTS_KEPT entries are known. */
 events *events_open(store *s);
 events *events_close(events *e);
 
@@ -23,6 +24,12 @@ events *events_close(events *e);
 void events_add(events *e, const journal_entry *entry);
 /* A source that begins behind "after". False without memory. */
 bool events_source(events *e, int64_t after, http_source *ret);
+
+int64_t events_last(const events *e);
+/* One of the latest entries as JSON; ptr is NULL if it is not in memory. Until the next is added. */
+str events_kept(const events *e, int64_t sequence);
+/* Ends the streams that are open now: what follows is another story. */
+void events_end_streams(events *e);
 
 /* One entry as JSON, as the API shows it. */
 void journal_entry_json(buf *out, const journal_entry *entry);

@@ -364,11 +364,12 @@ static void step_later(http *h)
     for (exchange **at = &h->later; *at;) {
         exchange *x = *at;
         http_later later = x->held.later;
-        h->again = true;
         if (!h->closing && !later.step(later.context, &x->held)) {
+            h->again = h->again || !later.waits;
             at = &x->next_held;
             continue;
         }
+        h->again = true;
         if (h->closing) {
             later.drop(later.context);
             take_back(x, "the server stops");

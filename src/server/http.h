@@ -77,6 +77,7 @@ typedef struct http_field {
  * closes. */
 typedef struct http_later {
     void *context;
+    bool waits; /* for something else on the loop: a turn is not made for its sake */
     bool (*step)(void *context, http_reply *r);
     void (*drop)(void *context);
 } http_later;

@@ -52,8 +52,8 @@ static bool make_plan(const plan_request *request, buf *out, err *error)
     arena *a = arena_new(0);
     sim *s = a ? sim_new(&request->settings, error) : NULL;
     bool good = s || err_memory(error);
-    good = good && control_live(request->control, s, a, error) &&
-           request->arrange(request->context, s, error) && sim_run(s, SIM_TO_THE_END, error);
+    good = good && request->arrange(request->context, s, a, error) &&
+           sim_run(s, SIM_TO_THE_END, error);
     plan p = {0};
     if (good && plan_collect(&p, s))
         plan_json(&p, out);

@@ -9,7 +9,6 @@
 
 #include <uv.h>
 
-#include "server/control.h"
 #include "server/http.h"
 #include "sim/sim.h"
 
@@ -23,11 +22,11 @@ planner *planner_open(uv_loop_t *loop);
 planner *planner_close(planner *p);
 
 typedef struct plan_request {
-    const control *control;
     http *server; /* woken when there is more */
     sim_settings settings;
-    /* Called in the copy, before the run: durations, failures, documents. False with an error. */
-    bool (*arrange)(void *context, sim *s, err *error);
+    /* Called in the copy, before the run: the fleet as it is, what takes how long, what is to
+     * happen. Memory of a lives as long as the simulation. False with an error. */
+    bool (*arrange)(void *context, sim *s, arena *a, err *error);
     void *context;
 } plan_request;
 

@@ -2,9 +2,7 @@
 #include "server/serve.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -13,9 +11,9 @@
 #include "server/clock.h"
 #include "server/dashboard.h"
 #include "server/demo.h"
+#include "server/pem.h"
 #include "server/planner.h"
 
-#define PEM_BYTES_MAX (1024u * 1024u)
 /* The longest that a timer is set to: a clock that is put forward is noticed then. */
 #define TIMER_MS_MAX INT64_C(60000)
 
@@ -110,24 +108,6 @@ static void on_signal(uv_signal_t *handle, int number)
 
 /* ---- opening ---- */
 
-static bool read_pem(serve *s, str path, str *ret, err *error)
-{
-    str name = arena_str(s->texts, path);
-    char *bytes = arena_alloc(s->texts, PEM_BYTES_MAX + 1);
-    if (!name.ptr || !bytes)
-        return err_memory(error);
-    int fd = open(name.ptr, O_RDONLY | O_CLOEXEC);
-    ssize_t len = fd < 0 ? -1 : read(fd, bytes, PEM_BYTES_MAX);
-    int cause = errno;
-    if (fd >= 0)
-        close(fd);
-    if (len <= 0)
-        return err_set(error, "%s cannot be read: %s", name.ptr,
-                       len < 0 ? strerror(cause) : "it is empty");
-    *ret = (str){bytes, (size_t)len};
-    return true;
-}
-
 static bool check_settings(serve *s, err *error)
 {
     const serve_settings *set = s->settings;
@@ -142,8 +122,8 @@ static bool check_settings(serve *s, err *error)
                        "--tls-key, or --insecure",
                        s->address);
     s->api.scheme = tls ? "https" : "http";
-    return !tls || (read_pem(s, set->tls_certificate, &s->certificate, error) &&
-                    read_pem(s, set->tls_key, &s->key, error));
+    return !tls || (pem_read(s->texts, set->tls_certificate, &s->certificate, error) &&
+                    pem_read(s->texts, set->tls_key, &s->key, error));
 }
 
 static bool open_jobs(serve *s, err *error)

@@ -25,6 +25,7 @@ LAYERS = {
     "kube": ["base", "model"],
     "operator": BELOW_ENGINE + ["engine", "kube"],
     "server": BELOW_ENGINE + ["engine", "sim", "store"],
+    "console": BELOW_ENGINE + ["engine", "sim", "kube", "operator", "server"],
     "agent": ["base"],
 }
 ALL_LAYERS = "cli"

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who somebody is, the API server says: it is asked with their token, who it belongs to and what it
+ * may. The token itself is not kept. */
+#include <openssl/sha.h>
+
+#include "base/limits.h"
+#include "base/mem.h"
+#include "console/console_internal.h"
+#include "model/document.h"
+
+static void digest_of(str token, unsigned char ret[VIEWER_DIGEST_BYTES])
+{
+    SHA256((const unsigned char *)token.ptr, token.len, ret);
+}
+
+bool viewer_find(const console *c, str token, int64_t now_ms, viewer *ret)
+{
+    unsigned char digest[VIEWER_DIGEST_BYTES];
+    digest_of(token, digest);
+    for (size_t i = 0; i < VIEWERS_KEPT; i++) {
+        const viewer *v = &c->viewers[i];
+        if (v->until_ms > now_ms && memcmp(v->digest, digest, sizeof digest) == 0) {
+            *ret = *v;
+            return true;
+        }
+    }
+    return false;
+}
+
+void viewer_forget(console *c, str token)
+{
+    unsigned char digest[VIEWER_DIGEST_BYTES];
+    digest_of(token, digest);
+    for (size_t i = 0; i < VIEWERS_KEPT; i++)
+        if (memcmp(c->viewers[i].digest, digest, sizeof digest) == 0)
+            c->viewers[i].until_ms = 0;
+}
+
+static void viewer_keep(console *c, const viewer *v)
+{
+    viewer *oldest = &c->viewers[0];
+    for (size_t i = 0; i < VIEWERS_KEPT; i++) {
+        viewer *one = &c->viewers[i];
+        if (memcmp(one->digest, v->digest, sizeof v->digest) == 0) {
+            *one = *v;
+            return;
+        }
+        if (one->until_ms < oldest->until_ms)
+            oldest = one;
+    }
+    *oldest = *v;
+}
+
+/* ---- errands ---- */
+
+static void errand_free(errand *e)
+{
+    *e->link = e->next;
+    if (e->next)
+        e->next->link = e->link;
+    e->console->errand_count--;
+    for (size_t i = 0; i < ERRAND_ANSWERS_MAX; i++)
+        buf_done(&e->answers[i].body);
+    mem_free(e);
+}
+
+void errand_over(errand *e)
+{
+    if (e->pending == 0)
+        errand_free(e);
+    else
+        e->dropped = true;
+}
+
+static void drop(void *context)
+{
+    errand_over(context);
+}
+
+errand *errand_new(asking *a, bool (*step)(void *context, http_reply *r))
+{
+    console *c = a->console;
+    if (c->errand_count >= ERRANDS_MAX) {
+        console_fail(a, 429, "too many ask at once; try again in a second");
+        return NULL;
+    }
+    errand *e = mem_zalloc(sizeof *e);
+    if (!e) {
+        console_fail(a, 503, "memory ran out");
+        return NULL;
+    }
+    *e = (errand){.console = c, .asking = a, .next = c->errands, .link = &c->errands};
+    if (e->next)
+        e->next->link = &e->next;
+    c->errands = e;
+    c->errand_count++;
+    a->reply->later = (http_later){.context = e, .waits = true, .step = step, .drop = drop};
+    return e;
+}
+
+static void on_status(void *context, int status, int64_t retry_after_s)
+{
+    (void)retry_after_s;
+    errand_answer *answer = context;
+    answer->status = status;
+}
+
+static void on_bytes(void *context, str bytes)
+{
+    errand_answer *answer = context;
+    buf_add(&answer->body, bytes);
+}
+
+static void on_end(void *context, connection_result result, str cause)
+{
+    errand_answer *answer = context;
+    errand *e = answer->errand;
+    answer->result = result;
+    snprintf(answer->problem, sizeof answer->problem, "%.*s", STR_ARG(cause));
+    e->pending--;
+    if (e->dropped && e->pending == 0)
+        errand_free(e);
+}
+
+bool errand_send(errand *e, const exchange_request *request, err *error)
+{
+    errand_answer *answer = &e->answers[e->count];
+    exchange_request with_token = *request;
+    with_token.token = e->asking->token;
+    buf_done(&answer->body);
+    *answer = (errand_answer){.errand = e, .body = BUF(ERRAND_BYTES_MAX)};
+    exchange_handler handler = {
+        .context = answer, .status = on_status, .bytes = on_bytes, .end = on_end};
+    if (!connection_send(e->console->connection, &with_token, handler, error))
+        return false;
+    e->count++;
+    e->pending++;
+    return true;
+}
+
+yyjson_val *errand_json(const errand *e, size_t i)
+{
+    return json_parse(e->asking->request->arena, buf_str(&e->answers[i].body), NULL);
+}
+
+/* ---- who is it? ---- */
+
+enum { REVIEW_WHO, REVIEW_LOOK, REVIEW_ACT };
+
+static const struct {
+    const char *path, *body;
+} reviews[] = {
+    [REVIEW_WHO] = {"/apis/authentication.k8s.io/v1/selfsubjectreviews",
+                    "{\"apiVersion\":\"authentication.k8s.io/v1\",\"kind\":\"SelfSubjectReview\"}"},
+    [REVIEW_LOOK] = {"/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
+                     "{\"apiVersion\":\"authorization.k8s.io/v1\","
+                     "\"kind\":\"SelfSubjectAccessReview\",\"spec\":{\"resourceAttributes\":{"
+                     "\"verb\":\"list\",\"group\":\"skyhook.nvidia.com\","
+                     "\"resource\":\"skyhooks\"}}}"},
+    [REVIEW_ACT] = {"/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
+                    "{\"apiVersion\":\"authorization.k8s.io/v1\","
+                    "\"kind\":\"SelfSubjectAccessReview\",\"spec\":{\"resourceAttributes\":{"
+                    "\"verb\":\"patch\",\"group\":\"skyhook.nvidia.com\","
+                    "\"resource\":\"skyhooks\"}}}"},
+};
+
+static bool allowed(const errand *e, size_t i)
+{
+    yyjson_val *status = yyjson_obj_get(errand_json(e, i), "status");
+    return e->answers[i].status == 201 && yyjson_is_true(yyjson_obj_get(status, "allowed"));
+}
+
+/* The viewer, or a refusal in the reply. */
+static bool judge(errand *e, viewer *ret)
+{
+    asking *a = e->asking;
+    const errand_answer *who = &e->answers[REVIEW_WHO];
+    for (size_t i = 0; i < e->count; i++)
+        if (e->answers[i].result != CONNECTION_WHOLE) {
+            console_fail(a, 503, "the API server does not answer: %s", e->answers[i].problem);
+            return false;
+        }
+    if (who->status == 401) {
+        http_field_add(a->reply, "WWW-Authenticate", STR("Bearer"));
+        console_fail(a, 401, "the API server does not know this token");
+        return false;
+    }
+    yyjson_val *info =
+        yyjson_obj_get(yyjson_obj_get(errand_json(e, REVIEW_WHO), "status"), "userInfo");
+    const char *name = yyjson_get_str(yyjson_obj_get(info, "username"));
+    *ret = (viewer){.looks = allowed(e, REVIEW_LOOK),
+                    .acts = allowed(e, REVIEW_ACT),
+                    .until_ms = a->now_ms + VIEWER_MS};
+    /* An API server before 1.28 cannot say who it is. */
+    snprintf(ret->name, sizeof ret->name, "%s", name ? name : "somebody");
+    digest_of(a->token, ret->digest);
+    return true;
+}
+
+static bool step(void *context, http_reply *r)
+{
+    errand *e = context;
+    asking *a = e->asking;
+    if (e->pending > 0)
+        return false;
+    a->reply = r;
+    r->later = (http_later){.step = NULL};
+    if (judge(e, &a->viewer)) {
+        viewer_keep(e->console, &a->viewer);
+        errand_over(e);
+        console_run(a);
+    } else {
+        errand_over(e);
+    }
+    return !r->later.step;
+}
+
+void viewer_ask(asking *a)
+{
+    err error;
+    errand *e = errand_new(a, step);
+    for (size_t i = 0; e && i < sizeof reviews / sizeof reviews[0]; i++) {
+        exchange_request request = {
+            .method = "POST", .path = str_of(reviews[i].path), .body = str_of(reviews[i].body)};
+        if (errand_send(e, &request, &error))
+            continue;
+        a->reply->later = (http_later){.step = NULL};
+        console_fail(a, 503, "%s", error.text);
+        errand_over(e);
+        return;
+    }
+}
