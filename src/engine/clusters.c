@@ -525,6 +525,7 @@ const vocabulary vocabulary_clusters = {
     .placement = clusters_placement,
     .reasons = clusters_reasons,
     .groups = clusters_groups,
+    .paused = clusters_paused,
     .save = clusters_save,
     .restore = clusters_restore,
     .unnumber = clusters_unnumber,

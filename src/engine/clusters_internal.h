@@ -167,6 +167,7 @@ bool clusters_placement(const void *self, placement_id id, placement_view *ret);
 bool clusters_reasons(const void *self, placement_id id, arena *a, reasons *out);
 void clusters_groups(const void *self, group_visitor visit, void *context);
 group_view bundle_group(const bundle_record *b, size_t index);
+bool clusters_paused(const void *self, str change);
 placement_state placed_state(const bundle_record *b, member_id m);
 /* Bundles by name, members of one by the order of their clusters. NULL without memory. */
 bundle_record **bundles_in_order(const clusters *c, arena *a, size_t *ret_count);

@@ -150,6 +150,12 @@ group_view bundle_group(const bundle_record *b, size_t index)
     };
 }
 
+bool clusters_paused(const void *self, str change)
+{
+    const bundle_record *b = bundle_find(self, change);
+    return b && bundle_paused(b);
+}
+
 void clusters_groups(const void *self, group_visitor visit, void *context)
 {
     const clusters *c = self;

@@ -192,6 +192,14 @@ void engine_groups(const engine *e, group_visitor visit, void *context)
         vocabularies[v]->groups(e->self[v], visit, context);
 }
 
+bool engine_paused(const engine *e, str change)
+{
+    bool paused = false;
+    for (size_t v = 0; v < VOCABULARY_COUNT; v++)
+        paused = paused || vocabularies[v]->paused(e->self[v], change);
+    return paused;
+}
+
 void engine_freezes(const engine *e, freeze_visitor visit, void *context)
 {
     for (size_t v = 0; v < VOCABULARY_COUNT; v++)

@@ -123,6 +123,9 @@ typedef struct group_view {
 typedef bool (*group_visitor)(void *context, const group_view *view);
 void engine_groups(const engine *e, group_visitor visit, void *context);
 
+/* Whether a person paused or halted this very change: a resume of it ends that. */
+bool engine_paused(const engine *e, str change);
+
 /* A freeze in force. */
 typedef struct freeze_view {
     str name, selector, reason, who; /* any may be empty */

@@ -109,6 +109,12 @@ bool nodes_placements(const void *context, placement_visitor visit, void *visit_
     return good;
 }
 
+bool nodes_paused(const void *self, str change_name)
+{
+    const change *c = change_find(self, change_name);
+    return c && c->paused;
+}
+
 void nodes_groups(const void *context, group_visitor visit, void *visit_context)
 {
     const nodes *self = context;

@@ -594,6 +594,7 @@ const vocabulary vocabulary_nodes = {
     .placement = nodes_placement,
     .reasons = nodes_reasons,
     .groups = nodes_groups,
+    .paused = nodes_paused,
     .save = nodes_save,
     .restore = nodes_restore,
     .unnumber = nodes_unnumber,

@@ -348,6 +348,7 @@ int64_t flight_deadline(const nodes *self, const node_placement *p);
 bool nodes_placements(const void *self, placement_visitor visit, void *context);
 bool nodes_placement(const void *self, placement_id id, placement_view *ret);
 void nodes_groups(const void *self, group_visitor visit, void *context);
+bool nodes_paused(const void *self, str change);
 bool nodes_reasons(const void *self, placement_id id, arena *a, reasons *out);
 void nodes_save(const void *self, buf *out);
 bool nodes_restore(void *self, str key, str json, err *error);

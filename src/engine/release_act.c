@@ -312,6 +312,13 @@ static void on_targets(releases *r, const fact_act *act,
 
 /* ---- pause, halt, resume ---- */
 
+bool releases_paused(const void *self, str change)
+{
+    const releases *r = self;
+    uint32_t d = keymap_get(&r->deployment_of, names_find(r->core->names, change));
+    return d != NO && (r->deployments.at[d].paused || r->deployments.at[d].halted);
+}
+
 static void hold(releases *r, const fact_act *act)
 {
     uint32_t d = act->change.len == 0

@@ -665,6 +665,7 @@ const vocabulary vocabulary_releases = {
     .placement = releases_placement,
     .reasons = releases_reasons,
     .groups = releases_groups,
+    .paused = releases_paused,
     .freezes = releases_freezes,
     .slots = releases_slots,
     .metrics = releases_metrics,

@@ -616,6 +616,7 @@ void act_take(releases *r, const fact_act *a);
 void people_expire(releases *r);
 void people_freeze(releases *r, rel_freeze f);
 void releases_freezes(const void *self, freeze_visitor visit, void *context);
+bool releases_paused(const void *self, str change);
 void people_bypass(releases *r, rel_bypass b);
 void people_approve(releases *r, rel_approval a);
 bool target_frozen(const releases *r, uint32_t t, const rel_freeze **ret);

@@ -40,6 +40,8 @@ typedef struct vocabulary {
     bool (*reasons)(const void *self, placement_id id, arena *a, reasons *out);
     void (*groups)(const void *self, group_visitor visit, void *context);
     /* Optional. */
+    /* Whether a person holds this change, so that a resume of it ends that. */
+    bool (*paused)(const void *self, str change);
     void (*freezes)(const void *self, freeze_visitor visit, void *context);
     void (*slots)(const void *self, str target, slot_visitor visit, void *context);
     void (*metrics)(const void *self, release_name of, metric_visitor visit, void *context);

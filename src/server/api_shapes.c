@@ -237,11 +237,13 @@ const char target_schema[] =
 /* cells: for each release target the places, in the lists, of its change, environment, target,
  * state, wanted and current version, and compartment or partition. */
 const char fleet_schema[] =
-    "{\"type\":\"object\",\"required\":[\"sequence\",\"states\",\"changes\",\"environments\","
+    "{\"type\":\"object\",\"required\":[\"sequence\",\"states\",\"changes\",\"paused\","
+    "\"environments\","
     "\"targets\",\"versions\",\"groups\",\"cells\"],\"additionalProperties\":false,\"properties\":{"
     "\"sequence\":" COUNT_TYPE ",\"states\":" TEXTS_TYPE ",\"changes\":" TEXTS_TYPE
-    ",\"environments\":" TEXTS_TYPE ",\"targets\":" TEXTS_TYPE ",\"versions\":" TEXTS_TYPE
-    ",\"groups\":" TEXTS_TYPE
+    ",\"paused\":{\"type\":\"array\",\"description\":\"places of the changes that a person "
+    "paused or halted\",\"items\":" COUNT_TYPE "},\"environments\":" TEXTS_TYPE
+    ",\"targets\":" TEXTS_TYPE ",\"versions\":" TEXTS_TYPE ",\"groups\":" TEXTS_TYPE
     ",\"cells\":{\"type\":\"array\",\"description\":\"seven numbers for each release target: the "
     "places of its change, environment, target, state, wanted and current version and group in "
     "these lists\",\"items\":" COUNT_TYPE "}}}";

@@ -54,6 +54,19 @@ static void write_names(buf *out, const char *key, const strmap *names)
     buf_addz(out, "]");
 }
 
+static void write_paused(const engine *e, const strmap *changes, buf *out)
+{
+    bool first = true;
+    buf_addz(out, ",\"paused\":[");
+    for (size_t i = 0; i < changes->len; i++) {
+        if (!engine_paused(e, changes->entries[i].key))
+            continue;
+        buf_addf(out, first ? "%zu" : ",%zu", i);
+        first = false;
+    }
+    buf_addc(out, ']');
+}
+
 static void listing_done(fleet_listing *l)
 {
     strmap_done(&l->changes);
@@ -77,6 +90,7 @@ bool view_fleet(const engine *e, fleet_scope scope, int64_t sequence, buf *out)
     buf_add(out, str_part(states, 0, states.len - 1));
     buf_addz(out, "]");
     write_names(out, "changes", &l.changes);
+    write_paused(e, &l.changes, out);
     write_names(out, "environments", &l.environments);
     write_names(out, "targets", &l.targets);
     write_names(out, "versions", &l.versions);
