@@ -117,12 +117,12 @@ static void put_package(const package_view *p, buf *out)
 }
 
 /* As for any engine, and how far its packages are. */
-static bool put_target(const asking *a, const placement_view *v, size_t names)
+static bool put_target(const asking *a, const placement_view *v, size_t most)
 {
     const engine *e = console_engine(a->console);
     buf *out = &a->reply->body;
     node_view seen;
-    if (!view_target(e, v, names, a->request->arena, out))
+    if (!view_target(e, v, most, a->request->arena, out))
         return false;
     if (out->failed || !engine_node(e, v->change, v->target, a->request->arena, &seen))
         return true;

@@ -103,6 +103,7 @@ bool api_may_work(const call *c, str resource_name);
     X(plan)                                                                                        \
     X(state)                                                                                       \
     X(group_list)                                                                                  \
+    X(window_list)                                                                                 \
     X(freeze_list)                                                                                 \
     X(journal_list)                                                                                \
     X(events)                                                                                      \

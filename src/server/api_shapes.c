@@ -248,6 +248,13 @@ const char fleet_schema[] =
     "places of its change, environment, target, state, wanted and current version and group in "
     "these lists\",\"items\":" COUNT_TYPE "}}}";
 
+const char window_schema[] =
+    "{\"type\":\"object\",\"required\":[\"policy\",\"allow\",\"open\"],"
+    "\"additionalProperties\":false,\"properties\":{\"policy\":" TEXT_TYPE
+    ",\"allow\":{\"type\":\"boolean\"},\"open\":{\"type\":\"array\",\"description\":\"from, to\","
+    "\"items\":{\"type\":\"array\",\"items\":{\"type\":\"string\",\"format\":"
+    "\"date-time\"}}}}}";
+
 const char plan_schema[] =
     "{\"type\":\"object\",\"required\":[\"outcome\",\"reason\",\"seconds\",\"targets\",\"done\","
     "\"failed\",\"excluded\",\"peakInFlight\",\"starts\",\"drains\",\"drainsSaved\",\"assumes\","

@@ -235,6 +235,7 @@ extern const char error_schema[];
 extern const char target_schema[];
 extern const char fleet_schema[];
 extern const char plan_schema[];
+extern const char window_schema[];
 extern const char journal_schema[];
 extern const char openapi_schema[];
 extern const char fleet_input_schema[];

@@ -160,6 +160,7 @@ const object *control_held(const control *c, document_key key, int64_t *ret_vers
 
 /* How many documents there are. */
 size_t control_documents(const control *c);
+const object *control_document(const control *c, size_t i);
 
 /* ---- acts ---- */
 

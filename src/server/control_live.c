@@ -25,7 +25,7 @@ static sim_running running_of(const stored_job *j)
     return r;
 }
 
-static const object *document_at(const control *c, size_t i)
+const object *control_document(const control *c, size_t i)
 {
     return &((const held_document *)(uintptr_t)c->documents.entries[i].value)->object;
 }
@@ -46,7 +46,7 @@ bool control_live(const control *c, sim *s, arena *a, err *error)
     sim_running *jobs = ARENA_ARRAY(a, c->jobs.len + 1, sim_running);
     bool good = (jobs && engine_save(c->engine, &saved)) || err_memory(error);
     for (size_t i = 0; good && i < c->documents.len; i++)
-        good = sim_add_object(s, document_at(c, i), error);
+        good = sim_add_object(s, control_document(c, i), error);
     for (size_t i = 0; good && i < c->jobs.len; i++)
         jobs[i] = running_of(&c->jobs.at[i]->job);
     str text = good ? arena_str(a, buf_str(&saved)) : STR_EMPTY;
@@ -65,7 +65,7 @@ bool control_state(const control *c, int64_t now_ms, buf *out)
                       .jobs = (int64_t)c->jobs.len};
     live_write_head(out, &head);
     for (size_t i = 0; i < c->documents.len; i++) {
-        object_write(document_at(c, i), out);
+        object_write(control_document(c, i), out);
         buf_addc(out, '\n');
     }
     for (size_t i = 0; i < c->jobs.len; i++) {

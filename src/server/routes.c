@@ -65,6 +65,10 @@ static const parameter journal_parameters[] = {
 static const parameter plan_parameters[] = {
     TEXT("duration", "how long a job takes, such as 5m; 60s unless told"),
     TEXT("until", "how far to look ahead, such as 2d; 90d unless told"), END};
+static const parameter window_parameters[] = {
+    LIMIT, TEXT("deployment", "of whose targets"),
+    NUMBER("from", 0, INT64_C(253402300799), "seconds since 1970; now unless told"),
+    NUMBER("to", 0, INT64_C(253402300799), "seconds since 1970; a day later unless told"), END};
 static const parameter event_parameters[] = {
     NUMBER("after", 0, INT64_MAX, "as Last-Event-ID; none: from now on"), END};
 static const parameter job_parameters[] = {LIMIT,
@@ -244,6 +248,15 @@ const operation operations[] = {
      .form = ANSWER_LIST,
      .parameters = page_parameters,
      .run = run_group_list},
+    {.id = "listWindows",
+     .method = "GET",
+     .path = API_PREFIX "/windows",
+     .summary = "When the deployment windows of a deployment's policies let things start",
+     .level = ACCESS_VIEWER,
+     .answer = LITERAL("Window", window_schema),
+     .form = ANSWER_LIST,
+     .parameters = window_parameters,
+     .run = run_window_list},
     {.id = "listFreezes",
      .method = "GET",
      .path = API_PREFIX "/freezes",

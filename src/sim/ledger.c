@@ -25,6 +25,9 @@ void ledger_done(ledger *l)
     for (size_t i = 0; i < l->slots.len; i++)
         vec_done(&l->slots.at[i].taken);
     vec_done(&l->slots);
+    for (size_t i = 0; i < l->holds.len; i++)
+        vec_done(&l->holds.at[i].held);
+    vec_done(&l->holds);
     vec_done(&l->brackets);
     strmap_done(&l->group_at);
     strmap_done(&l->bracket_at);
@@ -270,6 +273,43 @@ void ledger_slot(ledger *l, const decision *d, int64_t ms)
         s->taken.at[s->taken.len - 1].count = d->size;
     else
         keep(l, vec_push(&s->taken, (ledger_point){ms, d->size}));
+}
+
+/* ---- compartments and partitions ---- */
+
+static size_t holds_at(const ledger *l, name_id change, name_id name, size_t guess)
+{
+    for (size_t i = 0; i < l->holds.len; i++) {
+        size_t at = (guess + i) % l->holds.len;
+        if (l->holds.at[at].change == change && l->holds.at[at].name == name)
+            return at;
+    }
+    return l->holds.len;
+}
+
+const ledger_holds *ledger_holds_of(const ledger *l, str change, str name)
+{
+    size_t at = holds_at(l, names_find(l->names, change), names_find(l->names, name), 0);
+    return at < l->holds.len ? &l->holds.at[at] : NULL;
+}
+
+void ledger_holds_now(ledger *l, const group_view *g, int64_t ms)
+{
+    name_id change = name_of(l, g->change), name = name_of(l, g->name);
+    size_t at = holds_at(l, change, name, l->next_holds);
+    if (at == l->holds.len) {
+        keep(l, vec_push(&l->holds, (ledger_holds){.change = change, .name = name}));
+        if (l->no_memory)
+            return;
+    }
+    l->next_holds = at + 1;
+    ledger_holds *h = &l->holds.at[at];
+    if (h->held.len > 0 && h->held.at[h->held.len - 1].count == g->holders)
+        return;
+    if (h->held.len > 0 && h->held.at[h->held.len - 1].ms == ms)
+        h->held.at[h->held.len - 1].count = g->holders;
+    else
+        keep(l, vec_push(&h->held, (ledger_point){ms, g->holders}));
 }
 
 void ledger_in_flight(ledger *l, int64_t ms)

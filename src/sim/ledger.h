@@ -64,6 +64,12 @@ typedef struct ledger_slots {
     VEC(ledger_point) taken;
 } ledger_slots;
 
+/* A compartment or partition: how many held its limit, from each moment on. */
+typedef struct ledger_holds {
+    name_id change, name;
+    VEC(ledger_point) held;
+} ledger_holds;
+
 /* A version group, for the drains it cost and saved. */
 typedef struct ledger_bracket {
     int64_t members; /* ordinary members that ran */
@@ -78,7 +84,9 @@ typedef struct ledger {
     VEC(ledger_pass) passes;
     VEC(ledger_point) in_flight;
     VEC(ledger_slots) slots;
+    VEC(ledger_holds) holds;
     VEC(ledger_bracket) brackets;
+    size_t next_holds; /* groups are shown in the same order again and again */
     size_t last_group; /* asked for: a batch starts thousands in a row */
     strmap group_at;   /* "change\nname" -> number in groups */
     strmap bracket_at; /* group text -> number in brackets */
@@ -113,6 +121,11 @@ void ledger_sums(const ledger *l, int64_t *ret_drains, int64_t *ret_saved);
 void ledger_slot(ledger *l, const decision *d, int64_t ms);
 /* NULL if none of the rule's was. */
 const ledger_slots *ledger_slots_of(const ledger *l, str rule_id);
+
+/* A group as it is now. */
+void ledger_holds_now(ledger *l, const group_view *g, int64_t ms);
+/* NULL if it was never shown. */
+const ledger_holds *ledger_holds_of(const ledger *l, str change, str name);
 
 /* The number of targets in flight changed, or a second came to rest. */
 void ledger_in_flight(ledger *l, int64_t ms);

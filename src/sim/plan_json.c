@@ -91,6 +91,19 @@ static void in_use_json(const plan *p, const plan_group *g, buf *out)
     buf_addc(out, ']');
 }
 
+/* The same of a compartment or partition. */
+static void held_json(const plan *p, const plan_group *g, buf *out)
+{
+    const ledger_holds *h = ledger_holds_of(sim_ledger(p->sim), g->view.change, g->view.name);
+    if (!sim_is_live(p->sim))
+        return;
+    buf_addz(out, ",\"inUse\":[");
+    for (size_t i = 0; h && i < h->held.len; i++)
+        buf_addf(out, i > 0 ? ",[%lld,%lld]" : "[%lld,%lld]", (long long)(h->held.at[i].ms / 1000),
+                 (long long)h->held.at[i].count);
+    buf_addc(out, ']');
+}
+
 static void group_json(const plan *p, const plan_group *g, buf *out)
 {
     buf_addc(out, '{');
@@ -98,10 +111,14 @@ static void group_json(const plan *p, const plan_group *g, buf *out)
     buf_addf(out, ",\"kind\":\"%s\",\"matched\":%lld", group_kinds[g->view.kind],
              (long long)g->view.matched);
     switch (g->view.kind) {
-    case GROUP_COMPARTMENT: compartment_json(p, g, out); break;
+    case GROUP_COMPARTMENT:
+        compartment_json(p, g, out);
+        held_json(p, g, out);
+        break;
     case GROUP_PARTITION:
         buf_addf(out, ",\"limit\":%lld,\"ready\":%s", (long long)g->view.limit,
                  g->view.ready ? "true" : "false");
+        held_json(p, g, out);
         break;
     case GROUP_CONCURRENCY:
         buf_addf(out, ",\"limit\":%lld,\"peak\":%lld", (long long)g->view.limit,
@@ -239,6 +256,8 @@ void plan_json(const plan *p, buf *out)
              (long long)p->drains_saved);
     if (sim_is_live(p->sim)) {
         key_text(out, "assumes", plan_assumption(p));
+        buf_addz(out, ",\"startAt\":");
+        plan_time_json(sim_start_ms(p->sim), out);
         buf_addz(out, ",\n");
     }
     changes_json(p, out);

@@ -108,6 +108,15 @@ static bool heartbeat(sim *s, err *error)
     return true;
 }
 
+/* Who looks at a live fleet wants to see how much of each limit it will use. */
+static bool note_holders(void *context, const group_view *g)
+{
+    sim *s = context;
+    if (g->kind != GROUP_CONCURRENCY)
+        ledger_holds_now(&s->ledger, g, s->now_ms - s->settings.start_ms);
+    return true;
+}
+
 /* One step of the engine, and its decisions carried out. */
 static bool step(sim *s, bool *ret_started, err *error)
 {
@@ -165,6 +174,8 @@ static bool second(sim *s, int64_t ms, err *error)
             return false;
     }
     ledger_in_flight(&s->ledger, ms - s->settings.start_ms);
+    if (sim_is_live(s))
+        engine_groups(s->engine, note_holders, s);
     s->idle_wakes = s->moved_ms == moved_ms && moved_ms != ms ? s->idle_wakes + 1 : 0;
     return !s->ledger.no_memory || err_memory(error);
 }

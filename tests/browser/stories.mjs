@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What people do with the dashboard, done in a browser. Each story is told against a real server.
 import {
+  Server,
   axe,
   check,
+  confirm,
   deployment,
   environment,
   eventually,
@@ -12,7 +14,6 @@ import {
   pause,
   picture,
   policy,
-  Server,
   tell,
 } from './support.mjs';
 
@@ -56,15 +57,6 @@ const publish = (server, name, tag) => server.post(`deployments/${name}/versions
 async function running(server, name) {
   const { items } = await server.get(`jobs?deployment=${name}&open=true&limit=100`);
   return items;
-}
-
-async function confirm(page, label, says) {
-  const dialog = page.getByRole('dialog');
-  await dialog.waitFor();
-  const text = await dialog.innerText();
-  check(says.test(text), `the confirmation says: ${text}`);
-  await dialog.getByRole('button', { name: label, exact: true }).click();
-  await dialog.waitFor({ state: 'detached' });
 }
 
 async function firstRun() {

@@ -100,7 +100,7 @@ export function check(good, what) {
 }
 
 let browser;
-export async function open(server, { how = 'link', path = '', errors = [], ...settings } = {}) {
+async function newPage(errors, settings) {
   browser ??= await chromium.launch({ executablePath: process.env.CHROMIUM, args: BROWSER_FLAGS });
   const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, ...settings });
   context.setDefaultTimeout(SLOW_MS);
@@ -118,6 +118,11 @@ export async function open(server, { how = 'link', path = '', errors = [], ...se
     errors.push(`a dialog: ${dialog.message()}`);
     void dialog.dismiss();
   });
+  return page;
+}
+
+export async function open(server, { how = 'link', path = '', errors = [], ...settings } = {}) {
+  const page = await newPage(errors, settings);
   if (how === 'link') await page.goto(await server.link());
   else {
     await page.goto(server.url);
@@ -128,6 +133,23 @@ export async function open(server, { how = 'link', path = '', errors = [], ...se
     await page.getByText('live', { exact: true }).waitFor();
   if (path) await page.goto(`${server.url}/${path}`);
   return page;
+}
+
+/** A page that needs no token to be looked at. */
+export async function openAt(url, settings = {}) {
+  const page = await newPage([], settings);
+  await page.goto(url);
+  await page.getByText('live', { exact: true }).waitFor();
+  return page;
+}
+
+export async function confirm(page, label, says) {
+  const dialog = page.getByRole('dialog');
+  await dialog.waitFor();
+  const text = await dialog.innerText();
+  check(says.test(text), `the confirmation says: ${text}`);
+  await dialog.getByRole('button', { name: label, exact: true }).click();
+  await dialog.waitFor({ state: 'detached' });
 }
 
 export const picture = (page, name) =>

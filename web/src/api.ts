@@ -11,6 +11,8 @@ export interface Info {
   startedAt: string;
   caller: string;
   role: Role;
+  /** Who answers: the embedded control plane, or an operator in Kubernetes. */
+  mode: 'serve' | 'operator';
   sequence: number;
 }
 
@@ -32,6 +34,35 @@ export interface Target {
   wanted: string;
   current: string;
   reasons: Reason[];
+  /** On nodes: how far the packages are. */
+  packages?: Package[];
+  cordoned?: boolean;
+  draining?: boolean;
+}
+
+export interface Package {
+  name: string;
+  version: string;
+  stage: string;
+  state: string;
+  restarts: number;
+  attempt: number;
+}
+
+export interface Freeze {
+  name: string;
+  selector?: string;
+  reason?: string;
+  who?: string;
+  createdAt?: string;
+  until?: string;
+}
+
+/** When a policy's deployment window lets things start. */
+export interface Window {
+  policy: string;
+  allow: boolean;
+  open: [string, string][];
 }
 
 export interface Job {
@@ -93,8 +124,20 @@ export interface PlanGroup {
   kind: string;
   matched: number;
   limit?: number;
+  /** The limit of a compartment. */
+  ceiling?: number;
   peak?: number;
   inUse?: [number, number][];
+  batches?: PlanBatch[];
+}
+
+export interface PlanBatch {
+  number: number;
+  start: number;
+  end: number | null;
+  size: number;
+  targets: string[];
+  failed: boolean;
 }
 
 export interface Plan {
@@ -108,6 +151,7 @@ export interface Plan {
   peakInFlight: number;
   starts: number;
   assumes: string;
+  startAt: string;
   changes: { name: string; kind: string; groups: PlanGroup[] }[];
   jobs: PlanJob[];
   inFlight: [number, number][];
@@ -141,6 +185,13 @@ export function setToken(value: string): void {
   if (value) sessionStorage.setItem(KEPT_AS, value);
   else sessionStorage.removeItem(KEPT_AS);
 }
+
+export const inOperator = (): boolean => info.value?.mode === 'operator';
+
+/** What an operator's API server can be asked for; everything else only a server of ours can. */
+const OPERATOR_ACTS: readonly string[] = ['pause', 'resume', 'retry'];
+
+export const hasAct = (act: string): boolean => !inOperator() || OPERATOR_ACTS.includes(act);
 
 export const mayAct = (): boolean =>
   info.value?.role === 'operator' || info.value?.role === 'admin';
@@ -180,8 +231,10 @@ export async function request(path: string, wish: Wish = {}): Promise<Response> 
   if (answer.ok) return answer;
   const why = await refusal(answer);
   if (answer.status === 401 && token.value) {
-    info.value = null;
     setToken('');
+    // An operator may be looked at without a token.
+    if (inOperator()) location.reload();
+    else info.value = null;
   }
   throw why;
 }

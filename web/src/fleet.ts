@@ -34,6 +34,8 @@ export interface FleetAnswer {
   sequence: number;
   states: string[];
   changes: string[];
+  /** Places of those that a person paused or halted. */
+  paused: number[];
   environments: string[];
   targets: string[];
   versions: string[];
@@ -113,9 +115,15 @@ export function cellsOf(f: Fleet, change: number): Cell[] {
     const target = at(f, row, TARGET);
     const environment = at(f, row, ENVIRONMENT);
     const key = target * f.environments.length + environment;
+    const group = at(f, row, GROUP);
     const cell = byKey.get(key);
-    if (cell) cell.rows.push(row);
-    else byKey.set(key, { target, environment, group: at(f, row, GROUP), rows: [row] });
+    if (!cell) {
+      byKey.set(key, { target, environment, group, rows: [row] });
+      continue;
+    }
+    cell.rows.push(row);
+    // Of several changes the first counts that puts it into a group somebody gave a name.
+    if (/^(__default__)?$/.test(f.groups[cell.group] ?? '')) cell.group = group;
   }
   const name = (cell: Cell): string => f.targets[cell.target] ?? '';
   return [...byKey.values()].sort((a, b) => order(name(a), name(b)));

@@ -2,7 +2,7 @@
 // Around every view: where one can go, who one is, and how fresh what is shown is.
 import type { ComponentChildren } from 'preact';
 
-import { info, setToken } from './api';
+import { info, inOperator, setToken, token } from './api';
 import { connection, freshAt } from './live';
 import { now } from './parts/small';
 import { href, route } from './router';
@@ -64,7 +64,7 @@ export function Frame({ children }: { children: ComponentChildren }) {
         </span>
         <b class="word">Drover</b>
         <ul>
-          {PLACES.map(([place, text]) => (
+          {PLACES.filter(([place]) => place !== 'policies' || !inOperator()).map(([place, text]) => (
             <li key={place}>
               <a href={href([place])} aria-current={here === place ? 'page' : undefined}>
                 {text}
@@ -77,15 +77,21 @@ export function Frame({ children }: { children: ComponentChildren }) {
           <span class="dim caller">
             {info.value?.caller} · {info.value?.role}
           </span>
-          <button
-            class="quiet"
-            onClick={() => {
-              setToken('');
-              location.reload();
-            }}
-          >
-            Leave
-          </button>
+          {token.value ? (
+            <button
+              class="quiet"
+              onClick={() => {
+                setToken('');
+                location.reload();
+              }}
+            >
+              Leave
+            </button>
+          ) : (
+            <a class="quiet" href={href(['token'])}>
+              Use a token
+            </a>
+          )}
         </span>
       </nav>
       <Lost />

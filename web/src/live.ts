@@ -4,7 +4,7 @@
 // down everything counts as stale.
 import { batch, signal } from '@preact/signals';
 
-import { get, info, request, Refusal, token, type Info, type JournalEntry } from './api';
+import { get, info, request, Refusal, type Info, type JournalEntry } from './api';
 import { readFleet, type Fleet, type FleetAnswer } from './fleet';
 import { eventsOf } from './sse';
 
@@ -141,7 +141,7 @@ async function live(first: Promise<void>): Promise<void> {
   let failures = 0;
   await first;
   last = Math.max(last, info.peek()?.sequence ?? 0);
-  while (token.peek()) {
+  while (info.peek()) {
     const began = Date.now();
     try {
       await listen();

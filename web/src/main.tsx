@@ -9,7 +9,7 @@ import { Frame } from './frame';
 import { Confirm } from './parts/confirm';
 import { FleetView } from './views/fleet';
 import { JournalView } from './views/journal';
-import { Login } from './views/login';
+import { Login, Token } from './views/login';
 import { PoliciesView, PolicyView } from './views/policies';
 import { RolloutView } from './views/rollout';
 import { RolloutsView } from './views/rollouts';
@@ -20,11 +20,13 @@ import './style.css';
 const problem = signal('');
 
 async function enter(): Promise<void> {
+  const shown = token.peek() !== ''; // without one it is only asked whether one is needed
   try {
     await begin();
     problem.value = '';
   } catch (error) {
-    problem.value = error instanceof Refusal ? error.message : 'the server cannot be reached';
+    if (shown)
+      problem.value = error instanceof Refusal ? error.message : 'the server cannot be reached';
     setToken('');
   }
 }
@@ -37,11 +39,12 @@ function View() {
   if (name === 'policies') return <PoliciesView />;
   if (name === 'policy') return <PolicyView key={first} name={first} />;
   if (name === 'journal') return <JournalView />;
+  if (name === 'token') return <Token />;
   return <FleetView />;
 }
 
 function App() {
-  if (!token.value) return <Login problem={problem.value} enter={enter} />;
+  if (!token.value && !info.value) return <Login problem={problem.value} enter={enter} />;
   if (!info.value) return <p class="empty">{connection.value === 'lost' ? 'No answer.' : ''}</p>;
   return (
     <Frame>
@@ -53,7 +56,7 @@ function App() {
 
 async function start(): Promise<void> {
   problem.value = await login();
-  if (token.value) await enter();
+  await enter();
   const box = document.getElementById('app');
   if (box) {
     box.replaceChildren();

@@ -26,8 +26,13 @@ export function openCount(spans: readonly { from: number; to: number | null }[])
 
 const when = (time: string | undefined): number | null => (time ? Date.parse(time) / 1000 : null);
 
+/** A compartment that is nobody's in particular has a name that no person gave it. */
+export const shownGroup = (name: string, none = ''): string =>
+  name === '__default__' ? 'default' : name || none;
+
 export interface Bar {
   lane: string;
+  group: string;
   target: string;
   version: string;
   role: string;
@@ -39,13 +44,82 @@ export interface Bar {
   job: number;
 }
 
+const laneOf = (job: { environment: string; group?: string }): string =>
+  job.environment || shownGroup(job.group ?? '');
+
+/** What a plan says of one change, as jobs: on nodes, each member of each batch is one. */
+export function plannedOf(plan: Plan | null, change: string): PlanJob[] {
+  if (!plan) return [];
+  const own = plan.changes.find((one) => one.name === change);
+  if (!own || own.kind === 'Deployment')
+    return plan.jobs.filter((job) => job.deployment === change);
+  const start = planStart(plan);
+  return own.groups.flatMap((group) =>
+    (group.batches ?? []).flatMap((batch) =>
+      batch.targets.map((resource) => ({
+        deployment: change,
+        resource,
+        environment: '',
+        version: '',
+        group: group.name,
+        role: 'member',
+        start: batch.start,
+        end: batch.end ?? plan.seconds,
+        startAt: new Date((start + batch.start) * 1000).toISOString(),
+        status: batch.failed ? 'failed' : 'successful',
+      })),
+    ),
+  );
+}
+
+/** Several counts over time, added up. */
+export function added(all: readonly Steps[]): Steps {
+  const times = [...new Set(all.flatMap((steps) => steps.map(([at]) => at)))].sort((a, b) => a - b);
+  return times.map((at) => [at, all.reduce((sum, steps) => sum + valueAt(steps, at), 0)]);
+}
+
+/** A moment at which a group opened a batch. */
+export interface Mark {
+  lane: string;
+  at: number;
+  text: string;
+  planned: boolean;
+}
+
+export function marksOf(
+  entries: readonly JournalEntry[],
+  plan: Plan | null,
+  change: string,
+): Mark[] {
+  const marks: Mark[] = [];
+  for (const { at, entry } of entries)
+    if (entry['decision'] === 'batch' && entry['change'] === change)
+      marks.push({
+        lane: shownGroup(String(entry['group'] ?? '')),
+        at: Date.parse(at) / 1000,
+        text: `batch ${Number(entry['number'] ?? 0)}`,
+        planned: false,
+      });
+  const start = plan ? planStart(plan) : 0;
+  for (const group of plan?.changes.find((one) => one.name === change)?.groups ?? [])
+    for (const batch of group.batches ?? [])
+      marks.push({
+        lane: shownGroup(group.name),
+        at: start + batch.start,
+        text: `batch ${batch.number}`,
+        planned: true,
+      });
+  return marks;
+}
+
 function barOf(job: Job, now: number): Bar | null {
   const from = when(job.startedAt);
   if (from === null) return null;
   const ended = when(job.endedAt);
   const failed = ended !== null && !/^succe/.test(job.state);
   return {
-    lane: job.environment,
+    lane: laneOf(job),
+    group: job.group ?? '',
     target: job.resource,
     version: job.version,
     role: job.role,
@@ -65,7 +139,7 @@ export function barsOf(jobs: readonly Job[], planned: readonly PlanJob[], now: n
     const bar = barOf(job, now);
     if (!bar) continue;
     bars.push(bar);
-    if (bar.state === 'inFlight') running.set(`${bar.lane}/${bar.target}`, bar);
+    if (bar.state === 'inFlight') running.set(`${job.environment}/${bar.target}`, bar);
   }
   for (const job of planned) {
     const from = Date.parse(job.startAt) / 1000;
@@ -80,7 +154,8 @@ export function barsOf(jobs: readonly Job[], planned: readonly PlanJob[], now: n
       continue;
     }
     bars.push({
-      lane: job.environment,
+      lane: laneOf(job),
+      group: job.group,
       target: job.resource,
       version: job.version,
       role: job.role,
@@ -145,8 +220,7 @@ export const shifted = (steps: readonly [number, number][], start: number): Step
 
 /** When a plan begins, in seconds since 1970. */
 export function planStart(plan: Plan): number {
-  const first = plan.jobs[0];
-  return first ? Date.parse(first.startAt) / 1000 - first.start : Date.now() / 1000;
+  return Date.parse(plan.startAt) / 1000;
 }
 
 export const valueAt = (steps: Steps, at: number): number => {

@@ -2,9 +2,20 @@
 // The parts that are pure: streams cut anywhere, cells, steps, words, times.
 import { describe, expect, it } from 'vitest';
 
-import type { Job, PlanJob, Reason } from '../src/api';
+import type { Job, Plan, PlanJob, Reason } from '../src/api';
 import { cellsOf, countStates, grouped, readFleet, stateOf, STATES } from '../src/fleet';
-import { barsOf, columns, openCount, packed, slotSteps, valueAt, type Bar } from '../src/series';
+import {
+  added,
+  barsOf,
+  columns,
+  marksOf,
+  openCount,
+  packed,
+  plannedOf,
+  slotSteps,
+  valueAt,
+  type Bar,
+} from '../src/series';
 import { EventReader } from '../src/sse';
 import { span, utc } from '../src/time';
 import { entryWords, released, ruleWords, seconds } from '../src/words';
@@ -13,6 +24,7 @@ const answer = {
   sequence: 7,
   states: [...STATES],
   changes: ['app', 'web'],
+  paused: [],
   environments: ['prod'],
   targets: ['h10', 'h9'],
   versions: ['', '1.0'],
@@ -208,5 +220,73 @@ describe('words', () => {
       '1d 1h',
     ]);
     expect(utc(0)).toBe('1970-01-01T00:00:00Z');
+  });
+});
+
+describe('a plan of nodes', () => {
+  const batch = { number: 2, start: 60, end: null, size: 1, targets: ['n2'], failed: false };
+  const plan = {
+    seconds: 120,
+    startAt: '2026-01-01T00:00:00Z',
+    jobs: [],
+    changes: [
+      {
+        name: 'sk',
+        kind: 'Skyhook',
+        groups: [{ name: '__default__', kind: 'compartment', matched: 2, batches: [batch] }],
+      },
+    ],
+  } as unknown as Plan;
+  const start = Date.parse(plan.startAt) / 1000;
+  it('is jobs of the members of its batches', () => {
+    expect(plannedOf(plan, 'sk')).toMatchObject([
+      { resource: 'n2', group: '__default__', start: 60, end: 120 },
+    ]);
+    expect(plannedOf(plan, 'other')).toEqual([]);
+    expect(plannedOf(null, 'sk')).toEqual([]);
+    const bars = barsOf([], plannedOf(plan, 'sk'), start);
+    expect(bars).toMatchObject([{ lane: 'default', from: start + 60, planned: start + 60 }]);
+  });
+  it('has marks where batches open, past and future', () => {
+    const entry = {
+      sequence: 1,
+      at: '2025-12-31T23:59:00Z',
+      step: 0,
+      kind: 'decision' as const,
+      who: '',
+      entry: { decision: 'batch', change: 'sk', group: '__default__', number: 1 },
+    };
+    expect(marksOf([entry], plan, 'sk')).toEqual([
+      { lane: 'default', at: start - 60, text: 'batch 1', planned: false },
+      { lane: 'default', at: start + 60, text: 'batch 2', planned: true },
+    ]);
+  });
+  it('adds up what its groups use', () => {
+    expect(
+      added([
+        [
+          [0, 1],
+          [10, 0],
+        ],
+        [
+          [5, 2],
+          [10, 1],
+        ],
+      ]),
+    ).toEqual([
+      [0, 1],
+      [5, 3],
+      [10, 1],
+    ]);
+  });
+});
+
+describe('a cell of several changes', () => {
+  it('is in the group that somebody named', () => {
+    const fleet = readFleet({ ...answer, groups: ['__default__', 'gpu'], cells: [
+      0, 0, 0, 5, 1, 1, 0, 1, 0, 0, 2, 1, 0, 1,
+    ] }, null);
+    expect(cellsOf(fleet, -1).map((cell) => fleet.groups[cell.group])).toEqual(['gpu']);
+    expect(cellsOf(fleet, 0).map((cell) => fleet.groups[cell.group])).toEqual(['__default__']);
   });
 });

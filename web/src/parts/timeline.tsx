@@ -2,11 +2,14 @@
 // Jobs over time, a lane for each environment: solid what was, dashed what is planned.
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 
-import { packed, type Bar } from '../series';
+import { packed, type Bar, type Mark } from '../series';
 import { shown, span } from '../time';
 
 interface Props {
   bars: readonly Bar[];
+  marks: readonly Mark[];
+  /** When each window lets things start; seconds since 1970. */
+  windows: readonly { name: string; open: readonly (readonly [number, number])[] }[];
   from: number;
   now: number;
   to: number;
@@ -16,6 +19,8 @@ interface Props {
 const LANE_TOP = 18;
 const AXIS = 20;
 const LANE_ROWS_MOST = 30;
+const LANES_MOST = 40;
+const STRIP = 18; // a window
 
 interface Lane {
   name: string;
@@ -26,9 +31,9 @@ interface Lane {
   top: number;
 }
 
-function lanesOf(bars: readonly Bar[]): Lane[] {
-  const names = [...new Set(bars.map((bar) => bar.lane))].sort();
-  let top = 0;
+function lanesOf(bars: readonly Bar[], above: number): Lane[] {
+  const names = [...new Set(bars.map((bar) => bar.lane))].sort().slice(0, LANES_MOST);
+  let top = above;
   return names.map((name) => {
     const own = bars.filter((bar) => bar.lane === name);
     const { rows, count } = packed(own);
@@ -97,6 +102,49 @@ function paintAxis({ c, width, x }: Paint, props: Props, height: number): void {
   c.setLineDash([]);
 }
 
+/** Open windows as strips above the lanes; while one of them is closed all lanes are shaded. */
+function paintWindows({ c, width, x }: Paint, props: Props, height: number): void {
+  const clamp = (at: number): number => Math.max(0, Math.min(width, x(at)));
+  props.windows.forEach((window, i) => {
+    const top = i * STRIP;
+    const edges = [props.from, ...window.open.flat(), props.to];
+    c.fillStyle = css('--line');
+    c.globalAlpha = 0.45;
+    for (let n = 0; n + 1 < edges.length; n += 2) {
+      const left = clamp(edges[n] ?? 0);
+      c.fillRect(left, STRIP * props.windows.length, clamp(edges[n + 1] ?? 0) - left, height);
+    }
+    c.fillStyle = css('--accent');
+    c.globalAlpha = 0.3;
+    for (const [from, to] of window.open)
+      c.fillRect(clamp(from), top + 2, Math.max(1, clamp(to) - clamp(from)), STRIP - 4);
+    c.globalAlpha = 1;
+    c.fillStyle = css('--text');
+    c.font = '11px system-ui';
+    c.fillText(`window ${window.name}`.slice(0, 60), 2, top + 13);
+  });
+}
+
+function paintMarks({ c, x }: Paint, lane: Lane, marks: readonly Mark[]): void {
+  c.font = '10px system-ui';
+  let free = c.measureText(lane.name).width + 16;
+  for (const mark of marks) {
+    if (mark.lane !== lane.name) continue;
+    const left = Math.round(x(mark.at)) + 0.5;
+    c.strokeStyle = css('--dim');
+    c.setLineDash(mark.planned ? [2, 2] : []);
+    c.beginPath();
+    c.moveTo(left, lane.top + 4);
+    c.lineTo(left, lane.top + lane.height - 4);
+    c.stroke();
+    c.setLineDash([]);
+    if (left < free) continue;
+    c.fillStyle = css('--dim');
+    c.fillText(mark.text, left + 3, lane.top + 12);
+    free = left + c.measureText(mark.text).width + 8;
+  }
+}
+
 function paint(
   canvas: HTMLCanvasElement,
   props: Props,
@@ -105,15 +153,18 @@ function paint(
 ): void {
   const c = canvas.getContext('2d');
   if (!c) return;
-  const height = heightOf(lanes);
+  const height = heightOf(lanes, props.windows.length);
   const ratio = window.devicePixelRatio || 1;
   canvas.width = Math.round(width * ratio);
   canvas.height = Math.round(height * ratio);
   c.scale(ratio, ratio);
   const scale = width / Math.max(1, props.to - props.from);
   const p: Paint = { c, width, x: (at) => (at - props.from) * scale };
+  paintWindows(p, props, height - AXIS - STRIP * props.windows.length);
   paintAxis(p, props, height);
+  const marks = [...props.marks].sort((a, b) => a.at - b.at);
   for (const lane of lanes) {
+    paintMarks(p, lane, marks);
     for (let i = 0; i < lane.bars.length; i++) paintBar(p, lane, i);
     c.fillStyle = css('--text');
     c.font = '600 12px system-ui';
@@ -121,14 +172,14 @@ function paint(
   }
 }
 
-const heightOf = (lanes: readonly Lane[]): number =>
-  lanes.reduce((sum, lane) => sum + lane.height, 0) + AXIS;
+const heightOf = (lanes: readonly Lane[], windows: number): number =>
+  lanes.reduce((sum, lane) => sum + lane.height, 0) + AXIS + STRIP * windows;
 
 export function Timeline(props: Props) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const [width, setWidth] = useState(0);
   const [over, setOver] = useState<{ bar: Bar; x: number; y: number } | null>(null);
-  const lanes = lanesOf(props.bars);
+  const lanes = lanesOf(props.bars, STRIP * props.windows.length);
   useLayoutEffect(() => {
     const box = canvas.current?.parentElement;
     if (!box) return;
@@ -156,14 +207,15 @@ export function Timeline(props: Props) {
   const ran = props.bars.filter((bar) => bar.planned > bar.from).length;
   const words =
     `${ran} jobs that ran, ${props.bars.length - ran} that are planned, in ` +
-    `${lanes.length} environments; they are listed below`;
+    `${lanes.length} lanes${props.windows.length ? `, ${props.windows.length} windows` : ''}; ` +
+    'they are listed below';
   return (
     <div class="timeline">
       <canvas
         ref={canvas}
         role="img"
         aria-label={words}
-        style={{ width: '100%', height: `${heightOf(lanes)}px` }}
+        style={{ width: '100%', height: `${heightOf(lanes, props.windows.length)}px` }}
         onMouseMove={(e) => {
           const bar = find(e);
           setOver(bar ? { bar, x: e.offsetX, y: e.offsetY } : null);
@@ -188,6 +240,14 @@ export function Timeline(props: Props) {
           <span class="dim">
             {over.bar.version.slice(0, 60)} {over.bar.role === 'member' ? '' : over.bar.role}
           </span>
+          {over.bar.group ? (
+            <>
+              <br />
+              <span class="dim">
+                <bdi>{over.bar.group.slice(0, 80)}</bdi>
+              </span>
+            </>
+          ) : null}
           <br />
           {shown(over.bar.from * 1000, Date.now())},{' '}
           {span((over.bar.to - over.bar.from) * 1000)}{' '}

@@ -3,7 +3,7 @@
 import { computed, signal } from '@preact/signals';
 import { useEffect, useMemo, useState } from 'preact/hooks';
 
-import { all, get, seg, type Document, type State, type Target } from '../api';
+import { all, get, inOperator, seg, type Document, type Page, type State, type Target } from '../api';
 import {
   at,
   cellsOf,
@@ -27,6 +27,7 @@ import { documentsChanged, fleet } from '../live';
 import { CellMap, cellSize, type Look } from '../parts/cellmap';
 import { Badge, Bar, Empty, Legend, Name, percent, Said } from '../parts/small';
 import { go, href, route, setQuery } from '../router';
+import { shownGroup } from '../series';
 
 const LIST_ROWS = 100;
 const LABEL_KEYS_MOST = 50;
@@ -53,9 +54,13 @@ function useLabels(): void {
   }, [changed]);
 }
 
+/** What an operator calls a compartment, a server a partition or a compartment. */
+const GROUP_WORD = (): string => (inOperator() ? 'compartment' : 'compartment or partition');
+const groupText = (name: string): string => shownGroup(name, `in no ${GROUP_WORD()}`);
+
 function groupName(f: Fleet, by: string): (cell: Cell) => string {
   if (by === 'environment') return (cell) => f.environments[cell.environment] ?? '';
-  if (by === 'partition') return (cell) => f.groups[cell.group] || 'no partition';
+  if (by === 'partition') return (cell) => groupText(f.groups[cell.group] ?? '');
   if (by === 'version')
     return (cell) => f.versions[at(f, cell.rows[0] ?? 0, CURRENT)] || 'no version yet';
   const key = by.replace(/^label:/, '');
@@ -80,21 +85,20 @@ function Hint({ look, change }: { look: Look; change: number }) {
   const row = f
     ? (cell.rows.find((one) => at(f, one, STATE) === stateOf(f, cell)) ?? cell.rows[0] ?? 0)
     : 0;
+  const place = f?.environments[cell.environment] ?? '';
   const path = f
-    ? [
-        'targets',
-        f.changes[at(f, row, CHANGE)],
-        f.environments[cell.environment],
-        f.targets[cell.target],
-      ]
-        .map((part) => seg(part ?? ''))
-        .join('/')
+    ? `targets?deployment=${seg(f.changes[at(f, row, CHANGE)] ?? '')}` +
+      `&resource=${seg(f.targets[cell.target] ?? '')}` +
+      `${place ? `&environment=${seg(place)}` : ''}&limit=1`
     : '';
   useEffect(() => {
     setAnswer(null);
     const stop = new AbortController();
     const id = window.setTimeout(() => {
-      get<Target>(path, stop.signal).then(setAnswer, () => undefined);
+      get<Page<Target>>(path, stop.signal).then(
+        (page) => setAnswer(page.items[0] ?? null),
+        () => undefined,
+      );
     }, 90);
     return () => {
       clearTimeout(id);
@@ -112,10 +116,12 @@ function Hint({ look, change }: { look: Look; change: number }) {
       <b>
         <Name text={f.targets[cell.target] ?? ''} />
       </b>
-      <span class="dim">
-        {' '}
-        in <Name text={f.environments[cell.environment] ?? ''} />
-      </span>
+      {place ? (
+        <span class="dim">
+          {' '}
+          in <Name text={place} />
+        </span>
+      ) : null}
       <ul>
         {cell.rows
           .filter((one) => change < 0 || at(f, one, CHANGE) === change)
@@ -137,6 +143,7 @@ function Hint({ look, change }: { look: Look; change: number }) {
 
 function List({ f, cells, filter }: { f: Fleet; cells: readonly Cell[]; filter: string }) {
   const [most, setMost] = useState(LIST_ROWS);
+  const placed = !inOperator();
   const found = cells.filter((cell) => (f.targets[cell.target] ?? '').includes(filter));
   return (
     <>
@@ -145,7 +152,7 @@ function List({ f, cells, filter }: { f: Fleet; cells: readonly Cell[]; filter: 
         <thead>
           <tr>
             <th scope="col">target</th>
-            <th scope="col">environment</th>
+            <th scope="col">{placed ? 'environment' : GROUP_WORD()}</th>
             <th scope="col">state</th>
             <th scope="col">changes that are not done</th>
           </tr>
@@ -162,7 +169,13 @@ function List({ f, cells, filter }: { f: Fleet; cells: readonly Cell[]; filter: 
                   </a>
                 </td>
                 <td>
-                  <Name text={f.environments[cell.environment] ?? ''} />
+                  <Name
+                    text={
+                      placed
+                        ? (f.environments[cell.environment] ?? '')
+                        : groupText(f.groups[cell.group] ?? '')
+                    }
+                  />
                 </td>
                 <td>
                   <Badge state={STATES[stateOf(f, cell)] ?? 'waiting'} />
@@ -208,8 +221,8 @@ function Choices({ f, by, list }: { f: Fleet; by: string; list: boolean }) {
       <label>
         Group by{' '}
         <select value={by} onChange={(e) => setQuery({ by: e.currentTarget.value })}>
-          <option value="environment">environment</option>
-          {partitioned ? <option value="partition">partition</option> : null}
+          {inOperator() ? null : <option value="environment">environment</option>}
+          {partitioned ? <option value="partition">{GROUP_WORD()}</option> : null}
           <option value="version">version that runs</option>
           {labelKeys.value.map((key) => (
             <option key={key} value={`label:${key}`}>
@@ -231,7 +244,7 @@ export function FleetView() {
   const [look, setLook] = useState<Look | null>(null);
   const [filter, setFilter] = useState('');
   const { query } = route.value;
-  const by = query.get('by') ?? 'environment';
+  const by = query.get('by') ?? (inOperator() ? 'partition' : 'environment');
   const only = query.get('state') as State | null;
   const list = query.get('as') === 'list';
   const change = f && query.get('change') ? f.changes.indexOf(query.get('change') ?? '') : -1;
@@ -246,10 +259,14 @@ export function FleetView() {
   if (!f) return <Empty>Reading the fleet…</Empty>;
   if (f.count === 0)
     return (
+      inOperator() ? (
+        <Empty>No Skyhook selects a node yet.</Empty>
+      ) : (
       <Empty>
         There are no release targets yet. Apply a Resource, an Environment and a Deployment:{' '}
         <code>drover apply -f examples/fleet</code>
       </Empty>
+      )
     );
   const counts = countCells(f, cells);
   const size = cellSize(cells.length);
@@ -260,7 +277,10 @@ export function FleetView() {
         <h1>Fleet</h1>
         <p class="big">
           <b>{cells.length.toLocaleString()}</b> targets, {percent(counts.done, counts.all)} done
-          <span class="dim"> · {released.all.toLocaleString()} release targets</span>
+          <span class="dim">
+            {' '}
+            · {released.all.toLocaleString()} {inOperator() ? 'placements' : 'release targets'}
+          </span>
         </p>
         <Bar counts={counts} label="Targets" />
         <Legend counts={counts} />

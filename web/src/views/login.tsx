@@ -3,6 +3,7 @@
 import { useState } from 'preact/hooks';
 
 import { setToken } from '../api';
+import { go } from '../router';
 
 export function Login({ problem, enter }: { problem: string; enter: () => Promise<void> }) {
   const [typed, setTyped] = useState('');
@@ -38,5 +39,41 @@ export function Login({ problem, enter }: { problem: string; enter: () => Promis
       </form>
       <p class="dim">It stays in this tab and is forgotten when the tab is closed.</p>
     </main>
+  );
+}
+
+/** An operator is looked at by everybody who reaches it; to act one shows who one is. */
+export function Token() {
+  const [typed, setTyped] = useState('');
+  const submit = (event: Event): void => {
+    event.preventDefault();
+    setToken(typed.trim());
+    go(['fleet']);
+    location.reload();
+  };
+  return (
+    <section class="login">
+      <h1>Your token</h1>
+      <p>
+        What you do here is sent to the API server with your own Kubernetes token, and is allowed or
+        refused there. One for a service account:
+      </p>
+      <pre>kubectl create token NAME</pre>
+      <form onSubmit={submit}>
+        <label>
+          Token
+          <input
+            type="password"
+            autocomplete="off"
+            spellcheck={false}
+            value={typed}
+            required
+            onInput={(e) => setTyped(e.currentTarget.value)}
+          />
+        </label>
+        <button class="go">Use it</button>
+      </form>
+      <p class="dim">It stays in this tab and is forgotten when the tab is closed.</p>
+    </section>
   );
 }

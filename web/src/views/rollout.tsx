@@ -4,6 +4,8 @@
 import {
   all,
   get,
+  hasAct,
+  inOperator,
   mayAct,
   seg,
   type Group,
@@ -11,24 +13,40 @@ import {
   type JournalEntry,
   type Page,
   type Plan,
+  type PlanGroup,
+  type PlanJob,
   type Target,
+  type Window,
 } from '../api';
-import { countStates, STATE_WORDS } from '../fleet';
+import { at, CHANGE, countStates, ENVIRONMENT, GROUP, STATE_WORDS, TARGET } from '../fleet';
 import { fleet, recent } from '../live';
 import { ActButton, type Act } from '../parts/confirm';
 import { Chart } from '../parts/lazychart';
 import { Away, Badge, Bar, Empty, Legend, Name, percent, Said, Time } from '../parts/small';
 import { Timeline } from '../parts/timeline';
-import { go, href } from '../router';
-import { barsOf, inFlightSteps, planStart, shifted, slotSteps, type Steps } from '../series';
+import { go, href, route, setQuery } from '../router';
+import {
+  added,
+  barsOf,
+  inFlightSteps,
+  marksOf,
+  planStart,
+  plannedOf,
+  shifted,
+  shownGroup,
+  slotSteps,
+  type Bar as TimelineBar,
+  type Steps,
+} from '../series';
 import { useFresh } from '../use';
 import { released } from '../words';
-import { versionsOf } from './rollouts';
+import { Freezes, useFreezes, versionsOf } from './rollouts';
 
 const JOBS_MOST = 3000;
 const JOURNAL_MOST = 5000;
 const CAUSES_OF = 300;
 const CAUSES_SHOWN = 6;
+const LIMITS_SHOWN = 24;
 
 interface Range {
   from: number;
@@ -37,7 +55,7 @@ interface Range {
 }
 
 /** From the first job of the versions that are on their way to the end of the plan. */
-function rangeOf(jobs: readonly Job[], planned: Plan['jobs'], wanted: readonly string[]): Range {
+function rangeOf(jobs: readonly Job[], planned: readonly PlanJob[], wanted: readonly string[]): Range {
   const now = Date.now() / 1000;
   const starts = jobs
     .filter((job) => job.startedAt && (!job.endedAt || wanted.includes(job.version)))
@@ -52,13 +70,77 @@ function rangeOf(jobs: readonly Job[], planned: Plan['jobs'], wanted: readonly s
   };
 }
 
-async function slotEntries(): Promise<JournalEntry[]> {
+/** Of the journal: what slots and batches did. */
+async function limitEntries(): Promise<JournalEntry[]> {
   const { sequence } = await get<{ sequence: number }>('info');
   const entries = await all<JournalEntry>(
     `journal?after=${Math.max(0, sequence - JOURNAL_MOST)}`,
     JOURNAL_MOST,
   );
-  return entries.filter((one) => one.entry['decision'] === 'slot');
+  return entries.filter((one) => /^(slot|batch)$/.test(String(one.entry['decision'])));
+}
+
+function useLimitEntries(): JournalEntry[] {
+  const past = useFresh('slots', limitEntries, 60_000).value ?? [];
+  const seen = past[past.length - 1]?.sequence ?? 0;
+  return [...past, ...recent.value.filter((one) => one.sequence > seen)];
+}
+
+const sameGroup = (a: PlanGroup, b: PlanGroup): boolean => a.name === b.name && a.kind === b.kind;
+
+/** Jobs of targets that share a compartment or partition: of every change that the plan says has
+ *  it, since a policy may pace several as one. */
+function jobsOfGroup(jobs: readonly Job[], plan: Plan, group: PlanGroup): Job[] {
+  const f = fleet.peek();
+  if (!f) return [];
+  const changes = new Set(
+    plan.changes.filter((one) => one.groups.some((g) => sameGroup(g, group))).map((c) => c.name),
+  );
+  const members = new Set<string>();
+  for (let row = 0; row < f.count; row++) {
+    const change = f.changes[at(f, row, CHANGE)] ?? '';
+    if (f.groups[at(f, row, GROUP)] === group.name && changes.has(change))
+      members.add(
+        `${change}/${f.environments[at(f, row, ENVIRONMENT)]}/${f.targets[at(f, row, TARGET)]}`,
+      );
+  }
+  return jobs.filter((job) =>
+    members.has(`${job.deployment}/${job.environment}/${job.resource}`),
+  );
+}
+
+function LimitChart({
+  group,
+  now,
+  past,
+  start,
+  range,
+}: {
+  group: PlanGroup;
+  now: Group | undefined;
+  past: Steps;
+  start: number;
+  range: Range;
+}) {
+  const limit = group.ceiling ?? group.limit;
+  return (
+    <figure>
+      <figcaption>
+        <Name text={shownGroup(group.name)} />{' '}
+        <span class="dim">
+          {group.kind === 'concurrency' ? '' : `${group.kind} · `}
+          {now ? `${now.holders} of ${now.limit} now` : `limit ${limit ?? ''}`}
+        </span>
+      </figcaption>
+      <Chart
+        title={shownGroup(group.name).slice(0, 80)}
+        past={past}
+        future={shifted(group.inUse ?? [], start)}
+        {...(limit === undefined ? {} : { limit })}
+        {...range}
+      />
+    </figure>
+  );
 }
 
 function Limits({
@@ -66,19 +148,24 @@ function Limits({
   plan,
   range,
   jobs,
+  entries,
 }: {
   change: string;
   plan: Plan | null;
   range: Range;
   jobs: readonly Job[];
+  entries: readonly JournalEntry[];
 }) {
   const groups = useFresh('groups', () => get<Page<Group>>('groups?limit=1000'), 1000).value;
-  const past = useFresh('slots', slotEntries, 60_000).value ?? [];
-  const seen = past[past.length - 1]?.sequence ?? 0;
-  const entries = [...past, ...recent.value.filter((one) => one.sequence > seen)];
-  const planned = plan?.changes.find((one) => one.name === change)?.groups ?? [];
+  const everywhere = useFresh('jobs', () => all<Job>('jobs', JOBS_MOST), 2000).value ?? [];
+  const own = plan?.changes.find((one) => one.name === change);
   const start = plan ? planStart(plan) : range.now;
-  const own: Steps = plan ? shifted(countPlanned(plan, change), start) : [];
+  const paced = (own?.groups ?? []).filter((one) => one.kind !== 'concurrency');
+  const future: Steps = !plan
+    ? []
+    : own?.kind === 'Deployment'
+      ? shifted(countPlanned(plan, change), start)
+      : shifted(added(paced.map((one) => one.inUse ?? [])), start);
   return (
     <section class="card">
       <h2>
@@ -89,30 +176,29 @@ function Limits({
           <figcaption>
             Targets in flight <span class="dim">for this change</span>
           </figcaption>
-          <Chart title="Targets in flight" past={inFlightSteps(jobs)} future={own} {...range} />
+          <Chart title="Targets in flight" past={inFlightSteps(jobs)} future={future} {...range} />
         </figure>
-        {planned
-          .filter((one) => one.kind === 'concurrency')
-          .map((one) => {
-            const group = groups?.items.find((other) => other.name === one.name);
-            return (
-              <figure key={one.name}>
-                <figcaption>
-                  <Name text={one.name} />{' '}
-                  <span class="dim">
-                    {group ? `${group.holders} of ${group.limit} now` : `limit ${one.limit ?? ''}`}
-                  </span>
-                </figcaption>
-                <Chart
-                  title={one.name.slice(0, 80)}
-                  past={slotSteps(entries, one.name)}
-                  future={shifted(one.inUse ?? [], start)}
-                  {...(one.limit === undefined ? {} : { limit: one.limit })}
-                  {...range}
-                />
-              </figure>
-            );
-          })}
+        {(own?.groups ?? []).slice(0, LIMITS_SHOWN).map((one) => (
+          <LimitChart
+            key={`${one.kind}/${one.name}`}
+            group={one}
+            now={groups?.items.find(
+              (other) =>
+                other.kind === one.kind &&
+                other.name === one.name &&
+                (!inOperator() || other.change === change),
+            )}
+            past={
+              one.kind === 'concurrency' || !plan
+                ? slotSteps(entries, one.name)
+                : inOperator()
+                  ? inFlightSteps(jobs.filter((job) => job.group === one.name))
+                  : inFlightSteps(jobsOfGroup(everywhere, plan, one))
+            }
+            start={start}
+            range={range}
+          />
+        ))}
       </div>
     </section>
   );
@@ -312,11 +398,20 @@ function Failures({ change }: { change: string }) {
   );
 }
 
-const SHOWN = 3; // acts that have a button of their own
+const SHOWN = 2; // acts that have a button of their own
 
-function Actions({ change, version, before }: { change: string; version: string; before: string }) {
+interface ActionsProps {
+  change: string;
+  version: string;
+  before: string;
+  paused: boolean;
+  frozen: boolean;
+}
+
+/** Those that make sense now: nothing is paused that is, and nothing resumed that is not. */
+function Actions({ change, version, before, paused, frozen }: ActionsProps) {
   const body = { deployment: change };
-  const acts: Act[] = [
+  const every: Act[] = [
     {
       act: 'pause',
       label: 'Pause',
@@ -371,12 +466,14 @@ function Actions({ change, version, before }: { change: string; version: string;
       says: `What the freeze of ${change} held back may start again, within every limit.`,
     },
   ];
+  const idle = [paused ? 'pause' : 'resume', frozen ? 'freeze' : 'thaw'];
+  const acts = every.filter((act) => hasAct(act.act) && !idle.includes(act.act));
   return (
     <span class="buttons">
       {acts.slice(0, SHOWN).map((act) => (
         <ActButton key={act.act} act={act} />
       ))}
-      {mayAct() ? (
+      {mayAct() && acts.length > SHOWN ? (
         <details class="more">
           <summary>More</summary>
           <div>
@@ -393,6 +490,82 @@ function Actions({ change, version, before }: { change: string; version: string;
   );
 }
 
+const WINDOW_GRID = 600; // seconds: so seldom they are asked for again
+const LANES = ['', 'group', 'version'] as const;
+const LANE_WORDS = {
+  '': 'environment',
+  group: 'version group or batch',
+  version: 'version',
+};
+
+interface LanesProps {
+  change: string;
+  plan: Plan | null;
+  bars: readonly TimelineBar[];
+  range: Range;
+  entries: readonly JournalEntry[];
+}
+
+/** The timeline, with its windows. */
+function Lanes({ change, plan, bars, range, entries }: LanesProps) {
+  const from = Math.floor(range.from / WINDOW_GRID) * WINDOW_GRID;
+  const to = Math.ceil(range.to / WINDOW_GRID) * WINDOW_GRID;
+  const windows = useFresh(
+    `windows/${change}/${from}/${to}`,
+    async () =>
+      inOperator()
+        ? []
+        : (await get<Page<Window>>(`windows?deployment=${seg(change)}&from=${from}&to=${to}`)).items,
+    30_000,
+  ).value;
+  const by = (route.value.query.get('lanes') ?? '') as (typeof LANES)[number];
+  const laned = !by
+    ? bars
+    : bars.map((bar) => ({
+        ...bar,
+        lane: by === 'group' ? bar.group || 'in no group' : bar.version || 'no version',
+      }));
+  return (
+    <section class="card">
+      <h2>
+        Timeline{' '}
+        <span class="dim">
+          each bar a {inOperator() ? 'node that is worked on' : 'job'}; dashed what is planned
+          {windows?.length ? '; shaded while a window is closed' : ''}
+        </span>
+        {inOperator() ? null : (
+          <label class="lanes">
+            Lanes by{' '}
+            <select value={by} onChange={(e) => setQuery({ lanes: e.currentTarget.value })}>
+              {LANES.map((one) => (
+                <option key={one} value={one}>
+                  {LANE_WORDS[one]}
+                </option>
+              ))}
+            </select>
+          </label>
+        )}
+      </h2>
+      {laned.length || windows?.length ? (
+        <Timeline
+          bars={laned}
+          marks={marksOf(entries, plan, change)}
+          windows={(windows ?? []).map((one) => ({
+            name: one.policy,
+            open: one.open.map(
+              ([a, b]) => [Date.parse(a) / 1000, Date.parse(b) / 1000] as [number, number],
+            ),
+          }))}
+          {...range}
+          open={(bar) => go(['target', bar.target])}
+        />
+      ) : (
+        <Empty>Nothing ran yet, and nothing is planned.</Empty>
+      )}
+    </section>
+  );
+}
+
 export function RolloutView({ change }: { change: string }) {
   const f = fleet.value;
   const jobs = useFresh(
@@ -401,6 +574,8 @@ export function RolloutView({ change }: { change: string }) {
     1000,
   ).value;
   const plan = useFresh('plan', () => get<Plan>('plan?until=7d'), 3000);
+  const entries = useLimitEntries();
+  const freezes = useFreezes();
   if (!f) return <Empty>Reading the fleet…</Empty>;
   const index = f.changes.indexOf(change);
   if (index < 0)
@@ -413,7 +588,9 @@ export function RolloutView({ change }: { change: string }) {
   const counts = countStates(f, index);
   const { wanted, current } = versionsOf(f, index);
   const version = wanted[0] ?? '';
-  const ahead = (plan.value?.jobs ?? []).filter((job) => job.deployment === change);
+  const ahead = plannedOf(plan.value, change);
+  const paused = f.paused.includes(index);
+  const frozenAs = `freeze-${change}`.slice(0, 60);
   const range = rangeOf(jobs ?? [], ahead, counts.done < counts.all ? wanted : current.slice(0, 1));
   const bars = barsOf(jobs ?? [], ahead, range.now).filter(
     (bar) => bar.to >= range.from && bar.from <= range.to,
@@ -435,11 +612,15 @@ export function RolloutView({ change }: { change: string }) {
             change={change}
             version={version}
             before={current.find((v) => v !== version) ?? ''}
+            paused={paused}
+            frozen={freezes.some((one) => one.name === frozenAs)}
           />
         </div>
         <p class="big">
           <b>{percent(counts.done, counts.all)}</b> done{' '}
+          {paused ? <span class="badge paused">paused</span> : null}
           <span class="dim">
+            {' '}
             ·{' '}
             <Name
               text={
@@ -477,17 +658,17 @@ export function RolloutView({ change }: { change: string }) {
       <div class="groups">
         <Failures change={change} />
         <Causes change={change} version={version} />
-        <section class="card">
-          <h2>
-            Timeline <span class="dim">each bar a job; dashed what is planned</span>
-          </h2>
-          {bars.length ? (
-            <Timeline bars={bars} {...range} open={(bar) => go(['target', bar.target])} />
-          ) : (
-            <Empty>Nothing ran yet, and nothing is planned.</Empty>
-          )}
-        </section>
-        <Limits change={change} plan={plan.value} range={range} jobs={jobs ?? []} />
+        <Freezes
+          list={freezes.filter((one) => !one.selector || one.name === frozenAs)}
+        />
+        <Lanes change={change} plan={plan.value} bars={bars} range={range} entries={entries} />
+        <Limits
+          change={change}
+          plan={plan.value}
+          range={range}
+          jobs={jobs ?? []}
+          entries={entries}
+        />
         <Jobs jobs={jobs ?? []} />
         <p class="dim">
           <Name text={plan.value?.assumes ? `The plan assumes ${plan.value.assumes}.` : ''} />
@@ -501,7 +682,7 @@ function Jobs({ jobs }: { jobs: readonly Job[] }) {
   if (jobs.length === 0) return null;
   return (
     <section class="card">
-      <h2>Latest jobs</h2>
+      <h2>{inOperator() ? 'Latest nodes' : 'Latest jobs'}</h2>
       <JobTable jobs={jobs.slice(0, 12)} />
     </section>
   );
@@ -529,7 +710,7 @@ export function JobTable({ jobs }: { jobs: readonly Job[] }) {
             <td>
               <Name text={job.resource} />{' '}
               <span class="dim">
-                <Name text={job.environment} />
+                <Name text={job.environment || shownGroup(job.group ?? '')} />
               </span>
             </td>
             <td>

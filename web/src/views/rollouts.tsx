@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every change at a glance: how far it is, and what its versions are.
-import { get, type Group, type Page } from '../api';
+import { get, inOperator, type Freeze, type Group, type Page } from '../api';
 import { at, CHANGE, countStates, CURRENT, WANTED, type Fleet } from '../fleet';
 import { fleet } from '../live';
-import { Bar, Empty, Name, percent } from '../parts/small';
+import { Bar, Empty, Name, percent, Time } from '../parts/small';
 import { ActButton } from '../parts/confirm';
 import { href } from '../router';
+import { shownGroup } from '../series';
 import { STATE_WORDS } from '../fleet';
 import { useFresh } from '../use';
 
@@ -28,7 +29,12 @@ export function Meter({ group }: { group: Group }) {
   return (
     <div class="meter">
       <span class="name">
-        <Name text={group.name} />
+        {group.kind === 'concurrency' ? null : (
+          <span class="dim">
+            <Name text={`${group.change} `} />
+          </span>
+        )}
+        <Name text={shownGroup(group.name)} />
       </span>
       <span
         class="track"
@@ -64,7 +70,79 @@ function Limits() {
   );
 }
 
+export const useFreezes = (): readonly Freeze[] =>
+  useFresh('freezes', () => get<Page<Freeze>>('freezes?limit=100'), 900).value?.items ?? [];
+
+/** Every freeze in force, with what ends it. */
+export function Freezes({ list }: { list: readonly Freeze[] }) {
+  if (list.length === 0) return null;
+  return (
+    <section class="card freezes">
+      <h2>
+        Frozen <span class="dim">nothing of this starts</span>
+      </h2>
+      <table class="rows">
+        <thead>
+          <tr>
+            <th scope="col">freeze</th>
+            <th scope="col">holds</th>
+            <th scope="col">why</th>
+            <th scope="col">until</th>
+            <th>
+              <span class="unseen">act</span>
+            </th>
+          </tr>
+        </thead>
+        <tbody>
+          {list.map((one) => (
+            <tr key={one.name}>
+              <td>
+                <Name text={one.name || 'without a name'} />
+              </td>
+              <td>
+                {one.selector ? (
+                  <code>
+                    <Name text={one.selector} />
+                  </code>
+                ) : (
+                  'everything'
+                )}
+              </td>
+              <td>
+                <Name text={one.reason ?? ''} />{' '}
+                <span class="dim">
+                  <Name text={one.who ?? ''} />
+                  {one.createdAt ? (
+                    <>
+                      {' '}
+                      <Time at={one.createdAt} />
+                    </>
+                  ) : null}
+                </span>
+              </td>
+              <td>{one.until ? <Time at={one.until} /> : 'it is ended'}</td>
+              <td class="act">
+                <ActButton
+                  act={{
+                    act: 'thaw',
+                    label: 'Thaw',
+                    body: { name: one.name },
+                    says:
+                      `The freeze ${one.name} ends: what it held back may start again, ` +
+                      'within every limit.',
+                  }}
+                />
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </section>
+  );
+}
+
 export function RolloutsView() {
+  const frozen = useFreezes();
   const f = fleet.value;
   if (!f) return <Empty>Reading the fleet…</Empty>;
   return (
@@ -72,28 +150,23 @@ export function RolloutsView() {
       <header class="head row">
         <h1>Rollouts</h1>
         <span class="buttons">
-          <ActButton
-            act={{
-              act: 'freeze',
-              label: 'Freeze everything',
-              reason: true,
-              body: { name: 'dashboard' },
-              says:
-                'Nothing starts any more, anywhere, until the freeze is ended. ' +
-                'What runs goes on to its end.',
-            }}
-          />
-          <ActButton
-            act={{
-              act: 'thaw',
-              label: 'End the freeze',
-              body: { name: 'dashboard' },
-              says: 'What the freeze held back may start again, within every limit.',
-            }}
-          />
+          {frozen.some((one) => one.name === 'dashboard') ? null : (
+            <ActButton
+              act={{
+                act: 'freeze',
+                label: 'Freeze everything',
+                reason: true,
+                body: { name: 'dashboard' },
+                says:
+                  'Nothing starts any more, anywhere, until the freeze is ended. ' +
+                  'What runs goes on to its end.',
+              }}
+            />
+          )}
         </span>
       </header>
       <div class="groups">
+        <Freezes list={frozen} />
         {f.changes.map((name, change) => {
           const counts = countStates(f, change);
           const { wanted, current } = versionsOf(f, change);
@@ -109,6 +182,7 @@ export function RolloutsView() {
               <span class="title">
                 <Name text={name} />
               </span>
+              {f.paused.includes(change) ? <span class="badge paused">paused</span> : null}
               <span class="dim version">
                 <Name text={arrow} />
               </span>
@@ -123,7 +197,7 @@ export function RolloutsView() {
             </a>
           );
         })}
-        {f.changes.length === 0 ? <Empty>There is no deployment yet.</Empty> : null}
+        {f.changes.length === 0 ? <Empty>{inOperator() ? 'There is no Skyhook yet.' : 'There is no deployment yet.'}</Empty> : null}
         <Limits />
       </div>
     </>

@@ -3,7 +3,18 @@
 // it grows.
 import { useEffect, useRef, useState } from 'preact/hooks';
 
-import { all, get, request, seg, type Document, type Job, type Page, type Target } from '../api';
+import {
+  all,
+  get,
+  inOperator,
+  request,
+  seg,
+  type Document,
+  type Job,
+  type Package,
+  type Page,
+  type Target,
+} from '../api';
 import { ActButton } from '../parts/confirm';
 import { Away, Badge, Empty, Name, Said } from '../parts/small';
 import { href, route } from '../router';
@@ -64,6 +75,37 @@ export function Reasons({ target }: { target: Target }) {
   );
 }
 
+/** How far the packages of a Skyhook are on a node. */
+function Packages({ list }: { list: readonly Package[] }) {
+  if (list.length === 0) return null;
+  return (
+    <table class="rows">
+      <thead>
+        <tr>
+          <th scope="col">package</th>
+          <th scope="col">stage</th>
+          <th scope="col">state</th>
+          <th scope="col">attempt</th>
+        </tr>
+      </thead>
+      <tbody>
+        {list.map((one) => (
+          <tr key={`${one.name}:${one.version}`}>
+            <td>
+              <Name text={`${one.name} ${one.version}`} />
+            </td>
+            <td>{one.stage}</td>
+            <td>
+              <span class={one.state === 'erroring' ? 'bad' : ''}>{one.state}</span>
+            </td>
+            <td>{one.attempt}</td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
+}
+
 function Placement({ one }: { one: Target }) {
   const body = { deployment: one.change, environment: one.environment, resource: one.target };
   const approval = one.reasons.some((reason) => reason.releasedBy.act === 'approve');
@@ -75,7 +117,11 @@ function Placement({ one }: { one: Target }) {
           <Name text={one.change} />
         </a>
         <span class="dim">
-          in <Name text={one.environment} />
+          {one.environment ? (
+            <>
+              in <Name text={one.environment} />
+            </>
+          ) : null}
           {one.wanted && one.wanted !== one.current ? (
             <>
               {' '}
@@ -132,6 +178,7 @@ function Placement({ one }: { one: Target }) {
         </p>
       )}
       <Reasons target={one} />
+      <Packages list={one.packages ?? []} />
     </section>
   );
 }
@@ -263,7 +310,16 @@ export function TargetView({ name }: { name: string }) {
             ”.
           </Empty>
         ) : null}
-        {shown ? <Log job={shown} /> : null}
+        {shown && !inOperator() ? <Log job={shown} /> : null}
+        {shown && inOperator() ? (
+          <p class="dim">
+            What a package wrote:{' '}
+            <code>
+              kubectl skyhook package logs PACKAGE --skyhook <Name text={shown.deployment} /> --node{' '}
+              <Name text={name} />
+            </code>
+          </p>
+        ) : null}
         {jobs && jobs.length > 0 ? (
           <section class="card">
             <h2>History</h2>

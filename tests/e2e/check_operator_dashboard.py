@@ -1,0 +1,262 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The dashboard of `drover operator` on a real API server: what it answers, to whom, and what a
+person sees of it in a browser (tests/browser/operator.mjs). TAP."""
+
+import http.client
+import json
+import os
+import pathlib
+import re
+import shutil
+import socket
+import subprocess
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent / "cluster"), str(HERE.parent / "support")]
+# pylint: disable=wrong-import-position
+import api
+import audit
+import binaries
+import drover
+import plane
+import rollout
+
+NODES = 12
+GPU = 4  # of them; they are a compartment
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+SK = "slow"
+
+
+def policy():
+    fixed = {"fixed": {"initialBatch": 100}}
+    return {"apiVersion": "skyhook.nvidia.com/v1alpha1", "kind": "DeploymentPolicy",
+            "metadata": {"name": "careful"},
+            "spec": {"default": {"budget": {"count": 2}, "strategy": fixed},
+                     "compartments": [{"name": "gpu", "selector": {"matchLabels": {"gpu": "yes"}},
+                                       "budget": {"count": 1}, "strategy": fixed}]}}
+
+
+def free_port():
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return found.getsockname()[1]
+
+
+class Dashboard:
+    """What it says on its port."""
+
+    def __init__(self, port):
+        self.port = port
+
+    def ask(self, method, path, token=None, body=None, headers=None):
+        """Status, headers and bytes."""
+        # pylint: disable=too-many-arguments
+        link = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
+        all_headers = dict(headers or {})
+        if token:
+            all_headers["Authorization"] = f"Bearer {token}"
+        link.request(method, path, json.dumps(body) if body is not None else None, all_headers)
+        answer = link.getresponse()
+        found = answer.status, answer.headers, answer.read()
+        link.close()
+        return found
+
+    def get(self, path, token=None):
+        status, _, text = self.ask("GET", f"/api/v1/{path}", token)
+        assert status == 200, f"{path}: {status} {text}"
+        return json.loads(text)
+
+    def act(self, act, token, **body):
+        status, _, text = self.ask("POST", f"/api/v1/actions/{act}", token, body)
+        return status, json.loads(text)
+
+    def events(self, after, count):
+        """The next entries of the stream behind one."""
+        link = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
+        link.request("GET", "/api/v1/events", headers={"Last-Event-ID": str(after)})
+        answer, found = link.getresponse(), []
+        assert answer.status == 200, answer.status
+        while len(found) < count:
+            line = answer.readline().decode()
+            if line.startswith("data: "):
+                found.append(json.loads(line[6:]))
+        link.close()
+        return found
+
+
+class Story:
+    """A cluster in the middle of a rollout, and who looks at it."""
+
+    def __init__(self, cluster, operator):
+        self.cluster = cluster
+        self.operator = operator
+        self.admin = cluster.token("admin")
+        self.viewer = cluster.token("viewer")
+
+        def port():
+            log = (cluster.logs / "operator.log").read_text(encoding="utf-8")
+            return re.findall(r"dashboard at http://127\.0\.0\.1:(\d+)/", log)
+        self.board = Dashboard(int(api.wait_until("the dashboard is there", port)[-1]))
+
+    def in_flight(self):
+        found = self.board.get(f"targets?deployment={SK}&state=inFlight")["items"]
+        return sorted(one["target"] for one in found)
+
+    def paused(self):
+        found = self.board.get("fleet")
+        return [found["changes"][at] for at in found["paused"]]
+
+
+def looks(story):
+    """everybody on this machine sees nodes, compartments, claims and reasons, of the engine"""
+    info = story.board.get("info")
+    assert (info["mode"], info["role"]) == ("operator", "viewer"), info
+    found = story.board.get("fleet")
+    assert found["changes"] == ["base", SK] and len(found["targets"]) == NODES, found
+    assert sorted(found["groups"]) == ["__default__", "gpu"], found["groups"]
+    groups = [one for one in story.board.get("groups")["items"] if one["change"] == SK]
+    assert {one["name"]: (one["matched"], one["limit"], one["holders"]) for one in groups} == \
+        {"gpu": (GPU, 1, 1), "__default__": (NODES - GPU, 2, 2)}, groups
+    one = story.board.get(f"targets?deployment={SK}&resource=node-00001")["items"][0]
+    assert one["state"] == "waiting" and one["reasons"][0]["holders"] == ["node-00000"], one
+    jobs = story.board.get(f"jobs?deployment={SK}")["items"]
+    assert sorted(job["resource"] for job in jobs) == story.in_flight(), jobs
+    assert all(job["state"] == "running" and job["startedAt"] for job in jobs), jobs
+    page = story.board.get("targets?limit=5")
+    rest = story.board.get(f"targets?limit=1000&continue={page['continue']}")
+    assert len(page["items"]) == 5 and len(rest["items"]) == 2 * NODES - 5
+    labels = story.board.get("resources/node-00000")["metadata"]["labels"]
+    assert labels["gpu"] == "yes", labels
+
+
+def plans(story):
+    """the plan goes on from where the cluster is, by the same limits"""
+    plan = story.board.get("plan?duration=10s")
+    assert (plan["outcome"], plan["done"], plan["starts"]) == ("complete", NODES, NODES - 3), plan
+    own = next(one for one in plan["changes"] if one["name"] == SK)
+    for group in own["groups"]:
+        assert group["inUse"][0][0] == 0 and group["inUse"][-1][1] == 0, group
+        assert max(count for _, count in group["inUse"]) == group["ceiling"], group
+
+
+def journal(story):
+    """decisions are a journal and a stream that resumes"""
+    entries = story.board.get("journal?limit=1000")["items"]
+    kinds = {one["entry"].get("decision") for one in entries}
+    assert {"batch", "start", "run", "release", "judge"} <= kinds, kinds
+    assert [one["sequence"] for one in entries] == list(range(1, len(entries) + 1))
+    assert story.board.events(2, 3) == entries[2:5]
+    last = story.board.get("info")["sequence"]
+    story.cluster.api.patch("nodes", "node-00003", {"metadata": {"labels": {"rack": "b"}}})
+    fact = story.board.events(last, 1)[0]
+    assert fact["entry"] == {"fact": "document", "kind": "Node", "name": "node-00003"}, fact
+
+
+def refusals(story):
+    """other hosts, other sites and unknown tokens are refused, and pages load nothing else"""
+    ask = story.board.ask
+    assert ask("GET", "/api/v1/info", headers={"Host": "evil.test"})[0] == 421
+    assert ask("GET", "/api/v1/info", headers={"Origin": "http://evil.test"})[0] == 403
+    assert ask("GET", "/api/v1/info", "nonsense")[0] == 401
+    assert ask("GET", "/api/v1/nothing")[0] == 404
+    assert ask("PUT", "/api/v1/fleet")[0] == 405
+    status, headers, _ = ask("GET", "/")
+    assert status == 200 and "default-src 'none'" in headers["Content-Security-Policy"], headers
+    config = f"--kubeconfig={story.cluster.kubeconfig()}"
+    result = drover.run(story.operator.program, "operator", config, "--dashboard", "0.0.0.0:0")
+    assert result.status == 2 and "--dashboard-insecure" in result.err, result
+
+
+def acts(story):
+    """an act is the viewer's own: the API server allows or refuses it, and the operator has no part"""
+    assert story.board.act("pause", None, deployment=SK)[0] == 401
+    assert story.board.get("info", story.viewer)["role"] == "viewer"
+    status, found = story.board.act("pause", story.viewer, deployment=SK)
+    assert status == 403 and "viewer" in found["error"]["message"], found
+    assert story.board.act("pause", story.admin, deployment="nothing")[0] == 404
+    assert story.board.act("rollback", story.admin, deployment=SK)[0] == 404
+    info = story.board.get("info", story.admin)
+    assert (info["caller"], info["role"]) == ("admin", "operator"), info
+    assert story.board.act("pause", story.admin, deployment=SK, reason="lunch")[0] == 200
+    api.wait_until("the engine knows", lambda: story.paused() == [SK], 10)
+    one = story.board.get(f"targets?deployment={SK}&resource=node-00001")["items"][0]
+    assert one["reasons"][0]["rule"] == "paused", one
+    assert story.board.act("resume", story.admin, deployment=SK)[0] == 200
+    api.wait_until("the engine knows", lambda: story.paused() == [], 10)
+    assert story.board.act("retry", story.admin, deployment=SK, resource="node-00000")[0] == 200
+    entries = [one for one in story.board.get("journal?limit=1000")["items"] if one["who"]]
+    assert [(one["who"], one["entry"]["act"]) for one in entries] == \
+        [("admin", "pause"), ("admin", "resume"), ("admin", "retry")], entries
+    assert entries[0]["entry"]["reason"] == "lunch", entries
+    writers = {entry["user"]["username"] for entry in audit.entries(story.cluster.audit_file)
+               if entry["verb"] == "patch" and entry.get("userAgent") == "drover-dashboard"}
+    assert writers == {"admin", "viewer"}, writers
+
+
+def restarts(story):
+    """an operator that begins anew shows what runs, and says that it began before"""
+    story.operator.stop()
+    story.operator.start()
+    api.wait_until("it knows everything",
+                   lambda: story.board.ask("GET", "/api/v1/fleet")[0] == 200, 30)
+    jobs = story.board.get("jobs")["items"]
+    assert len(jobs) == 3 and all("before" in job["reason"] for job in jobs), jobs
+    assert story.in_flight() == sorted(job["resource"] for job in jobs), jobs
+
+
+def in_browser(story):
+    """a person sees it, explains a node, shows a token, pauses and resumes"""
+    browser = next((shutil.which(name) for name in BROWSERS if shutil.which(name)), None)
+    web = drover.ROOT / "web"
+    if not browser:
+        return "there is no Chromium"
+    pictures = story.operator.program.parent / "browser"
+    pictures.mkdir(exist_ok=True)
+    environment = dict(os.environ, URL=f"http://127.0.0.1:{story.board.port}", CHROMIUM=browser,
+                       TOKEN=story.admin, PICTURES=str(pictures), WEB=str(web))
+    found = subprocess.run(
+        ["node", str(HERE.parent / "browser" / "operator.mjs")], env=environment, check=False,
+        capture_output=True, text=True, timeout=120)
+    assert found.returncode == 0, found.stdout + found.stderr
+    return None
+
+
+def main():
+    tap = drover.Tap()
+    problem = binaries.missing()
+    if problem:
+        tap.skip("the operator's dashboard", problem)
+        return tap.done()
+    program = drover.programs()[0]
+    with plane.Cluster("check-dashboard") as cluster:
+        rollout.prepare(cluster, program)
+        cluster.add_nodes(NODES, labels=lambda number: {"gpu": "yes"} if number < GPU else {})
+        cluster.behave(**{"slow-1.0.0": "hang"})
+        cluster.api.create("deploymentpolicies", policy())
+        port = free_port()
+        with rollout.Operator(program, cluster, "--dashboard", f":{port}") as operator:
+            cluster.api.create("skyhooks", rollout.skyhook("base", {"tune": rollout.package()}))
+            rollout.wait_status(cluster, "base", "complete")
+            cluster.api.create("skyhooks", rollout.skyhook(
+                SK, {"slow": rollout.package()}, deploymentPolicy="careful"))
+            story = Story(cluster, operator)
+            api.wait_until("three nodes are worked on", lambda: len(story.in_flight()) == 3)
+            for act in (looks, plans, journal, refusals, acts, in_browser, restarts):
+                wrong = skipped = None
+                try:
+                    skipped = act(story)
+                except Exception as error:  # pylint: disable=broad-exception-caught
+                    wrong = f"{type(error).__name__}: {error}"
+                    cluster.fail()
+                if skipped:
+                    tap.skip(act.__doc__, skipped)
+                else:
+                    tap.test(act.__doc__, wrong)
+    return tap.done()
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("DROVER_BUILDS", "build")
+    sys.exit(main())

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the operator's dashboard keeps beside the engine: documents as they were seen, and claims.
+ */
+#include "support/check.h"
+
+#include "base/mem.h"
+#include "console/claims.h"
+#include "console/kept.h"
+#include "model/document.h"
+
+static bool see(kept *k, shell_kind kind, const char *text)
+{
+    arena *a = arena_new(0);
+    yyjson_val *json = json_parse(a, str_of(text), NULL);
+    assert_non_null(json);
+    bool changed = kept_seen(k, kind, json);
+    arena_free(a);
+    return changed;
+}
+
+#define NODE(labels, more, ready)                                                                  \
+    "{\"metadata\":{\"name\":\"n\",\"labels\":{" labels "},\"managedFields\":[1],"                 \
+    "\"annotations\":{" more "},\"resourceVersion\":\"7\"},\"spec\":{},"                           \
+    "\"status\":{\"images\":[1],\"conditions\":[{\"type\":\"Ready\",\"status\":\"" ready "\"}]}}"
+
+/* What Drover itself writes, and heartbeats, are no news to who looks on; what people change is. */
+static void test_news(void **state)
+{
+    (void)state;
+    kept k = {0};
+    assert_true(see(&k, SHELL_NODE, NODE("\"a\":\"1\"", "", "True")));
+    assert_false(see(&k, SHELL_NODE, NODE("\"a\":\"1\"", "\"x\":\"y\"", "True")));
+    assert_false(see(&k, SHELL_NODE,
+                     NODE("\"a\":\"1\",\"skyhook.nvidia.com/status_s\":\"complete\"", "", "True")));
+    assert_true(see(&k, SHELL_NODE, NODE("\"a\":\"2\"", "", "True")));
+    assert_true(see(&k, SHELL_NODE, NODE("\"a\":\"2\"", "", "False")));
+    const kept_object *o = kept_find(&k, SHELL_NODE, STR("n"));
+    assert_non_null(o);
+    str text = buf_str(&o->document);
+    assert_true(str_find(text, STR("managedFields")) == SIZE_MAX);
+    assert_true(str_find(text, STR("images")) == SIZE_MAX);
+    assert_true(str_find(text, STR("\"kind\":\"Node\"")) != SIZE_MAX);
+    assert_true(kept_gone(&k, SHELL_NODE, STR("n")));
+    assert_false(kept_gone(&k, SHELL_NODE, STR("n")));
+    assert_false(see(&k, SHELL_POD, NODE("", "", "True")));
+    kept_clear(&k);
+}
+
+static void decide(claims *c, decision_kind kind, int number, int64_t ms, bool failed)
+{
+    char name[16];
+    snprintf(name, sizeof name, "n%d", number);
+    decision d = {.kind = kind,
+                  .change = STR("sk"),
+                  .target = str_of(name),
+                  .version = STR("p:1"),
+                  .group = STR("gpu"),
+                  .failed = failed,
+                  .detail = failed ? STR("exit code 1") : STR_EMPTY};
+    claims_decided(c, &d, ms);
+}
+
+static void test_claims(void **state)
+{
+    (void)state;
+    claims c = {0};
+    decision earlier = {.change = STR("sk"), .target = STR("n9"), .group = STR("gpu")};
+    decide(&c, DECISION_START, 1, 100, false);
+    claims_found(&c, &earlier, 150);
+    claims_found(&c, &earlier, 160);
+    decide(&c, DECISION_RELEASE, 1, 200, true);
+    decide(&c, DECISION_RELEASE, 2, 200, false); /* nobody's */
+    assert_int_equal(c.all.len, 2);
+    assert_true(c.all.at[0]->failed && c.all.at[0]->ended_ms == 200);
+    assert_string_equal(c.all.at[0]->reason, "exit code 1");
+    assert_true(c.all.at[1]->earlier && c.all.at[1]->ended_ms == 0);
+    /* A start while it is open ends it: it cannot be worked on twice. */
+    decide(&c, DECISION_START, 1, 300, false);
+    decide(&c, DECISION_START, 1, 400, false);
+    assert_int_equal(c.all.at[2]->ended_ms, 400);
+    assert_int_equal(c.open.len, 2);
+    claims_clear(&c);
+}
+
+/* What has ended long ago is forgotten; what lives is not. */
+static void test_forgetting(void **state)
+{
+    (void)state;
+    claims c = {0};
+    decide(&c, DECISION_START, -1, 1, false);
+    for (int i = 0; i < (int)CLAIMS_KEPT + 10; i++) {
+        decide(&c, DECISION_START, i, 10 + i, false);
+        decide(&c, DECISION_RELEASE, i, 11 + i, false);
+    }
+    assert_true(c.all.len <= CLAIMS_KEPT);
+    assert_int_equal(c.all.at[0]->ended_ms, 0);
+    for (size_t i = 1; i < c.all.len; i++)
+        assert_true(c.all.at[i]->number > c.all.at[i - 1]->number);
+    decide(&c, DECISION_RELEASE, -1, 99999, false);
+    assert_int_equal(c.open.len, 0);
+    claims_clear(&c);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_news),
+        cmocka_unit_test(test_claims),
+        cmocka_unit_test(test_forgetting),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
