@@ -26,7 +26,8 @@ void events_add(events *e, const journal_entry *entry);
 bool events_source(events *e, int64_t after, http_source *ret);
 
 int64_t events_last(const events *e);
-/* One of the latest entries as JSON; ptr is NULL if it is not in memory. Until the next is added. */
+/* One of the latest entries as JSON, until the next is added; ptr is NULL if it is not in memory.
+ */
 str events_kept(const events *e, int64_t sequence);
 /* Ends the streams that are open now: what follows is another story. */
 void events_end_streams(events *e);

@@ -170,7 +170,7 @@ def refusals(story):
 
 
 def acts(story):
-    """an act is the viewer's own: the API server allows or refuses it, and the operator has no part"""
+    """an act is the viewer's own: the API server allows or refuses it, not the operator"""
     assert story.board.act("pause", None, deployment=SK)[0] == 401
     assert story.board.get("info", story.viewer)["role"] == "viewer"
     status, found = story.board.act("pause", story.viewer, deployment=SK)

@@ -600,7 +600,8 @@ static inline void fake_start_side(fake *f, size_t which)
     fake_end_side(side);
     side->cluster = f;
     side->begun++;
-    side->shell = node_shell_new(&f->settings, (api){side, fake_send, fake_follow, NULL, NULL}, &error);
+    side->shell =
+        node_shell_new(&f->settings, (api){side, fake_send, fake_follow, NULL, NULL}, &error);
     assert_non_null(side->shell);
     f->shell = f->sides[0].shell;
     int64_t delay_ms = side->delay_ms;

@@ -14,6 +14,8 @@ const PLACES = [
   ['policies', 'Policies'],
   ['journal', 'Journal'],
 ] as const;
+/** An operator has other policies, which are not edited here. */
+const places = () => PLACES.filter(([place]) => place !== 'policies' || !inOperator());
 const HOME: Record<string, string> = { rollout: 'rollouts', target: 'fleet', policy: 'policies' };
 
 function Fresh() {
@@ -64,7 +66,7 @@ export function Frame({ children }: { children: ComponentChildren }) {
         </span>
         <b class="word">Drover</b>
         <ul>
-          {PLACES.filter(([place]) => place !== 'policies' || !inOperator()).map(([place, text]) => (
+          {places().map(([place, text]) => (
             <li key={place}>
               <a href={href([place])} aria-current={here === place ? 'page' : undefined}>
                 {text}

@@ -3,7 +3,16 @@
 import { computed, signal } from '@preact/signals';
 import { useEffect, useMemo, useState } from 'preact/hooks';
 
-import { all, get, inOperator, seg, type Document, type Page, type State, type Target } from '../api';
+import {
+  all,
+  get,
+  inOperator,
+  seg,
+  type Document,
+  type Page,
+  type State,
+  type Target,
+} from '../api';
 import {
   at,
   cellsOf,

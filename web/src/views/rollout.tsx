@@ -55,7 +55,11 @@ interface Range {
 }
 
 /** From the first job of the versions that are on their way to the end of the plan. */
-function rangeOf(jobs: readonly Job[], planned: readonly PlanJob[], wanted: readonly string[]): Range {
+function rangeOf(
+  jobs: readonly Job[],
+  planned: readonly PlanJob[],
+  wanted: readonly string[],
+): Range {
   const now = Date.now() / 1000;
   const starts = jobs
     .filter((job) => job.startedAt && (!job.endedAt || wanted.includes(job.version)))
@@ -512,10 +516,11 @@ function Lanes({ change, plan, bars, range, entries }: LanesProps) {
   const to = Math.ceil(range.to / WINDOW_GRID) * WINDOW_GRID;
   const windows = useFresh(
     `windows/${change}/${from}/${to}`,
-    async () =>
-      inOperator()
-        ? []
-        : (await get<Page<Window>>(`windows?deployment=${seg(change)}&from=${from}&to=${to}`)).items,
+    async () => {
+      if (inOperator()) return [];
+      const path = `windows?deployment=${seg(change)}&from=${from}&to=${to}`;
+      return (await get<Page<Window>>(path)).items;
+    },
     30_000,
   ).value;
   const by = (route.value.query.get('lanes') ?? '') as (typeof LANES)[number];

@@ -197,7 +197,9 @@ export function RolloutsView() {
             </a>
           );
         })}
-        {f.changes.length === 0 ? <Empty>{inOperator() ? 'There is no Skyhook yet.' : 'There is no deployment yet.'}</Empty> : null}
+        {f.changes.length === 0 ? (
+          <Empty>There is no {inOperator() ? 'Skyhook' : 'deployment'} yet.</Empty>
+        ) : null}
         <Limits />
       </div>
     </>

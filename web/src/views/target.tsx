@@ -315,7 +315,8 @@ export function TargetView({ name }: { name: string }) {
           <p class="dim">
             What a package wrote:{' '}
             <code>
-              kubectl skyhook package logs PACKAGE --skyhook <Name text={shown.deployment} /> --node{' '}
+              kubectl skyhook package logs PACKAGE --skyhook <Name text={shown.deployment} />{' '}
+              --node{' '}
               <Name text={name} />
             </code>
           </p>
