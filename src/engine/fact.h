@@ -107,6 +107,7 @@ typedef struct fact_kept {
     str target;
     bool durable; /* all that was decided of it is written, the end of its claim included */
     str why;      /* else: what is in the way, in words for people */
+    bool passing; /* and it says nothing of the target: it is shown, and has no other effect */
 } fact_kept;
 
 /* FACT_REPORT: the state of a bundle's deployment on a cluster, as its BundleDeployment says. */
@@ -141,9 +142,9 @@ typedef struct fact_job {
     X(REJECT, "reject")                                                                            \
     X(RETRY, "retry")                                                                              \
     X(SKIP, "skip")                                                                                \
-    X(BYPASS, "bypass") X(ROLLBACK, "rollback") X(RESET, "reset") X(RESET_BATCHES, "resetBatches") \
-        X(FREEZE, "freeze") X(THAW, "thaw") X(HALT, "halt") X(CLAIM_SLOT, "claimSlot")             \
-            X(FREE_SLOT, "freeSlot")
+    X(BYPASS, "bypass")                                                                            \
+    X(ROLLBACK, "rollback") X(RESET, "reset") X(RESET_BATCHES, "resetBatches") X(FREEZE, "freeze") \
+        X(THAW, "thaw") X(HALT, "halt") X(CLAIM_SLOT, "claimSlot") X(FREE_SLOT, "freeSlot")
 typedef enum act_kind {
 #define X(kind, text) ACT_##kind,
     ACTS(X)

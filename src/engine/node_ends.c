@@ -10,7 +10,7 @@
  * batch does not wait for it for ever, and is tried again when what was in the way is gone. */
 #include "engine/nodes_internal.h"
 
-#define HINDERED_MOST_MS (INT64_C(300) * 1000)
+#define REFUSED_MOST_MS (INT64_C(300) * 1000)
 
 static void ends_as(node_placement *p, node_end end)
 {
@@ -28,13 +28,13 @@ void ends_begin(nodes *self, node_placement *p)
         return;
     p->end = END_UNWRITTEN;
     p->change->unwritten++;
-    if (p->hindrance != 0)
+    if (p->refused)
         ends_as(p, END_STUCK);
 }
 
 int64_t ends_deadline(const node_placement *p)
 {
-    return p->hindrance == 0 ? REASON_NEVER : p->hindered_ms + HINDERED_MOST_MS;
+    return p->refused ? p->refused_ms + REFUSED_MOST_MS : REASON_NEVER;
 }
 
 void ends_forget(node_placement *p)
@@ -50,16 +50,19 @@ void ends_take(nodes *self, const fact_kept *f)
     node_placement *p = target == NOBODY ? NULL : placement_on(self, target, c);
     if (!p)
         return;
-    bool hindered = p->hindrance != 0;
     p->hindrance = f->durable ? 0 : nodes_name(self, f->why);
-    if (!hindered)
-        p->hindered_ms = self->core->now_ms;
+    if (f->passing)
+        return;
+    bool before = p->refused;
+    p->refused = !f->durable;
+    if (!before)
+        p->refused_ms = self->core->now_ms;
     if (f->durable)
         ends_forget(p);
     else if (p->end == END_UNWRITTEN)
         ends_as(p, END_STUCK);
-    if (f->durable && hindered && p->failed && p->phase == PHASE_IDLE)
+    if (f->durable && before && p->failed && p->phase == PHASE_IDLE)
         placement_forgive(self, p);
-    if (f->durable != !hindered)
+    if (before != p->refused)
         target_touch(self, target);
 }

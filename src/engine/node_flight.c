@@ -30,7 +30,7 @@ void flight_start(nodes *self, node_placement *p, bool again, const cohort_event
     p->phase = PHASE_WORKING;
     p->claims++;
     p->claim_step = self->step;
-    p->hindered_ms = self->core->now_ms;
+    p->refused_ms = self->core->now_ms;
     p->failed = false;
     p->cordon_again = p->cordon_lost = p->no_cordon = false;
     c->in_flight++;
@@ -255,8 +255,8 @@ static bool flight_ends(nodes *self, node_placement *p)
         flight_fail(self, p, STR("NodeLost"));
         return true;
     }
-    int64_t hindered = ends_deadline(p);
-    if (hindered != REASON_NEVER && hindered <= self->core->now_ms) {
+    int64_t refused = ends_deadline(p);
+    if (refused != REASON_NEVER && refused <= self->core->now_ms) {
         flight_fail(self, p, STR("NodeRefused"));
         return true;
     }

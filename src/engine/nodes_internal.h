@@ -102,9 +102,9 @@ typedef struct node_placement {
     uint16_t failures; /* of what is no stage: drains and lost nodes */
     uint16_t running;  /* stages */
     uint8_t phase;
-    uint8_t end;         /* node_end of its last claim */
-    name_id hindrance;   /* what keeps a shell from carrying out what was decided; 0: nothing */
-    int64_t hindered_ms; /* since when, in this claim */
+    uint8_t end;        /* node_end of its last claim */
+    name_id hindrance;  /* what keeps a shell from carrying out what was decided; 0: nothing */
+    int64_t refused_ms; /* since when nothing of it can be written, in this claim */
     bool selected : 1;
     bool complete : 1;     /* all packages are as wanted */
     bool done : 1;         /* complete, and holds no claim */
@@ -122,6 +122,7 @@ typedef struct node_placement {
     bool deferred : 1;       /* evaluated again when its batch is judged */
     bool leaving : 1;        /* no longer selected, but a stage still runs */
     bool astray : 1;         /* the selector leaves it out; it is selected for its uninstall */
+    bool refused : 1;        /* nothing of it can be written */
     bool drain_told : 1;     /* DRAIN was decided and not interrupted by a pause */
 } node_placement;
 
@@ -308,7 +309,7 @@ void priority_leave(node_placement *p, bool counts);
 void ends_begin(nodes *self, node_placement *p);
 void ends_take(nodes *self, const fact_kept *f);
 void ends_forget(node_placement *p);
-/* When a flight that is hindered fails; REASON_NEVER: it is not. */
+/* When a flight that is refused fails; REASON_NEVER: it is not. */
 int64_t ends_deadline(const node_placement *p);
 
 /* ---- node_stages.c: what runs in a flight ---- */

@@ -20,52 +20,62 @@ static str collection_of(const node_shell *s, const char *group, const char *kin
 
 /* ---- the Job ---- */
 
+/* It is tried again after a while: what is in the way says nothing of the node. */
+static void job_hold(node_shell *s, shell_place *p, const char *why)
+{
+    p->held_until_ms = s->now_ms + SHELL_REFUSED_MS;
+    shell_tell_kept(s, p, why, true);
+    shell_look_after(s, p);
+}
+
+static void job_again(node_shell *s, shell_job *j, const write_outcome *how)
+{
+    char why[96];
+    shell_place *p = shell_find_place(s, j->of.key.skyhook, j->of.key.node);
+    snprintf(why, sizeof why, "its Job cannot be created: %s (status %d)",
+             write_outcome_text(how->kind), how->status);
+    log_line(LOG_WARN, "Job %s: %s", j->name, how->message);
+    shell_job_forget(s, j);
+    if (p)
+        job_hold(s, p, why);
+}
+
 static void job_read(node_shell *s, const shell_ticket *t, const write_outcome *how,
                      yyjson_val *json)
 {
     if (how->kind == WRITE_DONE && json)
         jobs_seen(s, json);
     shell_job *j = shell_find_job(s, str_of(t->job));
-    if (j && !j->created)
+    if (!j || j->created)
+        return;
+    if (how->kind == WRITE_DONE)
         shell_job_taken(s, j);
+    else
+        job_again(s, j, how);
 }
 
 static void job_created(node_shell *s, const shell_ticket *t, const write_outcome *how,
                         yyjson_val *json)
 {
     shell_job *j = shell_find_job(s, str_of(t->job));
+    shell_place *p = j ? shell_find_place(s, j->of.key.skyhook, j->of.key.node) : NULL;
     char collection[COLLECTION_BYTES];
-    switch (how->kind) {
-    case WRITE_DONE:
+    kube_write read = {.verb = WRITE_READ,
+                       .collection = collection_of(s, "/apis/batch/v1", "jobs", collection),
+                       .name = str_of(t->job)};
+    if (how->kind == WRITE_DONE) {
+        if (p && p->hindered)
+            shell_tell_kept(s, p, NULL, true);
         if (json)
             jobs_seen(s, json);
-        return;
-    case WRITE_EXISTS: {
-        kube_write w = {.verb = WRITE_READ,
-                        .collection = collection_of(s, "/apis/batch/v1", "jobs", collection),
-                        .name = str_of(t->job)};
-        shell_send(s, &w, (shell_ticket){.done = job_read, .job = t->job});
-        return;
-    }
-    case WRITE_REFUSED:
+    } else if (!j || j->created) {
+        return; /* its watch told more */
+    } else if (shell_is_refused(how)) {
         log_line(LOG_ERROR, "Job %s: %s", t->job, how->message);
-        if (j)
-            shell_job_refused(s, j);
-        return;
-    case WRITE_CONFLICT:
-    case WRITE_GONE:
-    case WRITE_BLOCKED:
-    case WRITE_LATER:
-    case WRITE_AMBIGUOUS:
-    case WRITE_BARRED:
-        log_line(LOG_WARN, "Job %s: %s", t->job, how->message);
-        if (j && !j->created) {
-            shell_place *p = shell_find_place(s, j->of.key.skyhook, j->of.key.node);
-            shell_job_forget(s, j);
-            if (p)
-                shell_look_after(s, p);
-        }
-        return;
+        shell_job_refused(s, j);
+    } else if (how->kind != WRITE_EXISTS ||
+               !shell_send(s, &read, (shell_ticket){.done = job_read, .job = t->job})) {
+        job_again(s, j, how);
     }
 }
 
@@ -95,16 +105,19 @@ static void job_create(node_shell *s, shell_place *p, const node_view *v, const 
     buf name = BUF(LIMIT_NAME_BYTES), body = BUF(JOB_BYTES_MAX);
     job_name(&name, &key);
     bool good = job_object_put(&body, &s->settings.job, &order, &error);
-    if (!good)
-        log_line(LOG_ERROR, "Job %.*s: %s", STR_ARG(buf_str(&name)), error.text);
+    shell_job *j = shell_job_new(s, buf_str(&name), &key);
     kube_write w = {.verb = WRITE_CREATE,
                     .collection = collection_of(s, "/apis/batch/v1", "jobs", collection),
                     .name = buf_str(&name),
                     .body = buf_str(&body)};
-    if (good && shell_job_new(s, buf_str(&name), &key) &&
-        !shell_send(s, &w, (shell_ticket){.done = job_created, .job = name.ptr}))
-        shell_job_forget(s, shell_find_job(s, buf_str(&name)));
-    s->counts.jobs += good;
+    if (!good && j) {
+        log_line(LOG_ERROR, "Job %.*s: %s", STR_ARG(buf_str(&name)), error.text);
+        shell_job_refused(s, j);
+    } else if (j && !shell_send(s, &w, (shell_ticket){.done = job_created, .job = name.ptr})) {
+        shell_job_forget(s, j);
+        job_hold(s, p, "its Job waits behind too many writes");
+    }
+    s->counts.jobs += good && j;
     buf_done(&name);
     buf_done(&body);
 }
@@ -126,50 +139,6 @@ static bool send_map(node_shell *s, const buf *name, const buf *body, shell_tick
     return sent;
 }
 
-static void package_map_written(node_shell *s, const shell_ticket *t, const write_outcome *how,
-                                yyjson_val *json)
-{
-    (void)json;
-    shell_change *c = shell_find_change(s, str_of(t->skyhook));
-    if (!c || c->maps_sending == 0)
-        return;
-    c->maps_sending--;
-    if (how->kind != WRITE_DONE) {
-        log_line(LOG_WARN, "ConfigMap of %s: %s", c->name, how->message);
-        c->maps_failed = true;
-    }
-    if (c->maps_sending == 0 && !c->maps_failed)
-        c->maps_generation = t->number;
-}
-
-/* Whether what the packages mount is as the document says; else it is written. */
-static bool package_maps_ready(node_shell *s, shell_change *c)
-{
-    const skyhook *of = c->document->object.skyhook;
-    if (c->maps_generation == of->metadata.generation && c->maps_sending == 0)
-        return true;
-    if (c->maps_sending > 0)
-        return false;
-    c->maps_failed = false;
-    for (size_t i = 0; i < of->spec.packages.len; i++) {
-        const package *p = &of->spec.packages.at[i];
-        if (p->config_map.len == 0)
-            continue;
-        buf name = BUF(LIMIT_NAME_BYTES), body = BUF(LIMIT_DOCUMENT_BYTES * 2);
-        package_config_map_name(&name, str_of(c->name), p);
-        package_config_map_put(&body, &s->settings.job, of, p);
-        c->maps_sending += send_map(s, &name, &body,
-                                    (shell_ticket){.done = package_map_written,
-                                                   .skyhook = c->name,
-                                                   .number = of->metadata.generation});
-        buf_done(&name);
-        buf_done(&body);
-    }
-    if (c->maps_sending == 0)
-        c->maps_generation = of->metadata.generation;
-    return c->maps_sending == 0;
-}
-
 /* ---- what a package may know about its node ---- */
 
 static void node_map_written(node_shell *s, const shell_ticket *t, const write_outcome *how,
@@ -180,9 +149,13 @@ static void node_map_written(node_shell *s, const shell_ticket *t, const write_o
     if (!p)
         return;
     p->map_sending = false;
-    p->map_written = how->kind == WRITE_DONE || how->kind == WRITE_REFUSED;
-    if (how->kind != WRITE_DONE)
-        log_line(LOG_WARN, "ConfigMap of node %s: %s", t->node, how->message);
+    p->map_written = how->kind == WRITE_DONE;
+    p->map_refused = shell_is_refused(how);
+    if (how->kind == WRITE_DONE)
+        return;
+    log_line(LOG_WARN, "ConfigMap of node %s: %s", t->node, how->message);
+    if (!p->map_refused)
+        job_hold(s, p, "the ConfigMap about its node cannot be written");
 }
 
 static char *kept_map(node_shell *s, yyjson_val *json, const char *key,
@@ -206,7 +179,11 @@ static void node_read(node_shell *s, const shell_ticket *t, const write_outcome 
     if (!p)
         return;
     p->map_sending = false;
-    if (how->kind != WRITE_DONE || !json || p->labels)
+    if (how->kind != WRITE_DONE || !json) {
+        job_hold(s, p, "its node cannot be read");
+        return;
+    }
+    if (p->labels)
         return;
     p->annotations = kept_map(s, json, "annotations", node_annotations_put);
     p->labels = kept_map(s, json, "labels", node_labels_put);
@@ -222,6 +199,8 @@ static bool node_is_read(node_shell *s, shell_place *p)
         .verb = WRITE_READ, .collection = STR("/api/v1/nodes"), .name = str_of(p->node->name)};
     p->map_sending = shell_send(
         s, &w, (shell_ticket){.done = node_read, .node = p->node->name, .skyhook = p->skyhook});
+    if (!p->map_sending)
+        job_hold(s, p, "its Job waits behind too many writes");
     return false;
 }
 
@@ -257,12 +236,35 @@ static bool job_begin(node_shell *s, shell_place *p, const node_view *v, const p
     node_packages_put(&packages, &s->settings.job, p->change->document->object.skyhook);
     if (packages.failed)
         shell_memory(s);
+    if (p->map_refused) {
+        p->map_refused = false;
+        shell_stage_failed(s, p, of, STR("ConfigMapRefused"));
+        buf_done(&packages);
+        return true;
+    }
     node_files files = {str_of(p->annotations), str_of(p->labels), buf_str(&packages)};
     bool ready = node_files_ready(s, p, &files);
     if (ready)
         job_create(s, p, v, of, job_carries(&files) ? &files : NULL);
     buf_done(&packages);
     return ready;
+}
+
+/* Whether something else must happen before the stage's Job is created; people are told what. */
+static bool is_hindered(node_shell *s, shell_place *p, const package_view *of)
+{
+    const char *why = NULL;
+    if (p->held_until_ms > s->now_ms)
+        return true;
+    if (!package_maps_ready(s, p->change))
+        why = p->change->maps_sending > 0 ? "" : "a ConfigMap of its packages cannot be written";
+    else if (shell_runs_beside(s, p, of->interrupt.len > 0))
+        why = "a Job or pod of an earlier attempt has not ended there";
+    if (why && why[0] != '\0' && !p->hindered)
+        shell_tell_kept(s, p, why, true);
+    else if (!why && p->hindered)
+        shell_tell_kept(s, p, NULL, true);
+    return why;
 }
 
 bool jobs_run(node_shell *s, shell_place *p)
@@ -284,11 +286,9 @@ bool jobs_run(node_shell *s, shell_place *p)
         const package_view *of = &v.packages[i];
         if (!of->running || shell_attempt_has_job(s, p, of))
             continue;
-        if (!package_maps_ready(s, c) || shell_runs_beside(s, p, of->interrupt.len > 0) ||
-            !job_begin(s, p, &v, of)) {
-            done = false;
+        done = !is_hindered(s, p, of) && job_begin(s, p, &v, of);
+        if (!done)
             break;
-        }
     }
     arena_rewind(s->scratch, mark);
     return done;

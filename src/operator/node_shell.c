@@ -135,6 +135,19 @@ void shell_node_free(node_shell *s, shell_node *n)
     mem_free(n);
 }
 
+void shell_tell_kept(node_shell *s, shell_place *p, const char *why, bool passing)
+{
+    fact f = {.kind = FACT_KEPT,
+              .kept = {.change = str_of(p->skyhook),
+                       .target = str_of(p->node->name),
+                       .durable = !why,
+                       .why = why ? str_of(why) : STR_EMPTY,
+                       .passing = passing}};
+    p->hindered = why && passing;
+    shell_take(s, &f);
+    s->due = true;
+}
+
 void shell_release(shell_place *p, uint8_t releasing, bool stuck)
 {
     bool counted = p->releasing != RELEASE_NONE && !p->stuck;
@@ -520,7 +533,6 @@ static bool begin(node_shell *s)
     }
     if (!s->restored) {
         s->restored = true;
-        changes_begin(s);
         nodes_begin(s);
     }
     return s->synced[SHELL_JOB] && s->synced[SHELL_POD];
@@ -573,6 +585,7 @@ static void run_jobs(node_shell *s)
 
 static void change_step(node_shell *s, shell_change *c)
 {
+    changes_finalizer(s, c);
     if (c->finalize)
         deletion_step(s, c);
     else
@@ -606,6 +619,12 @@ static int64_t sooner(int64_t a, int64_t b)
     return a == REASON_NEVER || (b != REASON_NEVER && b < a) ? b : a;
 }
 
+/* When something that is held may be tried again. */
+static int64_t held_until(const node_shell *s, int64_t until_ms)
+{
+    return until_ms > s->now_ms ? until_ms : REASON_NEVER;
+}
+
 int64_t node_shell_next_ms(const node_shell *s)
 {
     if (s->stale)
@@ -617,13 +636,23 @@ int64_t node_shell_next_ms(const node_shell *s)
     for (size_t i = 0; i < s->changes.len; i++) {
         const shell_change *c = (const shell_change *)(uintptr_t)s->changes.entries[i].value;
         bool waits = c->waits_for && c->waits_for >= c->revision;
-        if (c->dirty && !c->sending && !c->releasing && c->known && !waits)
+        if (c->dirty && !c->sending && !c->releasing && c->known && !c->finalize && !waits)
             next =
                 sooner(next, c->held_until_ms > s->now_ms ? c->held_until_ms : c->next_status_ms);
     }
+    for (size_t i = 0; i < s->changes.len; i++) {
+        const shell_change *c = (const shell_change *)(uintptr_t)s->changes.entries[i].value;
+        next = sooner(next, held_until(s, c->finalizer_held_until_ms));
+        next = sooner(next, held_until(s, c->acts_held_until_ms));
+    }
     for (size_t i = 0; i < s->queue.len; i++)
-        if (s->queue.at[i]->held_until_ms > s->now_ms)
-            next = sooner(next, s->queue.at[i]->held_until_ms);
+        next = sooner(next, held_until(s, s->queue.at[i]->held_until_ms));
+    for (size_t i = 0; i < s->runs.len; i++) {
+        const shell_place *p = s->runs.at[i];
+        next = sooner(next, held_until(s, p->held_until_ms));
+        if (p->change)
+            next = sooner(next, held_until(s, p->change->maps_held_until_ms));
+    }
     return s->due ? s->now_ms : next;
 }
 

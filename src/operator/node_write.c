@@ -243,17 +243,6 @@ static void put_taints(node_shell *s, node_patch *patch, shell_node *n)
 
 typedef enum patch_end { PATCH_DONE, PATCH_AGAIN, PATCH_STUCK } patch_end;
 
-static void tell_kept(node_shell *s, const shell_place *p, const char *why)
-{
-    fact f = {.kind = FACT_KEPT,
-              .kept = {.change = str_of(p->skyhook),
-                       .target = str_of(p->node->name),
-                       .durable = !why,
-                       .why = why ? str_of(why) : STR_EMPTY}};
-    shell_take(s, &f);
-    s->due = true;
-}
-
 /* An end that cannot be written holds back its own place, and nothing else. */
 static void settle_place(node_shell *s, shell_place *p, patch_end end, const char *why)
 {
@@ -274,7 +263,7 @@ static void settle_place(node_shell *s, shell_place *p, patch_end end, const cha
         shell_act_done(p);
     shell_release(p, p->releasing, end == PATCH_STUCK);
     if (p->change && (end == PATCH_STUCK || ended || was_stuck))
-        tell_kept(s, p, end == PATCH_STUCK ? why : NULL);
+        shell_tell_kept(s, p, end == PATCH_STUCK ? why : NULL, false);
 }
 
 static void not_written(node_shell *s, shell_node *n, const write_outcome *how)

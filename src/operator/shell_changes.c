@@ -5,6 +5,7 @@
 #include "operator/shell_internal.h"
 
 #define API_GROUP "skyhook.nvidia.com/v1alpha1"
+#define CHANGED_MS 1000 /* somebody else wrote it: it is looked at again after this time */
 
 static void forget_groups(shell_change *c)
 {
@@ -79,10 +80,13 @@ static void finalizer_answered(node_shell *s, const shell_ticket *t, const write
     if (!c)
         return;
     c->finalizing = false;
-    if (how->kind == WRITE_DONE && json)
+    if (how->kind == WRITE_DONE && json) {
         changes_seen(s, json);
-    else if (how->kind != WRITE_CONFLICT)
+    } else {
         log_line(LOG_WARN, "Skyhook %s: the finalizer was not written: %s", c->name, how->message);
+        c->finalizer_held_until_ms =
+            s->now_ms + (how->kind == WRITE_CONFLICT ? CHANGED_MS : SHELL_REFUSED_MS);
+    }
 }
 
 /* Packages as every reader of theirs sees them: with their names, and images without tags. */
@@ -124,7 +128,7 @@ static void put_finalizers(buf *out, yyjson_val *json, bool with_ours)
 
 static void add_finalizer(node_shell *s, shell_change *c, yyjson_val *json)
 {
-    if (c->finalizing)
+    if (c->finalizing || c->finalizer_held_until_ms > s->now_ms)
         return;
     buf body = BUF(SHELL_TEXT_BYTES);
     put_finalizers(&body, json, true);
@@ -144,21 +148,26 @@ static void add_finalizer(node_shell *s, shell_change *c, yyjson_val *json)
 static void read_again(node_shell *s, const shell_ticket *t, const write_outcome *how,
                        yyjson_val *json)
 {
-    (void)t;
+    shell_change *c = shell_find_change(s, str_of(t->skyhook));
+    if (!c)
+        return;
+    c->finalizing = false;
     if (how->kind == WRITE_DONE && json)
         changes_seen(s, json);
+    else if (how->kind != WRITE_GONE)
+        c->finalizer_held_until_ms = s->now_ms + SHELL_REFUSED_MS;
 }
 
-void changes_begin(node_shell *s)
+void changes_finalizer(node_shell *s, shell_change *c)
 {
-    for (size_t i = 0; i < s->changes.len; i++) {
-        shell_change *c = (shell_change *)(uintptr_t)s->changes.entries[i].value;
-        kube_write w = {.verb = WRITE_READ,
-                        .collection = STR("/apis/" API_GROUP "/skyhooks"),
-                        .name = str_of(c->name)};
-        if (c->wants_finalizer)
-            shell_send(s, &w, (shell_ticket){.done = read_again});
-    }
+    kube_write w = {.verb = WRITE_READ,
+                    .collection = STR("/apis/" API_GROUP "/skyhooks"),
+                    .name = str_of(c->name)};
+    if (!c->wants_finalizer || c->finalizing || c->finalizer_held_until_ms > s->now_ms)
+        return;
+    c->finalizing = shell_send(s, &w, (shell_ticket){.done = read_again, .skyhook = c->name});
+    if (!c->finalizing)
+        c->finalizer_held_until_ms = s->now_ms + SHELL_REFUSED_MS;
 }
 
 /* ---- the document ---- */
@@ -193,6 +202,7 @@ static void take_document(node_shell *s, shell_change *c, yyjson_val *json)
     if (!d) {
         /* One bad document stops nothing but itself; what it was before stays. */
         log_line(LOG_WARN, "Skyhook %s: %s", c->name, error.text);
+        events_change_unreadable(s, c, error.text);
         return;
     }
     fact f = {.kind = FACT_DOCUMENT, .document = &d->object};

@@ -53,10 +53,12 @@ static void removed(node_shell *s, const shell_ticket *t, const write_outcome *h
         return;
     c->finalizing = false;
     c->finalize = how->kind != WRITE_DONE;
-    if (how->kind == WRITE_CONFLICT)
+    if (how->kind == WRITE_CONFLICT) {
         c->waits_for = t->revision;
-    else if (how->kind != WRITE_DONE && how->kind != WRITE_GONE)
+    } else if (how->kind != WRITE_DONE && how->kind != WRITE_GONE) {
         log_line(LOG_WARN, "Skyhook %s: the finalizer stays: %s", c->name, how->message);
+        c->finalizer_held_until_ms = s->now_ms + SHELL_REFUSED_MS;
+    }
 }
 
 static void remove_finalizer(node_shell *s, shell_change *c)
@@ -87,8 +89,10 @@ static void remove_finalizer(node_shell *s, shell_change *c)
 /* Whether nothing of the Skyhook is left there, or what is left does not go. */
 static bool clean_up(node_shell *s, shell_place *p)
 {
-    if (p->sent || (p->cleanup && p->dirty))
+    if (p->sent || p->dirty) { /* what is left is seen from what stands there in the end */
+        shell_queue(s, p->node);
         return false;
+    }
     if (is_clean(p) || p->cleanups == CLEANUPS_MAX) {
         p->dirty = false;
         return true;
@@ -96,12 +100,14 @@ static bool clean_up(node_shell *s, shell_place *p)
     p->cleanup = p->dirty = true;
     p->cleanups++;
     shell_queue(s, p->node);
+    s->due = true;
     return false;
 }
 
 void deletion_step(node_shell *s, shell_change *c)
 {
-    if (!c->finalize || c->finalizing || (c->waits_for && c->waits_for >= c->revision))
+    if (!c->finalize || c->finalizing || c->finalizer_held_until_ms > s->now_ms ||
+        (c->waits_for && c->waits_for >= c->revision))
         return;
     bool clean = true;
     for (size_t i = 0; i < c->places.len; i++)

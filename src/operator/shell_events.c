@@ -12,12 +12,14 @@ static void tell(node_shell *s, const kube_event *event)
         s->api.tell(s->api.context, event);
 }
 
-static void tell_change(node_shell *s, const shell_change *c, const char *why, const char *text)
+static void tell_change(node_shell *s, const shell_change *c, const char *why, const char *text,
+                        bool warning)
 {
     kube_event e = {.api_version = STR("skyhook.nvidia.com/v1alpha1"),
                     .kind = STR("Skyhook"),
                     .name = str_of(c->name),
                     .uid = shell_text(c->uid),
+                    .warning = warning,
                     .reason = str_of(why),
                     .message = str_of(text)};
     tell(s, &e);
@@ -41,7 +43,7 @@ void events_status(node_shell *s, const shell_change *c, skyhook_state from, sky
     char text[128];
     snprintf(text, sizeof text, "Skyhook transitioned [%s] -> [%s]", skyhook_state_text(from),
              skyhook_state_text(to));
-    tell_change(s, c, "State", text);
+    tell_change(s, c, "State", text, false);
 }
 
 void events_deletion_blocked(node_shell *s, const shell_change *c, deletion_blocked why)
@@ -71,6 +73,13 @@ void events_drain_blocked(node_shell *s, str node_name, const char *pod_text, co
     tell_node(s, node_name, "Drain", text, true);
 }
 
+void events_change_unreadable(node_shell *s, const shell_change *c, const char *message)
+{
+    char text[EVENT_MESSAGE_BYTES_MAX];
+    snprintf(text, sizeof text, "it cannot be read, and what it was before stays: %.400s", message);
+    tell_change(s, c, "Invalid", text, true);
+}
+
 void events_node_refused(node_shell *s, const char *node_name, const char *message)
 {
     char text[EVENT_MESSAGE_BYTES_MAX];
@@ -88,7 +97,7 @@ static void tell_batch(node_shell *s, const decision *d)
              "batch %" PRId64 " of compartment %.*s: %" PRId64 " complete, %" PRId64
              " erroring, %" PRId64 " blocked",
              d->number, STR_ARG(d->group), d->complete, d->erroring, d->blocked);
-    tell_change(s, c, "Apply", text);
+    tell_change(s, c, "Apply", text, false);
 }
 
 void events_decided(node_shell *s, const decision *d)

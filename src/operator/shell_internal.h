@@ -92,14 +92,16 @@ struct shell_place {
     bool cordon;
     bool versioned; /* version_SK is there */
     /* what is to be */
-    uint8_t state_now;  /* skyhook_state, as the engine has it */
-    int8_t want_cordon; /* spec.unschedulable: 1, 0, or -1: as it is */
-    int8_t sent_cordon; /* the same of the write that is under way */
-    bool dirty;         /* the engine may have another state than the node */
-    bool sent;          /* the write that is under way is about it */
-    uint8_t releasing;  /* its claim has ended, and the node does not say so yet; see above */
-    bool stuck;         /* and that cannot be written: nobody waits for it */
-    bool of_act;        /* what a person asked for is not durable here yet */
+    uint8_t state_now;     /* skyhook_state, as the engine has it */
+    int8_t want_cordon;    /* spec.unschedulable: 1, 0, or -1: as it is */
+    int8_t sent_cordon;    /* the same of the write that is under way */
+    bool dirty;            /* the engine may have another state than the node */
+    bool sent;             /* the write that is under way is about it */
+    uint8_t releasing;     /* its claim has ended, and the node does not say so yet; see above */
+    bool stuck;            /* and that cannot be written: nobody waits for it */
+    bool hindered;         /* the engine was told that something is in the way of its Jobs */
+    int64_t held_until_ms; /* a write for its Jobs was not taken */
+    bool of_act;           /* what a person asked for is not durable here yet */
     bool in_flight;
     bool draining; /* its node is to be drained */
     bool selected;
@@ -109,6 +111,7 @@ struct shell_place {
     bool map_sending;  /* the node is read, or that written */
     bool looked_after; /* in the list of places whose Jobs are */
     uint8_t troubles;  /* bits that status_troubles.c tells of */
+    bool map_refused;  /* so its stage fails */
     bool edited;       /* somebody else changed its nodeState_SK */
     uint8_t cleanups;  /* patches that were to take it away */
     bool cleanup;      /* the Skyhook is deleted: what it wrote here goes */
@@ -162,6 +165,7 @@ struct shell_change {
     int64_t next_status_ms, held_until_ms;
     int64_t maps_generation; /* of the packages' ConfigMaps that are written */
     uint32_t maps_sending;
+    int64_t maps_held_until_ms;
     bool maps_failed;
     uint32_t releasing; /* places whose end is about to be durable; those that are stuck left out */
     bool known;         /* the engine knows it */
@@ -170,8 +174,9 @@ struct shell_change {
     bool again;         /* the last write of it had no effect */
     bool sending;
     bool wants_finalizer;
-    bool finalize;   /* its finalizer may go */
-    bool finalizing; /* a write of the object itself is under way */
+    bool finalize;                   /* its finalizer may go */
+    bool finalizing;                 /* a write of the object itself is under way */
+    int64_t finalizer_held_until_ms; /* it was not taken */
     /* as it is known to be */
     uint8_t status;
     int64_t observed_generation;
@@ -217,8 +222,9 @@ typedef struct shell_pod {
     shell_attempt of;
     char waiting[64]; /* why a container does not begin; empty: it is not known to be stuck */
     int64_t waits_since_ms;
-    bool stuck;  /* for too long: it is to be ended */
-    bool ending; /* and that is under way */
+    int64_t held_until_ms; /* to end it was not allowed */
+    bool stuck;            /* for too long: it is to be ended */
+    bool ending;           /* and that is under way */
 } shell_pod;
 
 struct node_shell {
@@ -260,6 +266,9 @@ shell_change *shell_find_change(const node_shell *s, str name);
 shell_place *shell_place_of(node_shell *s, shell_node *n, str skyhook);
 shell_place *shell_find_place(const node_shell *s, str skyhook, str node);
 void shell_queue(node_shell *s, shell_node *n);
+/* What is in the way of a place, or (NULL) that nothing is; "passing": it is nothing of the node's.
+ */
+void shell_tell_kept(node_shell *s, shell_place *p, const char *why, bool passing);
 /* Sets both, and counts. */
 void shell_release(shell_place *p, uint8_t releasing, bool stuck);
 /* What a person asked for is durable there, or there is no such place any more. */
@@ -292,8 +301,9 @@ void nodes_gone(node_shell *s, str name);
 /* ---- shell_changes.c: Skyhooks and policies ---- */
 void changes_seen(node_shell *s, yyjson_val *object);
 void changes_gone(node_shell *s, str name);
-/* Looks again at Skyhooks that came before it was known what they remember. */
-void changes_begin(node_shell *s);
+/* Looks again at a Skyhook that wants a finalizer: one that came before it was known what they
+ * remember, or whose finalizer could not be put. */
+void changes_finalizer(node_shell *s, shell_change *c);
 void policies_seen(node_shell *s, yyjson_val *object);
 void policies_gone(node_shell *s, str name);
 void change_free_shown(node_shell *s, shell_change *c);
@@ -315,6 +325,7 @@ void shell_job_refused(node_shell *s, shell_job *j);
 /* Its creation failed, and may be tried again. */
 void shell_job_forget(node_shell *s, shell_job *j);
 bool shell_attempt_has_job(const node_shell *s, const shell_place *p, const package_view *of);
+void shell_stage_failed(node_shell *s, const shell_place *p, const package_view *of, str why);
 /* An attempt that is never to have a Job. */
 void shell_stage_not_begun(node_shell *s, const shell_place *p, const package_view *of);
 /* Whether Jobs or pods that belong to no present attempt may still run on the node: of the same
@@ -327,6 +338,10 @@ void jobs_done(node_shell *s);
 void failed_seen(node_shell *s, yyjson_val *object, const job_key *key);
 /* This attempt has succeeded. */
 void failed_after(node_shell *s, const job_key *succeeded);
+
+/* ---- package_maps.c ---- */
+/* Whether what the packages mount is as the document says; else it is seen to. */
+bool package_maps_ready(node_shell *s, shell_change *c);
 
 /* ---- job_write.c ---- */
 /* Sees to it that what runs on a place has its Job. True: nothing is left to see to. */
@@ -351,6 +366,7 @@ void acts_remove(node_shell *s, shell_change *c); /* once all that follows is du
 /* ---- shell_events.c ---- */
 void events_decided(node_shell *s, const decision *d);
 void events_status(node_shell *s, const shell_change *c, skyhook_state from, skyhook_state to);
+void events_change_unreadable(node_shell *s, const shell_change *c, const char *message);
 void events_node_refused(node_shell *s, const char *node_name, const char *message);
 void events_deletion_blocked(node_shell *s, const shell_change *c, deletion_blocked why);
 void events_drain_blocked(node_shell *s, str node_name, const char *pod_text, const char *keeper);

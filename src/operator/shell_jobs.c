@@ -159,6 +159,12 @@ void shell_stage_not_begun(node_shell *s, const shell_place *p, const package_vi
     stage_tell(s, &key, (fact_stage){.outcome = OUTCOME_LOST, .not_begun = true});
 }
 
+void shell_stage_failed(node_shell *s, const shell_place *p, const package_view *of, str why)
+{
+    job_key key = key_of(p, of);
+    stage_tell(s, &key, (fact_stage){.outcome = OUTCOME_FAILED, .reason = why});
+}
+
 void shell_job_taken(node_shell *s, shell_job *j)
 {
     stage_tell(s, &j->of.key, (fact_stage){.outcome = OUTCOME_LOST, .not_begun = true});
@@ -469,8 +475,11 @@ static void pod_deleted(node_shell *s, const shell_ticket *t, const write_outcom
 {
     (void)json;
     shell_pod *p = find_pod(s, str_of(t->job));
-    if (p && how->kind != WRITE_DONE && how->kind != WRITE_GONE)
-        p->ending = false;
+    if (!p || how->kind == WRITE_DONE || how->kind == WRITE_GONE)
+        return;
+    p->ending = false;
+    p->held_until_ms = s->now_ms + SHELL_REFUSED_MS;
+    log_line(LOG_WARN, "pod %s cannot be ended: %s", t->job, how->message);
 }
 
 /* The reason is on the node before the pod goes: nobody else would know it then. */
@@ -478,7 +487,7 @@ static void pod_end(node_shell *s, shell_pod *p)
 {
     const shell_place *at = shell_find_place(s, p->of.key.skyhook, p->of.key.node);
     char collection[LIMIT_NAME_BYTES + 64];
-    if (p->ending || (at && (at->dirty || at->sent)))
+    if (p->ending || p->held_until_ms > s->now_ms || (at && (at->dirty || at->sent)))
         return;
     snprintf(collection, sizeof collection, "/api/v1/namespaces/%.*s/pods",
              STR_ARG(s->settings.job.namespace_));
@@ -532,7 +541,12 @@ int64_t jobs_next_ms(const node_shell *s)
     for (size_t i = 0; i < s->pods.len; i++) {
         const shell_pod *p = (const shell_pod *)(uintptr_t)s->pods.entries[i].value;
         int64_t at = p->waits_since_ms + s->settings.unpullable_ms;
-        if (p->waiting[0] != '\0' && !p->stuck && (next == REASON_NEVER || at < next))
+        bool due = p->waiting[0] != '\0' && !p->stuck;
+        if (p->stuck && p->held_until_ms > s->now_ms) {
+            at = p->held_until_ms;
+            due = true;
+        }
+        if (due && (next == REASON_NEVER || at < next))
             next = at;
     }
     return next;

@@ -28,6 +28,10 @@ static const char skyhook_required[] =
     "\"autoTaintNewNodes\":true,\"packages\":{\"tune\":{\"version\":\"1.0.0\",\"image\":"
     "\"example.test/tune\"}}}}";
 
+static const char skyhook_files[] =
+    "{\"metadata\":{\"name\":\"sk\"},\"spec\":{\"deploymentPolicy\":\"p\",\"packages\":{\"tune\":"
+    "{\"version\":\"1.0.0\",\"image\":\"example.test/tune\",\"configMap\":{\"a.conf\":\"old\"}}}}}";
+
 /* ---- what must hold after every write ---- */
 
 /* Who holds a claim, as the Skyhook's status says. */
@@ -235,6 +239,19 @@ static inline fake *acts_story(fake_plan plan)
               "\"[{\\\"act\\\":\\\"reset\\\"}]\"}}}");
     fake_run(f, -1);
     assert_null(fake_get(f, FAKE_SKYHOOKS, "sk", "/metadata/annotations/skyhook.nvidia.com~1acts"));
+    return f;
+}
+
+/* The files of a package change in the middle: nobody gets the old ones afterwards. */
+static inline fake *files_story(fake_plan plan)
+{
+    fake *f = begin(skyhook_files);
+    fake_run(f, 4500);
+    fake_arm(f, plan);
+    fake_edit(f, FAKE_SKYHOOKS, "sk",
+              "{\"spec\":{\"packages\":{\"tune\":{\"configMap\":{\"a.conf\":\"new\"}}}}}");
+    fake_run(f, -1);
+    check_text(str_of(fake_text(f, FAKE_MAPS, "sk-tune-1.0.0", "/data/a.conf")), "new");
     return f;
 }
 

@@ -327,6 +327,75 @@ static void act_is_taken_once(void **state)
     fake_free(f);
 }
 
+/* ---- writes that are not taken ---- */
+
+static str refused_collection;
+static fake_fault refused_how;
+
+static fake_fault refuse_collection(fake *f, const kube_write *w)
+{
+    (void)f;
+    return str_eq(w->collection, refused_collection) && w->subresource.len == 0 ? refused_how
+                                                                                : FAULT_NONE;
+}
+
+/* What is refused is tried again now and then, is said, and works once it is allowed; nobody is
+ * blamed for rights that are missing. */
+static void refused_without_haste(void **state)
+{
+    (void)state;
+    static const struct {
+        str collection;
+        fake_fault how;
+        const char *why; /* NULL: there is nobody in flight who could say it */
+    } cases[] = {
+        {STR(FAKE_MAPS), FAULT_FORBIDDEN, "a ConfigMap of its packages cannot be written"},
+        {STR(FAKE_MAPS), FAULT_INVALID, "a ConfigMap of its packages cannot be written"},
+        {STR(FAKE_JOBS), FAULT_FORBIDDEN, "its Job cannot be created: refused (status 403)"},
+        {STR(FAKE_SKYHOOKS), FAULT_FORBIDDEN, NULL},
+        {STR(FAKE_SKYHOOKS), FAULT_INVALID, NULL},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        fake *f = begin(skyhook_files);
+        refused_collection = cases[i].collection;
+        refused_how = cases[i].how;
+        f->meets = refuse_collection;
+        fake_run(f, 30 * 60000);
+        check_msg(f->sent < 100, "%zu: %llu writes in half an hour", i,
+                  (unsigned long long)f->sent);
+        arena *a = arena_new(0);
+        str why = sentence_of(f, a, "n00");
+        check_msg(!cases[i].why || str_find(why, str_of(cases[i].why)) != SIZE_MAX, "%zu: %.*s", i,
+                  STR_ARG(why));
+        arena_free(a);
+        assert_string_not_equal(status_of(f, "n00"), "erroring");
+        f->meets = NULL;
+        fake_run(f, -1);
+        check_complete(f);
+        check_text(str_of(fake_text(f, FAKE_NODES, "n00",
+                                    "/metadata/annotations/skyhook.nvidia.com~1nodeState_sk")),
+                   "{\"tune|1.0.0\":{\"name\":\"tune\",\"version\":\"1.0.0\",\"image\":"
+                   "\"example.test/tune\",\"stage\":\"config\",\"state\":\"complete\"}}");
+        fake_free(f);
+    }
+}
+
+/* A Job that the server would take from nobody is a failed attempt. */
+static void refused_job_fails_its_stage(void **state)
+{
+    (void)state;
+    fake *f = begin(skyhook_plain);
+    refused_collection = STR(FAKE_JOBS);
+    refused_how = FAULT_INVALID;
+    f->meets = refuse_collection;
+    fake_run(f, 5000);
+    check_text(str_of(status_of(f, "n00")), "erroring");
+    f->meets = NULL;
+    fake_run(f, -1);
+    check_complete(f);
+    fake_free(f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -339,6 +408,8 @@ int main(void)
         cmocka_unit_test(claim_that_ends_before_it_is_durable),
         cmocka_unit_test(refused_node_stops_no_other),
         cmocka_unit_test(act_is_taken_once),
+        cmocka_unit_test(refused_without_haste),
+        cmocka_unit_test(refused_job_fails_its_stage),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,7 +13,9 @@ static void check_end(fake *f, fake_plan plan, str want)
     str rest = buf_str(&got), wanted = want;
     while (wanted.len > 0) {
         str is = str_cut(&rest, '\n'), be = str_cut(&wanted, '\n');
-        if (str_eq(is, be))
+        /* A Job that is refused is a failed attempt, and its next one a new place in the order. */
+        bool moved = plan.fault == FAULT_INVALID && str_starts(is, STR("nodeOrderOffset"));
+        if (str_eq(is, be) || moved)
             continue;
         print_error("write %llu, %s: found %.*s, expected %.*s\n%s", (unsigned long long)plan.at,
                     fake_fault_text(plan.fault), STR_ARG(is), STR_ARG(be), f->log.ptr);
@@ -45,7 +47,7 @@ static const struct {
 } stories[] = {{"install", install_story},   {"failure", failure_story},
                {"upgrade", upgrade_story},   {"interrupt", interrupt_story},
                {"required", required_story}, {"deletion", deletion_story},
-               {"acts", acts_story}};
+               {"acts", acts_story},         {"files", files_story}};
 
 static void each_story(fake_fault fault)
 {
@@ -79,13 +81,36 @@ static void legacy(void **state)
     each_story(FAULT_LEGACY);
 }
 
+static void invalid(void **state)
+{
+    (void)state;
+    each_story(FAULT_INVALID);
+}
+
+static void forbidden(void **state)
+{
+    (void)state;
+    each_story(FAULT_FORBIDDEN);
+}
+
+static void answer_lost(void **state)
+{
+    (void)state;
+    each_story(FAULT_LOST);
+}
+
+static void late(void **state)
+{
+    (void)state;
+    each_story(FAULT_LATE);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(killed),
-        cmocka_unit_test(conflict),
-        cmocka_unit_test(repeated),
-        cmocka_unit_test(legacy),
+        cmocka_unit_test(killed),  cmocka_unit_test(conflict),  cmocka_unit_test(repeated),
+        cmocka_unit_test(invalid), cmocka_unit_test(forbidden), cmocka_unit_test(answer_lost),
+        cmocka_unit_test(late),    cmocka_unit_test(legacy),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
