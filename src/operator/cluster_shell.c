@@ -470,8 +470,9 @@ static void write_places(cluster_shell *s)
         arena_place mark = arena_mark(s->scratch);
         bool left = s->no_memory || done >= HUB_WRITES_PER_TURN;
         if (!left) {
-            done++;
             left = !hub_deploy(s, p);
+            done +=
+                !left; /* who waits for something else costs little, and is no reason to go on */
         }
         arena_rewind(s->scratch, mark);
         p->queued = left;

@@ -289,6 +289,9 @@ static bool carry_out(cluster_shell *s, hub_place *p, str wanted)
 {
     err error;
     wish w;
+    bool may = hub_content_ready(s, p->bundle) && !p->bundle->record_stale;
+    if (p->want && !may)
+        return false;
     if (!make_wish(s, p, wanted, &w, &error)) {
         if (err_is_memory(&error))
             hub_memory(s);
@@ -301,7 +304,7 @@ static bool carry_out(cluster_shell *s, hub_place *p, str wanted)
         p->want = 0; /* it stands there already */
     if (!differs || w.digest == p->sent)
         return true;
-    if (!hub_content_ready(s, p->bundle) || p->bundle->record_stale)
+    if (!may)
         return false;
     if (w.values && w.values != p->values && w.values != p->values_sent) {
         write_secret(s, p, &w);

@@ -99,10 +99,10 @@ bool hub_run_turn(hub_run *h, int64_t *ret_next_ms)
 {
     int64_t now = h->where.clock_ms(), next = cluster_shell_next_ms(h->shell);
     bool good = true;
-    while (good && (cluster_shell_is_due(h->shell) || (next != REASON_NEVER && next <= now))) {
+    /* One turn: if another is due, what came in meanwhile is looked at before. */
+    if (cluster_shell_is_due(h->shell) || (next != REASON_NEVER && next <= now)) {
         good = cluster_shell_turn(h->shell, now);
         next = cluster_shell_next_ms(h->shell);
-        now = h->where.clock_ms();
     }
     if (good && cluster_shell_wants_deployments(h->shell))
         good = follow(h, HUB_DEPLOYMENT);
