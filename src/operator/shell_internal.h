@@ -225,6 +225,9 @@ typedef struct shell_pod {
     int64_t held_until_ms; /* to end it was not allowed */
     bool stuck;            /* for too long: it is to be ended */
     bool ending;           /* and that is under way */
+    /* of a raw pod */
+    bool raw_over;      /* its stage has ended, though the pod may run for ever */
+    bool raw_succeeded; /* well */
 } shell_pod;
 
 struct node_shell {

@@ -421,14 +421,93 @@ static void pod_waits(node_shell *s, shell_pod *p, yyjson_val *json)
     s->due = true;
 }
 
+/* ---- raw pods of an older operator ---- */
+
+/* A stage is an init container there, and what comes behind it only keeps the pod alive. The first
+ * that failed counts, else the last. */
+static void raw_look(shell_pod *p, yyjson_val *json)
+{
+    str phase = read_text(yyjson_obj_get(json, "status"), "phase");
+    str why = read_text(yyjson_obj_get(json, "status"), "reason");
+    bool failed = str_eq(phase, STR("Failed")), done = false;
+    yyjson_arr_iter walk = yyjson_arr_iter_with(read_at(json, "status", "initContainerStatuses"));
+    for (yyjson_val *one; (one = yyjson_arr_iter_next(&walk));) {
+        yyjson_val *ended = read_at(one, "state", "terminated");
+        str waits = read_text(read_at(one, "state", "waiting"), "reason");
+        done = ended && yyjson_get_sint(yyjson_obj_get(ended, "exitCode")) == 0;
+        if ((!ended || done) && !str_eq(waits, STR("CrashLoopBackOff")))
+            continue;
+        failed = true;
+        why = ended ? read_text(ended, "reason") : waits;
+        break;
+    }
+    p->raw_over = failed || done;
+    p->raw_succeeded = done && !failed;
+    if (failed)
+        snprintf(p->waiting, sizeof p->waiting, "%.*s", STR_ARG(why.len > 0 ? why : STR("Failed")));
+}
+
+/* The attempt that the engine waits for and that has no Job, because the pod does its work: 0: no
+ * attempt runs there; -1: another one than the pod's. */
+static int64_t raw_attempt(node_shell *s, const shell_place *at, const job_key *key)
+{
+    arena_place mark = arena_mark(s->scratch);
+    node_view v;
+    int64_t found = 0;
+    if (engine_node(s->engine, key->skyhook, key->node, s->scratch, &v))
+        for (size_t i = 0; i < v.package_count && found <= 0; i++) {
+            const package_view *p = &v.packages[i];
+            bool same = p->stage == key->stage && str_eq(p->name, key->package) &&
+                        str_eq(p->version, key->version) && !shell_attempt_has_job(s, at, p);
+            if (p->running)
+                found = same ? p->attempt : -1;
+        }
+    arena_rewind(s->scratch, mark);
+    return found;
+}
+
+/* Its outcome is that of the attempt that would have done the same. Then, or if nobody is going to
+ * ask for it, it is to be deleted; until its node's turn comes it stays. */
+static void raw_step(node_shell *s, shell_pod *p)
+{
+    const shell_change *c = shell_find_change(s, p->of.key.skyhook);
+    const shell_place *at = shell_find_place(s, p->of.key.skyhook, p->of.key.node);
+    int64_t attempt = at ? raw_attempt(s, at, &p->of.key) : 0;
+    bool waits = at && at->selected && at->state_now != SKYHOOK_COMPLETE;
+    if (!c || !c->known || (attempt == 0 && waits))
+        return;
+    if (attempt > 0) {
+        job_key key = p->of.key;
+        key.attempt = attempt;
+        stage_tell(s, &key,
+                   (fact_stage){.outcome = p->raw_succeeded ? OUTCOME_SUCCEEDED : OUTCOME_FAILED,
+                                .reason = p->raw_succeeded ? STR_EMPTY : str_of(p->waiting)});
+    }
+    p->stuck = s->due = true;
+}
+
+static void raw_seen(node_shell *s, shell_pod *p, yyjson_val *json)
+{
+    if (!p && !(p = pod_new(s, json)))
+        return;
+    pod_waits(s, p, json);
+    raw_look(p, json);
+    s->due = true;
+}
+
 void pods_seen(node_shell *s, yyjson_val *json)
 {
     yyjson_val *m = yyjson_obj_get(json, "metadata");
     str phase = read_text(yyjson_obj_get(json, "status"), "phase");
     shell_pod *p = find_pod(s, read_text(m, "name"));
     bool failed = str_eq(phase, STR("Failed"));
+    str job = read_text(yyjson_obj_get(m, "labels"), "batch.kubernetes.io/job-name");
+    if (job.len == 0) {
+        raw_seen(s, p, json);
+        return;
+    }
     if (failed)
-        pod_failed(s, json, read_text(yyjson_obj_get(m, "labels"), "batch.kubernetes.io/job-name"));
+        pod_failed(s, json, job);
     if (failed || str_eq(phase, STR("Succeeded"))) {
         if (p)
             pod_drop(s, p);
@@ -506,7 +585,10 @@ static void pod_due(node_shell *s, shell_pod *p)
     shell_job *j = shell_find_job(s, str_of(p->job));
     if (j)
         job_tell(s, j, OUTCOME_FAILED, str_of(p->waiting));
-    p->stuck = true;
+    if (p->job[0] == '\0')
+        p->raw_over = true;
+    else
+        p->stuck = true;
 }
 
 void jobs_due(node_shell *s)
@@ -525,6 +607,8 @@ void pods_end(node_shell *s)
 {
     for (size_t i = 0; i < s->pods.len; i++) {
         shell_pod *p = (shell_pod *)(uintptr_t)s->pods.entries[i].value;
+        if (p->raw_over && !p->stuck)
+            raw_step(s, p);
         if (p->stuck)
             pod_end(s, p);
     }

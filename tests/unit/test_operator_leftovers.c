@@ -297,9 +297,112 @@ static void malformed_states_are_told(void **state)
     fake_free(f);
 }
 
+/* ---- pods of an older operator ---- */
+
+static void add_raw(fake *f, const char *states)
+{
+    buf text = BUF(8192);
+    fake_edit(f, FAKE_NODES, "n00",
+              "{\"metadata\":{\"annotations\":{\"skyhook.nvidia.com/nodeState_sk\":"
+              "\"{\\\"tune|1.0.0\\\":{\\\"name\\\":\\\"tune\\\",\\\"version\\\":\\\"1.0.0\\\","
+              "\\\"image\\\":\\\"example.test/tune\\\",\\\"stage\\\":\\\"apply\\\",\\\"state\\\":"
+              "\\\"in_progress\\\"}}\"}}}");
+    buf_addf(&text,
+             "{\"metadata\":{\"name\":\"raw\",\"namespace\":\"skyhook\",\"labels\":"
+             "{\"skyhook.nvidia.com/name\":\"sk\",\"skyhook.nvidia.com/package\":\"tune-1.0.0\"},"
+             "\"annotations\":{\"skyhook.nvidia.com/package\":\"{\\\"name\\\":\\\"tune\\\","
+             "\\\"version\\\":\\\"1.0.0\\\",\\\"skyhook\\\":\\\"sk\\\",\\\"stage\\\":"
+             "\\\"apply\\\",\\\"image\\\":\\\"example.test/tune\\\"}\"}},\"spec\":"
+             "{\"nodeName\":\"n00\"},\"status\":{\"phase\":\"Running\","
+             "\"initContainerStatuses\":%s}}",
+             states);
+    fake_create(f, FAKE_PODS, text.ptr);
+    buf_done(&text);
+}
+
+#define RAW_DONE                                                                                   \
+    "[{\"state\":{\"terminated\":{\"exitCode\":0}}},{\"state\":{\"terminated\":{\"exitCode\":0}}}]"
+#define RAW_RUNS "[{\"state\":{\"terminated\":{\"exitCode\":0}}},{\"state\":{\"running\":{}}}]"
+#define RAW_FAILS                                                                                  \
+    "[{\"state\":{\"terminated\":{\"exitCode\":0}}},{\"state\":{\"waiting\":{\"reason\":"          \
+    "\"CrashLoopBackOff\"}}}]"
+
+static fake *begin_raw(const char *states)
+{
+    fake *f = fake_new();
+    fake_add_nodes(f, 2);
+    add_raw(f, states);
+    fake_create(f, FAKE_SKYHOOKS, skyhook_plain);
+    fake_start(f);
+    return f;
+}
+
+static void check_raw_end(fake *f, size_t applied)
+{
+    assert_null(fake_find(f, FAKE_PODS, "raw"));
+    assert_int_equal(count_lines(f, "POST " FAKE_JOBS "/sk-tune-1-0-0-apply-n00"), applied);
+    assert_int_equal(count_lines(f, "POST " FAKE_JOBS "/sk-tune-1-0-0-config-n00"), 1);
+    check_text(str_of(fake_text(f, FAKE_SKYHOOKS, "sk", "/status/completeNodes")), "2/2");
+}
+
+static void raw_pod_that_succeeded_counts(void **state)
+{
+    (void)state;
+    fake *f = begin_raw(RAW_DONE);
+    fake_run(f, -1);
+    check_raw_end(f, 0);
+    fake_free(f);
+}
+
+static void raw_pod_is_waited_for(void **state)
+{
+    (void)state;
+    fake *f = begin_raw(RAW_RUNS);
+    fake_run(f, 3600 * 1000);
+    assert_non_null(fake_find(f, FAKE_PODS, "raw"));
+    assert_int_equal(count_lines(f, "-n00-"), 0);
+    check_text(str_of(fake_text(f, FAKE_SKYHOOKS, "sk", "/status/completeNodes")), "1/2");
+    fake_edit(f, FAKE_PODS, "raw", "{\"status\":{\"initContainerStatuses\":" RAW_DONE "}}");
+    fake_run(f, -1);
+    check_raw_end(f, 0);
+    fake_free(f);
+}
+
+static void raw_pod_that_fails_ends_as_erroring(void **state)
+{
+    (void)state;
+    fake *f = begin_raw(RAW_FAILS);
+    fake_run(f, 5000);
+    assert_null(fake_find(f, FAKE_PODS, "raw"));
+    check_text(str_of(fake_text(f, FAKE_NODES, "n00",
+                                "/metadata/annotations/skyhook.nvidia.com~1status_sk")),
+               "erroring");
+    fake_run(f, -1);
+    check_raw_end(f, 1); /* a Job does it again */
+    fake_free(f);
+}
+
+/* An upgrade of the operator that dies after any of its writes. */
+static void raw_pod_and_kills(void **state)
+{
+    (void)state;
+    for (uint64_t at = 1; at < 20; at++) {
+        fake *f = begin_raw(RAW_DONE);
+        fake_arm(f, (fake_plan){.fault = FAULT_KILL, .at = at});
+        fake_run(f, -1);
+        assert_null(fake_find(f, FAKE_PODS, "raw"));
+        check_text(str_of(fake_text(f, FAKE_SKYHOOKS, "sk", "/status/completeNodes")), "2/2");
+        fake_free(f);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(raw_pod_that_succeeded_counts),
+        cmocka_unit_test(raw_pod_is_waited_for),
+        cmocka_unit_test(raw_pod_that_fails_ends_as_erroring),
+        cmocka_unit_test(raw_pod_and_kills),
         cmocka_unit_test(failed_jobs_stay_and_go),
         cmocka_unit_test(failed_jobs_go_after_a_restart),
         cmocka_unit_test(nodes_that_left_are_not_shown),
