@@ -14,7 +14,14 @@
 #define AGENDA_NEVER INT64_MAX
 
 #define AGENDA_KINDS(X)                                                                            \
-    X(STAGE, "stage ends") X(DRAIN, "drain ends") X(REPORT, "agent reports") X(JOB, "job ends")
+    X(STAGE, "stage ends")                                                                         \
+    X(DRAIN, "drain ends")                                                                         \
+    X(REPORT, "agent reports")                                                                     \
+    X(JOB, "job ends")                                                                             \
+    X(TARGET, "what a target is like arrives")                                                     \
+    X(DOCUMENT, "what a document says arrives")                                                    \
+    X(ACT, "what a person did arrives")                                                            \
+    X(RESYNC, "everything is listed anew")
 typedef enum agenda_kind {
 #define X(kind, text) AGENDA_##kind,
     AGENDA_KINDS(X)

@@ -38,6 +38,7 @@ enum {
     HERD_DISTURBED = 1 << 7,  /* clusters: released and not ready since */
     HERD_DRAINED = 1 << 8,    /* nodes: drained in its present claim */
     HERD_FAILED = 1 << 9,     /* something has failed there, once */
+    HERD_UNTOLD = 1 << 10,    /* that it is gone was not told yet */
 };
 
 typedef struct herd_target {

@@ -80,6 +80,9 @@ sim *sim_free(sim *s)
     vec_done(&s->releases);
     vec_done(&s->decisions);
     vec_done(&s->due);
+    vec_done(&s->on_the_way);
+    vec_done(&s->untold);
+    vec_done(&s->acts);
     strmap_done(&s->release_at);
     strmap_done(&s->durations);
     strmap_done(&s->interrupting);

@@ -25,7 +25,8 @@ typedef struct sim sim;
 typedef struct sim_faults {
     uint32_t late_percent;      /* an outcome comes some seconds later */
     uint32_t duplicate_percent; /* it comes twice */
-    uint32_t lost_percent;      /* it gets lost and is told again much later */
+    uint32_t lost_percent;      /* it gets lost: the next time that everything is listed it comes */
+    bool way;                   /* so do targets, documents and what people do (these never lost) */
     bool shuffle;               /* outcomes of one second come in any order */
     uint32_t restart_percent;   /* before a step the engine is saved, thrown away and restored */
     int64_t until_ms;           /* faults stop then, from the start; 0: never */

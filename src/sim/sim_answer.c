@@ -8,9 +8,6 @@
 #include "sim/sim_internal.h"
 #include "sim/story.h"
 
-#define LATE_MS_MAX (30 * 1000)
-#define LOST_MS_MIN (60 * 1000)
-#define LOST_MS_MAX (900 * 1000)
 #define INTERRUPT_BITS 63
 
 /* ---- who is in flight ---- */
@@ -108,9 +105,9 @@ bool sim_schedule(sim *s, int64_t in_ms, agenda_entry e)
     const sim_faults *f = &s->settings.faults;
     if (sim_faulty(s)) {
         if (f->late_percent > 0 && dice_percent(&s->dice, f->late_percent))
-            in_ms += dice_between(&s->dice, 1000, LATE_MS_MAX);
+            in_ms += dice_between(&s->dice, 1000, SIM_LATE_MS_MAX);
         if (f->lost_percent > 0 && dice_percent(&s->dice, f->lost_percent))
-            in_ms += dice_between(&s->dice, LOST_MS_MIN, LOST_MS_MAX);
+            in_ms = sim_resync_ms(s, s->now_ms + in_ms) - s->now_ms;
     }
     in_ms = (in_ms + 999) / 1000 * 1000;
     bool good = agenda_put(&s->agenda, s->now_ms + in_ms, e);
@@ -127,7 +124,7 @@ static void repeat(sim *s, agenda_entry e, bool failed)
         return;
     e.flags =
         (uint8_t)((e.flags & AGENDA_MEASURED) | AGENDA_REPEATED | (failed ? AGENDA_FAILED : 0));
-    int64_t in_ms = dice_between(&s->dice, 0, LATE_MS_MAX / 1000) * 1000;
+    int64_t in_ms = dice_between(&s->dice, 0, SIM_LATE_MS_MAX / 1000) * 1000;
     sim_memory(s, agenda_put(&s->agenda, s->now_ms + in_ms, e));
 }
 
@@ -571,6 +568,8 @@ static bool due_report(sim *s, const agenda_entry *e, err *error)
 
 bool sim_due(sim *s, const agenda_entry *e, err *error)
 {
+    if (e->kind >= AGENDA_TARGET)
+        return sim_arrives(s, e, error);
     const herd_target *t = &s->herd.targets.at[e->target];
     if (t->flags & HERD_GONE)
         return true;
@@ -585,6 +584,10 @@ bool sim_due(sim *s, const agenda_entry *e, err *error)
         repeat(s, *e, false);
         return sim_fact(s, &f, error);
     }
+    case AGENDA_TARGET:
+    case AGENDA_DOCUMENT:
+    case AGENDA_ACT:
+    case AGENDA_RESYNC: break;
     }
     return true;
 }

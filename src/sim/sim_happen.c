@@ -19,15 +19,7 @@ static bool tell_document(sim *s, const object *o, err *error)
         return !s->no_memory || err_memory(error);
     if (!sim_note_document(s, kept))
         return err_memory(error);
-    fact f = {.kind = FACT_DOCUMENT, .document = kept};
-    if (!sim_fact(s, &f, error))
-        return false;
-    bool clusters = kept->kind == KIND_BUNDLE || kept->kind == KIND_CLUSTER_GROUP;
-    for (uint32_t t = 0; clusters && t < s->herd.targets.len; t++)
-        if (s->herd.targets.at[t].kind == TARGET_CLUSTER &&
-            !(s->herd.targets.at[t].flags & HERD_GONE) && !sim_fact_reports(s, t, error))
-            return false;
-    return true;
+    return sim_fact_document(s, kept, error);
 }
 
 static bool apply(sim *s, const object *o, err *error)
@@ -144,8 +136,7 @@ bool sim_finalize(sim *s, str name, err *error)
         if (s->documents.at[i] != o)
             s->documents.at[kept++] = s->documents.at[i];
     s->documents.len = kept;
-    fact f = {.kind = FACT_DOCUMENT_GONE, .document = o};
-    return !o || sim_fact(s, &f, error);
+    return !o || sim_fact_document_gone(s, o, error);
 }
 
 static bool delete_documents(sim *s, str name, err *error)
@@ -153,19 +144,21 @@ static bool delete_documents(sim *s, str name, err *error)
     const object *skyhook_named = document_named(s, KIND_SKYHOOK, name);
     if (skyhook_named && !delete_skyhook(s, skyhook_named, error))
         return false;
-    size_t kept = 0, before = s->documents.len;
-    for (size_t i = 0; i < before; i++) {
+    bool found = skyhook_named;
+    for (size_t i = 0; i < s->documents.len;) {
         const object *o = s->documents.at[i];
         if (!str_eq(o->metadata->name, name) || o->kind == KIND_SKYHOOK) {
-            s->documents.at[kept++] = o;
+            i++;
             continue;
         }
-        fact f = {.kind = FACT_DOCUMENT_GONE, .document = o};
-        if (!sim_fact(s, &f, error))
+        memmove(&s->documents.at[i], &s->documents.at[i + 1],
+                (s->documents.len - i - 1) * sizeof *s->documents.at);
+        s->documents.len--;
+        found = true;
+        if (!sim_fact_document_gone(s, o, error))
             return false;
     }
-    s->documents.len = kept;
-    return skyhook_named || kept < before || unknown(s, "delete", name, error);
+    return found || unknown(s, "delete", name, error);
 }
 
 /* ---- targets ---- */
@@ -173,10 +166,8 @@ static bool delete_documents(sim *s, str name, err *error)
 static bool leave(sim *s, uint32_t target, err *error)
 {
     sim_let_all_go(s, target);
-    if (!sim_fact_gone(s, target, error))
-        return false;
     herd_target *t = &s->herd.targets.at[target];
-    t->flags = (uint16_t)(HERD_GONE | (t->flags & HERD_FAILED));
+    t->flags = (uint16_t)(HERD_GONE | HERD_UNTOLD | (t->flags & HERD_FAILED));
     for (size_t i = 0; i < s->release_at.len; i++) {
         uint32_t key[2];
         memcpy(key, s->release_at.entries[i].key.ptr, sizeof key);
@@ -186,7 +177,7 @@ static bool leave(sim *s, uint32_t target, err *error)
     for (size_t i = 0; i < s->placements.len; i++)
         if (s->placements.at[i].target == target)
             s->placements.at[i] = (sim_placement){.target = HERD_NONE};
-    return true;
+    return sim_fact_target(s, target, error);
 }
 
 static target_kind joining_kind(const sim *s, const happening *h)
@@ -246,6 +237,8 @@ static bool join(sim *s, const happening *h, err *error)
     uint32_t before = herd_find(&s->herd, kind, h->target);
     if (before != HERD_NONE)
         return true;
+    if (!sim_rejoins(s, kind, h->target, error))
+        return false;
     herd_traits *own = herd_share(&s->herd, &traits);
     uint32_t t = own ? herd_add(&s->herd, kind, h->target, own, s->now_ms) : HERD_NONE;
     if (t == HERD_NONE)
@@ -416,7 +409,7 @@ static bool act(sim *s, const happening *h, act_kind kind, err *error)
         f.act.name = h->name;
         f.act.change = STR_EMPTY;
     }
-    return sim_fact(s, &f, error);
+    return sim_fact_act(s, &f, error);
 }
 
 static void tell_happening(sim *s, const happening *h)

@@ -11,6 +11,7 @@
 
 /* Facts are handed over in portions: a fact is large, a fleet larger. */
 #define SIM_PORTION 1024
+#define SIM_LATE_MS_MAX (30 * 1000)
 
 typedef struct sim_failing {
     name_id part; /* 0: all */
@@ -87,6 +88,13 @@ struct sim {
     buf story;
     XXH3_state_t *hash;
     bool no_memory;
+
+    /* sim_way.c */
+    VEC(const object *) on_the_way; /* documents that set out, by number */
+    VEC(const object *) untold;     /* gone, which was not told yet */
+    VEC(fact) acts;                 /* by number */
+    int64_t acts_ms;                /* when the last of them arrives */
+    int64_t resync_ms;              /* when everything is listed next */
 };
 
 /* sim.c */
@@ -118,9 +126,19 @@ void sim_report_fact(const sim *s, name_id change, uint32_t target, const sim_re
 
 /* sim_run.c */
 bool sim_fact(sim *s, const fact *f, err *error);
-bool sim_fact_target(sim *s, uint32_t target, err *error);
+bool sim_fact_target_now(sim *s, uint32_t target, err *error);
 bool sim_fact_reports(sim *s, uint32_t target, err *error);
-bool sim_fact_gone(sim *s, uint32_t target, err *error);
+
+/* sim_way.c: what is so is told, with the faults that are on */
+bool sim_fact_target(sim *s, uint32_t target, err *error); /* gone ones, too */
+bool sim_fact_document(sim *s, const object *o, err *error);
+bool sim_fact_document_gone(sim *s, const object *o, err *error); /* it is in force no longer */
+bool sim_fact_act(sim *s, const fact *f, err *error);
+/* A target comes: that one of its name is gone must have been told. */
+bool sim_rejoins(sim *s, target_kind kind, str name, err *error);
+/* What is lost after that time is told again then. */
+int64_t sim_resync_ms(sim *s, int64_t from_ms);
+bool sim_arrives(sim *s, const agenda_entry *e, err *error);
 
 /* sim_happen.c: the finalizer of a Skyhook that is deleted goes, and the document with it. */
 bool sim_finalize(sim *s, str name, err *error);

@@ -27,7 +27,7 @@ bool sim_fact(sim *s, const fact *f, err *error)
     return true;
 }
 
-bool sim_fact_target(sim *s, uint32_t target, err *error)
+bool sim_fact_target_now(sim *s, uint32_t target, err *error)
 {
     if (s->fact_count == SIM_PORTION && !portion(s, error))
         return false;
@@ -51,13 +51,6 @@ bool sim_fact_reports(sim *s, uint32_t target, err *error)
             return false;
     }
     return true;
-}
-
-bool sim_fact_gone(sim *s, uint32_t target, err *error)
-{
-    const herd_target *t = &s->herd.targets.at[target];
-    fact f = {.kind = FACT_TARGET_GONE, .target = {.kind = (target_kind)t->kind, .name = t->name}};
-    return sim_fact(s, &f, error);
 }
 
 /* ---- one second ---- */

@@ -104,6 +104,8 @@ bool sim_object_joins(sim *s, const object *o, err *error)
                                         [KIND_RESOURCE] = TARGET_RESOURCE};
     herd_traits traits;
     uint16_t flags;
+    if (!sim_rejoins(s, kinds[o->kind], o->metadata->name, error))
+        return false;
     if (!object_traits(s, o, &traits, &flags))
         return err_memory(error);
     herd_traits *own = herd_share(&s->herd, &traits);

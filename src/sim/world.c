@@ -115,6 +115,7 @@ static sim_settings settings_of(const world *w)
         s.faults = (sim_faults){.late_percent = 20,
                                 .duplicate_percent = 20,
                                 .lost_percent = 5,
+                                .way = w->wishes.way,
                                 .shuffle = true,
                                 .restart_percent = s.faults.restart_percent,
                                 .until_ms = s.faults.until_ms};

@@ -14,6 +14,7 @@ typedef struct world_wishes {
     bool nodes, clusters, releases; /* which vocabularies take part */
     bool cured;
     bool faults;  /* late, duplicated, lost and reordered facts */
+    bool way;     /* with faults: of targets, documents and people, too */
     bool restart; /* the engine is saved and restored before every step */
     bool check;   /* engine_check after every step */
     bool full;    /* engine_full after every step */

@@ -10,6 +10,7 @@
 #define COLOURS 3
 #define BRACKET_RULE 0
 #define WINDOW_RULE 4
+#define SELECTOR_RULE 9
 #define PROGRESSION_RULE 10
 #define STRATEGY_RULE 12
 #define STRATEGY_POLICY 1 /* the one that has it where all must end */
@@ -262,7 +263,8 @@ static str rule_text(release_world *r, int64_t kind)
 }
 
 /* One policy; empty if it came to no rule. A progression is asked of production only, or it would
- * wait for itself; and not of hooks, which wait in staging until something else changes there. */
+ * wait for itself; and not of hooks, which wait in staging until something else changes there. What
+ * is refused in production only is passed over in staging: not where all must end. */
 static str policy_text(release_world *r, int64_t number)
 {
     world *w = r->w;
@@ -272,7 +274,9 @@ static str policy_text(release_world *r, int64_t number)
     for (int64_t i = 0; i < count; i++) {
         int64_t kind = world_between(w, 0, POLICY_RULES - 1);
         bool second = kind == STRATEGY_RULE && number != STRATEGY_POLICY;
-        bool possible = kind == PROGRESSION_RULE ? r->environments > 1
+        bool follows = !w->wishes.cured || !used[SELECTOR_RULE], alike = !used[PROGRESSION_RULE];
+        bool possible = kind == PROGRESSION_RULE ? r->environments > 1 && follows
+                        : kind == SELECTOR_RULE  ? !w->wishes.cured || alike
                         : kind == BRACKET_RULE   ? number == 0
                         : kind == WINDOW_RULE    ? !r->windowed
                                                  : !second || !w->wishes.cured;

@@ -193,6 +193,52 @@ static void nodes_in_flight_go_on(void **state)
     buf_done(&saved);
 }
 
+static bool one_more(void *context, const placement_view *v)
+{
+    (void)v;
+    ++*(int *)context;
+    return true;
+}
+
+static int placements_after(fixture *f, int64_t seconds)
+{
+    int count = 0;
+    err error = {0};
+    check_msg(sim_run(f->sim, seconds * 1000, &error), "%s", error.text);
+    assert_true(engine_placements(sim_engine(f->sim), one_more, &count));
+    return count;
+}
+
+/* A node that joins is known half a minute later at the latest, or, if that was lost, when
+ * everything is listed anew; and so is that it went. */
+static void facts_are_late_or_lost(void **state)
+{
+    (void)state;
+    for (int lost = 0; lost < 2; lost++) {
+        sim_settings settings = {.seed = 5, .random = true};
+        settings.faults = (sim_faults){
+            .late_percent = 100, .lost_percent = lost ? 100 : 0, .way = true, .until_ms = 3600000};
+        fixture f = fixture_of(skyhook_text, settings);
+        happening h = {.kind = HAPPEN_JOIN, .after_ms = 60000, .target = STR("late")};
+        err error = {0};
+        assert_true(sim_add_happening(f.sim, &h, &error));
+        h.target = STR("stays");
+        assert_true(sim_add_happening(f.sim, &h, &error));
+        h.kind = HAPPEN_DELETE;
+        h.after_ms = 700000;
+        h.target = STR("late");
+        assert_true(sim_add_happening(f.sim, &h, &error));
+        assert_int_equal(placements_after(&f, 60), 0);
+        assert_int_equal(placements_after(&f, 599), lost ? 0 : 2);
+        assert_int_equal(placements_after(&f, 700), 2);
+        assert_int_equal(placements_after(&f, 1199), lost ? 2 : 1);
+        assert_int_equal(placements_after(&f, 1200), 1);
+        run(&f);
+        assert_int_equal(sim_ended(f.sim), SIM_COMPLETE);
+        fixture_done(&f);
+    }
+}
+
 static void happenings_are_read_line_by_line(void **state)
 {
     (void)state;
@@ -239,6 +285,7 @@ int main(void)
         cmocka_unit_test(batches_are_counted_as_they_went),
         cmocka_unit_test(a_failure_that_happens_once_is_retried),
         cmocka_unit_test(nodes_in_flight_go_on),
+        cmocka_unit_test(facts_are_late_or_lost),
         cmocka_unit_test(happenings_are_read_line_by_line),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -47,7 +47,8 @@ static uint64_t world_count(uint64_t otherwise)
 
 static world_wishes wishes_of(uint64_t seed)
 {
-    world_wishes w = {.cured = seed % 2 == 0, .faults = seed % 3 == 0, .check = true, .full = true};
+    world_wishes w = {
+        .cured = seed % 2 == 0, .faults = seed % 3 == 0, .way = true, .check = true, .full = true};
     uint64_t kind = seed / 6 % KINDS;
     if (getenv("KIND"))
         kind = strtoull(getenv("KIND"), NULL, 10);
@@ -185,6 +186,7 @@ static bool restart_seed(uint64_t seed)
     uint64_t hash, again;
     world_wishes wishes = wishes_of(seed);
     wishes.full = false;
+    wishes.way = false; /* an engine that is new knows what the old one was not told yet */
     if (!run_world(seed, wishes, &hash))
         return false;
     wishes.restart = true;
