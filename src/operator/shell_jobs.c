@@ -625,7 +625,7 @@ int64_t jobs_next_ms(const node_shell *s)
     for (size_t i = 0; i < s->pods.len; i++) {
         const shell_pod *p = (const shell_pod *)(uintptr_t)s->pods.entries[i].value;
         int64_t at = p->waits_since_ms + s->settings.unpullable_ms;
-        bool due = p->waiting[0] != '\0' && !p->stuck;
+        bool due = p->waiting[0] != '\0' && !p->stuck && !p->raw_over;
         if (p->stuck && p->held_until_ms > s->now_ms) {
             at = p->held_until_ms;
             due = true;

@@ -382,6 +382,26 @@ static void raw_pod_that_fails_ends_as_erroring(void **state)
     fake_free(f);
 }
 
+/* Until its node's turn comes nothing is due. */
+static void raw_pod_waits_for_its_turn(void **state)
+{
+    (void)state;
+    fake *f = fake_new();
+    fake_add_nodes(f, 2);
+    add_raw(f, RAW_FAILS);
+    fake_create(f, FAKE_SKYHOOKS, skyhook_plain);
+    fake_edit(f, FAKE_SKYHOOKS, "sk",
+              "{\"metadata\":{\"annotations\":{\"skyhook.nvidia.com/pause\":\"true\"}}}");
+    fake_start(f);
+    fake_run(f, -1);
+    assert_non_null(fake_find(f, FAKE_PODS, "raw"));
+    fake_edit(f, FAKE_SKYHOOKS, "sk",
+              "{\"metadata\":{\"annotations\":{\"skyhook.nvidia.com/pause\":null}}}");
+    fake_run(f, -1);
+    check_raw_end(f, 1);
+    fake_free(f);
+}
+
 /* An upgrade of the operator that dies after any of its writes. */
 static void raw_pod_and_kills(void **state)
 {
@@ -402,6 +422,7 @@ int main(void)
         cmocka_unit_test(raw_pod_that_succeeded_counts),
         cmocka_unit_test(raw_pod_is_waited_for),
         cmocka_unit_test(raw_pod_that_fails_ends_as_erroring),
+        cmocka_unit_test(raw_pod_waits_for_its_turn),
         cmocka_unit_test(raw_pod_and_kills),
         cmocka_unit_test(failed_jobs_stay_and_go),
         cmocka_unit_test(failed_jobs_go_after_a_restart),
