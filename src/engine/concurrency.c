@@ -200,12 +200,26 @@ static bool group_needs(const releases *r, uint32_t g, uint32_t rule_)
     return false;
 }
 
+/* A job of a group that needs the slot counts, whichever of its members it is of. */
+static bool job_runs_under(const releases *r, uint32_t res, uint32_t rule_)
+{
+    const rel_resource *resource_ = &r->resources.at[res];
+    if (group_needs(r, resource_->active, rule_) && group_runs(&r->groups.at[resource_->active]))
+        return true;
+    for (size_t i = 0; i < resource_->targets.len; i++) {
+        const rel_target *t = &r->targets.at[resource_->targets.at[i]];
+        if (t->job != 0 && lane_has(r, t->lane, rule_))
+            return true;
+    }
+    return false;
+}
+
 bool slot_needed(releases *r, uint32_t res, uint32_t rule_)
 {
     const rel_resource *resource_ = &r->resources.at[res];
     const rel_hold *hold = hold_find(r, res, rule_);
-    if (!slot_applies(r, rule_, res))
-        return false;
+    if (!slot_applies(r, rule_, res)) /* it left the group: what runs there keeps its slot */
+        return hold && r->rules.at[rule_].doc && job_runs_under(r, res, rule_);
     if (hold && hold->host)
         return true;
     if (group_needs(r, resource_->active, rule_))
@@ -219,20 +233,6 @@ bool slot_needed(releases *r, uint32_t res, uint32_t rule_)
         if (lane_has(r, r->targets.at[resource_->targets.at[i]].lane, rule_) &&
             target_needs(r, resource_->targets.at[i]))
             return true;
-    return false;
-}
-
-/* A job of a group that needs the slot counts, whichever of its members it is of. */
-static bool job_runs_under(const releases *r, uint32_t res, uint32_t rule_)
-{
-    const rel_resource *resource_ = &r->resources.at[res];
-    if (group_needs(r, resource_->active, rule_) && group_runs(&r->groups.at[resource_->active]))
-        return true;
-    for (size_t i = 0; i < resource_->targets.len; i++) {
-        const rel_target *t = &r->targets.at[resource_->targets.at[i]];
-        if (t->job != 0 && lane_has(r, t->lane, rule_))
-            return true;
-    }
     return false;
 }
 

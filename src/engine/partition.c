@@ -547,6 +547,14 @@ int64_t partitions_failures(const partitions *p)
     return p->failures;
 }
 
+bool partitions_exceeded(const partitions *p)
+{
+    bool exceeded = p->unavailable > at_least_one(p->cap);
+    for (size_t i = 0; i < p->parts.len; i++)
+        exceeded |= p->parts.at[i].now.unavailable > at_least_one(p->parts.at[i].cap);
+    return exceeded;
+}
+
 bool partitions_complete(const partitions *p)
 {
     return p->bad == 0;

@@ -68,6 +68,9 @@ int64_t partitions_failures(const partitions *p);
 void partitions_resume(partitions *p);
 /* Whether every member that is paced is current and available. */
 bool partitions_complete(const partitions *p);
+/* Whether more are unavailable than a limit allows to updates: it shrank, or first releases did it.
+ */
+bool partitions_exceeded(const partitions *p);
 
 typedef struct partition_pick {
     member_id member;

@@ -658,6 +658,8 @@ bool paces_check(const releases *r, err *error);
 bool paces_full(releases *r, err *error);
 /* What batches or partitions are counted over: a deployment, in a bracket the rule. */
 str pace_change(const releases *r, const rel_pace *p);
+/* As whom its compartments count a target. */
+uint32_t pace_member(const releases *r, const rel_pace *p, uint32_t t);
 /* States as restored targets and groups say, then the saved batches or partitions. */
 bool pace_restore(releases *r, uint32_t p, yyjson_val *saved, err *error);
 void pace_save(const releases *r, const rel_pace *p, buf *out);

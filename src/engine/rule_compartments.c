@@ -92,7 +92,7 @@ uint32_t pace_next(const releases *r, uint32_t t, rule_kind kind, uint32_t behin
     return NO;
 }
 
-static member_id member_of(const releases *r, const rel_pace *p, uint32_t t)
+uint32_t pace_member(const releases *r, const rel_pace *p, uint32_t t)
 {
     return p->cell == NO ? r->targets.at[t].resource : t;
 }
@@ -126,7 +126,7 @@ void paces_join(releases *r, uint32_t t)
             continue;
         }
         str name = rel_text(r, r->resources.at[target->resource].name);
-        if (!cohort_join(r->paces.at[p].cohort, member_of(r, &r->paces.at[p], t), name, created,
+        if (!cohort_join(r->paces.at[p].cohort, pace_member(r, &r->paces.at[p], t), name, created,
                          o->metadata->labels))
             rel_no_memory(r);
         pace_mark(r, p);
@@ -167,9 +167,9 @@ void paces_leave(releases *r, uint32_t t, bool for_good)
             partition_pace_leave(r, p, target->resource);
             continue;
         }
-        if (cohort_state(pace->cohort, member_of(r, pace, t)) == MEMBER_ABSENT)
+        if (cohort_state(pace->cohort, pace_member(r, pace, t)) == MEMBER_ABSENT)
             continue;
-        cohort_leave(pace->cohort, member_of(r, pace, t));
+        cohort_leave(pace->cohort, pace_member(r, pace, t));
         pace_mark(r, p);
     }
 }
@@ -184,7 +184,7 @@ static bool has_earlier_places(const releases *r, const rel_pace *p, uint32_t t)
          other = pace_next(r, t, RULE_DEPLOYMENT_POLICY, other)) {
         const rel_pace *x = &r->paces.at[other];
         if (str_cmp(r->rules.at[x->rule].scope, r->rules.at[p->rule].scope) < 0 &&
-            cohort_state(x->cohort, member_of(r, x, t)) != MEMBER_IN_FLIGHT)
+            cohort_state(x->cohort, pace_member(r, x, t)) != MEMBER_IN_FLIGHT)
             return false;
     }
     return true;
@@ -293,7 +293,7 @@ bool pace_in_batch(const releases *r, uint32_t t)
 {
     for (uint32_t p = pace_next(r, t, RULE_DEPLOYMENT_POLICY, NO); p != NO;
          p = pace_next(r, t, RULE_DEPLOYMENT_POLICY, p))
-        if (cohort_state(r->paces.at[p].cohort, member_of(r, &r->paces.at[p], t)) ==
+        if (cohort_state(r->paces.at[p].cohort, pace_member(r, &r->paces.at[p], t)) ==
             MEMBER_IN_FLIGHT)
             return true;
     return false;
@@ -303,7 +303,7 @@ bool pace_in_batch(const releases *r, uint32_t t)
  * anew, in their order. */
 static void give_back(releases *r, uint32_t p, uint32_t t)
 {
-    cohort_leave(r->paces.at[p].cohort, member_of(r, &r->paces.at[p], t));
+    cohort_leave(r->paces.at[p].cohort, pace_member(r, &r->paces.at[p], t));
     paces_join(r, t);
     mark_target(r, t);
     pace_mark(r, p);
@@ -349,6 +349,48 @@ static bool target_lacks(const releases *r, const rel_pace *p, uint32_t t)
     return !released(r, t) || (target->attempts == 0 && !has_earlier_places(r, p, t));
 }
 
+/* Whether a member has its place and nothing was begun with it. */
+static bool is_idle(const releases *r, const rel_pace *p, member_id m)
+{
+    if (cohort_state(p->cohort, m) != MEMBER_IN_FLIGHT)
+        return false;
+    if (p->cell != NO)
+        return r->targets.at[m].job == 0 && r->targets.at[m].attempts == 0 &&
+               r->targets.at[m].rollback_to == NO;
+    const index_list *sites = &r->resources.at[m].sites;
+    for (size_t i = 0; i < sites->len; i++) {
+        const rel_site *site = &r->sites.at[sites->at[i]];
+        bool took_over = site->ready != NO && r->groups.at[site->ready].took_over;
+        if (site->environment == p->environment && (site->active != NO || took_over))
+            return false;
+    }
+    return true;
+}
+
+/* A ceiling that shrank stops starts: who has a place there and has not begun takes it anew. */
+static void give_back_idle(releases *r, uint32_t p)
+{
+    bool exceeded = false;
+    compartment_view v;
+    for (size_t i = 0; i < cohort_compartments(r->paces.at[p].cohort); i++) {
+        cohort_view(r->paces.at[p].cohort, i, &v);
+        exceeded = exceeded || v.holders > v.ceiling;
+    }
+    bool group = r->paces.at[p].cell == NO;
+    size_t members = !exceeded ? 0 : group ? r->resources.len : r->targets.len;
+    for (member_id m = 0; m < members; m++) {
+        if (!is_idle(r, &r->paces.at[p], m))
+            continue;
+        cohort_view(r->paces.at[p].cohort, cohort_compartment_of(r->paces.at[p].cohort, m), &v);
+        if (v.holders <= v.ceiling)
+            continue;
+        if (group)
+            give_back_resource(r, p, m);
+        else
+            give_back(r, p, m);
+    }
+}
+
 static void report_partitions(releases *r, uint32_t t, bool gates)
 {
     bool kept = pace_in_batch(r, t);
@@ -366,7 +408,7 @@ static void report_target(releases *r, uint32_t t, bool gates)
          p = pace_next(r, t, RULE_DEPLOYMENT_POLICY, p)) {
         const rel_pace *pace = &r->paces.at[p];
         bool over;
-        member_id m = member_of(r, pace, t);
+        member_id m = pace_member(r, pace, t);
         member_state state = state_of_target(r, t, gates && has_earlier_places(r, pace, t), &over);
         if (!over && cohort_state(pace->cohort, m) == MEMBER_IN_FLIGHT && target_lacks(r, pace, t))
             give_back(r, p, t);
@@ -453,7 +495,7 @@ static bool permits(const releases *r, uint32_t t)
         const rel_pace *pace = &r->paces.at[p];
         bool may = pace->partition
                        ? partition_pace_permits(r, p, t)
-                       : cohort_state(pace->cohort, member_of(r, pace, t)) == MEMBER_IN_FLIGHT;
+                       : cohort_state(pace->cohort, pace_member(r, pace, t)) == MEMBER_IN_FLIGHT;
         if (!may)
             return false;
     }
@@ -544,6 +586,7 @@ static void pace_renew(releases *r, rel_pace *p)
 static void pace_step(releases *r, uint32_t p)
 {
     cohort_events events = {0};
+    give_back_idle(r, p);
     pace_renew(r, &r->paces.at[p]);
     if (!cohort_step(r->paces.at[p].cohort, r->core->now_ms, &events))
         rel_no_memory(r);
@@ -669,7 +712,7 @@ bool pace_restore(releases *r, uint32_t p, yyjson_val *saved, err *error)
             continue;
         member_state state = pace->cell == NO ? state_of_resource(r, pace, target->resource, &over)
                                               : state_of_target(r, t, false, &over);
-        if (!cohort_set_state(pace->cohort, member_of(r, pace, t), state))
+        if (!cohort_set_state(pace->cohort, pace_member(r, pace, t), state))
             return err_memory(error);
     }
     if (pace->partition)
@@ -709,87 +752,5 @@ void paces_reset(releases *r, str change)
             continue;
         cohort_reset(pace->cohort);
         pace_mark(r, p);
-    }
-}
-
-/* What the compartment would say if every gate were open: it is asked as if it were so. */
-static bool ask_pace(const releases *r, const rel_pace *p, member_id m, arena *a, reasons *out)
-{
-    member_state known = cohort_state(p->cohort, m);
-    size_t from = out->len;
-    if (known == MEMBER_IN_FLIGHT || known == MEMBER_ABSENT)
-        return true;
-    bool good = cohort_suppose(p->cohort, m, MEMBER_STARTABLE, NEVER);
-    good = cohort_reasons(p->cohort, m, a, out) && good;
-    good = cohort_suppose(p->cohort, m, known, NEVER) && good;
-    for (size_t i = from; good && i < out->len; i++) {
-        if (out->at[i].rule != REASON_STOPPED)
-            continue;
-        str *of = ARENA_NEW(a, str);
-        good = of != NULL;
-        if (!good)
-            break;
-        *of = pace_change(r, p);
-        out->at[i].of = of;
-        out->at[i].of_count = 1;
-    }
-    return good;
-}
-
-static bool reasons_of(const releases *r, uint32_t t, arena *a, reasons *out)
-{
-    for (uint32_t p = pace_next(r, t, RULE_DEPLOYMENT_POLICY, NO); p != NO;
-         p = pace_next(r, t, RULE_DEPLOYMENT_POLICY, p)) {
-        if (!ask_pace(r, &r->paces.at[p], member_of(r, &r->paces.at[p], t), a, out))
-            return false;
-    }
-    for (uint32_t p = pace_next(r, t, RULE_ROLLOUT_STRATEGY, NO); p != NO;
-         p = pace_next(r, t, RULE_ROLLOUT_STRATEGY, p))
-        if (!partition_pace_reasons(r, p, t, a, out))
-            return false;
-    return true;
-}
-
-bool paces_reasons(const releases *r, uint32_t claim, arena *a, reasons *out)
-{
-    if (paces_permit(r, claim))
-        return true;
-    if (!CLAIM_IS_GROUP(claim))
-        return reasons_of(r, CLAIM_INDEX(claim), a, out);
-    const rel_group *g = &r->groups.at[CLAIM_INDEX(claim)];
-    for (size_t i = 0; i < g->members.len; i++)
-        if (!reasons_of(r, g->members.at[i].target, a, out))
-            return false;
-    return true;
-}
-
-bool paces_check(const releases *r, err *error)
-{
-    for (size_t i = 0; i < r->paces.len; i++)
-        if (r->paces.at[i].partition ? !partition_pace_check(r, &r->paces.at[i], error)
-                                     : !cohort_check(r->paces.at[i].cohort, error))
-            return err_wrap(error, "rule %.*s",
-                            STR_ARG(rel_text(r, r->rules.at[r->paces.at[i].rule].id)));
-    return true;
-}
-
-bool paces_full(releases *r, err *error)
-{
-    for (uint32_t p = 0; p < r->paces.len; p++)
-        if (r->paces.at[p].partition ? !partition_pace_compare(r, p, error)
-                                     : !cohort_full(r->paces.at[p].cohort, error))
-            return err_wrap(error, "rule %.*s",
-                            STR_ARG(rel_text(r, r->rules.at[r->paces.at[p].rule].id)));
-    return true;
-}
-
-void paces_groups(const releases *r, group_visitor visit, void *context)
-{
-    for (size_t i = 0; i < r->paces.len; i++) {
-        const rel_pace *p = &r->paces.at[i];
-        bool more = p->partition ? partition_pace_groups(r, p, visit, context)
-                                 : policy_groups(p->cohort, pace_change(r, p), visit, context);
-        if (!more)
-            return;
     }
 }

@@ -61,6 +61,7 @@ void partition_pace_rule(releases *r, uint32_t p)
     rel_partitions *x = r->paces.at[p].partition;
     const rollout_strategy *s = strategy_of(x);
     bool fresh = x->roll.everything == 0;
+    x->tightened = true;
     if (s && !partition_rollout_set(&x->roll, s, fresh))
         rel_no_memory(r);
 }
@@ -121,6 +122,7 @@ void partition_pace_leave(releases *r, uint32_t p, uint32_t res)
     partitions_leave(x->roll.pacing, res);
     x->members.at[res] = (part_member){0};
     x->count--;
+    x->tightened = true;
     x->roll.dirty = true;
     pace_mark(r, p);
 }
@@ -401,6 +403,23 @@ static void give_back(releases *r, uint32_t p)
     x->doubted.len = 0;
 }
 
+/* A limit that shrank stops starts: an update that was released and has not begun is asked anew. */
+static void take_back(releases *r, uint32_t p)
+{
+    rel_partitions *x = r->paces.at[p].partition;
+    bool exceeded = x->tightened && partitions_exceeded(x->roll.pacing);
+    x->tightened = false;
+    for (uint32_t res = 0; exceeded && res < x->members.len; res++) {
+        part_member *m = &x->members.at[res];
+        uint32_t t = m->released && !m->down ? target_of_member(r, &r->paces.at[p], res) : NO;
+        if (t == NO || !standing_of(r, &r->paces.at[p], t).has)
+            continue;
+        m->released = m->doubted = false;
+        refresh(r, p, t, false);
+        mark_member(r, &r->paces.at[p], res);
+    }
+}
+
 /* ---- steps ---- */
 
 /* Everybody who was released and has not started: a halt holds them, its end lets them go on. */
@@ -486,6 +505,7 @@ void partition_pace_step(releases *r, uint32_t p)
     if (x->roll.halted_now)
         tell_halt(r, &r->paces.at[p]);
     x->roll.halted_now = false;
+    take_back(r, p);
     if (!r->core->no_memory && partition_rollout_due(&x->roll, r->core->now_ms))
         pass(r, p);
     bool halted = partitions_halted(x->roll.pacing);

@@ -25,6 +25,7 @@ typedef struct rel_partitions {
     size_t count;
     uint64_t edition; /* the wish that the last edit brought */
     index_list doubted;
+    bool tightened; /* its limits may have shrunk since the last step */
     partition_picks picks;
 } rel_partitions;
 

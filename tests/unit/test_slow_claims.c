@@ -1,25 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A small model checker for claims: every order in which stages can succeed and fail, a policy can
+/* A small model checker for the claims of nodes: every order in which stages can succeed and fail,
+ * cordons become visible and drains end, time passes and what failed is tried again, a policy can
  * be tightened and loosened, packages edited, nodes relabelled, ignored and deleted, and a person
- * can retry, on four nodes under two limits. After each step of each order the limits hold.
+ * can retry, on four nodes under two limits. After each step of each order the limits hold; and
+ * whatever comes to rest is done or says why it is not.
  *
- * A state is the engine's saved text and what the world outside has going on; each is visited once.
+ * (That a target is under two limits at once is test_slow_claims_releases.c.)
+ *
  * To try another order the engine is rebuilt from its saved text, so restoring is checked
  * everywhere as well. */
 #include "support/check.h"
 #include "support/documents.h"
-
-#include <inttypes.h>
-
-#include "base/strmap.h"
-#include "base/vec.h"
-#include "engine/engine.h"
+#include "support/explore.h"
 
 #define NODES 4
 #define GROUPS 2
 #define RUNS_MAX 8
 #define TEXT_BYTES 24
-#define NOW_MS INT64_C(1000)
+#define START_MS INT64_C(1000)
 
 static const char *const group_names[GROUPS] = {"prod", "__default__"};
 
@@ -83,37 +81,41 @@ typedef struct run {
     int8_t node;
 } run;
 
+#define CORDON_CHANGES(X) X(NONE, "") X(CORDON, "cordon") X(UNCORDON, "uncordon")
+typedef enum cordon_change {
+#define X(kind, text) ASKED_##kind,
+    CORDON_CHANGES(X)
+#undef X
+} cordon_change;
+
 /* Everything in it is compared bytewise, so it is always zeroed first. */
 typedef struct world {
-    run runs[RUNS_MAX]; /* stages that were begun and have not ended */
+    int64_t now_ms, next_ms; /* and when the engine wants to be asked again */
+    run runs[RUNS_MAX];      /* stages that were begun and have not ended, by node */
     uint8_t run_count;
     uint8_t policy, packages; /* which document is in force */
-    bool gone[NODES], prod[NODES], ignored[NODES], unschedulable[NODES];
+    bool gone[NODES], prod[NODES], ignored[NODES];
+    bool unschedulable[NODES]; /* as the node shows it */
+    uint8_t asked[NODES];      /* cordon_change: decided, and not to be seen yet */
+    bool draining[NODES];
     int8_t holds[NODES]; /* the group whose limit it holds, -1: none */
     bool failed[NODES];
-    uint8_t failures, edits, relabels, retries, deletions; /* how often it happened on this path */
+    uint8_t failures, edits; /* how often it happened on this path; an edit is anything unusual */
 } world;
 
-typedef struct state {
-    world world;
-    char *saved;
-    size_t saved_len;
-} state;
+/* What may go on for ever is bounded. */
+typedef struct bounds {
+    bool interrupts; /* nodes are cordoned and drained, and a failed one keeps its place */
+    int failures, edits;
+    int retries;      /* automatic ones of a stage */
+    bool only_policy; /* nodes and packages stay as they are: only the policy is edited */
+} bounds;
 
 typedef struct checker {
     loaded documents;
-    VEC(state) open;
-    strmap seen;
-    arena *keys;
-    uint64_t steps;
-    bool interrupts; /* nodes are cordoned and drained, and a failed one keeps its place */
-    int unusual_max; /* what may go on for ever is bounded: so many unusual things on one path */
+    explorer x;
+    bounds most;
 } checker;
-
-static bool is_quiet(const checker *c, const world *w)
-{
-    return w->failures + w->edits + w->relabels + w->retries + w->deletions >= c->unusual_max;
-}
 
 static str node_name(size_t n)
 {
@@ -142,7 +144,7 @@ static const object *policy_document(const checker *c, const world *w)
 
 static const object *skyhook_document(const checker *c, const world *w)
 {
-    return &c->documents.objects->at[(c->interrupts ? 2 : 4) + w->packages];
+    return &c->documents.objects->at[(c->most.interrupts ? 2 : 4) + w->packages];
 }
 
 /* ---- one step ---- */
@@ -165,14 +167,33 @@ static int8_t group_number(str name)
     return -1;
 }
 
+/* Kept by node: whichever came first, it is the same state. */
 static void begin_run(world *w, const decision *d)
 {
     assert_true(w->run_count < RUNS_MAX);
-    run *r = &w->runs[w->run_count++];
-    snprintf(r->stage, sizeof r->stage, "%.*s", STR_ARG(d->stage));
-    snprintf(r->version, sizeof r->version, "%.*s", STR_ARG(d->version));
-    r->attempt = d->number;
-    r->node = (int8_t)node_number(d->target);
+    run r;
+    memset(&r, 0, sizeof r);
+    snprintf(r.stage, sizeof r.stage, "%.*s", STR_ARG(d->stage));
+    snprintf(r.version, sizeof r.version, "%.*s", STR_ARG(d->version));
+    r.attempt = d->number;
+    r.node = (int8_t)node_number(d->target);
+    size_t at = w->run_count++;
+    for (; at > 0 && w->runs[at - 1].node > r.node; at--)
+        w->runs[at] = w->runs[at - 1];
+    w->runs[at] = r;
+}
+
+static void remove_run(world *w, size_t at)
+{
+    w->run_count--;
+    memmove(&w->runs[at], &w->runs[at + 1], (w->run_count - at) * sizeof w->runs[0]);
+    memset(&w->runs[w->run_count], 0, sizeof w->runs[0]);
+}
+
+/* Out of service, or about to be: who is given back counts no longer. */
+static bool is_cordoned(const world *w, size_t n)
+{
+    return w->asked[n] == ASKED_NONE ? w->unschedulable[n] : w->asked[n] == ASKED_CORDON;
 }
 
 /* In flight, or failed and still out of service. */
@@ -180,7 +201,7 @@ static int64_t holders(const world *w, int8_t group)
 {
     int64_t n = 0;
     for (size_t i = 0; i < NODES; i++)
-        n += !w->gone[i] && w->holds[i] == group && (!w->failed[i] || w->unschedulable[i]);
+        n += !w->gone[i] && w->holds[i] == group && (!w->failed[i] || is_cordoned(w, i));
     return n;
 }
 
@@ -189,55 +210,64 @@ static int64_t left_cordoned(const world *w, int8_t group)
 {
     int64_t n = 0;
     for (size_t i = 0; i < NODES; i++)
-        n += !w->gone[i] && !w->ignored[i] && w->holds[i] < 0 && w->unschedulable[i] &&
+        n += !w->gone[i] && !w->ignored[i] && w->holds[i] < 0 && is_cordoned(w, i) &&
              w->prod[i] == (group == 0);
     return n;
 }
 
 static void tell_world(const world *w)
 {
-    print_error("policy %d, packages %d, failures %d, edits %d, relabels %d, retries %d\n",
-                w->policy, w->packages, w->failures, w->edits, w->relabels, w->retries);
+    print_error("%s\n", explore_path);
+    print_error("policy %d, packages %d, failures %d, edits %d\n", w->policy, w->packages,
+                w->failures, w->edits);
     for (size_t n = 0; n < NODES; n++)
         print_error("%s: holds %d%s%s%s%s%s\n", node_name(n).ptr, w->holds[n],
                     w->gone[n] ? " gone" : "", w->prod[n] ? " prod" : "",
-                    w->ignored[n] ? " ignored" : "", w->unschedulable[n] ? " cordoned" : "",
+                    w->ignored[n] ? " ignored" : "", is_cordoned(w, n) ? " cordoned" : "",
                     w->failed[n] ? " failed" : "");
 }
 
-static void take_decisions(world *w, const decision_list *out, fact *answers, size_t *answer_count)
+typedef struct started {
+    bool any[GROUPS];
+    bool disturbed[GROUPS]; /* somebody was started who was in service until now */
+} started;
+
+static void take_decision(world *w, const decision *d, started *s)
 {
-    bool started[GROUPS] = {false};
-    bool disturbed[GROUPS] = {false}; /* somebody was started who was in service until now */
-    for (size_t i = 0; i < out->len; i++) {
-        const decision *d = &out->at[i];
-        size_t n = d->target.len > 0 ? node_number(d->target) : 0;
-        if (d->kind == DECISION_START) {
-            w->holds[n] = group_number(d->group);
-            w->failed[n] = false;
-            started[w->holds[n]] = true;
-            disturbed[w->holds[n]] |= !w->unschedulable[n];
-        } else if (d->kind == DECISION_RELEASE) {
-            w->failed[n] = d->failed;
-            if (!d->failed)
-                w->holds[n] = -1;
-        } else if (d->kind == DECISION_RUN) {
-            check_msg(w->holds[n] >= 0, "%.*s runs without a claim", STR_ARG(d->target));
-            begin_run(w, d);
-        } else if (d->kind == DECISION_CORDON) {
-            check_msg(w->holds[n] >= 0, "%.*s is cordoned without a claim", STR_ARG(d->target));
-            w->unschedulable[n] = true;
-            answers[(*answer_count)++] = node_fact(w, n);
-        } else if (d->kind == DECISION_UNCORDON) {
-            w->unschedulable[n] = false;
-            answers[(*answer_count)++] = node_fact(w, n);
-        } else if (d->kind == DECISION_DRAIN)
-            answers[(*answer_count)++] =
-                (fact){.kind = FACT_DRAIN, .drain = {.target = node_name(n), .done = true}};
+    size_t n = d->target.len > 0 ? node_number(d->target) : 0;
+    if (d->kind == DECISION_START) {
+        w->holds[n] = group_number(d->group);
+        w->failed[n] = false;
+        s->any[w->holds[n]] = true;
+        s->disturbed[w->holds[n]] |= !is_cordoned(w, n);
+    } else if (d->kind == DECISION_RELEASE) {
+        w->failed[n] = d->failed;
+        if (!d->failed)
+            w->holds[n] = -1;
+    } else if (d->kind == DECISION_RUN) {
+        check_msg(w->holds[n] >= 0, "%.*s runs without a claim", STR_ARG(d->target));
+        begin_run(w, d);
+    } else if (d->kind == DECISION_CORDON) {
+        check_msg(w->holds[n] >= 0, "%.*s is cordoned without a claim", STR_ARG(d->target));
+        w->asked[n] = ASKED_CORDON;
+    } else if (d->kind == DECISION_UNCORDON) {
+        w->asked[n] = ASKED_UNCORDON;
+        w->draining[n] = false;
+    } else if (d->kind == DECISION_DRAIN) {
+        check_msg(w->holds[n] >= 0, "%.*s is drained without a claim", STR_ARG(d->target));
+        w->draining[n] = true;
     }
+}
+
+static void take_decisions(void *context, const decision_list *out)
+{
+    world *w = context;
+    started s = {0};
+    for (size_t i = 0; i < out->len; i++)
+        take_decision(w, &out->at[i], &s);
     for (int8_t g = 0; g < GROUPS; g++) {
-        int64_t out_of_service = holders(w, g) + (disturbed[g] ? left_cordoned(w, g) : 0);
-        if (!started[g] || out_of_service <= limits[w->policy][g])
+        int64_t out_of_service = holders(w, g) + (s.disturbed[g] ? left_cordoned(w, g) : 0);
+        if (!s.any[g] || out_of_service <= limits[w->policy][g])
             continue;
         tell_world(w);
         fail_msg("%s: %" PRId64 " hold %" PRId64 " places", group_names[g], out_of_service,
@@ -245,83 +275,99 @@ static void take_decisions(world *w, const decision_list *out, fact *answers, si
     }
 }
 
-/* Steps until nothing is left to be answered at once. */
-static void settle(checker *c, engine *e, world *w, fact first)
+static engine *rebuild(checker *c, const explore_state *s)
 {
-    fact facts[4 * NODES] = {first};
-    size_t count = first.kind == FACT_ACT && first.act.change.len == 0 ? 0 : 1;
+    const world *w = s->world;
     err error;
-    for (int round = 0;; round++) {
-        check_msg(round < 100, "it never comes to rest");
-        decision_list out = {0};
-        check_msg(engine_step(e, facts, count, NOW_MS, &out), "no memory");
-        check_msg(engine_check(e, &error), "%s", error.text);
-        check_msg(engine_full(e, &error), "%s", error.text);
-        c->steps++;
-        bool quiet = out.len == 0;
-        count = 0;
-        take_decisions(w, &out, facts, &count);
-        vec_done(&out);
-        if (quiet && count == 0)
-            return;
-    }
-}
-
-static engine *rebuild(checker *c, const state *s)
-{
-    err error;
-    engine *e = engine_new(&(engine_settings){.stage_retries = -1}, &error);
+    engine *e = engine_new(&(engine_settings){.stage_retries = c->most.retries}, &error);
     assert_non_null(e);
     fact facts[NODES + 2];
     size_t count = 0;
-    facts[count++] = (fact){.kind = FACT_DOCUMENT, .document = policy_document(c, &s->world)};
-    facts[count++] = (fact){.kind = FACT_DOCUMENT, .document = skyhook_document(c, &s->world)};
+    facts[count++] = (fact){.kind = FACT_DOCUMENT, .document = policy_document(c, w)};
+    facts[count++] = (fact){.kind = FACT_DOCUMENT, .document = skyhook_document(c, w)};
     for (size_t n = 0; n < NODES; n++)
-        if (!s->world.gone[n])
-            facts[count++] = node_fact(&s->world, n);
-    check_msg(engine_take(e, facts, count, NOW_MS), "no memory");
+        if (!w->gone[n])
+            facts[count++] = node_fact(w, n);
+    check_msg(engine_take(e, facts, count, w->now_ms), "no memory");
     check_msg(engine_restore(e, (str){s->saved, s->saved_len}, &error), "%s", error.text);
     return e;
 }
 
-/* Remembers the state if it is new. */
-static void reach(checker *c, engine *e, const world *w)
+/* ---- what comes to rest ---- */
+
+typedef struct rest {
+    const world *w;
+    const engine *e;
+    bool over; /* nothing more happens by itself */
+} rest;
+
+/* Whether a reason stands for something that happened to the node, or to who holds its place. */
+static bool is_rooted(const world *w, size_t n, const reason *r)
 {
-    buf key = BUF(LIMIT_TEXT_BYTES);
-    buf_add(&key, (str){(const char *)w, sizeof *w});
-    size_t head = key.len;
-    assert_true(engine_save(e, &key));
-    if (!strmap_get(&c->seen, buf_str(&key))) {
-        str kept = arena_str(c->keys, buf_str(&key));
-        assert_true(strmap_put(&c->seen, kept, 1));
-        state s = {.world = *w, .saved_len = key.len - head};
-        s.saved = malloc(s.saved_len + 1);
-        memcpy(s.saved, key.ptr + head, s.saved_len);
-        assert_true(vec_push(&c->open, s));
-    }
-    buf_done(&key);
+    if (r->rule == REASON_RETRY)
+        return w->failed[n];
+    if (r->rule == REASON_IGNORED)
+        return w->ignored[n];
+    if (r->rule == REASON_STOPPED)
+        return w->failures > 0;
+    for (size_t i = 0; r->rule == REASON_BUDGET && i < r->holder_count; i++)
+        if (w->failed[node_number(r->holders[i])] && is_cordoned(w, node_number(r->holders[i])))
+            return true;
+    return false;
 }
 
-static void try_event(checker *c, const state *s, const world *after, fact event)
+/* Who is not done says why; and when all is over, why it never will be by itself. */
+static bool is_explained(void *context, const placement_view *v)
 {
-    world w = *after;
+    const rest *rest_ = context;
+    arena *a = arena_new(0);
+    reasons why = {0};
+    assert_true(v->state == PLACEMENT_DONE || engine_reasons(rest_->e, v->id, a, &why));
+    bool rooted = v->state == PLACEMENT_DONE || !rest_->over;
+    for (size_t i = 0; i < why.len; i++)
+        rooted |= is_rooted(rest_->w, node_number(v->target), &why.at[i]);
+    if (!rooted || (v->state != PLACEMENT_DONE && why.len == 0)) {
+        tell_world(rest_->w);
+        for (size_t i = 0; i < why.len; i++)
+            print_error("%.*s: %.*s\n", STR_ARG(reason_rule_name(why.at[i].rule)),
+                        STR_ARG(reason_text(a, &why.at[i])));
+        fail_msg("%.*s is not done, and nothing says why", STR_ARG(v->target));
+    }
+    arena_free(a);
+    return true;
+}
+
+static void look_at_rest(checker *c, const explore_state *s, bool over)
+{
     engine *e = rebuild(c, s);
-    settle(c, e, &w, event);
-    reach(c, e, &w);
+    rest r = {s->world, e, over};
+    explore_event(s, "rest", STR_EMPTY);
+    assert_true(engine_placements(e, is_explained, &r));
+    c->x.ends += over;
     engine_free(e);
 }
 
 /* ---- all that can happen next ---- */
 
-static void end_runs(checker *c, const state *s)
+static void try_event(checker *c, const explore_state *s, const world *after, const fact *event)
 {
-    for (uint8_t i = 0; i < s->world.run_count; i++) {
-        run r = s->world.runs[i];
+    world w = *after;
+    engine *e = rebuild(c, s);
+    explore_settle(&c->x, e, event, w.now_ms, &w);
+    w.next_ms = engine_next_ms(e);
+    explore_reach(&c->x, e, &w);
+    engine_free(e);
+}
+
+static void end_runs(checker *c, const explore_state *s)
+{
+    const world *now = s->world;
+    for (uint8_t i = 0; i < now->run_count; i++) {
+        run r = now->runs[i];
         for (int good = 0; good < 2; good++) {
-            world w = s->world;
-            w.runs[i] = w.runs[--w.run_count];
-            memset(&w.runs[w.run_count], 0, sizeof w.runs[0]);
-            if (!good && is_quiet(c, &w))
+            world w = *now;
+            remove_run(&w, i);
+            if (!good && w.failures >= c->most.failures)
                 continue;
             w.failures = (uint8_t)(w.failures + !good);
             fact ended = {.kind = FACT_STAGE,
@@ -333,15 +379,55 @@ static void end_runs(checker *c, const state *s)
                                     .attempt = r.attempt,
                                     .outcome = good ? OUTCOME_SUCCEEDED : OUTCOME_FAILED,
                                     .reason = STR("exit 1")}};
-            try_event(c, s, &w, ended);
+            explore_event(s, good ? "success" : "failure", node_name((size_t)r.node));
+            try_event(c, s, &w, &ended);
         }
     }
 }
 
-static void edit(checker *c, const state *s)
+/* What was decided of cordons becomes visible; what is cordoned is drained. True if there is
+ * something of the kind. */
+static bool cordons(checker *c, const explore_state *s)
 {
-    for (int which = 0; which < 2; which++) {
-        world w = s->world;
+    const world *now = s->world;
+    bool any = false;
+    for (size_t n = 0; n < NODES; n++) {
+        world w = *now;
+        if (w.gone[n] || (w.asked[n] == ASKED_NONE && !w.draining[n]))
+            continue;
+        any = true;
+        if (w.asked[n] != ASKED_NONE) {
+            w.unschedulable[n] = w.asked[n] == ASKED_CORDON;
+            w.asked[n] = ASKED_NONE;
+            fact seen = node_fact(&w, n);
+            explore_event(s, "cordon seen", node_name(n));
+            try_event(c, s, &w, &seen);
+            continue;
+        }
+        w.draining[n] = false;
+        fact drained = {.kind = FACT_DRAIN, .drain = {.target = node_name(n), .done = true}};
+        explore_event(s, "drained", node_name(n));
+        try_event(c, s, &w, &drained);
+    }
+    return any;
+}
+
+/* Time passes up to the next moment at which the engine wants to be asked. */
+static bool time_passes(checker *c, const explore_state *s)
+{
+    world w = *(const world *)s->world;
+    if (w.next_ms == REASON_NEVER)
+        return false;
+    w.now_ms = w.next_ms > w.now_ms ? w.next_ms : w.now_ms;
+    explore_event(s, "time", STR_EMPTY);
+    try_event(c, s, &w, NULL);
+    return true;
+}
+
+static void edit(checker *c, const explore_state *s)
+{
+    for (int which = 0; which < (c->most.only_policy ? 1 : 2); which++) {
+        world w = *(const world *)s->world;
         w.edits++;
         w.policy ^= which == 0;
         w.packages ^= which == 1;
@@ -351,120 +437,148 @@ static void edit(checker *c, const state *s)
                 w.holds[n] = -1;
             }
         const object *o = which == 0 ? policy_document(c, &w) : skyhook_document(c, &w);
-        try_event(c, s, &w, (fact){.kind = FACT_DOCUMENT, .document = o});
+        explore_event(s, which == 0 ? "policy" : "packages", STR_EMPTY);
+        try_event(c, s, &w, &(fact){.kind = FACT_DOCUMENT, .document = o});
     }
 }
 
-static void forget_runs(world *w, int8_t n)
+static void node_goes(checker *c, const explore_state *s, size_t n)
 {
-    for (uint8_t i = 0; i < w->run_count;)
-        if (w->runs[i].node == n) {
-            w->runs[i] = w->runs[--w->run_count];
-            memset(&w->runs[w->run_count], 0, sizeof w->runs[0]);
-        } else
-            i++;
+    world w = *(const world *)s->world;
+    w.edits++;
+    w.gone[n] = true;
+    w.holds[n] = -1;
+    w.asked[n] = ASKED_NONE;
+    w.draining[n] = w.unschedulable[n] = w.failed[n] = false;
+    for (uint8_t i = w.run_count; i-- > 0;)
+        if (w.runs[i].node == (int8_t)n)
+            remove_run(&w, i);
+    fact gone = node_fact(&w, n);
+    explore_event(s, "gone", node_name(n));
+    try_event(c, s, &w, &gone);
 }
 
-static void change_nodes(checker *c, const state *s)
+static void change_nodes(checker *c, const explore_state *s)
 {
     for (size_t n = 0; n < NODES; n++) {
-        world w = s->world;
+        world w = *(const world *)s->world;
         if (w.gone[n])
             continue;
-        w.relabels++;
+        w.edits++;
         w.prod[n] = !w.prod[n];
-        try_event(c, s, &w, node_fact(&w, n));
+        fact moved = node_fact(&w, n);
+        explore_event(s, "relabel", node_name(n));
+        try_event(c, s, &w, &moved);
         w.prod[n] = !w.prod[n];
         w.ignored[n] = !w.ignored[n];
-        try_event(c, s, &w, node_fact(&w, n));
-        w = s->world;
-        w.deletions++;
-        w.gone[n] = true;
-        w.holds[n] = -1;
-        forget_runs(&w, (int8_t)n);
-        try_event(c, s, &w, node_fact(&w, n));
+        fact ignored = node_fact(&w, n);
+        explore_event(s, "ignore", node_name(n));
+        try_event(c, s, &w, &ignored);
+        node_goes(c, s, n);
     }
 }
 
-static void retry_by_hand(checker *c, const state *s)
+static void retry_by_hand(checker *c, const explore_state *s)
 {
     for (size_t n = 0; n < NODES; n++) {
-        world w = s->world;
+        world w = *(const world *)s->world;
         if (w.gone[n] || !w.failed[n])
             continue;
-        w.retries++;
+        w.edits++;
+        explore_event(s, "retry", node_name(n));
         try_event(c, s, &w,
-                  (fact){.kind = FACT_ACT,
-                         .act = {.act = ACT_RETRY, .change = STR("s"), .target = node_name(n)}});
+                  &(fact){.kind = FACT_ACT,
+                          .act = {.act = ACT_RETRY, .change = STR("s"), .target = node_name(n)}});
     }
+}
+
+static void go_on(checker *c, const explore_state *s)
+{
+    const world *w = s->world;
+    end_runs(c, s);
+    bool moves = cordons(c, s);
+    moves |= time_passes(c, s);
+    look_at_rest(c, s, !moves && w->run_count == 0);
+    if (w->edits >= c->most.edits)
+        return;
+    edit(c, s);
+    retry_by_hand(c, s);
+    if (!c->most.only_policy)
+        change_nodes(c, s);
 }
 
 static void visit_all(checker *c)
 {
-    state start;
-    memset(&start, 0, sizeof start);
+    world w;
+    memset(&w, 0, sizeof w);
+    snprintf(explore_path, sizeof explore_path, "start");
+    w.now_ms = START_MS;
     for (size_t n = 0; n < NODES; n++) {
-        start.world.prod[n] = n < 3;
-        start.world.holds[n] = -1;
+        w.prod[n] = n < 3;
+        w.holds[n] = -1;
     }
-    start.saved = malloc(1);
-    world w = start.world;
-    engine *e = rebuild(c, &start);
-    settle(c, e, &w, (fact){.kind = FACT_ACT});
-    reach(c, e, &w);
+    explore_state s = {.world = &w};
+    engine *e = rebuild(c, &s);
+    explore_settle(&c->x, e, NULL, w.now_ms, &w);
+    w.next_ms = engine_next_ms(e);
+    explore_reach(&c->x, e, &w);
     engine_free(e);
-    free(start.saved);
-    while (c->open.len > 0) {
-        state s = c->open.at[--c->open.len];
-        end_runs(c, &s);
-        if (!is_quiet(c, &s.world)) {
-            edit(c, &s);
-            change_nodes(c, &s);
-            retry_by_hand(c, &s);
-        }
-        free(s.saved);
+    while (explore_next(&c->x, &s)) {
+        go_on(c, &s);
+        explore_drop(&s);
     }
-    print_message("# %zu states, %" PRIu64 " steps\n", c->seen.len, c->steps);
+    print_message("# %zu states, %" PRIu64 " events, %" PRIu64 " ends\n", c->x.seen.len,
+                  c->x.events, c->x.ends);
 }
 
-static void check_claims(bool interrupts, int unusual_max, size_t states_min)
+static void check_claims(bounds most, size_t states_min)
 {
     checker c = {.documents = load_text("claims.yaml", str_of(documents_text)),
-                 .keys = arena_new(0),
-                 .interrupts = interrupts,
-                 .unusual_max = unusual_max};
+                 .x = explore_new(sizeof(world), take_decisions),
+                 .most = most};
     assert_true(c.documents.good);
     visit_all(&c);
-    check_msg(c.seen.len >= states_min, "only %zu states were reached", c.seen.len);
-    strmap_done(&c.seen);
-    vec_done(&c.open);
-    arena_free(c.keys);
+    check_msg(c.x.seen.len >= states_min, "only %zu states were reached", c.x.seen.len);
+    check_msg(c.x.ends > 0, "nothing ever ended");
+    explore_done(&c.x);
     loaded_free(&c.documents);
 }
 
-/* The sanitizers make each step several times dearer: one unusual thing less. */
+/* The sanitizers make each step several times dearer: something unusual less. */
 #if defined(__SANITIZE_ADDRESS__)
-#define UNUSUAL_LESS 1
+#define LESS 1
 #else
-#define UNUSUAL_LESS 0
+#define LESS 0
 #endif
 
 static void no_order_of_events_exceeds_a_limit(void **unused)
 {
     (void)unused;
-    check_claims(false, 2 - UNUSUAL_LESS, 1000);
+    check_claims((bounds){.failures = 2 - LESS, .edits = 1, .retries = -1}, 1000);
+}
+
+static void nor_one_in_which_time_passes(void **unused)
+{
+    (void)unused;
+    check_claims((bounds){.failures = 1, .edits = 1 - LESS, .retries = 1}, 100);
 }
 
 static void nor_one_in_which_nodes_are_drained(void **unused)
 {
     (void)unused;
-    check_claims(true, 1 - UNUSUAL_LESS, 100);
+    check_claims((bounds){.interrupts = true,
+                          .failures = 1,
+                          .edits = 1 - LESS,
+                          .retries = 1,
+                          .only_policy = true},
+                 1000);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(no_order_of_events_exceeds_a_limit),
+        cmocka_unit_test(nor_one_in_which_time_passes),
         cmocka_unit_test(nor_one_in_which_nodes_are_drained),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

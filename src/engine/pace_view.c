@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the rules that pace release targets show: reasons, groups, and the check of their state.
+ * Nothing here changes anything. */
+#include "engine/chain.h"
+#include "engine/policy_rules.h"
+
+/* What the compartment would say if every gate were open: it is asked as if it were so. */
+static bool ask_pace(const releases *r, const rel_pace *p, member_id m, arena *a, reasons *out)
+{
+    member_state known = cohort_state(p->cohort, m);
+    size_t from = out->len;
+    if (known == MEMBER_IN_FLIGHT || known == MEMBER_ABSENT)
+        return true;
+    bool good = cohort_suppose(p->cohort, m, MEMBER_STARTABLE, NEVER);
+    good = cohort_reasons(p->cohort, m, a, out) && good;
+    good = cohort_suppose(p->cohort, m, known, NEVER) && good;
+    for (size_t i = from; good && i < out->len; i++) {
+        if (out->at[i].rule != REASON_STOPPED)
+            continue;
+        str *of = ARENA_NEW(a, str);
+        good = of != NULL;
+        if (!good)
+            break;
+        *of = pace_change(r, p);
+        out->at[i].of = of;
+        out->at[i].of_count = 1;
+    }
+    return good;
+}
+
+static bool reasons_of(const releases *r, uint32_t t, arena *a, reasons *out)
+{
+    for (uint32_t p = pace_next(r, t, RULE_DEPLOYMENT_POLICY, NO); p != NO;
+         p = pace_next(r, t, RULE_DEPLOYMENT_POLICY, p)) {
+        if (!ask_pace(r, &r->paces.at[p], pace_member(r, &r->paces.at[p], t), a, out))
+            return false;
+    }
+    for (uint32_t p = pace_next(r, t, RULE_ROLLOUT_STRATEGY, NO); p != NO;
+         p = pace_next(r, t, RULE_ROLLOUT_STRATEGY, p))
+        if (!partition_pace_reasons(r, p, t, a, out))
+            return false;
+    return true;
+}
+
+bool paces_reasons(const releases *r, uint32_t claim, arena *a, reasons *out)
+{
+    if (paces_permit(r, claim))
+        return true;
+    if (!CLAIM_IS_GROUP(claim))
+        return reasons_of(r, CLAIM_INDEX(claim), a, out);
+    const rel_group *g = &r->groups.at[CLAIM_INDEX(claim)];
+    for (size_t i = 0; i < g->members.len; i++)
+        if (!reasons_of(r, g->members.at[i].target, a, out))
+            return false;
+    return true;
+}
+
+bool paces_check(const releases *r, err *error)
+{
+    for (size_t i = 0; i < r->paces.len; i++)
+        if (r->paces.at[i].partition ? !partition_pace_check(r, &r->paces.at[i], error)
+                                     : !cohort_check(r->paces.at[i].cohort, error))
+            return err_wrap(error, "rule %.*s",
+                            STR_ARG(rel_text(r, r->rules.at[r->paces.at[i].rule].id)));
+    return true;
+}
+
+bool paces_full(releases *r, err *error)
+{
+    for (uint32_t p = 0; p < r->paces.len; p++)
+        if (r->paces.at[p].partition ? !partition_pace_compare(r, p, error)
+                                     : !cohort_full(r->paces.at[p].cohort, error))
+            return err_wrap(error, "rule %.*s",
+                            STR_ARG(rel_text(r, r->rules.at[r->paces.at[p].rule].id)));
+    return true;
+}
+
+void paces_groups(const releases *r, group_visitor visit, void *context)
+{
+    for (size_t i = 0; i < r->paces.len; i++) {
+        const rel_pace *p = &r->paces.at[i];
+        bool more = p->partition ? partition_pace_groups(r, p, visit, context)
+                                 : policy_groups(p->cohort, pace_change(r, p), visit, context);
+        if (!more)
+            return;
+    }
+}
