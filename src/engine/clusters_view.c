@@ -226,8 +226,9 @@ static void tell_released(teller *t)
     }
 }
 
-/* What holds the bundle or the cluster itself, whatever the partitions say. */
-static void tell_own(teller *t)
+/* What holds the bundle or the cluster itself, whatever the partitions say. edited: what an edit of
+ * the bundle does away with is no reason. */
+static void tell_own(teller *t, bool edited)
 {
     const clusters *c = t->b->self;
     const cluster_record *r = &c->clusters.at[t->at->cluster];
@@ -241,7 +242,7 @@ static void tell_own(teller *t)
                       .act = RELEASE_RESUME,
                       .detail = change},
              change);
-    else if (partitions_halted(t->b->roll.pacing))
+    else if (partitions_halted(t->b->roll.pacing) && !edited)
         tell(t,
              (reason){.rule = REASON_HALTED,
                       .scope = bundle_scope,
@@ -257,7 +258,7 @@ static void tell_own(teller *t)
                       .act = RELEASE_RESUME,
                       .detail = name},
              name);
-    if (t->at->refused)
+    if (t->at->refused && !edited)
         tell(t,
              (reason){.rule = REASON_EXPRESSION,
                       .scope = bundle_scope,
@@ -294,9 +295,11 @@ bool clusters_reasons(const void *self, placement_id id, arena *a, reasons *out)
         return true;
     if (at->live == at->wanted && !at->again) {
         tell_released(&t);
+        if (at->failed && !at->offline) /* another version is asked for: what would hold that? */
+            tell_own(&t, true);
         return !t.no_memory;
     }
-    tell_own(&t);
+    tell_own(&t, false);
     str change = text_of(c, b->change);
     partition_question q = {.member = ref->member,
                             .now_ms = c->core->now_ms,

@@ -143,7 +143,8 @@ typedef struct walk {
     tally *at;              /* one for each partition, to be changed */
     int64_t unavailable;    /* of the whole, likewise */
     partition_picks *picks; /* NULL: only watching */
-    const bool *open; /* what if these partitions were approved and soaks over; NULL: as it is */
+    const bool *open;  /* what if these partitions were approved and soaks over; NULL: as it is */
+    const bool *soaks; /* and then: but for these */
     const paced *watched;      /* stop when it is decided; NULL: none */
     candidate_kind watched_as; /* a watched member that is in no tree is looked at as this */
     walk_end end;              /* what became of it */

@@ -183,7 +183,7 @@ void walk_partitions(walk *w)
         if (visit(w, i))
             return;
         bool ready = part_is_ready(at, &w->at[i]);
-        bool soaks = !w->open && part_soaks(p, at, &w->at[i], w->now_ms);
+        bool soaks = w->open ? w->soaks[i] : part_soaks(p, at, &w->at[i], w->now_ms);
         w->figures.not_ready += !ready;
         holding += !ready || soaks;
         if (holding > p->budget)

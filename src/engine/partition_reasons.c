@@ -20,9 +20,11 @@ typedef struct inquiry {
     uint32_t supposed;
     tally *base; /* counts with what is supposed */
     tally *work;
-    bool *open;     /* partitions that are approved, or supposed to be */
-    bool overlap;   /* somebody sits in several partitions: there are several ways to start */
-    bool *required; /* partitions that must become ready, or ready for long enough */
+    bool *open;      /* partitions that are approved, or supposed to be */
+    bool overlap;    /* somebody sits in several partitions: there are several ways to start */
+    bool *required;  /* partitions that must become ready, or ready for long enough */
+    int64_t *soaked; /* and when they have been for long enough */
+    bool *soaks;     /* others that would have to, if they became ready */
     int64_t unavailable;
     bool no_memory;
 } inquiry;
@@ -124,6 +126,7 @@ static walk_end ask(inquiry *in)
               .at = in->work,
               .unavailable = in->unavailable,
               .open = in->open,
+              .soaks = in->soaks,
               .watched = in->me,
               .watched_as = in->kind};
     walk_partitions(&w);
@@ -187,12 +190,12 @@ static void add(inquiry *in, reason r)
 
 /* ---- reaching the partition ---- */
 
-static void add_soak(inquiry *in, uint32_t index, int64_t from_ms)
+static void add_soak(inquiry *in, uint32_t index)
 {
     add(in, (reason){.rule = REASON_SOAK,
                      .scope = partition_scope(in, index),
                      .act = RELEASE_TIME,
-                     .next_ms = from_ms + in->p->soak_ms});
+                     .next_ms = in->soaked[index]});
 }
 
 /* Supposes the first "need" members that the test lets through; returns how many there were. */
@@ -210,24 +213,45 @@ static int64_t suppose_first(inquiry *in, member_test test, uint32_t index, int6
     return count;
 }
 
-/* Chooses the partitions that must become ready, and whose members must be complete for that. */
+static bool holds_up(const inquiry *in, uint32_t index)
+{
+    const part *at = &in->p->parts.at[index];
+    const tally *t = &in->base[index];
+    return !part_is_ready(at, t) || part_soaks(in->p, at, t, in->q->now_ms);
+}
+
+/* Chooses the partitions that must become ready, and whose members must be complete for that. A
+ * partition's time begins when the walk gets to it: one after the other, but for as many as may be
+ * not ready at once. */
 static void reach(inquiry *in)
 {
     const partitions *p = in->p;
-    int64_t holding = 0;
-    for (uint32_t i = 0; i < in->home; i++) {
-        const part *at = &p->parts.at[i];
-        holding +=
-            !part_is_ready(at, &in->base[i]) || part_soaks(p, at, &in->base[i], in->q->now_ms);
-    }
+    int64_t holding = 0, rank = 0;
+    uint32_t freed = 0; /* the last one that must be soaked for the present one to be visited */
+    for (uint32_t i = 0; i < in->home; i++)
+        holding += holds_up(in, i);
     for (uint32_t i = 0; i < in->home && holding > p->budget; i++) {
         const part *at = &p->parts.at[i];
-        in->required[i] =
-            !part_is_ready(at, &in->base[i]) || part_soaks(p, at, &in->base[i], in->q->now_ms);
-        holding -= in->required[i];
-        if (in->required[i])
-            suppose_first(in, test_bad, i, in->base[i].bad - at->cap);
+        in->required[i] = holds_up(in, i);
+        if (!in->required[i])
+            continue;
+        holding--;
+        int64_t from_ms = in->q->now_ms;
+        if (rank > p->budget) {
+            while (!in->required[freed])
+                freed++;
+            from_ms = in->soaked[freed++];
+        } else if (at->ready_since_ms != REASON_NEVER) {
+            from_ms = at->ready_since_ms;
+        }
+        in->soaked[i] = from_ms + p->soak_ms;
+        rank++;
+        suppose_first(in, test_bad, i, in->base[i].bad - at->cap);
     }
+    for (uint32_t i = 0; i < in->home; i++)
+        in->soaks[i] = p->soak_ms > 0 && !in->required[i] && p->parts.at[i].counted > 0 &&
+                       (!part_is_ready(&p->parts.at[i], &p->parts.at[i].now) ||
+                        part_soaks(p, &p->parts.at[i], &p->parts.at[i].now, in->q->now_ms));
 }
 
 /* ---- what is said of it ---- */
@@ -250,8 +274,7 @@ static void add_required(inquiry *in, uint32_t index)
 {
     const part *at = &in->p->parts.at[index];
     if (part_is_ready(at, &at->now)) {
-        add_soak(in, index,
-                 at->ready_since_ms == REASON_NEVER ? in->q->now_ms : at->ready_since_ms);
+        add_soak(in, index);
         return;
     }
     reason r = {.rule = REASON_PARTITION,
@@ -267,7 +290,7 @@ static void add_required(inquiry *in, uint32_t index)
         return;
     add(in, r);
     if (in->p->soak_ms > 0 && at->counted > 0)
-        add_soak(in, index, in->q->now_ms);
+        add_soak(in, index);
 }
 
 static void open_partitions(inquiry *in)
@@ -471,8 +494,11 @@ bool partitions_reasons(const partitions *p, const partition_question *q, arena 
     in.work = ARENA_ARRAY(a, p->parts.len, tally);
     in.required = ARENA_ARRAY(a, p->parts.len, bool);
     in.open = ARENA_ARRAY(a, p->parts.len, bool);
+    in.soaked = ARENA_ARRAY(a, p->parts.len, int64_t);
+    in.soaks = ARENA_ARRAY(a, p->parts.len, bool);
     in.overlap = may_overlap(p);
-    if (!in.base || !in.work || !in.required || !in.open || !order_make(p))
+    if (!in.base || !in.work || !in.required || !in.open || !in.soaked || !in.soaks ||
+        !order_make(p))
         return false;
     for (size_t i = 0; i < p->parts.len; i++) {
         in.base[i] = p->parts.at[i].now;

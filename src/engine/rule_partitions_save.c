@@ -233,7 +233,7 @@ bool partition_pace_restore(releases *r, uint32_t p, yyjson_val *saved, err *err
     restore_members(x, saved);
     partition_rollout_restore(&x->roll, saved);
     x->roll.cut_due = hash_in(text_of(yyjson_obj_get(saved, "settings"))) != x->roll.settings;
-    x->roll.edited = x->roll.work_changed = false;
+    x->roll.edited = x->roll.work_changed = x->tightened = false;
     restore_flags(r, p);
     buf cut = BUF(LIMIT_TEXT_BYTES);
     json_write(&cut, yyjson_obj_get(saved, "rollout"));

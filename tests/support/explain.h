@@ -19,6 +19,7 @@
 
 #define EXPLAIN_NAME 96
 #define EXPLAIN_ROUNDS 6
+#define EXPLAIN_OTHERS 3 /* how many others' reasons are tried on a placement */
 
 /* A placement by its names: they outlive the engine that was asked. */
 typedef struct explain_target {
@@ -45,6 +46,9 @@ typedef struct explain_fleet {
     /* Whether it may be asked once more, after what was done for these reasons: docs/plan.md says
      * when. NULL: never. */
     bool (*again)(void *world, size_t round, const reasons *done, const reasons *list);
+    /* Whether there is one way to start only: then what others wait for does not help. NULL: yes.
+     */
+    bool (*one_way)(void *world);
 } explain_fleet;
 
 typedef struct explain_counts {
@@ -218,6 +222,9 @@ static inline bool explain_touches(const reason *other, const reason *r)
         return true; /* a version group may wait for it */
     if (other->act == RELEASE_COMPLETE && r->rule == REASON_ROLLOUT)
         return true; /* who is taken away has no turn any more: others may move up */
+    if (other->act == RELEASE_COMPLETE && r->rule == REASON_APPROVAL &&
+        str_starts(r->scope, STR("partition ")))
+        return true; /* a partition in which nobody waits any more needs no approval */
     if (other->act == RELEASE_TIME && r->next_ms != REASON_NEVER)
         return r->next_ms <= other->next_ms;
     if (r->act != other->act || r->act == RELEASE_TIME)
@@ -229,10 +236,11 @@ static inline bool explain_touches(const reason *other, const reason *r)
 }
 
 /* Whether the acts of "others" leave one of the reasons untouched. */
-static inline bool explain_leaves(const reasons *list, const reasons *others)
+static inline bool explain_leaves(const explain_case *of, const reasons *list,
+                                  const reasons *others)
 {
     for (size_t i = 0; i < list->len; i++) {
-        bool touched = false;
+        bool touched = of->how->single && !of->how->single(of->world, list, i);
         for (size_t k = 0; k < others->len; k++)
             touched = touched || explain_touches(&others->at[k], &list->at[i]);
         if (!touched)
@@ -252,6 +260,17 @@ static inline bool explain_involves(const reasons *list, const explain_target *t
     return false;
 }
 
+/* Whether one of them is an edit of the change itself: that may let everybody start. */
+static inline bool explain_edits(const reasons *list, const explain_target *t)
+{
+    str change = str_of(t->change);
+    for (size_t i = 0; i < list->len; i++)
+        if (list->at[i].act == RELEASE_EDIT &&
+            explain_share(list->at[i].of, list->at[i].of_count, &change, 1))
+            return true;
+    return false;
+}
+
 /* What somebody else waits for is done instead. */
 static inline void explain_others(const explain_case *of, const explain_target *t,
                                   const explain_target *other)
@@ -264,8 +283,10 @@ static inline void explain_others(const explain_case *of, const explain_target *
     assert_true(engine_placement(how->engine(world), other->id, &view));
     assert_true(engine_reasons(how->engine(world), t->id, a, &own));
     assert_true(engine_reasons(how->engine(world), other->id, a, &list));
-    bool on_its_own = strcmp(t->target, other->target) != 0 && how->asks(&view, &list) &&
-                      explain_leaves(&own, &list) && !explain_involves(&list, t);
+    bool on_its_own = (!how->one_way || how->one_way(world)) &&
+                      strcmp(t->target, other->target) != 0 && how->asks(&view, &list) &&
+                      explain_leaves(of, &own, &list) && !explain_involves(&list, t) &&
+                      !explain_edits(&list, t);
     if (on_its_own)
         explain_obey(of, world, other, &list, NULL);
     if (on_its_own && how->starts(world, t)) {
@@ -384,7 +405,8 @@ static inline void explain_check(const explain_fleet *how, uint64_t seed, explai
         if (!how->asks(&view, &list))
             continue;
         explain_one(&one, t, &list);
-        explain_others(&one, t, &all.at.at[(i + 1) % all.at.len]);
+        for (size_t k = 1; k <= EXPLAIN_OTHERS && k < all.at.len; k++)
+            explain_others(&one, t, &all.at.at[(i + k) % all.at.len]);
     }
     vec_done(&all.at);
     arena_free(a);
