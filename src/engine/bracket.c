@@ -641,6 +641,13 @@ static void still_collecting(const chain_context *c, uint32_t s, verdict *v)
     /* With its time over a group waits for a version that is eligible: the version-level rules, a
      * failure or a hook say why there is none. */
     v->implied = collected.locks_ms == NEVER || last_lacking(c, s, &collected);
+    /* A version that is taken up again may have been published before what is collected now. */
+    const rel_rule *rule_ = &c->r->rules.at[c->r->sites.at[s].rule];
+    if (!c->a || v->implied || c->version == NO ||
+        c->r->versions.at[c->version].published_ms >= collected.opened_ms)
+        return;
+    v->reason.next_ms = c->r->versions.at[c->version].published_ms + rule_->window_ms;
+    v->implied = v->reason.next_ms <= c->r->core->now_ms;
 }
 
 /* A hook that never had a version: one is published, or whatever holds it is satisfied. */
@@ -676,7 +683,8 @@ bool collecting_explain(const chain_context *c, reasons *out)
     const rel_site *site = &c->r->sites.at[c->r->targets.at[c->target].site];
     bool good = true;
     const uint32_t groups[] = {site->active, site->ready};
-    for (size_t i = 0; i < 2 && out->len == 0 && c->r->core->now_ms == c->r->asked_ms; i++) {
+    size_t before = out->len;
+    for (size_t i = 0; i < 2 && out->len == before && c->r->core->now_ms == c->r->asked_ms; i++) {
         /* A group that is not over has had it already, and passed it over: it is the next one's. */
         if (groups[i] == NO || !member_in(c->r, groups[i], c->target))
             continue;

@@ -102,6 +102,11 @@ static void publish(wild *w, int c)
 
 #define BRACKET "  - deploymentBracket: {deploymentSelector: 'true', "
 
+#define RING(name, zone) "{name: " name ", clusterSelector: {matchLabels: {zone: " zone "}}"
+#define RINGS "partitions: [" RING("first", "a") "}, " RING("second", "b") "}]"
+#define RINGS_APPROVED                                                                             \
+    "partitions: [" RING("first", "b") "}, " RING("second", "a") ", approval: true}]"
+
 static const char *some_rule(wild *w)
 {
     static const char *const rules[] = {
@@ -138,6 +143,17 @@ static const char *some_rule(wild *w)
         "  - deploymentPolicy: {default: {budget: {percent: 60}, strategy: {exponential: {}}}, "
         "compartments: [{name: a, selector: {matchLabels: {zone: a}}, budget: {count: 1}, "
         "strategy: {linear: {initialBatch: 1, failureThreshold: 1}}}]}\n",
+        "  - rolloutStrategy: {maxUnavailable: 1}\n",
+        "  - rolloutStrategy: {maxUnavailable: 2, maxNew: 1, failureThreshold: 2}\n",
+        "  - rolloutStrategy: {maxUnavailable: 0, " RINGS "}\n",
+        "  - rolloutStrategy: {maxUnavailable: 1, soakSeconds: 120, " RINGS "}\n",
+        "  - rolloutStrategy: {maxUnavailable: 1, " RINGS_APPROVED "}\n",
+        "  - resourceConcurrency: {groupSelector: 'true', limitType: count, limitValue: 1, "
+        "slotTimeoutSeconds: 100, onTimeout: quarantine}\n",
+        "  - resourceConcurrency: {groupSelector: 'true', limitType: count, limitValue: 1, "
+        "slotTimeoutSeconds: 100, onTimeout: release}\n",
+        "  - verification: {metrics: [{name: m, provider: {type: sleep, durationSeconds: 1}, "
+        "intervalSeconds: 1, count: 1, successCondition: result.ok}]}\n",
     };
     return rules[rng_below(&w->r, COUNT_OF(rules))];
 }
@@ -172,6 +188,7 @@ static void relax(wild *w, int p, const char *kind, size_t number)
         {"resourceConcurrency",
          "  - resourceConcurrency: {groupSelector: 'true', limitType: count, limitValue: 99}\n"},
         {"versionSelector", "  - versionSelector: {selector: 'true'}\n"},
+        {"rolloutStrategy", "  - rolloutStrategy: {maxUnavailable: 100%}\n"},
         {"environmentProgression", "  - versionSelector: {selector: 'true'}\n"},
     };
     for (size_t i = 0; i < RULES && w->rules[p][i]; i++)
@@ -199,10 +216,11 @@ static void random_plans(wild *w)
 {
     w->w.plans.len = 0;
     for (int c = 0; c < CHANGES; c++) {
-        size_t kind = rng_below(&w->r, 4);
+        size_t kind = rng_below(&w->r, 8);
         assert_true(vec_push(&w->w.plans, (world_plan){.deployment = changes[c],
-                                                       .seconds = kind == 0 ? LONG_SECONDS : 30,
-                                                       .fail = kind == 1 ? -1 : 0}));
+                                                       .seconds = kind < 2 ? LONG_SECONDS : 30,
+                                                       .fail = kind == 2 || kind == 3 ? -1 : 0,
+                                                       .bad_verification = kind == 3}));
     }
 }
 
@@ -335,6 +353,12 @@ static void obey_complete(wild *w, int own, const reason *r)
 
 static void approve(wild *w, const explain_target *of, const reason *r)
 {
+    if (str_starts(r->scope, STR("partition "))) {
+        act(w, (fact_act){.act = ACT_APPROVE,
+                          .partition = r->of[0],
+                          .environment = str_of(of->environment)});
+        return;
+    }
     static const char *const people[] = {"bob", "cid", "dan", "eve"};
     for (int64_t i = r->have; i < r->limit; i++)
         act(w, (fact_act){.act = ACT_APPROVE,
@@ -450,6 +474,9 @@ static bool asks(const placement_view *view, const reasons *list)
             return false;
         progression |= list->at[i].rule == REASON_PROGRESSION;
         slots |= list->at[i].rule == REASON_CONCURRENCY;
+        /* Which partition it is to be in is for a person to say. */
+        if (list->at[i].act == RELEASE_LABEL)
+            return false;
     }
     /* Taking targets away from an environment gives their slots back. */
     return view->state != PLACEMENT_IN_FLIGHT && !(progression && slots);
@@ -494,6 +521,14 @@ static bool single(void *context, const reasons *list, size_t index)
     return !(lists(list, REASON_SKIPPED) && r->rule == REASON_STOPPED);
 }
 
+/* Who is a candidate of a pass, and who is unavailable by it, is settled when it is made. */
+static bool of_partitions(const reason *r)
+{
+    return r->rule == REASON_PARTITION || r->rule == REASON_UNAVAILABLE ||
+           r->rule == REASON_MAX_NEW || r->rule == REASON_SOAK ||
+           (r->rule == REASON_APPROVAL && str_starts(r->scope, STR("partition ")));
+}
+
 /* Which jobs a version group has is settled when it locks, and what a new version needs when it is
  * there. And whom one act released, and whom one limit let through, want the same places. */
 static bool again(void *context, size_t round, const reasons *done, const reasons *list)
@@ -505,7 +540,8 @@ static bool again(void *context, size_t round, const reasons *done, const reason
             return true;
     for (size_t i = 0; i < list->len; i++)
         if (list->at[i].rule != REASON_CONCURRENCY && list->at[i].rule != REASON_BATCH &&
-            list->at[i].rule != REASON_BUDGET && list->at[i].rule != REASON_DEPENDENCY)
+            list->at[i].rule != REASON_BUDGET && list->at[i].rule != REASON_DEPENDENCY &&
+            !of_partitions(&list->at[i]))
             return false;
     return true;
 }
