@@ -93,8 +93,8 @@ static exit_status run(const options *given)
                            str_shown(served).text);
     s.metrics_listen = chosen(given, "metrics-port", "METRICS_PORT", STR_EMPTY);
     s.health_listen = chosen(given, "probe-port", "PROBE_PORT", STR_EMPTY);
-    s.elect = options_given(given, "leader-election") ||
-              str_eq(chosen(given, "", "LEADER_ELECTION", STR_EMPTY), STR("true"));
+    s.elect = !options_given(given, "no-leader-election") &&
+              !str_eq(chosen(given, "", "LEADER_ELECTION", STR_EMPTY), STR("false"));
     return run_with(given, &s);
 }
 
@@ -146,8 +146,9 @@ static const option options_of_operator[] = {
      .argument = "NAME",
      .repeatable = true,
      .help = "a further name that the dashboard is called by; may be repeated"},
-    {.name = "leader-election",
-     .help = "several may run, of which one works at a time; $LEADER_ELECTION"},
+    {.name = "no-leader-election",
+     .help = "it takes no Lease: no other one may run, also not while it is replaced; "
+             "$LEADER_ELECTION=false"},
     {.name = "reapply-on-reboot",
      .help = "packages are applied again to a node that rebooted; $REAPPLY_ON_REBOOT"},
     OPTIONS_END,

@@ -52,7 +52,8 @@ typedef struct fact_target {
     int64_t created_ms;
     label_set labels;
     /* nodes */
-    bool not_ready; /* Ready is known and not true */
+    bool not_ready;         /* Ready is known and not true */
+    int64_t ready_since_ms; /* since when it is so, or is not; 0: not known */
     bool unschedulable;
     str boot_id;
     const fact_taint *taints;
@@ -143,8 +144,9 @@ typedef struct fact_job {
     X(RETRY, "retry")                                                                              \
     X(SKIP, "skip")                                                                                \
     X(BYPASS, "bypass")                                                                            \
-    X(ROLLBACK, "rollback") X(RESET, "reset") X(RESET_BATCHES, "resetBatches") X(FREEZE, "freeze") \
-        X(THAW, "thaw") X(HALT, "halt") X(CLAIM_SLOT, "claimSlot") X(FREE_SLOT, "freeSlot")
+    X(ROLLBACK, "rollback")                                                                        \
+    X(RESET, "reset") X(RESET_BATCHES, "resetBatches") X(FREEZE, "freeze") X(THAW, "thaw")         \
+        X(HALT, "halt") X(CLAIM_SLOT, "claimSlot") X(FREE_SLOT, "freeSlot")
 typedef enum act_kind {
 #define X(kind, text) ACT_##kind,
     ACTS(X)

@@ -339,6 +339,13 @@ static uint64_t hash_or_zero(str text)
     return text.len == 0 ? 0 : str_hash(text) | 1u;
 }
 
+/* A node that is seen for the first time may have been silent for long: an operator that begins
+ * anew does not give it more time. */
+static int64_t since(const nodes *self, int64_t ms)
+{
+    return ms > 0 && ms < self->core->now_ms ? ms : self->core->now_ms;
+}
+
 static uint32_t target_new(nodes *self, const fact_target *f)
 {
     name_id name = names_add(self->core->names, f->name);
@@ -355,7 +362,7 @@ static uint32_t target_new(nodes *self, const fact_target *f)
                                             .uid = hash_or_zero(f->uid),
                                             .boot = hash_or_zero(f->boot_id),
                                             .created_ms = f->created_ms,
-                                            .ready_ms = self->core->now_ms,
+                                            .ready_ms = since(self, f->ready_since_ms),
                                             .not_ready = f->not_ready,
                                             .present = true,
                                             .dirty = dirty};

@@ -267,6 +267,19 @@ static bool is_hindered(node_shell *s, shell_place *p, const package_view *of)
     return why;
 }
 
+/* False: it is not its turn to drain. */
+static bool drain_turn(node_shell *s, shell_place *p)
+{
+    if (p->held_until_ms > s->now_ms)
+        return false;
+    bool begun = drain_begin(s, p->node);
+    if (!begun && !p->hindered)
+        shell_tell_kept(s, p, "its drain waits for its turn: many nodes drain already", true);
+    else if (begun && p->hindered)
+        shell_tell_kept(s, p, NULL, true);
+    return begun;
+}
+
 bool jobs_run(node_shell *s, shell_place *p)
 {
     shell_change *c = p->change;
@@ -281,14 +294,15 @@ bool jobs_run(node_shell *s, shell_place *p)
     if (!engine_node(s->engine, str_of(p->skyhook), str_of(p->node->name), s->scratch, &v))
         v = (node_view){0};
     if (v.draining)
-        done = drain_begin(s, p->node);
+        done = drain_turn(s, p);
     for (size_t i = 0; i < v.package_count; i++) {
         const package_view *of = &v.packages[i];
         if (!of->running || shell_attempt_has_job(s, p, of))
             continue;
-        done = !is_hindered(s, p, of) && job_begin(s, p, &v, of);
-        if (!done)
+        if (is_hindered(s, p, of) || !job_begin(s, p, &v, of)) {
+            done = false;
             break;
+        }
     }
     arena_rewind(s->scratch, mark);
     return done;

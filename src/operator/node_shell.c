@@ -445,6 +445,8 @@ static void carry_out_placed(node_shell *s, const decision *d)
     shell_look(s, p);
     if (d->kind == DECISION_RUN || d->kind == DECISION_DRAIN)
         shell_look_after(s, p);
+    if (d->kind == DECISION_DRAIN)
+        drain_anew(s, d->target);
     if (d->kind == DECISION_RUN)
         note_applying(s, p->change, d);
 }

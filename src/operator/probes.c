@@ -128,9 +128,9 @@ static void on_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *bytes)
 static void on_client(uv_stream_t *server, int status)
 {
     probes *p = server->data;
-    client *c = status == 0 && p->count < PROBE_CONNECTIONS_MAX ? mem_zalloc(sizeof *c) : NULL;
+    client *c = status == 0 ? mem_zalloc(sizeof *c) : NULL;
     if (!c)
-        return; /* the next one that ends makes room; whoever waits asks again */
+        return;
     uv_tcp_init(p->loop, &c->socket);
     uv_timer_init(p->loop, &c->timer);
     c->socket.data = c->timer.data = c;
@@ -143,7 +143,9 @@ static void on_client(uv_stream_t *server, int status)
     p->clients = c;
     p->count++;
     uv_timer_start(&c->timer, on_late, PROBE_SECONDS * 1000, 0);
-    if (uv_accept(server, (uv_stream_t *)&c->socket) != 0 ||
+    /* One too many is accepted and closed at once: as long as one is not accepted, no other would
+     * be told of. */
+    if (uv_accept(server, (uv_stream_t *)&c->socket) != 0 || p->count > PROBE_CONNECTIONS_MAX ||
         uv_read_start((uv_stream_t *)&c->socket, give_room, on_read) != 0)
         client_close(c);
 }
@@ -155,26 +157,38 @@ static void server_closed(uv_handle_t *handle)
     maybe_free(p);
 }
 
-static bool parse(str address, struct sockaddr_in *ret, err *error)
+/* Without an address: all of them, of both families. */
+static bool parse(str address, struct sockaddr_storage *ret, err *error)
 {
-    char host[64] = "0.0.0.0";
-    str port = address;
+    char host[64] = "::";
+    size_t colon = SIZE_MAX;
     int64_t number = 0;
-    if (str_find(address, STR(":")) != SIZE_MAX) {
-        str name = str_cut(&port, ':');
-        if (name.len > 0 && name.len < sizeof host)
-            snprintf(host, sizeof host, "%.*s", STR_ARG(name));
-    }
-    if (!num_parse(port, &number) || number < 0 || number > 65535 ||
-        uv_ip4_addr(host, (int)number, ret) != 0)
-        return err_set(error, "found \"%s\", allowed PORT, :PORT or ADDRESS:PORT",
+    for (size_t i = 0; i < address.len; i++)
+        if (address.ptr[i] == ':')
+            colon = i;
+    str name = colon == SIZE_MAX ? STR_EMPTY : str_part(address, 0, colon);
+    str port = colon == SIZE_MAX ? address : str_part(address, colon + 1, SIZE_MAX);
+    if (name.len > 2 && name.ptr[0] == '[' && name.ptr[name.len - 1] == ']')
+        name = str_part(name, 1, name.len - 2);
+    if (name.len > 0 && name.len < sizeof host)
+        snprintf(host, sizeof host, "%.*s", STR_ARG(name));
+    bool good = num_parse(port, &number) && number >= 0 && number <= 65535;
+    if (!good || (uv_ip4_addr(host, (int)number, (struct sockaddr_in *)ret) != 0 &&
+                  uv_ip6_addr(host, (int)number, (struct sockaddr_in6 *)ret) != 0))
+        return err_set(error, "found \"%s\", allowed PORT, :PORT, ADDRESS:PORT or [ADDRESS]:PORT",
                        str_shown(address).text);
     return true;
 }
 
+static int listen_at(probes *p, const struct sockaddr_storage *at)
+{
+    int wrong = uv_tcp_bind(&p->server, (const struct sockaddr *)at, 0);
+    return wrong != 0 ? wrong : uv_listen((uv_stream_t *)&p->server, BACKLOG, on_client);
+}
+
 probes *probes_start(uv_loop_t *loop, str address, probe_handler handler, err *error)
 {
-    struct sockaddr_in at;
+    struct sockaddr_storage at = {0};
     if (!parse(address, &at, error))
         return NULL;
     probes *p = mem_zalloc(sizeof *p);
@@ -186,9 +200,12 @@ probes *probes_start(uv_loop_t *loop, str address, probe_handler handler, err *e
     p->handler = handler;
     uv_tcp_init(loop, &p->server);
     p->server.data = p;
-    int wrong = uv_tcp_bind(&p->server, (const struct sockaddr *)&at, 0);
-    if (wrong == 0)
-        wrong = uv_listen((uv_stream_t *)&p->server, BACKLOG, on_client);
+    int wrong = listen_at(p, &at);
+    if (wrong == UV_EAFNOSUPPORT || wrong == UV_EADDRNOTAVAIL) { /* a machine without IPv6 */
+        uv_ip4_addr("0.0.0.0", ntohs(((const struct sockaddr_in6 *)&at)->sin6_port),
+                    (struct sockaddr_in *)&at);
+        wrong = listen_at(p, &at);
+    }
     if (wrong == 0)
         return p;
     err_set(error, "%s: %s", str_shown(address).text, uv_strerror(wrong));

@@ -259,12 +259,23 @@ static void tell(node_shell *s, shell_drain *d, const drain_pod *why)
     s->due = true;
 }
 
-static void drain_go_on(node_shell *s, shell_drain *d)
+/* The cordon stands on the node, and nothing that was decided of it is still on its way: a person
+ * may have uncordoned it in the middle. */
+static bool is_cordoned(const shell_node *n)
+{
+    bool durable = n->unschedulable;
+    for (const shell_place *p = n->places; p; p = p->next)
+        durable &= !p->draining || (!p->dirty && !p->sent);
+    return durable;
+}
+
+static void drain_go_on(node_shell *s, const shell_node *n, shell_drain *d)
 {
     const drain_pod *why = blocking(d, true);
     if (!d->synced)
         return;
-    for (size_t i = 0; !why && i < d->pods.len; i++) {
+    bool may_evict = !why && is_cordoned(n);
+    for (size_t i = 0; may_evict && i < d->pods.len; i++) {
         drain_pod *p = (drain_pod *)(uintptr_t)d->pods.entries[i].value;
         if (p->must_go)
             evict(s, d, p);
@@ -281,11 +292,53 @@ static void drain_end(node_shell *s, shell_drain *d)
     drain_free(d);
 }
 
+void drain_anew(node_shell *s, str node_name)
+{
+    shell_drain *d = drain_of(s, node_name);
+    if (d)
+        d->told = 0;
+}
+
+/* Whether it does nothing but wait until budgets are asked again. */
+static bool only_waits(const node_shell *s, const shell_drain *d)
+{
+    bool waits = false;
+    for (size_t i = 0; i < d->pods.len; i++) {
+        const drain_pod *p = (const drain_pod *)(uintptr_t)d->pods.entries[i].value;
+        if (!p->must_go)
+            continue;
+        if (p->leaving || p->sending || p->budget[0] == '\0' || p->retry_ms <= s->now_ms)
+            return false;
+        waits = true;
+    }
+    return d->synced && waits;
+}
+
+/* One that only waits gives its turn to another, and comes back behind those that wait for theirs.
+ */
+static bool drain_gives_way(node_shell *s)
+{
+    for (size_t i = 0; i < s->drains.len; i++) {
+        shell_drain *d = (shell_drain *)(uintptr_t)s->drains.entries[i].value;
+        if (!only_waits(s, d))
+            continue;
+        const shell_node *n = shell_find_node(s, str_of(d->node));
+        for (shell_place *p = n ? n->places : NULL; p; p = p->next)
+            if (p->draining) {
+                p->held_until_ms = s->now_ms + RETRY_MS;
+                shell_look_after(s, p);
+            }
+        drain_end(s, d);
+        return true;
+    }
+    return false;
+}
+
 bool drain_begin(node_shell *s, shell_node *n)
 {
     if (drain_of(s, str_of(n->name)))
         return true;
-    if (s->drains.len >= SHELL_DRAINS_MAX)
+    if (s->drains.len >= SHELL_DRAINS_MAX && !drain_gives_way(s))
         return false;
     shell_drain *d = mem_zalloc(sizeof *d);
     if (d)
@@ -312,7 +365,7 @@ void drains_step(node_shell *s)
             wanted |= p->draining;
         }
         if (wanted)
-            drain_go_on(s, d);
+            drain_go_on(s, n, d);
         else
             drain_end(s, d);
     }

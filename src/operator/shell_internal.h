@@ -17,7 +17,7 @@
 #define SHELL_REFUSED_MS 30000
 #define SHELL_MIRROR_NODES 500 /* up to so many nodes the Skyhook's status mirrors */
 /* A node that drains takes a watch: writes must have room beside them on the connection. */
-#define SHELL_DRAINS_MAX 12
+#define SHELL_DRAINS_MAX 40
 #define SHELL_TEXT_BYTES (4u << 20)
 
 #define NODE_NODE_STATE KEY_PREFIX "nodeState_"
@@ -353,6 +353,8 @@ bool jobs_run(node_shell *s, shell_place *p);
 /* ---- shell_drain.c ---- */
 /* False: too many nodes drain already; it waits for its turn. */
 bool drain_begin(node_shell *s, shell_node *n);
+/* The engine wants it from the beginning, and has forgotten what blocked it. */
+void drain_anew(node_shell *s, str node_name);
 /* Goes on with all drains, and ends those that are wanted no longer. */
 void drains_step(node_shell *s);
 void drains_seen(node_shell *s, str node_name, yyjson_val *object);

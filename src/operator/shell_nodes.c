@@ -223,6 +223,7 @@ static void tell(node_shell *s, shell_node *n, yyjson_val *json, label_set annot
                          .created_ms = read_time_ms(read_text(m, "creationTimestamp")),
                          .labels = read_labels(s->scratch, yyjson_obj_get(m, "labels"), STR_EMPTY),
                          .not_ready = !str_eq(read_text(ready, "status"), STR("True")),
+                         .ready_since_ms = read_time_ms(read_text(ready, "lastTransitionTime")),
                          .unschedulable = n->unschedulable,
                          .boot_id = read_text(read_at(json, "status", "nodeInfo"), "bootID"),
                          .taints = taints,

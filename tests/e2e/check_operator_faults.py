@@ -35,8 +35,8 @@ STAGES = 2  # of a package without interrupt
 class Operator(rollout.Operator):
     """One that is another user, or has something between it and its server."""
 
-    def __init__(self, program, cluster, *words, user=USERS[0], server=None):
-        super().__init__(program, cluster, *words)
+    def __init__(self, program, cluster, user=USERS[0], server=None, elect=False):
+        super().__init__(program, cluster, elect=elect)
         self.user = user
         self.config = cluster.kubeconfig(user, server)
 
@@ -96,10 +96,10 @@ def frozen(cluster, program):
     """two at once, one frozen past its lease and thawed: no write of the stale one takes effect"""
     since = len(history(cluster))
     cluster.behave(**{f"frozen-p-{VERSION}": "succeed 2s"})
-    with Operator(program, cluster, "--leader-election") as first:
+    with Operator(program, cluster, elect=True) as first:
         api.wait_until("the first leads", lambda: holder(cluster))
         leads = holder(cluster)
-        second = Operator(program, cluster, "--leader-election", user=USERS[1])
+        second = Operator(program, cluster, user=USERS[1], elect=True)
         with second:
             begin(cluster, "frozen")
             api.wait_until("it has begun", lambda: effective(history(cluster, since), first.user))

@@ -43,10 +43,10 @@ def package(version="1.0.0", **more):
 class Operator:
     """`drover operator` against a cluster, as a process."""
 
-    def __init__(self, program, cluster, *words):
+    def __init__(self, program, cluster, *words, elect=False):
         self.program = program
         self.cluster = cluster
-        self.words = words
+        self.words = words if elect else (*words, "--no-leader-election")
         self.process = None
 
     def start(self):

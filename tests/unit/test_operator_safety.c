@@ -327,6 +327,73 @@ static void act_is_taken_once(void **state)
     fake_free(f);
 }
 
+/* ---- drains ---- */
+
+static size_t evictions_asked;
+
+/* The cordon that is put back meets somebody's write; no eviction goes before it. */
+static fake_fault watch_evictions(fake *f, const kube_write *w)
+{
+    static bool met;
+    bool cordoned = yyjson_get_bool(fake_get(f, FAKE_NODES, "n00", "/spec/unschedulable"));
+    if (w->verb == WRITE_EVICT && str_eq(w->name, STR("app-00"))) {
+        check_msg(cordoned, "an eviction without a cordon\n%s", f->log.ptr);
+        evictions_asked++;
+    }
+    bool again = str_eq(w->name, STR("n00")) && !cordoned && evictions_asked > 0 && !met;
+    met |= again;
+    return again ? FAULT_CONFLICT : FAULT_NONE;
+}
+
+static bool protects_at_first(fake *f, const char *pod_name)
+{
+    (void)pod_name;
+    return f->now_ms < FAKE_START_MS + 60000;
+}
+
+static void uncordoned_in_mid_drain(void **state)
+{
+    (void)state;
+    fake *f = begin(skyhook_interrupt);
+    add_pods(f);
+    f->refuses = protects_at_first;
+    f->meets = watch_evictions;
+    evictions_asked = 0;
+    fake_run(f, 12000);
+    assert_true(evictions_asked > 0);
+    fake_edit(f, FAKE_NODES, "n00", "{\"spec\":{\"unschedulable\":null}}");
+    fake_run(f, 12000);
+    assert_true(yyjson_get_bool(fake_get(f, FAKE_NODES, "n00", "/spec/unschedulable")));
+    arena *a = arena_new(0);
+    check_text(sentence_of(f, a, "n00"),
+               "n00 is being changed by sk: the drain waits for default/app-00, which the budget "
+               "keep-it protects");
+    arena_free(a);
+    fake_run(f, -1);
+    check_complete(f);
+    fake_free(f);
+}
+
+/* A node that is silent is not given more time by each operator that begins anew. */
+static void silence_outlives_restarts(void **state)
+{
+    (void)state;
+    fake *f = begin(skyhook_plain);
+    f->job_ms = 5 * HOUR_MS;
+    fake_run(f, 2000);
+    fake_edit(f, FAKE_NODES, "n00",
+              "{\"status\":{\"conditions\":[{\"type\":\"Ready\",\"status\":\"Unknown\","
+              "\"lastTransitionTime\":\"2025-11-16T06:00:02Z\"}]}}");
+    for (int i = 0; i < 3; i++) {
+        check_text(str_of(status_of(f, "n00")), "in_progress");
+        fake_run(f, HOUR_MS / 2 - 60000);
+        fake_start(f);
+        fake_run(f, 1000);
+    }
+    check_text(str_of(status_of(f, "n00")), "erroring");
+    fake_free(f);
+}
+
 /* ---- writes that are not taken ---- */
 
 static str refused_collection;
@@ -408,6 +475,8 @@ int main(void)
         cmocka_unit_test(claim_that_ends_before_it_is_durable),
         cmocka_unit_test(refused_node_stops_no_other),
         cmocka_unit_test(act_is_taken_once),
+        cmocka_unit_test(uncordoned_in_mid_drain),
+        cmocka_unit_test(silence_outlives_restarts),
         cmocka_unit_test(refused_without_haste),
         cmocka_unit_test(refused_job_fails_its_stage),
     };
