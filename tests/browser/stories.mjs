@@ -184,6 +184,8 @@ async function pauseResume(server) {
   await confirm(page, 'Pause', /Nothing more of quick starts/);
   await publish(server, 'quick', '3.0');
   await page.locator('.causes', { hasText: 'paused' }).waitFor();
+  const buttons = page.getByRole('button', { name: 'Pause' });
+  check((await buttons.count()) === 0, 'what is paused can be paused');
   check((await running(server, 'quick')).length === 0, 'it started');
   await page.getByRole('button', { name: 'Resume' }).click();
   await confirm(page, 'Resume', /may start, within every limit/);
@@ -191,6 +193,31 @@ async function pauseResume(server) {
   const { items } = await server.get('journal?limit=1000');
   const act = items.find((one) => one.entry.act === 'pause');
   check(act?.entry.reason === 'lunch', 'the reason is not in the journal');
+}
+
+async function freezeThaw(server) {
+  const page = await open(server, { path: '#/rollouts' });
+  await page.getByRole('button', { name: 'Freeze everything' }).click();
+  await page.getByRole('dialog').getByLabel('Why').fill('holidays');
+  await confirm(page, 'Freeze everything', /Nothing starts any more/);
+  const list = page.locator('.freezes');
+  await list.getByText('holidays').waitFor();
+  await picture(page, 'frozen');
+  await list.getByRole('button', { name: 'Thaw' }).click();
+  await confirm(page, 'Thaw', /may start again/);
+  await list.waitFor({ state: 'detached' });
+  check(page.errors.length === 0, page.errors.join('\n'));
+}
+
+async function windowOnTimeline(server) {
+  const rule = { rrule: 'FREQ=HOURLY;BYMINUTE=0;BYSECOND=0', durationMinutes: 60, timezone: 'UTC' };
+  await server.apply([
+    policy('always', 'deployment.name == "quick"', { deploymentWindow: rule }),
+  ]);
+  const page = await open(server, { path: '#/rollout/quick' });
+  await page.getByRole('img', { name: /1 windows; they are listed below/ }).waitFor();
+  await picture(page, 'window');
+  await server.call('DELETE', 'rolloutpolicies/always');
 }
 
 async function whatIf(server) {
@@ -468,6 +495,8 @@ const status = await tell({
   'a version is approved': on(approveVersion),
   'a failure is tried again': on(retryFailure),
   'a pause and its end': on(pauseResume),
+  'a freeze and its end': on(freezeThaw),
+  'a window on the timeline': on(windowOnTimeline),
   'what if: both plans before a policy is saved': on(whatIf),
   'the connection is lost and comes back': on(lostConnection),
   'a viewer sees no buttons they may not use': on(viewersToken),

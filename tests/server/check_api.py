@@ -423,6 +423,35 @@ def fleet_lock(checks):
     ask("steady-state", "f1")
 
 
+def windows(checks):
+    """A day of two, at ten in the evening, an hour long."""
+    nightly = policy("nightly", [{"deploymentWindow": {
+        "rrule": "FREQ=DAILY;BYHOUR=22;BYMINUTE=0;BYSECOND=0", "durationMinutes": 60}}],
+                     'deployment.name == "script"')
+    checks.expect("a window", 200, "POST", "/api/v1/apply", many(nightly))
+    days = "from=1767225600&to=1767398400"  # the first two of 2026
+    path = f"/api/v1/windows?deployment=script&{days}"
+    found = checks.expect("windows", 200, "GET", path).json["items"]
+    checks.test("are open each night", [(one["policy"], one["open"]) for one in found] == [
+        ("nightly", [[f"2026-01-0{day}T22:00:00Z", f"2026-01-0{day}T23:00:00Z"]
+                     for day in (1, 2)])], found)
+    other = checks.expect("windows of another", 200, "GET",
+                          f"/api/v1/windows?deployment=timed&{days}").json["items"]
+    checks.test("are none", other == [], other)
+    checks.expect("windows of ten years", 422, "GET", "/api/v1/windows?from=0&to=315360000")
+    checks.expect("no window more", 200, "DELETE", "/api/v1/rolloutpolicies/nightly")
+
+
+def paused(checks):
+    def look():
+        fleet = checks.server.request("GET", "/api/v1/fleet").json
+        return [fleet["changes"][at] for at in fleet["paused"]]
+    for act, want in (("pause", ["script"]), ("resume", []), ("halt", ["script"]), ("resume", [])):
+        checks.expect(act, 200, "POST", f"/api/v1/actions/{act}", {"deployment": "script"})
+        found = look()
+        checks.test(f"after {act} it is so", found == want, found)
+
+
 def plans(checks):
     plan = checks.expect("a plan", 200, "GET", "/api/v1/plan?until=1h")
     checks.test("assumes a live fleet", "live fleet" in plan.json["assumes"], plan)
@@ -440,6 +469,8 @@ def plans(checks):
     fleet = checks.expect("the fleet", 200, "GET", "/api/v1/fleet").json
     checks.test("seven numbers for each release target", len(fleet["cells"]) % 7 == 0
                 and len(fleet["cells"]) > 0 and len(fleet["states"]) == 6, fleet)
+    windows(checks)
+    paused(checks)
     state = checks.expect("the state", 200, "GET", "/api/v1/state")
     checks.test("begins with what it has", "documents" in json.loads(state.body.split("\n")[0]),
                 state.body[:200])
