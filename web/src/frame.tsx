@@ -3,7 +3,7 @@
 import type { ComponentChildren } from 'preact';
 
 import { info, inOperator, setToken, token } from './api';
-import { connection, freshAt } from './live';
+import { connection, freshAt, trouble } from './live';
 import { now } from './parts/small';
 import { href, route } from './router';
 import { shown, span } from './time';
@@ -33,7 +33,12 @@ function Lost() {
   const since = freshAt.value;
   return (
     <div class="lost" role="alert">
-      <b>The connection is lost.</b>{' '}
+      <b>{trouble.value ? 'There is no answer' : 'The connection is lost'}.</b>{' '}
+      {trouble.value ? (
+        <>
+          The server says: <bdi>{trouble.value.slice(0, 200)}</bdi>.{' '}
+        </>
+      ) : null}
       {since
         ? `What you see was true at ${shown(since, now.value)}, ${span(now.value - since)} ago.`
         : ''}{' '}

@@ -21,6 +21,8 @@ export const connection = signal<Connection>('connecting');
 export const fleet = signal<Fleet | null>(null);
 /** When what is shown was true, by this machine's clock. */
 export const freshAt = signal(0);
+/** Why the server has no answer, in its own words; an operator may not be the one that works. */
+export const trouble = signal('');
 export const recent = signal<readonly JournalEntry[]>([]);
 /** Grows with every entry that may change documents, such as policies. */
 export const documentsChanged = signal(0);
@@ -49,8 +51,10 @@ async function refresh(): Promise<void> {
     freshAt.value = Date.now();
     beat.value++;
     costMs = performance.now() - before + (before - askedAt) / 4;
-  } catch {
+    trouble.value = '';
+  } catch (error) {
     dirty = true; // the stream notices what is wrong with the connection
+    trouble.value = error instanceof Refusal ? error.message : '';
   }
   asking = false;
   if (dirty) schedule();

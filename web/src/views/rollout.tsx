@@ -636,7 +636,11 @@ export function RolloutView({ change }: { change: string }) {
             />
             {' · '}
             {complete ? (
-              'complete'
+              counts.done > 0 ? (
+                'complete'
+              ) : (
+                'nothing to do'
+              )
             ) : plan.problem ? (
               `no plan: ${plan.problem}`
             ) : !plan.value ? (

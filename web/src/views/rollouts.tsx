@@ -120,7 +120,7 @@ export function Freezes({ list }: { list: readonly Freeze[] }) {
                   ) : null}
                 </span>
               </td>
-              <td>{one.until ? <Time at={one.until} /> : 'it is ended'}</td>
+              <td>{one.until ? <Time at={one.until} /> : 'it is thawed'}</td>
               <td class="act">
                 <ActButton
                   act={{
