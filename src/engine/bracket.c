@@ -683,8 +683,10 @@ bool collecting_explain(const chain_context *c, reasons *out)
     const rel_site *site = &c->r->sites.at[c->r->targets.at[c->target].site];
     bool good = true;
     const uint32_t groups[] = {site->active, site->ready};
-    size_t before = out->len;
-    for (size_t i = 0; i < 2 && out->len == before && c->r->core->now_ms == c->r->asked_ms; i++) {
+    bool told = c->r->core->now_ms != c->r->asked_ms;
+    for (size_t i = 0; i < out->len; i++)
+        told = told || out->at[i].rule == REASON_BRACKET;
+    for (size_t i = 0; i < 2 && !told; i++) {
         /* A group that is not over has had it already, and passed it over: it is the next one's. */
         if (groups[i] == NO || !member_in(c->r, groups[i], c->target))
             continue;
@@ -692,6 +694,7 @@ bool collecting_explain(const chain_context *c, reasons *out)
                      .reason = {.scope = c->r->rules.at[site->rule].scope}};
         another_first(c, groups[i], &v);
         good = verdict_report(c, &v, out);
+        told = v.kind != VERDICT_ALLOWED;
     }
     for (size_t i = 0; good && i < site->targets.len; i++) {
         const rel_target *t = &c->r->targets.at[site->targets.at[i]];

@@ -220,7 +220,9 @@ static bool implies(const reason *by, const reason *r, bool earlier_)
 {
     if (r->rule == REASON_APPROVAL && by->rule == REASON_APPROVAL && all_in(r, by))
         return by->limit > r->limit || (by->limit == r->limit && earlier_);
-    if (r->rule == REASON_RETRY && (by->rule == REASON_SKIPPED || by->rule == REASON_ROLLED_BACK))
+    if (r->rule == REASON_RETRY && r->act == RELEASE_RETRY &&
+        (by->rule == REASON_SKIPPED || by->rule == REASON_ROLLED_BACK ||
+         by->rule == REASON_QUARANTINED))
         return true; /* to retry it is asked for already */
     if (r->rule == REASON_FAILED && by->rule == REASON_DEPENDENCY && by->act == RELEASE_COMPLETE &&
         all_in(r, by))

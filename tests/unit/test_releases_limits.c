@@ -106,12 +106,35 @@ static void a_place_that_has_not_begun_is_given_back(void **state)
     world_close(&w);
 }
 
+/* One retry by a person ends the quarantine and tries again: it is asked for once. */
+static void who_is_quarantined_is_to_be_retried_once(void **state)
+{
+    (void)state;
+    world w;
+    arena *a = arena_new(0);
+    world_open(&w, "2026-03-01T08:00:00Z");
+    world_apply(&w, FLEET);
+    put_host(&w, "h0", "a");
+    put_rules(&w,
+              "  - resourceConcurrency: {groupSelector: 'true', limitType: count, limitValue: 1, "
+              "slotTimeoutSeconds: 100, onTimeout: quarantine}\n");
+    assert_true(vec_push(&w.plans, (world_plan){.deployment = "app", .seconds = 60, .fail = 1}));
+    publish(&w);
+    world_until(&w, w.now + 300);
+    check_text(reasons_at(&w, a, "app", "h0"), "quarantined:retry h0");
+    world_act(&w, (fact_act){.act = ACT_RETRY, .target = STR("h0")});
+    assert_int_equal(w.starts, 2);
+    arena_free(a);
+    world_close(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_runs_keeps_its_slot_wherever_it_goes),
         cmocka_unit_test(a_release_that_has_not_begun_is_taken_back),
         cmocka_unit_test(a_place_that_has_not_begun_is_given_back),
+        cmocka_unit_test(who_is_quarantined_is_to_be_retried_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
