@@ -141,10 +141,12 @@ def unled(cluster, program):
         begin(cluster, "unled")
         wait_done(cluster, "unled", 120)
         check_limits(cluster, "unled", since)
-        made = [e["user"]["username"] for e in history(cluster, since)
+        # Whoever sees that another one writes reads everything anew: one may do most of the work.
+        tried = {e["user"]["username"] for e in history(cluster, since)}
+        assert tried == set(USERS), "one of them did nothing: this shows nothing"
+        made = [e for e in history(cluster, since)
                 if e["objectRef"]["resource"] == "jobs" and e["verb"] == "create" and
                 e["responseStatus"]["code"] == 201]
-        assert set(made) == set(USERS), "one of them did nothing: this shows nothing"
         assert len(made) == STAGES * NODES, f"{len(made)} Jobs were made"
 
 
