@@ -174,16 +174,19 @@ static bool asks(const placement_view *view, const reasons *list)
     return view->state != PLACEMENT_IN_FLIGHT;
 }
 
-/* A soak takes time, in which others are released: maxNew is counted as if all of it were one pass.
- * And where several partitions may be not ready at once, another one may become ready meanwhile. */
+/* A soak takes time, in which others are released: who is counted against a small maxNew is worked
+ * out as if all of it were one pass. And where several partitions may be not ready at once, another
+ * one may become ready meanwhile. */
 static bool single(void *context, const reasons *list, size_t index)
 {
     const stuck_herd *s = context;
-    int_or_percent most = s->h->document.spec.rollout_strategy.max_unavailable_partitions;
+    const rollout_strategy *given = &s->h->document.spec.rollout_strategy;
+    (void)index;
     bool soaks = false;
     for (size_t i = 0; i < list->len; i++)
         soaks |= list->at[i].rule == REASON_SOAK;
-    return !soaks || (list->at[index].rule != REASON_MAX_NEW && most.kind == AMOUNT_NONE);
+    return !soaks || (given->max_new >= CLUSTERS_MAX &&
+                      given->max_unavailable_partitions.kind == AMOUNT_NONE);
 }
 
 /* Who sits in several partitions may be reached through another one than is named. */
