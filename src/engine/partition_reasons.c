@@ -286,9 +286,8 @@ static void add_required(inquiry *in, uint32_t index)
                 .detail = at->name};
     r.holders = names_where(in, test_bad, index, &r.holder_count);
     r.of = names_where(in, test_named, index, &r.of_count);
-    if (r.of_count == 0) /* another reason implies it */
-        return;
-    add(in, r);
+    if (r.of_count > 0) /* else another reason implies it, but for its soak */
+        add(in, r);
     if (in->p->soak_ms > 0 && at->counted > 0)
         add_soak(in, index);
 }
