@@ -281,7 +281,7 @@ static void malformed_states_are_told(void **state)
     fake *f = fake_new();
     fake_add_nodes(f, 8);
     for (int i = 1; i < 8; i++) {
-        char name[8];
+        char name[16];
         snprintf(name, sizeof name, "n%02d", i);
         fake_edit(f, FAKE_NODES, name,
                   "{\"metadata\":{\"annotations\":{\"skyhook.nvidia.com/nodeState_sk\":\"{\"}}}");
