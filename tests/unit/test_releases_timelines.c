@@ -10,7 +10,7 @@
 /* The node at a position: the rank of FNV-1a 64 of its id and the bracket's (C4). */
 static const char *node_at(int position)
 {
-    static char hosts[10][16];
+    static char hosts[10][24];
     uint64_t hash[10];
     for (int i = 0; i < 10; i++) {
         snprintf(hosts[i], sizeof hosts[i], "node-%d", i);
