@@ -248,7 +248,8 @@ static void reach(inquiry *in)
         rank++;
         suppose_first(in, test_bad, i, in->base[i].bad - at->cap);
     }
-    for (uint32_t i = 0; i < in->home; i++)
+    /* Also behind home: who sits in a later one, too, gets there no sooner. */
+    for (uint32_t i = 0; i < p->parts.len; i++)
         in->soaks[i] = p->soak_ms > 0 && !in->required[i] && p->parts.at[i].counted > 0 &&
                        (!part_is_ready(&p->parts.at[i], &p->parts.at[i].now) ||
                         part_soaks(p, &p->parts.at[i], &p->parts.at[i].now, in->q->now_ms));

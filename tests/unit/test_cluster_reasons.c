@@ -189,10 +189,16 @@ static bool single(void *context, const reasons *list, size_t index)
                       given->max_unavailable_partitions.kind == AMOUNT_NONE);
 }
 
-/* Who sits in several partitions may be reached through another one than is named. */
+/* Who sits in several partitions may be reached through another one than is named; where several
+ * may be not ready, another one may become so; and one in which nobody waits needs no approval. */
 static bool one_way(void *context)
 {
-    return !((stuck_herd *)context)->overlap;
+    const stuck_herd *s = context;
+    const rollout_strategy *given = &s->h->document.spec.rollout_strategy;
+    bool one = !s->overlap && given->max_unavailable_partitions.kind == AMOUNT_NONE;
+    for (size_t p = 0; p < given->partitions.len; p++)
+        one &= !given->partitions.at[p].approval;
+    return one;
 }
 
 static bool each(const reason *r)
