@@ -409,7 +409,8 @@ void group_outcome(releases *r, uint32_t g, uint32_t t, bool success)
         return;
     bool was_rollback = r->targets.at[t].job_role == ROLE_ROLLBACK;
     mark_site(r, group->site);
-    if (was_rollback && success)
+    /* Also when it could not be taken back: the next group would only try it again, for ever. */
+    if (was_rollback)
         target_refuse(r, t, m->version, REFUSAL_ROLLED_BACK);
     if (m->later != NO) {
         /* Another group has joined with a newer version: that one decides. */

@@ -432,6 +432,16 @@ static void mark_released(releases *r, uint32_t p)
     pace_mark(r, p);
 }
 
+/* Who holds a release may be in no partition after a cut, or in one again: partitions of other
+ * rules that are asked later must know. */
+static void mark_cut(releases *r, uint32_t p)
+{
+    const rel_partitions *x = r->paces.at[p].partition;
+    for (uint32_t res = 0; res < x->members.len; res++)
+        if (x->members.at[res].released || x->members.at[res].down)
+            mark_member(r, &r->paces.at[p], res);
+}
+
 static decision *pace_decision(releases *r, const rel_pace *p, decision_kind kind)
 {
     decision *d = r->core->out ? core_decide(r->core, kind, 0) : NULL;
@@ -502,6 +512,8 @@ void partition_pace_step(releases *r, uint32_t p)
     if (!partition_rollout_begin(&x->roll, x->count, &cut))
         rel_no_memory(r);
     r->core->looked_at += cut ? x->count : 0;
+    if (cut)
+        mark_cut(r, p);
     if (x->roll.halted_now)
         tell_halt(r, &r->paces.at[p]);
     x->roll.halted_now = false;

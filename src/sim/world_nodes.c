@@ -339,6 +339,13 @@ static void cure(node_world *n, int64_t at_ms)
         if (h.kind == HAPPEN_APPLY)
             h.document = world_object(w, skyhook_text(n, i, 3, false));
         world_happens(w, h);
+        if (h.kind == HAPPEN_RESET)
+            continue;
+        /* A batch that was open at the cure has its failures still, and may stop its compartment
+         * when the last of it ends: an edit lifts that, too. */
+        h.after_ms = WORLD_SECOND_CURE_MS;
+        h.document = world_object(w, skyhook_text(n, i, 4, false));
+        world_happens(w, h);
     }
 }
 

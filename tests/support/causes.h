@@ -376,13 +376,13 @@ static bool in_time(const causes *c, const stalled *s, const reason *r)
     return wake_ms != REASON_NEVER && wake_ms <= r->next_ms;
 }
 
-/* A holder that has failed is a cause by itself: those that hold more places than are left keep
- * each other from being tried again, and a cluster that is broken in a later partition is not
- * reached. */
+/* A holder that has failed or is offline is a cause by itself: those that hold more places than are
+ * left keep each other from being tried again, and a cluster that is broken in a later partition is
+ * not reached. */
 static bool follows_failed(const causes *c, const stalled *s, str target)
 {
     const herd_target *t = cause_target(c, s->view.kind, target);
-    for (size_t i = 0; t && (t->flags & HERD_FAILED) && i < c->at.len; i++)
+    for (size_t i = 0; t && (t->flags & (HERD_FAILED | HERD_OFFLINE)) && i < c->at.len; i++)
         if (str_eq(c->at.at[i].view.target, target) &&
             (s->view.kind == TARGET_RESOURCE || str_eq(c->at.at[i].view.change, s->view.change)))
             return true;
@@ -598,11 +598,19 @@ static bool cause_said_of_target(const causes *c, const stalled *s)
     return false;
 }
 
+/* What goes back is stopped by no pause and no freeze. */
+static bool cause_goes_back(const causes *c, const stalled *s)
+{
+    return s->view.kind == TARGET_RESOURCE &&
+           (cause_flag(c, s, HERD_FAILED) ||
+            cause_last(c, HAPPENED(ROLLBACK), s->view.target, s->view.change));
+}
+
 static bool cause_said(const causes *c, const stalled *s)
 {
     if (s->view.state != PLACEMENT_WAITING && s->view.state != PLACEMENT_BLOCKED)
         return true;
-    return cause_said_of_change(c, s) && cause_said_of_target(c, s);
+    return cause_goes_back(c, s) || (cause_said_of_change(c, s) && cause_said_of_target(c, s));
 }
 
 static bool causes_judge(const causes *c, char what[CAUSES_TEXT])

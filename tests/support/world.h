@@ -17,6 +17,8 @@
 #define HOUR 3600
 #define DAY 86400
 
+#define EVEN_BACK (-2)
+
 typedef struct world_job {
     char deployment[64], environment[64], resource[64], version[64], group[160];
     job_role role;
@@ -28,7 +30,7 @@ typedef struct world_job {
 typedef struct world_plan {
     const char *deployment, *resource; /* NULL: any */
     int64_t seconds;
-    int fail; /* so many times; -1: always */
+    int fail; /* so many times; -1: always, EVEN_BACK: also what goes back */
     bool bad_verification, lost;
 } world_plan;
 
@@ -236,7 +238,7 @@ static inline void world_act(world *w, fact_act act)
 static inline fact job_answer(world *w, world_job *j)
 {
     world_plan *p = (world_plan *)(uintptr_t)plan_for(w, j->deployment, j->resource);
-    bool failing = p->fail != 0 && j->role != ROLE_ROLLBACK;
+    bool failing = p->fail != 0 && (j->role != ROLE_ROLLBACK || p->fail == EVEN_BACK);
     if (failing && p->fail > 0)
         p->fail--;
     j->ended = true;

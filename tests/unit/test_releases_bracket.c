@@ -149,6 +149,23 @@ static void c2_rollback_without_good_version(void **state)
     world_close(&w);
 }
 
+/* What fails and cannot be taken back, either, is not tried again by the next group, and the next.
+ */
+static void c2_a_rollback_that_fails_is_final(void **state)
+{
+    (void)state;
+    world w;
+    open_fleet(&w, 1, IMMEDIATE ", rollbackStrategy: all_members", "");
+    assert_true(
+        vec_push(&w.plans, (world_plan){"os-patch", NULL, 2 * MINUTE, EVEN_BACK, false, false}));
+    publish(&w, "os-patch", "2");
+    publish(&w, "kubelet", "2");
+    world_until(&w, w.now + 10 * DAY);
+    assert_int_equal(jobs_count(&w, "os-patch", NULL), 2);
+    assert_int_equal(view_at(&w, "os-patch", "node-0").state, PLACEMENT_FAILED);
+    world_close(&w);
+}
+
 static void c2_a_person_skips(void **state)
 {
     (void)state;
@@ -373,6 +390,7 @@ int main(void)
     ROWS_TEST(&all, c2_readiness_refused);
     ROWS_TEST(&all, c2_rollback_rows);
     ROWS_TEST(&all, c2_rollback_without_good_version);
+    ROWS_TEST(&all, c2_a_rollback_that_fails_is_final);
     ROWS_TEST(&all, c2_a_person_skips);
     ROWS_TEST(&all, c2_a_fix_supersedes);
     ROWS_TEST(&all, c2_withdrawn_versions);

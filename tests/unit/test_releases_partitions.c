@@ -570,6 +570,31 @@ static void check_groups(world *w, const char *want)
     buf_done(&text);
 }
 
+/* Two rules: the first lets a host go that the second holds; when the first is cut anew without it,
+ * the second must know (the full evaluation after each step sees it). */
+static void test_a_cut_of_one_rule_is_told_to_the_other(void **state)
+{
+    (void)state;
+    world w;
+    open_world(&w);
+    put_hosts(&w, 4, 1);
+    world_apply(&w, API "kind: RolloutPolicy\nmetadata: {name: a}\nspec:\n  rules:\n"
+                        "  - rolloutStrategy: {maxUnavailable: 1}\n");
+    world_apply(&w, API "kind: RolloutPolicy\nmetadata: {name: b}\nspec:\n  rules:\n"
+                        "  - rolloutStrategy: {partitions: [{name: all, clusterSelector: {}, "
+                        "approval: true}]}\n");
+    publish(&w, "app", 1);
+    world_until(&w, INT64_MAX);
+    assert_int_equal(w.jobs.len, 0);
+    world_apply(&w, API "kind: RolloutPolicy\nmetadata: {name: a}\nspec:\n  rules:\n"
+                        "  - rolloutStrategy: {maxUnavailable: 1, partitions: [{name: rest, "
+                        "clusterSelector: {matchLabels: {ring: rest}}}]}\n");
+    world_act(&w, (fact_act){.act = ACT_APPROVE, .partition = STR("all"), .change = STR("app")});
+    world_until(&w, INT64_MAX);
+    assert_int_equal(w.jobs.len, 2); /* h3 and h4 */
+    world_close(&w);
+}
+
 static void test_the_cut_is_kept_until_the_next_rollout(void **state)
 {
     (void)state;
@@ -627,6 +652,7 @@ int main(void)
     ROWS_TEST(&all, test_slots_and_partitions_do_not_wait_for_each_other);
     ROWS_TEST(&all, test_with_compartments);
     ROWS_TEST(&all, c7_partitions_in_a_bracket);
+    ROWS_TEST(&all, test_a_cut_of_one_rule_is_told_to_the_other);
     ROWS_TEST(&all, test_the_cut_is_kept_until_the_next_rollout);
     return rows_run(&all);
 }
