@@ -33,6 +33,16 @@ static void save_flag(buf *out, const char *key, bool value, bool *any)
     *any = true;
 }
 
+/* What is in flight, or has ended and no step has said so yet: after a restart the reports show
+ * again how. */
+static name_id flight_to_tell(const clusters *c, const placed *at)
+{
+    for (size_t i = 0; !at->flight && i < c->ended.len; i++)
+        if (c->ended.at[i].id == at->id)
+            return c->ended.at[i].version;
+    return at->flight;
+}
+
 static void save_placed(buf *out, const clusters *c, const placed *at)
 {
     bool any = false;
@@ -40,7 +50,7 @@ static void save_placed(buf *out, const clusters *c, const placed *at)
     buf_addz(out, ":{");
     save_name(out, c, "applied", at->claimed ? at->applied : 0, &any);
     save_name(out, c, "claim", at->claimed ? at->live : 0, &any);
-    save_name(out, c, "flight", at->flight, &any);
+    save_name(out, c, "flight", flight_to_tell(c, at), &any);
     save_name(out, c, "given", at->given, &any);
     save_flag(out, "failed", at->failed && at->live == at->given, &any);
     save_flag(out, "again", at->again, &any);
@@ -66,7 +76,7 @@ static void save_bundle(buf *out, const bundle_record *b, arena *scratch)
     any = false;
     for (size_t i = 0; order && i < count; i++) {
         const placed *at = &b->members.at[order[i]];
-        if (!at->claimed && !at->flight && !at->given && !at->again && !at->offline)
+        if (!at->claimed && !flight_to_tell(c, at) && !at->given && !at->again && !at->offline)
             continue;
         if (any)
             buf_addc(out, ',');
@@ -258,6 +268,13 @@ void clusters_number(void *self)
     }
     if (c->placements.len > 1)
         qsort(c->placements.at, c->placements.len, sizeof *c->placements.at, by_id);
+    for (size_t i = 0; i < c->ended.len; i++) { /* found ended before they had their numbers */
+        ended_claim *ended = &c->ended.at[i];
+        bundle_record *b = bundle_find(c, text_of(c, ended->change));
+        member_id m;
+        if (b && find_member(b, text_of(c, ended->label), &m))
+            ended->id = b->members.at[m].id;
+    }
 }
 
 bool clusters_restore(void *self, str key, str json, err *error)

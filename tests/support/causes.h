@@ -458,7 +458,8 @@ static bool follows_needs(const causes *c, const stalled *s, const reason *r)
     return false;
 }
 
-/* Those of the other environment; they may have been refused the version. */
+/* Those of the other environment; they may have been refused the version, by a rule or because it
+ * failed there, and be done with another one. */
 static bool follows_environment(const causes *c, const stalled *s, const reason *r)
 {
     if (in_time(c, s, r))
@@ -468,7 +469,8 @@ static bool follows_environment(const causes *c, const stalled *s, const reason 
             if (c->at.at[i].rooted && str_eq(c->at.at[i].view.environment, r->of[k]) &&
                 str_eq(c->at.at[i].view.change, s->view.change))
                 return true;
-    return cause_rule(c, &(reason){.scope = STR_EMPTY}, RULE_VERSION_SELECTOR) != NULL;
+    return cause_rule(c, &(reason){.scope = STR_EMPTY}, RULE_VERSION_SELECTOR) ||
+           cause_any_failed(c, TARGET_RESOURCE);
 }
 
 static bool is_quarantined(const causes *c, const stalled *s, const reason *r)
