@@ -85,15 +85,27 @@ static ledger_group *group_of(ledger *l, const decision *d)
     return &l->groups.at[l->groups.len - 1];
 }
 
+static ledger_batch *open_batch(ledger_group *g)
+{
+    ledger_batch *last = g->batches.len > 0 ? &g->batches.at[g->batches.len - 1] : NULL;
+    return last && last->end_ms == LEDGER_OPEN ? last : NULL;
+}
+
+static void begin_anew(ledger_group *g)
+{
+    g->completed = g->failed = g->consecutive_failures = 0;
+    g->at_rest = false;
+}
+
 void ledger_batch_opens(ledger *l, const decision *d, int64_t ms)
 {
     ledger_group *g = group_of(l, d);
     if (!g)
         return;
-    if (g->at_rest) {
-        g->completed = g->failed = g->consecutive_failures = 0;
-        g->at_rest = false;
-    }
+    if (g->at_rest)
+        begin_anew(g);
+    if (open_batch(g)) /* all its members were deleted: it ended without being judged */
+        open_batch(g)->end_ms = ms;
     g->current_batch = d->number;
     ledger_batch b = {.number = d->number, .size = d->size, .start_ms = ms, .end_ms = LEDGER_OPEN};
     keep(l, vec_push(&g->batches, b));
@@ -102,10 +114,8 @@ void ledger_batch_opens(ledger *l, const decision *d, int64_t ms)
 void ledger_batch_joins(ledger *l, const decision *d, uint32_t target)
 {
     ledger_group *g = group_of(l, d);
-    if (!g || g->batches.len == 0)
-        return;
-    ledger_batch *b = &g->batches.at[g->batches.len - 1];
-    if (b->end_ms == LEDGER_OPEN)
+    ledger_batch *b = g ? open_batch(g) : NULL;
+    if (b)
         keep(l, vec_push(&b->targets, target));
 }
 
@@ -118,9 +128,10 @@ void ledger_batch_judged(ledger *l, const decision *d, int64_t ms)
     g->completed += d->complete;
     g->failed += d->erroring;
     g->consecutive_failures = d->failed ? g->consecutive_failures + 1 : 0;
-    if (g->batches.len == 0 || g->batches.at[g->batches.len - 1].end_ms != LEDGER_OPEN)
+    ledger_batch *b = open_batch(g);
+    if (!b)
         return;
-    ledger_batch *b = &g->batches.at[g->batches.len - 1];
+    b->number = d->number;
     b->end_ms = ms;
     b->size = d->size;
     b->complete = d->complete;
@@ -141,8 +152,10 @@ void ledger_resets(ledger *l, const decision *d)
     ledger_group *g = group_of(l, d);
     if (!g)
         return;
-    g->at_rest = true;
     g->stopped = false;
+    g->at_rest = true; /* what was reached is shown until the next batch */
+    if (open_batch(g)) /* what is in flight is batch 1 now */
+        begin_anew(g);
 }
 
 void ledger_recovers(ledger *l, const decision *d)

@@ -208,6 +208,50 @@ def bundles(tap, program):
           "each fleet.yaml is a Bundle of its own", f"{plan['outcome']} {found}")
 
 
+# Twelve nodes, three at a time; four more in a compartment of their own.
+BATCHES = """
+apiVersion: skyhook.nvidia.com/v1alpha1
+kind: DeploymentPolicy
+metadata: {name: p}
+spec:
+  default: {budget: {count: 3}, strategy: {fixed: {initialBatch: 3}}}
+  compartments:
+  - name: x
+    selector: {matchLabels: {z: x}}
+    budget: {count: 2}
+    strategy: {fixed: {initialBatch: 2}}
+---
+"""
+BATCHED = {"apiVersion": "skyhook.nvidia.com/v1alpha1", "kind": "Skyhook",
+           "metadata": {"name": "s"}, "spec": {"deploymentPolicy": "p"}}
+
+
+def batches(tap, program):
+    """A6: a version that changes in mid-batch begins anew; what is in flight is batch 1. A4: one
+    whose members are all deleted ends without being judged."""
+    def skyhook(version):
+        spec = {**BATCHED["spec"], "packages": {"kk": {"version": version, "image": "r/kk"}}}
+        return {**BATCHED, "spec": spec}
+    events = [{"after": "30s", "do": "delete", "target": "node-0013"},
+              {"after": "30s", "do": "delete", "target": "node-0014"},
+              {"after": "150s", "do": "apply", "document": skyhook("2.0.0")}]
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        (folder / "fleet.yaml").write_text(BATCHES + json.dumps(skyhook("1.0.0")))
+        (folder / "events.jsonl").write_text("\n".join(json.dumps(e) for e in events))
+        result = drover.run(program, "plan", "-f", folder / "fleet.yaml", "--nodes", "12",
+                            "--nodes", "4:z=x", "--events", folder / "events.jsonl", *START,
+                            "-o", "json")
+    plan = json.loads(result.out)
+    found = {group["name"]: ([(b["number"], b["size"]) for b in group["batches"]],
+                             [b["end"] for b in group["batches"]].count(None),
+                             group["final"]["completed"]) for group in plan["changes"][0]["groups"]}
+    check(tap, found == {
+        "x": ([(1, 2), (1, 2)], 0, 2),
+        "__default__": ([(1, 3), (1, 3), (2, 3), (3, 3), (4, 3)], 0, 12)},
+          "batches after a deletion and an edit", f"{found} {result.err}")
+
+
 # A policy with every kind of group on it: compartments for one deployment and for a bracket.
 PACED = """
 apiVersion: drover.dev/v1alpha1
@@ -388,6 +432,7 @@ def main():
         unknown_names(tap, program)
         drains(tap, program)
         bundles(tap, program)
+        batches(tap, program)
         groups(tap, program)
         measured(tap, program)
         chance(tap, program)
