@@ -297,10 +297,12 @@ class RequestHandler(http.server.BaseHTTPRequestHandler):
         self.send_header("Transfer-Encoding", "chunked")
         self.end_headers()
         held = None  # an event that comes again, behind the next one
+        waited = 0
         for line in reply:
             late = faults.delays.get(self.kind, faults.delays.get(None, 0))
-            if late:
+            if late and time.monotonic() - waited > late:  # many at once are late together
                 time.sleep(late)
+                waited = time.monotonic()
             self.wait_while_stalled()
             if self.connection not in self.owner.live:
                 raise OSError("cut")  # nobody is there to be told
