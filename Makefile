@@ -8,7 +8,7 @@ TEST_FLAGS ?=
 RELEASE = --buildtype=release
 SANITIZERS = -Db_sanitize=address,undefined -Db_lundef=false
 
-.PHONY: all run test check bench fuzz coverage debug format install image clean
+.PHONY: all run test test-full check bench fuzz coverage debug format install image clean
 
 all:
 	scripts/setup build
@@ -28,6 +28,10 @@ test:
 	ninja -C build
 	ninja -C build-asan
 	scripts/run-tests $(TEST_FLAGS) build-asan build
+
+# And what is too long for every day: processes killed after each of their writes, on real clusters.
+test-full:
+	$(MAKE) test TEST_FLAGS="$(TEST_FLAGS) --full"
 
 # The fast part: what one runs between two edits.
 check:
