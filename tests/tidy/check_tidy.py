@@ -24,6 +24,7 @@ LAYERS = {
     "store": BELOW_ENGINE + ["engine"],
     "kube": ["base", "model"],
     "operator": BELOW_ENGINE + ["engine", "kube"],
+    "cluster_agent": BELOW_ENGINE + ["engine", "kube", "operator"],
     "server": BELOW_ENGINE + ["engine", "sim", "store"],
     "console": BELOW_ENGINE + ["engine", "sim", "kube", "operator", "server"],
     "agent": ["base"],

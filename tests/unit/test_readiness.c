@@ -2,8 +2,8 @@
 /* Whether what was deployed does its work: one row for each way a kind can stand. */
 #include "support/check.h"
 
+#include "cluster_agent/readiness.h"
 #include "model/document.h"
-#include "operator/cluster_readiness.h"
 
 typedef struct row {
     const char *object;  /* without the braces around it */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "operator/cluster_readiness.h"
+#include "cluster_agent/readiness.h"
 
 #include "operator/bundle_json.h"
 

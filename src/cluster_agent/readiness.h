@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cluster_readiness.h - whether an object that was deployed to a cluster does its work.
+/* readiness.h - whether an object that was deployed to a cluster does its work.
  *
  * Pure: one object comes in as the API server has it, a judgement comes out. Kinds whose status is
  * known are judged by it; others by their conditions; those without any are ready when they are
  * there. In Fleet's words an object is ready, transitioning (it may become ready by itself) or in
  * error (somebody must do something). */
-#ifndef DROVER_OPERATOR_CLUSTER_READINESS_H
-#define DROVER_OPERATOR_CLUSTER_READINESS_H
+#ifndef DROVER_CLUSTER_AGENT_READINESS_H
+#define DROVER_CLUSTER_AGENT_READINESS_H
 
 #include <yyjson.h>
 

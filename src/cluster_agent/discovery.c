@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cluster_agent/discovery.h"
+
+#include "base/arena.h"
+#include "base/mem.h"
+#include "base/strmap.h"
+#include "base/vec.h"
+#include "engine/go_json.h"
+
+struct discovery {
+    arena *texts;
+    VEC(discovery_kind) kinds;
+    strmap by_name; /* "apps/v1 Deployment" to its place in kinds */
+};
+
+discovery *discovery_new(void)
+{
+    discovery *d = mem_zalloc(sizeof *d);
+    if (d && !(d->texts = arena_new(0)))
+        return mem_free(d);
+    return d;
+}
+
+discovery *discovery_free(discovery *d)
+{
+    if (!d)
+        return NULL;
+    strmap_done(&d->by_name);
+    vec_done(&d->kinds);
+    arena_free(d->texts);
+    return mem_free(d);
+}
+
+static str text_of(const yyjson_val *object, str key)
+{
+    str found = go_str(go_member(object, key));
+    return found.ptr ? found : STR_EMPTY;
+}
+
+/* ---- the table ---- */
+
+static discovery_kind *find(const discovery *d, str api_version, str kind)
+{
+    buf key = BUF(LIMIT_DOCUMENT_BYTES);
+    buf_add(&key, api_version);
+    buf_addc(&key, ' ');
+    buf_add(&key, kind);
+    uint64_t *at = key.failed ? NULL : strmap_get(&d->by_name, buf_str(&key));
+    buf_done(&key);
+    return at ? &d->kinds.at[*at] : NULL;
+}
+
+const discovery_kind *discovery_find(const discovery *d, str api_version, str kind)
+{
+    return find(d, api_version, kind);
+}
+
+size_t discovery_count(const discovery *d)
+{
+    return d->kinds.len;
+}
+
+/* Adds one, or puts right the one that is known. What names no kind or no place is left out. */
+static bool add(discovery *d, const discovery_kind *one, err *error)
+{
+    if (one->kind.len == 0 || one->plural.len == 0 || one->api_version.len == 0 ||
+        str_find(one->plural, STR("/")) != SIZE_MAX)
+        return true;
+    discovery_kind *known = find(d, one->api_version, one->kind);
+    if (known) {
+        known->namespaced = one->namespaced;
+        if (!str_eq(known->plural, one->plural)) {
+            str plural = arena_str(d->texts, one->plural);
+            if (!plural.ptr)
+                return err_memory(error);
+            known->plural = plural;
+        }
+        return true;
+    }
+    if (d->kinds.len >= DISCOVERY_KINDS_MAX)
+        return err_set(error, "found more than %u kinds in the cluster", DISCOVERY_KINDS_MAX);
+    str key = arena_printf(d->texts, "%.*s %.*s", STR_ARG(one->api_version), STR_ARG(one->kind));
+    str plural = arena_str(d->texts, one->plural);
+    if (!key.ptr || !plural.ptr || !vec_reserve(&d->kinds, d->kinds.len + 1) ||
+        !strmap_put(&d->by_name, key, d->kinds.len))
+        return err_memory(error);
+    str version = str_part(key, 0, one->api_version.len);
+    str kind = str_part(key, version.len + 1, one->kind.len);
+    d->kinds.at[d->kinds.len++] = (discovery_kind){version, kind, plural, one->namespaced};
+    return true;
+}
+
+/* ---- the server's answers ---- */
+
+static bool read_version(discovery *d, str group, const yyjson_val *version, err *error)
+{
+    str name = text_of(version, STR("version"));
+    buf api_version = BUF(LIMIT_DOCUMENT_BYTES);
+    if (group.len > 0) {
+        buf_add(&api_version, group);
+        buf_addc(&api_version, '/');
+    }
+    buf_add(&api_version, name);
+    bool good = !api_version.failed || err_memory(error);
+    size_t i, max;
+    yyjson_val *one;
+    yyjson_arr_foreach(go_member(version, STR("resources")), i, max, one)
+    {
+        discovery_kind kind = {
+            .api_version = buf_str(&api_version),
+            .kind = text_of(go_member(one, STR("responseKind")), STR("kind")),
+            .plural = text_of(one, STR("resource")),
+            .namespaced = str_eq(text_of(one, STR("scope")), STR("Namespaced")),
+        };
+        good = good && add(d, &kind, error);
+    }
+    buf_done(&api_version);
+    return good;
+}
+
+static bool read_aggregated(discovery *d, const yyjson_val *answer, err *error)
+{
+    size_t i, max, k, count;
+    yyjson_val *group, *version;
+    yyjson_arr_foreach(go_member(answer, STR("items")), i, max, group)
+    {
+        str name = text_of(go_member(group, STR("metadata")), STR("name"));
+        yyjson_arr_foreach(go_member(group, STR("versions")), k, count, version)
+        {
+            if (!read_version(d, name, version, error))
+                return false;
+        }
+    }
+    return true;
+}
+
+static bool read_list(discovery *d, const yyjson_val *answer, err *error)
+{
+    size_t i, max;
+    yyjson_val *one;
+    yyjson_arr_foreach(go_member(answer, STR("resources")), i, max, one)
+    {
+        discovery_kind kind = {
+            .api_version = text_of(answer, STR("groupVersion")),
+            .kind = text_of(one, STR("kind")),
+            .plural = text_of(one, STR("name")),
+            .namespaced = yyjson_is_true(go_member(one, STR("namespaced"))),
+        };
+        if (!add(d, &kind, error))
+            return false;
+    }
+    return true;
+}
+
+bool discovery_read(discovery *d, const yyjson_val *answer, err *error)
+{
+    str kind = text_of(answer, STR("kind"));
+    if (str_eq(kind, STR("APIGroupDiscoveryList")))
+        return read_aggregated(d, answer, error);
+    if (str_eq(kind, STR("APIResourceList")))
+        return read_list(d, answer, error);
+    return err_set(error, "kind: found \"%s\", allowed APIGroupDiscoveryList, APIResourceList",
+                   str_shown(kind).text);
+}
+
+static void put_path(buf *out, const char *prefix, str version)
+{
+    if (version.len == 0)
+        return;
+    buf_addz(out, prefix);
+    buf_add(out, version);
+    buf_addc(out, '\n');
+}
+
+bool discovery_paths(const yyjson_val *answer, buf *out, err *error)
+{
+    size_t i, max, k, count;
+    yyjson_val *one, *version;
+    str kind = text_of(answer, STR("kind"));
+    if (str_eq(kind, STR("APIVersions"))) {
+        yyjson_arr_foreach(go_member(answer, STR("versions")), i, max, one)
+            put_path(out, DISCOVERY_CORE_PATH "/", go_str(one));
+    } else if (str_eq(kind, STR("APIGroupList"))) {
+        yyjson_arr_foreach(go_member(answer, STR("groups")), i, max, one)
+        {
+            yyjson_arr_foreach(go_member(one, STR("versions")), k, count, version)
+                put_path(out, DISCOVERY_GROUPS_PATH "/", text_of(version, STR("groupVersion")));
+        }
+    } else {
+        return err_set(error, "kind: found \"%s\", allowed APIVersions, APIGroupList",
+                       str_shown(kind).text);
+    }
+    return !out->failed || err_memory(error);
+}
+
+bool discovery_define(discovery *d, const yyjson_val *definition, err *error)
+{
+    const yyjson_val *spec = go_member(definition, STR("spec"));
+    const yyjson_val *names = go_member(spec, STR("names"));
+    if (!str_eq(text_of(definition, STR("kind")), STR("CustomResourceDefinition")))
+        return true;
+    size_t i, max;
+    yyjson_val *one;
+    yyjson_arr_foreach(go_member(spec, STR("versions")), i, max, one)
+    {
+        buf api_version = BUF(LIMIT_DOCUMENT_BYTES);
+        buf_add(&api_version, text_of(spec, STR("group")));
+        buf_addc(&api_version, '/');
+        buf_add(&api_version, text_of(one, STR("name")));
+        discovery_kind kind = {
+            .api_version = buf_str(&api_version),
+            .kind = text_of(names, STR("kind")),
+            .plural = text_of(names, STR("plural")),
+            .namespaced = str_eq(text_of(spec, STR("scope")), STR("Namespaced")),
+        };
+        bool good = api_version.failed
+                        ? err_memory(error)
+                        : yyjson_is_false(go_member(one, STR("served"))) || add(d, &kind, error);
+        buf_done(&api_version);
+        if (!good)
+            return false;
+    }
+    return true;
+}
+
+void discovery_collection_put(buf *out, const discovery_kind *kind, str namespace_)
+{
+    bool core = object_group(kind->api_version).len == 0;
+    buf_addz(out, core ? DISCOVERY_CORE_PATH "/" : DISCOVERY_GROUPS_PATH "/");
+    buf_add(out, kind->api_version);
+    if (kind->namespaced && namespace_.len > 0) {
+        buf_addz(out, "/namespaces/");
+        buf_add(out, namespace_);
+    }
+    buf_addc(out, '/');
+    buf_add(out, kind->plural);
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* discovery.h - which kinds a cluster has, and where their objects are.
+ *
+ * Pure: the API server's answers come in, paths come out. Feed it either the aggregated form (the
+ * two answers to DISCOVERY_CORE_PATH and DISCOVERY_GROUPS_PATH asked for with DISCOVERY_ACCEPT) or
+ * one APIResourceList after the other; and the CustomResourceDefinitions that are being applied, so
+ * that their objects have a path before the server tells of it. A group whose server is away is
+ * "stale" and keeps what was known before.
+ *
+ *     discovery *d = discovery_new();
+ *     discovery_read(d, answer_to_api, &error); discovery_read(d, answer_to_apis, &error);
+ *     const discovery_kind *k = discovery_find(d, STR("apps/v1"), STR("Deployment"));
+ */
+#ifndef DROVER_CLUSTER_AGENT_DISCOVERY_H
+#define DROVER_CLUSTER_AGENT_DISCOVERY_H
+
+#include "base/err.h"
+#include "cluster_agent/object_ref.h"
+
+#define DISCOVERY_CORE_PATH "/api"
+#define DISCOVERY_GROUPS_PATH "/apis"
+#define DISCOVERY_ACCEPT                                                                           \
+    "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json"
+#define DISCOVERY_KINDS_MAX 20000u
+
+typedef struct discovery discovery;
+
+typedef struct discovery_kind {
+    str api_version;
+    str kind;
+    str plural; /* "deployments" */
+    bool namespaced;
+} discovery_kind;
+
+/* NULL without memory. */
+discovery *discovery_new(void);
+discovery *discovery_free(discovery *d);
+
+/* Adds or replaces the kinds of one answer: APIGroupDiscoveryList, or APIResourceList. Anything
+ * else is an error that names its kind; kinds already known stay. */
+bool discovery_read(discovery *d, const yyjson_val *answer, err *error);
+/* For a server without the aggregated form: appends to out, one a line, the paths whose
+ * APIResourceLists are to be read, from an APIVersions ("/api") or an APIGroupList ("/apis"). */
+bool discovery_paths(const yyjson_val *answer, buf *out, err *error);
+/* The kinds of a CustomResourceDefinition that is about to exist. What is no such definition adds
+ * nothing. False without memory or with too many kinds. */
+bool discovery_define(discovery *d, const yyjson_val *definition, err *error);
+
+/* NULL: the cluster has no such kind. Valid until the next call that adds. */
+const discovery_kind *discovery_find(const discovery *d, str api_version, str kind);
+size_t discovery_count(const discovery *d);
+
+/* Where objects of that kind are, such as "/apis/apps/v1/namespaces/shop/deployments": a kube_write
+ * takes it as its collection. */
+void discovery_collection_put(buf *out, const discovery_kind *kind, str namespace_);
+
+#endif

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* object_ref.h - the name of one object of a cluster. Pure; texts are views. */
+#ifndef DROVER_CLUSTER_AGENT_OBJECT_REF_H
+#define DROVER_CLUSTER_AGENT_OBJECT_REF_H
+
+#include <yyjson.h>
+
+#include "base/str.h"
+
+typedef struct object_ref {
+    str api_version; /* "apps/v1", "v1" */
+    str kind;
+    str namespace_; /* empty: its kind has none, or none is given */
+    str name;
+} object_ref;
+
+/* "apps" of "apps/v1", empty of "v1". */
+str object_group(str api_version);
+/* What an object calls itself; missing texts are empty. */
+object_ref object_ref_of(const yyjson_val *object);
+/* The same object, whatever version of its group it is called by. */
+bool object_ref_same(const object_ref *a, const object_ref *b);
+/* By group, kind, namespace and name. */
+int object_ref_cmp(const object_ref *a, const object_ref *b);
+/* "Deployment.apps shop/web", "Namespace.v1 shop": as Fleet writes them. */
+void object_ref_put(buf *out, const object_ref *r);
+
+#endif
