@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cluster_agent/discovery.h"
 
+#include <stdio.h>
+
 #include "base/arena.h"
+#include "base/limits.h"
 #include "base/mem.h"
 #include "base/strmap.h"
 #include "base/vec.h"
@@ -39,14 +42,14 @@ static str text_of(const yyjson_val *object, str key)
 
 /* ---- the table ---- */
 
+/* Needs no memory: "there is no such kind" must never be the answer for want of it. */
 static discovery_kind *find(const discovery *d, str api_version, str kind)
 {
-    buf key = BUF(LIMIT_DOCUMENT_BYTES);
-    buf_add(&key, api_version);
-    buf_addc(&key, ' ');
-    buf_add(&key, kind);
-    uint64_t *at = key.failed ? NULL : strmap_get(&d->by_name, buf_str(&key));
-    buf_done(&key);
+    char key[2 * LIMIT_NAME_BYTES];
+    int len = snprintf(key, sizeof key, "%.*s %.*s", STR_ARG(api_version), STR_ARG(kind));
+    if (len < 0 || (size_t)len >= sizeof key)
+        return NULL;
+    uint64_t *at = strmap_get(&d->by_name, (str){key, (size_t)len});
     return at ? &d->kinds.at[*at] : NULL;
 }
 
@@ -64,6 +67,7 @@ size_t discovery_count(const discovery *d)
 static bool add(discovery *d, const discovery_kind *one, err *error)
 {
     if (one->kind.len == 0 || one->plural.len == 0 || one->api_version.len == 0 ||
+        one->kind.len + one->api_version.len + 2 > 2 * LIMIT_NAME_BYTES ||
         str_find(one->plural, STR("/")) != SIZE_MAX)
         return true;
     discovery_kind *known = find(d, one->api_version, one->kind);
