@@ -41,7 +41,9 @@ static const option options_of_version[] = {
      .argument = "ready|building|paused|rejected|failed",
      .help = "ready unless told"},
     {.name = "config", .argument = "JSON", .help = "what jobs see as {{version.config.KEY}}"},
-    {.name = "wait", .help = "follow the rollout to its end; the status is 1 if something failed"},
+    {.name = "wait",
+     .help = "follow the rollout to its end, with its hooks and rollbacks; the status is 1 if "
+             "something failed or went back"},
     OPTIONS_SERVER,
     OPTIONS_END,
 };

@@ -12,73 +12,61 @@
 #define LOOK_MS_MAX 30000 /* without news; time alone may have moved something */
 #define BAR_COLUMNS 24
 
-/* How far it is. */
+/* How far it is, all rollouts together. */
 typedef struct progress {
     client *client;
     const follow_wish *wish;
-    size_t all, done, failed, running;
-    size_t hopeful; /* not at their end, and something other than a failure will move them */
-    str why;        /* what the first that waits waits for */
+    int64_t all, done, failed, running, back, groups;
+    size_t going, held, lost; /* rollouts that run, that wait for another, that failed */
+    str why;                  /* what the first that waits waits for */
 } progress;
 
-static bool meant(const progress *p, yyjson_val *item)
+static bool meant(const progress *p, str name)
 {
     const follow_wish *wish = p->wish;
-    str name = json_at(p->client, item, "/change");
     bool here = wish->count == 0;
     for (size_t i = 0; !here && i < wish->count; i++)
         here = str_eq(wish->deployments[i], name);
-    return here && (wish->tag.len == 0 || str_eq(json_at(p->client, item, "/current"), wish->tag) ||
-                    str_eq(json_at(p->client, item, "/wanted"), wish->tag));
+    return here;
 }
 
-/* A time is known when it is asked again, or a person can release it who was not asked yet. What
- * waits for the end of another is as hopeful as that one. */
-static bool hopeful(const progress *p, yyjson_val *item)
+static int64_t count_at(yyjson_val *item, const char *key)
 {
-    size_t index, count;
-    yyjson_val *why;
-    yyjson_arr_foreach(yyjson_obj_get(item, "reasons"), index, count, why)
-    {
-        str act = json_at(p->client, why, "/releasedBy/act");
-        if (json_at(p->client, why, "/nextAt").len > 0 ||
-            (!str_eq(act, STR("complete")) && !str_eq(act, STR("retry"))))
-            return true;
-    }
-    return false;
+    return yyjson_get_sint(yyjson_obj_get(item, key));
 }
 
 static bool look_at(void *context, yyjson_val *item)
 {
     progress *p = context;
-    str state = json_at(p->client, item, "/state");
-    if (!meant(p, item) || str_eq(state, STR("excluded")))
+    if (!meant(p, json_at(p->client, item, "/deployment")))
         return true;
-    bool done = str_eq(state, STR("done")), failed = str_eq(state, STR("failed"));
-    bool running = str_eq(state, STR("inFlight"));
-    p->all++;
-    p->done += done;
-    p->failed += failed;
-    p->running += running;
-    p->hopeful += !done && !running && hopeful(p, item);
-    if (p->why.len == 0 && !done && !running)
+    str state = json_at(p->client, item, "/state");
+    p->all += count_at(item, "targets");
+    p->done += count_at(item, "done");
+    p->failed += count_at(item, "failed");
+    p->running += count_at(item, "inFlight");
+    p->back += count_at(item, "rolledBack");
+    p->groups += count_at(item, "groups");
+    p->going += str_eq(state, STR("running"));
+    p->held += str_eq(state, STR("held"));
+    p->lost += str_eq(state, STR("failed"));
+    if (p->why.len == 0)
         p->why = json_at(p->client, item, "/summary");
     return true;
 }
 
+/* What is held goes on when a person repairs what it waits for: unless that is one of these. */
 static bool is_over(const progress *p)
 {
-    if (p->done == p->all)
-        return true;
-    return p->running == 0 && p->failed > 0 && p->hopeful == 0;
+    return p->going == 0 && (p->held == 0 || p->lost > 0);
 }
 
 static void add_bar(buf *out, const progress *p)
 {
-    size_t done = p->all > 0 ? p->done * BAR_COLUMNS / p->all : 0;
-    size_t busy = p->all > 0 ? (p->done + p->running) * BAR_COLUMNS / p->all - done : 0;
+    int64_t done = p->all > 0 ? p->done * BAR_COLUMNS / p->all : 0;
+    int64_t busy = p->all > 0 ? (p->done + p->running) * BAR_COLUMNS / p->all - done : 0;
     buf_addc(out, '[');
-    for (size_t i = 0; i < BAR_COLUMNS; i++)
+    for (int64_t i = 0; i < BAR_COLUMNS; i++)
         buf_addc(out, i < done ? '#' : i < done + busy ? '>' : '.');
     buf_addz(out, "] ");
 }
@@ -86,8 +74,13 @@ static void add_bar(buf *out, const progress *p)
 static void print(const progress *p, bool terminal, buf *last)
 {
     scoped(buf_done) buf line = BUF(LIMIT_TEXT_BYTES), wide = BUF(LIMIT_TEXT_BYTES);
-    buf_addf(&line, "%zu of %zu done, %zu in flight, %zu failed", p->done, p->all, p->running,
-             p->failed);
+    buf_addf(&line, "%lld of %lld done, %lld in flight, %lld failed", (long long)p->done,
+             (long long)p->all, (long long)p->running, (long long)p->failed);
+    if (p->back > 0)
+        buf_addf(&line, ", %lld rolled back", (long long)p->back);
+    if (p->running == 0 && p->done == p->all && p->groups > 0)
+        buf_addf(&line, ", %lld version group%s to end", (long long)p->groups,
+                 p->groups > 1 ? "s" : "");
     if (p->running == 0 && p->why.len > 0)
         buf_addf(&line, "; %.*s", STR_ARG(p->why));
     if (str_eq(buf_str(&line), buf_str(last)))
@@ -114,15 +107,16 @@ exit_status follow(client *c, const follow_wish *wish)
     while (status == STATUS_DONE) {
         progress p = {.client = c, .wish = wish};
         client_forget(c);
-        str path = wish->count == 1
-                       ? client_path(c, "/api/v1/targets?deployment=%s", wish->deployments[0])
-                       : STR("/api/v1/targets");
+        str path = STR("/api/v1/rollouts");
+        if (wish->count == 1)
+            path = client_path(c, "/api/v1/rollouts?deployment=%s&version=%s", wish->deployments[0],
+                               wish->tag);
         status = client_list(c, path, 0, look_at, &p);
         if (status != STATUS_DONE)
             break;
         print(&p, terminal, &last);
         if (is_over(&p)) {
-            status = p.failed > 0 ? STATUS_NO : STATUS_DONE;
+            status = p.lost > 0 ? STATUS_NO : STATUS_DONE;
             break;
         }
         usleep(REST_MS * 1000);

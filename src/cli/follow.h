@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* follow.h - waits for the end of a rollout, with a progress line (--wait).
  *
- * It is over when every release target that is looked at is done, failed for good or excluded; or
- * when something has failed and what is left can only wait for it. Decides nothing: the server says
- * what each target waits for. */
+ * Decides nothing: the server says how far each rollout is and when it is over, which is when its
+ * release targets, and the hooks and rollbacks of their version groups, have come to an end; or
+ * when something has failed and what is left can only wait for it. */
 #ifndef DROVER_CLI_FOLLOW_H
 #define DROVER_CLI_FOLLOW_H
 
@@ -12,10 +12,10 @@
 typedef struct follow_wish {
     const str *deployments; /* none: all */
     size_t count;
-    str tag; /* only targets that want it or run it; empty: all */
+    str tag; /* only targets that want it, run it or went back from it; empty: all */
 } follow_wish;
 
-/* STATUS_NO if something failed. */
+/* STATUS_NO if something failed or went back. */
 exit_status follow(client *c, const follow_wish *wish);
 
 #endif

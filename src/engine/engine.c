@@ -200,6 +200,16 @@ bool engine_paused(const engine *e, str change)
     return paused;
 }
 
+bool engine_rollout(const engine *e, str change, str version_, rollout_view *ret)
+{
+    assert(!e->core.no_memory);
+    *ret = (rollout_view){0};
+    for (size_t v = 0; v < VOCABULARY_COUNT && ret->change.len == 0; v++)
+        if (vocabularies[v]->rollout)
+            vocabularies[v]->rollout(e->self[v], change, version_, ret);
+    return answered(e, true);
+}
+
 void engine_freezes(const engine *e, freeze_visitor visit, void *context)
 {
     for (size_t v = 0; v < VOCABULARY_COUNT; v++)

@@ -126,6 +126,34 @@ void engine_groups(const engine *e, group_visitor visit, void *context);
 /* Whether a person paused or halted this very change: a resume of it ends that. */
 bool engine_paused(const engine *e, str change);
 
+/* How a rollout stands. */
+#define ROLLOUT_STATES(X)                                                                          \
+    X(RUNNING, "running") /* something runs, or will by itself or when a person lets it */         \
+    X(HELD, "held")       /* it can only wait for something else that failed */                    \
+    X(DONE, "done") X(FAILED, "failed")
+typedef enum rollout_state {
+#define X(state, text) ROLLOUT_##state,
+    ROLLOUT_STATES(X)
+#undef X
+} rollout_state;
+
+/* The rollout of a deployment: its release targets, and the version groups they are members of with
+ * all that belongs to these, hooks and rollbacks too. It is over, done or failed, when all of that
+ * is; or when something failed and what is left can only wait for it. */
+typedef struct rollout_view {
+    str change;
+    str version; /* empty: whatever each target wants */
+    rollout_state state;
+    int64_t targets; /* whom it concerns: the sum of the next five */
+    int64_t done, in_flight, waiting, failed, rolled_back;
+    int64_t excluded;  /* left out, by a rule or by a person */
+    int64_t groups;    /* version groups of these targets that are not over */
+    placement_id open; /* whom to ask why: the first of the targets that wait, else of the groups
+                          that are not over, else of the targets that failed; 0: none */
+} rollout_view;
+/* An empty change: there is no such deployment or version. False without memory. */
+bool engine_rollout(const engine *e, str change, str version_, rollout_view *ret);
+
 /* A freeze in force. */
 typedef struct freeze_view {
     str name, selector, reason, who; /* any may be empty */

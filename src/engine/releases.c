@@ -666,6 +666,7 @@ const vocabulary vocabulary_releases = {
     .reasons = releases_reasons,
     .groups = releases_groups,
     .paused = releases_paused,
+    .rollout = releases_rollout,
     .freezes = releases_freezes,
     .slots = releases_slots,
     .metrics = releases_metrics,

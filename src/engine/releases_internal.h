@@ -710,6 +710,9 @@ void partition_acts(releases *r, const fact_act *act);
 placement_state target_state(releases *r, uint32_t t);
 bool target_reasons(releases *r, uint32_t t, arena *a, reasons *out);
 
+/* release_rollout.c */
+void releases_rollout(const void *self, str change, str version_, rollout_view *ret);
+
 /* release_save.c */
 void releases_write(const releases *r, buf *out);
 bool releases_read(releases *r, str key, str json, err *error);

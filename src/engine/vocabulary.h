@@ -42,6 +42,7 @@ typedef struct vocabulary {
     /* Optional. */
     /* Whether a person holds this change, so that a resume of it ends that. */
     bool (*paused)(const void *self, str change);
+    void (*rollout)(const void *self, str change, str version_, rollout_view *ret);
     void (*freezes)(const void *self, freeze_visitor visit, void *context);
     void (*slots)(const void *self, str target, slot_visitor visit, void *context);
     void (*metrics)(const void *self, release_name of, metric_visitor visit, void *context);

@@ -102,6 +102,7 @@ bool api_may_work(const call *c, str resource_name);
     X(fleet)                                                                                       \
     X(plan)                                                                                        \
     X(state)                                                                                       \
+    X(rollout_list)                                                                                \
     X(group_list)                                                                                  \
     X(window_list)                                                                                 \
     X(freeze_list)                                                                                 \

@@ -96,6 +96,25 @@ static const field group_output_fields[] = {
 };
 SHAPE(group_output);
 
+static const field rollout_output_fields[] = {
+    F_TEXT(rollout_output, "deployment", deployment, ALWAYS),
+    F_TEXT(rollout_output, "version", version, DOC("as asked for; missing: whatever is wanted")),
+    F_TEXT(rollout_output, "state", state, ALWAYS,
+           DOC("running; held: it can only wait for something else that failed; done, failed: "
+               "it is over, with the hooks and rollbacks of its version groups")),
+    F_INT(rollout_output, "targets", targets, ALWAYS, DOC("the sum of the next five")),
+    F_INT(rollout_output, "done", done, ALWAYS),
+    F_INT(rollout_output, "inFlight", in_flight, ALWAYS),
+    F_INT(rollout_output, "waiting", waiting, ALWAYS),
+    F_INT(rollout_output, "failed", failed, ALWAYS),
+    F_INT(rollout_output, "rolledBack", rolled_back, ALWAYS),
+    F_INT(rollout_output, "excluded", excluded, ALWAYS, DOC("left out by a rule or a person")),
+    F_INT(rollout_output, "groups", groups, ALWAYS, DOC("version groups that are not over")),
+    F_TEXT(rollout_output, "summary", summary,
+           DOC("why the first of those that have not ended well has not")),
+};
+SHAPE(rollout_output);
+
 static const field job_output_fields[] = {
     F_INT(job_output, "number", number, ALWAYS),
     F_TEXT(job_output, "deployment", deployment, ALWAYS),

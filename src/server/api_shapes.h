@@ -89,6 +89,21 @@ typedef struct group_output {
     int64_t peak;
 } group_output;
 
+typedef struct rollout_output {
+    str deployment;
+    str version;
+    str state;
+    int64_t targets;
+    int64_t done;
+    int64_t in_flight;
+    int64_t waiting;
+    int64_t failed;
+    int64_t rolled_back;
+    int64_t excluded;
+    int64_t groups;
+    str summary;
+} rollout_output;
+
 typedef struct job_output {
     int64_t number;
     str deployment;
@@ -209,6 +224,7 @@ typedef struct status_output {
     X(result_output)                                                                               \
     X(apply_output)                                                                                \
     X(freeze_output)                                                                               \
+    X(rollout_output)                                                                              \
     X(group_output)                                                                                \
     X(job_output)                                                                                  \
     X(plan_input)                                                                                  \

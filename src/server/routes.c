@@ -60,6 +60,9 @@ static const parameter target_parameters[] = {LIMIT,
                                               END};
 static const parameter fleet_parameters[] = {
     TEXT("policy", "only what this RolloutPolicy's selector matches"), END};
+static const parameter rollout_parameters[] = {LIMIT, CONTINUE,
+                                               TEXT("deployment", "only of this one"),
+                                               TEXT("version", "only what this tag concerns"), END};
 static const parameter journal_parameters[] = {
     LIMIT, CONTINUE_AT, NUMBER("after", 0, INT64_MAX, "entries behind this sequence number"), END};
 static const parameter plan_parameters[] = {
@@ -248,6 +251,15 @@ const operation operations[] = {
      .form = ANSWER_LIST,
      .parameters = page_parameters,
      .run = run_group_list},
+    {.id = "listRollouts",
+     .method = "GET",
+     .path = API_PREFIX "/rollouts",
+     .summary = "How far the rollout of each deployment is, and whether it is over",
+     .level = ACCESS_VIEWER,
+     .answer = SCHEMA_OF("Rollout", rollout_output),
+     .form = ANSWER_LIST,
+     .parameters = rollout_parameters,
+     .run = run_rollout_list},
     {.id = "listWindows",
      .method = "GET",
      .path = API_PREFIX "/windows",

@@ -230,6 +230,12 @@ def rollouts(checks):
     listed = checks.expect("targets of a state", 200, "GET", "/api/v1/targets?state=failed&limit=5")
     checks.test("only those", [t["target"] for t in listed.json["items"]] == ["a2"], listed)
     checks.expect("groups", 200, "GET", "/api/v1/groups")
+    rollouts = checks.expect("rollouts", 200, "GET", "/api/v1/rollouts").json["items"]
+    names = [one["deployment"] for one in rollouts]
+    checks.test("by name", names and names == sorted(names), names)
+    nobody = checks.expect("a rollout of nobody", 200, "GET",
+                           "/api/v1/rollouts?deployment=nope").json
+    checks.test("has nothing", nobody == {"items": []}, nobody)
 
 
 def commands(checks):

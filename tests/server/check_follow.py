@@ -102,6 +102,69 @@ def waiting(cli):
     server.start()
 
 
+def member(name, script):
+    return document("Deployment", name, {
+        "resourceSelector": "true", "job": {"command": {"run": ["/bin/sh", "-c", script]}}},
+        {"layer": "node"})
+
+
+LAYER = 'deployment.metadata["layer"] == "node"'
+BRACKET = [document("Resource", f"h{i}", {"kind": "host"}) for i in range(1, 3)] + [
+    document("Environment", "prod", {"resourceSelector": "true"}),
+    member("drain", "true"), member("other", "true"),
+    member("agent", "[ $DROVER_VERSION != bad ] || [ $DROVER_RESOURCE != h1 ]"),
+    document("RolloutPolicy", "once", {"selector": LAYER, "rules": [{"deploymentBracket": {
+        "deploymentSelector": "true", "preSelector": 'deployment.name == "drain"',
+        "postSelector": 'deployment.name == "restore"', "readinessMode": "immediate",
+        "rollbackStrategy": "individual"}}]}),
+    document("Version", "drain-1", {"deployment": "drain", "tag": "1"}),
+    document("Version", "restore-1", {"deployment": "restore", "tag": "1"}),
+]
+
+
+def bracketed(cli):
+    """The end of a rollout is that of its version groups: hooks and rollbacks belong to it."""
+    server = cli.server
+    broken = server.folder / "broken"
+
+    def jobs(query):
+        return server.request("GET", f"/api/v1/jobs?{query}&limit=1000").json["items"]
+
+    def at_rest(name, restored):
+        open_ = jobs("open=true")
+        ended = [j for j in jobs("deployment=restore") if j["state"] == "succeeded"]
+        good = not open_ and len(ended) == restored
+        cli.tap.test(name, None if good else f"{open_} {ended}")
+
+    fleet = BRACKET + [member("restore", f"sleep 1; [ ! -e {broken} ]")]
+    cli.expect("a bracket", 0, "apply", "-f", "-", "--wait", err="4 of 4 done",
+               stdin=many(*fleet).encode())
+    result = cli.expect("publish --wait in a bracket", 0, "version", "publish", "agent", "1",
+                        "--wait", err="2 of 2 done")
+    at_rest("the post members have ended", 2)
+    cli.tap.test("and were waited for in words",
+                 None if "to end; h1 is being changed by restore" in result.err else result)
+    cli.expect("apply --wait in a bracket", 0, "apply", "-f", "-", "--wait", err="2 of 2 done",
+               stdin=many(document("Version", "other-1", {"deployment": "other", "tag": "1"})
+                          ).encode())
+    at_rest("all of it has ended, too", 4)
+    cli.expect("what was rolled back has failed", 1, "version", "publish", "agent", "bad",
+               "--wait", err="1 of 2 done, 0 in flight, 0 failed, 1 rolled back")
+    at_rest("and the host is whole again", 6)
+    broken.touch()
+    cli.expect("a hook that fails", 1, "version", "publish", "other", "2", "--wait",
+               err="2 of 2 done, 0 in flight, 0 failed, 2 version groups to end; h1 failed for "
+               "restore")
+    broken.unlink()
+    rollouts = server.request("GET", "/api/v1/rollouts?limit=3").json
+    rest = server.request("GET", f"/api/v1/rollouts?continue={rollouts['continue']}").json
+    states = {one["deployment"]: (one["state"], one["groups"])
+              for one in rollouts["items"] + rest["items"]}
+    cli.tap.test("what the server says", drover.difference(
+        {"agent": ("failed", 0), "drain": ("failed", 2), "other": ("failed", 2),
+         "restore": ("failed", 2)}, states))
+
+
 def logs(cli):
     """What a job writes is seen while it runs, and the command ends when the job does."""
     server = cli.server
@@ -207,6 +270,8 @@ def main():
             cli = Cli(tap, server)
             for part in (waiting, logs, watching, replaying):
                 part(cli)
+        with servers.Server(program) as server:
+            bracketed(Cli(tap, server))
     return tap.done()
 
 

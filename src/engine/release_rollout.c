@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How far the rollout of a deployment is, and whether it is over.
+ *
+ * It is made of the deployment's release targets and of the version groups these are members of,
+ * with the hooks and the rollbacks in them: a rollout whose targets are all changed is not over
+ * while a post member still restores a resource. */
+#include "base/mem.h"
+#include "engine/chain.h"
+
+/* What is known of a target's hope. */
+#define HOPE_UNKNOWN 0
+#define HOPE_NO 1
+#define HOPE_YES 2
+
+typedef struct survey {
+    releases *r;
+    uint32_t version; /* NO: whatever is wanted */
+    rollout_view *view;
+    bool runs;        /* a job of it */
+    bool failed;      /* one of the version groups has */
+    uint32_t bad;     /* the first target that has; NO: none */
+    index_list waits; /* those whose hope decides: own ones, then members of their groups */
+    byte_list hope;   /* by target: whether somebody outside gets on by themselves */
+    arena *a;
+} survey;
+
+/* ---- whom it is about ---- */
+
+/* The group that changes the target, or has changed it and is not over. */
+static uint32_t group_at(const survey *s, uint32_t t)
+{
+    const releases *r = s->r;
+    uint32_t g = r->resources.at[r->targets.at[t].resource].active;
+    const rel_member *m = g == NO ? NULL : member_in(r, g, t);
+    bool meant = m && (s->version == NO || m->version == s->version || m->later == s->version);
+    return meant ? g : NO;
+}
+
+static bool concerns(const survey *s, uint32_t t)
+{
+    const rel_target *target = &s->r->targets.at[t];
+    uint32_t v = s->version, goal = target_goal(s->r, t);
+    return v == NO || goal == v || target->current == v || target->job_version == v ||
+           (goal == target->current && target->aim == v) || group_at(s, t) != NO ||
+           target_refused(s->r, t, v, NULL);
+}
+
+/* Whether something is still to be done with the version there. */
+static bool unsettled(const survey *s, uint32_t t)
+{
+    const rel_target *target = &s->r->targets.at[t];
+    uint32_t g;
+    const rel_member *m = member_of_target(s->r, t, &g);
+    return (target->job != 0 &&
+            (target->job_version == s->version || target->job_role == ROLE_ROLLBACK)) ||
+           (m && (m->version == s->version || m->later == s->version)) ||
+           target->rollback_to != NO || target->failed_rollback;
+}
+
+/* ---- counting ---- */
+
+static void count_left_out(survey *s, bool rolled_back)
+{
+    if (rolled_back)
+        s->view->rolled_back++;
+    else
+        s->view->excluded++;
+}
+
+static void count_target(survey *s, uint32_t t)
+{
+    releases *r = s->r;
+    placement_state state = target_state(r, t);
+    rel_refusal why = REFUSAL_SKIPPED;
+    if (s->version != NO && !unsettled(s, t)) {
+        if (target_refused(r, t, s->version, &why)) {
+            count_left_out(s, why == REFUSAL_ROLLED_BACK);
+            return;
+        }
+        if (r->targets.at[t].current == s->version)
+            state = PLACEMENT_DONE;
+    }
+    switch (state) {
+    case PLACEMENT_DONE: s->view->done++; break;
+    case PLACEMENT_FAILED:
+        s->view->failed++;
+        s->bad = s->bad == NO ? t : s->bad;
+        break;
+    case PLACEMENT_EXCLUDED:
+        count_left_out(s, target_refusal(r, t, &why) != NO && why == REFUSAL_ROLLED_BACK);
+        break;
+    case PLACEMENT_IN_FLIGHT:
+        s->view->in_flight++;
+        s->runs = true;
+        break;
+    case PLACEMENT_WAITING:
+    case PLACEMENT_BLOCKED:
+        s->view->waiting++;
+        index_add(r, &s->waits, t);
+        break;
+    }
+}
+
+static void count_group(survey *s, uint32_t t, index_list *members)
+{
+    uint32_t g = group_at(s, t);
+    if (g == NO)
+        return;
+    const rel_group *group = &s->r->groups.at[g];
+    s->view->groups++;
+    s->failed = s->failed || group->state == GROUP_STATE_FAILED;
+    s->runs = s->runs || group_runs(group);
+    for (size_t i = 0; i < group->members.len; i++)
+        if (group->members.at[i].target != t && !member_over(&group->members.at[i]))
+            index_add(s->r, members, group->members.at[i].target);
+}
+
+/* ---- hope ---- */
+
+/* Which targets a reason waits for the end of: deployments on the same resource, else resources. */
+static bool names_target(const survey *s, const reason *why, str name, uint32_t t)
+{
+    const rel_target *target = &s->r->targets.at[t];
+    bool deployments = why->rule == REASON_BRACKET || why->rule == REASON_DEPENDENCY ||
+                       why->rule == REASON_BUSY || why->rule == REASON_FAILED;
+    return !deployments ||
+           str_eq(name, rel_text(s->r, s->r->deployments.at[target->deployment].name));
+}
+
+static uint32_t resource_named(const survey *s, const reason *why, str name, uint32_t t)
+{
+    bool other = why->rule == REASON_CONCURRENCY || why->rule == REASON_BATCH ||
+                 why->rule == REASON_BUDGET || why->rule == REASON_ROLLOUT ||
+                 why->rule == REASON_PARTITION || why->rule == REASON_MAX_NEW ||
+                 why->rule == REASON_UNAVAILABLE;
+    return other ? keymap_get(&s->r->resource_of, names_find(s->r->core->names, name))
+                 : s->r->targets.at[t].resource;
+}
+
+static bool by_itself(const reason *why)
+{
+    return why->next_ms != NEVER || (why->act != RELEASE_COMPLETE && why->act != RELEASE_RETRY);
+}
+
+/* Somebody who is waited for gets on: a job runs there, or nothing that failed holds it. Looked up
+ * once; what it waits for in turn is not followed. */
+static bool gets_on(survey *s, uint32_t t)
+{
+    releases *r = s->r;
+    placement_state state = target_state(r, t);
+    if (state == PLACEMENT_IN_FLIGHT)
+        return true;
+    if (state != PLACEMENT_WAITING)
+        return false;
+    if (s->hope.at[t] == HOPE_UNKNOWN) {
+        arena_place before = arena_mark(s->a);
+        reasons list = {0};
+        bool good = target_reasons(r, t, s->a, &list), hope = good;
+        for (size_t i = 0; i < list.len; i++)
+            hope = hope && by_itself(&list.at[i]);
+        arena_rewind(s->a, before);
+        s->hope.at[t] = hope ? HOPE_YES : HOPE_NO;
+        if (!good)
+            rel_no_memory(r);
+    }
+    return s->hope.at[t] == HOPE_YES;
+}
+
+static bool somebody_gets_on(survey *s, uint32_t t, const reason *why)
+{
+    const releases *r = s->r;
+    for (size_t i = 0; i < why->of_count; i++) {
+        uint32_t res = resource_named(s, why, why->of[i], t);
+        for (size_t k = 0; res != NO && k < r->resources.at[res].targets.len; k++) {
+            uint32_t other = r->resources.at[res].targets.at[k];
+            if (other != t && names_target(s, why, why->of[i], other) && gets_on(s, other))
+                return true;
+        }
+    }
+    return false;
+}
+
+/* Every reason that holds it ends by time, by a person who was not asked yet, or with somebody who
+ * gets on. Only what failed holds it otherwise. */
+static bool hopeful(survey *s, uint32_t t)
+{
+    arena_place before = arena_mark(s->a);
+    reasons list = {0};
+    bool good = target_reasons(s->r, t, s->a, &list), hope = good;
+    for (size_t i = 0; i < list.len && hope; i++)
+        hope = by_itself(&list.at[i]) || somebody_gets_on(s, t, &list.at[i]);
+    arena_rewind(s->a, before);
+    if (!good)
+        rel_no_memory(s->r);
+    return hope;
+}
+
+static bool any_hope(survey *s)
+{
+    s->a = arena_new(0);
+    bool good = s->a != NULL;
+    while (good && s->hope.len < s->r->targets.len)
+        good = vec_push(&s->hope, (uint8_t)HOPE_UNKNOWN);
+    bool hope = false;
+    for (size_t i = 0; good && !hope && i < s->waits.len; i++)
+        hope = hopeful(s, s->waits.at[i]);
+    if (!good)
+        rel_no_memory(s->r);
+    arena_free(s->a);
+    vec_done(&s->hope);
+    return hope;
+}
+
+/* ---- the answer ---- */
+
+static rollout_state judge(survey *s)
+{
+    const rollout_view *view = s->view;
+    bool failed = s->failed || view->failed + view->rolled_back > 0;
+    if (s->runs)
+        return ROLLOUT_RUNNING;
+    if (view->waiting + view->groups == 0)
+        return failed ? ROLLOUT_FAILED : ROLLOUT_DONE;
+    if (any_hope(s))
+        return ROLLOUT_RUNNING;
+    return failed ? ROLLOUT_FAILED : ROLLOUT_HELD;
+}
+
+static void survey_targets(survey *s, uint32_t d)
+{
+    releases *r = s->r;
+    index_list own = {0}, members = {0};
+    const index_list *cells = &r->deployments.at[d].cells;
+    for (size_t i = 0; i < cells->len; i++) {
+        const index_list *targets = &r->cells.at[cells->at[i]].targets;
+        for (size_t k = 0; k < targets->len; k++)
+            if (r->targets.at[targets->at[k]].id != 0 && concerns(s, targets->at[k]))
+                index_add(r, &own, targets->at[k]);
+    }
+    targets_in_order(r, &own);
+    for (size_t i = 0; i < own.len; i++) {
+        count_target(s, own.at[i]);
+        count_group(s, own.at[i], &members);
+    }
+    targets_in_order(r, &members);
+    for (size_t i = 0; i < members.len; i++)
+        index_add(r, &s->waits, members.at[i]);
+    vec_done(&own);
+    vec_done(&members);
+}
+
+void releases_rollout(const void *self, str change, str version_, rollout_view *ret)
+{
+    releases *r = (releases *)(uintptr_t)self;
+    uint32_t d = keymap_get(&r->deployment_of, names_find(r->core->names, change));
+    survey s = {.r = r, .version = NO, .view = ret, .bad = NO};
+    if (d == NO || !r->deployments.at[d].doc)
+        return;
+    if (version_.len > 0) {
+        s.version = keymap_get(&r->version_of, KEY_PAIR(d, names_find(r->core->names, version_)));
+        if (s.version == NO)
+            return;
+    }
+    *ret = (rollout_view){.change = rel_text(r, r->deployments.at[d].name), .version = version_};
+    r->asking = true;
+    r->asked_ms = r->core->now_ms;
+    survey_targets(&s, d);
+    ret->targets = ret->done + ret->in_flight + ret->waiting + ret->failed + ret->rolled_back;
+    ret->state = judge(&s);
+    uint32_t open = s.waits.len > 0 ? s.waits.at[0] : s.bad;
+    ret->open = open == NO ? 0 : r->targets.at[open].id;
+    r->asking = false;
+    vec_done(&s.waits);
+}

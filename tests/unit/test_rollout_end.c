@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* When a rollout is over: with its version groups, their hooks and rollbacks; and what it is when
+ * nothing moves any more. */
+#include "support/check.h"
+
+#include "support/bracket_fleet.h"
+
+/* "running: 1 of 2 done, 1 in flight, 1 group; node-0 kubelet" */
+static const char *rollout_at(const world *w, const char *change, const char *version_)
+{
+    static char text[512];
+    static const char *const states[] = {
+#define X(state, name) [ROLLOUT_##state] = (name),
+        ROLLOUT_STATES(X)
+#undef X
+    };
+    rollout_view v;
+    assert_true(engine_rollout(w->engine, str_of(change), str_of(version_), &v));
+    if (v.change.len == 0)
+        return "none";
+    check_text(v.change, change);
+    check_text(v.version, version_);
+    assert_int_equal(v.targets, v.done + v.in_flight + v.waiting + v.failed + v.rolled_back);
+    int n = snprintf(text, sizeof text, "%s: %lld of %lld", states[v.state], (long long)v.done,
+                     (long long)v.targets);
+    const struct {
+        int64_t count;
+        const char *name;
+    } others[] = {{v.in_flight, "in flight"}, {v.waiting, "waiting"},   {v.failed, "failed"},
+                  {v.rolled_back, "back"},    {v.excluded, "excluded"}, {v.groups, "groups"}};
+    for (size_t i = 0; i < COUNT_OF(others); i++)
+        if (others[i].count > 0)
+            n += snprintf(text + n, sizeof text - (size_t)n, ", %lld %s",
+                          (long long)others[i].count, others[i].name);
+    placement_view open;
+    if (v.open != 0) {
+        assert_true(engine_placement(w->engine, v.open, &open));
+        snprintf(text + n, sizeof text - (size_t)n, "; %.*s on %.*s", STR_ARG(open.change),
+                 STR_ARG(open.target));
+    }
+    return text;
+}
+
+#define CHECK_ROLLOUT(w, change, version, wanted)                                                  \
+    check_text(str_of(rollout_at(w, change, version)), wanted)
+
+static void hooks_belong_to_it(void **state)
+{
+    (void)state;
+    world w;
+    open_fleet(&w, 1, IMMEDIATE, "");
+    CHECK_ROLLOUT(&w, "kubelet", "", "done: 1 of 1");
+    CHECK_ROLLOUT(&w, "kubelet", "2", "none");
+    CHECK_ROLLOUT(&w, "nobody", "", "none");
+    publish(&w, "kubelet", "2");
+    CHECK_ROLLOUT(&w, "kubelet", "2", "running: 0 of 1, 1 waiting, 1 groups; kubelet on node-0");
+    CHECK_ROLLOUT(&w, "kubelet", "1", "done: 1 of 1");
+    CHECK_ROLLOUT(&w, "containerd", "", "done: 1 of 1");
+    world_at(&w, "2026-03-01T08:09:00Z");
+    CHECK_ROLLOUT(&w, "kubelet", "2", "running: 0 of 1, 1 in flight, 1 groups; uncordon on node-0");
+    world_at(&w, "2026-03-01T08:11:30Z");
+    CHECK_ROLLOUT(&w, "kubelet", "2", "running: 1 of 1, 1 groups; uncordon on node-0");
+    CHECK_ROLLOUT(&w, "kubelet", "", "running: 1 of 1, 1 groups; uncordon on node-0");
+    world_until(&w, INT64_MAX);
+    check_time(w.now, "2026-03-01T08:12:00Z");
+    CHECK_ROLLOUT(&w, "kubelet", "2", "done: 1 of 1");
+    world_close(&w);
+}
+
+static void a_hook_that_fails_is_its_failure(void **state)
+{
+    (void)state;
+    world w;
+    open_fleet(&w, 2, IMMEDIATE, TWENTY_PERCENT);
+    assert_true(vec_push(&w.plans, (world_plan){"uncordon", NULL, MINUTE, -1, false, false}));
+    publish(&w, "kubelet", "2");
+    world_until(&w, INT64_MAX);
+    CHECK_ROLLOUT(&w, "kubelet", "2", "failed: 1 of 2, 1 waiting, 1 groups; kubelet on node-1");
+    w.plans.at[w.plans.len - 1].fail = 0;
+    world_act(&w, (fact_act){.act = ACT_RETRY, .change = STR("uncordon")});
+    CHECK_ROLLOUT(&w, "kubelet", "2", "running: 1 of 2, 1 waiting, 1 groups; kubelet on node-1");
+    world_until(&w, INT64_MAX);
+    CHECK_ROLLOUT(&w, "kubelet", "2", "done: 2 of 2");
+    world_close(&w);
+}
+
+static void going_back_belongs_to_it(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *strategy, *at[3], *end, *patch;
+    } rows[] = {
+        {"halt_and_notify",
+         {"failed: 0 of 1, 1 failed, 1 groups; uncordon on node-0", NULL, NULL},
+         "failed: 0 of 1, 1 failed, 1 groups; uncordon on node-0",
+         "failed: 1 of 1, 1 groups; kubelet on node-0"},
+        {"individual",
+         {"running: 0 of 1, 1 in flight, 1 groups; uncordon on node-0",
+          "running: 0 of 1, 1 back, 1 groups; uncordon on node-0", NULL},
+         "failed: 0 of 1, 1 back",
+         "done: 1 of 1"},
+        {"all_members",
+         {"running: 0 of 1, 1 in flight, 1 groups; os-patch on node-0",
+          "running: 0 of 1, 1 back, 1 groups; os-patch on node-0",
+          "running: 0 of 1, 1 back, 1 groups; uncordon on node-0"},
+         "failed: 0 of 1, 1 back",
+         "failed: 0 of 1, 1 back"},
+    };
+    static const char *const times[] = {"2026-03-01T08:13:30Z", "2026-03-01T08:15:30Z",
+                                        "2026-03-01T08:18:30Z"};
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        world w;
+        char bracket[256];
+        snprintf(bracket, sizeof bracket, IMMEDIATE ", rollbackStrategy: %s", rows[i].strategy);
+        open_fleet(&w, 1, bracket, "");
+        assert_true(
+            vec_push(&w.plans, (world_plan){"kubelet", NULL, 2 * MINUTE, -1, false, false}));
+        world_act(&w, (fact_act){.act = ACT_HALT});
+        publish(&w, "os-patch", "2");
+        publish(&w, "kubelet", "2");
+        world_act(&w, (fact_act){.act = ACT_RESUME});
+        for (size_t k = 0; k < COUNT_OF(times) && rows[i].at[k]; k++) {
+            world_at(&w, times[k]);
+            const char *got = rollout_at(&w, "kubelet", "2");
+            check_msg(strcmp(got, rows[i].at[k]) == 0, "row %zu, %s: %s", i, times[k], got);
+        }
+        world_until(&w, INT64_MAX);
+        CHECK_ROLLOUT(&w, "kubelet", "2", rows[i].end);
+        CHECK_ROLLOUT(&w, "os-patch", "2", rows[i].patch);
+        world_close(&w);
+    }
+}
+
+/* Two hosts, a slot for one, without a bracket. */
+static void open_hosts(world *w, const char *rules)
+{
+    world_open(w, "2026-03-01T08:00:00Z");
+    set_durations(w);
+    apply_nodes(w, 2);
+    apply_deployments(w);
+    world_apply(w,
+                "apiVersion: drover.dev/v1alpha1\nkind: RolloutPolicy\nmetadata: {name: nodes}\n"
+                "spec:\n  rules:\n%s",
+                rules);
+}
+#define ONE_SLOT                                                                                   \
+    "  - resourceConcurrency: {groupSelector: 'true', limitType: count, limitValue: 1}\n"
+
+static void a_retry_to_come_is_hope(void **state)
+{
+    (void)state;
+    world w;
+    open_hosts(&w, ONE_SLOT "  - retry: {maxRetries: 1, backoffSeconds: 600}\n");
+    assert_true(vec_push(&w.plans, (world_plan){"kubelet", "node-0", MINUTE, 2, false, false}));
+    publish(&w, "kubelet", "2");
+    world_at(&w, "2026-03-01T08:05:00Z");
+    CHECK_ROLLOUT(&w, "kubelet", "2", "running: 0 of 2, 2 waiting; kubelet on node-0");
+    world_until(&w, INT64_MAX);
+    CHECK_ROLLOUT(&w, "kubelet", "2", "failed: 0 of 2, 1 waiting, 1 failed; kubelet on node-1");
+    /* A person who has not decided yet is hope; what failed in front of it is not. */
+    world_act(&w, (fact_act){.act = ACT_PAUSE, .change = STR("kubelet")});
+    CHECK_ROLLOUT(&w, "kubelet", "2", "failed: 0 of 2, 1 waiting, 1 failed; kubelet on node-1");
+    world_act(&w, (fact_act){.act = ACT_SKIP, .change = STR("kubelet"), .target = STR("node-0")});
+    CHECK_ROLLOUT(&w, "kubelet", "2", "running: 0 of 1, 1 waiting, 1 excluded; kubelet on node-1");
+    world_act(&w, (fact_act){.act = ACT_RESUME, .change = STR("kubelet")});
+    world_until(&w, INT64_MAX);
+    CHECK_ROLLOUT(&w, "kubelet", "2", "done: 1 of 1, 1 excluded");
+    world_close(&w);
+}
+
+/* What waits for another deployment is as hopeful as that one, and fails only by itself. */
+static void others_are_waited_for(void **state)
+{
+    (void)state;
+    world w;
+    open_hosts(&w, DEPENDENCIES);
+    assert_true(vec_push(&w.plans, (world_plan){"os-patch", "node-0", MINUTE, 1, false, false}));
+    assert_true(vec_push(&w.plans, (world_plan){"kubelet", "node-1", MINUTE, -1, false, false}));
+    world_act(&w, (fact_act){.act = ACT_PAUSE, .change = STR("os-patch")});
+    publish(&w, "os-patch", "2");
+    publish(&w, "kubelet", "2");
+    CHECK_ROLLOUT(&w, "kubelet", "2", "running: 0 of 2, 2 waiting; kubelet on node-0");
+    world_act(&w, (fact_act){.act = ACT_RESUME, .change = STR("os-patch")});
+    world_at(&w, "2026-03-01T08:02:00Z");
+    CHECK_ROLLOUT(&w, "os-patch", "2",
+                  "running: 0 of 2, 1 in flight, 1 failed; os-patch on node-0");
+    CHECK_ROLLOUT(&w, "kubelet", "2", "running: 0 of 2, 2 waiting; kubelet on node-0");
+    world_until(&w, INT64_MAX);
+    CHECK_ROLLOUT(&w, "kubelet", "2", "failed: 0 of 2, 1 waiting, 1 failed; kubelet on node-0");
+    publish(&w, "containerd", "2");
+    world_until(&w, INT64_MAX);
+    CHECK_ROLLOUT(&w, "containerd", "2", "held: 1 of 2, 1 waiting; containerd on node-0");
+    world_act(&w, (fact_act){.act = ACT_RETRY, .change = STR("os-patch")});
+    CHECK_ROLLOUT(&w, "containerd", "2", "running: 1 of 2, 1 waiting; containerd on node-0");
+    world_until(&w, INT64_MAX);
+    CHECK_ROLLOUT(&w, "containerd", "2", "done: 2 of 2");
+    world_close(&w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(hooks_belong_to_it),
+        cmocka_unit_test(a_hook_that_fails_is_its_failure),
+        cmocka_unit_test(going_back_belongs_to_it),
+        cmocka_unit_test(a_retry_to_come_is_hope),
+        cmocka_unit_test(others_are_waited_for),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
