@@ -111,7 +111,7 @@ static const crd *crd_of(object_kind kind)
     for (size_t i = 0; i < CRDS; i++)
         if (crds[i].kind == kind)
             return &crds[i];
-    assert(!"a kind without a definition");
+    assert(false && "a kind without a definition");
     return NULL;
 }
 
