@@ -264,35 +264,43 @@ static void member_start(releases *r, uint32_t g, rel_member *m, uint32_t versio
     job_start(r, m->target, version_, g, role);
 }
 
-/* Rolling back: at once for one member; all of them in the reverse order of their starts. */
-static bool start_rollbacks(releases *r, uint32_t g, bool *ret_held)
+static bool may_go_back(releases *r, uint32_t g, const rel_member *m)
+{
+    chain_context c = context_of(r, g, m);
+    verdict v = {.kind = VERDICT_ALLOWED};
+    people_verdict(&c, &v);
+    return v.kind == VERDICT_ALLOWED && r->targets.at[m->target].job == 0;
+}
+
+/* Rolling back: one member at once, whatever the others do; all of them one after the other, in the
+ * reverse order of their starts. */
+rel_member *group_goes_back(releases *r, uint32_t g)
 {
     rel_group *group = &r->groups.at[g];
     rel_member *last = NULL;
-    bool started = false;
+    if (group->rolling_back && group_runs(group))
+        return NULL;
     for (size_t i = 0; i < group->members.len; i++) {
         rel_member *m = &group->members.at[i];
-        if (m->state == MEMBER_IS_TO_ROLL_BACK && (!last || m->started > last->started))
+        if (m->state == MEMBER_IS_TO_ROLL_BACK && (!last || m->started > last->started) &&
+            (group->rolling_back || may_go_back(r, g, m)))
             last = m;
     }
-    while (last && (!group->rolling_back || !group_runs(group))) {
-        chain_context c = context_of(r, g, last);
-        verdict v = {.kind = VERDICT_ALLOWED};
-        people_verdict(&c, &v);
-        uint32_t full;
-        if (v.kind != VERDICT_ALLOWED || r->targets.at[last->target].job != 0)
-            return started;
+    return last && may_go_back(r, g, last) ? last : NULL;
+}
+
+static bool start_rollbacks(releases *r, uint32_t g, bool *ret_held)
+{
+    bool started = false;
+    uint32_t full;
+    for (rel_member *m = group_goes_back(r, g); m; m = group_goes_back(r, g)) {
         if (!slots_take(r, CLAIM_GROUP(g), &full)) {
             claim_wait(r, CLAIM_GROUP(g), full);
             *ret_held = true;
             return started;
         }
-        member_start(r, g, last, last->good, ROLE_ROLLBACK);
+        member_start(r, g, m, m->good, ROLE_ROLLBACK);
         started = true;
-        last = NULL;
-        for (size_t i = 0; i < group->members.len; i++)
-            if (group->members.at[i].state == MEMBER_IS_TO_ROLL_BACK)
-                last = &group->members.at[i];
     }
     return started;
 }

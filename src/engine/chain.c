@@ -141,22 +141,33 @@ bool verdict_report(const chain_context *c, const verdict *v, reasons *out)
 {
     if (v->kind == VERDICT_ALLOWED || v->implied)
         return true;
-    return reasons_add(out, c->a, v->reason);
+    bool good = reasons_add(out, c->a, v->reason);
+    for (size_t i = 0; good && i < v->more.len; i++)
+        good = reasons_add(out, c->a, v->more.at[i]);
+    return good;
 }
 
 /* An edit is one of the rule's policy. */
-static bool name_policy(const chain_context *c, uint32_t rule_, verdict *v)
+static bool name_policy_in(const chain_context *c, uint32_t rule_, reason *why)
 {
     const releases *r = c->r;
-    if (v->kind == VERDICT_ALLOWED || v->reason.act != RELEASE_EDIT || v->reason.of_count > 0)
+    if (why->act != RELEASE_EDIT || why->of_count > 0)
         return true;
     str *of = ARENA_NEW(c->a, str);
     if (!of)
         return false;
     *of = rel_text(r, r->policies.at[r->rules.at[rule_].policy].name);
-    v->reason.of = of;
-    v->reason.of_count = 1;
+    why->of = of;
+    why->of_count = 1;
     return true;
+}
+
+static bool name_policy(const chain_context *c, uint32_t rule_, verdict *v)
+{
+    bool good = v->kind == VERDICT_ALLOWED || name_policy_in(c, rule_, &v->reason);
+    for (size_t i = 0; good && i < v->more.len; i++)
+        good = name_policy_in(c, rule_, &v->more.at[i]);
+    return good;
 }
 
 /* What turns are counted from once a version-level rule says yes: people may act now, time and
@@ -165,7 +176,11 @@ static int64_t would_satisfy(const releases *r, const verdict *v)
 {
     if (v->kind == VERDICT_ALLOWED)
         return v->satisfied_ms;
-    return v->reason.act == RELEASE_TIME ? v->reason.next_ms : r->asked_ms;
+    int64_t latest = v->reason.act == RELEASE_TIME ? v->reason.next_ms : r->asked_ms;
+    for (size_t i = 0; i < v->more.len; i++)
+        if (v->more.at[i].act == RELEASE_TIME)
+            latest = later_of(latest, v->more.at[i].next_ms);
+    return latest;
 }
 
 bool chain_explain_version(const chain_context *c, reasons *out)

@@ -37,6 +37,7 @@ typedef struct verdict {
     verdict_kind kind;
     int64_t satisfied_ms; /* allowed: since when; LONG_AGO if the rule has no such time */
     reason reason;        /* next_ms also counts when allowed: the answer may change then */
+    reasons more;         /* explaining: what else the same rule says no for */
     bool implied;         /* another rule's "no" is the cause of this one: not to be listed */
 } verdict;
 

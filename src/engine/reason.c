@@ -87,7 +87,7 @@ static const struct sentence {
     [REASON_WINDOW] = {"the deployment window opens at {when}",
                        "the deployment window never opens again"},
     [REASON_APPROVAL] = {"{have} of {limit} approvals were given", NULL},
-    [REASON_PROGRESSION] = {"{have} percent succeeded in {detail}, {limit} are needed", NULL},
+    [REASON_PROGRESSION] = {"it must stay in {detail} until {when}", "{detail}"},
     [REASON_COOLDOWN] = {"cooling down until {when}", NULL},
     [REASON_ROLLOUT] = {"its turn is at {when}",
                         "the rollout has not started: another rule comes first"},

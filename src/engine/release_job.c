@@ -58,14 +58,8 @@ static bool group_continues(releases *r, uint32_t g)
                            .group = g};
         if (member_open(group, m) && r->targets.at[m->target].job == 0 && chain_allows(&c, &unused))
             return true;
-        verdict v = {.kind = VERDICT_ALLOWED};
-        if (m->state == MEMBER_IS_TO_ROLL_BACK && (!group->rolling_back || !group_runs(group))) {
-            people_verdict(&c, &v);
-            if (v.kind == VERDICT_ALLOWED)
-                return true;
-        }
     }
-    return false;
+    return group_goes_back(r, g) != NULL;
 }
 
 /* Everybody in the group is asked before the first of them starts: what is begun must be

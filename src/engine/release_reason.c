@@ -167,6 +167,13 @@ static bool role_reason(releases *r, uint32_t g, const rel_member *m, arena *a, 
     return reasons_add(out, a, why);
 }
 
+/* Whether another member of a group that rolls all of them back goes before this one. */
+static bool goes_back_first(const rel_member *other, const rel_member *m)
+{
+    return other->state == MEMBER_IS_RUNNING ||
+           (other->started > m->started && !member_over(other) && other->role == ROLE_MEMBER);
+}
+
 /* The group has failed: whoever failed must be retried or skipped first. */
 static bool failed_reason(releases *r, uint32_t g, const rel_member *m, arena *a, reasons *out)
 {
@@ -176,7 +183,9 @@ static bool failed_reason(releases *r, uint32_t g, const rel_member *m, arena *a
     for (size_t i = 0; i < group->members.len; i++) {
         const rel_member *other = &group->members.at[i];
         /* To complete who comes first is asked for anyway. */
-        if (other->state != MEMBER_IS_FAILED || other == m || before_by_role(other, m))
+        if (other->state != MEMBER_IS_FAILED || other == m || before_by_role(other, m) ||
+            (m->state == MEMBER_IS_TO_ROLL_BACK && group->rolling_back &&
+             goes_back_first(other, m)))
             continue;
         str *of = ARENA_NEW(a, str);
         if (!of)
@@ -264,19 +273,41 @@ static bool busy_reason(releases *r, uint32_t t, arena *a, reasons *out)
                                 .detail = *of});
 }
 
-/* Rolling back goes in the reverse order of the starts: those that come first. */
+/* It has failed, and only a person gets it going again. */
+static bool own_failure(releases *r, uint32_t t, arena *a, reasons *out)
+{
+    str *of = ARENA_NEW(a, str);
+    if (!of)
+        return false;
+    *of = deployment_name(r, t);
+    return reasons_add(out, a,
+                       (reason){.rule = REASON_FAILED,
+                                .scope = r->targets.at[t].failed_rollback ? STR("rollback")
+                                                                          : STR("release target"),
+                                .act = RELEASE_RETRY,
+                                .of = of,
+                                .of_count = 1,
+                                .next_ms = NEVER,
+                                .detail = rel_text(r, r->targets.at[t].failure)});
+}
+
+/* Why a member does not go back to what it ran: all of them go in the reverse order of their
+ * starts; dependencies do not matter then. */
 static bool rollback_reason(releases *r, uint32_t g, const rel_member *m, arena *a, reasons *out)
 {
     const rel_group *group = &r->groups.at[g];
     str *of = ARENA_ARRAY(a, group->members.len + 1, str);
     size_t n = 0;
+    str text = STR("members go back one after the other");
     if (!of)
         return false;
-    for (size_t i = 0; i < group->members.len; i++) {
+    for (size_t i = 0; group->rolling_back && i < group->members.len; i++) {
         const rel_member *other = &group->members.at[i];
-        if (other != m && (other->state == MEMBER_IS_RUNNING ||
-                           (other->state == MEMBER_IS_TO_ROLL_BACK && other->started > m->started)))
-            of[n++] = deployment_name(r, other->target);
+        if (other == m || !goes_back_first(other, m))
+            continue;
+        of[n++] = deployment_name(r, other->target);
+        if (other->state == MEMBER_IS_FAILED)
+            text = arena_printf(a, "%.*s; %.*s failed", STR_ARG(text), STR_ARG(of[n - 1]));
     }
     chain_context c = {.r = r,
                        .target = m->target,
@@ -284,7 +315,8 @@ static bool rollback_reason(releases *r, uint32_t g, const rel_member *m, arena 
                        .version = m->version,
                        .group = g,
                        .a = a};
-    if (!failed_reason(r, g, m, a, out) || !people_explain(&c, out) ||
+    if ((m->state == MEMBER_IS_FAILED && !own_failure(r, m->target, a, out)) ||
+        !failed_reason(r, g, m, a, out) || !people_explain(&c, out) ||
         !slot_reasons(r, CLAIM_GROUP(g), a, out))
         return false;
     return n == 0 || reasons_add(out, a,
@@ -294,7 +326,7 @@ static bool rollback_reason(releases *r, uint32_t g, const rel_member *m, arena 
                                           .of = of,
                                           .of_count = n,
                                           .next_ms = NEVER,
-                                          .detail = STR("members go back one after the other")});
+                                          .detail = text});
 }
 
 /* Whether a dependency names it. */
@@ -310,7 +342,8 @@ static bool waited_for(const reasons *list, str name)
 static bool group_reasons(releases *r, uint32_t g, const rel_member *m, arena *a, reasons *out)
 {
     const rel_group *group = &r->groups.at[g];
-    if (m->state == MEMBER_IS_TO_ROLL_BACK)
+    bool back = group->rolling_back && m->role == ROLE_MEMBER && m->state == MEMBER_IS_FAILED;
+    if (back || m->state == MEMBER_IS_TO_ROLL_BACK)
         return rollback_reason(r, g, m, a, out);
     bool begun = group->state == GROUP_STATE_EXECUTING || group->state == GROUP_STATE_FAILED;
     reasons own = {0};
@@ -346,24 +379,17 @@ static bool group_reasons(releases *r, uint32_t g, const rel_member *m, arena *a
         return false;
     if (!failed_reason(r, g, m, a, out) || !role_reason(r, g, m, a, out))
         return false;
-    for (size_t i = 0; i < own.len; i++)
+    bool told = m->state != MEMBER_IS_FAILED; /* that it must be retried */
+    for (size_t i = 0; i < own.len; i++) {
+        bool again = own.at[i].rule == REASON_RETRY;
+        told = told || (again && own.at[i].act == RELEASE_RETRY);
+        /* Not even a rule that would let it be tried again gets a failed group going. */
+        if (again && own.at[i].act != RELEASE_RETRY && m->state == MEMBER_IS_FAILED)
+            continue;
         if (!reasons_add(out, a, own.at[i]))
             return false;
-    if (m->state == MEMBER_IS_FAILED && out->len == 0) {
-        str *of = ARENA_NEW(a, str);
-        if (!of)
-            return false;
-        *of = deployment_name(r, m->target);
-        return reasons_add(out, a,
-                           (reason){.rule = REASON_FAILED,
-                                    .scope = STR("rollback"),
-                                    .act = RELEASE_RETRY,
-                                    .of = of,
-                                    .of_count = 1,
-                                    .next_ms = NEVER,
-                                    .detail = rel_text(r, r->targets.at[m->target].failure)});
     }
-    return true;
+    return told || own_failure(r, m->target, a, out);
 }
 
 /* ---- all of it ---- */
@@ -451,16 +477,11 @@ static bool waiting_reasons(releases *r, uint32_t t, arena *a, reasons *out)
                        .group = NO,
                        .a = a,
                        .version = target_pending(r, t) ? target->wanted : target->aim};
-    if (target->failed_rollback && target->failed_version != NO)
-        return one_reason(r, t, a,
-                          (reason){.rule = REASON_FAILED,
-                                   .scope = STR("rollback"),
-                                   .act = RELEASE_RETRY,
-                                   .detail = rel_text(r, target->failure)},
-                          out);
-    if (target->rollback_to != NO)
+    bool failed = target->failed_rollback && target->failed_version != NO;
+    if (failed && !own_failure(r, t, a, out))
+        return false;
+    if (failed || target->rollback_to != NO)
         return people_explain(&c, out) && going_back(out) &&
-               paces_reasons(r, CLAIM_TARGET(t), a, out) &&
                slot_reasons(r, CLAIM_TARGET(t), a, out);
     return c.version == NO || explain_start(&c, out);
 }
@@ -484,10 +505,9 @@ static bool reasons_merge(reasons *list, const reasons *later, arena *a)
         const reason *r = &later->at[i];
         reason *known = NULL;
         for (size_t k = 0; k < list->len && !known; k++)
-            if (list->at[k].rule == r->rule && str_eq(list->at[k].scope, r->scope))
+            if (list->at[k].rule == r->rule && str_eq(list->at[k].scope, r->scope) &&
+                all_in(r, &list->at[k])) /* else it is the same of somebody else */
                 known = &list->at[k];
-        if (known && !all_in(r, known)) /* the same of somebody else */
-            known = NULL;
         if (!known && !reasons_add(list, a, *r))
             return false;
         /* A soak that has not begun is counted from the moment of asking. */

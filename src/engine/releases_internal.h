@@ -553,6 +553,8 @@ bool member_open(const rel_group *g, const rel_member *m);
 void group_outcome(releases *r, uint32_t g, uint32_t t, bool success);
 /* Starts what the group lets start now; true if something did. */
 bool group_start_members(releases *r, uint32_t g);
+/* The member that may go back to what it ran now, but for slots; NULL: none. */
+rel_member *group_goes_back(releases *r, uint32_t g);
 void group_begin(releases *r, uint32_t g);
 /* The group that is ready takes the place of one that failed; or joins one that executes. */
 void group_supersede(releases *r, uint32_t s);

@@ -2,6 +2,8 @@
 /* environmentProgression: a version must first succeed in other environments, on enough targets,
  * for long enough and not too long ago. Every environment that matches must pass. A hook that has
  * nobody to prepare on its resource never runs and is not counted. */
+#include <inttypes.h>
+
 #include "engine/chain.h"
 
 #define MINUTE_MS (60 * SECOND_MS)
@@ -63,20 +65,34 @@ static progress measure(const environment_progression *p, const rel_cell *cell, 
     return m;
 }
 
-static void no_yet(const chain_context *c, verdict *v, uint32_t env, verdict_kind kind,
-                   int64_t next_ms)
+/* How much of it succeeded, in percent. */
+static int64_t share(const progress *m)
 {
-    verdict_no(v, kind, REASON_PROGRESSION, next_ms);
+    return m->succeeded * 100 / m->targets;
+}
+
+/* Says no until the environment itself, or time in it, has said yes. */
+static void no_yet(const chain_context *c, verdict *v, uint32_t env, int64_t next_ms)
+{
+    verdict_no(v, VERDICT_WAITING, REASON_PROGRESSION, next_ms);
     v->reason.act = next_ms == NEVER ? RELEASE_COMPLETE : RELEASE_TIME;
-    v->reason.detail = rel_text(c->r, c->r->environments.at[env].name);
-    if (!c->a)
-        return;
-    str *of = ARENA_NEW(c->a, str);
+    str *of = c->a ? ARENA_NEW(c->a, str) : NULL;
     if (!of)
         return;
-    *of = v->reason.detail;
+    *of = v->reason.detail = rel_text(c->r, c->r->environments.at[env].name);
     v->reason.of = of;
     v->reason.of_count = 1;
+}
+
+/* The first success of each target is the one that counts: what is too old stays so, whatever runs
+ * there. Only the rule can be changed. */
+static void no_more(const chain_context *c, verdict *v, uint32_t env, int64_t hours)
+{
+    verdict_no(v, VERDICT_REFUSED, REASON_PROGRESSION, NEVER);
+    if (c->a)
+        v->reason.detail = arena_printf(
+            c->a, "the last success in %.*s is more than %" PRId64 " hour%s old",
+            STR_ARG(rel_text(c->r, c->r->environments.at[env].name)), hours, hours == 1 ? "" : "s");
 }
 
 static void one_environment(const chain_context *c, const environment_progression *p, uint32_t env,
@@ -85,37 +101,37 @@ static void one_environment(const chain_context *c, const environment_progressio
     releases *r = c->r;
     const rel_version *version_ = &r->versions.at[c->version];
     uint32_t cell = keymap_get(&r->cell_of, KEY_PAIR(version_->deployment, env));
-    int64_t satisfied = version_->published_ms;
-    if (cell != NO && r->cells.at[cell].targets.len > r->cells.at[cell].idle) {
-        progress m = measure(p, &r->cells.at[cell], c->version);
-        int64_t soaked = m.latest_ms == LONG_AGO
-                             ? LONG_AGO
-                             : m.latest_ms + p->minimum_soak_time_minutes * MINUTE_MS;
-        if (m.kth_ms == NEVER) {
-            no_yet(c, v, env, VERDICT_WAITING, NEVER);
-            v->reason.have = m.succeeded * 100 / m.targets;
-            v->reason.limit = p->minimum_success_percentage;
-            return;
-        }
-        if (soaked > r->core->now_ms) {
-            no_yet(c, v, env, VERDICT_WAITING, soaked);
-            v->reason.have = m.succeeded * 100 / m.targets;
-            v->reason.limit = p->minimum_success_percentage;
-            return;
-        }
-        if (p->maximum_age_hours.set) {
-            int64_t old = m.latest_ms + p->maximum_age_hours.value * HOUR_MS;
-            if (r->core->now_ms > old) {
-                no_yet(c, v, env, VERDICT_REFUSED, NEVER);
-                v->reason.have = m.succeeded * 100 / m.targets;
-                v->reason.limit = p->minimum_success_percentage;
-                return;
-            }
-            v->reason.next_ms = earlier(v->reason.next_ms, old + 1);
-        }
-        satisfied = later_of(m.kth_ms, p->minimum_soak_time_minutes > 0 ? soaked : LONG_AGO);
+    v->satisfied_ms = version_->published_ms;
+    if (cell == NO || r->cells.at[cell].targets.len <= r->cells.at[cell].idle)
+        return;
+    progress m = measure(p, &r->cells.at[cell], c->version);
+    int64_t soaked =
+        m.latest_ms == LONG_AGO ? LONG_AGO : m.latest_ms + p->minimum_soak_time_minutes * MINUTE_MS;
+    if (m.kth_ms == NEVER) {
+        no_yet(c, v, env, NEVER);
+        v->reason.have = share(&m);
+        v->reason.limit = p->minimum_success_percentage;
+        if (c->a)
+            v->reason.detail =
+                arena_printf(c->a, "%" PRId64 " percent succeeded in %.*s, %" PRId64 " are needed",
+                             v->reason.have, STR_ARG(v->reason.detail), v->reason.limit);
+        return;
     }
-    v->satisfied_ms = later_of(v->satisfied_ms, satisfied);
+    if (soaked > r->core->now_ms) {
+        no_yet(c, v, env, soaked);
+        v->reason.have = share(&m);
+        v->reason.limit = p->minimum_success_percentage;
+        return;
+    }
+    if (p->maximum_age_hours.set) {
+        int64_t old = m.latest_ms + p->maximum_age_hours.value * HOUR_MS;
+        if (r->core->now_ms > old) {
+            no_more(c, v, env, p->maximum_age_hours.value);
+            return;
+        }
+        v->reason.next_ms = old + 1;
+    }
+    v->satisfied_ms = later_of(m.kth_ms, p->minimum_soak_time_minutes > 0 ? soaked : LONG_AGO);
 }
 
 /* Whether the selector matches an environment; asked once. */
@@ -136,6 +152,21 @@ static bool environment_matches(releases *r, uint32_t rule_, uint32_t env, bool 
     return true;
 }
 
+/* What one environment says, added to what others have said. Each that says no is a reason. */
+static void take_answer(const chain_context *c, verdict *v, const verdict *one)
+{
+    if (v->kind == VERDICT_ALLOWED && one->kind != VERDICT_ALLOWED) {
+        v->kind = one->kind;
+        v->satisfied_ms = one->satisfied_ms;
+        v->reason = one->reason;
+    } else if (one->kind != VERDICT_ALLOWED) {
+        reasons_add(&v->more, c->a, one->reason);
+    } else if (v->kind == VERDICT_ALLOWED) {
+        v->satisfied_ms = later_of(v->satisfied_ms, one->satisfied_ms);
+        v->reason.next_ms = earlier(v->reason.next_ms, one->reason.next_ms);
+    }
+}
+
 static void progression_verdict(const chain_context *c, uint32_t rule_, verdict *v)
 {
     releases *r = c->r;
@@ -150,20 +181,23 @@ static void progression_verdict(const chain_context *c, uint32_t rule_, verdict 
         if (!environment_matches(r, rule_, e, &matches, &error)) {
             verdict_no(v, VERDICT_REFUSED, REASON_EXPRESSION, NEVER);
             v->reason.detail = c->a ? arena_str(c->a, str_of(error.text)) : STR_EMPTY;
+            v->more.len = v->reason.of_count = 0;
             return;
         }
         if (!matches)
             continue;
         found++;
-        one_environment(c, p, e, v);
-        if (v->kind != VERDICT_ALLOWED)
+        verdict one = {.kind = VERDICT_ALLOWED,
+                       .reason = {.scope = v->reason.scope, .next_ms = NEVER}};
+        one_environment(c, p, e, &one);
+        take_answer(c, v, &one);
+        if (v->kind != VERDICT_ALLOWED && !c->a)
             return;
     }
     if (found > 0)
         return;
     verdict_no(v, VERDICT_REFUSED, REASON_PROGRESSION, NEVER);
-    v->reason.limit = p->minimum_success_percentage;
-    v->reason.detail = STR("no environment");
+    v->reason.detail = STR("no environment matches the selector");
 }
 
 const rule_ops progression_ops = {

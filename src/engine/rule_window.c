@@ -15,9 +15,15 @@
 #include "model/recurrence.h"
 
 #define OCCURRENCES_MAX 1024u
+/* A window that has no gap for so long, or for so many occurrences and at least a year, has none.
+ */
+#define GAPLESS_YEARS 10
+#define GAPLESS_CHUNKS 128u
+#define FOR_EVER INT64_MAX
 #define MINUTE_MS (60 * SECOND_MS)
 #define DAY_MS (1440 * MINUTE_MS)
 #define DAY_SECONDS 86400
+#define YEAR_MS (365 * DAY_MS)
 
 typedef struct span {
     int64_t start_ms, end_ms;
@@ -125,15 +131,21 @@ static void merge(struct window_cache *w)
     w->spans.len = kept + 1;
 }
 
+/* How long the unit of a rule is that comes by the hour, minute or second; else 0. */
+static int64_t unit_seconds(const struct window_cache *w)
+{
+    return w->recurrence.freq == ICAL_HOURLY_RECURRENCE     ? 3600
+           : w->recurrence.freq == ICAL_MINUTELY_RECURRENCE ? 60
+           : w->recurrence.freq == ICAL_SECONDLY_RECURRENCE ? 1
+                                                            : 0;
+}
+
 /* Where to begin counting so as to reach "begin" soon. libical's own way to skip ahead loses the
  * phase of intervals below a day: those are moved by whole intervals instead. */
 static icalrecur_iterator *iterator_near(const struct window_cache *w, struct icaltimetype begin)
 {
     struct icaltimetype anchor = w->anchor;
-    int64_t unit = w->recurrence.freq == ICAL_HOURLY_RECURRENCE     ? 3600
-                   : w->recurrence.freq == ICAL_MINUTELY_RECURRENCE ? 60
-                   : w->recurrence.freq == ICAL_SECONDLY_RECURRENCE ? 1
-                                                                    : 0;
+    int64_t unit = unit_seconds(w);
     bool ahead = w->count == 0 && icaltime_compare(begin, anchor) > 0;
     if (ahead && unit > 0) {
         int64_t step = unit * w->recurrence.interval, from = (int64_t)icaltime_as_timet(anchor);
@@ -203,35 +215,96 @@ static bool add_spans(struct window_cache *w, int64_t start_ms, int64_t again_ms
            (again_ms == NEVER || vec_push(&w->spans, (span){again_ms, again_ms + w->duration_ms}));
 }
 
-/* Fills in the occurrences from a little before at_ms on. */
-static bool fill(struct window_cache *w, int64_t at_ms)
+/* Where the occurrences are being counted. */
+typedef struct counting {
+    icalrecur_iterator *it;
+    int64_t left;    /* of COUNT */
+    int64_t from_ms; /* earlier ones do not matter */
+} counting;
+
+/* Adds the next OCCURRENCES_MAX. *ret_last_ms: when the last of them begins; NEVER: there are no
+ * more. */
+static bool add_chunk(struct window_cache *w, counting *k, int64_t *ret_last_ms)
 {
-    int64_t from_ms = at_ms - w->duration_ms - 2 * DAY_MS;
-    w->spans.len = 0;
-    w->from_ms = from_ms + w->duration_ms + DAY_MS;
-    w->to_ms = INT64_MAX;
-    struct icaltimetype begin = icaltime_from_timet_with_zone((time_t)(from_ms / 1000), 0, w->zone);
-    begin.zone = NULL;
-    icalrecur_iterator *it = iterator_near(w, begin);
-    if (!it)
-        return true;
-    int64_t left = w->count > 0 ? w->count : INT64_MAX;
-    for (int64_t start_ms, again_ms; left > 0 && next_start(w, it, &start_ms, &again_ms); left--) {
-        if (start_ms < from_ms)
+    size_t added = 0;
+    *ret_last_ms = NEVER;
+    for (int64_t start_ms, again_ms; k->left > 0 && next_start(w, k->it, &start_ms, &again_ms);) {
+        k->left--;
+        if (start_ms < k->from_ms)
             continue;
-        if (w->spans.len == OCCURRENCES_MAX) {
-            /* A later one may still reach before this one where clocks go back. */
-            w->to_ms = start_ms - DAY_MS;
+        if (!add_spans(w, start_ms, again_ms))
+            return false;
+        if (++added == OCCURRENCES_MAX) {
+            *ret_last_ms = start_ms;
             break;
         }
-        if (!add_spans(w, start_ms, again_ms)) {
-            icalrecur_iterator_free(it);
-            w->to_ms = w->from_ms; /* nothing is known */
-            return false;
-        }
     }
-    icalrecur_iterator_free(it);
     merge(w);
+    /* A later one may still reach before the last where clocks go back. */
+    w->to_ms = *ret_last_ms == NEVER ? INT64_MAX : *ret_last_ms - DAY_MS;
+    return true;
+}
+
+/* What is counted so far ends in the middle of a span. */
+static bool open_ended(const struct window_cache *w)
+{
+    return w->to_ms != INT64_MAX && w->spans.at[w->spans.len - 1].start_ms < w->to_ms;
+}
+
+/* Whether each occurrence reaches the next one for ever, as the rule itself says: there are too
+ * many to count. Where clocks are put forward intervals of more than one unit have a gap. */
+static bool endless(const struct window_cache *w)
+{
+    const struct icalrecurrencetype *is = &w->recurrence;
+    const short parts[] = {is->by_second[0],  is->by_minute[0],    is->by_hour[0],
+                           is->by_day[0],     is->by_month_day[0], is->by_year_day[0],
+                           is->by_week_no[0], is->by_month[0],     is->by_set_pos[0]};
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
+        if (parts[i] != ICAL_RECURRENCE_ARRAY_MAX)
+            return false;
+    int64_t unit = unit_seconds(w);
+    return unit > 0 && w->count == 0 && icaltime_is_null_time(is->until) &&
+           (is->interval == 1 || w->zone == icaltimezone_get_utc_timezone()) &&
+           unit * is->interval * SECOND_MS <= w->duration_ms;
+}
+
+/* Fills in the occurrences from a little before at_ms on, up to one behind a gap. */
+static bool fill(struct window_cache *w, int64_t at_ms)
+{
+    if (endless(w)) {
+        int64_t first_ms;
+        moment_shown(w->anchor, w->zone, &first_ms);
+        w->spans.len = 0;
+        w->from_ms = INT64_MIN;
+        w->to_ms = vec_push(&w->spans, (span){first_ms, FOR_EVER}) ? INT64_MAX : w->from_ms;
+        return w->spans.len > 0;
+    }
+    counting k = {.left = w->count > 0 ? w->count : INT64_MAX,
+                  .from_ms = at_ms - w->duration_ms - 2 * DAY_MS};
+    w->spans.len = 0;
+    w->from_ms = k.from_ms + w->duration_ms + DAY_MS;
+    w->to_ms = INT64_MAX;
+    struct icaltimetype begin =
+        icaltime_from_timet_with_zone((time_t)(k.from_ms / 1000), 0, w->zone);
+    begin.zone = NULL;
+    k.it = iterator_near(w, begin);
+    if (!k.it)
+        return true;
+    int64_t last_ms = NEVER;
+    bool good = add_chunk(w, &k, &last_ms);
+    for (size_t i = 1;
+         good && open_ended(w) && i < GAPLESS_CHUNKS && last_ms - at_ms < GAPLESS_YEARS * YEAR_MS;
+         i++)
+        good = add_chunk(w, &k, &last_ms);
+    icalrecur_iterator_free(k.it);
+    if (!good) {
+        w->to_ms = w->from_ms; /* nothing is known */
+        return false;
+    }
+    if (open_ended(w) && last_ms - at_ms >= YEAR_MS) {
+        w->spans.at[w->spans.len - 1].end_ms = FOR_EVER;
+        w->to_ms = INT64_MAX;
+    }
     if (w->to_ms <= at_ms)
         w->to_ms = at_ms + 1;
     return true;
@@ -279,7 +352,7 @@ bool window_inside(releases *r, uint32_t rule_, int64_t at_ms, int64_t *ret_star
     size_t i = span_before(w, at_ms);
     if (i < w->spans.len && at_ms < w->spans.at[i].end_ms) {
         *ret_start_ms = w->spans.at[i].start_ms;
-        *ret_change_ms = w->spans.at[i].end_ms;
+        *ret_change_ms = w->spans.at[i].end_ms == FOR_EVER ? NEVER : w->spans.at[i].end_ms;
         return true;
     }
     size_t next = i < w->spans.len ? i + 1 : 0;

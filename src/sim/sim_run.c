@@ -328,9 +328,21 @@ static bool run_until(sim *s, int64_t after_ms, err *error)
     return true;
 }
 
+/* Who asks why at that moment, in which nothing happens, is answered for it and not for the last
+ * one in which something did. */
+static bool arrive(sim *s, int64_t after_ms, err *error)
+{
+    if (after_ms > s->settings.horizon_ms)
+        return true;
+    int64_t ms = s->settings.start_ms + after_ms, next_ms = engine_next_ms(s->engine);
+    if (ms <= s->now_ms || s->fact_count > 0 || (next_ms != REASON_NEVER && next_ms <= ms))
+        return true;
+    return engine_take(s->engine, NULL, 0, ms) || err_memory(error);
+}
+
 bool sim_run(sim *s, int64_t after_ms, err *error)
 {
-    if (run_until(s, after_ms, error))
+    if (run_until(s, after_ms, error) && arrive(s, after_ms, error))
         return true;
     return err_wrap(error, "at %llds", (long long)((s->now_ms - s->settings.start_ms) / 1000));
 }

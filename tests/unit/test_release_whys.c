@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Why release targets do not move, as people read it: for each kind of cause the smallest world in
+ * which it is one, what is said of it, and that doing what is said helps. */
+#include "support/check.h"
+
+#include "support/world.h"
+
+#define API "apiVersion: drover.dev/v1alpha1\n"
+
+/* ---- a small fleet ---- */
+
+static void put_environment(world *w, const char *name)
+{
+    world_apply(w,
+                API "kind: Environment\nmetadata: {name: %s}\nspec: {resourceSelector: "
+                    "'resource.metadata[\"env\"] == \"%s\"'}\n",
+                name, name);
+}
+
+static void put_deployment(world *w, const char *name)
+{
+    world_apply(w,
+                API "kind: Deployment\nmetadata: {name: %s}\nspec: {resourceSelector: 'true', job: "
+                    "{pull: {}}}\n",
+                name);
+}
+
+/* runs: "{deployment: app, version: v1}, ..." */
+static void put_host(world *w, const char *name, const char *env, const char *runs)
+{
+    world_apply(w,
+                API "kind: Resource\nmetadata: {name: %s, labels: {env: %s}}\nspec: {kind: host, "
+                    "version: v1}\nstatus: {releases: [%s]}\n",
+                name, env, runs);
+}
+
+static void publish(world *w, const char *change, const char *tag)
+{
+    world_apply(w,
+                API "kind: Version\nmetadata: {name: %s-%s, creationTimestamp: '%s'}\nspec: "
+                    "{deployment: %s, tag: %s}\n",
+                change, tag, time_at(w->now), change, tag);
+}
+
+static void put_rules(world *w, const char *of, const char *rules)
+{
+    world_apply(
+        w, API "kind: RolloutPolicy\nmetadata: {name: p}\nspec:\n  selector: '%s'\n  rules:\n%s",
+        of, rules);
+}
+
+/* app and base on hosts of prod, at 08:00. */
+static void open_world(world *w)
+{
+    world_open(w, "2026-03-01T08:00:00Z");
+    put_environment(w, "prod");
+    put_deployment(w, "app");
+    put_deployment(w, "base");
+}
+
+#define RUNS_V1 "{deployment: app, version: v1}, {deployment: base, version: v1}"
+
+/* What is said, sentence by sentence. */
+static str whys_at(const world *w, arena *a, const char *change, const char *target)
+{
+    reasons list = {0};
+    assert_true(engine_reasons(w->engine, view_at(w, change, target).id, a, &list));
+    str text = STR_EMPTY;
+    for (size_t i = 0; i < list.len; i++)
+        text = arena_printf(a, "%.*s%s%.*s", STR_ARG(text), i ? "; " : "",
+                            STR_ARG(reason_text(a, &list.at[i])));
+    return text;
+}
+
+static void plan_jobs(world *w, const char *change, int fail)
+{
+    world_plan plan = {.deployment = change, .seconds = 60, .fail = fail};
+    assert_true(vec_push(&w->plans, plan));
+}
+
+/* ---- rollbacks ---- */
+
+#define TOGETHER                                                                                   \
+    "  - deploymentBracket: {deploymentSelector: 'true', readinessMode: wait_for_all, "            \
+    "readinessWindowSeconds: 60, rollbackStrategy: "
+#define BASE_FIRST                                                                                 \
+    "  - deploymentDependency: {dependsOn: 'deployment.name == \"base\"', appliesTo: "             \
+    "'deployment.name == \"app\"'}\n"
+
+/* base is done, app fails, and fails to go back: app is to be retried, whatever base is doing. */
+static void a_rollback_of_all_members_that_failed(void **state)
+{
+    (void)state;
+    world w;
+    arena *a = arena_new(0);
+    open_world(&w);
+    put_rules(&w, "true", TOGETHER "all_members}\n" BASE_FIRST);
+    put_host(&w, "h", "prod", RUNS_V1);
+    publish(&w, "app", "v1");
+    publish(&w, "base", "v1");
+    world_until(&w, w.now + HOUR);
+    plan_jobs(&w, "app", EVEN_BACK);
+    publish(&w, "app", "v2");
+    publish(&w, "base", "v2");
+    world_until(&w, w.now + HOUR);
+    check_text(reasons_at(&w, a, "app", "h"), "failed:retry app");
+    check_text(reasons_at(&w, a, "base", "h"), "bracket:complete app");
+    check_text(whys_at(&w, a, "base", "h"), "members go back one after the other; app failed");
+    /* A halt is a second cause. */
+    world_act(&w, (fact_act){.act = ACT_HALT, .target = STR("h")});
+    check_text(reasons_at(&w, a, "app", "h"), "failed:retry app; halted:resume h");
+    world_act(&w, (fact_act){.act = ACT_RESUME, .target = STR("h")});
+    w.plans.len = 0;
+    size_t before = jobs_count(&w, "app", "h");
+    world_act(&w, (fact_act){.act = ACT_RETRY, .change = STR("app"), .target = STR("h")});
+    assert_int_equal(jobs_count(&w, "app", "h"), before + 1);
+    assert_int_equal(job_of(&w, "app", "h", before)->role, ROLE_ROLLBACK);
+    arena_free(a);
+    world_close(&w);
+}
+
+/* Each goes back by itself: no order, and who is halted holds nobody else. */
+static void rollbacks_of_single_members_hold_nobody_else(void **state)
+{
+    (void)state;
+    world w;
+    arena *a = arena_new(0);
+    open_world(&w);
+    put_rules(&w, "true", TOGETHER "individual}\n");
+    put_host(&w, "h", "prod", RUNS_V1);
+    publish(&w, "app", "v1");
+    publish(&w, "base", "v1");
+    world_until(&w, w.now + HOUR);
+    plan_jobs(&w, "app", -1);
+    plan_jobs(&w, "base", -1);
+    publish(&w, "app", "v2");
+    publish(&w, "base", "v2");
+    world_act(&w, (fact_act){.act = ACT_HALT, .change = STR("base")});
+    world_act(&w, (fact_act){.act = ACT_HALT, .change = STR("app")});
+    world_until(&w, w.now + 2 * MINUTE); /* both have failed */
+    check_text(reasons_at(&w, a, "app", "h"), "halted:resume app");
+    check_text(reasons_at(&w, a, "base", "h"), "halted:resume base");
+    world_act(&w, (fact_act){.act = ACT_RESUME, .change = STR("app")});
+    assert_int_equal(view_at(&w, "app", "h").state, PLACEMENT_IN_FLIGHT);
+    world_act(&w, (fact_act){.act = ACT_RESUME, .change = STR("base")});
+    assert_int_equal(view_at(&w, "base", "h").state, PLACEMENT_IN_FLIGHT);
+    arena_free(a);
+    world_close(&w);
+}
+
+/* Outside of a bracket, too, a rollback that failed may be held by a person besides. */
+static void a_rollback_that_failed_may_be_halted_too(void **state)
+{
+    (void)state;
+    world w;
+    arena *a = arena_new(0);
+    open_world(&w);
+    put_rules(&w, "true",
+              "  - rollback: {onJobStatuses: [failure]}\n"
+              "  - rolloutStrategy: {maxUnavailable: 1}\n");
+    put_host(&w, "h", "prod", RUNS_V1);
+    publish(&w, "app", "v1");
+    plan_jobs(&w, "app", EVEN_BACK);
+    publish(&w, "app", "v2");
+    world_until(&w, w.now + HOUR);
+    check_text(reasons_at(&w, a, "app", "h"), "failed:retry app");
+    world_act(&w, (fact_act){.act = ACT_HALT, .change = STR("app")});
+    check_text(reasons_at(&w, a, "app", "h"), "failed:retry app; halted:resume app");
+    world_act(&w, (fact_act){.act = ACT_RETRY, .change = STR("app")});
+    check_text(reasons_at(&w, a, "app", "h"), "halted:resume app");
+    size_t before = jobs_count(&w, "app", "h");
+    world_act(&w, (fact_act){.act = ACT_RESUME, .change = STR("app")});
+    assert_int_equal(jobs_count(&w, "app", "h"), before + 1);
+    arena_free(a);
+    world_close(&w);
+}
+
+/* ---- environmentProgression ---- */
+
+static void open_stages(world *w, const char *limits)
+{
+    open_world(w);
+    put_environment(w, "one");
+    put_environment(w, "two");
+    char text[256];
+    snprintf(text, sizeof text,
+             "  - environmentProgression: {dependsOnEnvironmentSelector: 'environment.name in "
+             "[\"one\", \"two\"]'%s}\n",
+             limits);
+    put_rules(w, "environment.name == \"prod\"", text);
+    put_host(w, "h1", "one", RUNS_V1);
+    put_host(w, "h2", "two", RUNS_V1);
+    put_host(w, "h3", "prod", RUNS_V1);
+}
+
+/* All environments must pass: each that does not is a cause. */
+static void every_environment_that_lacks_success(void **state)
+{
+    (void)state;
+    world w;
+    arena *a = arena_new(0);
+    open_stages(&w, ", minimumSoakTimeMinutes: 30");
+    world_act(&w, (fact_act){.act = ACT_HALT, .target = STR("h2")});
+    publish(&w, "app", "v2");
+    check_text(reasons_at(&w, a, "app", "h3"),
+               "progression:complete one; progression:complete two");
+    world_until(&w, w.now + 5 * MINUTE);
+    check_text(reasons_at(&w, a, "app", "h3"),
+               "progression:time one @01T08:31:00Z; progression:complete two");
+    check_text(
+        whys_at(&w, a, "app", "h3"),
+        "it must stay in one until 2026-03-01T08:31:00Z; 0 percent succeeded in two, 100 are "
+        "needed");
+    world_act(&w, (fact_act){.act = ACT_RESUME, .target = STR("h2")});
+    world_until(&w, w.now + 5 * MINUTE);
+    check_text(reasons_at(&w, a, "app", "h3"),
+               "progression:time one @01T08:31:00Z; progression:time two @01T08:36:00Z");
+    world_until(&w, INT64_MAX);
+    check_time(job_of(&w, "app", "h3", 0)->start, "2026-03-01T08:36:00Z");
+    arena_free(a);
+    world_close(&w);
+}
+
+/* What succeeded too long ago stays so: the first success is the one that counts. */
+static void a_success_that_is_too_old(void **state)
+{
+    (void)state;
+    world w;
+    arena *a = arena_new(0);
+    open_stages(&w, ", maximumAgeHours: 1");
+    world_act(&w, (fact_act){.act = ACT_HALT, .target = STR("h2")});
+    publish(&w, "app", "v2");
+    world_at(&w, "2026-03-01T10:00:00Z");
+    check_text(reasons_at(&w, a, "app", "h3"), "progression:edit p; progression:complete two");
+    world_act(&w, (fact_act){.act = ACT_RESUME, .target = STR("h2")});
+    world_at(&w, "2026-03-01T10:05:00Z");
+    check_text(reasons_at(&w, a, "app", "h3"), "progression:edit p");
+    check_text(whys_at(&w, a, "app", "h3"), "the last success in one is more than 1 hour old");
+    put_rules(&w, "environment.name == \"prod\"",
+              "  - environmentProgression: {dependsOnEnvironmentSelector: 'environment.name in "
+              "[\"one\", \"two\"]', maximumAgeHours: 24}\n");
+    assert_int_equal(jobs_count(&w, "app", "h3"), 1);
+    arena_free(a);
+    world_close(&w);
+}
+
+/* A soak that is longer than what it may be old ends in a "no": both are said from the start. */
+static void a_soak_that_outlasts_the_age(void **state)
+{
+    (void)state;
+    world w;
+    arena *a = arena_new(0);
+    open_stages(&w, ", minimumSoakTimeMinutes: 90, maximumAgeHours: 1");
+    publish(&w, "app", "v2");
+    world_at(&w, "2026-03-01T08:10:00Z");
+    check_text(reasons_at(&w, a, "app", "h3"),
+               "progression:time one @01T09:31:00Z; progression:time two @01T09:31:00Z; "
+               "progression:edit p");
+    check_text(whys_at(&w, a, "app", "h3"),
+               "it must stay in one until 2026-03-01T09:31:00Z; it must stay in two until "
+               "2026-03-01T09:31:00Z; the last success in one is more than 1 hour old");
+    arena_free(a);
+    world_close(&w);
+}
+
+static void a_selector_that_matches_no_environment(void **state)
+{
+    (void)state;
+    world w;
+    arena *a = arena_new(0);
+    open_world(&w);
+    put_rules(&w, "true",
+              "  - environmentProgression: {dependsOnEnvironmentSelector: 'environment.name == "
+              "\"none\"'}\n");
+    put_host(&w, "h", "prod", RUNS_V1);
+    publish(&w, "app", "v2");
+    check_text(reasons_at(&w, a, "app", "h"), "progression:edit p");
+    check_text(whys_at(&w, a, "app", "h"), "no environment matches the selector");
+    put_rules(&w, "true", "  - versionSelector: {selector: 'true'}\n");
+    assert_int_equal(jobs_count(&w, "app", "h"), 1);
+    arena_free(a);
+    world_close(&w);
+}
+
+/* ---- deploymentWindow ---- */
+
+/* Windows that never open, or never close, at 2026-03-01T08:00. next: when that changes. */
+static const struct window_row {
+    const char *rule;
+    const char *reasons; /* empty: it starts */
+} window_rows[] = {
+    {"rrule: 'FREQ=DAILY;BYHOUR=9', durationMinutes: 1440, allowWindow: false", "window:edit p"},
+    {"rrule: 'FREQ=DAILY;BYHOUR=9', durationMinutes: 1439, allowWindow: false",
+     "window:time @01T08:59:00Z"},
+    {"rrule: 'FREQ=DAILY', durationMinutes: 2000, allowWindow: false", "window:edit p"},
+    {"rrule: 'FREQ=WEEKLY;BYDAY=MO', durationMinutes: 10080, allowWindow: false", "window:edit p"},
+    {"rrule: 'FREQ=MONTHLY', durationMinutes: 44640, allowWindow: false", "window:edit p"},
+    {"rrule: 'FREQ=HOURLY', durationMinutes: 60, allowWindow: false", "window:edit p"},
+    {"rrule: 'FREQ=HOURLY;BYHOUR=0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23', "
+     "durationMinutes: 60, allowWindow: false",
+     "window:edit p"},
+    {"rrule: 'FREQ=MINUTELY;INTERVAL=5', durationMinutes: 5, allowWindow: false", "window:edit p"},
+    {"rrule: 'FREQ=MINUTELY;INTERVAL=5', durationMinutes: 4, allowWindow: false",
+     "window:time @01T08:04:00Z"},
+    /* In Berlin one day of the year is 25 hours long. */
+    {"rrule: 'FREQ=DAILY', durationMinutes: 1440, allowWindow: false, timezone: Europe/Berlin",
+     "window:time @25T22:00:00Z"},
+    {"rrule: 'FREQ=DAILY;UNTIL=20260401T000000Z', durationMinutes: 1440, allowWindow: false",
+     "window:time @02T00:00:00Z"},
+    {"rrule: 'FREQ=DAILY;UNTIL=20260101T000000Z', durationMinutes: 60", "window:edit p"},
+    {"rrule: 'FREQ=YEARLY;BYMONTH=2;BYMONTHDAY=30', durationMinutes: 60", "window:edit p"},
+    {"rrule: 'FREQ=DAILY;BYHOUR=9', durationMinutes: 1440", ""},
+    {"rrule: 'FREQ=MINUTELY', durationMinutes: 1", ""},
+};
+
+static void windows_that_never_open(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(window_rows); i++) {
+        const struct window_row *row = &window_rows[i];
+        world w;
+        arena *a = arena_new(0);
+        char text[512];
+        open_world(&w);
+        snprintf(text, sizeof text, "  - deploymentWindow: {%s}\n", row->rule);
+        put_rules(&w, "true", text);
+        put_host(&w, "h", "prod", RUNS_V1);
+        publish(&w, "app", "v2");
+        str found = row->reasons[0] ? reasons_at(&w, a, "app", "h") : STR_EMPTY;
+        check_msg(str_eq(found, str_of(row->reasons)), "%s: %.*s", row->rule, STR_ARG(found));
+        assert_int_equal(jobs_count(&w, "app", "h"), row->reasons[0] ? 0 : 1);
+        if (strcmp(row->reasons, "window:edit p") == 0) {
+            check_text(whys_at(&w, a, "app", "h"), "the deployment window never opens again");
+            check_msg(engine_next_ms(w.engine) == REASON_NEVER, "%s: something is due", row->rule);
+        }
+        arena_free(a);
+        world_close(&w);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_rollback_of_all_members_that_failed),
+        cmocka_unit_test(rollbacks_of_single_members_hold_nobody_else),
+        cmocka_unit_test(a_rollback_that_failed_may_be_halted_too),
+        cmocka_unit_test(every_environment_that_lacks_success),
+        cmocka_unit_test(a_success_that_is_too_old),
+        cmocka_unit_test(a_soak_that_outlasts_the_age),
+        cmocka_unit_test(a_selector_that_matches_no_environment),
+        cmocka_unit_test(windows_that_never_open),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
