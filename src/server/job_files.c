@@ -61,8 +61,10 @@ static bool make_file(str folder, int64_t number, job_file file, str text, err *
 {
     char path[LIMIT_PATH_BYTES], draft[LIMIT_PATH_BYTES], ending[32];
     snprintf(ending, sizeof ending, "%s.%ld", endings[file], (long)getpid());
-    if (!job_path(folder, number, file, path) || !path_of(folder, number, ending, draft))
+    if (!job_path(folder, number, file, path) || !path_of(folder, number, ending, draft)) {
+        errno = ENAMETOOLONG;
         return err_set(error, "the folder's name is too long");
+    }
     int fd = open(draft, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     bool good = fd >= 0 && write_all(fd, text) && fsync(fd) == 0;
     int why = errno;
@@ -199,6 +201,7 @@ bool job_exit_make(str folder, int64_t number, const job_exit *e, err *error)
     buf out = BUF(LIMIT_TEXT_BYTES);
     buf_addf(&out, "%s %s %.*s", e->outcome == OUTCOME_SUCCEEDED ? "succeeded" : "failed",
              e->verification_failed ? "failed" : "good", STR_ARG(e->reason));
+    errno = ENOMEM;
     bool good = out.failed ? err_memory(error)
                            : make_file(folder, number, JOB_FILE_EXIT, buf_str(&out), error);
     buf_done(&out);

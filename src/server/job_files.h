@@ -68,6 +68,7 @@ bool job_spec_is(str folder, int64_t number, int fd);
 /* Reads it from the start of an open file. Texts are in a, with a zero byte behind each. */
 bool job_spec_read(int fd, arena *a, job_spec *ret, err *error);
 
+/* False leaves the cause in errno, too. */
 bool job_exit_make(str folder, int64_t number, const job_exit *e, err *error);
 
 #define JOB_STATES_ON_DISK(X)                                                                      \

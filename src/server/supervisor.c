@@ -17,6 +17,7 @@
 
 #define READ_BYTES 65536
 #define FAILED_TO_EXEC 127
+#define AGAIN_SECONDS 1u /* between two tries to write to a folder that cannot be written */
 
 /* ---- the log ---- */
 
@@ -380,6 +381,23 @@ static int open_signals(void)
     return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
+/* Whether a file that could not be written may be written later: the disk is full or failing, the
+ * folder is read-only. Somebody's own record, and a folder that is gone, are final. */
+static bool worth_waiting(int why)
+{
+    return why != EEXIST && why != ENOENT && why != ENOTDIR && why != ENAMETOOLONG;
+}
+
+static int open_patiently(const char *path, int flags)
+{
+    for (;;) {
+        int fd = open(path, flags | O_CLOEXEC, 0600);
+        if (fd >= 0 || !worth_waiting(errno))
+            return fd;
+        sleep(AGAIN_SECONDS);
+    }
+}
+
 /* The lock is kept until the process ends: spec must not be closed, nor opened again. */
 static bool claim(const supervised *s, int spec)
 {
@@ -391,7 +409,7 @@ static bool claim(const supervised *s, int spec)
     while (got != 0 && errno == EINTR);
     if (got != 0 || !job_path(s->folder, s->number, JOB_FILE_RUN, path))
         return false;
-    int run = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    int run = open_patiently(path, O_WRONLY | O_CREAT | O_EXCL);
     if (run < 0)
         return false;
     fsync(run);
@@ -411,7 +429,7 @@ static int supervise(supervised *s)
     if (!job_path(s->folder, s->number, JOB_FILE_SPEC, path))
         return 1;
     s->signals = open_signals();
-    int spec = open(path, O_RDWR | O_CLOEXEC);
+    int spec = open_patiently(path, O_RDWR);
     if (s->signals < 0 || spec < 0)
         return 1;
     if (!claim(s, spec))
@@ -427,9 +445,9 @@ static int supervise(supervised *s)
     } else
         e.reason = str_of(error.text);
     log_end(&s->log);
-    /* Without this record the job counts as lost: a full disk is waited for. */
-    while (!job_exit_make(s->folder, s->number, &e, &error) && errno == ENOSPC)
-        sleep(1);
+    /* Without this record the job counts as lost. */
+    while (!job_exit_make(s->folder, s->number, &e, &error) && worth_waiting(errno))
+        sleep(AGAIN_SECONDS);
     return 0;
 }
 

@@ -12,6 +12,7 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
+import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
 import drover  # pylint: disable=wrong-import-position
@@ -145,6 +146,70 @@ def read_only(tap, program):
                      else names(server))
 
 
+def jobs_of(server, query=""):
+    return server.request("GET", f"/api/v1/jobs?limit=100{query}").json["items"]
+
+
+def begin_jobs(server, gate):
+    """Two jobs that run until the gate is there, and a third that waits for a slot."""
+    script = f"while [ ! -e {gate} ]; do sleep 0.05; done; echo ran >> {gate}.$DROVER_RESOURCE"
+    items = [document("Resource", f"host-{i}", {"kind": "host"}) for i in range(3)] + [
+        document("Environment", "prod", {"resourceSelector": "true"}),
+        document("Deployment", "app", {"resourceSelector": "true", "job": {"command": {
+            "run": ["/bin/sh", "-c", script]}}}),
+        document("RolloutPolicy", "two", {"rules": [{"resourceConcurrency": {
+            "groupSelector": "true", "limitType": "count", "limitValue": 2}}]}),
+        document("Version", "app-1", {"deployment": "app", "tag": "1"})]
+    server.request("POST", "/api/v1/apply", {"apiVersion": "v1", "kind": "List", "items": items})
+    return servers.wait_for(lambda: len(list((server.folder / "jobs").glob("*.log"))) == 2 and
+                            len([j for j in jobs_of(server) if j["state"] == "running"]) == 2)
+
+
+def read_only_meanwhile(tap, program):
+    """The folder becomes read-only under a server whose jobs run, which a disk that fails does to
+    it: tests/support/read_only.c."""
+    with tempfile.TemporaryDirectory(prefix="drover-faults-") as folder:
+        flag, gate = pathlib.Path(folder) / "read-only", pathlib.Path(folder) / "gate"
+        before = dict(os.environ)
+        os.environ.update(LD_PRELOAD=str(program.parent / "tests" / "libread-only.so"),
+                          DROVER_TEST_FOLDER=f"{folder}/data", DROVER_TEST_READ_ONLY=str(flag),
+                          ASAN_OPTIONS="verify_asan_link_order=0")
+        try:
+            with servers.Server(program, folder=folder) as server:
+                read_only_story(tap, server, flag, gate)
+        finally:
+            os.environ.clear()
+            os.environ.update(before)
+
+
+def read_only_story(tap, server, flag, gate):
+    tap.test("two jobs run", None if begin_jobs(server, gate) else jobs_of(server))
+    length = journal_length(server)
+    flag.touch()
+    answers = [put(server, f"during-{i}") for i in range(3)]
+    wrong = [a for a in answers if a.status != 503 or "Read-only file system" not in a.body]
+    tap.test("read-only meanwhile: writes are refused and say why", None if not wrong else wrong)
+    gate.touch()
+    ran = servers.wait_for(lambda: len(list(gate.parent.glob("gate.*"))) == 2)
+    time.sleep(1)  # their supervisors find that they cannot write it down
+    tap.test("nothing is lost or begun in it",
+             None if ran and journal_length(server) == length and
+             [j["state"] for j in jobs_of(server)] == ["running"] * 2 else jobs_of(server))
+    flag.unlink()
+    tap.test("it goes on when it can be written",
+             None if put(server, "after").status == 201 else "it does not")
+    servers.wait_for(lambda: len(list(gate.parent.glob("gate.*"))) == 4 and
+                     not jobs_of(server, "&open=true"))
+    tap.test("every job ran once, and its result is known",
+             None if [j["state"] for j in jobs_of(server)] == ["succeeded"] * 4 and
+             {p.read_text() for p in gate.parent.glob("gate.*")} == {"ran\n"} else jobs_of(server))
+    there = {"host-0", "host-1", "host-2", "after"}
+    server.stop()
+    server.start()
+    tap.test("what was refused is not there, after a restart, either",
+             None if names(server) == there else names(server))
+
+
 def foreign_and_damaged(tap, program):
     with tempfile.TemporaryDirectory(prefix="drover-faults-") as folder:
         data = pathlib.Path(folder) / "data"
@@ -209,6 +274,7 @@ def main():
         small_files(tap, program)
         small_disk(tap, program)
         read_only(tap, program)
+        read_only_meanwhile(tap, program)
         foreign_and_damaged(tap, program)
         half_a_backup(tap, program)
     return tap.done()
