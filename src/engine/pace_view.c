@@ -69,7 +69,8 @@ bool paces_full(releases *r, err *error)
 {
     for (uint32_t p = 0; p < r->paces.len; p++)
         if (r->paces.at[p].partition ? !partition_pace_compare(r, p, error)
-                                     : !cohort_full(r->paces.at[p].cohort, error))
+                                     : !cohort_full(r->paces.at[p].cohort, error) ||
+                                           !pace_work_compare(r, &r->paces.at[p], error))
             return err_wrap(error, "rule %.*s",
                             STR_ARG(rel_text(r, r->rules.at[r->paces.at[p].rule].id)));
     return true;

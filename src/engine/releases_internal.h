@@ -312,6 +312,11 @@ typedef struct rel_site {
     int64_t wake_ms;
 } rel_site;
 
+/* The version of a deployment that batches bring out. */
+typedef struct rel_work {
+    uint32_t deployment, version;
+} rel_work;
+
 /* Compartments of a deploymentPolicy rule, or partitions of a rolloutStrategy rule: counted per
  * deployment and environment over targets, in a bracket per environment over resources. */
 typedef struct rel_pace {
@@ -322,6 +327,9 @@ typedef struct rel_pace {
     struct rel_partitions *partition; /* rolloutStrategy, else NULL */
     bool dirty;
     bool complete; /* everybody was done: the next work begins at batch 1 */
+    bool begun;    /* works are known, those of the last step: what comes to them is an edit */
+    bool edited;   /* another version is to be brought out since the last step */
+    VEC(rel_work) works;
     int64_t wake_ms;
 } rel_pace;
 
@@ -671,6 +679,17 @@ void paces_groups(const releases *r, group_visitor visit, void *context);
 bool pace_in_batch(const releases *r, uint32_t t);
 /* A pace of that rule kind that the target is under, behind the given one; NO: no more. */
 uint32_t pace_next(const releases *r, uint32_t t, rule_kind kind, uint32_t behind);
+
+/* pace_work.c: p is a pace with compartments */
+/* Notes what version a target, or the groups of a resource in a bracket, have to do. */
+void pace_work_target(releases *r, uint32_t p, uint32_t t);
+void pace_work_resource(releases *r, uint32_t p, uint32_t res);
+/* Whether it is another one than before; asked once a step. */
+bool pace_work_take(rel_pace *p);
+void pace_work_forget(rel_pace *p);
+bool pace_work_compare(const releases *r, const rel_pace *p, err *error);
+void pace_work_save(const releases *r, const rel_pace *p, buf *out);
+void pace_work_restore(releases *r, uint32_t p, yyjson_val *saved);
 
 /* rule_partitions.c: p is a pace with partitions, a member is a resource */
 bool partition_pace_new(releases *r, uint32_t p);

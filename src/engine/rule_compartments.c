@@ -409,6 +409,7 @@ static void report_target(releases *r, uint32_t t, bool gates)
         const rel_pace *pace = &r->paces.at[p];
         bool over;
         member_id m = pace_member(r, pace, t);
+        pace_work_target(r, p, t);
         member_state state = state_of_target(r, t, gates && has_earlier_places(r, pace, t), &over);
         if (!over && cohort_state(pace->cohort, m) == MEMBER_IN_FLIGHT && target_lacks(r, pace, t))
             give_back(r, p, t);
@@ -448,6 +449,7 @@ void paces_tell(releases *r)
             if (pace->partition || pace->cell != NO ||
                 cohort_state(pace->cohort, res) == MEMBER_ABSENT)
                 continue;
+            pace_work_resource(r, p, res);
             member_state state = state_of_resource(r, pace, res, &over);
             if (!over && cohort_state(pace->cohort, res) == MEMBER_IN_FLIGHT &&
                 resource_lacks(r, pace, res))
@@ -569,16 +571,43 @@ bool pace_empty(const rel_pace *p)
     return true;
 }
 
-/* New work after all was done: a new rollout. */
+/* Says that the compartments are at batch 1 again, in the order of their names. */
+static void tell_reset(releases *r, const rel_pace *p)
+{
+    str told = {NULL, 0};
+    for (;;) {
+        str next = {NULL, 0};
+        compartment_view v;
+        for (size_t i = 0; i < cohort_compartments(p->cohort); i++) {
+            cohort_view(p->cohort, i, &v);
+            if (!v.removed && (!told.ptr || str_cmp(v.rule->name, told) > 0) &&
+                (!next.ptr || str_cmp(v.rule->name, next) < 0))
+                next = v.rule->name;
+        }
+        decision *d = next.ptr && r->core->out ? core_decide(r->core, DECISION_RESET, 0) : NULL;
+        if (!d)
+            return;
+        d->change = pace_change(r, p);
+        d->environment = rel_text(r, r->environments.at[p->environment].name);
+        d->group = core_text(r->core, next);
+        told = next;
+    }
+}
+
+/* New work after all was done is a new rollout; another version in mid-rollout is an edit. */
 static void pace_renew(releases *r, rel_pace *p)
 {
     if (!cohort_settle(p->cohort))
         rel_no_memory(r);
-    if (!p->complete || all_done(p))
+    bool edited = pace_work_take(p), renewed = p->complete && !all_done(p);
+    if (!edited && !renewed)
         return;
     if (r->rules.at[p->rule].doc &&
-        r->rules.at[p->rule].doc->deployment_policy_spec->reset_batch_state_on_completion)
+        r->rules.at[p->rule].doc->deployment_policy_spec->reset_batch_state_on_completion) {
         cohort_reset(p->cohort);
+        if (!renewed)
+            tell_reset(r, p);
+    }
     cohort_lift_stops(p->cohort);
     p->complete = false;
 }
@@ -606,8 +635,10 @@ static void pace_step(releases *r, uint32_t p)
             mark_paced(r, &r->paces.at[p], e->member);
     }
     bool empty = pace_empty(&r->paces.at[p]);
-    if (empty)
+    if (empty) {
         cohort_reset(r->paces.at[p].cohort);
+        pace_work_forget(&r->paces.at[p]);
+    }
     r->paces.at[p].complete = !empty && (r->paces.at[p].complete || all_done(&r->paces.at[p]));
     wake_at(r, WAKE_PACE, p, cohort_next_ms(r->paces.at[p].cohort));
     vec_done(&events);
@@ -673,6 +704,7 @@ void paces_done(releases *r)
     for (size_t i = 0; i < r->paces.len; i++) {
         cohort_free(r->paces.at[i].cohort);
         partition_pace_free(r->paces.at[i].partition);
+        vec_done(&r->paces.at[i].works);
     }
     vec_done(&r->paces);
     vec_done(&r->dirty_paces);
@@ -694,6 +726,7 @@ void pace_save(const releases *r, const rel_pace *p, buf *out)
         partition_pace_save(r, p, out);
         return;
     }
+    pace_work_save(r, p, out);
     buf_addz(out, ",\"batches\":");
     cohort_save(p->cohort, out);
 }
@@ -717,6 +750,7 @@ bool pace_restore(releases *r, uint32_t p, yyjson_val *saved, err *error)
     }
     if (pace->partition)
         return partition_pace_restore(r, p, saved, error);
+    pace_work_restore(r, p, saved);
     buf batches = BUF(LIMIT_TEXT_BYTES);
     json_write(&batches, yyjson_obj_get(saved, "batches"));
     bool good =
