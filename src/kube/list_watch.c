@@ -35,8 +35,9 @@ struct list_watch {
     int status;
     uint32_t generation; /* of the list; objects of older ones are gone */
     char version[VERSION_BYTES];
-    buf next_page; /* token */
-    buf incoming;  /* a page, an event that is not complete, or an error */
+    int64_t told_until; /* the latest version before the present list, as far as it is a number */
+    buf next_page;      /* token */
+    buf incoming;       /* a page, an event that is not complete, or an error */
     buf request;
     strmap objects; /* "namespace/name" to generation */
     int64_t begun_ms, heard_ms, wait_until_ms, retry_after_s;
@@ -199,9 +200,21 @@ static bool take_object(list_watch *w, yyjson_val *object, bool gone)
     return good;
 }
 
+/* Lists are asked for without a version, so they are never behind what any server has told. */
+static void compare_list(list_watch *w)
+{
+    int64_t listed;
+    if (!num_parse(str_of(w->version), &listed))
+        return;
+    if (listed < w->told_until && w->sink.set_back)
+        w->sink.set_back(w->sink.context);
+    w->told_until = listed;
+}
+
 /* All objects of the present list were seen: what was not among them does not exist. */
 static void finish_list(list_watch *w)
 {
+    compare_list(w);
     for (size_t i = w->objects.len; i-- > 0;)
         if (w->objects.entries[i].value != w->generation)
             drop(w, &w->objects.entries[i]);
@@ -362,6 +375,9 @@ static int64_t backoff_ms(const list_watch *w)
 
 static void list_anew(list_watch *w)
 {
+    int64_t known;
+    if (num_parse(str_of(w->version), &known) && known > w->told_until)
+        w->told_until = known;
     w->phase = w->pages_only ? PHASE_PAGES : PHASE_STREAM;
     w->version[0] = '\0';
     buf_clear(&w->next_page);

@@ -43,6 +43,10 @@ typedef struct watch_sink {
     void (*gone)(void *context, str space, str name);
     /* Everything that existed has been told; called again after every list. */
     void (*synced)(void *context);
+    /* The list that is about to be synced is older than what was told before it: the server was set
+     * back, as to a backup, and versions that are known mean nothing any more. NULL: that does not
+     * matter. */
+    void (*set_back)(void *context);
 } watch_sink;
 
 typedef struct list_watch list_watch;

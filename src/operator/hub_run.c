@@ -49,7 +49,7 @@ static bool follow(hub_run *h, hub_kind kind)
         return true;
     *w = (hub_watched){.run = h, .kind = kind};
     w->follower = follower_start(h->where.loop, h->where.connection, str_of(hub_kind_path(kind)),
-                                 (watch_sink){w, seen, gone, synced});
+                                 (watch_sink){w, seen, gone, synced, NULL});
     return w->follower;
 }
 

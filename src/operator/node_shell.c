@@ -668,6 +668,13 @@ bool node_shell_stale(const node_shell *s)
     return s->stale;
 }
 
+void node_shell_set_back(node_shell *s)
+{
+    if (!s->stale)
+        log_line(LOG_WARN, "the API server was set back to an older state");
+    s->stale = true;
+}
+
 bool node_shell_restored(const node_shell *s)
 {
     return s->restored;

@@ -94,6 +94,9 @@ bool node_shell_is_due(const node_shell *s);
 /* Somebody else has written what only this shell should write, such as another operator: it does
  * nothing more, and is to be thrown away and made anew from the objects. */
 bool node_shell_stale(const node_shell *s);
+/* The server was set back, as to a backup: what is known here is newer than what there is, so it is
+ * stale, too. */
+void node_shell_set_back(node_shell *s);
 
 /* Nodes, Skyhooks and policies are known and what they remember is restored. Jobs and pods may be
  * told before or afterwards; afterwards costs less. */

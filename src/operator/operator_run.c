@@ -111,6 +111,12 @@ static void synced(void *context)
     node_shell_synced(w->run->shell, w->kind);
 }
 
+static void set_back(void *context)
+{
+    const watched *w = context;
+    node_shell_set_back(w->run->shell);
+}
+
 static bool send_write(void *context, const kube_write *write, write_handler handler, err *error)
 {
     const run *r = context;
@@ -183,7 +189,7 @@ static void follow_pods(void *context, str node_name, bool wanted)
     snprintf(n->name, sizeof n->name, "%.*s", STR_ARG(node_name));
     snprintf(path, sizeof path, "/api/v1/pods?fieldSelector=spec.nodeName%%3D%s", n->name);
     n->follower = follower_start(&r->loop, r->connection, str_of(path),
-                                 (watch_sink){n, pod_seen, pod_gone, pods_synced});
+                                 (watch_sink){n, pod_seen, pod_gone, pods_synced, NULL});
     n->next = r->nodes;
     r->nodes = n;
     r->failed |= !n->follower;
@@ -208,7 +214,7 @@ static bool follow(run *r, shell_kind kind)
     *w = (watched){.run = r, .kind = kind, .connection = connection_beside(r->connection, NULL)};
     if (w->connection)
         w->follower = follower_start(&r->loop, w->connection, str_of(path),
-                                     (watch_sink){w, seen, gone, synced});
+                                     (watch_sink){w, seen, gone, synced, set_back});
     return w->follower;
 }
 
@@ -289,7 +295,8 @@ static void on_timer(uv_timer_t *timer)
     }
 }
 
-/* Another operator has written: nothing that is known here counts any more. */
+/* Another operator has written, or the server was set back: nothing that is known here counts any
+ * more. */
 static void throw_away(run *r)
 {
     end_work(r);

@@ -81,7 +81,7 @@ int main(int count, char **words)
         followed *k = &p.kinds[p.count++];
         k->path = words[i];
         k->follower = follower_start(loop, p.connection, str_of(k->path),
-                                     (watch_sink){k, seen, gone, synced});
+                                     (watch_sink){k, seen, gone, synced, NULL});
     }
     p.signal.data = &p;
     uv_signal_init(loop, &p.signal);

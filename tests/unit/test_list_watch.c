@@ -38,10 +38,16 @@ static void synced(void *context)
     buf_addz(&t->told, "synced ");
 }
 
+static void set_back(void *context)
+{
+    talk *t = context;
+    buf_addz(&t->told, "setBack ");
+}
+
 static void begin(talk *t)
 {
     *t = (talk){.told = BUF(1 << 20), .now_ms = 1000000};
-    t->watch = list_watch_new(STR("/api/v1/nodes"), (watch_sink){t, seen, gone, synced});
+    t->watch = list_watch_new(STR("/api/v1/nodes"), (watch_sink){t, seen, gone, synced, set_back});
     assert_non_null(t->watch);
 }
 
@@ -258,7 +264,32 @@ static void test_server_that_went_back(void **state)
     expect(&t, "sendInitialEvents");
     list_watch_status(t.watch, 200, 0, t.now_ms);
     list_watch_bytes(t.watch, STR(ADDED("a", "21") LISTED("22") MODIFIED("a", "23")), t.now_ms);
-    told(&t, "a@21 -b synced a@23 ");
+    told(&t, "a@21 setBack -b synced a@23 ");
+    /* From then on it counts from there. */
+    list_watch_bytes(t.watch, STR(EXPIRED), t.now_ms);
+    list_watch_end(t.watch, false, t.now_ms);
+    expect(&t, "sendInitialEvents");
+    list_watch_status(t.watch, 200, 0, t.now_ms);
+    list_watch_bytes(t.watch, STR(ADDED("a", "23") LISTED("23")), t.now_ms);
+    told(&t, "a@23 synced ");
+    end(&t);
+}
+
+/* The same where lists come in pages, and the watch was refused at once. */
+static void test_pages_that_went_back(void **state)
+{
+    (void)state;
+    talk t;
+    begin(&t);
+    expect(&t, "sendInitialEvents");
+    answer(&t, 422, "{}", true);
+    expect(&t, "limit=");
+    answer(&t, 200, PAGE("50", "", OBJECT("a", "20")), true);
+    expect(&t, "resourceVersion=50&");
+    answer(&t, 410, "{}", true);
+    expect(&t, "limit=");
+    answer(&t, 200, PAGE("30", "", OBJECT("a", "20")), true);
+    told(&t, "a@20 synced a@20 setBack synced ");
     end(&t);
 }
 
@@ -541,7 +572,7 @@ static void test_allocations(void **state)
     for (uint64_t nth = 1;; nth++) {
         talk t = {.told = BUF(1 << 20), .now_ms = 1000000};
         mem_fail_at(nth);
-        t.watch = list_watch_new(STR("/api/v1/nodes"), (watch_sink){&t, seen, gone, synced});
+        t.watch = list_watch_new(STR("/api/v1/nodes"), (watch_sink){&t, seen, gone, synced, NULL});
         bool failed = mem_failed();
         for (int i = 0; t.watch && i < OBJECTS_MAX && !list_watch_synced(t.watch); i++) {
             watch_ask ask;
@@ -575,6 +606,7 @@ int main(void)
         cmocka_unit_test(test_duplicates),
         cmocka_unit_test(test_old_events),
         cmocka_unit_test(test_server_that_went_back),
+        cmocka_unit_test(test_pages_that_went_back),
         cmocka_unit_test(test_any_server),
         cmocka_unit_test(test_pieces),
         cmocka_unit_test(test_stalled_watch_is_cut),

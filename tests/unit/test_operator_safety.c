@@ -25,6 +25,74 @@ static const char *status_of(fake *f, const char *node_name)
                      "/metadata/annotations/skyhook.nvidia.com~1status_sk");
 }
 
+/* ---- a server that is set back to a backup ---- */
+
+typedef struct backup {
+    fake_object objects[FAKE_OBJECTS_MAX];
+    size_t count;
+    uint64_t revision;
+} backup;
+
+static backup *back_up(const fake *f)
+{
+    backup *b = test_calloc(1, sizeof *b);
+    memcpy(b->objects, f->objects, sizeof b->objects);
+    b->count = f->count;
+    b->revision = f->revision;
+    for (size_t i = 0; i < b->count; i++)
+        b->objects[i].doc = fake_copy(f->objects[i].doc);
+    return b;
+}
+
+/* Everything is as it was then, and watches list anew. */
+static void set_back(fake *f, backup *b)
+{
+    fake_side *side = &f->sides[0];
+    for (size_t i = 0; i < side->messages.len; i++) /* no answer comes any more */
+        yyjson_doc_free(side->messages.at[i].doc);
+    side->messages.len = 0;
+    for (size_t i = 0; i < f->count; i++) {
+        bool kept = false;
+        for (size_t k = 0; k < b->count; k++)
+            kept |= strcmp(b->objects[k].name, f->objects[i].name) == 0;
+        if (!kept)
+            fake_tell_side(side, &f->objects[i], true);
+        yyjson_doc_free(f->objects[i].doc);
+    }
+    memcpy(f->objects, b->objects, sizeof b->objects);
+    f->count = b->count;
+    f->revision = b->revision;
+    test_free(b);
+    for (size_t i = 0; i < f->count; i++)
+        fake_tell_side(side, &f->objects[i], false);
+    fake_deliver(side);
+    node_shell_set_back(side->shell);
+    for (int kind = 0; kind < SHELL_KIND_COUNT; kind++)
+        node_shell_synced(side->shell, (shell_kind)kind);
+}
+
+static void server_that_is_set_back(void **state)
+{
+    (void)state;
+    for (int64_t backup_ms = 500; backup_ms < 8000; backup_ms += 500) {
+        fake *f = begin(skyhook_interrupt);
+        add_pods(f);
+        fake_run(f, backup_ms);
+        backup *b = back_up(f);
+        fake_run(f, 4500);
+        set_back(f, b);
+        fake_run(f, -1);
+        check_complete(f);
+        assert_int_equal(f->sides[0].begun, 2);
+        for (int i = 0; i < NODES; i++) {
+            char name[16];
+            snprintf(name, sizeof name, "n%02d", i);
+            assert_false(yyjson_get_bool(fake_get(f, FAKE_NODES, name, "/spec/unschedulable")));
+        }
+        fake_free(f);
+    }
+}
+
 /* ---- a node that is replaced under its name ---- */
 
 static void replace_node(fake *f, const char *name)
@@ -466,6 +534,7 @@ static void refused_job_fails_its_stage(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(server_that_is_set_back),
         cmocka_unit_test(replaced_node_runs_anew),
         cmocka_unit_test(replaced_node_is_not_blamed),
         cmocka_unit_test(two_at_once),
