@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
 
+#include "base/duration.h"
+#include "base/num.h"
 #include "cli/command.h"
 #include "console/console.h"
 #include "server/http.h"
+
+#define STAGE_RETRIES_MAX 1000
 
 /* What a flag says, else a variable that the operator our users know reads, else what is usual. */
 static str chosen(const options *given, const char *flag, const char *variable, str usual)
@@ -27,6 +31,45 @@ static bool parse_taint(str text, taint *ret)
         if (str_eq(rest, effects[i]))
             ret->effect = (taint_effect)i;
     return key.len > 0 && ret->effect != TAINT_NONE;
+}
+
+/* A span of time of at least a second, as milliseconds; 0: it is not set. */
+static bool read_span(str text, int64_t *ret_ms)
+{
+    int64_t ns;
+    if (text.len == 0)
+        return true;
+    if (!duration_parse_days(text, &ns, NULL) || ns < DURATION_SECOND)
+        return false;
+    *ret_ms = ns / DURATION_MILLISECOND;
+    return true;
+}
+
+/* What limits attempts: how long a stage may take, a node may be silent, and how often it is tried
+ * again. */
+static bool read_limits(const options *given, shell_settings *s)
+{
+    int64_t stage_ms = 0, retries;
+    str timeout = chosen(given, "stage-timeout", "STAGE_TIMEOUT", STR_EMPTY);
+    str lost = chosen(given, "node-lost-after", "NODE_LOST_AFTER", STR_EMPTY);
+    str tries = chosen(given, "stage-retries", "STAGE_RETRIES", STR("10"));
+    bool counts = num_parse(tries, &retries) && retries >= 0 && retries <= STAGE_RETRIES_MAX;
+    if (!read_span(timeout, &stage_ms))
+        usage_error(&cmd_operator, "--stage-timeout: found \"%s\", allowed a time such as 90m",
+                    str_shown(timeout).text);
+    else if (!read_span(lost, &s->engine.node_lost_after_ms))
+        usage_error(&cmd_operator, "--node-lost-after: found \"%s\", allowed a time such as 90m",
+                    str_shown(lost).text);
+    else if (!counts)
+        usage_error(&cmd_operator, "--stage-retries: found \"%s\", allowed 0 to %d",
+                    str_shown(tries).text, STAGE_RETRIES_MAX);
+    else {
+        if (stage_ms > 0)
+            s->job.stage_timeout_s = stage_ms / 1000;
+        s->engine.stage_retries = retries > 0 ? retries : -1;
+        return true;
+    }
+    return false;
 }
 
 /* Runs with the dashboard beside, if one is wanted. */
@@ -82,6 +125,8 @@ static exit_status run(const options *given)
                            "--runtime-required-taint: found \"%s\", allowed KEY=VALUE:EFFECT",
                            str_shown(taint_text).text);
     s.shell.engine.runtime_required_taint = taint_text;
+    if (!read_limits(given, &s.shell))
+        return STATUS_USAGE;
     s.shell.engine.reapply_on_reboot =
         options_given(given, "reapply-on-reboot") ||
         str_eq(chosen(given, "", "REAPPLY_ON_REBOOT", STR_EMPTY), STR("true"));
@@ -125,6 +170,15 @@ static const option options_of_operator[] = {
     {.name = "runtime-required-taint",
      .argument = "KEY=VALUE:EFFECT",
      .help = "$RUNTIME_REQUIRED_TAINT, else skyhook.nvidia.com=runtime-required:NoSchedule"},
+    {.name = "stage-timeout",
+     .argument = "TIME",
+     .help = "that a stage may take whose package does not say; $STAGE_TIMEOUT, else 6h"},
+    {.name = "stage-retries",
+     .argument = "COUNT",
+     .help = "that a failed stage is tried again by itself; $STAGE_RETRIES, else 10"},
+    {.name = "node-lost-after",
+     .argument = "TIME",
+     .help = "that a node in flight may be silent before it has failed; $NODE_LOST_AFTER, else 1h"},
     {.name = "metrics-port",
      .argument = "[ADDRESS]:PORT",
      .help = "where /metrics is served; $METRICS_PORT, else nowhere"},
