@@ -88,6 +88,9 @@ class Proxy:
         self.faults = Faults()
         self.live = {}  # socket -> (kind, is a watch)
         self.requests = collections.Counter()  # (method or "WATCH", kind)
+        # Called with kind and status when the server has answered a write, before the program
+        # hears of it.
+        self.written = lambda kind, status: None
         pki = cluster.folder / "pki"
         self.upstream = ssl.create_default_context(cafile=str(pki / "ca.crt"))
         tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -239,6 +242,8 @@ class RequestHandler(http.server.BaseHTTPRequestHandler):
                    if name.lower() not in HOP_HEADERS | {"host", "accept-encoding"}}
         self.link.request(self.command, path, body=body or None, headers=headers)
         reply = self.link.getresponse()
+        if is_write:
+            self.owner.written(self.kind, reply.status)
         if is_write and self.is_lost(before=False):
             reply.read()
             raise OSError("lost")

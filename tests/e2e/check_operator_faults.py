@@ -7,7 +7,6 @@ import collections
 import os
 import pathlib
 import signal
-import subprocess
 import sys
 import threading
 import time
@@ -30,27 +29,6 @@ LEASE = "3c22c1ae.nvidia.com"
 LEASE_SECONDS = 15
 VERSION = "1.0.0"
 STAGES = 2  # of a package without interrupt
-
-
-class Operator(rollout.Operator):
-    """One that is another user, or has something between it and its server."""
-
-    def __init__(self, program, cluster, user=USERS[0], server=None, elect=False):
-        super().__init__(program, cluster, elect=elect)
-        self.user = user
-        self.config = cluster.kubeconfig(user, server)
-
-    def start(self):
-        with open(self.cluster.logs / f"operator-{self.user}.log", "ab") as log:
-            self.process = subprocess.Popen(
-                [str(self.program), "operator", "--kubeconfig", str(self.config), *self.words],
-                stdout=log, stderr=log)
-        return self
-
-    def __exit__(self, *_):
-        if self.process.poll() is None:
-            self.process.send_signal(signal.SIGCONT)
-            self.stop()
 
 
 def history(cluster, since=0):
@@ -96,10 +74,10 @@ def frozen(cluster, program):
     """two at once, one frozen past its lease and thawed: no write of the stale one takes effect"""
     since = len(history(cluster))
     cluster.behave(**{f"frozen-p-{VERSION}": "succeed 2s"})
-    with Operator(program, cluster, elect=True) as first:
+    with rollout.Operator(program, cluster, elect=True) as first:
         api.wait_until("the first leads", lambda: holder(cluster))
         leads = holder(cluster)
-        second = Operator(program, cluster, user=USERS[1], elect=True)
+        second = rollout.Operator(program, cluster, user=USERS[1], elect=True)
         with second:
             begin(cluster, "frozen")
             api.wait_until("it has begun", lambda: effective(history(cluster, since), first.user))
@@ -135,7 +113,7 @@ def unled(cluster, program):
     """two at once without election: preconditions alone keep the limits, and nothing runs twice"""
     since = len(history(cluster))
     earlier = watchers(cluster)
-    with Operator(program, cluster), Operator(program, cluster, user=USERS[1]):
+    with rollout.Operator(program, cluster), rollout.Operator(program, cluster, user=USERS[1]):
         api.wait_until("both watch", lambda: all(
             watchers(cluster)[user] > earlier[user] for user in USERS))
         begin(cluster, "unled")
@@ -172,7 +150,7 @@ def harmed(cluster, program):
     since = len(history(cluster))
     ended = threading.Event()
     with proxy.Proxy(cluster) as between:
-        with Operator(program, cluster, server=between.url):
+        with rollout.Operator(program, cluster, server=between.url):
             thread = threading.Thread(target=harm, args=(between, ended))
             thread.start()
             try:
@@ -189,7 +167,7 @@ def cut(cluster, program):
     """its connection is cut with all that is under way, again and again: the same end"""
     since = len(history(cluster))
     with proxy.Relay(cluster) as between:
-        with Operator(program, cluster, server=between.url):
+        with rollout.Operator(program, cluster, server=between.url):
             begin(cluster, "cut")
             for _ in range(8):
                 time.sleep(0.7)

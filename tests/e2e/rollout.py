@@ -41,20 +41,23 @@ def package(version="1.0.0", **more):
 
 
 class Operator:
-    """`drover operator` against a cluster, as a process."""
+    """`drover operator` against a cluster, as a process. It may be another user, and have something
+    between it and its server."""
 
-    def __init__(self, program, cluster, *words, elect=False):
+    def __init__(self, program, cluster, *words, elect=False, user=USER, server=None):
+        # pylint: disable=too-many-arguments
         self.program = program
         self.cluster = cluster
         self.words = words if elect else (*words, "--no-leader-election")
+        self.user = user
+        self.config = cluster.kubeconfig(user, server)
         self.process = None
 
     def start(self):
-        config = self.cluster.kubeconfig(USER)
-        log = open(self.cluster.logs / "operator.log", "ab")  # pylint: disable=consider-using-with
-        with log:
+        name = "operator" if self.user == USER else f"operator-{self.user}"
+        with open(self.cluster.logs / f"{name}.log", "ab") as log:
             self.process = subprocess.Popen(
-                [str(self.program), "operator", "--kubeconfig", str(config), *self.words],
+                [str(self.program), "operator", "--kubeconfig", str(self.config), *self.words],
                 stdout=log, stderr=log)
         return self
 
@@ -71,6 +74,7 @@ class Operator:
 
     def __exit__(self, *_):
         if self.process.poll() is None:
+            self.process.send_signal(signal.SIGCONT)  # somebody may have frozen it
             self.stop()
 
 

@@ -1,0 +1,257 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""`drover operator` is killed after every single write of a rollout and started again, against the
+real API server: the end is the same, no limit is exceeded at any revision, and nobody stays
+cordoned.
+
+The rollout: a package with an interrupt on a small fleet, one node of which has an application to
+be evicted; its upgrade; its deletion. The kill comes when the server has taken the write and the
+operator has not heard of it. Events are not counted: nothing rests on them."""
+
+import json
+import os
+import pathlib
+import sys
+import threading
+import traceback
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent / "cluster"), str(HERE.parent / "support")]
+# pylint: disable=wrong-import-position
+import api
+import binaries
+import drover
+import ledger
+import plane
+import proxy
+import rollout
+
+NODES = 3
+BUDGET = 2
+CLUSTERS = 2     # side by side
+WRITES_LEAST = 40
+WRITES_MOST = 200
+PATIENCE = 60
+
+
+class Life:
+    """One rollout, in which the operator is killed after one write."""
+
+    def __init__(self, program, cluster, between, number):
+        self.cluster = cluster
+        self.between = between
+        self.number = number       # of the write; 0: it is not killed
+        self.name = f"sk{number}"  # nothing of an earlier life is in the way
+        self.lock = threading.Lock()
+        self.writes = 0
+        self.kills = 0
+        self.dead = threading.Event()
+        self.operator = rollout.Operator(program, cluster, server=between.url)
+        self.nodes = []
+
+    def written(self, kind, status):
+        if kind == "events" or status >= 300:
+            return
+        with self.lock:
+            self.writes += 1
+            if self.writes == self.number:
+                self.kills += 1
+                self.operator.process.kill()
+                self.dead.set()
+
+    def revive(self):
+        """Starts it again as soon as it was killed."""
+        self.dead.wait()
+        if self.kills:
+            self.operator.process.wait()
+            self.operator.start()
+
+    def wait(self, what, ready):
+        return api.wait_until(f"{self.name}: {what}", ready, PATIENCE)
+
+    # ---- the rollout
+
+    def set_up(self):
+        self.nodes = self.cluster.add_nodes(NODES, prefix=f"n{self.number}",
+                                            labels={"life": self.name})
+        self.cluster.api.create("pods", {
+            "apiVersion": "v1", "kind": "Pod", "metadata": {"name": self.name},
+            "spec": {"nodeName": self.nodes[0],
+                     "containers": [{"name": "a", "image": "example.test/a:1"}]}}, "default")
+        self.wait("its application runs", lambda: self.cluster.api.get(
+            "pods", self.name, "default")["status"].get("phase") == "Running")
+
+    def complete(self, version):
+        def there():
+            found = self.cluster.api.get("skyhooks", self.name)
+            shown = found.get("status", {})
+            return (shown.get("status") == "complete" and
+                    shown.get("observedGeneration") == found["metadata"]["generation"] and
+                    shown.get("packageList") == f"tune:{version}")
+        self.wait(f"{version} is complete", there)
+
+    def run(self):
+        client = self.cluster.api
+        client.create("skyhooks", rollout.skyhook(
+            self.name, {"tune": rollout.package(interrupt={"type": "service", "services": ["a"]},
+                                                configMap={"a.conf": "1"})},
+            interruptionBudget={"count": BUDGET},
+            nodeSelectors={"matchLabels": {"life": self.name}}))
+        self.complete("1.0.0")
+        assert not client.find("pods", self.name, "default"), "the application was not evicted"
+        client.patch("skyhooks", self.name,
+                     {"spec": {"packages": {"tune": {"version": "2.0.0"}}}})
+        self.complete("2.0.0")
+        end = self.end()
+        client.delete("skyhooks", self.name)
+        self.wait("it is gone", lambda: not client.find("skyhooks", self.name))
+        return end
+
+    def clear(self):
+        for node in self.nodes:
+            self.cluster.api.delete("nodes", node)
+        if self.cluster.api.find("pods", self.name, "default"):
+            self.cluster.api.delete("pods", self.name, "default")
+
+    # ---- what is compared
+
+    def plain(self, thing):
+        """Without what tells lives apart."""
+        text = json.dumps(thing, sort_keys=True)
+        for at, node in enumerate(self.nodes):
+            text = text.replace(node, f"NODE{at}")
+        return text.replace(self.name, "SKYHOOK")
+
+    def end(self):
+        client = self.cluster.api
+        shown = rollout.status(self.cluster, self.name)
+        end = {"status": {key: shown.get(key) for key in (
+            "status", "completeNodes", "nodesInProgress", "nodePriority", "nodeOrderOffset",
+            "nodeState", "nodeStatus", "compartmentStatuses", "packageList", "configUpdates")}}
+        for node in self.nodes:
+            found = client.get("nodes", node)
+            notes = found["metadata"]["annotations"]
+            end[node] = {
+                "unschedulable": found["spec"].get("unschedulable", False),
+                "taints": found["spec"].get("taints", []),
+                "notes": {key: notes[key] for key in notes if "/drover_" not in key},
+                "labels": found["metadata"]["labels"],
+                "conditions": {c["type"]: c["status"] for c in found["status"]["conditions"]}}
+        jobs = [self.stage_of(job) for job in client.list(
+            "jobs", rollout.SPACE, labelSelector=f"{ledger.NAME}={self.name}")]
+        end["jobs"] = sorted(jobs)
+        return self.plain(end)
+
+    @staticmethod
+    def stage_of(job):
+        labels = job["metadata"]["labels"]
+        over = [c["type"] for c in job["status"].get("conditions", []) if c["status"] == "True"]
+        return [labels[rollout.PREFIX + "package"], labels[rollout.PREFIX + "stage"],
+                labels[rollout.PREFIX + "node"], "Complete" if "Complete" in over else str(over)]
+
+    def check_left(self):
+        """What a deleted Skyhook may leave behind, of which a cordon is none."""
+        for node in self.nodes:
+            found = self.cluster.api.get("nodes", node)
+            assert not found["spec"].get("unschedulable"), f"{node} is left cordoned"
+            held = [key for key in found["metadata"]["annotations"] if "/cordon" in key]
+            assert not held, f"{node}: {held}"
+
+    def live(self, log):
+        """The end of it, in one text."""
+        self.set_up()
+        log.more()
+        self.between.written = self.written
+        reviver = threading.Thread(target=self.revive, daemon=True)
+        with self.operator:
+            reviver.start()
+            try:
+                end = self.run()
+                self.check_left()
+            finally:
+                self.dead.set()
+                reviver.join()
+        ledger.check(log.more(), self.name, self.nodes, BUDGET)
+        self.clear()
+        return end
+
+
+class Kills:
+    """All lives, in turn, by as many clusters as there are."""
+
+    def __init__(self, program):
+        self.program = program
+        self.lock = threading.Lock()
+        self.next = 0
+        self.over = False
+        self.reference = None
+        self.whole = threading.Event()  # the life that was not killed has ended
+        self.killed = 0
+        self.problems = []
+
+    def take(self):
+        with self.lock:
+            number = self.next
+            self.next += 1
+            return None if self.over or number > WRITES_MOST else number
+
+    def judge(self, life, end):
+        with self.lock:
+            self.killed += life.kills
+            # It came to its end before that write: there are no more.
+            self.over |= life.number > 0 and not life.kills
+            if life.number == 0:
+                self.reference = end
+                print(f"# {life.writes} writes if nothing happens", flush=True)
+        if life.number == 0:
+            self.whole.set()
+        self.whole.wait()
+        if end != self.reference:
+            raise AssertionError(f"another end:\n{end}\nnot\n{self.reference}")
+
+    def work(self, at):
+        with plane.Cluster(f"check-full-kills-{at}", audit=ledger.POLICY) as cluster:
+            rollout.prepare(cluster, self.program)
+            log = ledger.Log(cluster.audit_file)
+            with proxy.Proxy(cluster) as between:
+                for number in iter(self.take, None):
+                    life = Life(self.program, cluster, between, number)
+                    try:
+                        self.judge(life, life.live(log))
+                    except Exception as error:  # pylint: disable=broad-exception-caught
+                        cluster.fail()
+                        print(f"# {traceback.format_exc(limit=3)}".replace("\n", "\n# "))
+                        self.problems.append(
+                            f"killed after write {number}: {type(error).__name__}: {error}")
+                        self.over |= len(self.problems) >= 3
+                        self.whole.set()
+                        life.clear()
+
+    def run(self):
+        workers = [threading.Thread(target=self.work, args=(at,)) for at in range(CLUSTERS)]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+        if not self.problems and self.killed < WRITES_LEAST:
+            self.problems.append(f"only {self.killed} kills")
+        return "\n".join(self.problems)
+
+
+def main():
+    tap = drover.Tap()
+    problem = binaries.missing()
+    if problem:
+        tap.skip("kills after every write", problem)
+        return tap.done()
+    kills = Kills(drover.programs()[0])
+    wrong = kills.run()
+    print(f"# {kills.killed} kills")
+    tap.test("killed after every single write and started again: the same end, within the limits, "
+             "nobody left cordoned", wrong)
+    return tap.done()
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("DROVER_BUILDS", "build")
+    sys.exit(main())

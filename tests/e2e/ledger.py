@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who held a claim and who was out of service, at every revision of the API server.
+
+The server's own revisions give the order, not anybody's clock: the audit log keeps what each write
+made of its object, whoever wrote it.
+
+    with plane.Cluster("name", audit=ledger.POLICY) as cluster:
+        log = ledger.Log(cluster.audit_file)
+        ...
+        ledger.check(log.more(), "skyhook", nodes, budget)
+"""
+
+import json
+
+import audit
+
+KINDS = ("nodes", "jobs", "skyhooks")
+POLICY = {
+    "apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"],
+    "omitManagedFields": True,
+    "rules": [
+        {"level": "Metadata", "userGroups": ["drover"], "verbs": ["get", "list", "watch"]},
+        {"level": "RequestResponse", "userGroups": ["drover"]},
+        {"level": "None", "verbs": ["get", "list", "watch"]},
+        {"level": "RequestResponse", "resources": [
+            {"group": "", "resources": ["nodes", "nodes/status"]},
+            {"group": "batch", "resources": ["jobs", "jobs/status"]},
+            {"group": "skyhook.nvidia.com", "resources": ["skyhooks", "skyhooks/status"]}]},
+        {"level": "Metadata"},
+    ],
+}
+ENDS = ("Complete", "SuccessCriteriaMet", "Failed", "FailureTarget")
+NAME = "skyhook.nvidia.com/name"
+
+
+class Log:
+    """The audit log, from where it was read to last."""
+
+    def __init__(self, path):
+        self.path = path
+        self.at = 0
+
+    def more(self):
+        found = []
+        with open(self.path, "rb") as log:
+            log.seek(self.at)
+            for line in log:
+                if not line.endswith(b"\n"):
+                    break  # still being written
+                self.at += len(line)
+                entry = json.loads(line)
+                if entry["stage"] == "ResponseComplete" and entry["verb"] in audit.WRITES:
+                    found.append(entry)
+        return found
+
+
+def revisions(entries):
+    """(revision, kind, object) of every write that took effect, in the server's order."""
+    found = {}
+    for entry in entries:
+        kind = entry.get("objectRef", {}).get("resource")
+        thing = entry.get("responseObject") or {}
+        version = thing.get("metadata", {}).get("resourceVersion")
+        if kind in KINDS and version and entry["responseStatus"].get("code", 0) < 300:
+            found[int(version)] = (kind, thing)
+    return [(version, *found[version]) for version in sorted(found)]
+
+
+def claims(thing):
+    held = set()
+    for group in thing.get("status", {}).get("compartmentStatuses", {}).values():
+        state = group.get("batchState", {})
+        held.update(state.get("members") or [])
+        held.update(state.get("retrying") or [])
+    return held
+
+
+def is_over(job):
+    return any(one["type"] in ENDS and one["status"] == "True"
+               for one in job.get("status", {}).get("conditions", []))
+
+
+class Fleet:
+    """What is known of it at one revision."""
+
+    def __init__(self, name, nodes):
+        self.name = name
+        self.nodes = set(nodes)
+        self.claimed = set()
+        self.cordoned = set()
+        self.jobs = {}  # of those that have not ended: its node
+
+    def take(self, kind, thing):
+        name = thing["metadata"]["name"]
+        if kind == "skyhooks" and name == self.name:
+            self.claimed = claims(thing)
+        elif kind == "nodes" and name in self.nodes:
+            (self.cordoned.add if thing["spec"].get("unschedulable")
+             else self.cordoned.discard)(name)
+        elif kind == "jobs" and thing["metadata"].get("labels", {}).get(NAME) == self.name:
+            self.jobs[name] = thing["spec"]["template"]["spec"]["nodeName"]
+            if is_over(thing):
+                del self.jobs[name]
+
+    def disturbed(self):
+        return self.cordoned | set(self.jobs.values())
+
+
+def check(entries, name, nodes, budget):
+    """At every revision: no more claims than the budget, and nobody disturbed without a claim.
+    Returns the most claims at once."""
+    fleet, most = Fleet(name, nodes), 0
+    for version, kind, thing in revisions(entries):
+        fleet.take(kind, thing)
+        most = max(most, len(fleet.claimed))
+        assert len(fleet.claimed) <= budget, f"revision {version}: {sorted(fleet.claimed)}"
+        without = fleet.disturbed() - fleet.claimed
+        assert not without, (f"revision {version}, {kind} {thing['metadata']['name']}: "
+                             f"{sorted(without)} without a claim")
+    assert not fleet.disturbed(), f"in the end: {sorted(fleet.disturbed())}"
+    return most
