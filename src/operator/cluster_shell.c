@@ -75,6 +75,18 @@ bool hub_put(cluster_shell *s, strmap *m, const char *key, void *value)
     return good;
 }
 
+void *hub_record_new(cluster_shell *s, strmap *in, str key, size_t bytes, char **ret_key)
+{
+    void *record = mem_zalloc(bytes);
+    *ret_key = record ? hub_copy(s, key) : NULL;
+    if (*ret_key && hub_put(s, in, *ret_key, record))
+        return record;
+    mem_free(*ret_key);
+    mem_free(record);
+    hub_memory(s);
+    return NULL;
+}
+
 static uint64_t mix(uint64_t x)
 {
     x ^= x >> 33;

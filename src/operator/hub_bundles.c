@@ -15,14 +15,11 @@ hub_bundle *hub_bundle_of(cluster_shell *s, str key)
     hub_bundle *b = hub_find(&s->bundles, key);
     if (b)
         return b;
-    b = mem_zalloc(sizeof *b);
-    if (!b || !(b->key = hub_copy(s, key)) || !hub_put(s, &s->bundles, b->key, b)) {
-        if (b)
-            mem_free(b->key);
-        mem_free(b);
-        hub_memory(s);
+    char *own;
+    b = hub_record_new(s, &s->bundles, key, sizeof *b, &own);
+    if (!b)
         return NULL;
-    }
+    b->key = own;
     hub_key_parts(b->key, &b->space, &b->name);
     return b;
 }
@@ -227,14 +224,11 @@ static hub_group *group_of(cluster_shell *s, hub_kind kind, str key)
     hub_group *g = hub_find(map_of(s, kind), key);
     if (g)
         return g;
-    g = mem_zalloc(sizeof *g);
-    if (!g || !(g->key = hub_copy(s, key)) || !hub_put(s, map_of(s, kind), g->key, g)) {
-        if (g)
-            mem_free(g->key);
-        mem_free(g);
-        hub_memory(s);
+    char *own;
+    g = hub_record_new(s, map_of(s, kind), key, sizeof *g, &own);
+    if (!g)
         return NULL;
-    }
+    g->key = own;
     hub_key_parts(g->key, &g->space, &g->name);
     return g;
 }

@@ -19,14 +19,11 @@ static hub_cluster *cluster_of(cluster_shell *s, str key)
     hub_cluster *c = hub_find(&s->clusters, key);
     if (c)
         return c;
-    c = mem_zalloc(sizeof *c);
-    if (!c || !(c->key = hub_copy(s, key)) || !hub_put(s, &s->clusters, c->key, c)) {
-        if (c)
-            mem_free(c->key);
-        mem_free(c);
-        hub_memory(s);
+    char *own;
+    c = hub_record_new(s, &s->clusters, key, sizeof *c, &own);
+    if (!c)
         return NULL;
-    }
+    c->key = own;
     hub_key_parts(c->key, &c->space, &c->name);
     return c;
 }

@@ -18,14 +18,11 @@ static hub_content *content_of(cluster_shell *s, str name)
     hub_content *c = hub_find(&s->contents, name);
     if (c)
         return c;
-    c = mem_zalloc(sizeof *c);
-    if (!c || !(c->name = hub_copy(s, name)) || !hub_put(s, &s->contents, c->name, c)) {
-        if (c)
-            mem_free(c->name);
-        mem_free(c);
-        hub_memory(s);
+    char *own;
+    c = hub_record_new(s, &s->contents, name, sizeof *c, &own);
+    if (!c)
         return NULL;
-    }
+    c->name = own;
     return c;
 }
 

@@ -234,6 +234,9 @@ static inline void *hub_find(const strmap *m, str key)
 str hub_key(cluster_shell *s, str space, str name);
 void hub_key_parts(const char *key, str *space, str *name);
 bool hub_put(cluster_shell *s, strmap *m, const char *key, void *value);
+/* A record of zeros that is put in under the key, and the copy of the key that it has to keep;
+ * NULL without memory. */
+void *hub_record_new(cluster_shell *s, strmap *in, str key, size_t bytes, char **ret_key);
 void hub_take(cluster_shell *s, const fact *f);
 /* Sends; the ticket's texts are copied and its "done" called with the answer. False: it was not
  * sent, and is not answered. */

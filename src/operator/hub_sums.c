@@ -145,14 +145,11 @@ static hub_repo *repo_of(cluster_shell *s, str key)
     hub_repo *r = hub_find(&s->repos, key);
     if (r)
         return r;
-    r = mem_zalloc(sizeof *r);
-    if (!r || !(r->key = hub_copy(s, key)) || !hub_put(s, &s->repos, r->key, r)) {
-        if (r)
-            mem_free(r->key);
-        mem_free(r);
-        hub_memory(s);
+    char *own;
+    r = hub_record_new(s, &s->repos, key, sizeof *r, &own);
+    if (!r)
         return NULL;
-    }
+    r->key = own;
     hub_key_parts(r->key, &r->space, &r->name);
     return r;
 }
