@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/acts.h"
+#include "cli/bundle_acts.h"
 
 static exit_status run(const options *given)
 {
+    if (options_given(given, "bundle") && options_given(given, "partition"))
+        return bundle_act_run(&cmd_approve, given, ACT_APPROVE);
+    if (options_given(given, "bundle"))
+        return usage_error(&cmd_approve, "--bundle needs --partition");
     if ((given->operands.len > 0) == options_given(given, "partition"))
         return usage_error(&cmd_approve, "either a VERSION or --partition is needed");
     return act_run(&cmd_approve, given, "version");
@@ -15,6 +19,7 @@ static const option options_of_approve[] = {
     OPTION_DEPLOYMENT,
     OPTION_ENVIRONMENT,
     OPTION_REASON,
+    OPTIONS_BUNDLE,
     OPTIONS_SERVER,
     OPTIONS_END,
 };

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/acts.h"
+#include "cli/bundle_acts.h"
 
 static exit_status run(const options *given)
 {
+    if (options_given(given, "bundle"))
+        return bundle_act_run(&cmd_resume, given, ACT_RESUME);
     return act_run(&cmd_resume, given, "deployment");
 }
 
 static const option options_of_resume[] = {
-    OPTION_RESOURCE,
-    OPTION_REASON,
-    OPTIONS_SERVER,
-    OPTIONS_END,
+    OPTION_RESOURCE, OPTION_REASON, OPTIONS_BUNDLE, OPTIONS_SERVER, OPTIONS_END,
 };
 
 const verb cmd_resume = {
@@ -19,7 +18,8 @@ const verb cmd_resume = {
     .operands = "[DEPLOYMENT]",
     .operands_min = 0,
     .operands_max = 1,
-    .about = "Without a deployment and a resource, ends a halt of everything.",
+    .about = "Without a deployment and a resource, ends a halt of everything. Of a Bundle "
+             "it ends a pause, and a halt after failures.",
     .options = options_of_resume,
     .run = run,
 };

@@ -11,6 +11,7 @@
 #include "sim/live.h"
 
 #define RECORD_PREFIX "skyhook.nvidia.com/drover_" /* annotation of a node, one a Skyhook */
+#define BUNDLE_RECORD "drover.dev/rollout"         /* annotation of a Bundle */
 
 /* What is looked at. Documents of a kind stand together, those that others refer to first. */
 static const struct {
@@ -31,7 +32,7 @@ typedef struct reading {
     object_kind kind;
     int64_t count;
     buf documents;
-    buf placements, skyhooks; /* records, as the engine saved them */
+    buf placements, skyhooks, bundles; /* records, as the engine saved them */
 } reading;
 
 static str text_of(yyjson_val *json, const char *key)
@@ -100,7 +101,7 @@ static void put_record(buf *out, const char *kind, str name, str record)
     bool good =
         a && str_find(record, STR("\n")) == SIZE_MAX && yyjson_is_obj(json_parse(a, record, NULL));
     if (good)
-        buf_addf(out, "nodes %s/%.*s %.*s\n", kind, STR_ARG(name), STR_ARG(record));
+        buf_addf(out, "%s%.*s %.*s\n", kind, STR_ARG(name), STR_ARG(record));
 }
 
 static void keep_node(reading *r, yyjson_val *head)
@@ -116,9 +117,18 @@ static void keep_node(reading *r, yyjson_val *head)
         scoped(buf_done) buf whose = BUF(LIMIT_LOG_LINE_BYTES);
         buf_addf(&whose, "%.*s/%.*s", STR_ARG(str_part(text, sizeof RECORD_PREFIX - 1, SIZE_MAX)),
                  STR_ARG(name));
-        put_record(&r->placements, "placement", buf_str(&whose),
+        put_record(&r->placements, "nodes placement/", buf_str(&whose),
                    (str){yyjson_get_str(value), yyjson_get_len(value)});
     }
+}
+
+static void keep_bundle(reading *r, yyjson_val *head)
+{
+    scoped(buf_done) buf whose = BUF(LIMIT_LOG_LINE_BYTES);
+    buf_addf(&whose, "%.*s/%.*s", STR_ARG(text_of(head, "namespace")),
+             STR_ARG(text_of(head, "name")));
+    put_record(&r->bundles, "clusters ", buf_str(&whose),
+               text_of(yyjson_obj_get(head, "annotations"), BUNDLE_RECORD));
 }
 
 static bool take(void *context, yyjson_val *json, err *error)
@@ -140,8 +150,10 @@ static bool take(void *context, yyjson_val *json, err *error)
     if (good && r->kind == KIND_NODE)
         keep_node(r, head);
     if (good && r->kind == KIND_SKYHOOK)
-        put_record(&r->skyhooks, "skyhook", text_of(head, "name"),
+        put_record(&r->skyhooks, "nodes skyhook/", text_of(head, "name"),
                    text_of(yyjson_obj_get(json, "status"), "drover"));
+    if (good && r->kind == KIND_BUNDLE)
+        keep_bundle(r, head);
     buf_done(&text);
     return true;
 }
@@ -150,7 +162,8 @@ bool kube_live_read(kube_session *s, buf *out, err *error)
 {
     reading r = {.documents = BUF(LIMIT_TEXT_BYTES),
                  .placements = BUF(LIMIT_TEXT_BYTES),
-                 .skyhooks = BUF(LIMIT_TEXT_BYTES)};
+                 .skyhooks = BUF(LIMIT_TEXT_BYTES),
+                 .bundles = BUF(LIMIT_TEXT_BYTES)};
     bool good = true;
     for (size_t i = 0; good && i < sizeof kinds / sizeof kinds[0]; i++) {
         r.kind = kinds[i].kind;
@@ -161,9 +174,12 @@ bool kube_live_read(kube_session *s, buf *out, err *error)
     buf_add(out, buf_str(&r.documents));
     buf_add(out, buf_str(&r.placements));
     buf_add(out, buf_str(&r.skyhooks));
-    bool failed = out->failed || r.documents.failed || r.placements.failed || r.skyhooks.failed;
+    buf_add(out, buf_str(&r.bundles));
+    bool failed = out->failed || r.documents.failed || r.placements.failed || r.skyhooks.failed ||
+                  r.bundles.failed;
     buf_done(&r.documents);
     buf_done(&r.placements);
     buf_done(&r.skyhooks);
+    buf_done(&r.bundles);
     return good && (!failed || err_memory(error));
 }

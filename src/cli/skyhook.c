@@ -250,7 +250,8 @@ static bool request_once(sk *s, str of, const fact_act *act, write_outcome *ret,
     yyjson_val *head = yyjson_obj_get(json, "metadata");
     scoped(buf_done) buf list = BUF(LIMIT_DOCUMENT_BYTES);
     scoped(buf_done) buf body = BUF(LIMIT_DOCUMENT_BYTES);
-    if (!act_request_add(&list, text_of(yyjson_obj_get(head, "annotations"), KEY_ACTS), act, error))
+    if (!act_request_add(&list, text_of(yyjson_obj_get(head, "annotations"), KEY_ACTS),
+                         ACT_OF_SKYHOOK, act, error))
         return false;
     buf_addz(&body, "{\"metadata\":{\"annotations\":{\"" KEY_ACTS "\":");
     buf_add_json(&body, buf_str(&list));

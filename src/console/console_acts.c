@@ -43,7 +43,7 @@ static bool put_request(const errand *e, const kept_object *o, buf *body, err *e
 {
     scoped(buf_done) buf list = BUF(LIMIT_DOCUMENT_BYTES);
     fact_act act = {.act = ACT_RETRY, .target = e->target, .who = str_of(e->asking->viewer.name)};
-    if (!act_request_add(&list, o->acts ? str_of(o->acts) : STR_EMPTY, &act, error))
+    if (!act_request_add(&list, o->acts ? str_of(o->acts) : STR_EMPTY, ACT_OF_SKYHOOK, &act, error))
         return false;
     buf_addz(body, "{\"metadata\":{\"annotations\":{\"" KEY_ACTS "\":");
     buf_add_json(body, buf_str(&list));

@@ -11,15 +11,29 @@ static const char *const act_words[] = {
 #undef X
 };
 
-static bool of_skyhooks(act_kind act)
+static const char *key_of(act_owner owner)
 {
-    return act == ACT_RESET || act == ACT_RESET_BATCHES || act == ACT_RETRY;
+    static const char *const keys[] = {
+#define X(owner, key) key,
+        ACT_OWNERS(X)
+#undef X
+    };
+    return keys[owner];
 }
 
-static bool act_find(str word, act_kind *ret)
+static bool is_of(act_owner owner, act_kind act)
+{
+    switch (owner) {
+    case ACT_OF_SKYHOOK: return act == ACT_RESET || act == ACT_RESET_BATCHES || act == ACT_RETRY;
+    case ACT_OF_BUNDLE: return act == ACT_RESUME || act == ACT_APPROVE;
+    }
+    return false;
+}
+
+static bool act_find(act_owner owner, str word, act_kind *ret)
 {
     for (size_t i = 0; i < sizeof act_words / sizeof act_words[0]; i++) {
-        if (!str_eq(word, str_of(act_words[i])) || !of_skyhooks((act_kind)i))
+        if (!str_eq(word, str_of(act_words[i])) || !is_of(owner, (act_kind)i))
             continue;
         *ret = (act_kind)i;
         return true;
@@ -33,14 +47,15 @@ static str text_of(yyjson_val *json, const char *key)
     return yyjson_is_str(value) ? (str){yyjson_get_str(value), yyjson_get_len(value)} : STR_EMPTY;
 }
 
-bool act_requests_read(arena *a, str text, str change, act_list *ret, err *error)
+bool act_requests_read(arena *a, str text, act_subject of, act_list *ret, err *error)
 {
+    const char *key = key_of(of.owner);
     yyjson_val *root = json_parse(a, text, error);
     size_t count = yyjson_arr_size(root), index, most;
     if (!root)
-        return err_wrap(error, "annotation " KEY_ACTS);
+        return err_wrap(error, "annotation %s", key);
     if (!yyjson_is_arr(root) || count > ACT_REQUESTS_MAX)
-        return err_set(error, "annotation " KEY_ACTS ": found no list of at most %d acts",
+        return err_set(error, "annotation %s: found no list of at most %d acts", key,
                        ACT_REQUESTS_MAX);
     act_list list = {ARENA_ARRAY(a, count + 1, fact_act), 0};
     if (!list.at)
@@ -48,14 +63,15 @@ bool act_requests_read(arena *a, str text, str change, act_list *ret, err *error
     yyjson_val *item;
     yyjson_arr_foreach(root, index, most, item)
     {
-        fact_act act = {.change = change,
+        fact_act act = {.change = of.change,
                         .who = text_of(item, "who"),
                         .target = text_of(item, "target"),
                         .package = text_of(item, "package"),
                         .stage = text_of(item, "stage"),
+                        .partition = text_of(item, "partition"),
                         .keep_batches = yyjson_is_true(yyjson_obj_get(item, "keepBatches"))};
-        if (!act_find(text_of(item, "act"), &act.act))
-            return err_set(error, "annotation " KEY_ACTS ": found the act \"%s\"",
+        if (!act_find(of.owner, text_of(item, "act"), &act.act))
+            return err_set(error, "annotation %s: found the act \"%s\"", key,
                            str_shown(text_of(item, "act")).text);
         list.at[list.len++] = act;
     }
@@ -71,19 +87,21 @@ static void put_text(buf *out, const char *key, str text)
     buf_add_json(out, text);
 }
 
-bool act_request_add(buf *out, str text, const fact_act *act, err *error)
+bool act_request_add(buf *out, str text, act_owner owner, const fact_act *act, err *error)
 {
     scoped(arena_cleanup) arena *a = arena_new(0);
     act_list before = {0};
     if (!a)
         return err_memory(error);
     /* What cannot be read is replaced: it would be refused anyway. */
-    bool good = text.len > 0 && act_requests_read(a, text, STR_EMPTY, &before, error);
+    bool good =
+        text.len > 0 && act_requests_read(a, text, (act_subject){owner, STR_EMPTY}, &before, error);
     buf_add(out, good && before.len > 0 ? str_part(text, 0, text.len - 1) : STR("["));
     buf_addf(out, "%s{\"act\":\"%s\"", good && before.len > 0 ? "," : "", act_words[act->act]);
     put_text(out, "target", act->target);
     put_text(out, "package", act->package);
     put_text(out, "stage", act->stage);
+    put_text(out, "partition", act->partition);
     put_text(out, "who", act->who);
     buf_addz(out, act->keep_batches ? ",\"keepBatches\":true}]" : "}]");
     return !out->failed || err_memory(error);

@@ -547,6 +547,7 @@ bool cluster_shell_turn(cluster_shell *s, int64_t now_ms)
     s->due = false;
     if (s->no_memory || !begin(s))
         return !s->no_memory;
+    HUB_EACH(&s->bundles, hub_bundle, b) hub_acts_take(s, b);
     decide(s);
     write_bundles(s);
     write_places(s);
@@ -601,6 +602,18 @@ bool cluster_shell_is_due(const cluster_shell *s)
 bool cluster_shell_ready(const cluster_shell *s)
 {
     return s->restored && !s->no_memory;
+}
+
+bool cluster_shell_calm(const cluster_shell *s)
+{
+    bool calm = s->restored && !s->due && !s->tickets && s->queue.len == 0;
+    HUB_EACH(&s->bundles, hub_bundle, b)
+    {
+        calm = calm && hub_all_ready(b);
+        if (!calm)
+            return false;
+    }
+    return calm;
 }
 
 const engine *cluster_shell_engine(const cluster_shell *s)

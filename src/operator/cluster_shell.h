@@ -83,6 +83,9 @@ int64_t cluster_shell_next_ms(const cluster_shell *s);
 bool cluster_shell_is_due(const cluster_shell *s);
 /* Everything is synced and restored: it decides. */
 bool cluster_shell_ready(const cluster_shell *s);
+/* All deployments are as they should be, and nothing is under way: whatever agents say can wait for
+ * a moment. */
+bool cluster_shell_calm(const cluster_shell *s);
 const engine *cluster_shell_engine(const cluster_shell *s);
 
 /* What was sent so far, for metrics and tests. */

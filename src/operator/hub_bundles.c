@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "engine/deployment_id.h"
 #include "engine/fleet_names.h"
+#include "operator/act_request.h"
 #include "operator/hub_internal.h"
 
 /* ---- records ---- */
@@ -30,8 +31,8 @@ void hub_bundle_free(cluster_shell *s, hub_bundle *b)
         hub_place_free(s, b->places.at[b->places.len - 1]);
     strmap_remove(&s->bundles, str_of(b->key));
     shell_document_free(b->document);
-    char *owned[] = {b->object.uid, b->key,    b->record, b->finalizers, b->error,
-                     b->content,    b->sha256, b->repo,   b->status,     b->ready_message};
+    char *owned[] = {b->object.uid, b->key,  b->record, b->finalizers,    b->error, b->content,
+                     b->sha256,     b->repo, b->status, b->ready_message, b->acts};
     vec_done(&b->places);
     vec_done(&b->parts);
     for (size_t i = 0; i < sizeof owned / sizeof owned[0]; i++)
@@ -70,7 +71,7 @@ static uint64_t digest_of(yyjson_val *json)
     size_t i, max;
     yyjson_obj_foreach(yyjson_obj_get(meta, "annotations"), i, max, key, value)
     {
-        if (!yyjson_equals_str(key, HUB_RECORD))
+        if (!yyjson_equals_str(key, HUB_RECORD) && !yyjson_equals_str(key, KEY_BUNDLE_ACTS))
             sum += hub_digest(key) ^ (hub_digest(value) * 31);
     }
     return sum;
@@ -100,6 +101,7 @@ static void take_rest(cluster_shell *s, hub_bundle *b, yyjson_val *json)
         hub_set(s, &b->record, read_text(yyjson_obj_get(meta, "annotations"), HUB_RECORD));
     else
         b->record = mem_free(b->record);
+    hub_acts_seen(s, b, yyjson_obj_get(meta, "annotations"));
     b->has_finalizer = hub_has_text(finalizers, fleet_finalizer_text(FINALIZER_BUNDLE));
     b->generation = yyjson_get_sint(yyjson_obj_get(meta, "generation"));
     hub_set_json(s, &b->finalizers, finalizers);
@@ -341,7 +343,7 @@ void hub_put_finalizers(cluster_shell *s, const char *before, str ours, bool wit
     buf_addc(out, ']');
 }
 
-/* record: NULL pointer: it stays as it is. */
+/* record: NULL pointer: it stays as it is. What people asked and was taken goes. */
 static void write_record(cluster_shell *s, hub_bundle *b, str record, bool finalizer)
 {
     char revision_text[SHELL_VERSION_BYTES];
@@ -350,12 +352,16 @@ static void write_record(cluster_shell *s, hub_bundle *b, str record, bool final
         return;
     buf_addz(&body, "{\"metadata\":{");
     hub_put_finalizers(s, b->finalizers, fleet_finalizer_text(FINALIZER_BUNDLE), finalizer, &body);
+    bool taken = b->acts && !b->acts_new;
+    if (record.ptr || taken)
+        buf_addz(&body, ",\"annotations\":{");
     if (record.ptr) {
-        buf_addz(&body, ",\"annotations\":{\"" HUB_RECORD "\":");
+        buf_addz(&body, "\"" HUB_RECORD "\":");
         buf_add_json(&body, record);
-        buf_addc(&body, '}');
+        buf_addz(&body, taken ? "," : "");
     }
-    buf_addz(&body, "}}");
+    buf_addz(&body, taken ? "\"" KEY_BUNDLE_ACTS "\":null" : "");
+    buf_addz(&body, record.ptr || taken ? "}}}" : "}}");
     snprintf(revision_text, sizeof revision_text, "%llu", (unsigned long long)b->object.revision);
     kube_write w = {.verb = WRITE_MERGE,
                     .collection = hub_collection(s, HUB_BUNDLE, b->space),
@@ -389,7 +395,7 @@ static void keep_record(cluster_shell *s, hub_bundle *b, uint64_t fingerprint)
                  "are made anew then",
                  b->key, record.len, HUB_RECORD_BYTES_MAX);
     bool same = !good || !fits || str_eq(hub_text(b->record), buf_str(&record));
-    if (same && b->has_finalizer) {
+    if (same && b->has_finalizer && !b->acts) {
         b->kept = fingerprint;
         b->record_stale = false;
     } else {
@@ -407,7 +413,7 @@ void hub_bundle_step(cluster_shell *s, hub_bundle *b)
     if (b->deleting || !b->known || !engine_bundle(s->engine, str_of(b->key), &v))
         return;
     paused_changed(s, b, v.paused);
-    bool any = b->places.len > 0;
+    bool any = b->places.len > 0 || b->acts;
     if (any && (v.fingerprint != b->kept || b->record_stale || !b->has_finalizer))
         keep_record(s, b, v.fingerprint);
 }

@@ -104,6 +104,9 @@ struct hub_bundle {
     char *record;      /* the annotation as it is; NULL: none */
     uint64_t kept;     /* fingerprint of what it says */
     bool record_stale; /* it must be written before anything is released */
+    char *acts;        /* what people asked, and nobody removed yet; NULL: nothing */
+    size_t acts_taken; /* so many of them */
+    bool acts_new;     /* there are others */
     bool has_finalizer;
     char *finalizers;    /* as they are, JSON; NULL: none */
     char *error;         /* why it cannot be carried out; NULL: it can */
@@ -276,6 +279,10 @@ void hub_bundle_step(cluster_shell *s, hub_bundle *b);
 void hub_bundle_counts(cluster_shell *s, hub_bundle *b);
 void hub_bundle_refuse(cluster_shell *s, hub_bundle *b, const char *why); /* NULL: no more */
 
+/* ---- hub_acts.c ---- */
+void hub_acts_seen(cluster_shell *s, hub_bundle *b, yyjson_val *annotations);
+void hub_acts_take(cluster_shell *s, hub_bundle *b);
+
 /* ---- hub_clusters.c ---- */
 void hub_clusters_seen(cluster_shell *s, yyjson_val *json);
 void hub_clusters_gone(cluster_shell *s, str key);
@@ -303,6 +310,9 @@ str hub_label(const hub_place *p); /* what the engine calls the cluster */
 /* Tells the engine what the deployment says; withdrawn: of a release that cannot be carried out. */
 void hub_report(cluster_shell *s, const hub_place *p, bool withdrawn);
 void hub_version_drop(cluster_shell *s, hub_version *v);
+
+/* No deployment is anything but ready. */
+bool hub_all_ready(const hub_bundle *b);
 
 /* ---- hub_deploy.c ---- */
 /* Sends what differs from what is there, if it may be sent. True: nothing is left to send. */

@@ -197,10 +197,15 @@ static bundle_state state_of(const hub_place *p, str wanted)
 /* The end of a rollout is told at once: somebody may wait for it. */
 static bool all_ready(const hub_bundle *b)
 {
-    bool any = b->all.count[BUNDLE_READY] > 0;
-    for (size_t i = 0; i < BUNDLE_STATE_COUNT; i++)
-        any &= i == BUNDLE_READY || b->all.count[i] == 0;
-    return any;
+    return b->all.count[BUNDLE_READY] > 0 && hub_all_ready(b);
+}
+
+bool hub_all_ready(const hub_bundle *b)
+{
+    for (size_t i = 1; i < BUNDLE_STATE_COUNT; i++)
+        if (i != BUNDLE_READY && b->all.count[i] > 0)
+            return false;
+    return true;
 }
 
 static void touch(cluster_shell *s, hub_place *p)

@@ -7,6 +7,7 @@
 typedef struct hub_watched {
     hub_run *run;
     hub_kind kind;
+    connection *connection; /* of its own: see connection.h */
     follower *follower;
 } hub_watched;
 
@@ -47,9 +48,11 @@ static bool follow(hub_run *h, hub_kind kind)
     hub_watched *w = &h->kinds[kind];
     if (w->follower)
         return true;
-    *w = (hub_watched){.run = h, .kind = kind};
-    w->follower = follower_start(h->where.loop, h->where.connection, str_of(hub_kind_path(kind)),
-                                 (watch_sink){w, seen, gone, synced, NULL});
+    *w = (hub_watched){
+        .run = h, .kind = kind, .connection = connection_beside(h->where.connection, NULL)};
+    if (w->connection)
+        w->follower = follower_start(h->where.loop, w->connection, str_of(hub_kind_path(kind)),
+                                     (watch_sink){w, seen, gone, synced, NULL});
     return w->follower;
 }
 
@@ -71,8 +74,10 @@ hub_run *hub_run_stop(hub_run *h)
 {
     if (!h)
         return NULL;
-    for (size_t i = 0; i < HUB_KIND_COUNT; i++)
+    for (size_t i = 0; i < HUB_KIND_COUNT; i++) {
         follower_stop(h->kinds[i].follower);
+        connection_close(h->kinds[i].connection);
+    }
     cluster_shell_free(h->shell);
     return mem_free(h);
 }
@@ -119,4 +124,9 @@ bool hub_run_turn(hub_run *h, int64_t *ret_next_ms)
 const cluster_shell *hub_run_shell(const hub_run *h)
 {
     return h->shell;
+}
+
+bool hub_run_calm(const hub_run *h)
+{
+    return cluster_shell_calm(h->shell);
 }

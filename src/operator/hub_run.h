@@ -27,5 +27,7 @@ hub_run *hub_run_stop(hub_run *h);
  * the latest; REASON_NEVER. False: it must be thrown away and made anew. */
 bool hub_run_turn(hub_run *h, int64_t *ret_next_ms);
 const cluster_shell *hub_run_shell(const hub_run *h);
+/* See cluster_shell_calm. */
+bool hub_run_calm(const hub_run *h);
 
 #endif

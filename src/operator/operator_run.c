@@ -20,6 +20,10 @@
 #define TIMER_MS_MAX INT64_C(60000)
 #define PATH_BYTES (LIMIT_NAME_BYTES + 256)
 #define HOST_BYTES 256
+/* Clusters answer in seconds. What comes in within this time is looked at together: most of what an
+ * event costs is that somebody wakes up for it. Nodes are not made to wait. */
+#define REST_MS 25
+#define REST_CALM_MS 200 /* while nothing waits for what comes in */
 /* Before it begins anew: two that are not elected must not keep each other busy. */
 #define ANEW_MS 1000
 
@@ -331,6 +335,18 @@ static bool turn_nodes(run *r)
     return true;
 }
 
+/* A lone event is looked at at once: the rest comes after it. What is due is not held up. */
+static void take_a_rest(run *r)
+{
+    int rest = r->hub && !r->shell ? hub_run_calm(r->hub) ? REST_CALM_MS : REST_MS : 0;
+    int due = uv_backend_timeout(&r->loop);
+    if (due >= 0 && due < rest)
+        rest = due;
+    struct timespec time = {.tv_nsec = rest * 1000000L};
+    if (rest > 0)
+        nanosleep(&time, NULL); /* a signal ends it */
+}
+
 static void before_wait(uv_prepare_t *prepare)
 {
     run *r = prepare->data;
@@ -353,6 +369,7 @@ static void before_wait(uv_prepare_t *prepare)
     int64_t wait = due == REASON_NEVER ? TIMER_MS_MAX : due - clock_ms();
     wait = wait < 0 ? 0 : wait > TIMER_MS_MAX ? TIMER_MS_MAX : wait;
     uv_timer_start(&r->timer, on_timer, (uint64_t)wait, 0);
+    take_a_rest(r);
 }
 
 static void on_signal(uv_signal_t *handle, int number)

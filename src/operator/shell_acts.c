@@ -35,7 +35,8 @@ void acts_take(node_shell *s, shell_change *c)
     act_list list = {0};
     err error;
     c->acts_new = false;
-    if (!act_requests_read(s->scratch, str_of(c->acts), str_of(c->name), &list, &error))
+    if (!act_requests_read(s->scratch, str_of(c->acts),
+                           (act_subject){ACT_OF_SKYHOOK, str_of(c->name)}, &list, &error))
         log_line(LOG_WARN, "Skyhook %s: %s", c->name, error.text);
     for (size_t i = c->acts_taken; i < list.len; i++) {
         fact f = {.kind = FACT_ACT, .act = list.at[i]};

@@ -404,6 +404,89 @@ static void stops_after_failures(void **state)
     fake_free(f);
 }
 
+/* ---- what people ask ---- */
+
+#define ASKED "/metadata/annotations/drover.dev~1acts"
+
+static void ask(fake *f, const char *acts)
+{
+    char text[256];
+    snprintf(text, sizeof text, "{\"metadata\":{\"annotations\":{\"drover.dev/acts\":\"%s\"}}}",
+             acts);
+    fake_edit(f, FAKE_BUNDLES, "app", text);
+}
+
+static void resumes(void **state)
+{
+    (void)state;
+    fake *f = begin(",\"rolloutStrategy\":{\"maxUnavailable\":3,\"failureThreshold\":1}");
+    cap = 0;
+    bad[0] = '\0';
+    f->agent = fails_on_new;
+    fake_run(f, -1);
+    snprintf(bad, sizeof bad, "%.20s", of_deployment(f, 0, "/spec/deploymentID"));
+    change_content(f, "flaky");
+    fake_run(f, -1);
+    check_display(f, "0/8", "ErrApplied");
+    /* Their agents recover: the halt stays until a person ends it, a restart or not. */
+    char home[FAKE_NAME_BYTES];
+    bad[0] = '\0';
+    for (int i = 0; i < CLUSTERS; i++)
+        fake_find(f, fake_home(names[i], home), "app")->answers_ms = f->now_ms;
+    fake_start(f);
+    fake_run(f, -1);
+    check_display(f, "3/8", "OutOfSync");
+    ask(f, "[{\\\"act\\\":\\\"resume\\\"}]");
+    fake_run(f, -1);
+    check_display(f, "8/8", "");
+    assert_null(fake_get(f, FAKE_BUNDLES, "app", ASKED));
+    fake_free(f);
+}
+
+static void opens_approved_partitions(void **state)
+{
+    (void)state;
+    static const char approve[] =
+        "[{\\\"act\\\":\\\"approve\\\",\\\"partition\\\":\\\"second\\\"}]";
+    fake *f =
+        begin(",\"rolloutStrategy\":{\"partitions\":[{\"name\":\"first\",\"clusterName\":\"c00\"},"
+              "{\"name\":\"second\",\"approval\":true,\"clusterSelector\":{}}]}");
+    cap = 0;
+    fake_run(f, -1);
+    check_display(f, "1/8", "Pending");
+    ask(f, "[{\\\"act\\\":\\\"reset\\\"}]"); /* is no business of Bundles */
+    fake_run(f, -1);
+    check_display(f, "1/8", "Pending");
+    assert_null(fake_get(f, FAKE_BUNDLES, "app", ASKED));
+    ask(f, approve);
+    fake_run(f, -1);
+    check_display(f, "8/8", "");
+    assert_null(fake_get(f, FAKE_BUNDLES, "app", ASKED));
+    /* The next version needs its own. */
+    change_content(f, "two");
+    fake_run(f, -1);
+    check_display(f, "1/8", "OutOfSync");
+    fake_free(f);
+}
+
+/* An approval survives a crash after whatever write. */
+static void approves_once_and_for_all(void **state)
+{
+    (void)state;
+    for (uint64_t kill = 1; kill < 40; kill++) {
+        fake *f = begin(
+            ",\"rolloutStrategy\":{\"partitions\":[{\"name\":\"first\",\"clusterName\":\"c00\"},"
+            "{\"name\":\"second\",\"approval\":true,\"clusterSelector\":{}}]}");
+        cap = 0;
+        fake_run(f, -1);
+        ask(f, "[{\\\"act\\\":\\\"approve\\\"}]");
+        f->kill_at = f->writes + kill;
+        fake_run(f, -1); /* starts it anew */
+        check_display(f, "8/8", "");
+        fake_free(f);
+    }
+}
+
 static fake_agent silent_on_c01(fake *f, const char *collection, const char *live)
 {
     (void)f;
@@ -495,6 +578,9 @@ int main(void)
         cmocka_unit_test(puts_right),
         cmocka_unit_test(keeps_values_in_secrets),
         cmocka_unit_test(stops_after_failures),
+        cmocka_unit_test(resumes),
+        cmocka_unit_test(opens_approved_partitions),
+        cmocka_unit_test(approves_once_and_for_all),
         cmocka_unit_test(waits_for_who_is_offline),
         cmocka_unit_test(keeps_partitions),
         cmocka_unit_test(sums_up),

@@ -371,7 +371,7 @@ static void test_act_requests(void **state)
     err error;
     for (size_t i = 0; i < COUNT_OF(acts); i++) {
         buf_clear(&next);
-        assert_true(act_request_add(&next, buf_str(&text), &acts[i], &error));
+        assert_true(act_request_add(&next, buf_str(&text), ACT_OF_SKYHOOK, &acts[i], &error));
         buf_clear(&text);
         buf_add(&text, buf_str(&next));
     }
@@ -381,19 +381,32 @@ static void test_act_requests(void **state)
         "{\"act\":\"reset\",\"target\":\"n\\\"1\",\"package\":\"p\",\"stage\":\"config\"}]");
     arena *a = arena_new(0);
     act_list list;
-    assert_true(act_requests_read(a, buf_str(&text), STR("sk"), &list, &error));
+    act_subject sk = {ACT_OF_SKYHOOK, STR("sk")}, app = {ACT_OF_BUNDLE, STR("ns/b")};
+    assert_true(act_requests_read(a, buf_str(&text), sk, &list, &error));
     assert_int_equal(list.len, 3);
     check_text(list.at[2].change, "sk");
     check_text(list.at[2].target, "n\"1");
     check_text(list.at[2].stage, "config");
     assert_true(list.at[0].keep_batches && !list.at[1].keep_batches);
-    assert_false(act_requests_read(a, STR("[{\"act\":\"freeze\"}]"), STR("sk"), &list, &error));
+    assert_false(act_requests_read(a, STR("[{\"act\":\"freeze\"}]"), sk, &list, &error));
     check_err(error, "annotation skyhook.nvidia.com/acts: found the act \"freeze\"");
-    assert_false(act_requests_read(a, STR("{}"), STR("sk"), &list, &error));
-    assert_false(act_requests_read(a, STR("["), STR("sk"), &list, &error));
+    /* Each has acts of its own. */
+    static const fact_act approval = {.act = ACT_APPROVE, .partition = {"canary", 6}};
+    buf_clear(&next);
+    assert_true(act_request_add(&next, STR_EMPTY, ACT_OF_BUNDLE, &approval, &error));
+    check_text(buf_str(&next), "[{\"act\":\"approve\",\"partition\":\"canary\"}]");
+    assert_true(act_requests_read(a, buf_str(&next), app, &list, &error));
+    assert_int_equal(list.len, 1);
+    check_text(list.at[0].change, "ns/b");
+    check_text(list.at[0].partition, "canary");
+    assert_false(act_requests_read(a, buf_str(&next), sk, &list, &error));
+    assert_false(act_requests_read(a, buf_str(&text), app, &list, &error));
+    check_err(error, "annotation drover.dev/acts: found the act \"reset\"");
+    assert_false(act_requests_read(a, STR("{}"), sk, &list, &error));
+    assert_false(act_requests_read(a, STR("["), sk, &list, &error));
     /* What nobody could read is replaced. */
     buf_clear(&next);
-    assert_true(act_request_add(&next, STR("nonsense"), &acts[1], &error));
+    assert_true(act_request_add(&next, STR("nonsense"), ACT_OF_SKYHOOK, &acts[1], &error));
     check_text(buf_str(&next), "[{\"act\":\"resetBatches\",\"who\":\"me\"}]");
     buf_done(&next);
     buf_done(&text);
