@@ -60,8 +60,8 @@ def grant(cluster):
         cluster.api.create(rollout.RIGHTS[one["kind"]], one)
 
 
-def operator(program, cluster, *words):
-    return rollout.Operator(program, cluster, "--serve=clusters", *words)
+def operator(program, cluster, *words, **how):
+    return rollout.Operator(program, cluster, "--serve=clusters", *words, **how)
 
 
 # ---- documents
@@ -133,7 +133,7 @@ class Agents:
     def __init__(self, cluster, latency=1.0):
         self.client = cluster.client(AGENTS, "agents")
         self.latency = latency
-        self.broken = {}  # namespace or Bundle: "silent", "fail"
+        self.broken = {}  # namespace, Bundle or both: "silent", "fail"
         self.seen = {}
         self.due = []
         self.lock = threading.Condition()
@@ -193,7 +193,7 @@ class Agents:
             if not found:
                 return
             _, key, live = found
-            how = self.broken.get(key[0]) or self.broken.get(key[1])
+            how = self.broken.get(key) or self.broken.get(key[0]) or self.broken.get(key[1])
             if how != "silent":
                 self.report(key, live, how)
 
@@ -245,6 +245,11 @@ def is_done(entry):
 
 def of_operator(entries):
     return [e for e in entries if e["user"]["username"] == rollout.USER]
+
+
+def of_users(entries, users):
+    return [e for e in entries if e["user"]["username"] in users and e["verb"] in audit.WRITES and
+            e["objectRef"].get("resource") != "leases"]
 
 
 def writes(entries):
