@@ -311,6 +311,27 @@ bool scope_version_matches(releases *r, const expression *e, uint32_t d, uint32_
     return scope_release_matches(r, e, (scope_release){d, NO, NO, v}, ret, NULL);
 }
 
+bool scope_version_may_match(releases *r, const expression *e, uint32_t d, bool *ret)
+{
+    if (!expression_sees(e, STR("version")))
+        return scope_version_matches(r, e, d, NO, ret);
+    const str *variables;
+    size_t count = expression_scope_variables(e->scope, &variables);
+    entity_map map = {{&entity_ops}, r, ENTITY_DEPLOYMENT, with_document(r, ENTITY_DEPLOYMENT, d)};
+    cel_value bindings[VARIABLES_MAX];
+    for (size_t i = 0; i < count && i < VARIABLES_MAX; i++)
+        bindings[i] = kind_of(variables[i]) == ENTITY_DEPLOYMENT
+                          ? cel_foreign_map(&map.base)
+                          : (cel_value){.kind = CEL_ERROR, .code = CEL_NO_SUCH_VARIABLE};
+    arena_place place_ = arena_mark(r->scratch);
+    cel_value v = cel_eval(e->program, bindings, r->scratch, NULL);
+    arena_rewind(r->scratch, place_);
+    bool unknown = v.kind == CEL_ERROR && v.code == CEL_NO_SUCH_VARIABLE;
+    bool missing = v.kind == CEL_ERROR && v.code == CEL_NO_SUCH_KEY;
+    *ret = unknown || (v.kind == CEL_BOOL && v.b);
+    return unknown || missing || v.kind == CEL_BOOL;
+}
+
 bool expression_sees(const expression *e, str variable)
 {
     const str *variables;

@@ -148,6 +148,8 @@ bool scope_deployment_matches(releases *r, const expression *e, uint32_t d, bool
 bool scope_environment_matches(releases *r, const expression *e, uint32_t env, bool *ret,
                                err *error);
 bool scope_version_matches(releases *r, const expression *e, uint32_t d, uint32_t v, bool *ret);
+/* Whether some version of the deployment could match, also one that is not known yet. */
+bool scope_version_may_match(releases *r, const expression *e, uint32_t d, bool *ret);
 /* deployment, environment, resource and, unless NO, version. */
 typedef struct scope_release {
     uint32_t deployment, environment, resource, version;

@@ -2,9 +2,10 @@
 /* deploymentDependency, and the dependencies a version itself has: what must be in place on the
  * same resource first.
  *
- * An upstream is a release target on the same resource whose deployment matches with some
- * version of it; it counts when it is where it should be and the version that runs there
- * matches. So a condition on the version makes an upstream wait, never vanish. */
+ * An upstream is a release target on the same resource whose deployment matches, whatever is
+ * asked of its version; it counts when it is where it should be and the version that runs there
+ * matches. So a condition on the version makes others wait for it, also while no such version is
+ * published: nothing fails open. */
 #include "engine/chain.h"
 
 typedef enum answer { ANSWER_UNKNOWN, ANSWER_FALSE, ANSWER_TRUE, ANSWER_ERROR } answer;
@@ -53,7 +54,10 @@ static answer upstream(releases *r, uint32_t rule_, uint32_t d)
         return ANSWER_ERROR;
     if (*known != ANSWER_UNKNOWN)
         return (answer)*known;
-    answer best = ask(r, rule_, d, NO);
+    bool may = false;
+    const expression *e = &r->rules.at[rule_].doc->deployment_dependency->depends_on;
+    bool good = scope_version_may_match(r, e, d, &may);
+    answer best = !good ? ANSWER_ERROR : may ? ANSWER_TRUE : ANSWER_FALSE;
     const index_list *versions = &r->deployments.at[d].versions;
     for (size_t i = 0; i < versions->len && best != ANSWER_TRUE; i++) {
         answer one = matches(r, rule_, d, versions->at[i]);
