@@ -85,7 +85,7 @@ static ledger_group *group_of(ledger *l, const decision *d)
     return &l->groups.at[l->groups.len - 1];
 }
 
-static ledger_batch *open_batch(ledger_group *g)
+static ledger_batch *open_batch(const ledger_group *g)
 {
     ledger_batch *last = g->batches.len > 0 ? &g->batches.at[g->batches.len - 1] : NULL;
     return last && last->end_ms == LEDGER_OPEN ? last : NULL;
@@ -124,6 +124,8 @@ void ledger_batch_judged(ledger *l, const decision *d, int64_t ms)
     ledger_group *g = group_of(l, d);
     if (!g)
         return;
+    if (g->at_rest)
+        begin_anew(g);
     g->current_batch = d->number + 1;
     g->completed += d->complete;
     g->failed += d->erroring;
@@ -140,6 +142,32 @@ void ledger_batch_judged(ledger *l, const decision *d, int64_t ms)
     b->failed = d->failed;
 }
 
+bool ledger_has_open_batch(const ledger *l)
+{
+    for (size_t i = 0; i < l->groups.len; i++)
+        if (open_batch(&l->groups.at[i]))
+            return true;
+    return false;
+}
+
+void ledger_batch_runs(ledger *l, const group_view *g)
+{
+    char text[LEDGER_KEY_BYTES];
+    const uint64_t *known = strmap_get(&l->group_at, group_key(g->change, g->name, text));
+    if (known && g->in_flight > 0)
+        l->groups.at[*known].runs = true;
+}
+
+void ledger_batches_left(ledger *l, int64_t ms)
+{
+    for (size_t i = 0; i < l->groups.len; i++) {
+        ledger_group *g = &l->groups.at[i];
+        if (!g->runs && open_batch(g))
+            open_batch(g)->end_ms = ms;
+        g->runs = false;
+    }
+}
+
 void ledger_halts(ledger *l, const decision *d)
 {
     ledger_group *g = group_of(l, d);
@@ -153,9 +181,8 @@ void ledger_resets(ledger *l, const decision *d)
     if (!g)
         return;
     g->stopped = false;
-    g->at_rest = true; /* what was reached is shown until the next batch */
-    if (open_batch(g)) /* what is in flight is batch 1 now */
-        begin_anew(g);
+    g->at_rest = true; /* what was reached is shown until the next batch, or the one in flight,
+                          which is batch 1 now */
 }
 
 void ledger_recovers(ledger *l, const decision *d)

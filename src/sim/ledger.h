@@ -29,6 +29,7 @@ typedef struct ledger_group {
     int64_t current_batch, completed, failed, consecutive_failures;
     bool stopped;
     bool at_rest; /* it returned to batch 1; the counters are those before */
+    bool runs;    /* said by ledger_batch_runs */
 } ledger_group;
 
 typedef struct ledger_job {
@@ -101,6 +102,12 @@ void ledger_done(ledger *l);
 void ledger_batch_opens(ledger *l, const decision *d, int64_t ms);
 void ledger_batch_joins(ledger *l, const decision *d, uint32_t target);
 void ledger_batch_judged(ledger *l, const decision *d, int64_t ms);
+/* A batch that all its members left ends without being judged, and nobody says so: when targets or
+ * documents are gone, every group is shown (ledger_batch_runs), and open batches of those where
+ * nobody is in flight end (ledger_batches_left). */
+bool ledger_has_open_batch(const ledger *l);
+void ledger_batch_runs(ledger *l, const group_view *g);
+void ledger_batches_left(ledger *l, int64_t ms);
 void ledger_halts(ledger *l, const decision *d);
 void ledger_resets(ledger *l, const decision *d);
 /* A retry, in no batch, came to a good end. */

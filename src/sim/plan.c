@@ -62,7 +62,10 @@ static plan_group group_of(const plan *p, const group_view *v)
     if (v->kind != GROUP_COMPARTMENT)
         return g;
     g.batches = ledger_find(sim_ledger(p->sim), v->change, v->name);
-    if (!g.batches || !g.batches->at_rest || v->completed + v->failed > 0 || v->current_batch > 1)
+    size_t count = g.batches ? g.batches->batches.len : 0;
+    bool open = count > 0 && g.batches->batches.at[count - 1].end_ms == LEDGER_OPEN;
+    if (!g.batches || !g.batches->at_rest || open || v->completed + v->failed > 0 ||
+        v->current_batch > 1)
         return g;
     g.current_batch = g.batches->current_batch;
     g.completed = g.batches->completed;
@@ -95,6 +98,36 @@ static bool collect_group(void *context, const group_view *v)
         c->good = c->good && vec_push(&change->groups, g);
     }
     return c->good;
+}
+
+static bool is_shown(const plan *p, const ledger_group *batches)
+{
+    for (size_t i = 0; i < p->changes.len; i++)
+        for (size_t g = 0; g < p->changes.at[i].groups.len; g++)
+            if (p->changes.at[i].groups.at[g].batches == batches)
+                return true;
+    return false;
+}
+
+/* Compartments that had batches and are no longer in any policy: nobody is in them any more. */
+static bool collect_gone(plan *p)
+{
+    const ledger *l = sim_ledger(p->sim);
+    collecting c = {p, true};
+    for (size_t i = 0; c.good && i < l->groups.len; i++) {
+        const ledger_group *g = &l->groups.at[i];
+        group_view view = {.kind = GROUP_COMPARTMENT,
+                           .change = names_text(l->names, g->change),
+                           .name = names_text(l->names, g->name),
+                           .strategy = STR_EMPTY,
+                           .current_batch = g->current_batch,
+                           .completed = g->completed,
+                           .failed = g->failed,
+                           .consecutive_failures = g->consecutive_failures};
+        if (g->batches.len > 0 && !is_shown(p, g))
+            collect_group(&c, &view);
+    }
+    return c.good;
 }
 
 /* ---- why it did not complete ---- */
@@ -187,6 +220,7 @@ bool plan_collect(plan *p, const sim *s)
     ledger_sums(sim_ledger(s), &p->drains, &p->drains_saved);
     collecting c = {p, true};
     engine_groups(sim_engine(s), collect_group, &c);
+    c.good = c.good && collect_gone(p);
     p->reason = reason_of(p);
     return c.good && p->reason.ptr;
 }

@@ -110,10 +110,25 @@ static bool note_holders(void *context, const group_view *g)
     return true;
 }
 
+/* Whether a fact may take members away from a batch. */
+static bool takes_away(const fact *f)
+{
+    return f->kind == FACT_TARGET_GONE || f->kind == FACT_DOCUMENT || f->kind == FACT_DOCUMENT_GONE;
+}
+
+static bool note_batch(void *context, const group_view *g)
+{
+    ledger_batch_runs(context, g);
+    return true;
+}
+
 /* One step of the engine, and its decisions carried out. */
 static bool step(sim *s, bool *ret_started, err *error)
 {
     size_t count = s->fact_count;
+    bool away = false;
+    for (size_t i = 0; i < count; i++)
+        away = away || takes_away(&s->facts[i]);
     s->fact_count = 0;
     s->decisions.len = 0;
     s->steps++;
@@ -130,6 +145,10 @@ static bool step(sim *s, bool *ret_started, err *error)
                        d->kind == DECISION_JOB;
         if (!sim_answer(s, d, error))
             return false;
+    }
+    if (away && ledger_has_open_batch(&s->ledger)) {
+        engine_groups(s->engine, note_batch, &s->ledger);
+        ledger_batches_left(&s->ledger, s->now_ms - s->settings.start_ms);
     }
     if (s->ledger.now_in_flight > s->ledger.peak_in_flight)
         s->ledger.peak_in_flight = s->ledger.now_in_flight;

@@ -252,6 +252,35 @@ def batches(tap, program):
           "batches after a deletion and an edit", f"{found} {result.err}")
 
 
+def batches_that_end_with_their_members(tap, program):
+    """Batches of a compartment or policy that is gone are shown; the last batch ends with its last
+    member, and what was reached before is kept."""
+    spec = {**BATCHED["spec"], "packages": {"kk": {"version": "1", "image": "r/kk"}}}
+    policy = {"apiVersion": "skyhook.nvidia.com/v1alpha1", "kind": "DeploymentPolicy",
+              "metadata": {"name": "p"}}
+    default = {"budget": {"count": 3}, "strategy": {"fixed": {"initialBatch": 3}}}
+    removed = {"after": "30s", "do": "apply", "document": {**policy, "spec": {"default": default}}}
+    leaves = {"after": "150s", "do": "delete", "target": "node-0004"}
+    rows = [(removed, 5, "4:z=x",
+             {"__default__": [(3, 120), (3, 240), (1, 360)], "x": [(2, 120)]}, "complete", 7),
+            (leaves, 4, "1:z=x",
+             {"x": [(1, 120)], "__default__": [(3, 120), (1, 150)]}, "complete", 3)]
+    for event, plain, more, expected, outcome, completed in rows:
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            (folder / "fleet.yaml").write_text(BATCHES + json.dumps({**BATCHED, "spec": spec}))
+            (folder / "events.jsonl").write_text(json.dumps(event))
+            result = drover.run(program, "plan", "-f", folder / "fleet.yaml", "--nodes",
+                                str(plain), "--nodes", more, "--events",
+                                folder / "events.jsonl", *START, "-o", "json")
+        plan = json.loads(result.out)
+        groups_ = plan["changes"][0]["groups"]
+        found = {g["name"]: [(b["size"], b["end"]) for b in g["batches"]] for g in groups_}
+        final = {g["name"]: g["final"]["completed"] for g in groups_}
+        check(tap, (found, plan["outcome"], final["__default__"]) == (expected, outcome, completed),
+              f"batches whose members leave: {event['do']}", f"{found} {final} {result.err}")
+
+
 # A policy with every kind of group on it: compartments for one deployment and for a bracket.
 PACED = """
 apiVersion: drover.dev/v1alpha1
@@ -433,6 +462,7 @@ def main():
         drains(tap, program)
         bundles(tap, program)
         batches(tap, program)
+        batches_that_end_with_their_members(tap, program)
         groups(tap, program)
         measured(tap, program)
         chance(tap, program)
