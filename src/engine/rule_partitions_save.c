@@ -3,6 +3,7 @@
 #include <inttypes.h>
 
 #include "base/mem.h"
+#include "base/strmap.h"
 #include "engine/rule_partitions_internal.h"
 
 /* ---- what must hold ---- */
@@ -129,6 +130,15 @@ static void save_hashes(const sorting *s, resource_list *list, uint64_t usual, b
     buf_addz(out, last != usual ? "]}" : "}");
 }
 
+/* Who is there, whatever the order: another sum means that somebody left or came. */
+static uint64_t members_sum(const rel_partitions *x)
+{
+    uint64_t sum = 0;
+    for (uint32_t res = 0; res < x->members.len; res++)
+        sum += x->members.at[res].present ? str_hash(resource_name(x->r, res)) : 0;
+    return sum;
+}
+
 void partition_pace_save(const releases *r, const rel_pace *p, buf *out)
 {
     const rel_partitions *x = p->partition;
@@ -140,6 +150,8 @@ void partition_pace_save(const releases *r, const rel_pace *p, buf *out)
         qsort_r(list.at, list.len, sizeof *list.at, by_name, (void *)(uintptr_t)r);
     buf_addf(out, ",\"settings\":\"%016" PRIx64 "\",\"edition\":\"%016" PRIx64 "\"",
              x->roll.settings, x->edition);
+    buf_addf(out, ",\"limits\":\"%016" PRIx64 "\",\"members\":\"%016" PRIx64 "\"",
+             x->roll.everything, members_sum(x));
     save_released(x, &list, out);
     buf_addz(out, ",\"down\":");
     save_hashes(&(sorting){x, down_at}, &list, 0, out);
@@ -226,6 +238,19 @@ static void restore_flags(releases *r, uint32_t p)
     }
 }
 
+/* What was edited, and who left, while nobody looked is taken as it would have been live: limits
+ * may have shrunk, and an edit lifts a halt. Records from before this was kept say neither: then
+ * releases are looked at once more, and a halt stays. */
+static void restore_edits(rel_partitions *x, yyjson_val *saved)
+{
+    str limits = text_of(yyjson_obj_get(saved, "limits"));
+    bool edited = limits.len > 0 && hash_in(limits) != x->roll.everything;
+    x->tightened = limits.len == 0 || edited ||
+                   hash_in(text_of(yyjson_obj_get(saved, "members"))) != members_sum(x);
+    if (edited)
+        partitions_resume(x->roll.pacing);
+}
+
 bool partition_pace_restore(releases *r, uint32_t p, yyjson_val *saved, err *error)
 {
     rel_partitions *x = r->paces.at[p].partition;
@@ -233,7 +258,7 @@ bool partition_pace_restore(releases *r, uint32_t p, yyjson_val *saved, err *err
     restore_members(x, saved);
     partition_rollout_restore(&x->roll, saved);
     x->roll.cut_due = hash_in(text_of(yyjson_obj_get(saved, "settings"))) != x->roll.settings;
-    x->roll.edited = x->roll.work_changed = x->tightened = false;
+    x->roll.edited = x->roll.work_changed = false;
     restore_flags(r, p);
     buf cut = BUF(LIMIT_TEXT_BYTES);
     json_write(&cut, yyjson_obj_get(saved, "rollout"));
@@ -241,5 +266,6 @@ bool partition_pace_restore(releases *r, uint32_t p, yyjson_val *saved, err *err
                            : partitions_restore(x->roll.pacing, buf_str(&cut), find_member, error);
     buf_done(&cut);
     restore_flags(r, p);
+    restore_edits(x, saved);
     return good && (!r->core->no_memory || err_memory(error));
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What changes while compartments of a RolloutPolicy are at work: another version lifts a stop and
- * lets batches begin anew, seen live or after a restart. */
+ * lets batches begin anew, and a limit that shrinks stops starts, live or after a restart. */
 #include "support/check.h"
 
 #include "support/rows.h"
@@ -349,6 +349,72 @@ static void a6_record_without_versions(void **state)
     close_fleet(&w);
 }
 
+#define ZONE_SLOT                                                                                  \
+    "  - resourceConcurrency: {groupSelector: 'resource.metadata[\"zone\"] == \"a\"', limitType: " \
+    "count, limitValue: 1}\n"
+#define HOST(name, zone)                                                                           \
+    API "kind: Resource\nmetadata: {name: " name ", labels: {zone: " zone "}}\n"                   \
+        "spec: {kind: host, version: v1}\nstatus: {releases: [{deployment: app, version: v0}]}\n"
+#define BATCH_OF(count)                                                                            \
+    "  - deploymentPolicy: {default: {budget: {count: " count                                      \
+    "}, strategy: {fixed: {initialBatch: "                                                         \
+    "2}}}}\n"
+
+/* A limit that shrinks while nobody looks stops starts as one that shrinks live does: h1 has its
+ * place or release and waits for its slot; then it needs none any more. */
+static void limits_that_shrink_while_down(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *before, *after;
+    } rows[] = {{RULES ZONE_SLOT BATCH_OF("2"), RULES ZONE_SLOT BATCH_OF("1")},
+                {RULES ZONE_SLOT "  - rolloutStrategy: {maxUnavailable: 2}\n",
+                 RULES ZONE_SLOT "  - rolloutStrategy: {maxUnavailable: 1}\n"}};
+    for (size_t i = 0; i < COUNT_OF(rows); i++)
+        for (int down = 0; down < 2; down++) {
+            world w;
+            open_fleet(&w, 0, rows[i].before);
+            world_apply(&w, HOST("h0", "a") "---\n" HOST("h1", "a"));
+            publish(&w, "app", "v1");
+            assert_int_equal(w.starts, 1); /* both may, one has the slot */
+            if (down)
+                restart(&w, rows[i].after, NULL);
+            else
+                world_apply(&w, "%s", rows[i].after);
+            world_apply(&w, HOST("h1", "b"));
+            assert_int_equal(w.starts, 1); /* one place is all there is now */
+            world_until(&w, INT64_MAX);
+            check_text(view_at(&w, "app", "h1").current, "v1");
+            close_fleet(&w);
+        }
+}
+
+/* An edit of the rule lifts a halt of its failureThreshold, whenever it is made. */
+static void a_halt_that_is_edited_while_down(void **state)
+{
+    (void)state;
+    for (int down = 0; down < 2; down++) {
+        static const char edited[] =
+            RULES "  - rolloutStrategy: {maxUnavailable: 2, failureThreshold: 1}\n";
+        world w;
+        open_fleet(&w, 0, RULES "  - rolloutStrategy: {maxUnavailable: 1, failureThreshold: 1}\n");
+        world_apply(&w, HOST("h0", "a") "---\n" HOST("h1", "a"));
+        fails(&w, "h0", true);
+        publish(&w, "app", "v1");
+        world_until(&w, INT64_MAX);
+        restart(&w, NULL, NULL);
+        world_until(&w, INT64_MAX);
+        assert_int_equal(w.starts, 1);
+        if (down)
+            restart(&w, edited, NULL);
+        else
+            world_apply(&w, "%s", edited);
+        world_until(&w, INT64_MAX);
+        check_text(view_at(&w, "app", "h1").current, "v1");
+        close_fleet(&w);
+    }
+}
+
 int main(void)
 {
     static row_list all;
@@ -361,5 +427,7 @@ int main(void)
     ROWS_TEST(&all, a6_edit_in_a_bracket);
     ROWS_TEST(&all, a6_edit_while_down);
     ROWS_TEST(&all, a6_record_without_versions);
+    ROWS_TEST(&all, limits_that_shrink_while_down);
+    ROWS_TEST(&all, a_halt_that_is_edited_while_down);
     return rows_run(&all);
 }
