@@ -84,6 +84,8 @@ static exit_status run_with(const options *given, operator_settings *s)
         .insecure = options_given(given, "dashboard-insecure"),
         .hosts = hosts,
         .engine = s->shell.engine,
+        .nodes = s->nodes,
+        .clusters = s->clusters,
     };
     size_t at = 0;
     while (options_next(given, "dashboard-host", &at, &host)) {

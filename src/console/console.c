@@ -36,25 +36,36 @@ static bool note_in_flight(void *context, const placement_view *v)
                   .target = v->target,
                   .version = v->wanted,
                   .group = v->group};
-    if (v->kind == TARGET_NODE && v->state == PLACEMENT_IN_FLIGHT)
+    if (v->state == PLACEMENT_IN_FLIGHT)
         claims_found(&c->claims, &d, clock_ms());
     return true;
 }
 
-const engine *console_engine(console *c)
+size_t console_engines(console *c, const engine *ret[CONSOLE_ENGINES_MAX])
 {
-    if (!c->shell || !node_shell_ready(c->shell))
-        return NULL;
-    const engine *e = node_shell_engine(c->shell);
-    if (!c->found)
-        c->found = engine_placements(e, note_in_flight, c);
-    return e;
+    size_t count = 0;
+    if ((c->nodes && !node_shell_ready(c->nodes)) ||
+        (c->clusters && !cluster_shell_ready(c->clusters)))
+        return 0;
+    if (c->nodes)
+        ret[count++] = node_shell_engine(c->nodes);
+    if (c->clusters)
+        ret[count++] = cluster_shell_engine(c->clusters);
+    for (size_t i = 0; !c->found && i < count; i++)
+        c->found = engine_placements(ret[i], note_in_flight, c) && i + 1 == count;
+    return count;
 }
 
-static void note_document(console *c, const char *what, shell_kind kind, str name)
+static bool is_known(console *c)
+{
+    const engine *unused[CONSOLE_ENGINES_MAX];
+    return console_engines(c, unused) > 0;
+}
+
+static void note_document(console *c, const char *what, kept_kind kind, str name)
 {
     scoped(buf_done) buf text = BUF(LIMIT_DOCUMENT_BYTES);
-    if (!console_engine(c))
+    if (!is_known(c))
         return; /* what is read at the beginning is no news */
     buf_addf(&text, "{\"fact\":\"%s\",\"kind\":\"%s\",\"name\":", what, kept_kind_text(kind));
     buf_add_json(&text, name);
@@ -62,19 +73,37 @@ static void note_document(console *c, const char *what, shell_kind kind, str nam
     console_note(c, "fact", STR_EMPTY, buf_str(&text));
 }
 
+static void seen(console *c, kept_kind kind, yyjson_val *json)
+{
+    scoped(buf_done) buf key = BUF(LIMIT_PATH_BYTES);
+    if (kept_seen(&c->kept, kind, json))
+        note_document(c, "document", kind, kept_key(json, &key));
+}
+
 static void on_seen(void *context, shell_kind kind, yyjson_val *json)
 {
-    console *c = context;
-    yyjson_val *name = yyjson_obj_get(yyjson_obj_get(json, "metadata"), "name");
-    if (kept_seen(&c->kept, kind, json))
-        note_document(c, "document", kind, (str){yyjson_get_str(name), yyjson_get_len(name)});
+    seen(context, kept_of_nodes(kind), json);
 }
 
 static void on_gone(void *context, shell_kind kind, str name)
 {
     console *c = context;
-    if (kept_gone(&c->kept, kind, name))
-        note_document(c, "documentGone", kind, name);
+    if (kept_gone(&c->kept, kept_of_nodes(kind), name))
+        note_document(c, "documentGone", kept_of_nodes(kind), name);
+}
+
+static void on_hub_seen(void *context, hub_kind kind, yyjson_val *json)
+{
+    seen(context, kept_of_clusters(kind), json);
+}
+
+static void on_hub_gone(void *context, hub_kind kind, str space, str name)
+{
+    console *c = context;
+    scoped(buf_done) buf key = BUF(LIMIT_PATH_BYTES);
+    buf_addf(&key, "%.*s/%.*s", STR_ARG(space), STR_ARG(name));
+    if (kept_gone(&c->kept, kept_of_clusters(kind), buf_str(&key)))
+        note_document(c, "documentGone", kept_of_clusters(kind), buf_str(&key));
 }
 
 static void on_decided(void *context, const decision *d)
@@ -89,10 +118,11 @@ static void on_decided(void *context, const decision *d)
         console_note(c, "decision", STR_EMPTY, buf_str(&text));
 }
 
-static void on_shell(void *context, const node_shell *shell)
+static void on_shells(void *context, const node_shell *nodes, const cluster_shell *clusters)
 {
     console *c = context;
-    c->shell = shell;
+    c->nodes = nodes;
+    c->clusters = clusters;
     c->found = false;
     kept_clear(&c->kept);
     claims_clear(&c->claims);
@@ -160,13 +190,17 @@ static str token_of(const http_request *q)
 void console_run(asking *a)
 {
     if (!a->console->open_to_all && !a->viewer.looks) {
-        console_fail(a, 403, "%s may not list Skyhooks", a->viewer.name);
+        console_fail(a, 403, "%s may not list %s", a->viewer.name,
+                     !a->console->settings.clusters ? "Skyhooks"
+                     : a->console->settings.nodes   ? "Skyhooks and Bundles"
+                                                    : "Bundles");
         return;
     }
-    if (!a->route->any_time && !console_engine(a->console)) {
+    if (!a->route->any_time && !is_known(a->console)) {
+        bool works = a->console->nodes || a->console->clusters;
         console_fail(a, 503,
-                     a->console->shell ? "not everything is known yet"
-                                       : "this operator does not lead: another one works");
+                     works ? "not everything is known yet"
+                           : "this operator does not lead: another one works");
         return;
     }
     a->reply->status = 200;
@@ -376,9 +410,10 @@ operator_watcher console_watcher(console *c)
 {
     return (operator_watcher){.context = c,
                               .open = on_open,
-                              .shell = on_shell,
+                              .shells = on_shells,
                               .seen = on_seen,
                               .gone = on_gone,
                               .decided = on_decided,
+                              .hub = {c, on_hub_seen, on_hub_gone, on_decided},
                               .close = on_close};
 }

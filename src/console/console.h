@@ -6,8 +6,8 @@
  * nothing is read while it changes, and nothing has to be copied or locked. What takes time is made
  * by a copy of the process (plans) or waits for the API server without holding the loop (who asks,
  * and acts). It decides nothing and writes nothing of its own: an act is a patch that the API
- * server gets with the viewer's own token, the same that `kubectl skyhook` sends, over a connection
- * that never shows the operator's credentials.
+ * server gets with the viewer's own token, the same that `kubectl skyhook` or `drover pause
+ * --bundle` sends, over a connection that never shows the operator's credentials.
  *
  * Who reaches a loopback address may look without a token, as at /metrics: such a request came from
  * this machine or through `kubectl port-forward`. On any other address looking needs a token, too.
@@ -25,6 +25,7 @@ typedef struct console_settings {
     const str *hosts;             /* further names it is called by */
     size_t host_count;
     engine_settings engine; /* those of the operator, for plans */
+    bool nodes, clusters;   /* what the operator serves */
 } console_settings;
 
 typedef struct console console;

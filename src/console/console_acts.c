@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a viewer asks for, with their own token: the same patches as `kubectl skyhook` sends.
- * Whether they may, the API server decides. */
+/* What a viewer asks for, with their own token: the same patches as `kubectl skyhook`, or `drover
+ * pause --bundle`, sends. Whether they may, the API server decides. */
 #include "base/limits.h"
 #include "base/mem.h"
 #include "console/console_internal.h"
@@ -10,14 +10,51 @@
 
 #define ACT_TRIES 5
 
-static const struct {
-    const char *act, *note, *value; /* annotation; value as JSON */
-} switches[] = {
-    {"pause", KEY_PREFIX "pause", "\"true\""},
-    {"resume", KEY_PREFIX "pause", "null"},
-    {"disable", KEY_PREFIX "disable", "\"true\""},
-    {"enable", KEY_PREFIX "disable", "null"},
+/* Only the name of a Bundle has a namespace. */
+static bool of_bundle(str change)
+{
+    return str_find(change, STR("/")) != SIZE_MAX;
+}
+
+static const kept_object *kept_change(const console *c, str change)
+{
+    return kept_find(&c->kept, of_bundle(change) ? KEPT_BUNDLE : KEPT_SKYHOOK, change);
+}
+
+static act_owner owner_of(str change)
+{
+    return of_bundle(change) ? ACT_OF_BUNDLE : ACT_OF_SKYHOOK;
+}
+
+#define ANNOTATE(key, value) "{\"metadata\":{\"annotations\":{\"" KEY_PREFIX key "\":" value "}}}"
+
+/* Those with a patch say how something shall be, whatever else changed. The others are asked of the
+ * operator, in a list on the object. */
+typedef struct console_act {
+    act_owner owner;
+    const char *word;
+    const char *patch; /* JSON; NULL: it is asked of the operator */
+    act_kind act;
+} console_act;
+
+static const console_act acts[] = {
+    {ACT_OF_SKYHOOK, "pause", ANNOTATE("pause", "\"true\""), ACT_PAUSE},
+    {ACT_OF_SKYHOOK, "resume", ANNOTATE("pause", "null"), ACT_RESUME},
+    {ACT_OF_SKYHOOK, "disable", ANNOTATE("disable", "\"true\""), ACT_PAUSE},
+    {ACT_OF_SKYHOOK, "enable", ANNOTATE("disable", "null"), ACT_RESUME},
+    {ACT_OF_SKYHOOK, "retry", NULL, ACT_RETRY},
+    {ACT_OF_BUNDLE, "pause", "{\"spec\":{\"paused\":true}}", ACT_PAUSE},
+    {ACT_OF_BUNDLE, "resume", NULL, ACT_RESUME},
+    {ACT_OF_BUNDLE, "approve", NULL, ACT_APPROVE},
 };
+
+static const console_act *find_act(act_owner owner, str word)
+{
+    for (size_t i = 0; i < sizeof acts / sizeof acts[0]; i++)
+        if (acts[i].owner == owner && str_eq(word, str_of(acts[i].word)))
+            return &acts[i];
+    return NULL;
+}
 
 static str text_of(yyjson_val *json, const char *key)
 {
@@ -25,29 +62,24 @@ static str text_of(yyjson_val *json, const char *key)
     return yyjson_is_str(v) ? (str){yyjson_get_str(v), yyjson_get_len(v)} : STR_EMPTY;
 }
 
-/* An annotation that says how it shall be, whatever else changed. */
-static bool put_switch(str act, buf *body)
-{
-    for (size_t i = 0; i < sizeof switches / sizeof switches[0]; i++) {
-        if (!str_eq(act, str_of(switches[i].act)))
-            continue;
-        buf_addf(body, "{\"metadata\":{\"annotations\":{\"%s\":%s}}}", switches[i].note,
-                 switches[i].value);
-        return true;
-    }
-    return false;
-}
-
-/* One more wish in the list of the Skyhook, if nobody changed it meanwhile. */
-static bool put_request(const errand *e, const kept_object *o, buf *body, err *error)
+/* One more wish in the list of the object, if nobody changed it meanwhile. */
+static bool put_request(const errand *e, const kept_object *o, act_kind kind, buf *body, err *error)
 {
     scoped(buf_done) buf list = BUF(LIMIT_DOCUMENT_BYTES);
-    fact_act act = {.act = ACT_RETRY, .target = e->target, .who = str_of(e->asking->viewer.name)};
-    if (!act_request_add(&list, o->acts ? str_of(o->acts) : STR_EMPTY, ACT_OF_SKYHOOK, &act, error))
+    act_owner owner = owner_of(e->change);
+    fact_act act = {.act = kind,
+                    .target = e->target,
+                    .partition = e->partition,
+                    .who = str_of(e->asking->viewer.name)};
+    if (!act_request_add(&list, o->acts ? str_of(o->acts) : STR_EMPTY, owner, &act, error))
         return false;
-    buf_addz(body, "{\"metadata\":{\"annotations\":{\"" KEY_ACTS "\":");
+    buf_addf(body, "{\"metadata\":{\"annotations\":{\"%s\":",
+             owner == ACT_OF_BUNDLE ? KEY_BUNDLE_ACTS : KEY_ACTS);
     buf_add_json(body, buf_str(&list));
-    buf_addz(body, "}}}");
+    buf_addz(body, "}}");
+    if (owner == ACT_OF_BUNDLE && kind == ACT_RESUME && o->paused)
+        buf_addz(body, ",\"spec\":{\"paused\":null}");
+    buf_addc(body, '}');
     return true;
 }
 
@@ -71,14 +103,22 @@ static bool send_patch(errand *e, const kube_write *w, err *error)
 static bool attempt(errand *e, err *error)
 {
     scoped(buf_done) buf body = BUF(LIMIT_DOCUMENT_BYTES);
-    const kept_object *o = kept_find(&e->console->kept, SHELL_SKYHOOK, e->change);
-    kube_write w = {.verb = WRITE_MERGE, .collection = STR(CONSOLE_SKYHOOKS), .name = e->change};
-    if (!o)
-        return err_set(error, "there is no Skyhook \"%s\"", str_shown(e->change).text);
-    if (put_switch(e->act, &body)) {
+    scoped(buf_done) buf collection = BUF(LIMIT_PATH_BYTES);
+    const kept_object *o = kept_change(e->console, e->change);
+    const console_act *act = find_act(owner_of(e->change), e->act);
+    str name = e->change, space = of_bundle(name) ? str_cut(&name, '/') : STR_EMPTY;
+    if (!o || !act)
+        return err_set(error, "\"%s\" is gone", str_shown(e->change).text);
+    if (space.len > 0)
+        buf_addf(&collection, CONSOLE_BUNDLES, STR_ARG(space));
+    else
+        buf_addz(&collection, CONSOLE_SKYHOOKS);
+    kube_write w = {.verb = WRITE_MERGE, .collection = buf_str(&collection), .name = name};
+    if (act->patch) {
+        buf_addz(&body, act->patch);
         w.anyhow = true;
     } else {
-        if (!put_request(e, o, &body, error))
+        if (!put_request(e, o, act->act, &body, error))
             return false;
         w.version = str_of(o->version);
     }
@@ -107,8 +147,8 @@ static int status_of(const write_outcome *how)
 static void note_act(const errand *e)
 {
     scoped(buf_done) buf text = BUF(LIMIT_DOCUMENT_BYTES);
-    const str values[] = {e->change, e->target, e->reason};
-    static const char *const keys[] = {"change", "target", "reason"};
+    const str values[] = {e->change, e->target, e->partition, e->reason};
+    static const char *const keys[] = {"change", "target", "partition", "reason"};
     buf_addz(&text, "{\"fact\":\"act\",\"act\":");
     buf_add_json(&text, e->act);
     for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) {
@@ -140,7 +180,7 @@ static void settle(errand *e, const write_outcome *how)
 static bool try_again(errand *e, const write_outcome *how)
 {
     err error;
-    const kept_object *o = kept_find(&e->console->kept, SHELL_SKYHOOK, e->change);
+    const kept_object *o = kept_change(e->console, e->change);
     if (how->kind != WRITE_CONFLICT || e->tries >= ACT_TRIES || !o)
         return false;
     return strcmp(o->version, e->version) == 0 || attempt(e, &error);
@@ -165,36 +205,50 @@ static bool step(void *context, http_reply *r)
     return true;
 }
 
-static bool known(str act)
+/* False: the reply says why. */
+static bool check_act(asking *a, yyjson_val *body, str change)
 {
-    scoped(buf_done) buf unused = BUF(LIMIT_DOCUMENT_BYTES);
-    return put_switch(act, &unused) || str_eq(act, STR("retry"));
+    const console_settings *serves = &a->console->settings;
+    const char *kind = of_bundle(change) ? "Bundle" : "Skyhook";
+    if (!(serves->nodes && find_act(ACT_OF_SKYHOOK, a->name)) &&
+        !(serves->clusters && find_act(ACT_OF_BUNDLE, a->name))) {
+        console_fail(a, 404, "an operator has no act \"%s\"", str_shown(a->name).text);
+        return false;
+    }
+    if (a->token.len == 0) {
+        http_field_add(a->reply, "WWW-Authenticate", STR("Bearer"));
+        console_fail(a, 401, "acts need your own Kubernetes token");
+        return false;
+    }
+    if (!yyjson_is_obj(body) || !kept_change(a->console, change)) {
+        console_fail(a, 404, "there is no %s \"%s\"", kind, str_shown(change).text);
+        return false;
+    }
+    if (!find_act(owner_of(change), a->name)) {
+        console_fail(a, 404, "a %s has no act \"%s\"", kind, str_shown(a->name).text);
+        return false;
+    }
+    if (str_eq(a->name, STR("approve")) && text_of(body, "partition").len == 0) {
+        console_fail(a, 422, "approve: a partition is needed");
+        return false;
+    }
+    return true;
 }
 
 void answer_act(asking *a)
 {
     err error;
     yyjson_val *body = json_parse(a->request->arena, a->request->body, NULL);
-    if (!known(a->name)) {
-        console_fail(a, 404, "an operator has no act \"%s\"", str_shown(a->name).text);
-        return;
-    }
-    if (a->token.len == 0) {
-        http_field_add(a->reply, "WWW-Authenticate", STR("Bearer"));
-        console_fail(a, 401, "acts need your own Kubernetes token");
-        return;
-    }
     str change = text_of(body, "deployment");
-    if (!yyjson_is_obj(body) || !kept_find(&a->console->kept, SHELL_SKYHOOK, change)) {
-        console_fail(a, 404, "there is no Skyhook \"%s\"", str_shown(change).text);
+    if (!check_act(a, body, change))
         return;
-    }
     errand *e = errand_new(a, step);
     if (!e)
         return;
     e->act = a->name;
     e->change = change;
     e->target = text_of(body, "resource");
+    e->partition = text_of(body, "partition");
     e->reason = text_of(body, "reason");
     if (attempt(e, &error))
         return;

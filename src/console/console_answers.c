@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a viewer sees: the shapes of `drover serve`, of what the operator knows. A Skyhook is a
- * change, a node a target, a compartment a group, and a claim a job. */
+/* What a viewer sees: the shapes of `drover serve`, of what the operator knows. A Skyhook or Bundle
+ * is a change, a node or cluster a target, a compartment or partition a group, and a claim a job.
+ */
 #include "base/mem.h"
 #include "base/num.h"
 #include "console/console_internal.h"
@@ -81,8 +82,9 @@ void answer_info(asking *a)
 
 void answer_fleet(asking *a)
 {
-    if (!view_fleet(console_engine(a->console), (fleet_scope){.kind = TARGET_NODE},
-                    a->console->sequence, &a->reply->body))
+    const engine *engines[CONSOLE_ENGINES_MAX];
+    fleet_scope scope = {.engines = engines, .count = console_engines(a->console, engines)};
+    if (!view_fleet(scope, a->console->sequence, &a->reply->body))
         console_fail(a, 503, "memory ran out");
 }
 
@@ -90,7 +92,8 @@ void answer_fleet(asking *a)
 
 typedef struct target_listing {
     paging page;
-    str change, target, state;
+    const engine *engine;
+    str change, target, environment, state;
     bool no_memory;
 } target_listing;
 
@@ -117,9 +120,11 @@ static void put_package(const package_view *p, buf *out)
 }
 
 /* As for any engine, and how far its packages are. */
-static bool put_target(const asking *a, const placement_view *v, size_t most)
+static bool put_target(const target_listing *l, const placement_view *v)
 {
-    const engine *e = console_engine(a->console);
+    const asking *a = l->page.asking;
+    const engine *e = l->engine;
+    size_t most = l->target.len > 0 ? REASON_NAMES_ALL : REASON_NAMES_BRIEF;
     buf *out = &a->reply->body;
     node_view seen;
     if (!view_target(e, v, most, a->request->arena, out))
@@ -145,23 +150,29 @@ static bool wanted(str filter, str value)
 static bool list_target(void *context, const placement_view *v)
 {
     target_listing *l = context;
-    if (v->kind != TARGET_NODE || !wanted(l->change, v->change) || !wanted(l->target, v->target) ||
+    if (!wanted(l->change, v->change) || !wanted(l->target, v->target) ||
+        !wanted(l->environment, view_environment(v)) ||
         !wanted(l->state, str_of(view_state(v->state))) || !page_next(&l->page))
         return !l->page.more;
-    l->no_memory =
-        !put_target(l->page.asking, v, l->target.len > 0 ? REASON_NAMES_ALL : REASON_NAMES_BRIEF);
+    l->no_memory = !put_target(l, v);
     return !l->no_memory;
 }
 
 void answer_targets(asking *a)
 {
+    const engine *engines[CONSOLE_ENGINES_MAX];
+    size_t count = console_engines(a->console, engines);
     target_listing l = {.page = page_begin(a),
                         .change = text_of(a, "deployment"),
                         .target = text_of(a, "resource"),
+                        .environment = text_of(a, "environment"),
                         .state = text_of(a, "state")};
-    if (!engine_placements(console_engine(a->console), list_target, &l) || l.no_memory) {
-        console_fail(a, 503, "memory ran out");
-        return;
+    for (size_t i = 0; i < count; i++) {
+        l.engine = engines[i];
+        if (!engine_placements(l.engine, list_target, &l) || l.no_memory) {
+            console_fail(a, 503, "memory ran out");
+            return;
+        }
     }
     page_end(&l.page);
 }
@@ -178,12 +189,15 @@ static bool list_group(void *context, const group_view *v)
 
 void answer_groups(asking *a)
 {
+    const engine *engines[CONSOLE_ENGINES_MAX];
+    size_t count = console_engines(a->console, engines);
     paging p = page_begin(a);
-    engine_groups(console_engine(a->console), list_group, &p);
+    for (size_t i = 0; i < count; i++)
+        engine_groups(engines[i], list_group, &p);
     page_end(&p);
 }
 
-/* Skyhooks have none. */
+/* Skyhooks and Bundles have none. */
 void answer_freezes(asking *a)
 {
     paging p = page_begin(a);
@@ -265,33 +279,54 @@ void answer_events(asking *a)
         console_fail(a, 503, "memory ran out");
 }
 
-/* ---- nodes as documents ---- */
+/* ---- nodes and clusters as documents ---- */
 
-static void put_node(const kept_object *o, buf *out)
+/* As the engine calls it: a cluster by its name alone, which is what Bundles of its namespace say.
+ */
+static str target_name(kept_kind kind, const kept_object *o)
 {
-    buf_addz(out, "{\"apiVersion\":\"v1\",\"kind\":\"Node\",\"metadata\":{\"name\":");
-    buf_add_json(out, str_of(o->name));
+    str name = str_of(o->name);
+    if (kind == KEPT_CLUSTER)
+        str_cut(&name, '/');
+    return name;
+}
+
+static void put_resource(kept_kind kind, const kept_object *o, buf *out)
+{
+    buf_addf(out, "{\"apiVersion\":\"%s\",\"kind\":\"%s\",\"metadata\":{\"name\":",
+             kind == KEPT_NODE ? "v1" : "fleet.cattle.io/v1alpha1", kept_kind_text(kind));
+    buf_add_json(out, target_name(kind, o));
     buf_addz(out, ",\"labels\":");
     buf_add(out, o->labels.len > 0 ? buf_str(&o->labels) : STR("{}"));
     buf_addz(out, "},\"spec\":{}}");
 }
 
+static const kept_kind target_kinds[] = {KEPT_NODE, KEPT_CLUSTER};
+#define TARGET_KINDS_COUNT (sizeof target_kinds / sizeof target_kinds[0])
+
 void answer_resources(asking *a)
 {
+    const kept *all = &a->console->kept;
     paging p = page_begin(a);
-    for (size_t i = 0; i < a->console->kept.of[SHELL_NODE].len && !p.more; i++)
-        if (page_next(&p))
-            put_node(kept_at(&a->console->kept, SHELL_NODE, i), &a->reply->body);
+    for (size_t k = 0; k < TARGET_KINDS_COUNT; k++)
+        for (size_t i = 0; i < all->of[target_kinds[k]].len && !p.more; i++)
+            if (page_next(&p))
+                put_resource(target_kinds[k], kept_at(all, target_kinds[k], i), &a->reply->body);
     page_end(&p);
 }
 
 void answer_resource(asking *a)
 {
-    const kept_object *o = kept_find(&a->console->kept, SHELL_NODE, a->name);
-    if (!o) {
-        console_fail(a, 404, "there is no node \"%s\"", str_shown(a->name).text);
-        return;
-    }
-    put_node(o, &a->reply->body);
-    buf_addc(&a->reply->body, '\n');
+    const kept *all = &a->console->kept;
+    for (size_t k = 0; k < TARGET_KINDS_COUNT; k++)
+        for (size_t i = 0; i < all->of[target_kinds[k]].len; i++) {
+            const kept_object *o = kept_at(all, target_kinds[k], i);
+            if (!str_eq(a->name, str_of(o->name)) &&
+                !str_eq(a->name, target_name(target_kinds[k], o)))
+                continue;
+            put_resource(target_kinds[k], o, &a->reply->body);
+            buf_addc(&a->reply->body, '\n');
+            return;
+        }
+    console_fail(a, 404, "there is no node or cluster \"%s\"", str_shown(a->name).text);
 }

@@ -18,9 +18,11 @@
 #define CONSOLE_PAGE_ITEMS 100
 #define CONSOLE_PAGE_ITEMS_MAX 1000
 #define CONSOLE_SKYHOOKS "/apis/skyhook.nvidia.com/v1alpha1/skyhooks"
+#define CONSOLE_BUNDLES HUB_API "/namespaces/%.*s/bundles"
+#define CONSOLE_ENGINES_MAX 2 /* of nodes, and of clusters */
 /* What is asked of the API server in viewers' names at once: each costs it something. */
 #define ERRANDS_MAX 32
-#define ERRAND_ANSWERS_MAX 3
+#define ERRAND_ANSWERS_MAX 5
 #define ERRAND_BYTES_MAX (4u << 20)
 #define VIEWERS_KEPT 64
 #define VIEWER_MS INT64_C(60000) /* then the API server is asked again who somebody is */
@@ -32,7 +34,8 @@
 typedef struct viewer {
     unsigned char digest[VIEWER_DIGEST_BYTES]; /* SHA-256 of the token, which is not kept */
     char name[VIEWER_NAME_BYTES];
-    bool looks, acts; /* may list Skyhooks, and patch them */
+    bool looks;       /* may list all that is served, Skyhooks or Bundles */
+    bool acts;        /* may patch some of it */
     int64_t until_ms; /* 0: nobody */
 } viewer;
 
@@ -50,8 +53,9 @@ struct console {
     events *events;
     kube_access access; /* without credentials */
     connection *connection;
-    const node_shell *shell; /* NULL: the operator does not work */
-    bool found;              /* what was in flight when it began is among the claims */
+    const node_shell *nodes; /* both NULL: the operator does not work */
+    const cluster_shell *clusters;
+    bool found; /* what was in flight when it began is among the claims */
     kept kept;
     claims claims;
     int64_t sequence, started_ms;
@@ -81,8 +85,8 @@ typedef struct console_route {
 } console_route;
 
 /* ---- console.c ---- */
-/* What the engine knows, or NULL: nothing is known, or not everything yet. */
-const engine *console_engine(console *c);
+/* The engines that know something: how many. 0: nothing is known, or not everything yet. */
+size_t console_engines(console *c, const engine *ret[CONSOLE_ENGINES_MAX]);
 /* One more entry of the journal. */
 void console_note(console *c, const char *kind, str who, str json);
 void console_run(asking *a);
@@ -122,8 +126,8 @@ struct errand {
     size_t count;
     errand_answer answers[ERRAND_ANSWERS_MAX];
     /* Of an act. */
-    str act, change, target, reason;
-    char version[24]; /* of the Skyhook that was patched last */
+    str act, change, target, partition, reason;
+    char version[24]; /* of the Skyhook or Bundle that was patched last */
     int tries;
 };
 

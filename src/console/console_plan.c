@@ -7,9 +7,6 @@
 #include "model/object.h"
 #include "sim/live.h"
 
-/* Those that others refer to first. */
-static const shell_kind order[] = {SHELL_POLICY, SHELL_SKYHOOK, SHELL_NODE};
-
 /* The operator leaves out what cannot be read; so does a plan. */
 static bool is_good(str text, bool *ret)
 {
@@ -25,15 +22,21 @@ static bool is_good(str text, bool *ret)
     return whole;
 }
 
-static bool put_documents(const console *c, buf *out, int64_t *ret_count)
+/* Nodes and clusters have an engine each, and a plan is of one. */
+static bool of_clusters(kept_kind kind)
+{
+    return kind >= KEPT_CLUSTER_GROUP;
+}
+
+static bool put_documents(const console *c, bool clusters, buf *out, int64_t *ret_count)
 {
     bool good = true;
     *ret_count = 0;
-    for (size_t k = 0; good && k < sizeof order / sizeof order[0]; k++) {
-        const strmap *of = &c->kept.of[order[k]];
-        for (size_t i = 0; good && i < of->len; i++) {
+    for (kept_kind kind = 0; good && kind < KEPT_NOTHING; kind++) {
+        const strmap *of = &c->kept.of[kind];
+        for (size_t i = 0; good && of_clusters(kind) == clusters && i < of->len; i++) {
             bool readable;
-            str text = buf_str(&kept_at(&c->kept, order[k], i)->document);
+            str text = buf_str(&kept_at(&c->kept, kind, i)->document);
             good = is_good(text, &readable);
             if (!readable)
                 continue;
@@ -45,6 +48,16 @@ static bool put_documents(const console *c, buf *out, int64_t *ret_count)
     return good && !out->failed;
 }
 
+/* Where both are served, of those that the change which is asked for is one of: only a Bundle's
+ * name has a namespace. */
+static bool plans_clusters(const asking *a)
+{
+    str change = uri_find(&a->request->uri, "deployment");
+    if (!a->console->nodes || !a->console->clusters)
+        return a->console->clusters != NULL;
+    return change.ptr && str_find(change, STR("/")) != SIZE_MAX;
+}
+
 /* In the copy, which ends when the plan is made: what is made here is not given back. */
 static bool arrange(void *context, sim *s, arena *a, err *error)
 {
@@ -53,11 +66,13 @@ static bool arrange(void *context, sim *s, arena *a, err *error)
     buf documents = BUF(LIMIT_TEXT_BYTES), text = BUF(LIMIT_TEXT_BYTES);
     live_head head = {.now_ms = asked->now_ms};
     live *all = ARENA_NEW(a, live);
-    if (!all || !put_documents(c, &documents, &head.documents))
+    bool clusters = plans_clusters(asked);
+    const engine *e = clusters ? cluster_shell_engine(c->clusters) : node_shell_engine(c->nodes);
+    if (!all || !put_documents(c, clusters, &documents, &head.documents))
         return err_memory(error);
     live_write_head(&text, &head);
     buf_add(&text, buf_str(&documents));
-    if (!engine_save(console_engine(c), &text) || text.failed)
+    if (!engine_save(e, &text) || text.failed)
         return err_memory(error);
     return live_read(all, buf_str(&text), error) && live_enter(all, s, error);
 }

@@ -162,9 +162,9 @@ static icalrecur_iterator *iterator_near(const struct window_cache *w, struct ic
 
 static int64_t offset_at(icaltimezone *zone, int64_t seconds)
 {
-    int daylight;
+    int summer;
     struct icaltimetype at = icaltime_from_timet_with_zone((time_t)seconds, 0, NULL);
-    return icaltimezone_get_utc_offset_of_utc_time(zone, &at, &daylight);
+    return icaltimezone_get_utc_offset_of_utc_time(zone, &at, &summer);
 }
 
 /* The first moment at which the clocks of the zone show a local time. False if they skip it; then

@@ -469,6 +469,8 @@ static void decide(cluster_shell *s)
         for (size_t i = 0; i < s->decisions.len; i++) {
             again |= s->decisions.at[i].kind == DECISION_DEPLOY;
             carry_out(s, &s->decisions.at[i]);
+            if (s->api.decided)
+                s->api.decided(s->api.context, &s->decisions.at[i]);
         }
         arena_rewind(s->scratch, mark);
     }

@@ -31,6 +31,8 @@
 typedef struct hub_api {
     void *context;
     bool (*send)(void *context, const kube_write *write, write_handler handler, err *error);
+    /* Every decision as it is carried out, for who looks on; NULL: nobody does. */
+    void (*decided)(void *context, const decision *d);
 } hub_api;
 
 /* The kinds that are watched, and their collections. GitRepos may be missing: then they have no

@@ -22,13 +22,20 @@ struct hub_run {
 static bool seen(void *context, yyjson_val *json)
 {
     const hub_watched *w = context;
-    return cluster_shell_seen(w->run->shell, w->kind, json, w->run->where.clock_ms());
+    const hub_watcher *look = w->run->where.watcher;
+    bool good = cluster_shell_seen(w->run->shell, w->kind, json, w->run->where.clock_ms());
+    if (look)
+        look->seen(look->context, w->kind, json);
+    return good;
 }
 
 static void gone(void *context, str space, str name)
 {
     const hub_watched *w = context;
+    const hub_watcher *look = w->run->where.watcher;
     cluster_shell_gone(w->run->shell, w->kind, space, name, w->run->where.clock_ms());
+    if (look)
+        look->gone(look->context, w->kind, space, name);
 }
 
 static void synced(void *context)
@@ -41,6 +48,14 @@ static bool send_write(void *context, const kube_write *write, write_handler han
 {
     const hub_run *h = context;
     return writer_send(h->where.writer, write, handler, error);
+}
+
+static void tell_decided(void *context, const decision *d)
+{
+    const hub_run *h = context;
+    const hub_watcher *look = h->where.watcher;
+    if (look)
+        look->decided(look->context, d);
 }
 
 static bool follow(hub_run *h, hub_kind kind)
@@ -92,7 +107,7 @@ hub_run *hub_run_start(hub_place_to_run where, const hub_settings *settings, err
         return NULL;
     }
     h->where = where;
-    h->shell = cluster_shell_new(settings, (hub_api){h, send_write}, error);
+    h->shell = cluster_shell_new(settings, (hub_api){h, send_write, tell_decided}, error);
     bool good =
         h->shell && writer_send(where.writer, &kinds, (write_handler){h, kinds_told, NULL}, error);
     for (int kind = HUB_GROUP; good && kind < HUB_DEPLOYMENT; kind++)

@@ -11,11 +11,20 @@
 
 typedef struct hub_run hub_run;
 
+/* Who looks on: told on the loop, once the shell knows it. All of them are set. */
+typedef struct hub_watcher {
+    void *context;
+    void (*seen)(void *context, hub_kind kind, yyjson_val *object);
+    void (*gone)(void *context, hub_kind kind, str space, str name);
+    void (*decided)(void *context, const decision *d);
+} hub_watcher;
+
 typedef struct hub_place_to_run {
     uv_loop_t *loop;
     connection *connection;
     writer *writer;
-    int64_t (*clock_ms)(void); /* of the wall */
+    int64_t (*clock_ms)(void);  /* of the wall */
+    const hub_watcher *watcher; /* NULL: nobody; must live as long */
 } hub_place_to_run;
 
 /* Starts at once. NULL with an error. */

@@ -13,7 +13,6 @@
 #include "kube/leader.h"
 #include "kube/recorder.h"
 #include "kube/writer.h"
-#include "operator/hub_run.h"
 #include "operator/probes.h"
 
 /* The longest that a timer is set to: a clock that is put forward is noticed then. */
@@ -141,11 +140,11 @@ static void tell_decided(void *context, const decision *d)
         look->decided(look->context, d);
 }
 
-static void tell_shell(const run *r)
+static void tell_shells(const run *r)
 {
     const operator_watcher *look = r->settings->watcher;
     if (look)
-        look->shell(look->context, r->shell);
+        look->shells(look->context, r->shell, r->hub ? hub_run_shell(r->hub) : NULL);
 }
 
 static bool pod_seen(void *context, yyjson_val *json)
@@ -240,7 +239,7 @@ static void end_work(run *r)
     r->recorder = recorder_stop(r->recorder);
     r->hub = hub_run_stop(r->hub);
     r->shell = node_shell_free(r->shell);
-    tell_shell(r);
+    tell_shells(r);
     r->ready_told = r->anew = false;
 }
 
@@ -248,10 +247,23 @@ static bool begin_nodes(run *r, err *error)
 {
     r->shell = node_shell_new(&r->settings->shell,
                               (api){r, send_write, follow_pods, tell_event, tell_decided}, error);
-    tell_shell(r);
+    tell_shells(r);
     return r->shell &&
            ((follow(r, SHELL_NODE) && follow(r, SHELL_POLICY) && follow(r, SHELL_SKYHOOK)) ||
             err_memory(error));
+}
+
+static bool begin_clusters(run *r, err *error)
+{
+    const operator_watcher *look = r->settings->watcher;
+    r->hub = hub_run_start((hub_place_to_run){.loop = &r->loop,
+                                              .connection = r->connection,
+                                              .writer = r->writer,
+                                              .clock_ms = clock_ms,
+                                              .watcher = look ? &look->hub : NULL},
+                           &r->settings->hub, error);
+    tell_shells(r);
+    return r->hub;
 }
 
 static bool begin_work(run *r, err *error)
@@ -266,10 +278,7 @@ static bool begin_work(run *r, err *error)
             recorder_start(&r->loop, r->writer, STR("skyhook-controller"), str_of(r->identity));
     if (!r->writer || !r->recorder)
         return err_memory(error);
-    if (r->settings->clusters)
-        r->hub = hub_run_start((hub_place_to_run){&r->loop, r->connection, r->writer, clock_ms},
-                               &r->settings->hub, error);
-    if (r->settings->clusters && !r->hub)
+    if (r->settings->clusters && !begin_clusters(r, error))
         return false;
     return !r->settings->nodes || begin_nodes(r, error);
 }

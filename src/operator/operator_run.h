@@ -9,7 +9,7 @@
 #include <uv.h>
 
 #include "kube/kubeconfig.h"
-#include "operator/cluster_shell.h"
+#include "operator/hub_run.h"
 #include "operator/node_shell.h"
 
 /* The Lease of the operator that our users know: the two never work at the same time. */
@@ -23,12 +23,14 @@ typedef struct operator_watcher {
     void *context;
     /* The loop is there. False: the operator does not begin. access lives until close. */
     bool (*open)(void *context, uv_loop_t *loop, const kube_access *access, err *error);
-    /* Work began; NULL: it ended, and what was seen is forgotten. */
-    void (*shell)(void *context, const node_shell *shell);
+    /* Work began; both NULL: it ended, and what was seen is forgotten. One of them is NULL where
+     * nodes, or clusters, are not served. */
+    void (*shells)(void *context, const node_shell *nodes, const cluster_shell *clusters);
     /* What the watches tell, once the shell knows it. */
     void (*seen)(void *context, shell_kind kind, yyjson_val *object);
     void (*gone)(void *context, shell_kind kind, str name);
     void (*decided)(void *context, const decision *d);
+    hub_watcher hub; /* the same of clusters */
     /* The loop runs once more. */
     void (*close)(void *context);
 } operator_watcher;

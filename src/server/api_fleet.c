@@ -15,7 +15,7 @@ void run_fleet(call *c)
         api_fail(c, 404, NULL, "there is no RolloutPolicy \"%s\"", str_shown(policy).text);
         return;
     }
-    if (!view_fleet(e, (fleet_scope){TARGET_RESOURCE, policy},
-                    store_sequence(control_store(c->api->control)), api_out(c)))
+    if (!view_fleet((fleet_scope){&e, 1, policy}, store_sequence(control_store(c->api->control)),
+                    api_out(c)))
         api_fail(c, 503, NULL, "memory ran out");
 }

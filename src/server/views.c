@@ -10,7 +10,6 @@
 #define CELL_NUMBERS 7
 
 typedef struct fleet_listing {
-    target_kind kind;
     strmap changes, environments, targets, versions,
         groups; /* to their place in order of insertion */
     buf *cells;
@@ -28,13 +27,19 @@ static uint64_t number_of(fleet_listing *l, strmap *names, str name)
     return number;
 }
 
+str view_environment(const placement_view *v)
+{
+    if (v->kind != TARGET_CLUSTER)
+        return v->environment;
+    str name = str_find(v->target, STR("/")) != SIZE_MAX ? v->target : v->change;
+    return str_cut(&name, '/');
+}
+
 static bool list_cell(void *context, const placement_view *v)
 {
     fleet_listing *l = context;
-    if (v->kind != l->kind)
-        return true;
     const uint64_t numbers[CELL_NUMBERS] = {
-        number_of(l, &l->changes, v->change),  number_of(l, &l->environments, v->environment),
+        number_of(l, &l->changes, v->change),  number_of(l, &l->environments, view_environment(v)),
         number_of(l, &l->targets, v->target),  (uint64_t)v->state,
         number_of(l, &l->versions, v->wanted), number_of(l, &l->versions, v->current),
         number_of(l, &l->groups, v->group),
@@ -54,12 +59,15 @@ static void write_names(buf *out, const char *key, const strmap *names)
     buf_addz(out, "]");
 }
 
-static void write_paused(const engine *e, const strmap *changes, buf *out)
+static void write_paused(fleet_scope scope, const strmap *changes, buf *out)
 {
     bool first = true;
     buf_addz(out, ",\"paused\":[");
     for (size_t i = 0; i < changes->len; i++) {
-        if (!engine_paused(e, changes->entries[i].key))
+        bool paused = false;
+        for (size_t k = 0; k < scope.count; k++)
+            paused = paused || engine_paused(scope.engines[k], changes->entries[i].key);
+        if (!paused)
             continue;
         buf_addf(out, first ? "%zu" : ",%zu", i);
         first = false;
@@ -76,12 +84,14 @@ static void listing_done(fleet_listing *l)
     strmap_done(&l->groups);
 }
 
-bool view_fleet(const engine *e, fleet_scope scope, int64_t sequence, buf *out)
+bool view_fleet(fleet_scope scope, int64_t sequence, buf *out)
 {
     scoped(buf_done) buf cells = BUF(LIMIT_TEXT_BYTES);
-    fleet_listing l = {.kind = scope.kind, .cells = &cells};
-    bool good = scope.policy.len > 0 ? engine_policy(e, scope.policy, list_cell, &l)
-                                     : engine_placements(e, list_cell, &l);
+    fleet_listing l = {.cells = &cells};
+    bool good = true;
+    for (size_t i = 0; good && i < scope.count; i++)
+        good = scope.policy.len > 0 ? engine_policy(scope.engines[i], scope.policy, list_cell, &l)
+                                    : engine_placements(scope.engines[i], list_cell, &l);
     good = good && !l.no_memory && !cells.failed;
     buf_addf(out, "{\"sequence\":%lld,\"states\":[", (long long)sequence);
 #define X(state, text) "\"" text "\","
@@ -90,7 +100,7 @@ bool view_fleet(const engine *e, fleet_scope scope, int64_t sequence, buf *out)
     buf_add(out, str_part(states, 0, states.len - 1));
     buf_addz(out, "]");
     write_names(out, "changes", &l.changes);
-    write_paused(e, &l.changes, out);
+    write_paused(scope, &l.changes, out);
     write_names(out, "environments", &l.environments);
     write_names(out, "targets", &l.targets);
     write_names(out, "versions", &l.versions);
@@ -124,7 +134,7 @@ bool view_target(const engine *e, const placement_view *v, size_t names, arena *
     buf_addz(out, ",\"change\":");
     buf_add_json(out, v->change);
     buf_addz(out, ",\"environment\":");
-    buf_add_json(out, v->environment);
+    buf_add_json(out, view_environment(v));
     buf_addf(out, ",\"state\":\"%s\",\"summary\":", view_state(v->state));
     buf_add_json(out, engine_sentence(a, v, &why));
     buf_addz(out, ",\"wanted\":");

@@ -7,14 +7,18 @@
 
 #include "engine/engine.h"
 
-/* Which placements: those of one kind of target, or of them those that a RolloutPolicy matches. */
+/* Which placements: those of these engines, or of them those that a RolloutPolicy matches. */
 typedef struct fleet_scope {
-    target_kind kind;
+    const engine *const *engines;
+    size_t count;
     str policy; /* empty: all */
 } fleet_scope;
 
 /* The whole fleet in few bytes. sequence: of the journal, at this moment. False without memory. */
-bool view_fleet(const engine *e, fleet_scope scope, int64_t sequence, buf *out);
+bool view_fleet(fleet_scope scope, int64_t sequence, buf *out);
+/* Where a target is: in an environment; a cluster in its namespace; a node nowhere in particular.
+ */
+str view_environment(const placement_view *v);
 /* One placement with every reason. names: how many of those who hold or must act are named at most.
  * Memory of a is used. False without memory. */
 bool view_target(const engine *e, const placement_view *v, size_t names, arena *a, buf *out);

@@ -216,7 +216,7 @@ bool sim_is_live(const sim *s)
 
 size_t sim_running_count(const sim *s)
 {
-    return s->running_count + s->nodes_alive;
+    return s->running_count + s->placements_alive;
 }
 
 sim_release *sim_release_of(sim *s, name_id change, uint32_t target)

@@ -323,7 +323,7 @@ bool sim_node_goes_on(sim *s, const placement_view *v, err *error)
     if (!own->in_flight)
         sim_hold(s, target);
     own->in_flight = true;
-    s->nodes_alive++;
+    s->placements_alive++;
     for (size_t i = 0; i < n.package_count; i++) {
         const package_view *p = &n.packages[i];
         decision d = {.kind = DECISION_RUN,
@@ -338,6 +338,38 @@ bool sim_node_goes_on(sim *s, const placement_view *v, err *error)
             answer_run(s, &d, target);
     }
     return !n.draining || answer_drain(s, NULL, target) || err_memory(error);
+}
+
+bool sim_cluster_goes_on(sim *s, const placement_view *v, err *error)
+{
+    decision started = {.kind = DECISION_START,
+                        .placement = v->id,
+                        .change = v->change,
+                        .target = v->target,
+                        .group = v->group};
+    sim_placement *own = place_of(s, &started);
+    name_id change = sim_name(s, v->change);
+    str part = sim_part_name(v->change);
+    sim_release *r = own ? sim_release_of(s, change, own->target) : NULL;
+    if (!r)
+        return err_memory(error);
+    herd_target *t = &s->herd.targets.at[own->target];
+    if (!(t->flags & HERD_DISTURBED)) {
+        t->flags |= HERD_DISTURBED;
+        sim_hold(s, own->target);
+    }
+    own->in_flight = true;
+    s->placements_alive++;
+    if (!r->exists) { /* it was released, and the write was still on its way */
+        r->exists = true;
+        r->live = sim_name(s, v->wanted);
+    }
+    agenda_entry e = {.kind = AGENDA_REPORT,
+                      .target = own->target,
+                      .change = change,
+                      .part = sim_name(s, part),
+                      .version = r->live};
+    return s->settings.silent || sim_schedule(s, sim_duration(s, part), e) || err_memory(error);
 }
 
 bool sim_goes_on(sim *s, const sim_running *job, err *error)

@@ -75,7 +75,8 @@ struct sim {
     str live_saved;
     const sim_running *running;
     size_t running_count;
-    size_t nodes_alive; /* nodes that were in flight when the simulation began */
+    size_t
+        placements_alive; /* on nodes and clusters, that were in flight when the simulation began */
 
     fact *facts; /* SIM_PORTION */
     char (*boots)[HERD_BOOT_BYTES];
@@ -158,6 +159,7 @@ void sim_let_all_go(sim *s, uint32_t target);
 bool sim_goes_on(sim *s, const sim_running *job, err *error);
 /* The same for a node in flight: its stages end after the time they take, its drain as one does. */
 bool sim_node_goes_on(sim *s, const placement_view *v, err *error);
+bool sim_cluster_goes_on(sim *s, const placement_view *v, err *error);
 /* Puts something on the agenda, with the faults that are on. */
 bool sim_schedule(sim *s, int64_t in_ms, agenda_entry e);
 bool sim_faulty(const sim *s);

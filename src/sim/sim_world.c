@@ -411,11 +411,13 @@ typedef struct going_on {
     bool good;
 } going_on;
 
-static bool node_goes_on(void *context, const placement_view *v)
+static bool placement_goes_on(void *context, const placement_view *v)
 {
     going_on *g = context;
     if (v->kind == TARGET_NODE && v->state == PLACEMENT_IN_FLIGHT)
         g->good = sim_node_goes_on(g->sim, v, g->error);
+    if (v->kind == TARGET_CLUSTER && v->state == PLACEMENT_IN_FLIGHT)
+        g->good = sim_cluster_goes_on(g->sim, v, g->error);
     return g->good;
 }
 
@@ -429,7 +431,7 @@ static bool come_alive(sim *s, err *error)
             return false;
     engine_slots(s->engine, STR_EMPTY, hold_slot, s);
     going_on g = {s, error, true};
-    return (engine_placements(s->engine, node_goes_on, &g) || !g.good || err_memory(error)) &&
+    return (engine_placements(s->engine, placement_goes_on, &g) || !g.good || err_memory(error)) &&
            g.good;
 }
 

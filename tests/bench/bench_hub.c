@@ -148,7 +148,7 @@ static void fill(server *v)
     char text[TEXT_BYTES];
     err error;
     hub_settings settings = {0};
-    v->shell = cluster_shell_new(&settings, (hub_api){v, send_write}, &error);
+    v->shell = cluster_shell_new(&settings, (hub_api){v, send_write, NULL}, &error);
     insist(v->shell != NULL);
     for (size_t i = 0; i < v->clusters; i++) {
         snprintf(text, sizeof text,

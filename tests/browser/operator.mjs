@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The operator's dashboard as a person uses it. check_operator_dashboard.py has the cluster: 12
-// nodes, 4 of them the compartment gpu; Skyhook base is done, slow works on 3 nodes for ever.
+// nodes, 4 of them the compartment gpu; Skyhook base is done, slow works on 3 nodes for ever. Of 6
+// clusters 4 wait for the approval of the partition rest of the Bundle fleet-default/app.
 import { axe, check, confirm, eventually, openAt, picture, tell } from './support.mjs';
 
 const { URL: url, TOKEN: token } = process.env;
@@ -8,7 +9,8 @@ const fleet = async () => (await fetch(`${url}/api/v1/fleet`)).json();
 
 async function looking() {
   const page = await openAt(url);
-  await page.getByText('12 targets').waitFor();
+  await page.getByText('18 targets').waitFor();
+  await page.getByRole('heading', { name: /^canary/ }).waitFor();
   await page.getByRole('heading', { name: /^gpu/ }).waitFor();
   await page.getByRole('heading', { name: /^default/ }).waitFor();
   check((await page.getByRole('link', { name: 'Policies' }).count()) === 0, 'there are policies');
@@ -52,6 +54,27 @@ async function acting() {
   await page.context().close();
 }
 
+async function clusters() {
+  const page = await openAt(url);
+  await page.getByRole('link', { name: 'Use a token' }).click();
+  await page.getByLabel('Token').fill(token);
+  await page.getByRole('button', { name: 'Use it' }).click();
+  await page.getByText('admin · operator').waitFor();
+  await page.goto(`${url}/#/target/c0003`);
+  await page.getByText('partition rest', { exact: true }).first().waitFor();
+  check((await page.getByRole('button', { name: /Retry|Skip/ }).count()) === 0, 'buttons');
+  await page.goto(`${url}/#/rollout/fleet-default%2Fapp`);
+  await page.getByText('unavailable in this partition').first().waitFor();
+  check((await page.getByRole('button', { name: /Roll back|More/ }).count()) === 0, 'buttons');
+  await picture(page, 'operator-bundle');
+  await page.getByRole('button', { name: 'Approve…' }).click();
+  await confirm(page, 'Approve', /The partition rest of fleet-default\/app is approved/);
+  await page.getByText('100%').waitFor();
+  await page.getByText('complete').waitFor();
+  check(page.errors.length === 0, page.errors.join('\n'));
+  await page.context().close();
+}
+
 async function narrowDark() {
   const page = await openAt(url, {
     viewport: { width: 390, height: 844 },
@@ -69,6 +92,7 @@ process.exit(
   await tell({
     'nodes, compartments and reasons, without a token': looking,
     'a token, a pause and its end': acting,
+    'a Bundle, its partitions, and an approval': clusters,
     'narrow and dark': narrowDark,
   }),
 );

@@ -20,6 +20,7 @@ import api
 import audit
 import binaries
 import drover
+import hub
 import plane
 import rollout
 
@@ -27,6 +28,9 @@ NODES = 12
 GPU = 4  # of them; they are a compartment
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 SK = "slow"
+RING = {"canary": 2, "rest": 4}  # clusters of each partition
+CLUSTERS = sum(RING.values())
+APP, TOOL = (f"{hub.SPACE}/{name}" for name in ("app", "tool"))
 
 
 def policy():
@@ -36,6 +40,16 @@ def policy():
             "spec": {"default": {"budget": {"count": 2}, "strategy": fixed},
                      "compartments": [{"name": "gpu", "selector": {"matchLabels": {"gpu": "yes"}},
                                        "budget": {"count": 1}, "strategy": fixed}]}}
+
+
+def add_bundles(cluster):
+    """Two partitions each; the second one waits for an approval."""
+    hub.add_clusters(cluster, CLUSTERS, labels=lambda number: {
+        "ring": "canary" if number < RING["canary"] else "rest"})
+    parts = [{"name": name, "maxUnavailable": 1, "approval": name == "rest",
+              "clusterSelector": {"matchLabels": {"ring": name}}} for name in RING]
+    for name in ("app", "tool"):
+        cluster.api.create("bundles", hub.bundle(name, "one", {"partitions": parts}), hub.SPACE)
 
 
 def free_port():
@@ -89,9 +103,10 @@ class Dashboard:
 class Story:
     """A cluster in the middle of a rollout, and who looks at it."""
 
-    def __init__(self, cluster, operator):
+    def __init__(self, cluster, operator, agents):
         self.cluster = cluster
         self.operator = operator
+        self.agents = agents
         self.admin = cluster.token("admin")
         self.viewer = cluster.token("viewer")
 
@@ -104,6 +119,9 @@ class Story:
         found = self.board.get(f"targets?deployment={SK}&state=inFlight")["items"]
         return sorted(one["target"] for one in found)
 
+    def waiting(self, change):
+        return self.board.get(f"targets?deployment={change}&state=waiting")["items"]
+
     def paused(self):
         found = self.board.get("fleet")
         return [found["changes"][at] for at in found["paused"]]
@@ -114,8 +132,9 @@ def looks(story):
     info = story.board.get("info")
     assert (info["mode"], info["role"]) == ("operator", "viewer"), info
     found = story.board.get("fleet")
-    assert found["changes"] == ["base", SK] and len(found["targets"]) == NODES, found
-    assert sorted(found["groups"]) == ["__default__", "gpu"], found["groups"]
+    assert found["changes"] == ["base", SK, APP, TOOL], found["changes"]
+    assert len(found["targets"]) == NODES + CLUSTERS, found
+    assert sorted(found["groups"]) == ["__default__", "canary", "gpu", "rest"], found["groups"]
     groups = [one for one in story.board.get("groups")["items"] if one["change"] == SK]
     assert {one["name"]: (one["matched"], one["limit"], one["holders"]) for one in groups} == \
         {"gpu": (GPU, 1, 1), "__default__": (NODES - GPU, 2, 2)}, groups
@@ -126,9 +145,62 @@ def looks(story):
     assert all(job["state"] == "running" and job["startedAt"] for job in jobs), jobs
     page = story.board.get("targets?limit=5")
     rest = story.board.get(f"targets?limit=1000&continue={page['continue']}")
-    assert len(page["items"]) == 5 and len(rest["items"]) == 2 * NODES - 5
+    assert len(page["items"]) == 5 and len(rest["items"]) == 2 * NODES + 2 * CLUSTERS - 5
     labels = story.board.get("resources/node-00000")["metadata"]["labels"]
     assert labels["gpu"] == "yes", labels
+
+
+def clusters(story):
+    """Bundles, clusters, partitions and their reasons are there as well"""
+    waiting = story.waiting(APP)
+    assert [one["target"] for one in waiting] == ["c0002", "c0003", "c0004", "c0005"], waiting
+    for one in waiting:
+        why = one["reasons"][0]
+        assert (one["environment"], why["rule"], why["scope"]) == \
+            (hub.SPACE, "approval", "partition rest"), one
+        assert why["releasedBy"] == {"act": "approve", "of": ["rest"]}, one
+    groups = [one for one in story.board.get("groups")["items"] if one["change"] == APP]
+    assert [(one["kind"], one["name"], one["matched"], one["limit"], one["holders"])
+            for one in groups] == [("partition", "canary", 2, 1, 0),
+                                   ("partition", "rest", 4, 1, 0)], groups
+    jobs = story.board.get(f"jobs?deployment={APP}")["items"]
+    assert {(job["resource"], job["group"], job["state"]) for job in jobs} == \
+        {("c0000", "canary", "succeeded"), ("c0001", "canary", "succeeded")}, jobs
+    assert story.board.get("resources/c0004")["metadata"]["labels"]["ring"] == "rest"
+    plan = story.board.get(f"plan?duration=10s&deployment={APP}")
+    assert (plan["outcome"], plan["done"]) == ("stalled", RING["canary"]), plan
+    assert {one["kind"] for one in plan["changes"]} == {"Bundle"}, plan["changes"]
+
+
+def bundle_acts(story):
+    """a Bundle is paused, resumed and approved by the viewer's own token, and by no other"""
+    ask = story.board.act
+    assert ask("approve", None, deployment=TOOL, partition="rest")[0] == 401
+    assert ask("approve", story.viewer, deployment=TOOL, partition="rest")[0] == 403
+    assert ask("approve", story.admin, deployment=TOOL)[0] == 422
+    assert ask("approve", story.admin, deployment=SK, partition="rest")[0] == 404
+    assert ask("retry", story.admin, deployment=TOOL)[0] == 404
+    assert ask("pause", story.admin, deployment=f"{hub.SPACE}/none")[0] == 404
+    assert ask("pause", story.admin, deployment=TOOL, reason="lunch")[0] == 200
+    api.wait_until("the engine knows", lambda: story.paused() == [TOOL], 10)
+    assert story.cluster.api.get("bundles", "tool", hub.SPACE)["spec"]["paused"]
+    assert ask("resume", story.admin, deployment=TOOL)[0] == 200
+    api.wait_until("the engine knows", lambda: story.paused() == [], 10)
+    silent = hub.home("c0002")
+    story.agents.broken[silent] = "silent"
+    assert ask("approve", story.admin, deployment=TOOL, partition="rest")[0] == 200
+    api.wait_until("one is released and says nothing", lambda: story.board.get(
+        f"targets?deployment={TOOL}&state=inFlight")["items"])
+    plan = story.board.get(f"plan?duration=10s&deployment={TOOL}")
+    rest = next(one for one in plan["changes"] if one["name"] == TOOL)["groups"][1]
+    assert rest["inUse"][0][1] >= 1 and rest["inUse"][-1] == [10, 0], plan
+    story.agents.wake(silent)
+    hub.wait_ready(story.cluster, "tool", CLUSTERS, 30)
+    assert len(story.waiting(APP)) == RING["rest"], "the other Bundle was not approved"
+    entries = [one["entry"] for one in story.board.get("journal?limit=1000")["items"]
+               if one["who"] and one["entry"].get("change") == TOOL]
+    assert [(one["act"], one.get("partition")) for one in entries] == \
+        [("pause", None), ("resume", None), ("approve", "rest")], entries
 
 
 def plans(story):
@@ -204,6 +276,14 @@ def restarts(story):
     jobs = story.board.get("jobs")["items"]
     assert len(jobs) == 3 and all("before" in job["reason"] for job in jobs), jobs
     assert story.in_flight() == sorted(job["resource"] for job in jobs), jobs
+    story.operator.stop()
+    story.operator.words = [word.replace("=all", "=clusters") for word in story.operator.words]
+    story.operator.start()
+    api.wait_until("it knows clusters alone",
+                   lambda: story.board.ask("GET", "/api/v1/fleet")[0] == 200, 30)
+    assert story.board.get("fleet")["changes"] == [APP, TOOL]
+    status, found = story.board.act("retry", story.admin, deployment=SK)
+    assert status == 404 and "no act" in found["error"]["message"], found
 
 
 def in_browser(story):
@@ -232,18 +312,24 @@ def main():
     program = drover.programs()[0]
     with plane.Cluster("check-dashboard") as cluster:
         rollout.prepare(cluster, program)
+        hub.prepare(cluster, program)
         cluster.add_nodes(NODES, labels=lambda number: {"gpu": "yes"} if number < GPU else {})
         cluster.behave(**{"slow-1.0.0": "hang"})
         cluster.api.create("deploymentpolicies", policy())
         port = free_port()
-        with rollout.Operator(program, cluster, "--dashboard", f":{port}") as operator:
+        with rollout.Operator(program, cluster, "--dashboard", f":{port}",
+                              "--serve=all") as operator, hub.Agents(cluster, 0.1) as agents:
+            add_bundles(cluster)
             cluster.api.create("skyhooks", rollout.skyhook("base", {"tune": rollout.package()}))
             rollout.wait_status(cluster, "base", "complete")
             cluster.api.create("skyhooks", rollout.skyhook(
                 SK, {"slow": rollout.package()}, deploymentPolicy="careful"))
-            story = Story(cluster, operator)
+            story = Story(cluster, operator, agents)
             api.wait_until("three nodes are worked on", lambda: len(story.in_flight()) == 3)
-            for act in (looks, plans, journal, refusals, acts, in_browser, restarts):
+            api.wait_until("the first partitions are done", lambda: all(
+                len(story.waiting(one)) == RING["rest"] for one in (APP, TOOL)))
+            for act in (looks, clusters, plans, journal, refusals, acts, bundle_acts, in_browser,
+                        restarts):
                 wrong = skipped = None
                 try:
                     skipped = act(story)

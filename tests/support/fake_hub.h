@@ -363,7 +363,7 @@ static inline void fake_start(fake *f)
     f->messages.len = 0;
     f->killed = false;
     f->shell = cluster_shell_free(f->shell);
-    f->shell = cluster_shell_new(&f->settings, (hub_api){f, fake_send}, &error);
+    f->shell = cluster_shell_new(&f->settings, (hub_api){f, fake_send, NULL}, &error);
     assert_non_null(f->shell);
     for (int kind = 0; kind < HUB_KIND_COUNT; kind++) {
         for (size_t i = 0; i < f->count; i++) {

@@ -8,7 +8,7 @@
 #include "console/kept.h"
 #include "model/document.h"
 
-static bool see(kept *k, shell_kind kind, const char *text)
+static bool see(kept *k, kept_kind kind, const char *text)
 {
     arena *a = arena_new(0);
     yyjson_val *json = json_parse(a, str_of(text), NULL);
@@ -28,21 +28,56 @@ static void test_news(void **state)
 {
     (void)state;
     kept k = {0};
-    assert_true(see(&k, SHELL_NODE, NODE("\"a\":\"1\"", "", "True")));
-    assert_false(see(&k, SHELL_NODE, NODE("\"a\":\"1\"", "\"x\":\"y\"", "True")));
-    assert_false(see(&k, SHELL_NODE,
+    assert_true(see(&k, KEPT_NODE, NODE("\"a\":\"1\"", "", "True")));
+    assert_false(see(&k, KEPT_NODE, NODE("\"a\":\"1\"", "\"x\":\"y\"", "True")));
+    assert_false(see(&k, KEPT_NODE,
                      NODE("\"a\":\"1\",\"skyhook.nvidia.com/status_s\":\"complete\"", "", "True")));
-    assert_true(see(&k, SHELL_NODE, NODE("\"a\":\"2\"", "", "True")));
-    assert_true(see(&k, SHELL_NODE, NODE("\"a\":\"2\"", "", "False")));
-    const kept_object *o = kept_find(&k, SHELL_NODE, STR("n"));
+    assert_true(see(&k, KEPT_NODE, NODE("\"a\":\"2\"", "", "True")));
+    assert_true(see(&k, KEPT_NODE, NODE("\"a\":\"2\"", "", "False")));
+    const kept_object *o = kept_find(&k, KEPT_NODE, STR("n"));
     assert_non_null(o);
     str text = buf_str(&o->document);
     assert_true(str_find(text, STR("managedFields")) == SIZE_MAX);
     assert_true(str_find(text, STR("images")) == SIZE_MAX);
     assert_true(str_find(text, STR("\"kind\":\"Node\"")) != SIZE_MAX);
-    assert_true(kept_gone(&k, SHELL_NODE, STR("n")));
-    assert_false(kept_gone(&k, SHELL_NODE, STR("n")));
-    assert_false(see(&k, SHELL_POD, NODE("", "", "True")));
+    assert_true(kept_gone(&k, KEPT_NODE, STR("n")));
+    assert_false(kept_gone(&k, KEPT_NODE, STR("n")));
+    assert_int_equal(kept_of_nodes(SHELL_POD), KEPT_NOTHING);
+    assert_false(see(&k, KEPT_NOTHING, NODE("", "", "True")));
+    kept_clear(&k);
+}
+
+#define HEAD "{\"metadata\":{\"name\":\"b\",\"namespace\":\"s\",\"resourceVersion\":\"7\","
+#define OBJECT(notes, spec, status)                                                                \
+    HEAD "\"annotations\":{" notes "}},\"spec\":{" spec "},\"status\":{" status "}}"
+
+/* The same of Fleet's kinds, which are in namespaces. */
+static void test_hub_news(void **state)
+{
+    (void)state;
+    kept k = {0};
+    assert_true(see(&k, KEPT_BUNDLE, OBJECT("", "\"paused\":true", "")));
+    assert_false(see(&k, KEPT_BUNDLE,
+                     OBJECT("\"drover.dev/rollout\":\"{}\"", "\"paused\":true", "\"x\":1")));
+    const kept_object *o = kept_find(&k, KEPT_BUNDLE, STR("s/b"));
+    assert_non_null(o);
+    assert_true(o->paused);
+    assert_null(o->acts);
+    assert_true(see(&k, KEPT_BUNDLE, OBJECT("\"drover.dev/acts\":\"[]\"", "", "")));
+    assert_false(o->paused);
+    assert_string_equal(o->acts, "[]");
+    /* What agents say is no news, but a plan needs it. */
+    assert_false(see(&k, KEPT_DEPLOYMENT,
+                     OBJECT("", "\"deploymentID\":\"d\",\"options\":{}",
+                            "\"appliedDeploymentID\":\"d\",\"display\":{}")));
+    str text = buf_str(&kept_find(&k, KEPT_DEPLOYMENT, STR("s/b"))->document);
+    assert_true(str_find(text, STR("\"appliedDeploymentID\":\"d\"")) != SIZE_MAX);
+    assert_true(str_find(text, STR("options")) == SIZE_MAX);
+    assert_true(str_find(text, STR("display")) == SIZE_MAX);
+    assert_false(kept_gone(&k, KEPT_DEPLOYMENT, STR("s/b")));
+    assert_null(kept_find(&k, KEPT_DEPLOYMENT, STR("s/b")));
+    assert_true(kept_gone(&k, KEPT_BUNDLE, STR("s/b")));
+    assert_int_equal(kept_of_clusters(HUB_CONTENT), KEPT_NOTHING);
     kept_clear(&k);
 }
 
@@ -105,6 +140,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_news),
+        cmocka_unit_test(test_hub_news),
         cmocka_unit_test(test_claims),
         cmocka_unit_test(test_forgetting),
     };

@@ -188,10 +188,15 @@ export function setToken(value: string): void {
 
 export const inOperator = (): boolean => info.value?.mode === 'operator';
 
-/** What an operator's API server can be asked for; everything else only a server of ours can. */
-const OPERATOR_ACTS: readonly string[] = ['pause', 'resume', 'retry'];
+/** Of an operator's changes only a Bundle has a namespace in its name. */
+export const isBundle = (change: string): boolean => inOperator() && change.includes('/');
 
-export const hasAct = (act: string): boolean => !inOperator() || OPERATOR_ACTS.includes(act);
+/** What an operator's API server can be asked for; everything else only a server of ours can. */
+const SKYHOOK_ACTS: readonly string[] = ['pause', 'resume', 'retry'];
+const BUNDLE_ACTS: readonly string[] = ['pause', 'resume', 'approve'];
+
+export const hasAct = (act: string, change: string): boolean =>
+  !inOperator() || (isBundle(change) ? BUNDLE_ACTS : SKYHOOK_ACTS).includes(act);
 
 export const mayAct = (): boolean =>
   info.value?.role === 'operator' || info.value?.role === 'admin';

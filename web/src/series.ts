@@ -26,6 +26,10 @@ export function openCount(spans: readonly { from: number; to: number | null }[])
 
 const when = (time: string | undefined): number | null => (time ? Date.parse(time) / 1000 : null);
 
+/** The identity of a Bundle's version is two long hashes: the beginnings tell them apart. */
+export const shownVersion = (version: string): string =>
+  version.replace(/^(s-[0-9a-f]{8})[0-9a-f]*:([0-9a-f]{8})[0-9a-f]*$/, '$1:$2');
+
 /** A compartment that is nobody's in particular has a name that no person gave it. */
 export const shownGroup = (name: string, none = ''): string =>
   name === '__default__' ? 'default' : name || none;
@@ -47,13 +51,44 @@ export interface Bar {
 const laneOf = (job: { environment: string; group?: string }): string =>
   job.environment || shownGroup(job.group ?? '');
 
-/** What a plan says of one change, as jobs: on nodes, each member of each batch is one. */
+/** The stretches in which a count is not zero. */
+function busy(steps: readonly [number, number][], end: number): [number, number][] {
+  const spans: [number, number][] = [];
+  let from: number | null = null;
+  for (const [at, count] of steps) {
+    if (count > 0 && from === null) from = at;
+    if (count === 0 && from !== null) {
+      spans.push([from, at]);
+      from = null;
+    }
+  }
+  if (from !== null) spans.push([from, end]);
+  return spans;
+}
+
+/** What a plan says of one change, as jobs: on nodes, each member of each batch is one; of a Bundle
+ *  only when each partition is worked on is known. */
 export function plannedOf(plan: Plan | null, change: string): PlanJob[] {
   if (!plan) return [];
   const own = plan.changes.find((one) => one.name === change);
   if (!own || own.kind === 'Deployment')
     return plan.jobs.filter((job) => job.deployment === change);
   const start = planStart(plan);
+  if (own.kind === 'Bundle')
+    return own.groups.flatMap((group) =>
+      busy(group.inUse ?? [], plan.seconds).map(([from, to]) => ({
+        deployment: change,
+        resource: group.name,
+        environment: '',
+        version: '',
+        group: group.name,
+        role: 'partition',
+        start: from,
+        end: to,
+        startAt: new Date((start + from) * 1000).toISOString(),
+        status: 'successful',
+      })),
+    );
   return own.groups.flatMap((group) =>
     (group.batches ?? []).flatMap((batch) =>
       batch.targets.map((resource) => ({
@@ -212,6 +247,38 @@ export function inFlightSteps(jobs: readonly Job[]): Steps {
       return from === null ? [] : [{ from, to: when(job.endedAt) }];
     }),
   );
+}
+
+/** How many targets a partition counts as unavailable: each from the start of a job until one has
+ *  succeeded there. What failed counts until then, and within a version group nothing ends between
+ *  two of its jobs. */
+export function unavailableSteps(jobs: readonly Job[]): Steps {
+  const byTarget = new Map<string, Job[]>();
+  for (const job of jobs) {
+    if (!job.startedAt) continue;
+    const key = `${job.environment}/${job.resource}`;
+    const list = byTarget.get(key);
+    if (list) list.push(job);
+    else byTarget.set(key, [job]);
+  }
+  return openCount([...byTarget.values()].flatMap(unavailableSpans));
+}
+
+function unavailableSpans(jobs: Job[]): { from: number; to: number | null }[] {
+  const spans: { from: number; to: number | null }[] = [];
+  const order = jobs.sort((a, b) => (when(a.startedAt) ?? 0) - (when(b.startedAt) ?? 0));
+  let open: { from: number; to: number | null } | null = null;
+  order.forEach((job, i) => {
+    const from = when(job.startedAt) ?? 0;
+    if (open && open.to !== null && open.to < from) open = null;
+    if (!open) spans.push((open = { from, to: null }));
+    const end = /^succe/.test(job.state) ? when(job.endedAt) : null;
+    const last = order.slice(0, i).every((one) => one.endedAt && when(one.endedAt)! <= (end ?? 0));
+    const next = order[i + 1];
+    const together = job.group && next?.group === job.group;
+    open.to = end !== null && last && !together ? end : null;
+  });
+  return spans;
 }
 
 /** Steps that are seconds from a start, as times. */

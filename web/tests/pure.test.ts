@@ -12,7 +12,9 @@ import {
   openCount,
   packed,
   plannedOf,
+  shownVersion,
   slotSteps,
+  unavailableSteps,
   valueAt,
   type Bar,
 } from '../src/series';
@@ -288,5 +290,74 @@ describe('a cell of several changes', () => {
     ] }, null);
     expect(cellsOf(fleet, -1).map((cell) => fleet.groups[cell.group])).toEqual(['gpu']);
     expect(cellsOf(fleet, 0).map((cell) => fleet.groups[cell.group])).toEqual(['__default__']);
+  });
+});
+
+describe('partitions', () => {
+  type Part = Partial<Job>;
+  const job = (resource: string, from: number, to: number | null, more: Part = {}): Job => ({
+    number: 1,
+    deployment: 'app',
+    environment: 'prod',
+    resource,
+    version: '1',
+    role: 'member',
+    state: to === null ? 'running' : 'succeeded',
+    attempt: 1,
+    startedAt: new Date(from * 1000).toISOString(),
+    ...(to === null ? {} : { endedAt: new Date(to * 1000).toISOString() }),
+    ...more,
+  });
+  it('count what failed as unavailable until it has succeeded', () => {
+    const failed = { state: 'failed' };
+    expect(unavailableSteps([job('a', 0, 5), job('b', 2, 4)])).toEqual([
+      [0, 1],
+      [2, 2],
+      [4, 1],
+      [5, 0],
+    ]);
+    expect(unavailableSteps([job('a', 8, 9), job('a', 0, 5, failed)])).toEqual([
+      [0, 1],
+      [9, 0],
+    ]);
+    expect(unavailableSteps([job('a', 0, 5, failed)])).toEqual([[0, 1]]);
+    expect(unavailableSteps([job('a', 0, 5), job('a', 8, null)])).toEqual([
+      [0, 1],
+      [5, 0],
+      [8, 1],
+    ]);
+  });
+  it('count a target of a version group once, from its first job to its last', () => {
+    const group = { group: 'g1' };
+    const jobs = [job('a', 0, 2, group), job('a', 3, 5, group), job('a', 3, 6, group)];
+    expect(unavailableSteps(jobs)).toEqual([
+      [0, 1],
+      [6, 0],
+    ]);
+  });
+  it('of a Bundle are planned as stretches', () => {
+    const plan = {
+      seconds: 90,
+      startAt: '2026-01-01T00:00:00Z',
+      jobs: [],
+      changes: [
+        {
+          name: 's/app',
+          kind: 'Bundle',
+          groups: [
+            { name: 'canary', kind: 'partition', matched: 2, inUse: [[0, 1], [30, 0], [60, 2]] },
+          ],
+        },
+      ],
+    } as unknown as Plan;
+    expect(plannedOf(plan, 's/app').map((one) => [one.group, one.start, one.end])).toEqual([
+      ['canary', 0, 30],
+      ['canary', 60, 90],
+    ]);
+  });
+  it('of a Bundle have versions that are short enough to read', () => {
+    const id = `s-${'0123456789abcdef'.repeat(4)}:${'fedcba9876543210'.repeat(4)}`;
+    expect(shownVersion(id)).toBe('s-01234567:fedcba98');
+    expect(shownVersion('1.2.3')).toBe('1.2.3');
   });
 });

@@ -21,7 +21,7 @@ const asked = signal<Act | null>(null);
 const outcome = signal('');
 
 export function ActButton({ act, go }: { act: Act; go?: boolean }) {
-  if (!mayAct() || !hasAct(act.act)) return null;
+  if (!mayAct() || !hasAct(act.act, act.body['deployment'] ?? '')) return null;
   return (
     <button class={go ? 'go' : ''} onClick={() => (asked.value = act)}>
       {act.label}…

@@ -7,6 +7,7 @@ import {
   all,
   get,
   inOperator,
+  isBundle,
   seg,
   type Document,
   type Page,
@@ -36,7 +37,7 @@ import { documentsChanged, fleet } from '../live';
 import { CellMap, cellSize, type Look } from '../parts/cellmap';
 import { Badge, Bar, Empty, Legend, Name, percent, Said } from '../parts/small';
 import { go, href, route, setQuery } from '../router';
-import { shownGroup } from '../series';
+import { shownGroup, shownVersion } from '../series';
 
 const LIST_ROWS = 100;
 const LABEL_KEYS_MOST = 50;
@@ -63,15 +64,22 @@ function useLabels(): void {
   }, [changed]);
 }
 
-/** What an operator calls a compartment, a server a partition or a compartment. */
-const GROUP_WORD = (): string => (inOperator() ? 'compartment' : 'compartment or partition');
+/** Nodes are in compartments, clusters in partitions; a server's targets may be in either. */
+function GROUP_WORD(): string {
+  const changes = fleet.value?.changes ?? [];
+  const bundles = changes.filter(isBundle).length;
+  if (!inOperator() || (bundles > 0 && bundles < changes.length))
+    return 'compartment or partition';
+  return bundles > 0 ? 'partition' : 'compartment';
+}
 const groupText = (name: string): string => shownGroup(name, `in no ${GROUP_WORD()}`);
 
 function groupName(f: Fleet, by: string): (cell: Cell) => string {
   if (by === 'environment') return (cell) => f.environments[cell.environment] ?? '';
   if (by === 'partition') return (cell) => groupText(f.groups[cell.group] ?? '');
   if (by === 'version')
-    return (cell) => f.versions[at(f, cell.rows[0] ?? 0, CURRENT)] || 'no version yet';
+    return (cell) =>
+      shownVersion(f.versions[at(f, cell.rows[0] ?? 0, CURRENT)] || 'no version yet');
   const key = by.replace(/^label:/, '');
   return (cell) => labels.value.get(f.targets[cell.target] ?? '')?.[key] ?? `without ${key}`;
 }
@@ -140,7 +148,9 @@ function Hint({ look, change }: { look: Look; change: number }) {
               <Badge state={STATES[at(f, one, STATE)] ?? 'waiting'} />{' '}
               <Name text={f.changes[at(f, one, CHANGE)] ?? ''} />{' '}
               <span class="dim">
-                {f.versions[at(f, one, WANTED)] || f.versions[at(f, one, CURRENT)]}
+                {shownVersion(
+                  f.versions[at(f, one, WANTED)] || f.versions[at(f, one, CURRENT)] || '',
+                )}
               </span>
             </li>
           ))}
@@ -269,7 +279,7 @@ export function FleetView() {
   if (f.count === 0)
     return (
       inOperator() ? (
-        <Empty>No Skyhook selects a node yet.</Empty>
+        <Empty>No Skyhook selects a node, and no Bundle a cluster.</Empty>
       ) : (
       <Empty>
         There are no release targets yet. Apply a Resource, an Environment and a Deployment:{' '}

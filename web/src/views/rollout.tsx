@@ -6,6 +6,7 @@ import {
   get,
   hasAct,
   inOperator,
+  isBundle,
   mayAct,
   seg,
   type Group,
@@ -15,6 +16,7 @@ import {
   type Plan,
   type PlanGroup,
   type PlanJob,
+  type Reason,
   type Target,
   type Window,
 } from '../api';
@@ -34,7 +36,9 @@ import {
   plannedOf,
   shifted,
   shownGroup,
+  shownVersion,
   slotSteps,
+  unavailableSteps,
   type Bar as TimelineBar,
   type Steps,
 } from '../series';
@@ -132,7 +136,11 @@ function LimitChart({
       <figcaption>
         <Name text={shownGroup(group.name)} />{' '}
         <span class="dim">
-          {group.kind === 'concurrency' ? '' : `${group.kind} · `}
+          {group.kind === 'concurrency'
+            ? ''
+            : group.kind === 'partition'
+              ? 'unavailable in this partition · '
+              : `${group.kind} · `}
           {now ? `${now.holders} of ${now.limit} now` : `limit ${limit ?? ''}`}
         </span>
       </figcaption>
@@ -195,9 +203,11 @@ function Limits({
             past={
               one.kind === 'concurrency' || !plan
                 ? slotSteps(entries, one.name)
-                : inOperator()
-                  ? inFlightSteps(jobs.filter((job) => job.group === one.name))
-                  : inFlightSteps(jobsOfGroup(everywhere, plan, one))
+                : (one.kind === 'partition' ? unavailableSteps : inFlightSteps)(
+                    inOperator()
+                      ? jobs.filter((job) => job.group === one.name)
+                      : jobsOfGroup(everywhere, plan, one),
+                  )
             }
             start={start}
             range={range}
@@ -235,6 +245,8 @@ interface Cause {
   nextAt: string | null;
   release: string;
   act: string;
+  /** Of an approval that a partition waits for: its name. */
+  partition: string;
   targets: Target[];
 }
 
@@ -255,6 +267,7 @@ export function causesOf(targets: readonly Target[]): Cause[] {
           nextAt: reason.nextAt,
           release: released(reason),
           act: reason.releasedBy.act,
+          partition: partitionOf(reason),
           targets: [],
         };
         causes.set(key, cause);
@@ -317,7 +330,9 @@ function Causes({ change, version }: { change: string; version: string }) {
                 .
               </p>
             </div>
-            {cause.act === 'approve' && version ? (
+            {cause.act === 'approve' && cause.partition ? (
+              <ActButton go act={approvePartition(change, cause.partition)} />
+            ) : cause.act === 'approve' && version && !isBundle(change) ? (
               <ActButton go act={approve(change, version, cause.targets.length)} />
             ) : null}
           </li>
@@ -326,6 +341,21 @@ function Causes({ change, version }: { change: string; version: string }) {
     </section>
   );
 }
+
+/** Whom an approval is for: a partition, or (empty) a version. */
+export const partitionOf = (reason: Reason): string =>
+  reason.releasedBy.act === 'approve' && /^partition /.test(reason.scope)
+    ? (reason.releasedBy.of[0] ?? '')
+    : '';
+
+export const approvePartition = (change: string, partition: string): Act => ({
+  act: 'approve',
+  label: 'Approve',
+  body: { deployment: change, partition },
+  says:
+    `The partition ${partition} of ${change} is approved, for the rollout that is under way. ` +
+    'Its targets start when it is their turn, within every limit.',
+});
 
 const approve = (change: string, version: string, count: number): Act => ({
   act: 'approve',
@@ -471,7 +501,7 @@ function Actions({ change, version, before, paused, frozen }: ActionsProps) {
     },
   ];
   const idle = [paused ? 'pause' : 'resume', frozen ? 'freeze' : 'thaw'];
-  const acts = every.filter((act) => hasAct(act.act) && !idle.includes(act.act));
+  const acts = every.filter((act) => hasAct(act.act, change) && !idle.includes(act.act));
   return (
     <span class="buttons">
       {acts.slice(0, SHOWN).map((act) => (
@@ -535,7 +565,13 @@ function Lanes({ change, plan, bars, range, entries }: LanesProps) {
       <h2>
         Timeline{' '}
         <span class="dim">
-          each bar a {inOperator() ? 'node that is worked on' : 'job'}; dashed what is planned
+          each bar a{' '}
+          {isBundle(change)
+            ? 'cluster that is not ready yet'
+            : inOperator()
+              ? 'node that is worked on'
+              : 'job'}
+          ; dashed what is planned
           {windows?.length ? '; shaded while a window is closed' : ''}
         </span>
         {inOperator() ? null : (
@@ -562,7 +598,9 @@ function Lanes({ change, plan, bars, range, entries }: LanesProps) {
             ),
           }))}
           {...range}
-          open={(bar) => go(['target', bar.target])}
+          open={(bar) => {
+            if (bar.role !== 'partition') go(['target', bar.target]);
+          }}
         />
       ) : (
         <Empty>Nothing ran yet, and nothing is planned.</Empty>
@@ -578,7 +616,9 @@ export function RolloutView({ change }: { change: string }) {
     () => all<Job>(`jobs?deployment=${seg(change)}`, JOBS_MOST),
     1000,
   ).value;
-  const plan = useFresh('plan', () => get<Plan>('plan?until=7d'), 3000);
+  // An operator plans nodes and clusters apart: it must know which are meant.
+  const planned = inOperator() ? `plan?until=7d&deployment=${seg(change)}` : 'plan?until=7d';
+  const plan = useFresh(planned, () => get<Plan>(planned), 3000);
   const entries = useLimitEntries();
   const freezes = useFreezes();
   if (!f) return <Empty>Reading the fleet…</Empty>;
@@ -630,8 +670,8 @@ export function RolloutView({ change }: { change: string }) {
             <Name
               text={
                 version && current[0] && version !== current[0]
-                  ? `${current[0]} → ${version}`
-                  : version || current[0] || 'no version'
+                  ? `${shownVersion(current[0])} → ${shownVersion(version)}`
+                  : shownVersion(version || current[0] || 'no version')
               }
             />
             {' · '}
@@ -678,7 +718,7 @@ export function RolloutView({ change }: { change: string }) {
           jobs={jobs ?? []}
           entries={entries}
         />
-        <Jobs jobs={jobs ?? []} />
+        <Jobs change={change} jobs={jobs ?? []} />
         <p class="dim">
           <Name text={plan.value?.assumes ? `The plan assumes ${plan.value.assumes}.` : ''} />
         </p>
@@ -687,11 +727,12 @@ export function RolloutView({ change }: { change: string }) {
   );
 }
 
-function Jobs({ jobs }: { jobs: readonly Job[] }) {
+function Jobs({ change, jobs }: { change: string; jobs: readonly Job[] }) {
   if (jobs.length === 0) return null;
+  const what = isBundle(change) ? 'clusters' : inOperator() ? 'nodes' : 'jobs';
   return (
     <section class="card">
-      <h2>{inOperator() ? 'Latest nodes' : 'Latest jobs'}</h2>
+      <h2>Latest {what}</h2>
       <JobTable jobs={jobs.slice(0, 12)} />
     </section>
   );
@@ -723,7 +764,7 @@ export function JobTable({ jobs }: { jobs: readonly Job[] }) {
               </span>
             </td>
             <td>
-              <Name text={job.version} />
+              <Name text={shownVersion(job.version)} />
             </td>
             <td>
               <span class={/^succe/.test(job.state) || !job.endedAt ? '' : 'bad'}>{job.state}</span>

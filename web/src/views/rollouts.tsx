@@ -6,7 +6,7 @@ import { fleet } from '../live';
 import { Bar, Empty, Name, percent, Time } from '../parts/small';
 import { ActButton } from '../parts/confirm';
 import { href } from '../router';
-import { shownGroup } from '../series';
+import { shownGroup, shownVersion } from '../series';
 import { STATE_WORDS } from '../fleet';
 import { useFresh } from '../use';
 
@@ -172,8 +172,8 @@ export function RolloutsView() {
           const { wanted, current } = versionsOf(f, change);
           const arrow =
             wanted[0] && wanted[0] !== current[0] && current[0]
-              ? `${current[0]} → ${wanted[0]}`
-              : (wanted[0] ?? current[0] ?? 'no version');
+              ? `${shownVersion(current[0])} → ${shownVersion(wanted[0])}`
+              : shownVersion(wanted[0] ?? current[0] ?? 'no version');
           const open = (['inFlight', 'failed', 'blocked', 'waiting'] as const)
             .filter((state) => counts[state] > 0)
             .map((state) => `${counts[state].toLocaleString()} ${STATE_WORDS[state]}`);

@@ -7,6 +7,7 @@ import {
   all,
   get,
   inOperator,
+  isBundle,
   request,
   seg,
   type Document,
@@ -18,9 +19,10 @@ import {
 import { ActButton } from '../parts/confirm';
 import { Away, Badge, Empty, Name, Said } from '../parts/small';
 import { href, route } from '../router';
+import { shownVersion } from '../series';
 import { useFresh } from '../use';
 import { released } from '../words';
-import { JobTable } from './rollout';
+import { approvePartition, JobTable, partitionOf } from './rollout';
 
 const LOG_BYTES_SHOWN = 200_000;
 const HOLDERS_SHOWN = 12;
@@ -108,7 +110,8 @@ function Packages({ list }: { list: readonly Package[] }) {
 
 function Placement({ one }: { one: Target }) {
   const body = { deployment: one.change, environment: one.environment, resource: one.target };
-  const approval = one.reasons.some((reason) => reason.releasedBy.act === 'approve');
+  const approval = one.reasons.find((reason) => reason.releasedBy.act === 'approve');
+  const partition = approval ? partitionOf(approval) : '';
   return (
     <section class="card placement">
       <h2>
@@ -125,12 +128,15 @@ function Placement({ one }: { one: Target }) {
           {one.wanted && one.wanted !== one.current ? (
             <>
               {' '}
-              · <Name text={`${one.current || 'new'} → ${one.wanted}`} />
+              ·{' '}
+              <Name
+                text={`${shownVersion(one.current) || 'new'} → ${shownVersion(one.wanted)}`}
+              />
             </>
           ) : one.current ? (
             <>
               {' '}
-              · runs <Name text={one.current} />
+              · runs <Name text={shownVersion(one.current)} />
             </>
           ) : null}
         </span>
@@ -146,7 +152,9 @@ function Placement({ one }: { one: Target }) {
               }}
             />
           ) : null}
-          {approval ? (
+          {partition ? (
+            <ActButton go act={approvePartition(one.change, partition)} />
+          ) : approval ? (
             <ActButton
               go
               act={{
@@ -196,7 +204,7 @@ function Done({ list }: { list: readonly Target[] }) {
             <a href={href(['rollout', one.change])}>
               <Name text={one.change} />
             </a>{' '}
-            <Name text={one.current} />
+            <Name text={shownVersion(one.current)} />
           </span>
         ))}
       </p>
@@ -311,7 +319,7 @@ export function TargetView({ name }: { name: string }) {
           </Empty>
         ) : null}
         {shown && !inOperator() ? <Log job={shown} /> : null}
-        {shown && inOperator() ? (
+        {shown && inOperator() && !isBundle(shown.deployment) ? (
           <p class="dim">
             What a package wrote:{' '}
             <code>
