@@ -236,14 +236,24 @@ bool slot_needed(releases *r, uint32_t res, uint32_t rule_)
     return false;
 }
 
+int64_t slot_due(const releases *r, uint32_t res, uint32_t rule_)
+{
+    const rel_hold *hold = hold_find(r, res, rule_);
+    const rule *is = r->rules.at[rule_].doc;
+    if (!hold || !is || !is->resource_concurrency->slot_timeout_seconds.set || hold->late ||
+        job_runs_under(r, res, rule_))
+        return NEVER;
+    return hold->progress_ms + is->resource_concurrency->slot_timeout_seconds.value * SECOND_MS;
+}
+
 /* A slot that nothing has moved under for too long. True if it was taken away. */
 static bool slot_overdue(releases *r, uint32_t res, size_t i, int64_t *next_ms)
 {
     rel_hold *hold = &r->resources.at[res].holds.at[i];
     const resource_concurrency *doc = r->rules.at[hold->rule].doc->resource_concurrency;
-    if (!doc->slot_timeout_seconds.set || hold->late || job_runs_under(r, res, hold->rule))
+    int64_t due = slot_due(r, res, hold->rule);
+    if (due == NEVER)
         return false;
-    int64_t due = hold->progress_ms + doc->slot_timeout_seconds.value * SECOND_MS;
     if (r->core->now_ms < due) {
         *next_ms = earlier(*next_ms, due);
         return false;

@@ -58,6 +58,14 @@ static int compare_names(const void *a, const void *b)
     return str_cmp(*(const str *)a, *(const str *)b);
 }
 
+/* When the resource loses its slot by time alone; NEVER: it does not. */
+static int64_t slot_lost(const releases *r, uint32_t res, uint32_t rule_)
+{
+    const rule *is = r->rules.at[rule_].doc;
+    bool kept = !is || is->resource_concurrency->on_timeout == SLOT_TIMEOUT_HOLD;
+    return kept ? NEVER : slot_due(r, res, rule_);
+}
+
 /* The holders of a rule's slots, and who stands ahead of the claim in its queue. */
 static bool slot_reason(releases *r, uint32_t claim, uint32_t rule_, arena *a, reasons *out)
 {
@@ -67,6 +75,7 @@ static bool slot_reason(releases *r, uint32_t claim, uint32_t rule_, arena *a, r
     bool *named = ARENA_ARRAY(a, r->resources.len + 1, bool); /* by resource */
     size_t held = 0, ahead = 0;
     bool late = false;
+    int64_t lost_ms = NEVER;
     if (!holders || !of || !named)
         return false;
     memset(named, 0, r->resources.len * sizeof *named);
@@ -75,6 +84,7 @@ static bool slot_reason(releases *r, uint32_t claim, uint32_t rule_, arena *a, r
         if (!hold)
             continue;
         late = late || hold->late;
+        lost_ms = earlier(lost_ms, slot_lost(r, res, rule_));
         named[res] = true;
         holders[held++] = rel_text(r, r->resources.at[res].name);
     }
@@ -94,6 +104,7 @@ static bool slot_reason(releases *r, uint32_t claim, uint32_t rule_, arena *a, r
     if (rule_limit(the) == 0) { /* a pause by a person: whoever waits, waits for them */
         of[0] = rel_text(r, r->policies.at[the->policy].name);
         ahead = 1;
+        lost_ms = NEVER;
     }
     reason why = {.rule = REASON_CONCURRENCY,
                   .scope = the->scope,
@@ -102,7 +113,7 @@ static bool slot_reason(releases *r, uint32_t claim, uint32_t rule_, arena *a, r
                   .act = rule_limit(the) == 0 ? RELEASE_EDIT : RELEASE_COMPLETE,
                   .of = of,
                   .of_count = ahead,
-                  .next_ms = NEVER,
+                  .next_ms = lost_ms,
                   .have = the->held,
                   .limit = rule_limit(the),
                   .detail = late ? STR("held past its time-out") : STR_EMPTY};
@@ -273,8 +284,21 @@ static bool busy_reason(releases *r, uint32_t t, arena *a, reasons *out)
                                 .detail = *of});
 }
 
-/* It has failed, and only a person gets it going again. */
-static bool own_failure(releases *r, uint32_t t, arena *a, reasons *out)
+/* When a newer version that is being collected takes the place of what has failed; NEVER: none is.
+ */
+static int64_t superseded_at(releases *r, uint32_t g, const rel_member *m)
+{
+    const rel_target *t = &r->targets.at[m->target];
+    site_collection next;
+    if (t->wanted == NO || t->wanted == t->current || t->wanted == m->version ||
+        t->site != r->groups.at[g].site)
+        return NEVER;
+    site_collect(r, t->site, &next);
+    return next.locks_ms;
+}
+
+/* It has failed, and only a person gets it going again, or the next group at next_ms. */
+static bool own_failure(releases *r, uint32_t t, int64_t next_ms, arena *a, reasons *out)
 {
     str *of = ARENA_NEW(a, str);
     if (!of)
@@ -287,7 +311,7 @@ static bool own_failure(releases *r, uint32_t t, arena *a, reasons *out)
                                 .act = RELEASE_RETRY,
                                 .of = of,
                                 .of_count = 1,
-                                .next_ms = NEVER,
+                                .next_ms = next_ms,
                                 .detail = rel_text(r, r->targets.at[t].failure)});
 }
 
@@ -315,7 +339,8 @@ static bool rollback_reason(releases *r, uint32_t g, const rel_member *m, arena 
                        .version = m->version,
                        .group = g,
                        .a = a};
-    if ((m->state == MEMBER_IS_FAILED && !own_failure(r, m->target, a, out)) ||
+    if ((m->state == MEMBER_IS_FAILED &&
+         !own_failure(r, m->target, superseded_at(r, g, m), a, out)) ||
         !failed_reason(r, g, m, a, out) || !people_explain(&c, out) ||
         !slot_reasons(r, CLAIM_GROUP(g), a, out))
         return false;
@@ -380,16 +405,18 @@ static bool group_reasons(releases *r, uint32_t g, const rel_member *m, arena *a
     if (!failed_reason(r, g, m, a, out) || !role_reason(r, g, m, a, out))
         return false;
     bool told = m->state != MEMBER_IS_FAILED; /* that it must be retried */
+    int64_t next_ms = told ? NEVER : superseded_at(r, g, m);
     for (size_t i = 0; i < own.len; i++) {
         bool again = own.at[i].rule == REASON_RETRY;
-        told = told || (again && own.at[i].act == RELEASE_RETRY);
         /* Not even a rule that would let it be tried again gets a failed group going. */
-        if (again && own.at[i].act != RELEASE_RETRY && m->state == MEMBER_IS_FAILED)
+        bool wrong = own.at[i].act != RELEASE_RETRY || next_ms != NEVER;
+        if (again && wrong && m->state == MEMBER_IS_FAILED)
             continue;
+        told = told || again;
         if (!reasons_add(out, a, own.at[i]))
             return false;
     }
-    return told || own_failure(r, m->target, a, out);
+    return told || own_failure(r, m->target, next_ms, a, out);
 }
 
 /* ---- all of it ---- */
@@ -478,7 +505,7 @@ static bool waiting_reasons(releases *r, uint32_t t, arena *a, reasons *out)
                        .a = a,
                        .version = target_pending(r, t) ? target->wanted : target->aim};
     bool failed = target->failed_rollback && target->failed_version != NO;
-    if (failed && !own_failure(r, t, a, out))
+    if (failed && !own_failure(r, t, NEVER, a, out))
         return false;
     if (failed || target->rollback_to != NO)
         return people_explain(&c, out) && going_back(out) &&
@@ -517,6 +544,35 @@ static bool reasons_merge(reasons *list, const reasons *later, arena *a)
     return true;
 }
 
+/* What holds a slot without moving may be quarantined before its time has come. */
+static bool quarantine_reason(const releases *r, uint32_t t, int64_t until_ms, arena *a,
+                              reasons *out)
+{
+    uint32_t res = r->targets.at[t].resource;
+    const rel_resource *resource_ = &r->resources.at[res];
+    int64_t due = NEVER;
+    for (size_t i = 0; i < resource_->holds.len; i++) {
+        uint32_t rule_ = resource_->holds.at[i].rule;
+        const rule *is = r->rules.at[rule_].doc;
+        if (is && is->resource_concurrency->on_timeout == SLOT_TIMEOUT_QUARANTINE)
+            due = earlier(due, slot_due(r, res, rule_));
+    }
+    if (resource_->quarantined || due == NEVER || due > until_ms)
+        return true;
+    str *of = ARENA_NEW(a, str);
+    if (!of)
+        return false;
+    *of = rel_text(r, resource_->name);
+    return reasons_add(out, a,
+                       (reason){.rule = REASON_QUARANTINED,
+                                .scope = STR("resource"),
+                                .act = RELEASE_RETRY,
+                                .of = of,
+                                .of_count = 1,
+                                .next_ms = due,
+                                .detail = *of});
+}
+
 /* When a cooldown is over, the window may be closed again: the moments that are waited for are
  * asked in turn until one is found at which time stands in the way no longer. */
 #define MOMENTS_MOST 16u
@@ -536,7 +592,7 @@ static bool in_time(releases *r, uint32_t t, asker ask, arena *a, reasons *out)
         good = ask(r, t, a, &later) && reasons_merge(out, &later, a);
     }
     r->core->now_ms = now_ms;
-    return good;
+    return good && quarantine_reason(r, t, latest_time(out), a, out);
 }
 
 bool target_reasons(releases *r, uint32_t t, arena *a, reasons *out)

@@ -603,6 +603,8 @@ bool waiter_stands(const releases *r, const rel_waiter *w);
 bool waiter_before(const releases *r, const rel_waiter *a, const rel_waiter *b);
 /* The claim as it would stand in a queue now. */
 rel_waiter waiter_of(releases *r, uint32_t claim);
+/* When a slot is overdue that nothing moves under; NEVER: not by time alone. */
+int64_t slot_due(const releases *r, uint32_t res, uint32_t rule_);
 /* Whether the resource must keep its slot. */
 bool slot_needed(releases *r, uint32_t res, uint32_t rule);
 

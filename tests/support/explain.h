@@ -123,6 +123,15 @@ static inline bool explain_has(const reason *r, str name)
     return false;
 }
 
+static inline bool explain_share(const str *a, size_t a_count, const str *b, size_t b_count)
+{
+    for (size_t i = 0; i < a_count; i++)
+        for (size_t k = 0; k < b_count; k++)
+            if (str_eq(a[i], b[k]))
+                return true;
+    return false;
+}
+
 /* What is left of a reason when an act is not done that another one names, too: one and the same
  * act may release several. False: nothing is. */
 static inline bool explain_without(reason *r, const reason *left_out, arena *a)
@@ -160,6 +169,22 @@ static inline int64_t explain_obey(const explain_case *of, void *world, const ex
     return time_ms;
 }
 
+/* Whether what was left out is still asked for. When it is not, others' acts have made another
+ * question of it (who stood ahead holds a place now, and any holder may give one back): that one is
+ * left out does not hold the placement any more, and nobody says so. */
+static inline bool explain_asks(const reasons *list, const reason *left_out)
+{
+    for (size_t i = 0; i < list->len; i++) {
+        const reason *r = &list->at[i];
+        if (left_out->of_count == 0
+                ? explain_same(r, left_out)
+                : r->act == left_out->act &&
+                      explain_share(r->of, r->of_count, left_out->of, left_out->of_count))
+            return true;
+    }
+    return false;
+}
+
 /* Does what the placement's reasons name but for one act (to one of its names, or to all), again
  * and again as long as it is asked. True if the placement started. */
 static inline bool explain_follow(const explain_case *of, const explain_target *t, size_t skip,
@@ -174,14 +199,15 @@ static inline bool explain_follow(const explain_case *of, const explain_target *
     for (size_t round = 0; !started && round < EXPLAIN_ROUNDS; round++) {
         reasons list = {0};
         assert_true(engine_reasons(how->engine(world), t->id, of->a, &list));
-        if (getenv("SHOW") && round > 0)
+        if (getenv("SHOW"))
             explain_print(t, &list, of->a);
         placement_view view;
         bool there = engine_placement(how->engine(world), t->id, &view);
         check_msg(!there || view.state == PLACEMENT_DONE || list.len > 0,
                   "ONLY=%llu: %s on %s has no reason any more", (unsigned long long)of->seed,
                   t->change, t->target);
-        if (round > 0 && (!how->again || !how->again(world, round, &done, &list)))
+        if (round > 0 && (!how->again || !how->again(world, round, &done, &list) ||
+                          (skip != SIZE_MAX && !explain_asks(&list, &left_out))))
             break;
         done = list;
         if (round == 0 && skip < list.len) {
@@ -202,15 +228,6 @@ static inline bool explain_follow(const explain_case *of, const explain_target *
     return started && !by_itself;
 }
 
-static inline bool explain_share(const str *a, size_t a_count, const str *b, size_t b_count)
-{
-    for (size_t i = 0; i < a_count; i++)
-        for (size_t k = 0; k < b_count; k++)
-            if (str_eq(a[i], b[k]))
-                return true;
-    return false;
-}
-
 /* Whether the other reason's act may touch what this one is about. */
 static inline bool explain_touches(const reason *other, const reason *r)
 {
@@ -218,8 +235,10 @@ static inline bool explain_touches(const reason *other, const reason *r)
         return true; /* begins all of the change anew */
     if (other->act == RELEASE_EDIT && str_starts(r->scope, STR("policy ")))
         return true; /* the rules of a policy count from the same moments */
-    if (other->act == RELEASE_PUBLISH && r->rule == REASON_BRACKET)
-        return true; /* a version group may wait for it */
+    if (r->rule == REASON_BRACKET &&
+        (other->act == RELEASE_PUBLISH || other->rule == REASON_APPROVAL ||
+         other->rule == REASON_PROGRESSION || other->rule == REASON_VERSION_SELECTOR))
+        return true; /* a version group may wait for it: it locks when all have one, or in time */
     if (other->act == RELEASE_COMPLETE && r->rule == REASON_ROLLOUT)
         return true; /* who is taken away has no turn any more: others may move up */
     if (other->act == RELEASE_COMPLETE && r->rule == REASON_APPROVAL &&

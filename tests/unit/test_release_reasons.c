@@ -538,6 +538,10 @@ static bool again(void *context, size_t round, const reasons *done, const reason
     for (size_t i = 0; i < done->len; i++)
         if (done->at[i].act == RELEASE_PUBLISH)
             return true;
+    /* Who holds a slot without moving is quarantined while time passes, as was said, and then is to
+     * be retried once more. */
+    if (lists(done, REASON_QUARANTINED))
+        return true;
     for (size_t i = 0; i < list->len; i++)
         if (list->at[i].rule != REASON_CONCURRENCY && list->at[i].rule != REASON_BATCH &&
             list->at[i].rule != REASON_BUDGET && list->at[i].rule != REASON_DEPENDENCY &&
@@ -567,7 +571,8 @@ static void test_reasons_are_true(void **state)
 static void test_asking_without_memory(void **state)
 {
     (void)state;
-    for (uint64_t i = 0; i < STARVED; i++) {
+    bool others = getenv("SEED") || getenv("ONLY"); /* these fleets are the same every time */
+    for (uint64_t i = 0; !others && i < STARVED; i++) {
         wild *w = stuck(EXPLAIN_SEED + i);
         explain_starved(w->w.engine, w->w.now * 1000);
         wild_free(w);

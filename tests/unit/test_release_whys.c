@@ -175,6 +175,95 @@ static void a_rollback_that_failed_may_be_halted_too(void **state)
     world_close(&w);
 }
 
+/* ---- slots ---- */
+
+#define ONE_SLOT                                                                                   \
+    "  - resourceConcurrency: {groupSelector: 'true', limitType: count, limitValue: 1, "           \
+    "slotTimeoutSeconds: 600, onTimeout: "
+
+/* h1 has failed and keeps its slot for ten minutes: h2 waits for it, or for that. */
+static void a_slot_that_times_out(void **state)
+{
+    static const struct {
+        const char *rest, *reasons;
+    } rows[] = {{"release}\n", "concurrency:complete h1 @01T08:11:00Z"},
+                {"quarantine}\n", "concurrency:complete h1 @01T08:11:00Z"},
+                {"hold}\n", "concurrency:complete h1"}};
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        world w;
+        arena *a = arena_new(0);
+        char text[512];
+        open_world(&w);
+        snprintf(text, sizeof text, ONE_SLOT "%s", rows[i].rest);
+        put_rules(&w, "true", text);
+        put_host(&w, "h1", "prod", RUNS_V1);
+        put_host(&w, "h2", "prod", RUNS_V1);
+        assert_true(vec_push(
+            &w.plans,
+            ((world_plan){.deployment = "app", .resource = "h1", .seconds = 60, .fail = -1})));
+        publish(&w, "app", "v2");
+        world_at(&w, "2026-03-01T08:05:00Z");
+        check_text(reasons_at(&w, a, "app", "h2"), rows[i].reasons);
+        world_at(&w, "2026-03-01T08:12:00Z");
+        assert_int_equal(jobs_count(&w, "app", "h2"), i == 2 ? 0 : 1);
+        arena_free(a);
+        world_close(&w);
+    }
+}
+
+/* base waits for its time under a slot that app keeps: before it comes the host is quarantined. */
+static void a_quarantine_to_come(void **state)
+{
+    (void)state;
+    world w;
+    arena *a = arena_new(0);
+    open_world(&w);
+    put_rules(&w, "true",
+              ONE_SLOT "quarantine}\n  - deploymentWindow: {rrule: 'FREQ=HOURLY', durationMinutes: "
+                       "2}\n");
+    put_host(&w, "h", "prod", RUNS_V1);
+    plan_jobs(&w, "app", -1);
+    publish(&w, "app", "v2");
+    world_at(&w, "2026-03-01T08:05:00Z");
+    publish(&w, "base", "v2");
+    check_text(reasons_at(&w, a, "base", "h"),
+               "window:time @01T09:00:00Z; quarantined:retry h @01T08:11:00Z");
+    check_text(whys_at(&w, a, "base", "h"),
+               "the deployment window opens at 2026-03-01T09:00:00Z; it is quarantined at "
+               "2026-03-01T08:11:00Z: nothing moves under its slot");
+    world_at(&w, "2026-03-01T09:00:00Z");
+    check_text(reasons_at(&w, a, "base", "h"), "quarantined:retry h");
+    world_act(&w, (fact_act){.act = ACT_RETRY, .target = STR("h")});
+    assert_int_equal(jobs_count(&w, "base", "h"), 1);
+    arena_free(a);
+    world_close(&w);
+}
+
+/* ---- brackets ---- */
+
+/* app failed; its next version is being collected and takes the place of what failed in time. */
+static void a_failure_that_is_superseded(void **state)
+{
+    (void)state;
+    world w;
+    arena *a = arena_new(0);
+    open_world(&w);
+    put_rules(&w, "true",
+              "  - deploymentBracket: {deploymentSelector: 'true', readinessWindowSeconds: 600}\n");
+    put_host(&w, "h", "prod", RUNS_V1);
+    plan_jobs(&w, "app", 1);
+    publish(&w, "app", "v2");
+    world_at(&w, "2026-03-01T08:20:00Z");
+    check_text(reasons_at(&w, a, "app", "h"), "retry:retry app");
+    publish(&w, "app", "v3");
+    check_text(reasons_at(&w, a, "app", "h"), "failed:retry app @01T08:30:00Z");
+    world_at(&w, "2026-03-01T08:30:00Z");
+    check_text(str_of(job_of(&w, "app", "h", 1)->version), "v3");
+    arena_free(a);
+    world_close(&w);
+}
+
 /* ---- environmentProgression ---- */
 
 static void open_stages(world *w, const char *limits)
@@ -344,6 +433,9 @@ int main(void)
         cmocka_unit_test(a_rollback_of_all_members_that_failed),
         cmocka_unit_test(rollbacks_of_single_members_hold_nobody_else),
         cmocka_unit_test(a_rollback_that_failed_may_be_halted_too),
+        cmocka_unit_test(a_slot_that_times_out),
+        cmocka_unit_test(a_quarantine_to_come),
+        cmocka_unit_test(a_failure_that_is_superseded),
         cmocka_unit_test(every_environment_that_lacks_success),
         cmocka_unit_test(a_success_that_is_too_old),
         cmocka_unit_test(a_soak_that_outlasts_the_age),
