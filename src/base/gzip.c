@@ -40,3 +40,42 @@ bool gzip_compress(str bytes, buf *out)
     deflateEnd(&z);
     return state == Z_STREAM_END && !out->failed;
 }
+
+/* One turn of the crank. */
+static gzip_result expand_part(z_stream *z, int *state, buf *out)
+{
+    unsigned char part[PART_BYTES];
+    z->next_out = part;
+    z->avail_out = sizeof part;
+    *state = inflate(z, Z_NO_FLUSH);
+    size_t made = sizeof part - z->avail_out;
+    if (*state == Z_MEM_ERROR)
+        return GZIP_MEMORY;
+    if (*state != Z_OK && *state != Z_STREAM_END)
+        return GZIP_BAD;
+    if (made > out->max - out->len)
+        return GZIP_LARGE;
+    buf_add(out, (str){(const char *)part, made});
+    return out->failed ? GZIP_MEMORY : GZIP_GOOD;
+}
+
+gzip_result gzip_expand(str bytes, buf *out)
+{
+    z_stream z = {.zalloc = zlib_alloc, .zfree = zlib_free};
+    if (bytes.len > UINT32_MAX)
+        return GZIP_LARGE;
+    if (inflateInit2(&z, GZIP_WINDOW_BITS) != Z_OK)
+        return GZIP_MEMORY;
+    z.next_in = (unsigned char *)(uintptr_t)bytes.ptr;
+    z.avail_in = (unsigned)bytes.len;
+    int state = Z_OK;
+    gzip_result result = GZIP_GOOD;
+    while (result == GZIP_GOOD && state != Z_STREAM_END) {
+        result = expand_part(&z, &state, out);
+        /* Several of them one after the other are one text, by the RFC. */
+        if (result == GZIP_GOOD && state == Z_STREAM_END && z.avail_in > 0)
+            state = inflateReset(&z);
+    }
+    inflateEnd(&z);
+    return result;
+}

@@ -14,6 +14,7 @@ struct discovery {
     arena *texts;
     VEC(discovery_kind) kinds;
     strmap by_name; /* "apps/v1 Deployment" to its place in kinds */
+    strmap stale;   /* groups that were ever stale; 1: they are */
 };
 
 discovery *discovery_new(void)
@@ -29,15 +30,10 @@ discovery *discovery_free(discovery *d)
     if (!d)
         return NULL;
     strmap_done(&d->by_name);
+    strmap_done(&d->stale);
     vec_done(&d->kinds);
     arena_free(d->texts);
     return mem_free(d);
-}
-
-static str text_of(const yyjson_val *object, str key)
-{
-    str found = go_str(go_member(object, key));
-    return found.ptr ? found : STR_EMPTY;
 }
 
 /* ---- the table ---- */
@@ -58,6 +54,21 @@ const discovery_kind *discovery_find(const discovery *d, str api_version, str ki
     return find(d, api_version, kind);
 }
 
+const discovery_kind *discovery_find_any(const discovery *d, str group, str kind)
+{
+    for (size_t i = 0; i < d->kinds.len; i++)
+        if (str_eq(d->kinds.at[i].kind, kind) &&
+            str_eq(object_group(d->kinds.at[i].api_version), group))
+            return &d->kinds.at[i];
+    return NULL;
+}
+
+bool discovery_stale(const discovery *d, str group)
+{
+    uint64_t *stale = strmap_get(&d->stale, group);
+    return stale && *stale;
+}
+
 size_t discovery_count(const discovery *d)
 {
     return d->kinds.len;
@@ -66,9 +77,12 @@ size_t discovery_count(const discovery *d)
 /* Adds one, or puts right the one that is known. What names no kind or no place is left out. */
 static bool add(discovery *d, const discovery_kind *one, err *error)
 {
-    if (one->kind.len == 0 || one->plural.len == 0 || one->api_version.len == 0 ||
-        one->kind.len + one->api_version.len + 2 > 2 * LIMIT_NAME_BYTES ||
-        str_find(one->plural, STR("/")) != SIZE_MAX)
+    str version = one->api_version, group = object_group(version);
+    if (group.len > 0)
+        str_cut(&version, '/');
+    if (one->kind.len == 0 || !object_path_part(one->plural) || !object_path_part(version) ||
+        (group.len > 0 && !object_path_part(group)) ||
+        one->kind.len + one->api_version.len + 2 > 2 * LIMIT_NAME_BYTES)
         return true;
     discovery_kind *known = find(d, one->api_version, one->kind);
     if (known) {
@@ -88,9 +102,12 @@ static bool add(discovery *d, const discovery_kind *one, err *error)
     if (!key.ptr || !plural.ptr || !vec_reserve(&d->kinds, d->kinds.len + 1) ||
         !strmap_put(&d->by_name, key, d->kinds.len))
         return err_memory(error);
-    str version = str_part(key, 0, one->api_version.len);
-    str kind = str_part(key, version.len + 1, one->kind.len);
-    d->kinds.at[d->kinds.len++] = (discovery_kind){version, kind, plural, one->namespaced};
+    d->kinds.at[d->kinds.len++] = (discovery_kind){
+        .api_version = str_part(key, 0, one->api_version.len),
+        .kind = str_part(key, one->api_version.len + 1, one->kind.len),
+        .plural = plural,
+        .namespaced = one->namespaced,
+    };
     return true;
 }
 
@@ -98,7 +115,7 @@ static bool add(discovery *d, const discovery_kind *one, err *error)
 
 static bool read_version(discovery *d, str group, const yyjson_val *version, err *error)
 {
-    str name = text_of(version, STR("version"));
+    str name = object_text(version, STR("version"));
     buf api_version = BUF(LIMIT_DOCUMENT_BYTES);
     if (group.len > 0) {
         buf_add(&api_version, group);
@@ -112,14 +129,30 @@ static bool read_version(discovery *d, str group, const yyjson_val *version, err
     {
         discovery_kind kind = {
             .api_version = buf_str(&api_version),
-            .kind = text_of(go_member(one, STR("responseKind")), STR("kind")),
-            .plural = text_of(one, STR("resource")),
-            .namespaced = str_eq(text_of(one, STR("scope")), STR("Namespaced")),
+            .kind = object_text(go_member(one, STR("responseKind")), STR("kind")),
+            .plural = object_text(one, STR("resource")),
+            .namespaced = str_eq(object_text(one, STR("scope")), STR("Namespaced")),
         };
         good = good && add(d, &kind, error);
     }
     buf_done(&api_version);
     return good;
+}
+
+static bool note_freshness(discovery *d, str group, const yyjson_val *versions, err *error)
+{
+    size_t i, max;
+    yyjson_val *one;
+    bool stale = false;
+    yyjson_arr_foreach((yyjson_val *)(uintptr_t)versions, i, max, one) stale =
+        stale || str_eq(object_text(one, STR("freshness")), STR("Stale"));
+    uint64_t *known = strmap_get(&d->stale, group);
+    if (known)
+        *known = stale;
+    if (known || !stale)
+        return true;
+    str name = arena_str(d->texts, group);
+    return (name.ptr && strmap_put(&d->stale, name, 1)) || err_memory(error);
 }
 
 static bool read_aggregated(discovery *d, const yyjson_val *answer, err *error)
@@ -128,7 +161,9 @@ static bool read_aggregated(discovery *d, const yyjson_val *answer, err *error)
     yyjson_val *group, *version;
     yyjson_arr_foreach(go_member(answer, STR("items")), i, max, group)
     {
-        str name = text_of(go_member(group, STR("metadata")), STR("name"));
+        str name = object_text(go_member(group, STR("metadata")), STR("name"));
+        if (!note_freshness(d, name, go_member(group, STR("versions")), error))
+            return false;
         yyjson_arr_foreach(go_member(group, STR("versions")), k, count, version)
         {
             if (!read_version(d, name, version, error))
@@ -145,9 +180,9 @@ static bool read_list(discovery *d, const yyjson_val *answer, err *error)
     yyjson_arr_foreach(go_member(answer, STR("resources")), i, max, one)
     {
         discovery_kind kind = {
-            .api_version = text_of(answer, STR("groupVersion")),
-            .kind = text_of(one, STR("kind")),
-            .plural = text_of(one, STR("name")),
+            .api_version = object_text(answer, STR("groupVersion")),
+            .kind = object_text(one, STR("kind")),
+            .plural = object_text(one, STR("name")),
             .namespaced = yyjson_is_true(go_member(one, STR("namespaced"))),
         };
         if (!add(d, &kind, error))
@@ -158,7 +193,7 @@ static bool read_list(discovery *d, const yyjson_val *answer, err *error)
 
 bool discovery_read(discovery *d, const yyjson_val *answer, err *error)
 {
-    str kind = text_of(answer, STR("kind"));
+    str kind = object_text(answer, STR("kind"));
     if (str_eq(kind, STR("APIGroupDiscoveryList")))
         return read_aggregated(d, answer, error);
     if (str_eq(kind, STR("APIResourceList")))
@@ -180,7 +215,7 @@ bool discovery_paths(const yyjson_val *answer, buf *out, err *error)
 {
     size_t i, max, k, count;
     yyjson_val *one, *version;
-    str kind = text_of(answer, STR("kind"));
+    str kind = object_text(answer, STR("kind"));
     if (str_eq(kind, STR("APIVersions"))) {
         yyjson_arr_foreach(go_member(answer, STR("versions")), i, max, one)
             put_path(out, DISCOVERY_CORE_PATH "/", go_str(one));
@@ -188,7 +223,7 @@ bool discovery_paths(const yyjson_val *answer, buf *out, err *error)
         yyjson_arr_foreach(go_member(answer, STR("groups")), i, max, one)
         {
             yyjson_arr_foreach(go_member(one, STR("versions")), k, count, version)
-                put_path(out, DISCOVERY_GROUPS_PATH "/", text_of(version, STR("groupVersion")));
+                put_path(out, DISCOVERY_GROUPS_PATH "/", object_text(version, STR("groupVersion")));
         }
     } else {
         return err_set(error, "kind: found \"%s\", allowed APIVersions, APIGroupList",
@@ -201,21 +236,21 @@ bool discovery_define(discovery *d, const yyjson_val *definition, err *error)
 {
     const yyjson_val *spec = go_member(definition, STR("spec"));
     const yyjson_val *names = go_member(spec, STR("names"));
-    if (!str_eq(text_of(definition, STR("kind")), STR("CustomResourceDefinition")))
+    if (!str_eq(object_text(definition, STR("kind")), STR("CustomResourceDefinition")))
         return true;
     size_t i, max;
     yyjson_val *one;
     yyjson_arr_foreach(go_member(spec, STR("versions")), i, max, one)
     {
         buf api_version = BUF(LIMIT_DOCUMENT_BYTES);
-        buf_add(&api_version, text_of(spec, STR("group")));
+        buf_add(&api_version, object_text(spec, STR("group")));
         buf_addc(&api_version, '/');
-        buf_add(&api_version, text_of(one, STR("name")));
+        buf_add(&api_version, object_text(one, STR("name")));
         discovery_kind kind = {
             .api_version = buf_str(&api_version),
-            .kind = text_of(names, STR("kind")),
-            .plural = text_of(names, STR("plural")),
-            .namespaced = str_eq(text_of(spec, STR("scope")), STR("Namespaced")),
+            .kind = object_text(names, STR("kind")),
+            .plural = object_text(names, STR("plural")),
+            .namespaced = str_eq(object_text(spec, STR("scope")), STR("Namespaced")),
         };
         bool good = api_version.failed
                         ? err_memory(error)

@@ -48,6 +48,10 @@ bool discovery_define(discovery *d, const yyjson_val *definition, err *error);
 
 /* NULL: the cluster has no such kind. Valid until the next call that adds. */
 const discovery_kind *discovery_find(const discovery *d, str api_version, str kind);
+/* The same for any version of a group: the one that was said first, as the server prefers it. */
+const discovery_kind *discovery_find_any(const discovery *d, str group, str kind);
+/* Whether the server of a group was away, so that kinds of it may be missing here. */
+bool discovery_stale(const discovery *d, str group);
 size_t discovery_count(const discovery *d);
 
 /* Where objects of that kind are, such as "/apis/apps/v1/namespaces/shop/deployments": a kube_write

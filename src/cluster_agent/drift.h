@@ -19,10 +19,14 @@ typedef struct drift {
     str patch; /* what must change to be as wanted: JSON, cut when long; of a missing one empty */
 } drift;
 
-/* live may be NULL: it is missing. diff: options.diff, may be NULL. False without memory, or when a
- * comparePatch is wrong. */
-bool drift_find(arena *a, const yyjson_val *wanted, const yyjson_val *live, const yyjson_val *diff,
-                drift *ret, err *error);
+typedef struct drift_facts {
+    const yyjson_val *wanted;
+    const yyjson_val *live; /* NULL: it is missing */
+    const yyjson_val *diff; /* options.diff; may be NULL */
+} drift_facts;
+
+/* False without memory, or when a comparePatch is wrong. */
+bool drift_find(arena *a, const drift_facts *f, drift *ret, err *error);
 
 #define DRIFT_KINDS(X)                                                                             \
     X(MODIFIED, "modified") X(MISSING, "missing") X(EXTRA, "extra") X(FOREIGN, "not owned by us")

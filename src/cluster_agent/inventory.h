@@ -41,7 +41,7 @@ bool inventory_read(arena *a, const yyjson_val *config_map, inventory *ret, err 
 /* Appends the ConfigMap. False when it would be too large, or without memory. */
 bool inventory_put(buf *out, const inventory *i, str agent_namespace, err *error);
 
-/* Sorted objects of both, none twice. NULL of at without memory. */
+/* Sorted objects of both, none twice. False without memory. */
 bool inventory_join(arena *a, const inventory *with, const object_ref *at, size_t len,
                     inventory *ret);
 /* Those of i that are not in at (sorted): what is to be pruned, in the order of deleting. */

@@ -76,6 +76,8 @@ typedef struct manifest {
     bool take_ownership;
     bool keep_resources;
     bool delete_namespace;
+    bool delete_definitions; /* deleteCRDResources: else definitions are kept */
+    const yyjson_val *namespace_labels, *namespace_annotations; /* NULL: none */
     bool is_chart;
     resource_files files; /* of a chart: write them to a folder */
     chart_order chart;

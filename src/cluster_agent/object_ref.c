@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cluster_agent/object_ref.h"
 
+#include "base/limits.h"
 #include "engine/go_json.h"
 
-static str text_of(const yyjson_val *object, str key)
+str object_text(const yyjson_val *object, str key)
 {
     str found = go_str(go_member(object, key));
     return found.ptr ? found : STR_EMPTY;
@@ -17,10 +18,10 @@ str object_group(str api_version)
 object_ref object_ref_of(const yyjson_val *object)
 {
     const yyjson_val *meta = go_member(object, STR("metadata"));
-    return (object_ref){.api_version = text_of(object, STR("apiVersion")),
-                        .kind = text_of(object, STR("kind")),
-                        .namespace_ = text_of(meta, STR("namespace")),
-                        .name = text_of(meta, STR("name"))};
+    return (object_ref){.api_version = object_text(object, STR("apiVersion")),
+                        .kind = object_text(object, STR("kind")),
+                        .namespace_ = object_text(meta, STR("namespace")),
+                        .name = object_text(meta, STR("name"))};
 }
 
 int object_ref_cmp(const object_ref *a, const object_ref *b)
@@ -36,6 +37,19 @@ int object_ref_cmp(const object_ref *a, const object_ref *b)
 bool object_ref_same(const object_ref *a, const object_ref *b)
 {
     return object_ref_cmp(a, b) == 0;
+}
+
+bool object_path_part(str text)
+{
+    static const char marks[] = "-._~:@!$'()*+,;=";
+    for (size_t i = 0; i < text.len; i++) {
+        char c = text.ptr[i];
+        bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+        if (!letter && (c == '\0' || !strchr(marks, c)))
+            return false;
+    }
+    return text.len > 0 && text.len <= LIMIT_NAME_BYTES && !str_eq(text, STR(".")) &&
+           !str_eq(text, STR(".."));
 }
 
 void object_ref_put(buf *out, const object_ref *r)

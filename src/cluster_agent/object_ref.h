@@ -14,6 +14,8 @@ typedef struct object_ref {
     str name;
 } object_ref;
 
+/* The text of a member; empty when there is none. object may be NULL. */
+str object_text(const yyjson_val *object, str key);
 /* "apps" of "apps/v1", empty of "v1". */
 str object_group(str api_version);
 /* What an object calls itself; missing texts are empty. */
@@ -22,6 +24,8 @@ object_ref object_ref_of(const yyjson_val *object);
 bool object_ref_same(const object_ref *a, const object_ref *b);
 /* By group, kind, namespace and name. */
 int object_ref_cmp(const object_ref *a, const object_ref *b);
+/* Whether a text may stand as one part of a path: nothing in it that a URL would take for more. */
+bool object_path_part(str text);
 /* "Deployment.apps shop/web", "Namespace.v1 shop": as Fleet writes them. */
 void object_ref_put(buf *out, const object_ref *r);
 

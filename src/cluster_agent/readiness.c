@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cluster_agent/readiness.h"
 
+#include "cluster_agent/object_ref.h"
 #include "operator/bundle_json.h"
 
 /* An object under judgement. */
@@ -25,12 +26,6 @@ static int64_t number(const yyjson_val *of, str name, int64_t otherwise)
     return yyjson_is_int(found) ? yyjson_get_sint(found) : otherwise;
 }
 
-static str text(const yyjson_val *of, str name)
-{
-    str found = go_str(go_member(of, name));
-    return found.ptr ? found : STR_EMPTY;
-}
-
 /* The condition of that type, or NULL. */
 static const yyjson_val *condition_of(const subject *j, str type)
 {
@@ -38,7 +33,7 @@ static const yyjson_val *condition_of(const subject *j, str type)
     yyjson_val *one;
     yyjson_arr_foreach(go_member(j->status, STR("conditions")), i, max, one)
     {
-        if (str_eq(text(one, STR("type")), type))
+        if (str_eq(object_text(one, STR("type")), type))
             return one;
     }
     return NULL;
@@ -47,14 +42,14 @@ static const yyjson_val *condition_of(const subject *j, str type)
 static bool condition_is(const subject *j, str type, str status)
 {
     const yyjson_val *c = condition_of(j, type);
-    return c && str_eq(text(c, STR("status")), status);
+    return c && str_eq(object_text(c, STR("status")), status);
 }
 
 /* What a condition says, else its reason, else its type. */
 static str condition_says(const yyjson_val *c)
 {
-    str message = text(c, STR("message")), reason = text(c, STR("reason"));
-    return message.len > 0 ? message : reason.len > 0 ? reason : text(c, STR("type"));
+    str message = object_text(c, STR("message")), reason = object_text(c, STR("reason"));
+    return message.len > 0 ? message : reason.len > 0 ? reason : object_text(c, STR("type"));
 }
 
 static readiness progress(const subject *j, int64_t have, int64_t want, const char *what)
@@ -67,7 +62,8 @@ static readiness progress(const subject *j, int64_t have, int64_t want, const ch
 
 static bool rolls_by_hand(const subject *j)
 {
-    return str_eq(text(go_member(j->spec, STR("updateStrategy")), STR("type")), STR("OnDelete"));
+    return str_eq(object_text(go_member(j->spec, STR("updateStrategy")), STR("type")),
+                  STR("OnDelete"));
 }
 
 static readiness judge_deployment(const subject *j)
@@ -77,7 +73,8 @@ static readiness judge_deployment(const subject *j)
     int64_t updated = number(j->status, STR("updatedReplicas"), 0);
     int64_t available = number(j->status, STR("availableReplicas"), 0);
     const yyjson_val *progressing = condition_of(j, STR("Progressing"));
-    if (progressing && str_eq(text(progressing, STR("reason")), STR("ProgressDeadlineExceeded")))
+    if (progressing &&
+        str_eq(object_text(progressing, STR("reason")), STR("ProgressDeadlineExceeded")))
         return because(READINESS_ERROR, condition_says(progressing));
     if (condition_is(j, STR("ReplicaFailure"), STR("True")))
         return because(READINESS_ERROR, condition_says(condition_of(j, STR("ReplicaFailure"))));
@@ -115,8 +112,8 @@ static readiness judge_stateful_set(const subject *j)
         return ready();
     if (updated < to_update)
         return progress(j, updated, to_update, "replicas are updated");
-    str now = text(j->status, STR("currentRevision")),
-        next = text(j->status, STR("updateRevision"));
+    str now = object_text(j->status, STR("currentRevision")),
+        next = object_text(j->status, STR("updateRevision"));
     if (partition == 0 && next.len > 0 && !str_eq(now, next))
         return because(READINESS_TRANSITIONING, STR("the last replicas are being updated"));
     return ready();
@@ -171,21 +168,21 @@ static str stuck_container(const subject *j, str list)
     yyjson_arr_foreach(go_member(j->status, list), i, max, one)
     {
         const yyjson_val *waits = go_member(go_member(one, STR("state")), STR("waiting"));
-        str reason = text(waits, STR("reason"));
+        str reason = object_text(waits, STR("reason"));
         if (stuck(reason))
-            return arena_printf(j->arena, "container %.*s: %.*s", STR_ARG(text(one, STR("name"))),
-                                STR_ARG(reason));
+            return arena_printf(j->arena, "container %.*s: %.*s",
+                                STR_ARG(object_text(one, STR("name"))), STR_ARG(reason));
     }
     return STR_EMPTY;
 }
 
 static readiness judge_pod(const subject *j)
 {
-    str phase = text(j->status, STR("phase"));
+    str phase = object_text(j->status, STR("phase"));
     if (str_eq(phase, STR("Succeeded")))
         return ready();
     if (str_eq(phase, STR("Failed"))) {
-        str message = text(j->status, STR("message"));
+        str message = object_text(j->status, STR("message"));
         return because(READINESS_ERROR, message.len > 0 ? message : STR("the pod failed"));
     }
     str first = stuck_container(j, STR("initContainerStatuses"));
@@ -196,7 +193,7 @@ static readiness judge_pod(const subject *j)
     if (condition_is(j, STR("Ready"), STR("True")))
         return ready();
     const yyjson_val *scheduled = condition_of(j, STR("PodScheduled"));
-    if (scheduled && str_eq(text(scheduled, STR("status")), STR("False")))
+    if (scheduled && str_eq(object_text(scheduled, STR("status")), STR("False")))
         return because(READINESS_TRANSITIONING, condition_says(scheduled));
     return because(READINESS_TRANSITIONING, STR("the pod is not ready"));
 }
@@ -214,7 +211,7 @@ static readiness judge_definition(const subject *j)
 
 static readiness judge_claim(const subject *j)
 {
-    str phase = text(j->status, STR("phase"));
+    str phase = object_text(j->status, STR("phase"));
     if (str_eq(phase, STR("Bound")))
         return ready();
     if (str_eq(phase, STR("Lost")))
@@ -225,7 +222,8 @@ static readiness judge_claim(const subject *j)
 static readiness judge_service(const subject *j)
 {
     yyjson_val *ingress = go_member(go_member(j->status, STR("loadBalancer")), STR("ingress"));
-    if (!str_eq(text(j->spec, STR("type")), STR("LoadBalancer")) || yyjson_arr_size(ingress) > 0)
+    if (!str_eq(object_text(j->spec, STR("type")), STR("LoadBalancer")) ||
+        yyjson_arr_size(ingress) > 0)
         return ready();
     return because(READINESS_TRANSITIONING, STR("it has no address of a load balancer"));
 }
@@ -244,9 +242,9 @@ static readiness judge_conditions(const subject *j)
             return because(READINESS_ERROR, condition_says(condition_of(j, bad[i])));
     for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
         const yyjson_val *c = condition_of(j, good[i]);
-        if (!c || str_eq(text(c, STR("status")), STR("True")))
+        if (!c || str_eq(object_text(c, STR("status")), STR("True")))
             continue;
-        bool error = str_eq(text(c, STR("reason")), STR("Error"));
+        bool error = str_eq(object_text(c, STR("reason")), STR("Error"));
         return because(error ? READINESS_ERROR : READINESS_TRANSITIONING, condition_says(c));
     }
     if (condition_is(j, STR("Reconciling"), STR("True")))
@@ -275,22 +273,17 @@ static const judge_row rows[] = {
     {STR("apiextensions.k8s.io"), STR("CustomResourceDefinition"), judge_definition},
 };
 
-static str group_of(const yyjson_val *object)
-{
-    str version = text(object, STR("apiVersion"));
-    return str_find(version, STR("/")) == SIZE_MAX ? STR_EMPTY : str_cut(&version, '/');
-}
-
 readiness readiness_judge(arena *a, const yyjson_val *object)
 {
     const yyjson_val *meta = go_member(object, STR("metadata"));
     subject j = {a, object, go_member(object, STR("spec")), go_member(object, STR("status"))};
-    if (text(meta, STR("deletionTimestamp")).len > 0)
+    if (object_text(meta, STR("deletionTimestamp")).len > 0)
         return because(READINESS_TRANSITIONING, STR("it is being deleted"));
     int64_t generation = number(meta, STR("generation"), 0);
     if (number(j.status, STR("observedGeneration"), generation) < generation)
         return because(READINESS_TRANSITIONING, STR("its controller has not seen the change yet"));
-    str group = group_of(object), kind = text(object, STR("kind"));
+    str group = object_group(object_text(object, STR("apiVersion")));
+    str kind = object_text(object, STR("kind"));
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         if (str_eq(rows[i].kind, kind) && str_eq(rows[i].group, group))
             return rows[i].judge(&j);
@@ -306,11 +299,11 @@ void non_ready_put(buf *out, const yyjson_val *object, const readiness *judged)
     };
     const yyjson_val *meta = go_member(object, STR("metadata"));
     buf_addc(out, '{');
-    json_text_if(out, "kind", text(object, STR("kind")));
-    json_text_if(out, "apiVersion", text(object, STR("apiVersion")));
-    json_text_if(out, "namespace", text(meta, STR("namespace")));
-    json_text_if(out, "name", text(meta, STR("name")));
-    json_text_if(out, "uid", text(meta, STR("uid")));
+    json_text_if(out, "kind", object_text(object, STR("kind")));
+    json_text_if(out, "apiVersion", object_text(object, STR("apiVersion")));
+    json_text_if(out, "namespace", object_text(meta, STR("namespace")));
+    json_text_if(out, "name", object_text(meta, STR("name")));
+    json_text_if(out, "uid", object_text(meta, STR("uid")));
     json_open(out, "summary");
     json_text(out, "state", str_of(states[judged->state]));
     json_true_if(out, "error", judged->state == READINESS_ERROR);

@@ -72,6 +72,8 @@ uint32_t document_line(const document *d, const yyjson_val *value);
 /* A small JSON text that lives on its own: annotations and the like. Same checks, no lines.
  * Everything is in a. NULL with an error. */
 yyjson_val *json_parse(arena *a, str text, err *error);
+/* The same for a text that is larger than a document may be. */
+yyjson_val *json_parse_within(arena *a, str text, size_t max_bytes, err *error);
 /* Writes a value as compact JSON, keys in their order. */
 void json_write(buf *out, const yyjson_val *value);
 /* Writes a text as Go's encoder does: "<", ">", "&" and the two separators of lines escaped. */

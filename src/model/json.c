@@ -221,8 +221,13 @@ const yyjson_val *json_member(const yyjson_val *object, str name)
 
 yyjson_val *json_parse(arena *a, str text, err *error)
 {
-    if (text.len > LIMIT_DOCUMENT_BYTES) {
-        err_set(error, "found %zu bytes, allowed %u", text.len, LIMIT_DOCUMENT_BYTES);
+    return json_parse_within(a, text, LIMIT_DOCUMENT_BYTES, error);
+}
+
+yyjson_val *json_parse_within(arena *a, str text, size_t max_bytes, err *error)
+{
+    if (text.len > max_bytes) {
+        err_set(error, "found %zu bytes, allowed %zu", text.len, max_bytes);
         return NULL;
     }
     yyjson_alc memory = {arena_take, arena_resize, arena_give, a};

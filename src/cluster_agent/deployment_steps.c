@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The way as a whole: what begins it anew, what ends it, and how long it rests. */
+#include "cluster_agent/deployment_steps.h"
+
+#include <assert.h>
+#include <stdio.h>
+
+#include "base/limits.h"
+#include "base/mem.h"
+#include "cluster_agent/steps_internal.h"
+#include "engine/go_json.h"
+#include "model/document.h"
+
+typedef struct phase_row {
+    bool (*step)(deployment_steps *s, const steps_world *w);
+    void (*answer)(deployment_steps *s, const steps_world *w, const step_answer *answer);
+} phase_row;
+
+static const phase_row phases[] = {
+#define X(phase, functions) {functions##_step, functions##_answer},
+    STEPS_PHASES(X)
+#undef X
+};
+
+const char *step_kind_text(step_kind kind)
+{
+    static const char *const texts[] = {
+#define X(kind, text) text,
+        STEP_KINDS(X)
+#undef X
+    };
+    return texts[kind];
+}
+
+/* ---- making and ending ---- */
+
+deployment_steps *steps_new(str name)
+{
+    deployment_steps *s = mem_zalloc(sizeof *s);
+    if (!s)
+        return NULL;
+    s->name = BUF(LIMIT_PATH_BYTES);
+    s->seen = BUF(LIMIT_TEXT_BYTES);
+    s->seen_spec = BUF(LIMIT_TEXT_BYTES);
+    s->body = BUF(STEPS_BODY_BYTES_MAX);
+    s->due_ms = STEPS_NEVER;
+    s->why = "the hub has not told of it yet";
+    s->retry_ms = STEPS_RETRY_FIRST_MS;
+    s->look_wait_ms = STEPS_LOOK_SOON_MS;
+    s->correct_wait_ms = s->tell_wait_ms = STEPS_RETRY_FIRST_MS;
+    s->way = arena_new(0);
+    s->looking = arena_new(0);
+    buf_add(&s->name, name);
+    return !s->way || !s->looking || s->name.failed ? steps_free(s) : s;
+}
+
+deployment_steps *steps_free(deployment_steps *s)
+{
+    if (!s)
+        return NULL;
+    buf *texts[] = {&s->name, &s->seen, &s->seen_spec, &s->body};
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
+        buf_done(texts[i]);
+    arena_free(s->way);
+    arena_free(s->looking);
+    return mem_free(s);
+}
+
+/* ---- facts ---- */
+
+void steps_succeeded(deployment_steps *s)
+{
+    s->retry_ms = STEPS_RETRY_FIRST_MS;
+    s->failing_since_ms = 0;
+}
+
+/* What the agent wakes for: everything but the status. */
+static void put_spec(buf *out, const yyjson_val *deployment)
+{
+    static const str parts[] = {STR("labels"), STR("uid")};
+    const yyjson_val *meta = go_member(deployment, STR("metadata"));
+    yyjson_val *one = go_member(deployment, STR("spec"));
+    if (one)
+        go_value(out, one);
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        buf_addc(out, '\n');
+        if ((one = go_member(meta, parts[i])))
+            go_value(out, one);
+    }
+}
+
+bool steps_see(deployment_steps *s, const yyjson_val *deployment)
+{
+    buf text = BUF(LIMIT_TEXT_BYTES), spec = BUF(LIMIT_TEXT_BYTES);
+    json_write(&text, deployment);
+    put_spec(&spec, deployment);
+    if (text.failed || spec.failed) {
+        buf_done(&text);
+        buf_done(&spec);
+        return false;
+    }
+    bool other = s->gone || s->seen.len == 0 || !str_eq(buf_str(&spec), buf_str(&s->seen_spec));
+    buf_done(&s->seen);
+    buf_done(&s->seen_spec);
+    s->seen = text;
+    s->seen_spec = spec;
+    s->gone = false;
+    s->restart |= other;
+    if (other)
+        steps_succeeded(s); /* a new wish is tried at once */
+    s->retell = true;
+    return true;
+}
+
+void steps_gone(deployment_steps *s)
+{
+    s->restart |= !s->gone;
+    s->gone = true;
+    steps_succeeded(s);
+}
+
+void steps_look(deployment_steps *s)
+{
+    s->look = true;
+}
+
+/* ---- moving ---- */
+
+bool steps_go(deployment_steps *s, steps_phase phase)
+{
+    s->phase = phase;
+    s->at = 0;
+    s->delete_uid = STR_EMPTY;
+    return false;
+}
+
+bool steps_give(deployment_steps *s, step_kind kind, str collection, str name)
+{
+    s->out = (step){.kind = kind, .collection = collection, .name = name};
+    return true;
+}
+
+yyjson_val *steps_copy(arena *a, const yyjson_val *json)
+{
+    buf text = BUF(LIMIT_TEXT_BYTES);
+    if (json)
+        json_write(&text, json);
+    yyjson_val *copy = text.failed ? NULL : json_parse_within(a, buf_str(&text), text.len, NULL);
+    buf_done(&text);
+    return copy;
+}
+
+bool steps_fail(deployment_steps *s, const steps_world *w, steps_fault fault, const char *text)
+{
+    if (s->failing_since_ms == 0)
+        s->failing_since_ms = w->now_ms;
+    s->due_ms = w->now_ms + s->retry_ms;
+    s->retry_ms = s->retry_ms * 2 > STEPS_RETRY_MAX_MS ? STEPS_RETRY_MAX_MS : s->retry_ms * 2;
+    s->why = "a failure: it is tried again";
+    s->outcome = fault == FAULT_BAD ? REPORT_BAD : REPORT_FAILED;
+    snprintf(s->trouble, sizeof s->trouble, "%s", text);
+    s->found_len = 0;
+    s->in_place = false;
+    bool told = fault != FAULT_LATER || w->now_ms - s->failing_since_ms >= STEPS_PATIENCE_MS;
+    return steps_go(s, told && !s->gone ? PHASE_REPORT : PHASE_REST);
+}
+
+bool steps_fail_memory(deployment_steps *s, const steps_world *w)
+{
+    return steps_fail(s, w, FAULT_LATER, "the agent is out of memory");
+}
+
+bool steps_fail_answer(deployment_steps *s, const steps_world *w, const step_answer *answer,
+                       const object_ref *what)
+{
+    char text[REPORT_MESSAGE_BYTES_MAX];
+    str message = answer->message.len > 0 ? answer->message : STR("no word of why");
+    if (what && what->namespace_.len > 0)
+        snprintf(text, sizeof text, "%.*s %.*s/%.*s: %.*s", STR_ARG(what->kind),
+                 STR_ARG(what->namespace_), STR_ARG(what->name), STR_ARG(message));
+    else if (what)
+        snprintf(text, sizeof text, "%.*s %.*s: %.*s", STR_ARG(what->kind), STR_ARG(what->name),
+                 STR_ARG(message));
+    else
+        snprintf(text, sizeof text, "%s: %.*s", step_kind_text(s->out.kind), STR_ARG(message));
+    switch (answer->outcome) {
+    case OUTCOME_INVALID: return steps_fail(s, w, FAULT_BAD, text);
+    case OUTCOME_OK:
+    case OUTCOME_MISSING:
+    case OUTCOME_CONFLICT:
+    case OUTCOME_REFUSED: return steps_fail(s, w, FAULT_FAILED, text);
+    case OUTCOME_LATER: break;
+    }
+    return steps_fail(s, w, FAULT_LATER, text);
+}
+
+/* ---- a new way ---- */
+
+/* What is not to be touched: the agent neither acts nor reports. */
+static const char *held(const yyjson_val *deployment)
+{
+    const yyjson_val *spec = go_member(deployment, STR("spec"));
+    yyjson_val *waits = go_member(spec, STR("waitingForValues"));
+    if (yyjson_is_true(go_member(spec, STR("paused"))))
+        return "it is paused";
+    if (yyjson_is_true(go_member(spec, STR("offSchedule"))))
+        return "its schedule is closed";
+    if (waits && !yyjson_is_null(waits) && !yyjson_is_false(waits))
+        return "its values are not there yet";
+    if (object_text(spec, STR("deploymentID")).len == 0)
+        return "no version was released to it yet";
+    return NULL;
+}
+
+static void begin(deployment_steps *s, const steps_world *w)
+{
+    arena *fresh = arena_new(0), *looking = arena_new(0);
+    if (!fresh || !looking) {
+        arena_free(fresh);
+        arena_free(looking);
+        s->due_ms = w->now_ms + STEPS_RETRY_FIRST_MS;
+        return;
+    }
+    arena_free(s->way);
+    arena_free(s->looking);
+    s->way = fresh;
+    s->looking = looking;
+    s->restart = false;
+    s->has_inventory = s->discovered = s->correcting = s->in_place = false;
+    s->inventory = s->left = (inventory){0};
+    s->values = s->digest = STR_EMPTY;
+    s->files = (resource_files){0};
+    s->manifest = (manifest){0};
+    s->ways = NULL;
+    s->deployment = NULL;
+    s->found_len = 0;
+    s->establish_until_ms = 0;
+    steps_go(s, PHASE_INVENTORY);
+    if (s->gone)
+        return;
+    s->deployment = json_parse_within(s->way, buf_str(&s->seen), s->seen.len, NULL);
+    const char *why = s->deployment ? held(s->deployment) : "the agent is out of memory";
+    if (!why)
+        return;
+    steps_go(s, PHASE_REST);
+    s->due_ms = s->deployment ? STEPS_NEVER : w->now_ms + STEPS_RETRY_FIRST_MS;
+    s->why = why;
+    s->retell = s->look = false;
+}
+
+/* ---- rest ---- */
+
+bool rest_step(deployment_steps *s, const steps_world *w)
+{
+    bool done = s->in_place;
+    if (done && s->look && s->looked_ms + STEPS_SETTLE_MS < s->due_ms)
+        s->due_ms = s->looked_ms + STEPS_SETTLE_MS;
+    if (w->now_ms >= s->due_ms && s->due_ms != STEPS_NEVER) {
+        if (done)
+            return steps_go(s, PHASE_LOOK);
+        s->restart = true;
+        return false;
+    }
+    if (done && s->retell)
+        return steps_go(s, PHASE_REPORT);
+    steps_give(s, STEP_WAIT, STR_EMPTY, STR_EMPTY);
+    s->out.due_ms = s->due_ms;
+    s->out.why = str_of(s->why);
+    return true;
+}
+
+void rest_answer(deployment_steps *s, const steps_world *w, const step_answer *answer)
+{
+    (void)s, (void)w, (void)answer; /* a rest has no answer */
+}
+
+bool over_step(deployment_steps *s, const steps_world *w)
+{
+    (void)w;
+    return steps_give(s, STEP_FORGET, STR_EMPTY, STR_EMPTY);
+}
+
+void over_answer(deployment_steps *s, const steps_world *w, const step_answer *answer)
+{
+    (void)s, (void)w, (void)answer;
+}
+
+/* ---- the door ---- */
+
+step steps_next(deployment_steps *s, const steps_world *w)
+{
+    while (!s->pending) {
+        if (s->restart && (s->gone || s->seen.len > 0)) {
+            begin(s, w);
+            if (s->restart) { /* no memory for it now */
+                steps_give(s, STEP_WAIT, STR_EMPTY, STR_EMPTY);
+                s->out.due_ms = s->due_ms;
+                s->out.why = STR("the agent is out of memory");
+                return s->out;
+            }
+        }
+        if (!phases[s->phase].step(s, w))
+            continue;
+        s->pending = s->out.kind != STEP_WAIT && s->out.kind != STEP_FORGET;
+        return s->out;
+    }
+    return s->out;
+}
+
+void steps_answer(deployment_steps *s, const steps_world *w, const step_answer *answer)
+{
+    assert(s->pending);
+    s->pending = false;
+    if (s->restart) /* what it was asked for is of no use any more; its effect is found again */
+        return;
+    phases[s->phase].answer(s, w, answer);
+}

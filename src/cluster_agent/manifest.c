@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From files and options to a list of objects, or a chart. */
+#include "cluster_agent/manifest.h"
+
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "base/vec.h"
+#include "cluster_agent/manifest_internal.h"
+#include "engine/fleet_names.h"
+#include "engine/go_json.h"
+#include "model/document.h"
+
+#define FOLDER_OVERLAYS "overlays/"
+
+const char *manifest_fault_text(manifest_fault fault)
+{
+    static const char *const texts[] = {
+#define X(fault, text) text,
+        MANIFEST_FAULTS(X)
+#undef X
+    };
+    return texts[fault];
+}
+
+manifest_fault manifest_failed(manifest_fault fault, const err *error)
+{
+    return err_is_memory(error) ? MANIFEST_MEMORY : fault;
+}
+
+/* ---- who owns it ---- */
+
+str owner_label(arena *a, str deployment)
+{
+    return safe_concat(a, &deployment, 1);
+}
+
+bool owner_is(const yyjson_val *object, str owner_label_value)
+{
+    const yyjson_val *labels = go_member(go_member(object, STR("metadata")), STR("labels"));
+    str owner = object_text(labels, STR(LABEL_OWNER));
+    return owner.len > 0 && str_eq(owner, owner_label_value);
+}
+
+/* ---- order ---- */
+
+/* Helm's order of installation, but for definitions, which come before what they define. */
+static const str kinds_in_order[] = {
+    STR("Namespace"),
+    STR("CustomResourceDefinition"),
+    STR("PriorityClass"),
+    STR("NetworkPolicy"),
+    STR("ResourceQuota"),
+    STR("LimitRange"),
+    STR("PodSecurityPolicy"),
+    STR("PodDisruptionBudget"),
+    STR("ServiceAccount"),
+    STR("Secret"),
+    STR("ConfigMap"),
+    STR("StorageClass"),
+    STR("PersistentVolume"),
+    STR("PersistentVolumeClaim"),
+    STR("ClusterRole"),
+    STR("ClusterRoleBinding"),
+    STR("Role"),
+    STR("RoleBinding"),
+    STR("Service"),
+    STR("DaemonSet"),
+    STR("Pod"),
+    STR("ReplicationController"),
+    STR("ReplicaSet"),
+    STR("Deployment"),
+    STR("HorizontalPodAutoscaler"),
+    STR("StatefulSet"),
+    STR("Job"),
+    STR("CronJob"),
+    STR("IngressClass"),
+    STR("Ingress"),
+    STR("APIService"),
+    STR("MutatingWebhookConfiguration"),
+    STR("ValidatingWebhookConfiguration"),
+};
+#define KIND_COUNT (sizeof kinds_in_order / sizeof kinds_in_order[0])
+
+int kind_order(str kind)
+{
+    for (size_t i = 0; i < KIND_COUNT; i++)
+        if (str_eq(kinds_in_order[i], kind))
+            return (int)i;
+    return (int)KIND_COUNT;
+}
+
+static int by_order(const void *a, const void *b)
+{
+    const wanted_object *one = a, *other = b;
+    int order = kind_order(one->ref.kind) - kind_order(other->ref.kind);
+    return order != 0 ? order : object_ref_cmp(&one->ref, &other->ref);
+}
+
+void manifest_sort(manifest *m)
+{
+    if (m->len > 0)
+        qsort(m->at, m->len, sizeof *m->at, by_order);
+}
+
+/* ---- documents ---- */
+
+typedef VEC(wanted_object) wanted_list;
+
+static bool take_document(arena *a, const document *d, wanted_list *list, err *error)
+{
+    object_ref ref = object_ref_of(d->root);
+    char file[STR_SHOWN_BYTES + 4];
+    memcpy(file, str_shown(d->file).text, sizeof file);
+    if (d->kind.len == 0 || d->api_version.len == 0)
+        return err_set(error, "%s: found an object without %s", file,
+                       d->kind.len == 0 ? "kind" : "apiVersion");
+    if (!object_path_part(ref.name))
+        return err_set(error, "%s: %s: metadata.name: found \"%s\", allowed the name of an object",
+                       file, str_shown(d->kind).text, str_shown(ref.name).text);
+    if (list->len >= MANIFEST_OBJECTS_MAX)
+        return err_set(error, "found more than the %u objects that are allowed",
+                       MANIFEST_OBJECTS_MAX);
+    buf text = BUF(LIMIT_TEXT_BYTES);
+    json_write(&text, d->root);
+    yyjson_val *copy = text.failed ? NULL : json_parse_within(a, buf_str(&text), text.len, error);
+    if (text.failed)
+        err_memory(error);
+    buf_done(&text);
+    if (!copy)
+        return false;
+    ref = object_ref_of(copy);
+    ref.api_version = arena_str(a, d->api_version);
+    ref.kind = arena_str(a, d->kind);
+    if (!ref.api_version.ptr || !ref.kind.ptr)
+        return err_memory(error);
+    wanted_object one = {.ref = ref, .json = copy};
+    one.definition = str_eq(ref.kind, STR("CustomResourceDefinition")) &&
+                     str_eq(object_group(ref.api_version), STR("apiextensions.k8s.io"));
+    return vec_push(list, one) || err_memory(error);
+}
+
+static bool read_documents(arena *a, const resource_file *file, wanted_list *list, err *error)
+{
+    document_set *set scoped(document_set_cleanup) = document_set_new();
+    problems *found scoped(problems_cleanup) = problems_new();
+    if (!set || !found)
+        return err_memory(error);
+    if (!documents_read(set, file->name, file->bytes, found)) {
+        if (problems_out_of_memory(found) || problems_count(found) == 0)
+            return err_memory(error);
+        buf text = BUF(LIMIT_TEXT_BYTES);
+        problem_text(problems_at(found, 0), &text);
+        bool failed = text.failed;
+        err_set(error, "%s", failed ? "" : text.ptr);
+        buf_done(&text);
+        return failed ? err_memory(error) : false;
+    }
+    for (size_t i = 0; i < documents_count(set); i++)
+        if (!take_document(a, documents_at(set, i), list, error))
+            return false;
+    return true;
+}
+
+static bool keep_list(arena *a, const wanted_list *list, manifest *m, err *error)
+{
+    m->at = ARENA_ARRAY(a, list->len + 1, wanted_object);
+    if (!m->at)
+        return err_memory(error);
+    if (list->len > 0)
+        memcpy(m->at, list->at, list->len * sizeof *list->at);
+    m->len = list->len;
+    manifest_sort(m);
+    return true;
+}
+
+/* ---- overlays ---- */
+
+static str base_name(str path)
+{
+    for (size_t i = path.len; i > 0; i--)
+        if (path.ptr[i - 1] == '/')
+            return str_part(path, i, path.len);
+    return path;
+}
+
+static bool is_patch(str name)
+{
+    str base = base_name(name);
+    size_t at = str_find(base, STR("_patch."));
+    return at != SIZE_MAX && at > 0;
+}
+
+static resource_file *find_file(resource_files *files, str name)
+{
+    for (size_t i = 0; i < files->len; i++)
+        if (str_eq(files->at[i].name, name))
+            return &files->at[i];
+    return NULL;
+}
+
+/* Lays the files of one overlay over those that are there; files has room for all. */
+static manifest_fault lay_over(const resource_files *all, str overlay, resource_files *files,
+                               err *error)
+{
+    size_t found = 0;
+    for (size_t i = 0; i < all->len; i++) {
+        str name = all->at[i].name;
+        if (!str_starts(name, STR(FOLDER_OVERLAYS)))
+            continue;
+        name = str_part(name, STR(FOLDER_OVERLAYS).len, name.len);
+        if (!str_starts(name, overlay) || name.len <= overlay.len + 1 ||
+            name.ptr[overlay.len] != '/')
+            continue;
+        name = str_part(name, overlay.len + 1, name.len);
+        found++;
+        if (is_patch(name)) {
+            err_set(error, "%s: found a patch of an overlay, which is not supported",
+                    str_shown(all->at[i].name).text);
+            return MANIFEST_UNSUPPORTED;
+        }
+        resource_file *old = find_file(files, name);
+        if (!old)
+            old = &files->at[files->len++];
+        *old = (resource_file){name, all->at[i].bytes};
+    }
+    if (found > 0)
+        return MANIFEST_NONE;
+    err_set(error, "yaml.overlays: found \"%s\", but there is no folder overlays/%s",
+            str_shown(overlay).text, str_shown(overlay).text);
+    return MANIFEST_BAD;
+}
+
+static manifest_fault choose_files(arena *a, const manifest_source *from, manifest *m, err *error)
+{
+    const yyjson_val *options = manifest_options(from);
+    yyjson_val *overlays = go_member(go_member(options, STR("yaml")), STR("overlays")), *one;
+    m->files = (resource_files){ARENA_ARRAY(a, from->files.len + 1, resource_file), 0};
+    if (!m->files.at) {
+        err_memory(error);
+        return MANIFEST_MEMORY;
+    }
+    for (size_t i = 0; i < from->files.len; i++)
+        if (!str_starts(from->files.at[i].name, STR(FOLDER_OVERLAYS)))
+            m->files.at[m->files.len++] = from->files.at[i];
+    size_t i, max;
+    yyjson_arr_foreach(overlays, i, max, one)
+    {
+        str name = go_str(one);
+        manifest_fault fault =
+            lay_over(&from->files, name.ptr ? name : STR_EMPTY, &m->files, error);
+        if (fault != MANIFEST_NONE)
+            return fault;
+    }
+    return MANIFEST_NONE;
+}
+
+/* ---- plain manifests ---- */
+
+static bool is_kustomization(str name)
+{
+    str base = base_name(name);
+    return str_eq(base, STR("kustomization.yaml")) || str_eq(base, STR("kustomization.yml")) ||
+           str_eq(base, STR("Kustomization"));
+}
+
+static bool is_manifest_file(str name)
+{
+    bool suffix =
+        str_ends(name, STR(".yaml")) || str_ends(name, STR(".yml")) || str_ends(name, STR(".json"));
+    return suffix && !str_eq(base_name(name), STR("fleet.yaml"));
+}
+
+static manifest_fault read_plain(arena *a, manifest *m, err *error)
+{
+    wanted_list list = {0};
+    bool good = true;
+    for (size_t i = 0; good && i < m->files.len; i++)
+        if (is_manifest_file(m->files.at[i].name))
+            good = read_documents(a, &m->files.at[i], &list, error);
+    good = good && keep_list(a, &list, m, error);
+    vec_done(&list);
+    return good ? MANIFEST_NONE : manifest_failed(MANIFEST_BAD, error);
+}
+
+manifest_fault manifest_rendered(arena *a, manifest *m, str yaml, err *error)
+{
+    wanted_list list = {0};
+    resource_file file = {STR("the chart"), yaml};
+    bool good = read_documents(a, &file, &list, error) && keep_list(a, &list, m, error);
+    vec_done(&list);
+    return good ? MANIFEST_NONE : manifest_failed(MANIFEST_BAD, error);
+}
+
+/* ---- the whole ---- */
+
+/* What asks for more than is done here. */
+static manifest_fault refuse(const manifest_source *from, const manifest *m, err *error)
+{
+    const yyjson_val *options = manifest_options(from);
+    const yyjson_val *spec = go_member(from->deployment, STR("spec"));
+    const char *what = NULL;
+    if (object_text(go_member(options, STR("kustomize")), STR("dir")).len > 0)
+        what = "kustomize";
+    for (size_t i = 0; !what && i < m->files.len; i++)
+        if (!m->is_chart && is_kustomization(m->files.at[i].name))
+            what = "kustomize";
+    if (yyjson_is_true(go_member(spec, STR("ociContents"))))
+        what = "ociContents";
+    else if (object_text(options, STR("serviceAccount")).len > 0)
+        what = "serviceAccount";
+    else if (yyjson_arr_size(go_member(options, STR("downstreamResources"))) > 0)
+        what = "downstreamResources";
+    else if (yyjson_arr_size(go_member(go_member(options, STR("helm")), STR("valuesFrom"))) > 0)
+        what = "helm.valuesFrom";
+    if (!what)
+        return MANIFEST_NONE;
+    err_set(error, "found %s, which this agent does not support", what);
+    return MANIFEST_UNSUPPORTED;
+}
+
+static void read_options(const manifest_source *from, manifest *m)
+{
+    const yyjson_val *options = manifest_options(from), *helm = go_member(options, STR("helm"));
+    const yyjson_val *create = go_member(options, STR("createNamespace"));
+    str forced = object_text(options, STR("namespace"));
+    str otherwise = object_text(options, STR("defaultNamespace"));
+    str release = object_text(helm, STR("releaseName"));
+    m->owner = object_text(go_member(from->deployment, STR("metadata")), STR("name"));
+    m->release = release.len > 0 ? release : m->owner;
+    m->namespace_forced = forced.len > 0;
+    m->release_namespace = forced.len > 0 ? forced : otherwise.len > 0 ? otherwise : STR("default");
+    m->create_namespace = !(create && yyjson_is_false((yyjson_val *)(uintptr_t)create));
+    m->take_ownership = yyjson_is_true(go_member(helm, STR("takeOwnership")));
+    m->keep_resources = yyjson_is_true(go_member(options, STR("keepResources")));
+    m->delete_namespace = yyjson_is_true(go_member(options, STR("deleteNamespace")));
+    m->delete_definitions = yyjson_is_true(go_member(options, STR("deleteCRDResources")));
+    m->namespace_labels = go_member(options, STR("namespaceLabels"));
+    m->namespace_annotations = go_member(options, STR("namespaceAnnotations"));
+}
+
+manifest_fault manifest_read(arena *a, const manifest_source *from, manifest *ret, err *error)
+{
+    manifest m = {0};
+    read_options(from, &m);
+    if (!object_path_part(m.release_namespace)) {
+        err_set(error, "options: found the namespace \"%s\", allowed the name of one",
+                str_shown(m.release_namespace).text);
+        return MANIFEST_BAD;
+    }
+    manifest_fault fault = choose_files(a, from, &m, error);
+    if (fault == MANIFEST_NONE)
+        fault = manifest_chart(a, from, &m, error);
+    if (fault == MANIFEST_NONE)
+        fault = refuse(from, &m, error);
+    if (fault == MANIFEST_NONE && !m.is_chart)
+        fault = read_plain(a, &m, error);
+    if (fault == MANIFEST_NONE)
+        *ret = m;
+    return fault;
+}

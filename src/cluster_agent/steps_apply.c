@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Into the cluster: the inventory first, then the objects, then away with what left. */
+#include <stdio.h>
+
+#include "base/mem.h"
+#include "cluster_agent/steps_internal.h"
+#include "engine/go_json.h"
+
+static str live_id(const deployment_steps *s)
+{
+    return object_text(go_member(s->deployment, STR("spec")), STR("deploymentID"));
+}
+
+/* ---- what is wanted, as names ---- */
+
+/* The objects that the deployment owns. Sorted. */
+static bool wanted_refs(deployment_steps *s, object_ref **ret, size_t *ret_len)
+{
+    inventory none = {0}, all;
+    object_ref *refs = ARENA_ARRAY(s->way, s->manifest.len + 1, object_ref);
+    size_t len = 0;
+    for (size_t i = 0; refs && i < s->manifest.len; i++)
+        if (!s->manifest.at[i].shared)
+            refs[len++] = s->manifest.at[i].ref;
+    if (!refs || !inventory_join(s->way, &none, refs, len, &all))
+        return false;
+    *ret = all.objects;
+    *ret_len = all.len;
+    return true;
+}
+
+/* Namespaces that a cluster does not live without. */
+static bool may_delete_namespace(const steps_world *w, str name)
+{
+    static const str never[] = {STR("default"), STR("kube-system"), STR("kube-public"),
+                                STR("kube-node-lease")};
+    for (size_t i = 0; i < sizeof never / sizeof never[0]; i++)
+        if (str_eq(never[i], name))
+            return false;
+    return !str_eq(name, w->agent_namespace);
+}
+
+static void describe(const deployment_steps *s, const steps_world *w, inventory *i)
+{
+    const manifest *m = &s->manifest;
+    i->deployment = buf_str(&s->name);
+    i->wanted = live_id(s);
+    i->release = m->release;
+    i->release_namespace = m->release_namespace;
+    i->keep_resources = m->keep_resources;
+    bool with_namespace = m->delete_namespace && may_delete_namespace(w, m->release_namespace);
+    i->delete_namespace = with_namespace ? m->release_namespace : STR_EMPTY;
+}
+
+/* ---- writing the inventory ---- */
+
+static bool give_inventory(deployment_steps *s, const steps_world *w, const inventory *i)
+{
+    err error;
+    buf_clear(&s->body);
+    if (!inventory_put(&s->body, i, w->agent_namespace, &error))
+        return steps_fail(s, w, err_is_memory(&error) ? FAULT_LATER : FAULT_BAD, error.text);
+    str collection =
+        arena_printf(s->way, "/api/v1/namespaces/%.*s/configmaps", STR_ARG(w->agent_namespace));
+    str name = inventory_name(s->way, buf_str(&s->name));
+    if (!collection.ptr || !name.ptr)
+        return steps_fail_memory(s, w);
+    steps_give(s, STEP_WRITE_INVENTORY, collection, name);
+    s->out.body = buf_str(&s->body);
+    s->out.version = s->inventory.version;
+    return true;
+}
+
+/* What was written is what is there from now on. Another agent's write, or one whose fate is
+ * unknown: everything is looked at again. */
+static bool inventory_written(deployment_steps *s, const steps_world *w, const step_answer *answer)
+{
+    err error;
+    if (answer->outcome == OUTCOME_CONFLICT || answer->outcome == OUTCOME_MISSING)
+        return steps_fail(s, w, FAULT_LATER, "the inventory was written by somebody else");
+    if (answer->outcome != OUTCOME_OK)
+        return steps_fail_answer(s, w, answer, NULL);
+    yyjson_val *copy = steps_copy(s->way, answer->json);
+    if (!copy || !inventory_read(s->way, copy, &s->inventory, &error))
+        return steps_fail(s, w, FAULT_LATER, "the answer to the inventory cannot be read");
+    s->has_inventory = true;
+    return true;
+}
+
+static bool has_all(const inventory *have, const inventory *joined)
+{
+    return have->len == joined->len; /* a union that is no larger is the set itself */
+}
+
+bool record_step(deployment_steps *s, const steps_world *w)
+{
+    object_ref *refs;
+    size_t len;
+    inventory all;
+    if (!wanted_refs(s, &refs, &len) || !inventory_join(s->way, &s->inventory, refs, len, &all))
+        return steps_fail_memory(s, w);
+    bool was_chart = s->inventory.is_chart;
+    steps_phase next = was_chart && !s->manifest.is_chart ? PHASE_UNCHART
+                       : s->manifest.is_chart             ? PHASE_CHART
+                                                          : PHASE_APPLY;
+    if (s->has_inventory && str_eq(s->inventory.wanted, live_id(s)) &&
+        s->inventory.applied.len == 0 && has_all(&s->inventory, &all) &&
+        (was_chart || !s->manifest.is_chart))
+        return steps_go(s, next);
+    describe(s, w, &all);
+    all.applied = STR_EMPTY;
+    all.digest = STR_EMPTY;
+    all.is_chart = was_chart || s->manifest.is_chart; /* until it is gone, it is there */
+    return give_inventory(s, w, &all);
+}
+
+/* Asked again, the step finds it written. */
+void record_answer(deployment_steps *s, const steps_world *w, const step_answer *answer)
+{
+    inventory_written(s, w, answer);
+}
+
+/* ---- charts ---- */
+
+bool unchart_step(deployment_steps *s, const steps_world *w)
+{
+    (void)w;
+    return steps_give_removal(s);
+}
+
+void unchart_answer(deployment_steps *s, const steps_world *w, const step_answer *answer)
+{
+    if (answer->outcome == OUTCOME_OK || answer->outcome == OUTCOME_MISSING) {
+        s->inventory.is_chart = false;
+        steps_go(s, PHASE_APPLY);
+    } else {
+        steps_fail_answer(s, w, answer, NULL);
+    }
+}
+
+bool chart_step(deployment_steps *s, const steps_world *w)
+{
+    (void)w;
+    steps_give(s, STEP_INSTALL_CHART, STR_EMPTY, s->manifest.release);
+    s->out.chart = &s->manifest;
+    return true;
+}
+
+void chart_answer(deployment_steps *s, const steps_world *w, const step_answer *answer)
+{
+    err error;
+    if (answer->outcome != OUTCOME_OK) {
+        steps_fail_answer(s, w, answer, NULL);
+        return;
+    }
+    manifest_fault fault = manifest_rendered(s->way, &s->manifest, answer->text, &error);
+    if (fault == MANIFEST_NONE)
+        fault = manifest_place(s->way, &s->manifest, w->discovery, &error);
+    if (fault == MANIFEST_NONE)
+        steps_go(s, PHASE_PRUNE);
+    else
+        steps_fail(s, w, fault == MANIFEST_MEMORY ? FAULT_LATER : FAULT_FAILED, error.text);
+}
+
+/* ---- objects ---- */
+
+/* Helm's marks: what Fleet's own agent, or helm, made for the same release is taken over. */
+static bool is_of_release(const manifest *m, const yyjson_val *live)
+{
+    const yyjson_val *notes = go_member(go_member(live, STR("metadata")), STR("annotations"));
+    return str_eq(object_text(notes, STR("meta.helm.sh/release-name")), m->release) &&
+           str_eq(object_text(notes, STR("meta.helm.sh/release-namespace")), m->release_namespace);
+}
+
+static void judge_found(deployment_steps *s, const steps_world *w, const wanted_object *o,
+                        const yyjson_val *live)
+{
+    const manifest *m = &s->manifest;
+    const yyjson_val *meta = go_member(live, STR("metadata"));
+    step_answer as = {.outcome = OUTCOME_REFUSED};
+    if (object_text(meta, STR("deletionTimestamp")).len > 0) {
+        as = (step_answer){.outcome = OUTCOME_LATER, .message = STR("it is being deleted")};
+        steps_fail_answer(s, w, &as, &o->ref);
+        return;
+    }
+    if (o->shared) { /* it is there; what it should say is applied only if it says something */
+        bool more = m->namespace_labels || m->namespace_annotations;
+        s->ways[s->at] = more ? OBJECT_FREE : OBJECT_APPLIED;
+        return;
+    }
+    str owner = owner_label(s->way, m->owner);
+    if (!owner.ptr) {
+        steps_fail_memory(s, w);
+        return;
+    }
+    if (owner_is(live, owner) || m->take_ownership || is_of_release(m, live)) {
+        s->ways[s->at] = OBJECT_FREE;
+        return;
+    }
+    as.message = STR("it exists and is not owned by us; helm.takeOwnership takes it over");
+    steps_fail_answer(s, w, &as, &o->ref);
+}
+
+/* Definitions are applied before all others, which may need them. */
+static bool must_wait(const deployment_steps *s, size_t at)
+{
+    if (s->manifest.at[at].definition || s->establish_until_ms == STEPS_NEVER)
+        return false;
+    for (size_t i = 0; i < at; i++)
+        if (s->manifest.at[i].definition)
+            return true;
+    return false;
+}
+
+/* The next definition that is not known to be established: read again until it is. */
+static bool establish_step(deployment_steps *s, const steps_world *w)
+{
+    if (s->establish_until_ms == 0) {
+        s->establish_until_ms = w->now_ms + STEPS_ESTABLISH_MS;
+        s->due_ms = w->now_ms;
+    }
+    for (size_t i = 0; i < s->manifest.len; i++) {
+        const wanted_object *o = &s->manifest.at[i];
+        if (!o->definition || s->ways[i] != OBJECT_APPLIED)
+            continue;
+        if (w->now_ms < s->due_ms) {
+            steps_give(s, STEP_WAIT, STR_EMPTY, STR_EMPTY);
+            s->out.due_ms = s->due_ms;
+            s->out.why = STR("a definition that is not established yet");
+            return true;
+        }
+        s->establishing = i;
+        return steps_give(s, STEP_READ_OBJECT, o->collection, o->ref.name);
+    }
+    s->establish_until_ms = STEPS_NEVER;
+    return false;
+}
+
+static void establish_answer(deployment_steps *s, const steps_world *w, const step_answer *answer)
+{
+    const wanted_object *o = &s->manifest.at[s->establishing];
+    if (answer->outcome != OUTCOME_OK) {
+        steps_fail_answer(s, w, answer, &o->ref);
+        return;
+    }
+    readiness found = readiness_judge(s->way, answer->json);
+    if (found.state == READINESS_READY) {
+        s->ways[s->establishing] = OBJECT_ESTABLISHED;
+        return;
+    }
+    s->due_ms = w->now_ms + STEPS_RETRY_FIRST_MS;
+    if (found.state == READINESS_ERROR || w->now_ms >= s->establish_until_ms) {
+        step_answer as = {.outcome = OUTCOME_REFUSED, .message = found.message};
+        steps_fail_answer(s, w, &as, &o->ref);
+    }
+}
+
+bool apply_step(deployment_steps *s, const steps_world *w)
+{
+    while (s->at < s->manifest.len && s->ways[s->at] >= OBJECT_APPLIED)
+        s->at++;
+    if (s->at >= s->manifest.len)
+        return steps_go(s, PHASE_PRUNE);
+    s->waiting = must_wait(s, s->at);
+    if (s->waiting)
+        return establish_step(s, w);
+    const wanted_object *o = &s->manifest.at[s->at];
+    if (s->ways[s->at] == OBJECT_UNREAD)
+        return steps_give(s, STEP_READ_OBJECT, o->collection, o->ref.name);
+    steps_give(s, STEP_APPLY_OBJECT, o->collection, o->ref.name);
+    s->out.body = o->body;
+    s->out.force = true;
+    return true;
+}
+
+void apply_answer(deployment_steps *s, const steps_world *w, const step_answer *answer)
+{
+    if (s->waiting) {
+        establish_answer(s, w, answer);
+        return;
+    }
+    const wanted_object *o = &s->manifest.at[s->at];
+    bool reading = s->ways[s->at] == OBJECT_UNREAD;
+    if (reading && answer->outcome == OUTCOME_MISSING) {
+        step_answer as = {.outcome = OUTCOME_REFUSED,
+                          .message =
+                              STR("it does not exist, and options.createNamespace is false")};
+        if (o->shared && !s->manifest.create_namespace)
+            steps_fail_answer(s, w, &as, &o->ref);
+        else
+            s->ways[s->at] = OBJECT_FREE;
+    } else if (answer->outcome != OUTCOME_OK) {
+        steps_fail_answer(s, w, answer, &o->ref);
+    } else if (reading) {
+        judge_found(s, w, o, answer->json);
+    } else {
+        s->ways[s->at] = OBJECT_APPLIED;
+    }
+}
+
+/* ---- what left ---- */
+
+/* What a chart left is helm's to prune: it does not carry our label. */
+bool prune_step(deployment_steps *s, const steps_world *w)
+{
+    object_ref *refs;
+    size_t len;
+    if (s->correcting)
+        return steps_go(s, PHASE_LOOK); /* nothing left: the version is the same */
+    if (s->at == 0 && s->delete_uid.len == 0) {
+        if (!wanted_refs(s, &refs, &len) ||
+            !inventory_left(s->way, &s->inventory, refs, len, &s->left))
+            return steps_fail_memory(s, w);
+    }
+    return steps_delete_left(s, w, PHASE_SETTLE);
+}
+
+void prune_answer(deployment_steps *s, const steps_world *w, const step_answer *answer)
+{
+    steps_left_answer(s, w, answer);
+}
+
+/* ---- all is there ---- */
+
+bool settle_step(deployment_steps *s, const steps_world *w)
+{
+    inventory now = s->inventory;
+    if (!wanted_refs(s, &now.objects, &now.len))
+        return steps_fail_memory(s, w);
+    describe(s, w, &now);
+    now.applied = live_id(s);
+    now.digest = s->digest;
+    now.revision = s->inventory.revision + 1;
+    now.is_chart = s->manifest.is_chart;
+    return give_inventory(s, w, &now);
+}
+
+void settle_answer(deployment_steps *s, const steps_world *w, const step_answer *answer)
+{
+    if (!inventory_written(s, w, answer))
+        return;
+    steps_succeeded(s);
+    s->in_place = true;
+    s->look_wait_ms = STEPS_LOOK_SOON_MS;
+    steps_go(s, PHASE_LOOK);
+}

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How the objects do, what is put right, and what the hub is told. */
+#include <stdio.h>
+
+#include "base/mem.h"
+#include "cluster_agent/steps_internal.h"
+#include "engine/go_json.h"
+#include "model/document.h"
+
+static const yyjson_val *spec_of(const deployment_steps *s)
+{
+    return go_member(s->deployment, STR("spec"));
+}
+
+/* ---- looking ---- */
+
+/* The list of what is looked at: of plain manifests what is wanted, of a chart what it rendered. */
+static bool begin_look(deployment_steps *s)
+{
+    arena *fresh = arena_new(0);
+    if (!fresh)
+        return false;
+    arena_free(s->looking);
+    s->looking = fresh;
+    s->look = false;
+    bool chart = s->manifest.is_chart;
+    size_t most = chart ? s->inventory.len : s->manifest.len;
+    s->found_len = 0;
+    s->found = ARENA_ARRAY(fresh, most + 1, report_object);
+    for (size_t i = 0; s->found && i < most; i++)
+        if (chart || !s->manifest.at[i].shared)
+            s->found[s->found_len++].ref = chart ? s->inventory.objects[i] : s->manifest.at[i].ref;
+    return s->found;
+}
+
+static const wanted_object *wanted_of(const deployment_steps *s, const object_ref *ref)
+{
+    for (size_t i = 0; i < s->manifest.len; i++)
+        if (object_ref_same(&s->manifest.at[i].ref, ref))
+            return &s->manifest.at[i];
+    return NULL;
+}
+
+static bool drift_to_correct(const deployment_steps *s)
+{
+    const yyjson_val *spec = spec_of(s), *options = go_member(spec, STR("options"));
+    bool wished =
+        yyjson_is_true(go_member(go_member(spec, STR("correctDrift")), STR("enabled"))) ||
+        yyjson_is_true(go_member(go_member(options, STR("correctDrift")), STR("enabled")));
+    for (size_t i = 0; wished && i < s->found_len; i++)
+        if (s->found[i].drift.modified && !s->found[i].foreign)
+            return true;
+    return false;
+}
+
+/* Everything was looked at. Drift is corrected once, and again only after a while. */
+static bool looked(deployment_steps *s, const steps_world *w)
+{
+    bool drifted = drift_to_correct(s), tried = s->correcting;
+    s->correcting = false;
+    s->looked_ms = w->now_ms;
+    s->outcome = REPORT_APPLIED;
+    s->trouble[0] = '\0';
+    if (!drifted) {
+        s->correct_due_ms = 0;
+        s->correct_wait_ms = STEPS_RETRY_FIRST_MS;
+        return steps_go(s, PHASE_REPORT);
+    }
+    if (!tried && w->now_ms >= s->correct_due_ms) {
+        s->correcting = true;
+        s->correct_due_ms = w->now_ms + s->correct_wait_ms;
+        s->correct_wait_ms *= 2;
+        if (s->correct_wait_ms > STEPS_RETRY_MAX_MS)
+            s->correct_wait_ms = STEPS_RETRY_MAX_MS;
+        for (size_t i = 0; i < s->manifest.len && !s->manifest.is_chart; i++)
+            s->ways[i] = OBJECT_UNREAD;
+        s->establish_until_ms = 0;
+        return steps_go(s, s->manifest.is_chart ? PHASE_CHART : PHASE_APPLY);
+    }
+    s->outcome = REPORT_UNCORRECTED;
+    snprintf(s->trouble, sizeof s->trouble, "drift could not be corrected");
+    return steps_go(s, PHASE_REPORT);
+}
+
+bool look_step(deployment_steps *s, const steps_world *w)
+{
+    if (s->at == 0 && !begin_look(s))
+        return steps_fail_memory(s, w);
+    while (s->at < s->found_len) {
+        str collection;
+        const object_ref *ref = &s->found[s->at].ref;
+        switch (steps_find_left(s, w, ref, &collection)) {
+        case LEFT_ASK:
+            s->discovered = true;
+            return steps_give(s, STEP_DISCOVER, STR_EMPTY, STR_EMPTY);
+        case LEFT_LATER:
+            return steps_fail(s, w, FAULT_LATER, "the kinds of the cluster are not all known");
+        case LEFT_NOWHERE: s->found[s->at++].drift = (drift){true, STR_EMPTY}; continue;
+        case LEFT_FOUND: return steps_give(s, STEP_READ_OBJECT, collection, ref->name);
+        }
+    }
+    return looked(s, w);
+}
+
+/* Judges one object. False without memory, or when options.diff is wrong. */
+static bool judge(deployment_steps *s, report_object *o, const yyjson_val *json, err *error)
+{
+    const yyjson_val *diff = go_member(go_member(spec_of(s), STR("options")), STR("diff"));
+    const wanted_object *wanted = wanted_of(s, &o->ref);
+    str owner = owner_label(s->looking, s->manifest.owner);
+    yyjson_val *live = json ? steps_copy(s->looking, json) : NULL;
+    if (!owner.ptr || (json && !live))
+        return err_memory(error);
+    o->live = live;
+    if (s->manifest.is_chart || !wanted) {
+        o->drift = (drift){!live, STR_EMPTY};
+    } else {
+        o->foreign = live && !owner_is(live, owner);
+        drift_facts facts = {wanted->json, live, diff};
+        if (!drift_find(s->looking, &facts, &o->drift, error))
+            return false;
+    }
+    if (live)
+        o->readiness = readiness_judge(s->looking, live);
+    return true;
+}
+
+void look_answer(deployment_steps *s, const steps_world *w, const step_answer *answer)
+{
+    err error;
+    if (s->out.kind == STEP_DISCOVER) {
+        if (answer->outcome != OUTCOME_OK)
+            steps_fail_answer(s, w, answer, NULL);
+        return;
+    }
+    report_object *o = &s->found[s->at];
+    bool there = answer->outcome == OUTCOME_OK;
+    if (!there && answer->outcome != OUTCOME_MISSING)
+        steps_fail_answer(s, w, answer, &o->ref);
+    else if (judge(s, o, there ? answer->json : NULL, &error))
+        s->at++;
+    else
+        steps_fail(s, w, err_is_memory(&error) ? FAULT_LATER : FAULT_FAILED, error.text);
+}
+
+/* ---- telling ---- */
+
+static bool all_well(const deployment_steps *s)
+{
+    for (size_t i = 0; i < s->found_len; i++)
+        if (s->found[i].drift.modified || s->found[i].foreign ||
+            s->found[i].readiness.state != READINESS_READY)
+            return false;
+    return s->outcome == REPORT_APPLIED;
+}
+
+/* When the cluster is looked at again, unless something tells that it changed. */
+static void plan_rest(deployment_steps *s, const steps_world *w, bool changed)
+{
+    if (!s->in_place) /* a failure has its own time */
+        return;
+    bool well = all_well(s);
+    if (changed && !well)
+        s->look_wait_ms = STEPS_LOOK_SOON_MS;
+    else if (s->look_wait_ms * 2 < STEPS_LOOK_MS)
+        s->look_wait_ms *= 2;
+    else
+        s->look_wait_ms = STEPS_LOOK_MS;
+    s->why = well ? "all is well" : "objects that are not ready, or drifted";
+    s->due_ms = s->looked_ms + (well ? STEPS_LOOK_MS : s->look_wait_ms);
+    if (w->watched && well && !s->manifest.is_chart)
+        s->due_ms = STEPS_NEVER;
+}
+
+static bool tell(deployment_steps *s, const steps_world *w, bool *ret_changed)
+{
+    arena *a scoped(arena_cleanup) = arena_new(0);
+    yyjson_val *deployment = a ? json_parse_within(a, buf_str(&s->seen), s->seen.len, NULL) : NULL;
+    str release =
+        arena_printf(s->looking, "%.*s/%.*s:%lld", STR_ARG(s->inventory.release_namespace),
+                     STR_ARG(s->inventory.release), (long long)s->inventory.revision);
+    if (!deployment || !release.ptr)
+        return false;
+    report_facts facts = {
+        .deployment = deployment,
+        .outcome = s->outcome,
+        .message = str_of(s->trouble),
+        .release = release,
+        .objects = s->found,
+        .len = s->found_len,
+        .now = {w->now_ms / 1000, 0},
+    };
+    buf_clear(&s->body);
+    return report_patch(&s->body, &facts, ret_changed, NULL);
+}
+
+bool report_step(deployment_steps *s, const steps_world *w)
+{
+    const yyjson_val *meta = go_member(s->deployment, STR("metadata"));
+    bool changed = false;
+    s->retell = false;
+    if (!tell(s, w, &changed)) {
+        s->retell = true;
+        s->due_ms = w->now_ms + STEPS_RETRY_FIRST_MS;
+        s->why = "the agent is out of memory";
+        return steps_go(s, PHASE_REST);
+    }
+    plan_rest(s, w, changed);
+    if (!changed)
+        return steps_go(s, PHASE_REST);
+    str collection =
+        arena_printf(s->looking, "/apis/fleet.cattle.io/v1alpha1/namespaces/%.*s/bundledeployments",
+                     STR_ARG(object_text(meta, STR("namespace"))));
+    if (!collection.ptr)
+        return steps_fail_memory(s, w);
+    steps_give(s, STEP_REPORT, collection, object_text(meta, STR("name")));
+    s->out.body = buf_str(&s->body);
+    s->out.uid = object_text(meta, STR("uid"));
+    return true;
+}
+
+/* A hub that cannot be told now is told later; what is in the cluster stays as it is. */
+void report_answer(deployment_steps *s, const steps_world *w, const step_answer *answer)
+{
+    steps_go(s, PHASE_REST);
+    if (answer->outcome == OUTCOME_OK) {
+        s->tell_wait_ms = STEPS_RETRY_FIRST_MS;
+        return;
+    }
+    if (answer->outcome == OUTCOME_MISSING || answer->outcome == OUTCOME_CONFLICT)
+        return; /* it is gone, or another has its name: the hub will say so */
+    int64_t again = w->now_ms + s->tell_wait_ms;
+    s->tell_wait_ms = s->tell_wait_ms * 2 > STEPS_LOOK_MS ? STEPS_LOOK_MS : s->tell_wait_ms * 2;
+    if (again < s->due_ms)
+        s->due_ms = again;
+    s->why = "the hub could not be told";
+}

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From a BundleDeployment to what is wanted: inventory, values, content, places, gates. */
+#include "base/base64.h"
+#include "base/mem.h"
+#include "cluster_agent/steps_internal.h"
+#include "engine/fleet_names.h"
+#include "engine/go_json.h"
+#include "model/document.h"
+
+#define API_FLEET_PATH "/apis/fleet.cattle.io/v1alpha1/"
+
+static const yyjson_val *spec_of(const deployment_steps *s)
+{
+    return go_member(s->deployment, STR("spec"));
+}
+
+static str live_id(const deployment_steps *s)
+{
+    return object_text(spec_of(s), STR("deploymentID"));
+}
+
+/* "/api/v1/namespaces/NAMESPACE/PLURAL" */
+static str core_collection(arena *a, str namespace_, const char *plural)
+{
+    return arena_printf(a, "/api/v1/namespaces/%.*s/%s", STR_ARG(namespace_), plural);
+}
+
+/* ---- inventory ---- */
+
+bool inventory_step(deployment_steps *s, const steps_world *w)
+{
+    str collection = core_collection(s->way, w->agent_namespace, "configmaps");
+    str name = inventory_name(s->way, buf_str(&s->name));
+    if (!collection.ptr || !name.ptr)
+        return steps_fail_memory(s, w);
+    return steps_give(s, STEP_READ_INVENTORY, collection, name);
+}
+
+void inventory_answer(deployment_steps *s, const steps_world *w, const step_answer *answer)
+{
+    err error;
+    steps_phase next = s->gone ? PHASE_REMOVE : PHASE_VALUES;
+    if (answer->outcome == OUTCOME_MISSING) {
+        s->has_inventory = false;
+        s->inventory = (inventory){.deployment = buf_str(&s->name)};
+        steps_go(s, s->gone ? PHASE_OVER : next);
+        return;
+    }
+    if (answer->outcome != OUTCOME_OK) {
+        steps_fail_answer(s, w, answer, NULL);
+        return;
+    }
+    yyjson_val *copy = steps_copy(s->way, answer->json);
+    if (!copy) {
+        steps_fail_memory(s, w);
+        return;
+    }
+    if (!inventory_read(s->way, copy, &s->inventory, &error)) {
+        steps_fail(s, w, err_is_memory(&error) ? FAULT_LATER : FAULT_FAILED, error.text);
+        return;
+    }
+    s->has_inventory = true;
+    steps_go(s, next);
+}
+
+/* ---- values ---- */
+
+bool values_step(deployment_steps *s, const steps_world *w)
+{
+    const yyjson_val *meta = go_member(s->deployment, STR("metadata"));
+    if (object_text(spec_of(s), STR("valuesHash")).len == 0)
+        return steps_go(s, PHASE_CONTENT);
+    str collection = core_collection(s->way, object_text(meta, STR("namespace")), "secrets");
+    if (!collection.ptr)
+        return steps_fail_memory(s, w);
+    return steps_give(s, STEP_READ_VALUES, collection, object_text(meta, STR("name")));
+}
+
+static str secret_text(arena *a, const yyjson_val *secret, str key, err *error)
+{
+    buf text = BUF(LIMIT_DOCUMENT_BYTES);
+    str coded = object_text(go_member(secret, STR("data")), key);
+    bool good = base64_decode(coded, &text) || !text.failed;
+    str made = good ? arena_str(a, buf_str(&text)) : (str){NULL, 0};
+    buf_done(&text);
+    if (!made.ptr)
+        err_memory(error);
+    return made;
+}
+
+void values_answer(deployment_steps *s, const steps_world *w, const step_answer *answer)
+{
+    err error;
+    if (answer->outcome != OUTCOME_OK) {
+        steps_fail_answer(s, w, answer, NULL);
+        return;
+    }
+    str values = secret_text(s->way, answer->json, STR("values"), &error);
+    str staged = secret_text(s->way, answer->json, STR("stagedValues"), &error);
+    str hash = values.ptr && staged.ptr ? values_hash(s->way, values, staged) : (str){NULL, 0};
+    if (!hash.ptr) {
+        steps_fail_memory(s, w);
+        return;
+    }
+    if (!str_eq(hash, object_text(spec_of(s), STR("valuesHash")))) {
+        /* Secret and BundleDeployment are two writes of the hub: the other is on its way. */
+        steps_fail(s, w, FAULT_LATER, "the values in the Secret are not those of valuesHash");
+        return;
+    }
+    s->values = values;
+    steps_go(s, PHASE_CONTENT);
+}
+
+/* ---- content ---- */
+
+bool content_step(deployment_steps *s, const steps_world *w)
+{
+    (void)w;
+    str id = live_id(s), name = str_cut(&id, ':');
+    if (name.len == 0 || yyjson_is_true(go_member(spec_of(s), STR("ociContents"))))
+        return steps_go(s, PHASE_PLACE); /* a chart from a repository, or what is refused later */
+    if (!object_path_part(name))
+        return steps_fail(s, w, FAULT_BAD, "deploymentID: the name of the Content is no name");
+    return steps_give(s, STEP_READ_CONTENT, STR(API_FLEET_PATH "contents"), name);
+}
+
+void content_answer(deployment_steps *s, const steps_world *w, const step_answer *answer)
+{
+    err error;
+    if (answer->outcome != OUTCOME_OK) {
+        steps_fail_answer(s, w, answer, NULL);
+        return;
+    }
+    if (content_read(s->way, answer->json, &s->files, &error))
+        steps_go(s, PHASE_PLACE);
+    else
+        steps_fail(s, w, err_is_memory(&error) ? FAULT_LATER : FAULT_BAD, error.text);
+}
+
+/* ---- places ---- */
+
+/* What was applied is the same only if all of this is. */
+static bool make_digest(deployment_steps *s)
+{
+    buf all = BUF(LIMIT_TEXT_BYTES);
+    char hex[SHA256_HEX_BYTES];
+    const manifest *m = &s->manifest;
+    if (m->is_chart)
+        buf_add(&all, m->chart.values);
+    for (size_t i = 0; i < m->len; i++) {
+        buf_add(&all, m->at[i].body);
+        buf_addc(&all, '\n');
+    }
+    bool good = !all.failed && sha256_hex(buf_str(&all), hex);
+    buf_done(&all);
+    s->digest = good ? arena_str(s->way, str_of(hex)) : (str){NULL, 0};
+    return s->digest.ptr;
+}
+
+/* Whether the cluster has just this. */
+static bool is_there(const deployment_steps *s)
+{
+    const inventory *i = &s->inventory;
+    return s->has_inventory && str_eq(i->applied, live_id(s)) && str_eq(i->digest, s->digest) &&
+           i->is_chart == s->manifest.is_chart;
+}
+
+bool place_step(deployment_steps *s, const steps_world *w)
+{
+    err error;
+    manifest_source from = {s->deployment, s->files, s->values};
+    manifest_fault fault = MANIFEST_NONE;
+    if (s->manifest.release.len == 0)
+        fault = manifest_read(s->way, &from, &s->manifest, &error);
+    if (fault == MANIFEST_NONE)
+        fault = manifest_place(s->way, &s->manifest, w->discovery, &error);
+    if (fault == MANIFEST_UNKNOWN_KIND && !s->discovered) {
+        s->discovered = true;
+        return steps_give(s, STEP_DISCOVER, STR_EMPTY, STR_EMPTY);
+    }
+    switch (fault) {
+    case MANIFEST_NONE: break;
+    case MANIFEST_BAD:
+    case MANIFEST_UNSUPPORTED: return steps_fail(s, w, FAULT_BAD, error.text);
+    case MANIFEST_UNKNOWN_KIND: return steps_fail(s, w, FAULT_FAILED, error.text);
+    case MANIFEST_MEMORY: return steps_fail_memory(s, w);
+    }
+    s->ways = ARENA_ARRAY(s->way, s->manifest.len + 1, object_way);
+    if (!s->ways || !make_digest(s))
+        return steps_fail_memory(s, w);
+    if (!is_there(s))
+        return steps_go(s, PHASE_GATES);
+    s->in_place = true;
+    return steps_go(s, PHASE_LOOK);
+}
+
+/* The kinds were read, or not: what is missing is found out by placing again. */
+void place_answer(deployment_steps *s, const steps_world *w, const step_answer *answer)
+{
+    if (answer->outcome != OUTCOME_OK)
+        steps_fail_answer(s, w, answer, NULL);
+}
+
+/* ---- gates ---- */
+
+static bool inside_namespace(const manifest *m)
+{
+    for (size_t i = 0; i < m->len; i++)
+        if (!m->at[i].shared && !str_eq(m->at[i].ref.namespace_, m->release_namespace))
+            return false;
+    return true;
+}
+
+bool gates_step(deployment_steps *s, const steps_world *w)
+{
+    err error;
+    int64_t wait_ms = 0;
+    if (!gate_dependencies(s->way, s->deployment, w, &wait_ms, &error)) {
+        steps_fail(s, w, err_is_memory(&error) ? FAULT_LATER : FAULT_FAILED, error.text);
+        if (wait_ms > 0) {
+            s->due_ms = w->now_ms + wait_ms;
+            s->why = "another deployment that it depends on";
+        }
+        return false;
+    }
+    const yyjson_val *allowed =
+        go_member(go_member(spec_of(s), STR("options")), STR("allowedTargetNamespaceSelector"));
+    if (!allowed)
+        return steps_go(s, PHASE_RECORD);
+    if (!inside_namespace(&s->manifest))
+        return steps_fail(s, w, FAULT_FAILED,
+                          "allowedTargetNamespaceSelector: found objects outside of the namespace "
+                          "of the release");
+    return steps_give(s, STEP_READ_OBJECT, STR("/api/v1/namespaces"),
+                      s->manifest.release_namespace);
+}
+
+void gates_answer(deployment_steps *s, const steps_world *w, const step_answer *answer)
+{
+    err error;
+    bool there = answer->outcome == OUTCOME_OK;
+    if (!there && answer->outcome != OUTCOME_MISSING) {
+        steps_fail_answer(s, w, answer, NULL);
+        return;
+    }
+    const yyjson_val *options = go_member(spec_of(s), STR("options"));
+    if (gate_namespace(s->way, options, there ? answer->json : NULL, &error))
+        steps_go(s, PHASE_RECORD);
+    else
+        steps_fail(s, w, err_is_memory(&error) ? FAULT_LATER : FAULT_FAILED, error.text);
+}

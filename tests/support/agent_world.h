@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* agent_world.h - a hub and a cluster in memory for the steps of one deployment: objects by their
+ * paths, with uids and versions, and the rules of writing to them. Counts writes, and can lose or
+ * refuse any of them. */
+#ifndef DROVER_TESTS_SUPPORT_AGENT_WORLD_H
+#define DROVER_TESTS_SUPPORT_AGENT_WORLD_H
+
+#include "support/check.h"
+
+#include "base/arena.h"
+#include "base/vec.h"
+#include "cluster_agent/deployment_steps.h"
+#include "engine/go_json.h"
+#include "model/document.h"
+#include "operator/bundle_objects.h"
+
+#define WORLD_PATH_BYTES 512
+#define WORLD_STEPS_MAX 2000
+#define WORLD_HUB_NAMESPACE "cluster-one"
+#define WORLD_DEPLOYMENTS                                                                          \
+    "/apis/fleet.cattle.io/v1alpha1/namespaces/" WORLD_HUB_NAMESPACE "/bundledeployments"
+#define WORLD_CONTENTS "/apis/fleet.cattle.io/v1alpha1/contents"
+
+typedef struct world_object {
+    char path[WORLD_PATH_BYTES];
+    buf json;
+    bool there;
+} world_object;
+
+typedef struct agent_world {
+    arena *arena; /* of the test: lives as long as the world */
+    discovery *kinds;
+    VEC(world_object) objects;
+    int64_t now_ms;
+    unsigned versions;
+    unsigned writes; /* that took effect */
+    unsigned steps;
+    /* Faults: the write with this number (from 1) takes effect, and nobody hears of it; 0: none.
+     * The step with this number (from 1) gets this answer and has no effect. */
+    unsigned silent_write, bad_step;
+    step_outcome bad_outcome;
+    const char *refuse; /* a path that no apply gets into */
+    step_outcome refuse_outcome;
+    const char *rendered; /* what helm makes of the chart */
+    char log[1 << 16];    /* one line for each write */
+    char fault[STR_SHOWN_BYTES];
+} agent_world;
+
+static inline void world_path(char path[WORLD_PATH_BYTES], str collection, str name)
+{
+    snprintf(path, WORLD_PATH_BYTES, "%.*s/%.*s", STR_ARG(collection), STR_ARG(name));
+}
+
+static inline world_object *world_find(agent_world *w, const char *path)
+{
+    for (size_t i = 0; i < w->objects.len; i++)
+        if (strcmp(w->objects.at[i].path, path) == 0)
+            return &w->objects.at[i];
+    return NULL;
+}
+
+static inline bool world_has(agent_world *w, const char *path)
+{
+    world_object *o = world_find(w, path);
+    return o && o->there;
+}
+
+/* The object in the arena of the world; NULL: there is none. */
+static inline yyjson_val *world_read(agent_world *w, const char *path)
+{
+    world_object *o = world_find(w, path);
+    return o && o->there ? json_parse(w->arena, buf_str(&o->json), NULL) : NULL;
+}
+
+/* Puts an object there as the server would keep it: a new one gets a uid, each change a version,
+ * and the status that was there stays. */
+static inline void world_put(agent_world *w, const char *path, str json)
+{
+    world_object *o = world_find(w, path);
+    if (!o) {
+        world_object fresh = {.json = BUF(LIMIT_TEXT_BYTES)};
+        snprintf(fresh.path, sizeof fresh.path, "%s", path);
+        assert_true(vec_push(&w->objects, fresh));
+        o = &w->objects.at[w->objects.len - 1];
+    }
+    yyjson_val *is = json_parse(w->arena, json, NULL);
+    yyjson_val *was = o->there ? json_parse(w->arena, buf_str(&o->json), NULL) : NULL;
+    assert_non_null(is);
+    yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
+    yyjson_mut_val *root = yyjson_val_mut_copy(doc, is);
+    yyjson_mut_doc_set_root(doc, root);
+    yyjson_mut_val *meta = yyjson_mut_obj_get(root, "metadata");
+    char uid[32], version[32];
+    str old = object_text(go_member(was, STR("metadata")), STR("uid"));
+    snprintf(uid, sizeof uid, "uid-%u", w->versions);
+    snprintf(version, sizeof version, "%u", ++w->versions);
+    if (old.len > 0)
+        snprintf(uid, sizeof uid, "%.*s", STR_ARG(old));
+    yyjson_mut_obj_remove_key(meta, "uid");
+    yyjson_mut_obj_remove_key(meta, "resourceVersion");
+    yyjson_mut_obj_add_strcpy(doc, meta, "uid", uid);
+    yyjson_mut_obj_add_strcpy(doc, meta, "resourceVersion", version);
+    if (go_member(was, STR("status")) && !go_member(is, STR("status")))
+        yyjson_mut_obj_add_val(doc, root, "status",
+                               yyjson_val_mut_copy(doc, go_member(was, STR("status"))));
+    char *text = yyjson_mut_write(doc, 0, NULL);
+    buf_clear(&o->json);
+    buf_addz(&o->json, text);
+    free(text);
+    yyjson_mut_doc_free(doc);
+    o->there = true;
+}
+
+static inline void world_merge(agent_world *w, const char *path, str patch)
+{
+    yyjson_val *was = world_read(w, path), *change = json_parse(w->arena, patch, NULL);
+    assert_non_null(was);
+    assert_non_null(change);
+    yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
+    yyjson_mut_doc_set_root(doc, yyjson_merge_patch(doc, was, change));
+    char *text = yyjson_mut_write(doc, 0, NULL);
+    world_put(w, path, str_of(text));
+    free(text);
+    yyjson_mut_doc_free(doc);
+}
+
+static inline void world_drop(agent_world *w, const char *path)
+{
+    world_object *o = world_find(w, path);
+    assert_non_null(o);
+    o->there = false;
+}
+
+/* ---- carrying out ---- */
+
+static inline void world_log(agent_world *w, const step *s, const char *path)
+{
+    size_t len = strlen(w->log);
+    snprintf(w->log + len, sizeof w->log - len, "%s %s\n", step_kind_text(s->kind),
+             path[0] == '/' && path[1] == '\0' ? "" : path);
+}
+
+static inline step_answer world_write(agent_world *w, const step *s, const char *path)
+{
+    yyjson_val *was = world_read(w, path);
+    const yyjson_val *meta = go_member(was, STR("metadata"));
+    bool other_uid = s->uid.len > 0 && !str_eq(s->uid, object_text(meta, STR("uid")));
+    if (s->kind == STEP_DELETE_OBJECT || s->kind == STEP_DELETE_INVENTORY) {
+        assert_true(s->uid.len > 0);
+        if (!was)
+            return (step_answer){.outcome = OUTCOME_MISSING};
+        if (other_uid)
+            return (step_answer){.outcome = OUTCOME_CONFLICT};
+        world_drop(w, path);
+    } else if (s->kind == STEP_WRITE_INVENTORY) {
+        bool fits = s->version.len > 0
+                        ? was && str_eq(s->version, object_text(meta, STR("resourceVersion")))
+                        : !was;
+        if (!fits)
+            return (step_answer){.outcome = OUTCOME_CONFLICT};
+        world_put(w, path, s->body);
+    } else if (s->kind == STEP_REPORT) {
+        if (!was || other_uid)
+            return (step_answer){.outcome = was ? OUTCOME_CONFLICT : OUTCOME_MISSING};
+        world_merge(w, path, s->body);
+    } else {
+        assert_true(s->force);
+        world_put(w, path, s->body);
+    }
+    w->writes++;
+    world_log(w, s, path);
+    return (step_answer){.outcome = OUTCOME_OK, .json = world_read(w, path)};
+}
+
+static inline step_answer world_chart(agent_world *w, const step *s)
+{
+    assert_non_null(s->chart);
+    assert_true(s->chart->release.len > 0);
+    w->writes++;
+    world_log(w, s, "/");
+    return (step_answer){.outcome = OUTCOME_OK, .text = str_of(w->rendered ? w->rendered : "")};
+}
+
+/* *ret_killed: the write took effect, and the agent is gone before it hears of it. */
+static inline step_answer world_do(agent_world *w, const step *s, bool *ret_killed)
+{
+    char path[WORLD_PATH_BYTES];
+    unsigned before = w->writes;
+    step_answer answer = {.outcome = OUTCOME_OK};
+    world_path(path, s->collection, s->name);
+    w->steps++;
+    if (w->bad_step == w->steps)
+        return (step_answer){.outcome = w->bad_outcome, .message = STR("a fault")};
+    if (s->kind == STEP_APPLY_OBJECT && w->refuse && strcmp(w->refuse, path) == 0)
+        return (step_answer){.outcome = w->refuse_outcome, .message = STR("not like this")};
+    switch (s->kind) {
+    case STEP_READ_CONTENT:
+    case STEP_READ_VALUES:
+    case STEP_READ_INVENTORY:
+    case STEP_READ_OBJECT:
+        answer.json = world_read(w, path);
+        if (!answer.json)
+            answer = (step_answer){.outcome = OUTCOME_MISSING, .message = STR("not found")};
+        break;
+    case STEP_DISCOVER: break;
+    case STEP_REPORT:
+    case STEP_WRITE_INVENTORY:
+    case STEP_DELETE_INVENTORY:
+    case STEP_APPLY_OBJECT:
+    case STEP_DELETE_OBJECT: answer = world_write(w, s, path); break;
+    case STEP_INSTALL_CHART:
+    case STEP_REMOVE_CHART: answer = world_chart(w, s); break;
+    case STEP_WAIT:
+    case STEP_FORGET: fail_msg("nothing to do"); break;
+    }
+    *ret_killed = w->writes != before && w->silent_write == w->writes;
+    return answer;
+}
+
+/* ---- making and ending ---- */
+
+#define WORLD_KINDS                                                                                \
+    "{\"kind\":\"APIResourceList\",\"groupVersion\":\"v1\",\"resources\":["                        \
+    "{\"name\":\"namespaces\",\"kind\":\"Namespace\"},"                                            \
+    "{\"name\":\"configmaps\",\"kind\":\"ConfigMap\",\"namespaced\":true},"                        \
+    "{\"name\":\"secrets\",\"kind\":\"Secret\",\"namespaced\":true},"                              \
+    "{\"name\":\"services\",\"kind\":\"Service\",\"namespaced\":true}]}"
+#define WORLD_APPS                                                                                 \
+    "{\"kind\":\"APIResourceList\",\"groupVersion\":\"apps/v1\",\"resources\":["                   \
+    "{\"name\":\"deployments\",\"kind\":\"Deployment\",\"namespaced\":true}]}"
+#define WORLD_DEFINITIONS                                                                          \
+    "{\"kind\":\"APIResourceList\",\"groupVersion\":\"apiextensions.k8s.io/v1\",\"resources\":["   \
+    "{\"name\":\"customresourcedefinitions\",\"kind\":\"CustomResourceDefinition\"}]}"
+
+static inline agent_world world_new(void)
+{
+    static const char *const answers[] = {WORLD_KINDS, WORLD_APPS, WORLD_DEFINITIONS};
+    agent_world w = {.arena = arena_new(0), .kinds = discovery_new(), .now_ms = 1000000};
+    assert_non_null(w.arena);
+    for (size_t i = 0; i < COUNT_OF(answers); i++)
+        assert_true(discovery_read(w.kinds, json_parse(w.arena, str_of(answers[i]), NULL), NULL));
+    return w;
+}
+
+static inline void world_done(agent_world *w)
+{
+    for (size_t i = 0; i < w->objects.len; i++)
+        buf_done(&w->objects.at[i].json);
+    vec_done(&w->objects);
+    discovery_free(w->kinds);
+    arena_free(w->arena);
+}
+
+/* Puts a Content of one file on the hub and a BundleDeployment that wants it. */
+static inline void world_release(agent_world *w, const char *name, const char *yaml,
+                                 const char *options)
+{
+    err error;
+    buf list = BUF(LIMIT_TEXT_BYTES), content = BUF(LIMIT_TEXT_BYTES), text = BUF(LIMIT_TEXT_BYTES);
+    char path[WORLD_PATH_BYTES];
+    buf_addz(&list, "[{\"name\":\"all.yaml\",\"content\":");
+    buf_add_json(&list, str_of(yaml));
+    buf_addz(&list, "}]");
+    assert_true(content_put(&content, json_parse(w->arena, buf_str(&list), &error), &error));
+    yyjson_val *json = json_parse(w->arena, buf_str(&content), &error);
+    str id = object_text(go_member(json, STR("metadata")), STR("name"));
+    world_path(path, STR(WORLD_CONTENTS), id);
+    world_put(w, path, buf_str(&content));
+    buf_addf(&text,
+             "{\"apiVersion\":\"fleet.cattle.io/v1alpha1\",\"kind\":\"BundleDeployment\","
+             "\"metadata\":{\"name\":\"%s\",\"namespace\":\"" WORLD_HUB_NAMESPACE
+             "\",\"labels\":{\"fleet.cattle.io/bundle-name\":\"%s\","
+             "\"fleet.cattle.io/bundle-namespace\":\"fleet-default\"}},\"spec\":{"
+             "\"deploymentID\":\"%.*s:x\",%s}}",
+             name, name, STR_ARG(id), options);
+    world_path(path, STR(WORLD_DEPLOYMENTS), str_of(name));
+    world_put(w, path, buf_str(&text));
+    buf_done(&list);
+    buf_done(&content);
+    buf_done(&text);
+}
+
+static inline steps_world world_facts(agent_world *w)
+{
+    return (steps_world){
+        .discovery = w->kinds, .agent_namespace = STR("drover-system"), .now_ms = w->now_ms};
+}
+
+/* Shows the hub's BundleDeployment, or that there is none. */
+static inline void world_show(agent_world *w, deployment_steps *s, const char *name)
+{
+    char path[WORLD_PATH_BYTES];
+    world_path(path, STR(WORLD_DEPLOYMENTS), str_of(name));
+    yyjson_val *json = world_read(w, path);
+    if (json)
+        assert_true(steps_see(s, json));
+    else
+        steps_gone(s);
+}
+
+/* Carries steps out until it rests for until_ms or longer, is to be forgotten, or is killed.
+ * Returns the last step. Time passes where it waits for less. */
+static inline step world_run(agent_world *w, deployment_steps **s, const char *name,
+                             int64_t until_ms)
+{
+    for (int i = 0; i < WORLD_STEPS_MAX; i++) {
+        steps_world facts = world_facts(w);
+        step next = steps_next(*s, &facts);
+        if (next.kind == STEP_FORGET)
+            return next;
+        if (next.kind == STEP_WAIT) {
+            if (next.due_ms - w->now_ms >= until_ms)
+                return next;
+            w->now_ms = next.due_ms > w->now_ms ? next.due_ms : w->now_ms + 1;
+            continue;
+        }
+        bool killed = false;
+        step_answer answer = world_do(w, &next, &killed);
+        if (killed) {
+            *s = steps_free(*s);
+            *s = steps_new(str_of(name));
+            assert_non_null(*s);
+        } else {
+            steps_answer(*s, &facts, &answer);
+        }
+        if (killed || next.kind == STEP_REPORT)
+            world_show(w, *s, name);
+    }
+    fail_msg("it does not come to rest");
+    return (step){0};
+}
+
+/* A member of the status on the hub, as JSON text in the world's arena. */
+static inline str world_status(agent_world *w, const char *name, const char *member)
+{
+    char path[WORLD_PATH_BYTES];
+    world_path(path, STR(WORLD_DEPLOYMENTS), str_of(name));
+    yyjson_val *status = go_member(world_read(w, path), STR("status"));
+    yyjson_val *found = go_member(status, str_of(member));
+    buf text = BUF(LIMIT_TEXT_BYTES);
+    if (found)
+        json_write(&text, found);
+    str made = arena_str(w->arena, buf_str(&text));
+    buf_done(&text);
+    return made;
+}
+
+#endif
