@@ -318,6 +318,15 @@ bool engine_node(const engine *e, str change, str target, arena *a, node_view *r
     return false;
 }
 
+bool engine_config_updates(const engine *e, str change, buf *out)
+{
+    for (size_t v = 0; v < VOCABULARY_COUNT; v++)
+        if (vocabularies[v]->config_updates &&
+            vocabularies[v]->config_updates(e->self[v], change, out))
+            return true;
+    return false;
+}
+
 bool engine_keep_placement(const engine *e, str change, str target, buf *out)
 {
     for (size_t v = 0; v < VOCABULARY_COUNT; v++)

@@ -12,6 +12,8 @@
 #include "engine/node_gate.h"
 #include "engine/nodes_internal.h"
 
+#define PENDING_BYTES (1u << 20)
+
 /* ---- views ---- */
 
 static const node_placement *find(const nodes *self, str change_name, str target)
@@ -80,6 +82,83 @@ bool nodes_node(const void *context, str change_name, str target, arena *a, node
         .why = p->failed ? names_text(self->core->names, p->why) : STR_EMPTY,
     };
     return true;
+}
+
+/* ---- config changes ---- */
+
+static bool is_listed(str list, str key)
+{
+    while (list.ptr && list.len > 0)
+        if (str_eq(str_cut(&list, ','), key))
+            return true;
+    return false;
+}
+
+/* Adds what a node that is not done has yet to be given, or is being given: "a,b". Most nodes are
+ * where the one before them is. */
+static void add_pending(const nodes *self, const change *c, const package_rule *of, buf *keys)
+{
+    package_entry like = {0};
+    for (size_t i = 0; i < c->members.len; i++) {
+        if (c->members.at[i] == NOBODY || self->placements.at[c->members.at[i]].done)
+            continue;
+        const package_entry *e = entry_of(&self->placements.at[c->members.at[i]].entries, of);
+        if (!e || (e->config == like.config && e->pending == like.pending &&
+                   e->stage == like.stage && e->state == like.state))
+            continue;
+        like = *e;
+        name_id found = package_pending(&c->rules, of, e);
+        str rest = found != 0 ? names_text(self->core->names, found) : STR_EMPTY;
+        while (rest.ptr && rest.len > 0) {
+            str key = str_cut(&rest, ',');
+            if (is_listed(buf_str(keys), key))
+                continue;
+            buf_addz(keys, keys->len > 0 ? "," : "");
+            buf_add(keys, key);
+        }
+    }
+}
+
+static bool put_pending(const nodes *self, const change *c, const package_rule *of, buf *out)
+{
+    const char *comma = "[";
+    label_set files = of->spec->config_map;
+    buf keys = BUF(PENDING_BYTES);
+    if (files.len > 0)
+        add_pending(self, c, of, &keys);
+    for (size_t i = 0; i < files.len; i++) {
+        if (!is_listed(buf_str(&keys), files.at[i].key))
+            continue;
+        buf_addz(out, comma);
+        buf_add_json(out, files.at[i].key);
+        comma = ",";
+    }
+    out->failed |= keys.failed;
+    buf_done(&keys);
+    bool any = comma[0] == ',';
+    buf_addz(out, any ? "]" : "null");
+    return any;
+}
+
+bool nodes_config_updates(const void *context, str change_name, buf *out)
+{
+    const nodes *self = context;
+    const change *c = change_find(self, change_name);
+    size_t start = out->len;
+    bool any = false;
+    for (uint16_t i = 0; c && c->not_done > 0 && i < c->rules.len; i++) {
+        buf_addc(out, i == 0 ? '{' : ',');
+        buf_add_json(out, c->rules.at[i].spec->name);
+        buf_addc(out, ':');
+        any |= put_pending(self, c, &c->rules.at[i], out);
+    }
+    if (any) {
+        buf_addc(out, '}');
+    } else {
+        out->len = start;
+        buf_addz(out, "null");
+    }
+    return c && !out->failed;
 }
 
 /* ---- writing ---- */

@@ -600,6 +600,7 @@ const vocabulary vocabulary_nodes = {
     .unnumber = nodes_unnumber,
     .number = nodes_number,
     .node = nodes_node,
+    .config_updates = nodes_config_updates,
     .keep_placement = nodes_keep_placement,
     .keep_change = nodes_keep_change,
     .full = nodes_full,

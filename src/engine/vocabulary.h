@@ -59,6 +59,7 @@ typedef struct vocabulary {
     void (*number)(void *self);
     /* Of the vocabulary of nodes alone. */
     bool (*node)(const void *self, str change, str target, arena *a, node_view *ret);
+    bool (*config_updates)(const void *self, str change, buf *out);
     bool (*keep_placement)(const void *self, str change, str target, buf *out);
     bool (*keep_change)(const void *self, str change, buf *out);
     /* Of the vocabulary of clusters alone. */

@@ -80,7 +80,7 @@ bool write_check(const kube_write *w, err *error)
 {
     if (w->collection.len == 0 || w->collection.ptr[0] != '/')
         return err_set(error, "a write needs the path of a collection");
-    if (w->name.len == 0)
+    if (w->name.len == 0 && w->verb != WRITE_READ)
         return err_set(error, "a write to %.*s needs a name", STR_ARG(w->collection));
     if (w->verb == WRITE_APPLY && w->manager.len == 0)
         return err_set(error, "an apply of %.*s needs a manager", STR_ARG(w->name));
@@ -108,7 +108,7 @@ static void add_query(buf *out, const char *key, str value)
 bool write_path(const kube_write *w, buf *out)
 {
     buf_add(out, w->collection);
-    if (w->verb != WRITE_CREATE) {
+    if (w->verb != WRITE_CREATE && w->name.len > 0) {
         buf_addc(out, '/');
         buf_add(out, w->name);
     }

@@ -201,12 +201,15 @@ void shell_look(node_shell *s, shell_place *p)
     if (c && p->troubles != troubles)
         c->dirty = true;
     p->troubles = troubles;
+    bool left = c && p->selected && !selected;
     p->state_now = (uint8_t)state;
     p->selected = selected;
     p->in_order = in_order;
     p->in_flight = selected && v.state == PLACEMENT_IN_FLIGHT;
     p->draining = selected && v.draining;
     arena_rewind(s->scratch, mark);
+    if (left)
+        stale_maps_left(s, c, str_of(p->node->name));
 }
 
 void shell_look_at(node_shell *s, shell_node *n, shell_change *c)
@@ -556,6 +559,7 @@ static void decide(node_shell *s)
 static void write_nodes(node_shell *s)
 {
     size_t kept = 0;
+    s->taints_first = taints_are_open(s);
     for (size_t i = 0; i < s->queue.len; i++) {
         shell_node *n = s->queue.at[i];
         n->queued = false; /* what is decided meanwhile puts it behind the others again */
@@ -592,6 +596,7 @@ static void change_step(node_shell *s, shell_change *c)
         deletion_step(s, c);
     else
         status_write(s, c);
+    stale_maps_look(s, c);
 }
 
 bool node_shell_turn(node_shell *s, int64_t now_ms)

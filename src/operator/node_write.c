@@ -97,7 +97,7 @@ static void put_conditions(node_patch *patch, const shell_place *p, uint8_t want
     put_condition(patch, type, want & SHOWN_ERRORING, erroring, message);
 }
 
-static uint8_t conditions_wanted(const node_view *v)
+uint8_t conditions_wanted(const node_view *v)
 {
     uint8_t want = SHOWN_ANY;
     if (v->state != PLACEMENT_DONE)
@@ -349,6 +349,16 @@ static bool may_write(const shell_place *p)
     return p->change->known && (p->claim <= p->change->durable_epoch || p->releasing);
 }
 
+bool taints_are_open(const node_shell *s)
+{
+    for (size_t i = 0; i < s->queue.len; i++) {
+        const shell_node *n = s->queue.at[i];
+        if ((n->want_taint || n->sent_taint) && n->held_until_ms <= s->now_ms)
+            return true;
+    }
+    return false;
+}
+
 bool node_write(node_shell *s, shell_node *n)
 {
     if (n->sending || n->held_until_ms > s->now_ms || (n->waits_for && n->waits_for >= n->revision))
@@ -369,8 +379,9 @@ bool node_write(node_shell *s, shell_node *n)
         else
             patch.left = true;
     }
-    if (n->want_taint || n->want_untaint)
+    if (n->want_taint || (n->want_untaint && !s->taints_first))
         put_taints(s, &patch, n);
+    patch.left |= n->want_untaint;
     bool empty =
         patch.annotations.len + patch.labels.len + patch.spec.len + patch.conditions.len == 0;
     bool sent = !empty && !s->no_memory && send_patch(s, n, &patch);

@@ -30,6 +30,9 @@ void change_free_shown(node_shell *s, shell_change *c)
     for (size_t i = 0; i < c->left.len; i++)
         mem_free(c->left.at[i]);
     vec_done(&c->left);
+    for (size_t i = 0; i < c->lost.len; i++)
+        mem_free(c->lost.at[i]);
+    vec_done(&c->lost);
     forget_groups(c);
     vec_done(&c->groups);
     mem_free(c);
@@ -208,7 +211,7 @@ static void take_document(node_shell *s, shell_change *c, yyjson_val *json)
     fact f = {.kind = FACT_DOCUMENT, .document = &d->object};
     shell_document *before = c->document;
     c->document = d;
-    c->known = c->dirty = true;
+    c->known = c->dirty = c->maps_stale = true;
     shell_take(s, &f);
     shell_document_free(before);
     look_everywhere(s, c);
@@ -251,6 +254,29 @@ static void take_shown(node_shell *s, shell_change *c, yyjson_val *map)
     }
 }
 
+void shell_note_lost(node_shell *s, shell_change *c, str entry)
+{
+    for (size_t i = c->lost_sent; i < c->lost.len; i++)
+        if (str_eq(str_of(c->lost.at[i]), entry))
+            return;
+    char *kept = shell_copy(s, entry);
+    if (kept && !vec_push(&c->lost, kept)) {
+        shell_memory(s);
+        mem_free(kept);
+    }
+}
+
+/* The same of entries: those that a node no longer has are taken away with the first write. */
+static void take_mirrored(node_shell *s, shell_change *c, yyjson_val *states)
+{
+    yyjson_obj_iter walk = yyjson_obj_iter_with(states);
+    for (yyjson_val *on; (on = yyjson_obj_iter_next(&walk));) {
+        yyjson_obj_iter entries = yyjson_obj_iter_with(yyjson_obj_iter_get_val(on));
+        for (yyjson_val *key; (key = yyjson_obj_iter_next(&entries));)
+            shell_note_lost(s, c, (str){yyjson_get_str(key), yyjson_get_len(key)});
+    }
+}
+
 static void take_status(node_shell *s, shell_change *c, yyjson_val *json)
 {
     yyjson_val *status = yyjson_obj_get(json, "status");
@@ -270,6 +296,7 @@ static void take_status(node_shell *s, shell_change *c, yyjson_val *json)
     if (!s->restored) {
         take_shown(s, c, yyjson_obj_get(status, "nodeStatus"));
         take_shown(s, c, yyjson_obj_get(status, "nodePriority"));
+        take_mirrored(s, c, yyjson_obj_get(status, "nodeState"));
     }
     c->observed_generation = yyjson_get_sint(yyjson_obj_get(status, "observedGeneration"));
     /* Times of claims are kept for show, and only there. */

@@ -167,6 +167,8 @@ struct shell_change {
     uint32_t maps_sending;
     int64_t maps_held_until_ms;
     bool maps_failed;
+    bool maps_stale; /* there may be maps that nobody needs */
+    bool maps_looking;
     uint32_t releasing; /* places whose end is about to be durable; those that are stuck left out */
     bool known;         /* the engine knows it */
     bool dirty;         /* the status may differ */
@@ -184,11 +186,13 @@ struct shell_change {
     uint64_t shown; /* digest of the last status sent */
     buf conditions; /* JSON */
     buf next_conditions;
-    char *applying;     /* what ran last, for a condition */
-    VEC(char *) left;   /* nodes that left, and the status shows them still */
-    size_t left_sent;   /* the first so many of them are in the write that is under way */
-    VEC(char *) groups; /* compartments that the status shows */
-    bool mirrored;      /* it shows nodes one by one */
+    char *applying;   /* what ran last, for a condition */
+    VEC(char *) lost; /* entries "PKG|VER" that left a node's state, and the status may show them */
+    size_t lost_sent; /* as below */
+    VEC(char *) left; /* nodes that left, and the status shows them still */
+    size_t left_sent; /* the first so many of them are in the write that is under way */
+    VEC(char *) groups;            /* compartments that the status shows */
+    bool mirrored;                 /* it shows nodes one by one */
     uint8_t blocked, next_blocked; /* deletion_blocked, as told and as sent */
     char *acts;                    /* what people ask: the annotation as it is; NULL: nothing */
     size_t acts_taken;
@@ -239,10 +243,11 @@ struct node_shell {
     bool restored;
     bool due; /* something came in since the last turn */
     bool no_memory;
-    bool stale;      /* somebody else writes, too: what is known here is of no more use */
-    strmap nodes;    /* name -> shell_node * */
-    strmap changes;  /* name -> shell_change * */
-    strmap policies; /* name -> shell_document * */
+    bool taints_first; /* of this turn: new nodes are tainted before anybody is untainted */
+    bool stale;        /* somebody else writes, too: what is known here is of no more use */
+    strmap nodes;      /* name -> shell_node * */
+    strmap changes;    /* name -> shell_change * */
+    strmap policies;   /* name -> shell_document * */
     strmap jobs;
     strmap pods;
     failed_jobs failed;
@@ -310,6 +315,8 @@ void changes_finalizer(node_shell *s, shell_change *c);
 void policies_seen(node_shell *s, yyjson_val *object);
 void policies_gone(node_shell *s, str name);
 void change_free_shown(node_shell *s, shell_change *c);
+/* An entry of a node's state that the status must not show any more. */
+void shell_note_lost(node_shell *s, shell_change *c, str entry);
 
 /* ---- shell_jobs.c: Jobs and pods ---- */
 void jobs_seen(node_shell *s, yyjson_val *object);
@@ -345,6 +352,12 @@ void failed_after(node_shell *s, const job_key *succeeded);
 /* ---- package_maps.c ---- */
 /* Whether what the packages mount is as the document says; else it is seen to. */
 bool package_maps_ready(node_shell *s, shell_change *c);
+
+/* ---- stale_maps.c ---- */
+/* Deletes those of packages that are gone, if there may be any and nobody needs them. */
+void stale_maps_look(node_shell *s, shell_change *c);
+/* A node has left the Skyhook: what was written about it for its packages goes. */
+void stale_maps_left(node_shell *s, const shell_change *c, str node_name);
 
 /* ---- job_write.c ---- */
 /* Sees to it that what runs on a place has its Job. True: nothing is left to see to. */
@@ -386,8 +399,12 @@ typedef struct node_patch {
     char now[MOMENT_TEXT_BYTES];
     bool left; /* something may not be written yet */
 } node_patch;
+/* The node's conditions about a Skyhook, as bits SHOWN_*. */
+uint8_t conditions_wanted(const node_view *v);
 /* One more annotation or label; a value without pointer takes it away. */
 void patch_note(buf *out, const char *prefix, const char *name, str value);
+/* Whether a new node is still to be tainted, and may be: until then nobody is untainted. */
+bool taints_are_open(const node_shell *s);
 /* Sends what differs from what is on the node, if it may be sent. True: nothing is left to send. */
 bool node_write(node_shell *s, shell_node *n);
 

@@ -138,6 +138,26 @@ static void judge_texts(node_shell *s, shell_place *p, str state, str record)
     p->edited |= record.ptr ? !record_fits(s, record, state) : state_gone;
 }
 
+/* The status is merged: what went from a node's state would stay in its mirror there. */
+static void note_lost(node_shell *s, shell_place *p, str state)
+{
+    shell_change *c = p->change;
+    if (!c || !p->state || str_eq(str_of(p->state), state))
+        return;
+    arena_place mark = arena_mark(s->scratch);
+    yyjson_val *now = json_parse(s->scratch, state, NULL);
+    yyjson_val *before = json_parse(s->scratch, str_of(p->state), NULL);
+    yyjson_obj_iter walk = yyjson_obj_iter_with(before);
+    for (yyjson_val *key; (key = yyjson_obj_iter_next(&walk));) {
+        str name = {yyjson_get_str(key), yyjson_get_len(key)};
+        if (yyjson_obj_getn(now, name.ptr, name.len))
+            continue;
+        p->mirror_dirty = c->dirty = true;
+        shell_note_lost(s, c, name);
+    }
+    arena_rewind(s->scratch, mark);
+}
+
 static void take_place(node_shell *s, shell_place *p, label_set annotations, yyjson_val *json)
 {
     char key[LIMIT_NAME_BYTES + 64];
@@ -150,6 +170,7 @@ static void take_place(node_shell *s, shell_place *p, label_set annotations, yyj
         p->edited = !record_fits(s, record, state);
     else if (p->change && !p->cleanup && !p->node->is_new)
         judge_texts(s, p, state, record);
+    note_lost(s, p, state);
     keep_text(s, &p->state, state);
     keep_text(s, &p->record, record);
     snprintf(key, sizeof key, NODE_HOLDS_CORDON "%s", name);

@@ -30,6 +30,21 @@ static void put_records(node_shell *s, buf *out)
     }
 }
 
+/* The last conditions of a claim are a write of their own, behind the one that ends it: whoever was
+ * killed between the two left the old ones. */
+static void look_at_conditions(node_shell *s, shell_place *p)
+{
+    arena_place mark = arena_mark(s->scratch);
+    node_view v;
+    if (!p->in_flight && p->conditions != 0 &&
+        engine_node(s->engine, str_of(p->skyhook), str_of(p->node->name), s->scratch, &v) &&
+        v.selected && conditions_wanted(&v) != p->conditions) {
+        p->dirty = true;
+        shell_queue(s, p->node);
+    }
+    arena_rewind(s->scratch, mark);
+}
+
 bool shell_restore(node_shell *s, err *error)
 {
     buf records = BUF(RECORDS_BYTES);
@@ -43,6 +58,7 @@ bool shell_restore(node_shell *s, err *error)
             shell_look(s, c->places.at[k]);
             if (c->places.at[k]->in_flight)
                 shell_look_after(s, c->places.at[k]);
+            look_at_conditions(s, c->places.at[k]);
         }
     }
     return good;

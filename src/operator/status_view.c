@@ -426,13 +426,32 @@ static str mirrored_state(const node_shell *s, const shell_place *p)
     return good ? text : STR_EMPTY;
 }
 
+/* Behind a node's state: nothing of what it lost. */
+static void put_lost(const node_shell *s, const shell_change *c, str state, buf *out)
+{
+    arena_place mark = arena_mark(s->scratch);
+    yyjson_val *now = c->lost.len > 0 ? json_parse(s->scratch, state, NULL) : NULL;
+    for (size_t i = 0; i < c->lost.len; i++) {
+        if (yyjson_obj_get(now, c->lost.at[i]))
+            continue;
+        out->len--; /* the last brace */
+        buf_addz(out, out->ptr[out->len - 1] == '{' ? "" : ",");
+        buf_add_json(out, str_of(c->lost.at[i]));
+        buf_addz(out, ":null}");
+    }
+    arena_rewind(s->scratch, mark);
+}
+
 static void put_states(const node_shell *s, const shell_change *c, buf *out)
 {
     buf_addz(out, ",\"nodeState\":{");
     for (size_t i = 0; i < c->places.len; i++) {
         const shell_place *p = c->places.at[i];
+        str text = p->mirror_dirty ? mirrored_state(s, p) : STR_EMPTY;
         if (p->mirror_dirty)
-            put_node(out, p, mirrored_state(s, p));
+            put_node(out, p, text);
+        if (text.len > 0)
+            put_lost(s, c, text, out);
     }
     put_left(s, c, out);
     buf_addz(out, ",\"nodeStatus\":{");
@@ -514,6 +533,9 @@ void status_put(node_shell *s, shell_change *c, str record, buf *out)
     put_conditions(s, c, &r, &c->next_conditions);
     buf_addz(out, ",\"conditions\":");
     buf_add(out, buf_str(&c->next_conditions));
+    buf_addz(out, ",\"configUpdates\":");
+    if (!engine_config_updates(s->engine, str_of(c->name), out))
+        shell_memory(s);
     put_priority(s, c, out);
     put_mirror(s, c, mirrored, out);
     buf_addc(out, '}');

@@ -7,17 +7,17 @@
 #include "base/mem.h"
 #include "operator/shell_internal.h"
 
-/* Of those that left the ones that were written. */
-static void forget_left(shell_change *c)
+/* The first so many of a list, which were written. */
+static void forget_sent(char **at, size_t *len, size_t *sent)
 {
-    for (size_t i = 0; i < c->left.len; i++) {
-        if (i < c->left_sent)
-            mem_free(c->left.at[i]);
+    for (size_t i = 0; i < *len; i++) {
+        if (i < *sent)
+            mem_free(at[i]);
         else
-            c->left.at[i - c->left_sent] = c->left.at[i];
+            at[i - *sent] = at[i];
     }
-    c->left.len -= c->left_sent;
-    c->left_sent = 0;
+    *len -= *sent;
+    *sent = 0;
 }
 
 static void written(node_shell *s, shell_change *c, uint32_t epoch, yyjson_val *json)
@@ -29,7 +29,10 @@ static void written(node_shell *s, shell_change *c, uint32_t epoch, yyjson_val *
     if (c->blocked != c->next_blocked && c->next_blocked != DELETION_FREE)
         events_deletion_blocked(s, c, c->next_blocked);
     c->blocked = c->next_blocked;
-    forget_left(c);
+    for (size_t i = 0; i < c->left_sent; i++)
+        stale_maps_left(s, c, str_of(c->left.at[i]));
+    forget_sent(c->left.at, &c->left.len, &c->left_sent);
+    forget_sent(c->lost.at, &c->lost.len, &c->lost_sent);
     buf_clear(&c->conditions);
     buf_add(&c->conditions, buf_str(&c->next_conditions));
     size_t kept = 0;
@@ -49,7 +52,7 @@ static void written(node_shell *s, shell_change *c, uint32_t epoch, yyjson_val *
 static void again(shell_change *c)
 {
     c->dirty = c->again = true;
-    c->left_sent = 0;
+    c->left_sent = c->lost_sent = 0;
     c->shown = 0;
     c->urgent = c->waiting.len > 0;
 }
@@ -105,6 +108,7 @@ static bool send_status(node_shell *s, shell_change *c, const buf *body)
     for (size_t i = 0; i < c->places.len; i++)
         c->places.at[i]->mirror_dirty = false;
     c->left_sent = c->left.len;
+    c->lost_sent = c->lost.len;
     return true;
 }
 

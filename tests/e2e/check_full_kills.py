@@ -102,6 +102,11 @@ class Life:
         client.patch("skyhooks", self.name,
                      {"spec": {"packages": {"tune": {"version": "2.0.0"}}}})
         self.complete("2.0.0")
+        # The last conditions are a write of their own, behind the node's last patch.
+        self.wait("conditions say so", lambda: all(
+            {"type": f"{rollout.PREFIX}{self.name}/NotReady", "status": "False"}.items() <= c.items()
+            for node in self.nodes for c in client.get("nodes", node)["status"]["conditions"]
+            if c["type"].endswith("/NotReady")))
         end = self.end()
         client.delete("skyhooks", self.name)
         self.wait("it is gone", lambda: not client.find("skyhooks", self.name))
@@ -109,7 +114,8 @@ class Life:
 
     def clear(self):
         for node in self.nodes:
-            self.cluster.api.delete("nodes", node)
+            if self.cluster.api.find("nodes", node):
+                self.cluster.api.delete("nodes", node)
         if self.cluster.api.find("pods", self.name, "default"):
             self.cluster.api.delete("pods", self.name, "default")
 
@@ -202,6 +208,7 @@ class Kills:
             self.over |= life.number > 0 and not life.kills
             if life.number == 0:
                 self.reference = end
+                assert '"tune|1.0.0"' not in end, "what was replaced is still shown"
                 print(f"# {life.writes} writes if nothing happens", flush=True)
         if life.number == 0:
             self.whole.set()

@@ -55,15 +55,22 @@ class Log:
 
 
 def revisions(entries):
-    """(revision, kind, object) of every write that took effect, in the server's order."""
-    found = {}
+    """(revision, kind, object) of every write that took effect, in the server's order. A deletion
+    has no object, and comes behind what was known when the server told of it."""
+    found, latest = {}, 0
     for entry in entries:
-        kind = entry.get("objectRef", {}).get("resource")
+        reference = entry.get("objectRef", {})
+        kind = reference.get("resource")
         thing = entry.get("responseObject") or {}
         version = thing.get("metadata", {}).get("resourceVersion")
-        if kind in KINDS and version and entry["responseStatus"].get("code", 0) < 300:
-            found[int(version)] = (kind, thing)
-    return [(version, *found[version]) for version in sorted(found)]
+        if kind not in KINDS or entry["responseStatus"].get("code", 0) >= 300:
+            continue
+        if version:
+            latest = max(latest, int(version))
+            found[int(version), 0] = (kind, thing)
+        elif entry["verb"] == "delete":
+            found[latest, len(found)] = (kind, {"metadata": {"name": reference["name"]}})
+    return [(version[0], *found[version]) for version in sorted(found)]
 
 
 def claims(thing):
@@ -92,7 +99,13 @@ class Fleet:
 
     def take(self, kind, thing):
         name = thing["metadata"]["name"]
-        if kind == "skyhooks" and name == self.name:
+        if kind == "jobs" and "spec" not in thing:
+            self.jobs.pop(name, None)
+        elif kind == "nodes" and "spec" not in thing:
+            self.nodes.discard(name)
+            self.cordoned.discard(name)
+            self.jobs = {job: on for job, on in self.jobs.items() if on != name}
+        elif kind == "skyhooks" and name == self.name:
             self.claimed = claims(thing)
         elif kind == "nodes" and name in self.nodes:
             (self.cordoned.add if thing["spec"].get("unschedulable")

@@ -477,6 +477,23 @@ static inline fake_fault fake_fault_of(fake *f, const kube_write *w)
     return f->sent == f->fault_at ? f->fault : FAULT_NONE;
 }
 
+/* A collection, whatever its query chooses. */
+static inline yyjson_doc *fake_list(fake *f, str path)
+{
+    str collection = str_cut(&path, '?');
+    yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
+    yyjson_mut_val *root = yyjson_mut_obj(doc), *items = yyjson_mut_arr(doc);
+    yyjson_mut_doc_set_root(doc, root);
+    yyjson_mut_obj_add_val(doc, root, "items", items);
+    for (size_t i = 0; i < f->count; i++)
+        if (str_eq(str_of(f->objects[i].collection), collection))
+            yyjson_mut_arr_append(items,
+                                  yyjson_val_mut_copy(doc, yyjson_doc_get_root(f->objects[i].doc)));
+    yyjson_doc *same = yyjson_mut_doc_imut_copy(doc, NULL);
+    yyjson_mut_doc_free(doc);
+    return same;
+}
+
 static inline bool fake_send(void *context, const kube_write *w, write_handler handler, err *error)
 {
     fake_side *side = context;
@@ -506,6 +523,10 @@ static inline bool fake_send(void *context, const kube_write *w, write_handler h
         snprintf(m.how.budget, sizeof m.how.budget, "keep-it");
     if (m.how.kind == WRITE_DONE && o)
         m.doc = fake_copy(o->doc);
+    if (w->verb == WRITE_READ && w->name.len == 0) {
+        m.how.kind = WRITE_DONE;
+        m.doc = fake_list(f, w->collection);
+    }
     fake_log(f, w, fault != FAULT_NONE ? fake_fault_text(fault) : write_outcome_text(kind));
     assert_true(vec_push(&side->messages, m));
     side->killed |= fault == FAULT_KILL || fault == FAULT_LEGACY;

@@ -1,0 +1,54 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What README.md beside this lists, story by story, on a real API server: most of them side by
+side, those that stop the operator one after the other."""
+
+import os
+import pathlib
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent / "cluster"), str(HERE.parent / "support")]
+# pylint: disable=wrong-import-position
+import binaries
+import drover
+import job_stories
+import ledger
+import node_stories
+import plane
+import policy_stories
+import rollout
+import stories
+
+
+def chosen(found):
+    """Some of them by name, for who works on one: STORIES=linear,paced."""
+    words = os.environ.get("STORIES", "").split(",")
+    return [one for one in found if one.__name__ in words or words == [""]]
+
+
+def main():
+    tap = drover.Tap()
+    problem = binaries.missing()
+    if problem:
+        tap.skip("stories", problem)
+        return tap.done()
+    program = drover.programs()[0]
+    together = chosen(policy_stories.STORIES + job_stories.STORIES + node_stories.STORIES)
+    with plane.Cluster("check-full-stories", audit=ledger.POLICY) as cluster:
+        rollout.prepare(cluster, program)
+        stage = stories.Stage(cluster, program)
+        stage.operator = rollout.Operator(
+            program, cluster, f"--node-lost-after={node_stories.LOST_SECONDS}s")
+        with stage.operator:
+            in_turn = chosen(node_stories.IN_TURN)
+            if in_turn:
+                stage.tell(tap, in_turn, at_once=False)
+            if together:
+                stage.tell(tap, together)
+    return tap.done()
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("DROVER_BUILDS", "build")
+    sys.exit(main())

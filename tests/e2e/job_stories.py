@@ -1,0 +1,271 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Package stages as Jobs, and what people see when one goes wrong: one story each."""
+
+import json
+
+import api
+import rollout
+
+PREFIX = rollout.PREFIX
+LABELS = ("name", "package", "node", "stage", "resource-id")
+APPLY, ALL = ("apply", "config"), ("apply", "config", "interrupt", "post-interrupt")
+SERVICE = {"type": "service", "services": ["a"]}
+
+
+def is_over(job, kind):
+    return any(c["type"] == kind and c["status"] == "True"
+               for c in job["status"].get("conditions", []))
+
+
+def one_job_for_each_stage(story):
+    """one Job for each package, stage and node in flight, found by its labels, owned by its Skyhook"""
+    story.add_nodes(3)
+    story.behave(**{f"config_{node}": "succeed 5s" for node in story.nodes})
+    story.skyhook({"one": rollout.package(interrupt=SERVICE)}, interruptionBudget={"count": 2})
+
+    def in_flight():
+        found = [job for job in story.jobs() if not job["status"].get("succeeded")]
+        return found if len(found) == 2 else None
+    found = story.wait("two are in flight", in_flight)
+    assert len({job["metadata"]["labels"][PREFIX + "node"] for job in found}) == 2, found
+    story.complete()
+    owner = story.api.get("skyhooks", story.name)["metadata"]["uid"]
+    for node in story.nodes:
+        of_node = story.jobs(node=node)
+        assert [job["metadata"]["labels"][PREFIX + "stage"] for job in of_node] == list(ALL)
+        for job in of_node:
+            labels, spec = job["metadata"]["labels"], job["spec"]
+            assert all(PREFIX + key in labels for key in LABELS), labels
+            assert labels[PREFIX + "package"] == "one-1.0.0", labels
+            pod = spec["template"]["metadata"]["labels"]
+            assert all(pod[PREFIX + key] == labels[PREFIX + key] for key in LABELS), pod
+            assert (spec["completions"], spec["parallelism"], spec["backoffLimit"]) == (1, 1, 0)
+            assert spec["podReplacementPolicy"] == "Failed" and not spec.get("suspend"), spec
+            assert job["metadata"]["ownerReferences"][0]["uid"] == owner
+            assert spec["template"]["spec"]["nodeName"] == node
+        # One rollout of one package on one node, in one question.
+        group = of_node[0]["metadata"]["labels"][PREFIX + "resource-id"]
+        assert len(story.jobs(**{"resource-id": group, "node": node})) == len(ALL)
+    raw = [pod for pod in story.api.list("pods", rollout.SPACE,
+                                         labelSelector=f"{PREFIX}name={story.name}")
+           if not pod["metadata"].get("ownerReferences")]
+    assert not raw, "a pod without a Job"
+
+
+def successful_ones_go(story):
+    """a Job that succeeded goes by its time to live; the operator misses nothing"""
+    story.add_nodes(1)
+    story.skyhook("suc")
+    story.complete()
+    assert {job["spec"]["ttlSecondsAfterFinished"] for job in story.jobs()} == {86400}
+    for job in story.jobs():
+        story.api.patch("jobs", job["metadata"]["name"],
+                        {"spec": {"ttlSecondsAfterFinished": 0}}, rollout.SPACE)
+    story.wait("they are gone", lambda: not story.jobs())
+    rollout.wait(2)
+    assert not story.jobs() and story.status()["status"] == "complete", "it ran again"
+
+
+def failed_ones_stay(story):
+    """Jobs that failed stay for their logs until the stage has succeeded"""
+    story.add_nodes(1)
+    story.behave(**{"fai-1.0.0": "fail 0s 42"})
+    story.skyhook("fai")
+    story.explains('"failed"', "Error")
+    failed = story.wait("its time to live is taken away", lambda: [
+        job for job in story.jobs() if "ttlSecondsAfterFinished" not in job["spec"]])
+    assert is_over(failed[0], "Failed")
+    pods = story.api.list("pods", rollout.SPACE,
+                          labelSelector=f"job-name={failed[0]['metadata']['name']}")
+    assert pods and pods[0]["status"]["phase"] == "Failed", "no pod, no logs"
+    story.behave(**{"fai-1.0.0": None})
+    story.complete()
+    story.wait("they go", lambda: not [job for job in story.jobs() if is_over(job, "Failed")])
+
+
+def ends_as(story, word, run=None, seconds=90, **more):
+    """The first stage does that, and ends as erroring with that word."""
+    package = story.name[:3]
+    story.add_nodes(1)
+    if run:
+        story.behave(**{f"{package}-1.0.0": run})
+    story.skyhook({package: rollout.package(**more)})
+    story.explains(word, seconds=seconds)
+    state = json.loads(story.note("nodeState"))[f"{package}|1.0.0"]
+    assert (state["stage"], state["state"]) == ("apply", "erroring"), state
+    assert story.note("status") == "erroring"
+    story.wait("its Job is Failed", lambda: is_over(story.jobs()[0], "Failed"))
+    story.wait("an event says so", lambda: any(
+        "state erroring" in text and word in text for text in story.events(story.nodes[0])))
+
+
+def unpullable_image(story):
+    """an image that cannot be pulled ends as erroring, and its Job as Failed"""
+    ends_as(story, "ImagePullBackOff", "unpullable", 150)
+    name = story.jobs()[0]["metadata"]["name"]
+    story.wait("no pod of it is left", lambda: not story.api.list(
+        "pods", rollout.SPACE, labelSelector=f"job-name={name}"))
+
+
+def image_name_that_is_none(story):
+    """an image name that cannot be parsed is not tried again"""
+    ends_as(story, "InvalidImageName", "unpullable 0s InvalidImageName", 150)
+    rollout.wait(15)
+    assert len(story.jobs()) == 1, "it was tried again"
+
+
+def deadline(story):
+    """a stage that takes too long ends as erroring, DeadlineExceeded"""
+    ends_as(story, "DeadlineExceeded", "hang", stageTimeout="3s")
+
+
+def eviction(story):
+    """a pod that its kubelet evicts ends as erroring, Evicted"""
+    ends_as(story, "Evicted", "evict")
+
+
+def out_of_memory(story):
+    """a container that has no more memory ends as erroring, OOMKilled"""
+    ends_as(story, "OOMKilled", "oom")
+
+
+def rejected(story):
+    """a pod that its kubelet refuses ends as erroring with the kubelet's word"""
+    ends_as(story, "OutOfcpu", "reject")
+
+
+def recovers(story):
+    """an erroring node is tried again by itself, and its failure is forgotten when it succeeds"""
+    story.add_nodes(2)
+    story.behave(**{f"apply_{story.nodes[0]}": "fail"})
+    story.skyhook("rec")
+    story.wait("it errs", lambda: story.note("status") == "erroring")
+    story.behave(**{f"apply_{story.nodes[0]}": None})
+    shown = story.complete()
+    assert shown["completeNodes"] == "2/2", shown
+
+
+def vanished(story):
+    """a Job that a person deletes is made again, in the same claim"""
+    story.add_nodes(1)
+    story.behave(**{f"apply_{story.nodes[0]}": "hang"})
+    story.skyhook("van")
+    first = story.wait("it runs", lambda: story.jobs())[0]["metadata"]
+    story.behave(**{f"apply_{story.nodes[0]}": None})
+    story.api.delete("jobs", first["name"], rollout.SPACE)
+    story.complete()
+    assert first["name"] not in [job["metadata"]["name"] for job in story.jobs()]
+
+
+def paced(story):
+    """install, upgrade, config change and uninstall keep the budget at every revision, and a config
+    change within a day runs Jobs of its own"""
+    nodes, budget = 6, 2
+
+    def changed(what, change, stage, count):
+        story.edit("pac", change)
+        story.wait(what, lambda: len(story.jobs(stage=stage)) == count)
+        story.complete(180)
+    story.add_nodes(nodes)
+    story.skyhook({"pac": rollout.package(
+        interrupt=SERVICE, configMap={"a.conf": "1", "b.conf": "1"},
+        configInterrupts={"a.conf": SERVICE}, uninstall={"enabled": True, "apply": False})},
+                  interruptionBudget={"count": budget})
+    story.complete(180)
+    changed("a config stage each", {"configMap": {"a.conf": "2"}}, "config", 2 * nodes)
+    assert len(story.jobs(stage="interrupt")) == 2 * nodes, "a.conf has an interrupt"
+    # Back to what ran successfully an hour ago: the old Jobs do not count.
+    changed("and again", {"configMap": {"a.conf": "1"}}, "config", 3 * nodes)
+    changed("without interrupt", {"configMap": {"b.conf": "2"}}, "config", 4 * nodes)
+    assert len(story.jobs(stage="interrupt")) == 3 * nodes, "b.conf has none"
+    changed("an upgrade", {"version": "2.0.0"}, "upgrade", nodes)
+    story.edit("pac", {"uninstall": {"enabled": True, "apply": True}})
+    story.wait("all are uninstalled", lambda: len(
+        [job for job in story.jobs(stage="uninstall") if is_over(job, "Complete")]) == nodes, 180)
+    story.wait("nothing is noted any more", lambda: all(
+        story.note("nodeState", at) in (None, "{}") for at in range(nodes)))
+    story.wait("nobody is cordoned", lambda: not any(
+        story.is_cordoned(at) for at in range(nodes)))
+    story.wait("no claim is left", lambda: not story.batch().get("members"))
+    assert story.check_limits(budget) == budget
+
+
+def maps_that_are_not_needed_go(story):
+    """the ConfigMap of a version that is gone is deleted when nobody needs it any more"""
+    story.add_nodes(1)
+    story.skyhook({"map": rollout.package(configMap={"a.conf": "1"})})
+    story.complete()
+
+    def names():
+        return sorted(one["metadata"]["name"] for one in story.api.list(
+            "configmaps", rollout.SPACE, labelSelector=f"{PREFIX}name={story.name}"))
+    assert names() == [f"{story.name}-map-1.0.0"], names()
+    story.edit("map", {"version": "2.0.0"})
+    story.complete()
+    story.wait("the old one is gone", lambda: names() == [f"{story.name}-map-2.0.0"])
+
+
+def raw_pod(story, node, run, container="pause"):
+    """As the operator that our users have today leaves it; that container is the one that runs."""
+    entry = {"name": "raw", "version": "1.0.0", "image": "example.test/package"}
+    state = {"raw|1.0.0": {**entry, "stage": "apply", "state": "in_progress"}}
+    story.api.patch("nodes", node, {"metadata": {"annotations": {
+        f"{PREFIX}nodeState_{story.name}": json.dumps(state, separators=(",", ":")),
+        f"{PREFIX}status_{story.name}": "in_progress"}}})
+    notes = {f"{PREFIX}package": json.dumps(
+        {"name": "raw", "version": "1.0.0", "skyhook": story.name, "stage": "apply",
+         "image": "example.test/package"}, separators=(",", ":")), "drover.test/run": run,
+             "kubectl.kubernetes.io/default-container": container}
+    containers = [{"name": name, "image": "example.test/package:1.0.0"}
+                  for name in ("raw-init", "raw-apply", "raw-applycheck")]
+    story.api.create("pods", {
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": {"name": f"raw-{node}", "annotations": notes, "labels": {
+            PREFIX + "name": story.name, PREFIX + "package": "raw-1.0.0"}},
+        "spec": {"nodeName": node, "initContainers": containers, "restartPolicy": "OnFailure",
+                 "containers": [{"name": "pause", "image": "example.test/pause:1"}]}},
+                     rollout.SPACE)
+
+
+def raw_pods_of_an_older_operator(story):
+    """their outcome counts, nothing runs beside them, and none is left"""
+    story.add_nodes(3)
+    # The stage of the first has succeeded, that of the second fails, the third's still runs.
+    raw_pod(story, story.nodes[0], "hang")
+    raw_pod(story, story.nodes[1], "fail 0s 1 raw-apply")
+    raw_pod(story, story.nodes[2], "hang", "raw-apply")
+    story.wait("they run", lambda: all("startTime" in story.api.get(
+        "pods", f"raw-{node}", rollout.SPACE)["status"] for node in story.nodes))
+    story.skyhook("raw", interruptionBudget={"count": 1})
+    story.wait("two of them are gone", lambda: not any(story.api.find(
+        "pods", f"raw-{node}", rollout.SPACE) for node in story.nodes[:2]))
+    rollout.wait(2)
+    assert not story.jobs(node=story.nodes[2]), "a Job beside a raw pod"
+    story.api.delete("pods", f"raw-{story.nodes[2]}", rollout.SPACE)
+    shown = story.complete(150)
+    assert shown["completeNodes"] == "3/3", shown
+    applied = [job["metadata"]["labels"][PREFIX + "node"] for job in story.jobs(stage="apply")]
+    assert story.nodes[0] not in applied, "what had succeeded ran again"
+    left = [pod["metadata"]["name"] for pod in story.api.list(
+        "pods", rollout.SPACE, labelSelector=f"{PREFIX}name={story.name}")
+            if not any(owner["kind"] == "Job"
+                       for owner in pod["metadata"].get("ownerReferences", []))]
+    assert not left, left
+
+
+def seen_by_people(story):
+    """kubectl shows a Job's end, and `kubectl skyhook node status` the node's packages"""
+    story.add_nodes(1)
+    story.skyhook("ppl")
+    story.complete()
+    assert "ppl" in story.stage.plugin("node", "status", story.nodes[0], "-o", "wide")
+    rows = json.loads(story.stage.plugin("package", "status", "ppl", "--skyhook", story.name, "-o",
+                                         "json"))
+    assert rows, rows
+    api.wait_until("conditions", lambda: all(is_over(job, "Complete") for job in story.jobs()))
+
+
+STORIES = [one_job_for_each_stage, successful_ones_go, failed_ones_stay, unpullable_image,
+           image_name_that_is_none, deadline, eviction, out_of_memory, rejected, recovers,
+           vanished, paced, maps_that_are_not_needed_go, raw_pods_of_an_older_operator,
+           seen_by_people]

@@ -1,0 +1,299 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Cordons, drains, reboots and taints, and nodes that go away: one story each."""
+
+import api
+import fleet
+import rollout
+
+REBOOT = {"type": "reboot"}
+SERVICE = {"type": "service", "services": ["a"]}
+TAINT = {"key": "skyhook.nvidia.com", "value": "runtime-required", "effect": "NoSchedule"}
+LOST_SECONDS = 30  # of the operator's --node-lost-after in these tests
+
+
+# ---- drains
+
+def application(story, at=0, **notes):
+    """A pod that has to be evicted."""
+    name = f"app-{story.nodes[at]}"
+    story.api.create("pods", {
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": {"name": name, "labels": {"app": story.name},
+                     "annotations": {f"drover.test/{key}": value for key, value in notes.items()}},
+        "spec": {"nodeName": story.nodes[at],
+                 "containers": [{"name": "a", "image": "example.test/a:1"}]}}, "default")
+    story.wait("the application runs", lambda: story.api.get(
+        "pods", name, "default")["status"].get("phase") == "Running")
+    return name
+
+
+def protect(story):
+    """A budget that lets no pod of the story go."""
+    story.api.create("poddisruptionbudgets", {
+        "apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": story.name},
+        "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": story.name}}}}, "default")
+    story.wait("the budget counts", lambda: story.api.get(
+        "poddisruptionbudgets", story.name, "default").get("status", {}).get("currentHealthy") == 1)
+
+
+def blocked_for_a_minute(story):
+    """a PodDisruptionBudget that blocks for a minute: no Job, and people are told which pod and
+    budget; then it goes on"""
+    story.add_nodes(1)
+    pod = application(story)
+    protect(story)
+    story.skyhook({"blo": rollout.package(interrupt=SERVICE)})
+    story.explains('"drain"', f"default/{pod}", story.name)
+    rollout.wait(60)
+    state, text = story.explain()
+    assert state == "inFlight" and pod in text and story.is_cordoned(), text
+    assert not story.jobs() and story.api.find("pods", pod, "default"), "it did not wait"
+    assert any(pod in text and story.name in text for text in story.events(story.nodes[0]))
+    story.api.delete("poddisruptionbudgets", story.name, "default")
+    story.complete()
+    assert not story.api.find("pods", pod, "default") and not story.is_cordoned()
+
+
+def pod_that_never_terminates(story):
+    """a drain that takes longer than drainTimeout is erroring, DrainTimeout, and the node stays
+    cordoned until the pod is gone"""
+    story.add_nodes(1)
+    pod = application(story, terminate="never")
+    story.skyhook({"nev": rollout.package(interrupt=SERVICE)}, drainTimeout="12s")
+    story.explains('"drain"', f"default/{pod}")
+    story.explains("DrainTimeout")
+    assert story.is_cordoned() and not story.jobs(), "it went on beside the pod"
+    assert story.note("status") == "erroring"
+    story.api.delete("pods", pod, "default", {"gracePeriodSeconds": 0})
+    story.complete(180)
+    assert not story.is_cordoned()
+
+
+def uncordoned_in_the_middle(story):
+    """a person uncordons in mid-drain: it is put back once, with an event, before anything else is
+    done"""
+    story.add_nodes(1)
+    pod = application(story)
+    protect(story)
+    story.skyhook({"unc": rollout.package(interrupt=SERVICE)})
+    story.explains(f"default/{pod}")
+    story.api.patch("nodes", story.nodes[0], {"spec": {"unschedulable": None}})
+    story.wait("it is cordoned again", story.is_cordoned)
+    story.wait("an event says so", lambda: any(
+        "cordoned again" in text for text in story.events(story.nodes[0])))
+    assert not story.jobs()
+    story.api.delete("poddisruptionbudgets", story.name, "default")
+    story.complete()
+    assert not story.is_cordoned()
+    story.check_limits(1)
+
+
+def cordoned_before(story):
+    """a node that a person cordoned before is left cordoned"""
+    story.add_nodes(2)
+    story.api.patch("nodes", story.nodes[0], {"spec": {"unschedulable": True}})
+    story.skyhook({"bef": rollout.package(interrupt=SERVICE)})
+    story.complete()
+    assert story.is_cordoned(0) and not story.is_cordoned(1)
+
+
+# ---- reboots
+
+def reboots(story):
+    """a node that comes back with another bootID is a success, in the same batch"""
+    story.add_nodes(2)
+    before = [fleet.boot_id(story.api, node) for node in story.nodes]
+    story.behave(**{f"interrupt_{node}": "reboot" for node in story.nodes})
+    story.policy({"count": 2}, resetBatchStateOnCompletion=False)
+    story.skyhook({"reb": rollout.package(interrupt=REBOOT)}, deploymentPolicy=story.name)
+    story.complete()
+    after = [fleet.boot_id(story.api, node) for node in story.nodes]
+    assert not set(before) & set(after), "it did not reboot"
+    assert story.batches() == [2] and not story.batch().get("failedNodes"), story.batch()
+
+
+def never_comes_back(story):
+    """a node that never comes back from its reboot ends as failed, NodeLost"""
+    story.add_nodes(1)
+    story.behave(**{f"interrupt_{story.nodes[0]}": "reboot 0s 24h"})
+    story.skyhook({"los": rollout.package(interrupt=REBOOT)})
+    story.wait("it is down", lambda: not fleet.is_ready(story.node()))
+    assert story.explain()[0] == "inFlight"
+    state, text = story.explains("NodeLost", seconds=LOST_SECONDS + 60)
+    assert state == "failed", text
+    assert story.note("status") == "erroring"
+
+
+# ---- nodes that go
+
+def deleted_in_every_stage(story):
+    """a node that is deleted in a stage holds nobody up, in whichever stage it was"""
+    stages = ("drain", "apply", "config", "interrupt", "post-interrupt")
+    story.add_nodes(len(stages) + 1)
+    application(story)
+    protect(story)
+    story.behave(**{f"{stage}_{node}": "hang" for stage, node in zip(stages, story.nodes)
+                    if stage != "drain"})
+    story.skyhook({"del": rollout.package(interrupt=SERVICE)}, interruptionBudget={"count": 5})
+
+    def reached():
+        jobs = {(job["metadata"]["labels"][rollout.PREFIX + "stage"],
+                 job["metadata"]["labels"][rollout.PREFIX + "node"]) for job in story.jobs()}
+        return story.is_cordoned(0) and all(
+            (stage, node) in jobs for stage, node in list(zip(stages, story.nodes))[1:])
+    story.wait("each is in its stage", reached, 90)
+    assert story.note("status", len(stages)) != "complete", "it should wait for its turn"
+    for node in story.nodes[:len(stages)]:
+        story.api.delete("nodes", node)
+    story.nodes = story.nodes[len(stages):]
+    shown = story.complete()
+    assert shown["completeNodes"] == "1/1" and not shown.get("nodePriority"), shown
+    assert not story.is_cordoned()
+
+
+def replaced(story):
+    """a node that is made again under its name runs its packages anew"""
+    story.add_nodes(1)
+    story.skyhook("rep")
+    story.complete()
+    story.api.delete("nodes", story.nodes[0])
+    story.wait("it is forgotten", lambda: story.status()["completeNodes"] == "0/0")
+    story.api.create("nodes", fleet.node(story.nodes[0], {"story": story.name}))
+    story.wait("it is done again", lambda: story.status()["completeNodes"] == "1/1")
+    assert len(story.jobs()) == 4, [job["metadata"]["name"] for job in story.jobs()]
+
+
+# ---- taints
+
+def free_by_itself(story):
+    """a node loses the taint when its own packages are there, whatever becomes of another"""
+    story.add_nodes(2, taints=[TAINT])
+    story.behave(**{f"apply_{story.nodes[1]}": "fail"})
+    story.skyhook("fre", runtimeRequired=True)
+    story.wait("the first is free", lambda: not story.is_tainted(0))
+    story.wait("the second errs", lambda: story.note("status", 1) == "erroring")
+    assert story.is_tainted(1)
+    pod = story.jobs()[0]["spec"]["template"]["spec"]
+    assert any(t.get("key") == TAINT["key"] and t.get("effect") == "NoSchedule"
+               for t in pod["tolerations"]), pod["tolerations"]
+
+
+def all_that_require_it(story):
+    """the taint stays until every Skyhook that is required has completed on the node; one that is
+    not required tolerates it, too"""
+    story.add_nodes(1, taints=[TAINT])
+    names = [f"{story.name}-{word}" for word in ("a", "b", "c")]
+    story.behave(**{"req-2.0.0": "hang"})
+    story.skyhook({"req": rollout.package("1.0.0")}, name=names[0], runtimeRequired=True)
+    story.skyhook({"req": rollout.package("3.0.0")}, name=names[1], priority=1)
+    story.skyhook({"req": rollout.package("2.0.0")}, name=names[2], runtimeRequired=True,
+                  priority=300)
+    for name in names[:2]:
+        story.complete(name=name)
+    story.wait("the last one runs", lambda: story.status(names[2]).get("nodesInProgress") == 1)
+    rollout.wait(1)
+    assert story.is_tainted(), "it was freed too early"
+    job = story.api.list("jobs", rollout.SPACE,
+                         labelSelector=f"{rollout.PREFIX}name={names[2]}")[0]["metadata"]["name"]
+    story.behave(**{"req-2.0.0": None})
+    story.api.delete("jobs", job, rollout.SPACE)
+    story.complete(name=names[2])
+    story.wait("it is free", lambda: not story.is_tainted())
+
+
+def taints_only_when_told(story):
+    """without autoTaintNewNodes nobody is tainted; with it nodes that are new are, once"""
+    story.add_nodes(1)
+    plain = f"{story.name}-plain"
+    story.skyhook({"tai": rollout.package("1.0.0")}, name=plain, runtimeRequired=True)
+    story.complete(name=plain)
+    story.api.patch("skyhooks", plain, {"spec": {"autoTaintNewNodes": True}})
+    story.add_nodes(1)
+    story.wait("the new one is done and free", lambda: story.status(plain).get(
+        "completeNodes") == "2/2" and not story.is_tainted(1))
+    patched = [entry for entry in story.entries()
+               if entry["objectRef"].get("name") in story.nodes and
+               entry["user"]["username"] == rollout.USER and
+               any(t["key"] == TAINT["key"] for t in
+                   (entry.get("requestObject") or {}).get("spec", {}).get("taints") or [])]
+    assert [entry["objectRef"]["name"] for entry in patched] == [story.nodes[1]], patched
+    # What was processed once is not tainted again, whatever is reset.
+    story.stage.plugin("reset", plain, "--confirm")
+    story.wait("it begins again", lambda: story.status(plain)["status"] != "complete")
+    story.complete(name=plain)
+    assert not story.is_tainted(0) and not story.is_tainted(1)
+    again = [entry for entry in story.entries() if entry in patched]
+    assert len(again) == 1
+
+
+STORIES = [blocked_for_a_minute, pod_that_never_terminates, uncordoned_in_the_middle,
+           cordoned_before, reboots, never_comes_back, deleted_in_every_stage, replaced,
+           free_by_itself, all_that_require_it, taints_only_when_told]
+
+
+# ---- those that stop the operator, one after the other
+
+def sticky_over_a_restart(story):
+    """a batch stays what it was when the operator is killed: nobody joins it, and nobody is picked
+    before it has ended"""
+    story.add_nodes(6)
+    story.behave(**{f"apply_{story.nodes[1]}": "hang"})
+    story.policy({"count": 2}, {"fixed": {"initialBatch": 2}})
+    story.skyhook("sti", deploymentPolicy=story.name)
+    story.wait("one of two is done", lambda: story.note("status") == "complete")
+    story.wait("and that is known", lambda: story.status().get("completeNodes") == "1/6")
+    members = story.batch()["members"]
+    story.stage.operator.kill()
+    story.stage.operator.start()
+    rollout.wait(5)
+    assert story.batch()["members"] == members, story.batch()
+    assert {job["spec"]["template"]["spec"]["nodeName"] for job in story.jobs()} == \
+        set(story.nodes[:2]), "another one was picked"
+    stuck = story.jobs(node=story.nodes[1])[0]["metadata"]["name"]
+    story.behave(**{f"apply_{story.nodes[1]}": None})
+    story.api.delete("jobs", stuck, rollout.SPACE)
+    story.complete()
+    assert story.check_limits(2) == 2
+
+
+def taints_first(story):
+    """an operator that just started taints before it untaints"""
+    story.add_nodes(1)
+    story.skyhook("fir", runtimeRequired=True, autoTaintNewNodes=True)
+    story.complete()
+    story.wait("it is free", lambda: not story.is_tainted())
+    story.stage.operator.stop()
+    story.api.patch("nodes", story.nodes[0], {"spec": {"taints": [TAINT]}})
+    story.add_nodes(2)
+    since = len(story.entries())
+    story.stage.operator.start()
+    story.wait("all are done and free", lambda: story.status().get("completeNodes") == "3/3" and
+               not any(story.is_tainted(at) for at in range(3)))
+    order = [(entry["objectRef"]["name"], bool(entry["requestObject"]["spec"]["taints"]))
+             for entry in story.entries()[since:]
+             if entry["user"]["username"] == rollout.USER and
+             entry["objectRef"].get("name") in story.nodes and
+             "taints" in (entry.get("requestObject") or {}).get("spec", {})]
+    assert sorted(order[:2]) == [(node, True) for node in story.nodes[1:]], order
+    assert (story.nodes[0], False) in order[2:], order
+
+
+def restored_from_a_backup(story):
+    """etcd is restored from a backup that is older than what the operator knows: it goes on from
+    what there is"""
+    story.add_nodes(3)
+    story.skyhook("bak", interruptionBudget={"count": 1})
+    story.complete()
+    story.cluster.back_up()
+    story.edit("bak", {"version": "2.0.0"})
+    story.complete()
+    story.cluster.restore()
+    found = story.api.get("skyhooks", story.name)
+    assert found["spec"]["packages"]["bak"]["version"] == "1.0.0", "it was not restored"
+    story.edit("bak", {"version": "3.0.0"})
+    api.wait_until("it goes on", lambda: story.status().get("packageList") == "bak:3.0.0", 120)
+    shown = story.complete(240)
+    assert shown["completeNodes"] == "3/3", shown
+
+
+IN_TURN = [sticky_over_a_restart, taints_first]

@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: Apache-2.0
+"""DeploymentPolicy: compartments, budgets, strategies, stops and resets, one story each."""
+
+import rollout
+
+KEEP = {"resetBatchStateOnCompletion": False}
+
+
+def fixed(story):
+    """fixed: the same size again and again"""
+    story.add_nodes(5)
+    story.policy({"percent": 100}, {"fixed": {"initialBatch": 2}}, **KEEP)
+    story.skyhook("fix", deploymentPolicy=story.name)
+    story.complete()
+    assert story.batches() == [2, 2, 1], story.batches()
+
+
+def linear(story):
+    """linear: one more each time"""
+    story.add_nodes(6)
+    story.policy({"percent": 100}, {"linear": {"initialBatch": 1, "delta": 1}}, **KEEP)
+    story.skyhook("lin", deploymentPolicy=story.name)
+    story.complete()
+    assert story.batches() == [1, 2, 3], story.batches()
+
+
+def exponential(story):
+    """exponential: twice as many each time, and never more than the budget"""
+    story.add_nodes(9)
+    story.policy({"count": 3}, {"exponential": {"initialBatch": 1, "growthFactor": 2}}, **KEEP)
+    story.skyhook("exp", deploymentPolicy=story.name)
+    story.complete()
+    assert story.batches() == [1, 2, 3, 3], story.batches()
+    assert story.check_limits(3) == 3
+
+
+def slows_down(story):
+    """a failed batch makes the next one smaller, before the safety limit"""
+    story.add_nodes(8)
+    story.behave(**{f"apply_{story.nodes[at]}": "fail" for at in (1, 2)})
+    story.policy({"percent": 100}, {"linear": {"initialBatch": 3, "delta": 2, "safetyLimit": 100}},
+                 **KEEP)
+    story.skyhook("slow", deploymentPolicy=story.name)
+    story.wait("three batches", lambda: story.batch().get("currentBatch", 0) >= 4)
+    assert story.batches()[:3] == [3, 1, 3], story.batches()
+
+
+def overlap(story):
+    """a node that several compartments match is in the safest; one that none does in the default"""
+    def labels(number):
+        return [{"r": "west", "e": "prod", "p": "critical"}, {"r": "west", "e": "prod"},
+                {"r": "west"}, {}][number]
+    story.add_nodes(4, labels=labels)
+    groups = [("us-west", {"r": "west"}, 20, {"exponential": {}}),
+              ("production", {"e": "prod"}, 10, {"linear": {}}),
+              ("critical", {"p": "critical"}, 3, {"fixed": {}})]
+    story.policy({"count": 2}, compartments=[
+        {"name": name, "selector": {"matchLabels": chosen}, "budget": {"count": count},
+         "strategy": strategy} for name, chosen, count, strategy in groups])
+    story.skyhook("lap", deploymentPolicy=story.name)
+    shown = story.complete()["compartmentStatuses"]
+    assert {name: found["matched"] for name, found in shown.items()} == {
+        "critical": 1, "production": 1, "us-west": 1, "__default__": 1}, shown
+    assert shown["critical"]["ceiling"] == 3 and shown["us-west"]["ceiling"] == 20, shown
+
+
+def percent(story):
+    """percent rounds down, and is at least one"""
+    story.add_nodes(10, labels=lambda number: {"half": "a" if number < 5 else "b"})
+    story.policy({"percent": 100}, compartments=[
+        {"name": "a", "selector": {"matchLabels": {"half": "a"}}, "budget": {"percent": 10}},
+        {"name": "b", "selector": {"matchLabels": {"half": "b"}}, "budget": {"percent": 59}}])
+    story.skyhook("per", deploymentPolicy=story.name)
+    shown = story.complete()["compartmentStatuses"]
+    assert (shown["a"]["ceiling"], shown["b"]["ceiling"]) == (1, 2), shown
+
+
+def legacy(story):
+    """interruptionBudget without a policy is one compartment"""
+    story.add_nodes(8)
+    story.skyhook("leg", interruptionBudget={"percent": 25})
+    shown = story.complete()["compartmentStatuses"]
+    assert list(shown) == ["__default__"] and shown["__default__"]["ceiling"] == 2, shown
+    assert story.check_limits(2) == 2
+
+
+def shared(story):
+    """two Skyhooks with one policy have a budget each"""
+    story.add_nodes(4)
+    story.policy({"count": 1})
+    for at, name in ((0, "one"), (1, "one"), (2, "two"), (3, "two")):
+        story.api.patch("nodes", story.nodes[at], {"metadata": {"labels": {"half": name}}})
+    story.behave(**{"sha-1.0.0": "succeed 3s"})
+    names = [f"{story.name}-{half}" for half in ("one", "two")]
+    for name, half in zip(names, ("one", "two")):
+        story.skyhook("sha", name=name, deploymentPolicy=story.name,
+                      nodeSelectors={"matchLabels": {"story": story.name, "half": half}})
+    story.wait("both have one in flight", lambda: all(
+        story.status(name).get("nodesInProgress") == 1 for name in names))
+    for name in names:
+        story.complete(name=name)
+
+
+def stops_and_is_released_by_hand(story):
+    """failureThreshold stops the rollout, and `deployment-policy reset` lets it go on"""
+    story.add_nodes(6)
+    story.behave(**{"stp-1.0.0": "fail"})
+    story.policy({"percent": 100}, {"fixed": {"initialBatch": 2, "failureThreshold": 1}})
+    story.skyhook("stp", deploymentPolicy=story.name)
+    story.wait("it stops", lambda: story.batch().get("shouldStop"))
+    assert story.batch()["failedNodes"] == 2, story.batch()
+    state, text = story.explain(5)
+    assert state == "waiting" and '"stopped"' in text, text
+    assert len({job["spec"]["template"]["spec"]["nodeName"] for job in story.jobs()}) == 2
+    story.behave(**{"stp-1.0.0": None})
+    story.stage.plugin("deployment-policy", "reset", story.name, "--confirm")
+    story.complete(180)
+
+
+def goes_on_after_the_safety_limit(story):
+    """late failures stop nothing"""
+    story.add_nodes(4)
+    story.behave(**{f"apply_{story.nodes[at]}": "fail" for at in (2, 3)})
+    story.policy({"percent": 100}, {"fixed": {"initialBatch": 1, "failureThreshold": 1,
+                                              "safetyLimit": 50}}, **KEEP)
+    story.skyhook("saf", deploymentPolicy=story.name)
+    story.wait("all were tried", lambda: story.batch().get("currentBatch") == 5)
+    assert not story.batch().get("shouldStop"), story.batch()
+    assert (story.batch()["completedNodes"], story.batch()["failedNodes"]) == (2, 2), story.batch()
+
+
+def starts_anew_by_itself(story):
+    """when a rollout is complete, and when a version changes, batch 1 begins"""
+    story.add_nodes(7)
+    story.policy({"percent": 100}, {"exponential": {"initialBatch": 1, "growthFactor": 2}})
+    story.skyhook("anw", deploymentPolicy=story.name)
+    story.complete()
+    story.wait("its batches are reset", lambda: story.batch() in (
+        {"currentBatch": 1}, {"currentBatch": 1, "members": [], "retrying": []}))
+    before = len(story.batches())
+    story.edit("anw", {"version": "2.0.0"})
+    story.complete()
+    assert story.batches()[before] == 1, story.batches()
+
+
+def goes_on_if_told(story):
+    """with resetBatchStateOnCompletion: false of the Skyhook batches go on where they were"""
+    story.add_nodes(7)
+    story.policy({"percent": 100}, {"exponential": {"initialBatch": 1, "growthFactor": 2}})
+    story.skyhook("gon", deploymentPolicy=story.name, deploymentPolicyOptions=KEEP)
+    story.complete()
+    assert story.batch()["currentBatch"] == 4, story.batch()
+    story.edit("gon", {"version": "2.0.0"})
+    story.complete()
+    assert story.batches()[:4] == [1, 2, 4, 7], story.batches()
+
+
+def orders(story, version):
+    """By node, of its last config stage."""
+    found = {}
+    for job in story.jobs(package=f"ord-{version}", stage="config"):
+        pod = job["spec"]["template"]["spec"]
+        env = {one["name"]: one.get("value") for one in pod["initContainers"][1]["env"]}
+        found[pod["nodeName"]] = int(env["SKYHOOK_NODE_ORDER"])
+    return found
+
+
+def order(story):
+    """SKYHOOK_NODE_ORDER is the place in the rollout, and begins at 0 after a reset"""
+    story.add_nodes(5)
+    story.policy({"percent": 100}, {"linear": {"initialBatch": 1}})
+    story.skyhook("ord", deploymentPolicy=story.name)
+    story.complete()
+    found = orders(story, "1.0.0")
+    assert [found[node] for node in story.nodes] == list(range(5)), found
+    story.edit("ord", {"version": "2.0.0"})
+    story.complete()
+    found = orders(story, "2.0.0")
+    assert sorted(found.values()) == list(range(5, 10)), found
+    story.stage.plugin("reset", story.name, "--confirm")
+    story.wait("all run again", lambda: len(story.jobs(package="ord-2.0.0", stage="config")) == 10)
+    story.complete()
+    found = orders(story, "2.0.0")
+    assert sorted(found.values()) == list(range(5)), found
+
+
+def waits_for_its_policy(story):
+    """a policy that does not exist blocks, with that reason; when it comes all goes on"""
+    story.add_nodes(2)
+    story.skyhook("wai", deploymentPolicy=story.name)
+    rollout.wait_status(story.cluster, story.name, "blocked")
+    assert story.condition("DeploymentPolicyNotFound").get("status") == "True", story.status()
+    assert '"policyNotFound"' in story.explain()[1]
+    assert not story.jobs()
+    story.policy({"count": 1})
+    story.complete()
+
+
+def paused(story):
+    """pause starts nothing new and lets what runs end"""
+    story.add_nodes(3)
+    story.behave(**{"pau-1.0.0": "succeed 4s"})
+    story.skyhook("pau", interruptionBudget={"count": 1})
+    story.wait("one runs", lambda: story.jobs())
+    story.stage.plugin("pause", story.name, "--confirm")
+    rollout.wait_status(story.cluster, story.name, "paused")
+    story.wait("its Job ends", lambda: story.jobs()[0]["status"].get("succeeded"))
+    rollout.wait(2)
+    assert len(story.jobs()) == 1, "another stage began"
+    story.behave(**{"pau-1.0.0": None})
+    story.stage.plugin("resume", story.name, "--confirm")
+    story.complete()
+
+
+STORIES = [fixed, linear, exponential, slows_down, overlap, percent, legacy, shared,
+           stops_and_is_released_by_hand, goes_on_after_the_safety_limit, starts_anew_by_itself,
+           goes_on_if_told, order, waits_for_its_policy, paused]

@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Many stories on one cluster, side by side: each has nodes and Skyhooks of its own."""
+
+import concurrent.futures
+import json
+import pathlib
+import tempfile
+import traceback
+
+import api
+import drover
+import ledger
+import rollout
+
+
+class Stage:
+    """What all stories share: a cluster, an operator and the program that people ask."""
+
+    def __init__(self, cluster, program):
+        self.cluster = cluster
+        self.program = program
+        self.operator = None
+        self.config = f"--kubeconfig={cluster.kubeconfig()}"
+        self.folder = tempfile.TemporaryDirectory()
+        self.name = pathlib.Path(self.folder.name) / "kubectl-skyhook"
+        self.name.symlink_to(program)
+
+    def plugin(self, *words):
+        """`kubectl skyhook WORDS`"""
+        result = drover.run(self.name, *words, self.config)
+        assert result.status == 0, f"{' '.join(words)}: {result}"
+        return result.out
+
+    def tell(self, tap, stories, at_once=True):
+        """Each in a thread of its own, or one after the other."""
+        with concurrent.futures.ThreadPoolExecutor(len(stories) if at_once else 1) as pool:
+            ends = [(one, pool.submit(self.try_one, one)) for one in stories]
+            for one, end in ends:
+                tap.test(f"{one.__name__.replace('_', ' ')}: {one.__doc__}", end.result())
+
+    def try_one(self, act):
+        try:
+            act(Story(self, act.__name__.replace("_", "-")))
+            return None
+        except Exception as error:  # pylint: disable=broad-exception-caught
+            self.cluster.fail()
+            where = traceback.extract_tb(error.__traceback__)
+            lines = [str(step.lineno) for step in where if step.name == act.__name__]
+            return f"{type(error).__name__}: {error} (line {', '.join(lines)})"
+
+
+class Story:
+    """One story: its Skyhook and its nodes have its name."""
+
+    def __init__(self, stage, name):
+        self.stage = stage
+        self.cluster = stage.cluster
+        self.api = stage.cluster.api
+        self.name = name
+        self.nodes = []
+
+    # ---- the fleet
+
+    def add_nodes(self, count, labels=None, taints=None):
+        def of(number):
+            more = labels(number) if callable(labels) else labels or {}
+            return {"story": self.name, **more}
+        found = self.cluster.add_nodes(count, prefix=self.name, first=len(self.nodes), labels=of,
+                                       taints=taints)
+        self.nodes += found
+        return found
+
+    def node(self, at=0):
+        return self.api.get("nodes", self.nodes[at])
+
+    def note(self, key, at=0):
+        return rollout.note(self.node(at), f"{key}_{self.name}")
+
+    def behave(self, **words):
+        """By package, or by "stage_node"."""
+        self.cluster.behave(**words)
+
+    def is_cordoned(self, at=0):
+        return self.node(at)["spec"].get("unschedulable", False)
+
+    def is_tainted(self, at=0):
+        return any(t["key"] == "skyhook.nvidia.com" for t in self.node(at)["spec"].get("taints", []))
+
+    # ---- the Skyhook
+
+    def skyhook(self, packages, name=None, **spec):
+        """packages: a name, or names and packages."""
+        if isinstance(packages, str):
+            packages = {packages: rollout.package()}
+        spec.setdefault("nodeSelectors", {"matchLabels": {"story": self.name}})
+        return self.api.create("skyhooks", rollout.skyhook(name or self.name, packages, **spec))
+
+    def policy(self, budget, strategy=None, **spec):
+        made = rollout.policy(self.name, budget, strategy)
+        made["spec"].update(spec)
+        return self.api.create("deploymentpolicies", made)
+
+    def edit(self, package, change):
+        self.api.patch("skyhooks", self.name, {"spec": {"packages": {package: change}}})
+
+    def status(self, name=None):
+        return rollout.status(self.cluster, name or self.name)
+
+    def batch(self, group="__default__"):
+        return self.status().get("compartmentStatuses", {}).get(group, {}).get("batchState", {})
+
+    def complete(self, seconds=120, name=None):
+        return rollout.wait_status(self.cluster, name or self.name, "complete", seconds)
+
+    def wait(self, what, ready, seconds=60):
+        return api.wait_until(f"{self.name}: {what}", ready, seconds)
+
+    def condition(self, kind):
+        return next((c for c in self.status().get("conditions", []) if c["type"] == kind), {})
+
+    # ---- Jobs
+
+    def jobs(self, **labels):
+        """Those of the story's Skyhook with these labels, in the order of their attempts."""
+        wanted = {"name": self.name, **labels}
+        selector = ",".join(f"{rollout.PREFIX}{key}={value}" for key, value in wanted.items())
+        found = self.api.list("jobs", rollout.SPACE, labelSelector=selector)
+        return sorted(found, key=lambda job: int(
+            job["metadata"]["annotations"][rollout.PREFIX + "attempt"]))
+
+    # ---- what people are told
+
+    def explain(self, at=0):
+        """The whole answer as text, and its state."""
+        found = self.stage.plugin("explain", self.nodes[at], "-o", "json", "--skyhook", self.name)
+        return json.loads(found)["state"], found
+
+    def explains(self, *words, at=0, seconds=90):
+        """Waits until the answer has all these words."""
+        def there():
+            try:
+                state, text = self.explain(at)
+            except (AssertionError, ValueError):
+                return None
+            return (state, text) if all(word in text for word in words) else None
+        return self.wait(f"explain says {words}", there, seconds)
+
+    def events(self, name):
+        return [e["message"] for e in self.api.list("events", "default")
+                if e["involvedObject"]["name"] == name]
+
+    # ---- what the server saw
+
+    def entries(self):
+        return ledger.Log(self.cluster.audit_file).more()
+
+    def check_limits(self, budget, entries=None):
+        return ledger.check(entries or self.entries(), self.name, self.nodes, budget)
+
+    def batches(self, group="__default__"):
+        """The sizes of batches that were judged, in order."""
+        sizes, last = [], 1
+        for _, kind, thing in ledger.revisions(self.entries()):
+            if kind != "skyhooks" or thing["metadata"]["name"] != self.name:
+                continue
+            state = thing.get("status", {}).get("compartmentStatuses", {}).get(group, {})
+            state = state.get("batchState", {})
+            now = state.get("currentBatch", 1)
+            if now == last + 1:
+                sizes.append(state.get("lastBatchSize", 0))
+            last = now
+        return sizes

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the operator shows and keeps is what there is: nothing of versions and nodes that are gone,
+ * and nothing that a killed operator left half done. */
+#include "support/check.h"
+
+#include "support/operator_story.h"
+
+/* ---- ConfigMaps ---- */
+
+static void maps_of_old_versions_go(void **state)
+{
+    (void)state;
+    for (int restarted = 0; restarted < 2; restarted++) {
+        fake *f = begin(skyhook_files);
+        fake_run(f, 2500);
+        fake_edit(f, FAKE_SKYHOOKS, "sk",
+                  "{\"spec\":{\"packages\":{\"tune\":{\"version\":\"2.0.0\"}}}}");
+        fake_run(f, 1500);
+        /* Pods that run may still mount it. */
+        assert_non_null(fake_find(f, FAKE_MAPS, "sk-tune-1.0.0"));
+        if (restarted)
+            fake_start(f);
+        fake_run(f, -1);
+        assert_null(fake_find(f, FAKE_MAPS, "sk-tune-1.0.0"));
+        assert_non_null(fake_find(f, FAKE_MAPS, "sk-tune-2.0.0"));
+        /* And when there are no files any more. */
+        fake_edit(f, FAKE_SKYHOOKS, "sk",
+                  "{\"spec\":{\"packages\":{\"tune\":{\"configMap\":null}}}}");
+        fake_run(f, -1);
+        assert_null(fake_find(f, FAKE_MAPS, "sk-tune-2.0.0"));
+        fake_free(f);
+    }
+}
+
+/* A map about a node, as it is written where it is too large for Jobs. */
+static void add_node_map(fake *f, const char *of_node)
+{
+    char text[512];
+    buf name = BUF(LIMIT_NAME_BYTES);
+    node_config_map_name(&name, STR("sk"), str_of(of_node));
+    snprintf(text, sizeof text,
+             "{\"metadata\":{\"name\":\"%.*s\",\"ownerReferences\":[{\"uid\":\"%s\"}]}}",
+             STR_ARG(buf_str(&name)), fake_text(f, FAKE_SKYHOOKS, "sk", "/metadata/uid"));
+    fake_create(f, FAKE_MAPS, text);
+    buf_done(&name);
+}
+
+static size_t count_maps(fake *f)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < f->count; i++)
+        count += strcmp(f->objects[i].collection, FAKE_MAPS) == 0;
+    return count;
+}
+
+static void maps_of_nodes_that_left_go(void **state)
+{
+    (void)state;
+    fake *f = begin(skyhook_plain);
+    fake_run(f, -1);
+    add_node_map(f, "n02");
+    add_node_map(f, "n03");
+    add_node_map(f, "n04");
+    fake_delete(f, FAKE_NODES, "n02");
+    fake_run(f, -1);
+    assert_int_equal(count_maps(f), 2);
+    /* One that went while nobody looked, and one that is selected no longer. */
+    fake_delete(f, FAKE_NODES, "n03");
+    fake_start(f);
+    fake_run(f, -1);
+    assert_int_equal(count_maps(f), 1);
+    fake_edit(f, FAKE_SKYHOOKS, "sk",
+              "{\"spec\":{\"nodeSelectors\":{\"matchLabels\":{\"pool\":\"b\"}}}}");
+    fake_run(f, -1);
+    assert_int_equal(count_maps(f), 0);
+    fake_free(f);
+}
+
+/* ---- what the status shows of packages ---- */
+
+static void replaced_versions_are_not_shown(void **state)
+{
+    (void)state;
+    for (int restarted = 0; restarted < 2; restarted++) {
+        fake *f = begin(skyhook_plain);
+        fake_run(f, -1);
+        fake_edit(f, FAKE_SKYHOOKS, "sk",
+                  "{\"spec\":{\"packages\":{\"tune\":{\"version\":\"2.0.0\"}}}}");
+        fake_run(f, 2500);
+        if (restarted)
+            fake_start(f);
+        fake_run(f, -1);
+        for (int i = 0; i < NODES; i++) {
+            char path[64];
+            snprintf(path, sizeof path, "/status/nodeState/n%02d", i);
+            yyjson_val *entries = fake_get(f, FAKE_SKYHOOKS, "sk", path);
+            assert_non_null(yyjson_obj_get(entries, "tune|2.0.0"));
+            assert_null(yyjson_obj_get(entries, "tune|1.0.0"));
+        }
+        fake_free(f);
+    }
+}
+
+static void config_updates_are_shown(void **state)
+{
+    (void)state;
+    fake *f = begin(skyhook_files);
+    fake_run(f, -1);
+    fake_edit(f, FAKE_SKYHOOKS, "sk",
+              "{\"spec\":{\"packages\":{\"tune\":{\"configMap\":{\"a.conf\":\"new\","
+              "\"b.conf\":\"new\",\"c.conf\":\"new\"}}}}}");
+    fake_run(f, 1500);
+    yyjson_val *keys = fake_get(f, FAKE_SKYHOOKS, "sk", "/status/configUpdates/tune");
+    assert_int_equal(yyjson_arr_size(keys), 3);
+    assert_true(yyjson_equals_str(yyjson_arr_get(keys, 1), "b.conf"));
+    fake_run(f, -1);
+    assert_int_equal(yyjson_obj_size(fake_get(f, FAKE_SKYHOOKS, "sk", "/status/configUpdates")), 0);
+    /* An upgrade is no config change. */
+    fake_edit(f, FAKE_SKYHOOKS, "sk",
+              "{\"spec\":{\"packages\":{\"tune\":{\"version\":\"2.0.0\","
+              "\"configMap\":{\"a.conf\":\"newer\"}}}}}");
+    fake_run(f, 1500);
+    assert_null(fake_get(f, FAKE_SKYHOOKS, "sk", "/status/configUpdates/tune"));
+    fake_free(f);
+}
+
+/* ---- taints ---- */
+
+static void taints_before_it_untaints(void **state)
+{
+    (void)state;
+    fake *f = begin(skyhook_required);
+    fake_run(f, -1);
+    assert_int_equal(tainted(f), 0);
+    fake_edit(f, FAKE_NODES, "n00",
+              "{\"spec\":{\"taints\":[{\"key\":\"skyhook.nvidia.com\",\"value\":"
+              "\"runtime-required\",\"effect\":\"NoSchedule\"}]}}");
+    fake_delete(f, FAKE_NODES, "n07");
+    fake_create(f, FAKE_NODES,
+                "{\"metadata\":{\"name\":\"n07\",\"labels\":{\"pool\":\"a\"},\"annotations\":{}},"
+                "\"spec\":{},\"status\":{\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"}],"
+                "\"nodeInfo\":{\"bootID\":\"other\"}}}");
+    buf_clear(&f->log);
+    fake_start(f);
+    fake_run(f, -1);
+    assert_int_equal(tainted(f), 0);
+    size_t new_one = str_find(buf_str(&f->log), STR("PATCH " FAKE_NODES "/n07 "));
+    size_t old_one = str_find(buf_str(&f->log), STR("PATCH " FAKE_NODES "/n00 "));
+    check_msg(new_one < old_one, "%s", f->log.ptr);
+    fake_free(f);
+}
+
+/* Whoever was killed between the end of a claim and its last conditions left the old ones. */
+static void conditions_follow_after_a_restart(void **state)
+{
+    (void)state;
+    fake *f = begin(skyhook_interrupt);
+    fake_run(f, -1);
+    fake_edit(f, FAKE_NODES, "n03",
+              "{\"status\":{\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"},{\"type\":"
+              "\"skyhook.nvidia.com/sk/NotReady\",\"status\":\"True\"}]}}");
+    fake_start(f);
+    fake_run(f, -1);
+    yyjson_val *all = fake_get(f, FAKE_NODES, "n03", "/status/conditions");
+    yyjson_arr_iter walk = yyjson_arr_iter_with(all);
+    for (yyjson_val *one; (one = yyjson_arr_iter_next(&walk));)
+        if (yyjson_equals_str(yyjson_obj_get(one, "type"), "skyhook.nvidia.com/sk/NotReady"))
+            check_text(str_of(yyjson_get_str(yyjson_obj_get(one, "status"))), "False");
+    fake_free(f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(maps_of_old_versions_go),
+        cmocka_unit_test(maps_of_nodes_that_left_go),
+        cmocka_unit_test(replaced_versions_are_not_shown),
+        cmocka_unit_test(config_updates_are_shown),
+        cmocka_unit_test(taints_before_it_untaints),
+        cmocka_unit_test(conditions_follow_after_a_restart),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
