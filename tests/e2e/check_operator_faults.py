@@ -130,6 +130,11 @@ def unled(cluster, program):
 
 def harm(between, ended):
     """One after the other, again and again, as long as it runs."""
+    old = between.cluster.api.ask("GET", "/api/v1/nodes?limit=1")["metadata"]["resourceVersion"]
+
+    def behind(kind):
+        between.rewind(kind, old)
+        between.cut(kind, watches_only=True)
     kinds = ("nodes", "jobs", "skyhooks", "pods", None)
     turn = 0
     while not ended.wait(0.4):
@@ -138,7 +143,7 @@ def harm(between, ended):
                 between.duplicate, lambda kind: between.delay(kind, 0.05),
                 between.lose, lambda kind: between.lose(kind, before=True),
                 lambda kind: between.refuse(kind, 2, 429, retry_after=1),
-                lambda kind: between.refuse(kind, 2, 503), between.stall)
+                lambda kind: between.refuse(kind, 2, 503), between.stall, behind)
         between.heal()
         acts[turn % len(acts)](kind)
         turn += 1
@@ -146,7 +151,7 @@ def harm(between, ended):
 
 
 def harmed(cluster, program):
-    """watches cut, stalled, late, expired, doubled, writes lost and refused: the same end"""
+    """watches cut, stalled, late, expired, doubled, behind, writes lost and refused: the same end"""
     since = len(history(cluster))
     ended = threading.Event()
     with proxy.Proxy(cluster) as between:

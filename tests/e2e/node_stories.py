@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cordons, drains, reboots and taints, and nodes that go away: one story each."""
 
-import api
 import fleet
 import rollout
 
@@ -276,24 +275,6 @@ def taints_first(story):
              "taints" in (entry.get("requestObject") or {}).get("spec", {})]
     assert sorted(order[:2]) == [(node, True) for node in story.nodes[1:]], order
     assert (story.nodes[0], False) in order[2:], order
-
-
-def restored_from_a_backup(story):
-    """etcd is restored from a backup that is older than what the operator knows: it goes on from
-    what there is"""
-    story.add_nodes(3)
-    story.skyhook("bak", interruptionBudget={"count": 1})
-    story.complete()
-    story.cluster.back_up()
-    story.edit("bak", {"version": "2.0.0"})
-    story.complete()
-    story.cluster.restore()
-    found = story.api.get("skyhooks", story.name)
-    assert found["spec"]["packages"]["bak"]["version"] == "1.0.0", "it was not restored"
-    story.edit("bak", {"version": "3.0.0"})
-    api.wait_until("it goes on", lambda: story.status().get("packageList") == "bak:3.0.0", 120)
-    shown = story.complete(240)
-    assert shown["completeNodes"] == "3/3", shown
 
 
 IN_TURN = [sticky_over_a_restart, taints_first]

@@ -5,12 +5,15 @@ import concurrent.futures
 import json
 import pathlib
 import tempfile
+import time
 import traceback
 
 import api
 import drover
 import ledger
 import rollout
+
+ASK_SECONDS = 2
 
 
 class Stage:
@@ -36,7 +39,8 @@ class Stage:
         with concurrent.futures.ThreadPoolExecutor(len(stories) if at_once else 1) as pool:
             ends = [(one, pool.submit(self.try_one, one)) for one in stories]
             for one, end in ends:
-                tap.test(f"{one.__name__.replace('_', ' ')}: {one.__doc__}", end.result())
+                words = " ".join(one.__doc__.split())
+                tap.test(f"{one.__name__.replace('_', ' ')}: {words}", end.result())
 
     def try_one(self, act):
         try:
@@ -138,6 +142,7 @@ class Story:
     def explains(self, *words, at=0, seconds=90):
         """Waits until the answer has all these words."""
         def there():
+            time.sleep(ASK_SECONDS)  # it reads the whole cluster
             try:
                 state, text = self.explain(at)
             except (AssertionError, ValueError):
