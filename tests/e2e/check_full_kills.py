@@ -104,8 +104,8 @@ class Life:
         self.complete("2.0.0")
         # The last conditions are a write of their own, behind the node's last patch.
         self.wait("conditions say so", lambda: all(
-            {"type": f"{rollout.PREFIX}{self.name}/NotReady", "status": "False"}.items() <= c.items()
-            for node in self.nodes for c in client.get("nodes", node)["status"]["conditions"]
+            c["status"] == "False" for node in self.nodes
+            for c in client.get("nodes", node)["status"]["conditions"]
             if c["type"].endswith("/NotReady")))
         end = self.end()
         client.delete("skyhooks", self.name)

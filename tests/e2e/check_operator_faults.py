@@ -151,7 +151,7 @@ def harm(between, ended):
 
 
 def harmed(cluster, program):
-    """watches cut, stalled, late, expired, doubled, behind, writes lost and refused: the same end"""
+    """watches cut, stalled, late, expired, twice, behind, writes lost and refused: the same end"""
     since = len(history(cluster))
     ended = threading.Event()
     with proxy.Proxy(cluster) as between:

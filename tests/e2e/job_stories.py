@@ -18,7 +18,7 @@ def is_over(job, kind):
 
 
 def one_job_for_each_stage(story):
-    """one Job for each package, stage and node in flight, found by its labels, owned by its Skyhook"""
+    """one Job for each package, stage and node in flight, found by labels, owned by its Skyhook"""
     story.add_nodes(3)
     story.behave(**{f"config_{node}": "succeed 5s" for node in story.nodes})
     story.skyhook({"one": rollout.package(interrupt=SERVICE)}, interruptionBudget={"count": 2})

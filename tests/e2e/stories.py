@@ -69,10 +69,9 @@ class Story:
         def of(number):
             more = labels(number) if callable(labels) else labels or {}
             return {"story": self.name, **more}
-        found = self.cluster.add_nodes(count, prefix=self.name, first=len(self.nodes), labels=of,
-                                       taints=taints)
-        self.nodes += found
-        return found
+        for _ in range(count):  # one by one: they are picked by the time of their creation
+            self.nodes += self.cluster.add_nodes(1, prefix=self.name, first=len(self.nodes),
+                                                 labels=of, taints=taints)
 
     def node(self, at=0):
         return self.api.get("nodes", self.nodes[at])
@@ -88,7 +87,8 @@ class Story:
         return self.node(at)["spec"].get("unschedulable", False)
 
     def is_tainted(self, at=0):
-        return any(t["key"] == "skyhook.nvidia.com" for t in self.node(at)["spec"].get("taints", []))
+        taints = self.node(at)["spec"].get("taints", [])
+        return any(taint["key"] == "skyhook.nvidia.com" for taint in taints)
 
     # ---- the Skyhook
 
