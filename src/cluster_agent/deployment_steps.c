@@ -157,7 +157,10 @@ bool steps_fail(deployment_steps *s, const steps_world *w, steps_fault fault, co
     s->due_ms = w->now_ms + s->retry_ms;
     s->retry_ms = s->retry_ms * 2 > STEPS_RETRY_MAX_MS ? STEPS_RETRY_MAX_MS : s->retry_ms * 2;
     s->why = "a failure: it is tried again";
-    s->outcome = fault == FAULT_BAD ? REPORT_BAD : REPORT_FAILED;
+    /* A cluster that cannot be looked at is no failure of the change that is in it. */
+    s->outcome = fault == FAULT_BAD       ? REPORT_BAD
+                 : s->phase == PHASE_LOOK ? REPORT_UNSEEN
+                                          : REPORT_FAILED;
     snprintf(s->trouble, sizeof s->trouble, "%s", text);
     s->found_len = 0;
     s->in_place = false;

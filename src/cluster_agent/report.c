@@ -48,6 +48,12 @@ static const yyjson_val *status_of(const report_facts *f)
     return go_member(f->deployment, STR("status"));
 }
 
+/* Whether only a condition is told, and all else stays as it is. */
+static bool is_brief(const report_facts *f)
+{
+    return f->outcome == REPORT_FAILED || f->outcome == REPORT_UNSEEN;
+}
+
 static bool looked(const report_facts *f)
 {
     return f->outcome == REPORT_APPLIED || f->outcome == REPORT_UNCORRECTED;
@@ -164,6 +170,7 @@ static bool put_conditions(arena *a, buf *out, const report_facts *f)
         trouble = STR("it failed without a word");
     switch (f->outcome) {
     case REPORT_FAILED: now[all.len++] = condition_now("Deployed", trouble); break;
+    case REPORT_UNSEEN: now[all.len++] = condition_now("Monitored", trouble); break;
     case REPORT_BAD:
         now[all.len++] = condition_now("Deployed", STR_EMPTY);
         now[all.len++] = condition_now("Installed", trouble);
@@ -298,12 +305,12 @@ static bool put_status(arena *a, buf *out, const report_facts *f)
     yyjson_obj_iter walk = yyjson_obj_iter_with((yyjson_val *)(uintptr_t)status_of(f));
     for (yyjson_val *key; (key = yyjson_obj_iter_next(&walk));) {
         str k = go_str(key);
-        if (str_eq(k, STR("conditions")) || (f->outcome != REPORT_FAILED && is_own(k)))
+        if (str_eq(k, STR("conditions")) || (!is_brief(f) && is_own(k)))
             continue;
         json_key_of(out, k);
         json_write(out, yyjson_obj_iter_get_val(key));
     }
-    if (f->outcome != REPORT_FAILED)
+    if (!is_brief(f))
         json_text(out, "appliedDeploymentID", object_text(spec_of(f), STR("deploymentID")));
     if (looked(f)) {
         json_text_if(out, "release", f->release);

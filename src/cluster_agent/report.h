@@ -22,8 +22,9 @@
 /* How the application of the live version went. */
 #define REPORT_OUTCOMES(X)                                                                         \
     X(APPLIED, "applied")         /* everything is in the cluster */                               \
-    X(BAD, "bad")                 /* only an edit helps: applied, installed is False, not ready */ \
+    X(BAD, "bad")                 /* only an edit helps: applied, Installed is False, not ready */ \
     X(FAILED, "failed")           /* Deployed is False; it is tried again */                       \
+    X(UNSEEN, "unseen")           /* applied, but nobody can look at it now: Monitored is False */ \
     X(UNCORRECTED, "uncorrected") /* applied; drift could not be corrected: Ready is False */
 typedef enum report_outcome {
 #define X(outcome, text) REPORT_##outcome,

@@ -140,7 +140,7 @@ void look_answer(deployment_steps *s, const steps_world *w, const step_answer *a
     else if (judge(s, o, there ? answer->json : NULL, &error))
         s->at++;
     else
-        steps_fail(s, w, err_is_memory(&error) ? FAULT_LATER : FAULT_FAILED, error.text);
+        steps_fail(s, w, err_is_memory(&error) ? FAULT_LATER : FAULT_BAD, error.text);
 }
 
 /* ---- telling ---- */

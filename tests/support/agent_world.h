@@ -41,6 +41,7 @@ typedef struct agent_world {
     step_outcome bad_outcome;
     const char *refuse; /* a path that no apply gets into */
     step_outcome refuse_outcome;
+    bool dark;            /* the objects of the cluster cannot be read */
     const char *rendered; /* what helm makes of the chart */
     char log[1 << 16];    /* one line for each write */
     char fault[STR_SHOWN_BYTES];
@@ -193,6 +194,8 @@ static inline step_answer world_do(agent_world *w, const step *s, bool *ret_kill
         return (step_answer){.outcome = w->bad_outcome, .message = STR("a fault")};
     if (s->kind == STEP_APPLY_OBJECT && w->refuse && strcmp(w->refuse, path) == 0)
         return (step_answer){.outcome = w->refuse_outcome, .message = STR("not like this")};
+    if (s->kind == STEP_READ_OBJECT && w->dark)
+        return (step_answer){.outcome = OUTCOME_LATER, .message = STR("it is dark")};
     switch (s->kind) {
     case STEP_READ_CONTENT:
     case STEP_READ_VALUES:

@@ -355,6 +355,47 @@ static void test_patience(void **state)
     world_done(&w);
 }
 
+/* Nor does it become one by not being seen: the change is in the cluster. */
+static void test_unseen(void **state)
+{
+    (void)state;
+    agent_world w = world_new();
+    world_release(&w, "web", BOTH, OPTIONS);
+    deployment_steps *s = begin(&w, "web");
+    world_run(&w, &s, "web", REST);
+    str applied = world_status(&w, "web", "appliedDeploymentID");
+    w.dark = true;
+    int64_t start = w.now_ms;
+    while (w.now_ms - start < 3 * STEPS_PATIENCE_MS)
+        w.now_ms = world_run(&w, &s, "web", 1).due_ms;
+    check_text(condition_of(&w, "Monitored", "status"), "False");
+    check_text(condition_of(&w, "Deployed", "status"), "True");
+    check_str(world_status(&w, "web", "appliedDeploymentID"), applied);
+    check_status(&w, "ready", "true");
+    w.dark = false;
+    w.now_ms += STEPS_RETRY_MAX_MS;
+    world_run(&w, &s, "web", REST);
+    check_text(condition_of(&w, "Monitored", "status"), "True");
+    steps_free(s);
+    world_done(&w);
+}
+
+static void test_wrong_diff(void **state)
+{
+    (void)state;
+    agent_world w = world_new();
+    world_release(&w, "web", BOTH,
+                  "\"options\":{\"defaultNamespace\":\"shop\",\"diff\":{\"comparePatches\":[{"
+                  "\"operations\":[{\"op\":\"turn\"}]}]}}");
+    deployment_steps *s = begin(&w, "web");
+    world_run(&w, &s, "web", 5000);
+    check_text(condition_of(&w, "Installed", "status"), "False");
+    check_has_at(condition_of(&w, "Installed", "message"), STR("op: found \"turn\""), __FILE__,
+                 __LINE__);
+    steps_free(s);
+    world_done(&w);
+}
+
 /* ---- what must be true first ---- */
 
 static void test_depends_on(void **state)
@@ -677,6 +718,8 @@ int main(void)
         cmocka_unit_test(test_refused_and_kinds_that_are_missing),
         cmocka_unit_test(test_unsupported),
         cmocka_unit_test(test_patience),
+        cmocka_unit_test(test_unseen),
+        cmocka_unit_test(test_wrong_diff),
         cmocka_unit_test(test_depends_on),
         cmocka_unit_test(test_allowed_namespaces),
         cmocka_unit_test(test_definitions_come_first),
