@@ -75,6 +75,7 @@ async function firstRun() {
     await page.goto(link[0]);
     await page.getByText('48 targets').waitFor();
     check(!page.url().includes('code'), `the code is still in the address: ${page.url()}`);
+    check((await page.locator('nav [aria-current]').innerText()) === 'Fleet', 'one is nowhere');
     const urls = page.asked.map((request) => request.url()).filter((url) => url !== 'about:blank');
     check(
       urls.every((url) => url.startsWith(server.url)),

@@ -14,7 +14,7 @@ import { PoliciesView, PolicyView } from './views/policies';
 import { RolloutView } from './views/rollout';
 import { RolloutsView } from './views/rollouts';
 import { TargetView } from './views/target';
-import { route } from './router';
+import { readRoute, route } from './router';
 import './style.css';
 
 const problem = signal('');
@@ -56,6 +56,7 @@ function App() {
 
 async function start(): Promise<void> {
   problem.value = await login();
+  route.value = readRoute(location.hash); // a link's code is gone from the address by now
   await enter();
   const box = document.getElementById('app');
   if (box) {
