@@ -4,6 +4,11 @@
 #include "base/log.h"
 #include "base/mem.h"
 
+/* Clusters answer in seconds. What comes in within this time is looked at together: most of what an
+ * event costs is that somebody wakes up for it. */
+#define REST_MS 25
+#define REST_CALM_MS 200 /* while nothing waits for what comes in */
+
 typedef struct hub_watched {
     hub_run *run;
     hub_kind kind;
@@ -17,6 +22,7 @@ struct hub_run {
     hub_watched kinds[HUB_KIND_COUNT];
     bool follow_repos;
     bool ready_told;
+    bool set_back;
 };
 
 static bool seen(void *context, yyjson_val *json)
@@ -44,6 +50,12 @@ static void synced(void *context)
     cluster_shell_synced(w->run->shell, w->kind);
 }
 
+static void set_back(void *context)
+{
+    const hub_watched *w = context;
+    w->run->set_back = true;
+}
+
 static bool send_write(void *context, const kube_write *write, write_handler handler, err *error)
 {
     const hub_run *h = context;
@@ -67,7 +79,7 @@ static bool follow(hub_run *h, hub_kind kind)
         .run = h, .kind = kind, .connection = connection_beside(h->where.connection, NULL)};
     if (w->connection)
         w->follower = follower_start(h->where.loop, w->connection, str_of(hub_kind_path(kind)),
-                                     (watch_sink){w, seen, gone, synced, NULL});
+                                     (watch_sink){w, seen, gone, synced, set_back});
     return w->follower;
 }
 
@@ -141,7 +153,14 @@ const cluster_shell *hub_run_shell(const hub_run *h)
     return h->shell;
 }
 
-bool hub_run_calm(const hub_run *h)
+int hub_run_rest_ms(const hub_run *h)
 {
-    return cluster_shell_calm(h->shell);
+    if (!cluster_shell_ready(h->shell))
+        return 0;
+    return cluster_shell_calm(h->shell) ? REST_CALM_MS : REST_MS;
+}
+
+bool hub_run_stale(const hub_run *h)
+{
+    return h->set_back;
 }

@@ -36,7 +36,9 @@ hub_run *hub_run_stop(hub_run *h);
  * the latest; REASON_NEVER. False: it must be thrown away and made anew. */
 bool hub_run_turn(hub_run *h, int64_t *ret_next_ms);
 const cluster_shell *hub_run_shell(const hub_run *h);
-/* See cluster_shell_calm. */
-bool hub_run_calm(const hub_run *h);
+/* How long it may be left alone from now on, whatever comes in. */
+int hub_run_rest_ms(const hub_run *h);
+/* The server was set back, as to a backup: it must be thrown away and made anew. */
+bool hub_run_stale(const hub_run *h);
 
 #endif

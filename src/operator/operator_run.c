@@ -19,10 +19,6 @@
 #define TIMER_MS_MAX INT64_C(60000)
 #define PATH_BYTES (LIMIT_NAME_BYTES + 256)
 #define HOST_BYTES 256
-/* Clusters answer in seconds. What comes in within this time is looked at together: most of what an
- * event costs is that somebody wakes up for it. Nodes are not made to wait. */
-#define REST_MS 25
-#define REST_CALM_MS 200 /* while nothing waits for what comes in */
 /* Before it begins anew: two that are not elected must not keep each other busy. */
 #define ANEW_MS 1000
 
@@ -344,10 +340,11 @@ static bool turn_nodes(run *r)
     return true;
 }
 
-/* A lone event is looked at at once: the rest comes after it. What is due is not held up. */
+/* A lone event is looked at at once: the rest comes after it. What is due is not held up, and nodes
+ * are not made to wait. */
 static void take_a_rest(run *r)
 {
-    int rest = r->hub && !r->shell ? hub_run_calm(r->hub) ? REST_CALM_MS : REST_MS : 0;
+    int rest = r->hub && !r->shell ? hub_run_rest_ms(r->hub) : 0;
     int due = uv_backend_timeout(&r->loop);
     if (due >= 0 && due < rest)
         rest = due;
@@ -366,6 +363,10 @@ static void before_wait(uv_prepare_t *prepare)
     int64_t due = REASON_NEVER, later = REASON_NEVER;
     if (r->shell && !turn_nodes(r))
         return;
+    if (r->hub && hub_run_stale(r->hub)) {
+        throw_away(r);
+        return;
+    }
     r->failed |= r->hub && !hub_run_turn(r->hub, &later);
     if (r->failed) {
         uv_stop(&r->loop);

@@ -331,6 +331,7 @@ class Relay:
         self.stalled = set()
         self.pairs = []
         self.opened = 0
+        self.gone = False
         self.ended = False
         self.listener = socket.create_server(("127.0.0.1", 0), backlog=128)
         self.listener.settimeout(POLL_SECONDS)
@@ -349,6 +350,10 @@ class Relay:
         while not self.ended:
             try:
                 near, _ = self.listener.accept()
+                if self.gone:
+                    reset(near)
+                    near.close()
+                    continue
                 far = socket.create_connection(("127.0.0.1", self.port))
             except (TimeoutError, ConnectionError):
                 continue
@@ -381,6 +386,14 @@ class Relay:
                 sock.close()
             if pair in self.pairs:
                 self.pairs.remove(pair)
+
+    def away(self):
+        """Nobody is there: connections are reset, and new ones too."""
+        self.gone = True
+        self.cut()
+
+    def back(self):
+        self.gone = False
 
     def cut(self):
         """Resets all connections; new ones can be made."""

@@ -216,23 +216,25 @@ class Kills:
         if end != self.reference:
             raise AssertionError(f"another end:\n{end}\nnot\n{self.reference}")
 
+    def attempt(self, life, log):
+        try:
+            self.judge(life, life.live(log))
+        except Exception as error:  # pylint: disable=broad-exception-caught
+            life.cluster.fail()
+            print(f"# {traceback.format_exc(limit=3)}".replace("\n", "\n# "))
+            self.problems.append(
+                f"killed after write {life.number}: {type(error).__name__}: {error}")
+            self.over |= len(self.problems) >= 3
+            self.whole.set()
+            life.clear()
+
     def work(self, at):
         with plane.Cluster(f"check-full-kills-{at}", audit=ledger.POLICY) as cluster:
             rollout.prepare(cluster, self.program)
             log = ledger.Log(cluster.audit_file)
             with proxy.Proxy(cluster) as between:
                 for number in iter(self.take, None):
-                    life = Life(self.program, cluster, between, number)
-                    try:
-                        self.judge(life, life.live(log))
-                    except Exception as error:  # pylint: disable=broad-exception-caught
-                        cluster.fail()
-                        print(f"# {traceback.format_exc(limit=3)}".replace("\n", "\n# "))
-                        self.problems.append(
-                            f"killed after write {number}: {type(error).__name__}: {error}")
-                        self.over |= len(self.problems) >= 3
-                        self.whole.set()
-                        life.clear()
+                    self.attempt(Life(self.program, cluster, between, number), log)
 
     def run(self):
         workers = [threading.Thread(target=self.work, args=(at,)) for at in range(CLUSTERS)]

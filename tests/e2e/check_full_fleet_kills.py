@@ -1,0 +1,125 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""`drover operator --serve clusters` is killed after every single write of a rollout and started
+again, against the real API server: the end is the same, and no limit is exceeded at any revision.
+
+The rollout: a Bundle with Helm values on a few clusters, its update, its deletion. The kill comes
+when the server has taken the write and the operator has not heard of it. TAP."""
+
+import json
+import os
+import pathlib
+import re
+import sys
+import threading
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent / "cluster"), str(HERE.parent / "support")]
+# pylint: disable=wrong-import-position
+import api
+import binaries
+import check_full_kills
+import drover
+import hub
+import proxy
+
+CLUSTERS = 5
+CAP = 2
+LATENCY = 0.05
+PATIENCE = 90
+CONTENT = re.compile(r"s-[0-9a-f]{61}")
+
+
+class Life(check_full_kills.Life):
+    """One rollout, in which the operator is killed after one write."""
+
+    def __init__(self, program, cluster, between, number):
+        super().__init__(program, cluster, between, number)
+        self.name = f"app{number}"  # nothing of an earlier life is in the way
+        self.operator = hub.operator(program, cluster, server=between.url)
+
+    def gone(self):
+        found = [one for one in self.cluster.api.list("bundledeployments") +
+                 self.cluster.api.list("secrets") if one["metadata"]["name"] == self.name]
+        return not found and not self.cluster.api.find("bundles", self.name, hub.SPACE)
+
+    def run(self):
+        client = self.cluster.api
+        client.create("bundles", hub.bundle(
+            self.name, f"one-{self.name}", {"maxUnavailable": CAP},
+            helm={"values": {"where": "${ .ClusterName }"}}), hub.SPACE)
+        hub.wait_ready(self.cluster, self.name, CLUSTERS, PATIENCE)
+        since = hub.mark(self.cluster)
+        hub.change(self.cluster, self.name, f"two-{self.name}")
+        hub.wait_ready(self.cluster, self.name, CLUSTERS, PATIENCE)
+        most = hub.replay(self.cluster, self.name, since).most
+        assert 1 <= most <= CAP, f"{most} unavailable at once"
+        end = self.end()
+        client.delete("bundles", self.name, hub.SPACE)
+        api.wait_until(f"{self.name}: all of it is gone", self.gone, PATIENCE)
+        return end
+
+    def end(self):
+        """What is compared: all but times, uids and what tells lives apart."""
+        client, end = self.cluster.api, {}
+        for where, one in hub.deployments(self.cluster, self.name).items():
+            labels = {key: value for key, value in one["metadata"]["labels"].items()
+                      if key != "drover.dev/released-at"}
+            end[where] = [labels, one["spec"], one["status"]["appliedDeploymentID"],
+                          client.get("secrets", self.name, where)["data"]]
+        found = client.get("bundles", self.name, hub.SPACE)
+        shown = {key: found["status"].get(key) for key in (
+            "summary", "display", "partitions", "unavailable", "unavailablePartitions",
+            "maxUnavailable", "observedGeneration")}
+        end["bundle"] = [shown, found["metadata"]["finalizers"]]
+        text = json.dumps(end, sort_keys=True).replace(self.name, "APP")
+        for at, content in enumerate(dict.fromkeys(CONTENT.findall(text))):
+            assert client.find("contents", content), f"{content} is missing"
+            text = text.replace(content, f"CONTENT{at}")
+        return text
+
+    def live(self, log=None):
+        """The end of it, in one text."""
+        self.between.written = self.written
+        reviver = threading.Thread(target=self.revive, daemon=True)
+        with self.operator:
+            reviver.start()
+            try:
+                return self.run()
+            finally:
+                self.dead.set()
+                reviver.join()
+
+    def clear(self):
+        """Nothing of it is in the way of the others."""
+
+
+class Kills(check_full_kills.Kills):
+    """All lives, in turn, by as many hubs as there are."""
+
+    def work(self, at):
+        with hub.open_hub(f"check-full-fleet-kills-{at}") as cluster:
+            hub.prepare(cluster, self.program)
+            hub.add_clusters(cluster, CLUSTERS)
+            with proxy.Proxy(cluster) as between, hub.Agents(cluster, LATENCY):
+                for number in iter(self.take, None):
+                    self.attempt(Life(self.program, cluster, between, number), None)
+
+
+def main():
+    tap = drover.Tap()
+    problem = binaries.missing()
+    if problem:
+        tap.skip("kills after every write", problem)
+        return tap.done()
+    kills = Kills(drover.programs()[0])
+    wrong = kills.run()
+    print(f"# {kills.killed} kills")
+    tap.test("the controller of clusters, killed after every single write and started again: the "
+             "same end, within the limit", wrong)
+    return tap.done()
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("DROVER_BUILDS", "build")
+    sys.exit(main())
