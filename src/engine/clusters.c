@@ -227,7 +227,7 @@ static void act_on(bundle_record *b, const fact_act *act)
         break;
     case ACT_RESUME:
         b->act_paused = false;
-        b->resumed = true;
+        b->resumed = b->document->spec.paused; /* a later pause counts */
         partitions_resume(b->roll.pacing);
         b->roll.halted_now = false;
         b->roll.dirty = true;

@@ -204,7 +204,7 @@ static str part_of(arena *a, yyjson_val *value)
 static void restore_bundle(bundle_record *b, yyjson_val *saved)
 {
     b->act_paused = flag_in(saved, "paused");
-    b->resumed = flag_in(saved, "resumed");
+    b->resumed = flag_in(saved, "resumed") && b->document->spec.paused;
     partition_rollout_restore(&b->roll, saved);
     b->roll.cut_due = !same_hash(saved, "settings", b->roll.settings);
     b->roll.work_changed = b->roll.edited = !same_hash(saved, "wish", b->wish);

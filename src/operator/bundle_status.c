@@ -207,11 +207,25 @@ static void put_partitions(buf *out, const bundle_status_facts *f)
     buf_addc(out, ']');
 }
 
+/* A field that was dropped cannot be told from one that was never written: every Bundle says it. */
+static status_condition pruned_condition(str fields, buf *message)
+{
+    if (fields.len > 0)
+        buf_addf(message,
+                 "this hub's definition of Bundles drops %.*s of a rolloutStrategy: the annotation "
+                 "drover.dev/rollout-strategy is read instead",
+                 STR_ARG(fields));
+    return (status_condition){STR("ExtensionsPruned"), fields.len > 0, STR_EMPTY, buf_str(message)};
+}
+
 void bundle_status_put(buf *out, const bundle_status_facts *f)
 {
     buf message = BUF(LIMIT_DOCUMENT_BYTES);
-    status_condition ready = ready_condition(f->summary, "Cluster", f->error, &message);
-    status_conditions all = {f->before, &ready, 1, f->now};
+    buf pruned = BUF(LIMIT_DOCUMENT_BYTES);
+    status_condition now[] = {ready_condition(f->summary, "Cluster", f->error, &message),
+                              pruned_condition(f->pruned, &pruned)};
+    bool told = f->pruned.len > 0 || condition_find(f->before, now[1].type);
+    status_conditions all = {f->before, now, told ? 2 : 1, f->now};
     buf_addc(out, '{');
     conditions_put(out, &all);
     put_summary(out, f->summary);
@@ -229,8 +243,9 @@ void bundle_status_put(buf *out, const bundle_status_facts *f)
     json_number(out, "observedGeneration", f->generation);
     json_text_if(out, "resourcesSha256Sum", f->resources_sha256_sum);
     json_close(out);
-    out->failed |= message.failed;
+    out->failed |= message.failed || pruned.failed;
     buf_done(&message);
+    buf_done(&pruned);
 }
 
 /* ---- sums of many deployments ---- */

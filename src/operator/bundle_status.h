@@ -60,7 +60,8 @@ typedef struct bundle_status_facts {
     int64_t max_unavailable, max_unavailable_partitions;
     int64_t generation;
     str resources_sha256_sum, oci_reference;
-    str error; /* why no pass could be made; empty: one was */
+    str error;  /* why no pass could be made; empty: one was */
+    str pruned; /* fields of a rolloutStrategy that the hub drops; empty: none */
     condition_list before;
     moment now;
 } bundle_status_facts;

@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "operator/fleet_schema.h"
 #include "operator/hub_internal.h"
 
 #define RECORDS_BYTES (256u << 20)
@@ -293,6 +294,7 @@ cluster_shell *cluster_shell_free(cluster_shell *s)
     vec_done(&s->decisions);
     engine_free(s->engine);
     arena_free(s->scratch);
+    mem_free(s->pruned);
     return mem_free(s);
 }
 
@@ -351,6 +353,19 @@ bool cluster_shell_seen(cluster_shell *s, hub_kind kind, yyjson_val *json, int64
     }
     arena_rewind(s->scratch, mark);
     return !s->no_memory;
+}
+
+void cluster_shell_schema(cluster_shell *s, yyjson_val *openapi)
+{
+    buf fields = BUF(HUB_TEXT_BYTES);
+    fleet_schema_pruned(openapi, &fields);
+    if (fields.len > 0) {
+        log_line(LOG_WARN, "the hub's definition of Bundles drops %.*s of a rolloutStrategy",
+                 STR_ARG(buf_str(&fields)));
+        hub_set(s, &s->pruned, buf_str(&fields));
+    }
+    buf_done(&fields);
+    HUB_EACH(&s->bundles, hub_bundle, b) hub_touch(s, &b->clock, s->settings.status_every_ms);
 }
 
 void cluster_shell_gone(cluster_shell *s, hub_kind kind, str space, str name, int64_t now_ms)

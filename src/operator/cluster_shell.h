@@ -71,6 +71,8 @@ cluster_shell *cluster_shell_free(cluster_shell *s);
  * thrown away and made anew. */
 bool cluster_shell_seen(cluster_shell *s, hub_kind kind, yyjson_val *object, int64_t now_ms);
 void cluster_shell_gone(cluster_shell *s, hub_kind kind, str space, str name, int64_t now_ms);
+/* What the API server says of Fleet's kinds (fleet_schema.h); best told first. */
+void cluster_shell_schema(cluster_shell *s, yyjson_val *openapi);
 /* Nothing is decided before all kinds but GitRepos are synced. */
 void cluster_shell_synced(cluster_shell *s, hub_kind kind);
 /* All others are known: now is the best time to be told of deployments. */

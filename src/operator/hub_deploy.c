@@ -73,6 +73,8 @@ static void settle(cluster_shell *s, hub_place *p, const hub_ticket *t, const wr
     hub_queue(s, p);
 }
 
+static void drop_secret(cluster_shell *s, hub_place *p);
+
 static void written(cluster_shell *s, const hub_ticket *t, const write_outcome *how,
                     yyjson_val *json)
 {
@@ -85,6 +87,8 @@ static void written(cluster_shell *s, const hub_ticket *t, const write_outcome *
     hub_cluster *c = p->cluster;
     if (json && how->kind == WRITE_DONE) {
         hub_deployments_seen(s, json);
+        if (t->number)
+            drop_secret(s, p);
         return;
     }
     hub_place_drop(s, p);
@@ -108,13 +112,28 @@ static void secret_written(cluster_shell *s, const hub_ticket *t, const write_ou
 }
 
 /* Nothing depends on it. */
-static void secret_deleted(cluster_shell *s, const hub_ticket *t, const write_outcome *how,
+static void secret_dropped(cluster_shell *s, const hub_ticket *t, const write_outcome *how,
                            yyjson_val *json)
 {
     (void)s;
     (void)t;
     (void)how;
     (void)json;
+}
+
+/* Now the deployment may go, too. */
+static void secret_deleted(cluster_shell *s, const hub_ticket *t, const write_outcome *how,
+                           yyjson_val *json)
+{
+    (void)json;
+    hub_place *p = find(s, t);
+    if (!p)
+        return;
+    p->sending = false;
+    p->secret_gone = how->kind == WRITE_DONE || how->kind == WRITE_GONE;
+    if (!p->secret_gone)
+        hold(s, p, how);
+    hub_queue(s, p);
 }
 
 static hub_ticket ticket_of(const hub_place *p,
@@ -155,11 +174,19 @@ static void write_secret(cluster_shell *s, hub_place *p, const wish *w)
     buf_done(&body);
 }
 
-static void delete_secret(cluster_shell *s, hub_place *p)
+static bool send_deletion(cluster_shell *s, const hub_place *p, hub_ticket ticket)
 {
     kube_write write = {
         .verb = WRITE_DELETE, .collection = secrets(s, p), .name = p->bundle->name, .anyhow = true};
-    s->counts.secrets += hub_send(s, &write, ticket_of(p, secret_deleted));
+    bool sent = hub_send(s, &write, ticket);
+    s->counts.secrets += sent;
+    return sent;
+}
+
+/* The live version has no values any more. */
+static void drop_secret(cluster_shell *s, hub_place *p)
+{
+    send_deletion(s, p, ticket_of(p, secret_dropped));
 }
 
 /* ---- deployments ---- */
@@ -209,7 +236,9 @@ static void replace(cluster_shell *s, hub_place *p, const wish *w)
                         .name = p->bundle->name,
                         .version = version_of(p, revision_text),
                         .body = buf_str(&body)};
-    p->sending = !body.failed && hub_send(s, &write, ticket_of(p, written));
+    hub_ticket ticket = ticket_of(p, written);
+    ticket.number = p->values && !w->values; /* its Secret goes when nothing reads it any more */
+    p->sending = !body.failed && hub_send(s, &write, ticket);
     s->counts.deployments += p->sending;
     buf_done(&body);
 }
@@ -226,7 +255,8 @@ static void patch(cluster_shell *s, hub_place *p, str body)
     s->counts.deployments += p->sending;
 }
 
-/* It is no target any more: the deployment goes, and its Secret with it. */
+/* It is no target any more: the deployment goes, and before it its Secret, of which nobody would
+ * know afterwards. */
 static bool remove_deployment(cluster_shell *s, hub_place *p)
 {
     if (!p->exists)
@@ -241,8 +271,10 @@ static bool remove_deployment(cluster_shell *s, hub_place *p)
                         .collection = hub_collection(s, HUB_DEPLOYMENT, str_of(p->cluster->home)),
                         .name = p->bundle->name,
                         .version = version_of(p, revision_text)};
-    if (p->values)
-        delete_secret(s, p);
+    if (p->values && !p->secret_gone) {
+        p->sending = send_deletion(s, p, ticket_of(p, secret_deleted));
+        return true;
+    }
     p->sending = hub_send(s, &write, ticket_of(p, written));
     s->counts.deployments += p->sending;
     return true;
@@ -310,8 +342,6 @@ static bool carry_out(cluster_shell *s, hub_place *p, str wanted)
         write_secret(s, p, &w);
         return true;
     }
-    if (p->values && !w.values)
-        delete_secret(s, p);
     if (p->exists)
         replace(s, p, &w);
     else

@@ -84,6 +84,7 @@ struct hub_place {
     bool ready, non_modified, deployed_failed, failed;
     bool paused; /* the deployment says so */
     bool deleting, finalizer;
+    bool secret_gone; /* before the deployment that is no target any more */
     bool queued, sending;
 };
 
@@ -210,6 +211,7 @@ struct cluster_shell {
     bool contents_stale;
     int64_t contents_due_ms;
     decision_list decisions;
+    char *pruned; /* fields that the hub drops; NULL: none */
     hub_counts counts;
     hub_ticket *tickets;
     arena *scratch;

@@ -114,7 +114,7 @@ static void forget_deployment(cluster_shell *s, hub_place *p)
     p->entry = mem_free(p->entry);
     p->resources = mem_free(p->resources);
     p->exists = p->ready = p->failed = p->deployed_failed = p->non_modified = false;
-    p->deleting = p->finalizer = p->paused = false;
+    p->deleting = p->finalizer = p->paused = p->secret_gone = false;
     p->revision = p->digest = p->labels = p->sent = p->values = p->values_sent = 0;
     p->generation = p->released_s = 0;
     p->said = p->said_before = 0;

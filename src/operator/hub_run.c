@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "operator/fleet_schema.h"
 
 /* Clusters answer in seconds. What comes in within this time is looked at together: most of what an
  * event costs is that somebody wakes up for it. */
@@ -97,6 +98,15 @@ static void kinds_told(void *context, const write_outcome *how, yyjson_val *json
     }
 }
 
+static void schema_told(void *context, const write_outcome *how, yyjson_val *json)
+{
+    hub_run *h = context;
+    if (how->kind == WRITE_DONE && json)
+        cluster_shell_schema(h->shell, json);
+    else
+        log_line(LOG_WARN, "how the hub defines Bundles is not known: %s", how->message);
+}
+
 hub_run *hub_run_stop(hub_run *h)
 {
     if (!h)
@@ -113,6 +123,10 @@ hub_run *hub_run_start(hub_place_to_run where, const hub_settings *settings, err
 {
     static const kube_write kinds = {
         .verb = WRITE_READ, .collection = {"/apis/fleet.cattle.io", 21}, .name = {"v1alpha1", 8}};
+    static const kube_write schema = {
+        .verb = WRITE_READ,
+        .collection = {FLEET_SCHEMA_COLLECTION, sizeof FLEET_SCHEMA_COLLECTION - 1},
+        .name = {FLEET_SCHEMA_NAME, sizeof FLEET_SCHEMA_NAME - 1}};
     hub_run *h = mem_zalloc(sizeof *h);
     if (!h) {
         err_memory(error);
@@ -120,8 +134,9 @@ hub_run *hub_run_start(hub_place_to_run where, const hub_settings *settings, err
     }
     h->where = where;
     h->shell = cluster_shell_new(settings, (hub_api){h, send_write, tell_decided}, error);
-    bool good =
-        h->shell && writer_send(where.writer, &kinds, (write_handler){h, kinds_told, NULL}, error);
+    bool good = h->shell &&
+                writer_send(where.writer, &kinds, (write_handler){h, kinds_told, NULL}, error) &&
+                writer_send(where.writer, &schema, (write_handler){h, schema_told, NULL}, error);
     for (int kind = HUB_GROUP; good && kind < HUB_DEPLOYMENT; kind++)
         good = follow(h, (hub_kind)kind) || err_memory(error);
     return good ? h : hub_run_stop(h);

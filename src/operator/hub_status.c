@@ -233,6 +233,7 @@ static void send_bundle_status(cluster_shell *s, hub_bundle *b, const bundle_vie
                              .resources_sha256_sum = hub_text(b->sha256),
                              .oci_reference = read_text(before, "ociReference"),
                              .error = hub_text(b->error),
+                             .pruned = hub_text(s->pruned),
                              .before = hub_conditions(s->scratch, before),
                              .now = hub_now(s)};
     buf text = BUF(HUB_TEXT_BYTES), message = BUF(HUB_TEXT_BYTES);

@@ -4,6 +4,7 @@
 rights of its manifest, and agents that are played. Limits and writes are looked up in the audit
 log. TAP."""
 
+import json
 import os
 import sys
 import time
@@ -13,6 +14,7 @@ import hub
 import api
 import binaries
 import drover
+import proxy
 
 CLUSTERS = 16
 LATENCY = 0.3  # of agents, in seconds
@@ -166,13 +168,148 @@ def manual(cluster, _, __):
     assert set(order[:4]) == {hub.home(f"c{n:04d}") for n in range(4)}, order[:4]
 
 
+def ask(cluster, *words):
+    result = drover.run(drover.programs()[0], *words, f"--kubeconfig={cluster.kubeconfig()}")
+    assert result.status == 0, f"{' '.join(words)}: {result}"
+    return result.out
+
+
+def asked(cluster, _, agents):
+    """a person approves a partition, and resumes after a halt; plan and explain know both"""
+    rings = [{"name": "canary", "clusterSelector": {"matchLabels": {"ring": "canary"}}},
+             {"name": "rest", "approval": True,
+              "clusterSelector": {"matchLabels": {"ring": "rest"}}}]
+    whole = f"{hub.SPACE}/asked"
+    cluster.api.create("bundles", hub.bundle("asked", "one", {
+        "maxUnavailable": 2, "failureThreshold": 1, "partitions": rings}), hub.SPACE)
+
+    def ready(count, **others):
+        def there():
+            found = cluster.api.get("bundles", "asked", hub.SPACE)
+            counts = found.get("status", {}).get("summary", {})
+            return counts.get("ready") == count and \
+                all(counts.get(key, 0) == others[key] for key in others) and found
+        return api.wait_until(f"{count} clusters are ready, {others}", there)
+    ready(4, pending=CLUSTERS - 4)
+    why = json.loads(ask(cluster, "explain", "c0010", "--change", whole, "-o", "json"))
+    assert [r["rule"] for r in why["reasons"]] == ["approval"], why
+    ask(cluster, "approve", "--partition", "rest", "--bundle", whole)
+    found = ready(CLUSTERS - 2, pending=2)
+    assert "drover.dev/acts" not in found["metadata"]["annotations"], found["metadata"]
+    plan = json.loads(ask(cluster, "plan", "-o", "json"))
+    names = {change["name"]: change for change in plan["changes"]}
+    assert whole in names, list(names)
+    agents.broken = {"asked": "fail"}
+    hub.change(cluster, "asked", "two")
+    api.wait_until("it has failed", lambda: cluster.api.get("bundles", "asked", hub.SPACE)[
+        "status"]["summary"].get("errApplied", 0) >= 1)
+    agents.broken = {}
+    for number in range(4):  # whoever failed recovers by itself
+        agents.wake(hub.home(f"c{number:04d}"))
+    cluster.wait_quiet()
+    why = json.loads(ask(cluster, "explain", "c0003", "--change", whole, "-o", "json"))
+    assert "halted" in [r["rule"] for r in why["reasons"]], why
+    ask(cluster, "resume", "--bundle", whole)
+    ready(4, outOfSync=CLUSTERS - 6)
+    ask(cluster, "pause", "--bundle", whole)
+    ask(cluster, "approve", "--partition", "rest", "--bundle", whole)
+    api.wait_until("it is paused", lambda: all(
+        one["spec"].get("paused") for one in hub.deployments(cluster, "asked").values()))
+    ask(cluster, "resume", "--bundle", whole)
+    ready(CLUSTERS - 2)
+
+
+def cut(cluster, operator, _):
+    """a hub that is away for some seconds in the middle of an update"""
+    operator.stop()
+    cluster.api.patch("bundles", "app", {"spec": {"rolloutStrategy": {
+        "maxUnavailable": CAP, "offlineAfterSeconds": None}}}, hub.SPACE)
+    with proxy.Relay(cluster) as between:
+        with hub.operator(drover.programs()[0], cluster, server=between.url) as other:
+            since = hub.mark(cluster)
+            hub.change(cluster, "app", "cut")
+            api.wait_until("it has begun", lambda: hub.replay(cluster, "app", since).order)
+            between.away()
+            time.sleep(3)
+            between.back()
+            hub.wait_ready(cluster, "app", CLUSTERS)
+            assert other.process.poll() is None
+    seen = hub.replay(cluster, "app", since)
+    assert 1 <= seen.most <= CAP, f"{seen.most} unavailable at once"
+    operator.start()
+
+
+def check_in(cluster, name, when):
+    cluster.api.patch("clusters", name, {"status": {"agent": {"lastSeen": when}}}, hub.SPACE,
+                      "status")
+
+
+def left_out(cluster, _, agents):
+    """a cluster that was not seen for offlineAfterSeconds is left out until it is back"""
+    gone = hub.home("c0000")
+    agents.broken = {gone: "silent"}
+    for number in range(1, CLUSTERS):  # the others are seen all the time
+        check_in(cluster, f"c{number:04d}", "2126-01-01T00:00:00Z")
+    cluster.api.patch("bundles", "app", {"spec": {"rolloutStrategy": {
+        "maxUnavailable": 1, "offlineAfterSeconds": 5}}}, hub.SPACE)
+    before = cluster.api.get("bundledeployments", "app", gone)["spec"]["deploymentID"]
+    hub.change(cluster, "app", "without")
+    api.wait_until("all others are ready", lambda: cluster.api.get(
+        "bundles", "app", hub.SPACE)["status"]["summary"]["ready"] == CLUSTERS - 1 and len({
+            one["spec"]["deploymentID"]
+            for one in hub.deployments(cluster, "app").values()}) == 2, 60)
+    assert cluster.api.get("bundledeployments", "app", gone)["spec"]["deploymentID"] == before
+    why = json.loads(ask(cluster, "explain", "c0000", "--change", f"{hub.SPACE}/app", "-o", "json"))
+    assert [r["rule"] for r in why["reasons"]] == ["offline"], why
+    agents.broken = {}
+    check_in(cluster, "c0000", "2126-01-01T00:00:00Z")
+    hub.wait_ready(cluster, "app", CLUSTERS)
+
+
+def prune(schema):
+    """As Fleet's own definition is: what Drover adds is dropped."""
+    if not isinstance(schema, dict):
+        return
+    schema.pop("x-kubernetes-preserve-unknown-fields", None)
+    for name in ("soakSeconds", "failureThreshold", "offlineAfterSeconds", "approval"):
+        schema.get("properties", {}).pop(name, None)
+    for one in list(schema.get("properties", {}).values()) + [schema.get("items")]:
+        prune(one)
+
+
+def pruned(cluster, operator, _):
+    """a hub whose definition of Bundles drops what Drover adds: a condition says so"""
+    name = "bundles.fleet.cattle.io"
+    definition = cluster.api.get("customresourcedefinitions", name)
+    for version in definition["spec"]["versions"]:
+        prune(version["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"][
+            "rolloutStrategy"])
+        spec = version["schema"]["openAPIV3Schema"]["properties"]["spec"]
+        spec.pop("x-kubernetes-preserve-unknown-fields", None)
+    cluster.api.ask("PUT", cluster.api.path("customresourcedefinitions", name), definition)
+    operator.stop()
+
+    def published():
+        found = cluster.api.ask("GET", "/openapi/v3/apis/fleet.cattle.io/v1alpha1")
+        return "soakSeconds" not in json.dumps(found)
+    api.wait_until("the new definition is published", published)
+    operator.start()
+
+    def told():
+        shown = cluster.api.get("bundles", "app", hub.SPACE)["status"]["conditions"]
+        return next((c for c in shown if c["type"] == "ExtensionsPruned"), None)
+    said = api.wait_until("the condition is there", told)
+    assert said["status"] == "True" and "drops soakSeconds, failureThreshold, " \
+        "offlineAfterSeconds, partitions[].approval of" in said["message"], said
+
+
 def leaves(cluster, _, __):
     """what is no target any more goes, and a Bundle with all its deployments"""
     cluster.api.patch("clusters", "c0005", {"metadata": {"labels": {"env": "test"}}}, hub.SPACE)
     api.wait_until("its deployments are gone", lambda: not cluster.api.list(
         "bundledeployments", hub.home("c0005")))
     hub.wait_ready(cluster, "app", CLUSTERS - 1)
-    for name in ("app", "rings"):
+    for name in ("app", "rings", "asked"):
         cluster.api.delete("bundles", name, hub.SPACE)
     api.wait_until("all are gone", lambda: not cluster.api.list("bundledeployments") and
                    not cluster.api.list("bundles", hub.SPACE))
@@ -202,8 +339,8 @@ def main():
         hub.prepare(cluster, program)
         hub.add_clusters(cluster, CLUSTERS, ring)
         with hub.operator(program, cluster) as operator, hub.Agents(cluster, LATENCY) as agents:
-            for act in (installs, updates, survives, strict, offline, fails, paused, manual,
-                        leaves, rests):
+            for act in (installs, updates, survives, strict, offline, fails, paused, manual, asked,
+                        left_out, cut, pruned, leaves, rests):
                 wrong = None
                 try:
                     act(cluster, operator, agents)

@@ -23,7 +23,7 @@ import drover
 import hub
 import proxy
 
-CLUSTERS = 5
+CLUSTERS = 7
 CAP = 2
 LATENCY = 0.05
 PATIENCE = 90

@@ -5,6 +5,7 @@
 
 #include "model/document.h"
 #include "operator/bundle_status.h"
+#include "operator/fleet_schema.h"
 #include "support/documents.h"
 
 static moment at(const char *text)
@@ -262,8 +263,63 @@ static void test_bundle_status(void **state)
                  STR("\"reason\":\"Error\",\"message\":\"failed to update partitions: found "
                      "\\\"x\\\"\""),
                  __FILE__, __LINE__);
+    /* Said while it is so; then that it is no more; never where it never was. */
+    assert_int_equal(str_find(buf_str(&out), STR("ExtensionsPruned")), SIZE_MAX);
+    buf_clear(&out);
+    f.pruned = STR("soakSeconds");
+    bundle_status_put(&out, &f);
+    check_has_at(buf_str(&out), STR("\"type\":\"ExtensionsPruned\",\"status\":\"True\""), __FILE__,
+                 __LINE__);
+    check_has_at(buf_str(&out), STR("drops soakSeconds of"), __FILE__, __LINE__);
+    condition known = {.type = STR("ExtensionsPruned"), .status = CONDITION_TRUE};
+    f.before = (condition_list){&known, 1};
+    f.pruned = STR_EMPTY;
+    buf_clear(&out);
+    bundle_status_put(&out, &f);
+    check_has_at(buf_str(&out), STR("\"type\":\"ExtensionsPruned\",\"status\":\"False\""), __FILE__,
+                 __LINE__);
     buf_done(&out);
     loaded_free(&s.l);
+}
+
+static void check_pruned(const char *spec, const char *want)
+{
+    char text[1024];
+    snprintf(text, sizeof text,
+             "{\"components\":{\"schemas\":{\"a\":{},\"b\":{\"x-kubernetes-group-version-kind\":"
+             "[{\"kind\":\"Bundle\"}],\"properties\":{\"spec\":%s}}}}}",
+             spec);
+    yyjson_doc *doc = yyjson_read(text, strlen(text), 0);
+    buf out = BUF(1000);
+    assert_non_null(doc);
+    fleet_schema_pruned(yyjson_doc_get_root(doc), &out);
+    check_text(buf_str(&out), want);
+    buf_done(&out);
+    yyjson_doc_free(doc);
+}
+
+static void test_pruned_fields(void **state)
+{
+    (void)state;
+#define KEEPS "\"x-kubernetes-preserve-unknown-fields\":true,"
+#define SPEC(more, strategy) "{" more "\"properties\":{\"rolloutStrategy\":{" strategy "}}}"
+#define PARTITIONS(more, fields)                                                                   \
+    "\"partitions\":{\"items\":{" more "\"properties\":{\"name\":{}" fields "}}}"
+    check_pruned(SPEC("", "\"properties\":{\"maxNew\":{}," PARTITIONS("", "") "}"),
+                 "soakSeconds, failureThreshold, offlineAfterSeconds, partitions[].approval");
+    check_pruned(SPEC("", "\"properties\":{\"soakSeconds\":{},\"failureThreshold\":{},"
+                          "\"offlineAfterSeconds\":{}," PARTITIONS("", ",\"approval\":{}") "}"),
+                 "");
+    check_pruned(SPEC("", "\"properties\":{\"soakSeconds\":{}," PARTITIONS(KEEPS, "") "}"),
+                 "failureThreshold, offlineAfterSeconds");
+    check_pruned(SPEC(KEEPS, KEEPS "\"properties\":{" PARTITIONS("", "") "}"),
+                 "partitions[].approval");
+    check_pruned(SPEC("", KEEPS "\"properties\":{" PARTITIONS(KEEPS, "") "}"), "");
+    check_pruned("{}", "");
+    buf out = BUF(1000);
+    fleet_schema_pruned(NULL, &out);
+    assert_int_equal(out.len, 0);
+    buf_done(&out);
 }
 
 static void test_cluster_status(void **state)
@@ -382,6 +438,7 @@ int main(void)
         cmocka_unit_test(test_only_ten_are_listed),
         cmocka_unit_test(test_conditions_keep_their_times),
         cmocka_unit_test(test_bundle_status),
+        cmocka_unit_test(test_pruned_fields),
         cmocka_unit_test(test_cluster_status),
         cmocka_unit_test(test_cluster_group_status),
         cmocka_unit_test(test_git_repo_status),
