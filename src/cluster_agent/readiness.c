@@ -8,6 +8,7 @@
 typedef struct subject {
     arena *arena;
     const yyjson_val *object, *spec, *status;
+    const yyjson_val *ignored; /* conditions that do not count; may be NULL */
 } subject;
 
 static readiness ready(void)
@@ -26,6 +27,26 @@ static int64_t number(const yyjson_val *of, str name, int64_t otherwise)
     return yyjson_is_int(found) ? yyjson_get_sint(found) : otherwise;
 }
 
+/* Whether a condition has all that one of the ignored ones says; one that says nothing is nobody.
+ */
+static bool is_ignored(const subject *j, const yyjson_val *condition_json)
+{
+    size_t i, max;
+    yyjson_val *one, *key;
+    yyjson_arr_foreach((yyjson_val *)(uintptr_t)j->ignored, i, max, one)
+    {
+        bool all = yyjson_obj_size(one) > 0;
+        yyjson_obj_iter walk = yyjson_obj_iter_with(one);
+        while (all && (key = yyjson_obj_iter_next(&walk))) {
+            str wanted = go_str(yyjson_obj_iter_get_val(key));
+            all = wanted.ptr && str_eq(wanted, object_text(condition_json, go_str(key)));
+        }
+        if (all)
+            return true;
+    }
+    return false;
+}
+
 /* The condition of that type, or NULL. */
 static const yyjson_val *condition_of(const subject *j, str type)
 {
@@ -33,7 +54,7 @@ static const yyjson_val *condition_of(const subject *j, str type)
     yyjson_val *one;
     yyjson_arr_foreach(go_member(j->status, STR("conditions")), i, max, one)
     {
-        if (str_eq(object_text(one, STR("type")), type))
+        if (str_eq(object_text(one, STR("type")), type) && !is_ignored(j, one))
             return one;
     }
     return NULL;
@@ -275,8 +296,14 @@ static const judge_row rows[] = {
 
 readiness readiness_judge(arena *a, const yyjson_val *object)
 {
+    return readiness_judge_but(a, object, NULL);
+}
+
+readiness readiness_judge_but(arena *a, const yyjson_val *object, const yyjson_val *ignored)
+{
     const yyjson_val *meta = go_member(object, STR("metadata"));
-    subject j = {a, object, go_member(object, STR("spec")), go_member(object, STR("status"))};
+    subject j = {a, object, go_member(object, STR("spec")), go_member(object, STR("status")),
+                 ignored};
     if (object_text(meta, STR("deletionTimestamp")).len > 0)
         return because(READINESS_TRANSITIONING, STR("it is being deleted"));
     int64_t generation = number(meta, STR("generation"), 0);

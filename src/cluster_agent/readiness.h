@@ -29,6 +29,9 @@ typedef struct readiness {
 
 /* object is never NULL. Without memory the message is empty. */
 readiness readiness_judge(arena *a, const yyjson_val *object);
+/* The same without some conditions: ignored is options.ignore.conditions, a list of maps; one whose
+ * members a condition all has is not looked at. May be NULL. */
+readiness readiness_judge_but(arena *a, const yyjson_val *object, const yyjson_val *ignored);
 
 /* Appends an entry of status.nonReadyStatus for an object that is not ready. */
 void non_ready_put(buf *out, const yyjson_val *object, const readiness *judged);

@@ -105,7 +105,9 @@ bool look_step(deployment_steps *s, const steps_world *w)
 /* Judges one object. False without memory, or when options.diff is wrong. */
 static bool judge(deployment_steps *s, report_object *o, const yyjson_val *json, err *error)
 {
-    const yyjson_val *diff = go_member(go_member(spec_of(s), STR("options")), STR("diff"));
+    const yyjson_val *options = go_member(spec_of(s), STR("options"));
+    const yyjson_val *diff = go_member(options, STR("diff"));
+    const yyjson_val *ignored = go_member(go_member(options, STR("ignore")), STR("conditions"));
     const wanted_object *wanted = wanted_of(s, &o->ref);
     str owner = owner_label(s->looking, s->manifest.owner);
     yyjson_val *live = json ? steps_copy(s->looking, json) : NULL;
@@ -121,7 +123,7 @@ static bool judge(deployment_steps *s, report_object *o, const yyjson_val *json,
             return false;
     }
     if (live)
-        o->readiness = readiness_judge(s->looking, live);
+        o->readiness = readiness_judge_but(s->looking, live, ignored);
     return true;
 }
 

@@ -148,6 +148,35 @@ static void test_each_way_to_stand(void **state)
     }
 }
 
+static void test_ignored_conditions(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *ignored;
+        bool ready;
+    } ways[] = {
+        {"[]", false},
+        {"[{}]", false},
+        {"[{\"type\":\"Ready\"}]", true},
+        {"[{\"type\":\"Ready\",\"status\":\"False\"}]", true},
+        {"[{\"type\":\"Ready\",\"status\":\"True\"}]", false},
+        {"[{\"type\":\"Other\"},{\"reason\":\"Slow\"}]", true},
+        {"[{\"type\":7}]", false},
+        {"{\"type\":\"Ready\"}", false},
+    };
+    for (size_t i = 0; i < COUNT_OF(ways); i++) {
+        arena *a = arena_new(0);
+        yyjson_val *object = json_parse(
+            a,
+            STR("{" OTHER "\"status\":{" CONDITION("Ready", "False", ",\"reason\":\"Slow\"") "}}"),
+            NULL);
+        yyjson_val *ignored = json_parse(a, str_of(ways[i].ignored), NULL);
+        readiness got = readiness_judge_but(a, object, ignored);
+        check_msg((got.state == READINESS_READY) == ways[i].ready, "row %zu", i);
+        arena_free(a);
+    }
+}
+
 static void test_the_entry_of_a_status(void **state)
 {
     (void)state;
@@ -172,6 +201,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_each_way_to_stand),
+        cmocka_unit_test(test_ignored_conditions),
         cmocka_unit_test(test_the_entry_of_a_status),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
