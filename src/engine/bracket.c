@@ -6,6 +6,7 @@
  * was prepared is finished: once a group has begun, only dependencies, retries and a halt hold
  * its jobs. */
 #include <assert.h>
+#include <inttypes.h>
 
 #include "base/mem.h"
 #include "engine/chain.h"
@@ -646,7 +647,11 @@ static void still_collecting(const chain_context *c, uint32_t s, verdict *v)
     v->reason.act = RELEASE_TIME;
     v->reason.have = collected.eligible;
     v->reason.limit = collected.ordinary;
-    v->reason.detail = STR("the version group is still collecting");
+    v->reason.detail = c->a ? arena_printf(c->a,
+                                           "the version group is still collecting: %" PRId64
+                                           " of %" PRId64 " members have a new version",
+                                           v->reason.have, v->reason.limit)
+                            : STR_EMPTY;
     /* With its time over a group waits for a version that is eligible: the version-level rules, a
      * failure or a hook say why there is none. */
     v->implied = collected.locks_ms == NEVER || last_lacking(c, s, &collected);

@@ -199,6 +199,17 @@ static void tell(teller *t, reason r, str of)
     t->no_memory |= !one || !reasons_add(t->out, t->arena, r);
 }
 
+/* Agents check in every 15 minutes: one that was not seen twice as long does not answer. That
+ * decides nothing (offlineAfterSeconds does), it only is the reason. */
+#define AGENT_SILENT_MS (INT64_C(30) * 60 * 1000)
+
+static bool silent(const clusters *c, const placed *at)
+{
+    const cluster_record *r = &c->clusters.at[at->cluster];
+    int64_t seen = r->last_seen_ms > r->created_ms ? r->last_seen_ms : r->created_ms;
+    return seen > 0 && c->core->now_ms - seen >= AGENT_SILENT_MS;
+}
+
 /* It was released and is not done. */
 static void tell_released(teller *t)
 {
@@ -216,6 +227,11 @@ static void tell_released(teller *t)
         r.act = RELEASE_EDIT;
         r.detail = text_of(c, at->message);
         tell(t, r, text_of(c, t->b->change));
+    } else if (at->flight && silent(c, at)) {
+        r.rule = REASON_OFFLINE;
+        r.act = RELEASE_ONLINE;
+        r.detail = STR("its agent does not answer, and is waited for");
+        tell(t, r, name);
     } else if (at->flight) {
         r.rule = REASON_RUNNING;
         r.detail = STR("a deployment that its agent has not confirmed yet");

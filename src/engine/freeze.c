@@ -136,6 +136,31 @@ static bool every_halt(const chain_context *c, reasons *out)
     return !c->r->halted || add_halt(c, "everything", STR("everything"), out);
 }
 
+/* A policy whose selector cannot be evaluated holds what it may be about: each is to be mended. */
+static bool every_broken(const chain_context *c, reasons *out)
+{
+    const releases *r = c->r;
+    for (size_t i = 0; i < r->policies.len; i++) {
+        const rel_policy *p = &r->policies.at[i];
+        if (!p->doc || !index_has(&p->broken, c->target))
+            continue;
+        str *of = ARENA_NEW(c->a, str);
+        if (!of)
+            return false;
+        *of = rel_text(r, p->name);
+        reason why = {.rule = REASON_EXPRESSION,
+                      .scope = arena_printf(c->a, "policy %.*s", STR_ARG(*of)),
+                      .act = RELEASE_EDIT,
+                      .of = of,
+                      .of_count = 1,
+                      .next_ms = NEVER,
+                      .detail = STR("its selector cannot be evaluated here")};
+        if (!reasons_add(out, c->a, why))
+            return false;
+    }
+    return true;
+}
+
 /* Resuming a deployment that is halted ends its pause, too. */
 static bool implied(const chain_context *c, size_t question)
 {
@@ -157,7 +182,12 @@ bool people_explain(const chain_context *c, reasons *out)
         }
         verdict v = {.kind = VERDICT_ALLOWED};
         questions[i](c, &v);
-        if (v.kind != VERDICT_ALLOWED && v.reason.rule != REASON_EXPRESSION) {
+        if (v.kind != VERDICT_ALLOWED && questions[i] == no_broken) {
+            if (!every_broken(c, out))
+                return false;
+            continue;
+        }
+        if (v.kind != VERDICT_ALLOWED) {
             str *of = ARENA_NEW(c->a, str);
             if (!of)
                 return false;

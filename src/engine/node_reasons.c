@@ -326,7 +326,17 @@ static void tell_hindrance(teller *t)
     if (p->hindrance == 0)
         return;
     reason *r = add(t, REASON_HINDERED, RELEASE_EDIT, target_name(t->self, p->target));
+    r->scope = scoped_to(t, "node", target_name(t->self, p->target));
     r->detail = names_text(t->self->core->names, p->hindrance);
+}
+
+/* Nothing objects: the next step takes it. */
+static void tell_next_step(teller *t)
+{
+    str name = change_name(t, t->p->change);
+    reason *r = add(t, REASON_RUNNING, RELEASE_TIME, name);
+    r->scope = scoped_to(t, "skyhook", name);
+    r->next_ms = t->self->core->now_ms;
 }
 
 static void tell_idle(teller *t)
@@ -345,9 +355,8 @@ static void tell_idle(teller *t)
     bool due = p->retry_ms != REASON_NEVER && p->retry_ms <= t->self->core->now_ms;
     if (p->failed && (!due || t->out->len == 0))
         tell_retry(t);
-    if (t->out->len == 0) /* it starts in the next step */
-        add(t, REASON_RUNNING, RELEASE_TIME, change_name(t, p->change))->next_ms =
-            t->self->core->now_ms;
+    if (t->out->len == 0)
+        tell_next_step(t);
 }
 
 /* ---- in flight ---- */
@@ -397,28 +406,36 @@ static void tell_neighbours(teller *t)
     for (; i != NOBODY; i = t->self->placements.at[i].next) {
         const node_placement *q = &t->self->placements.at[i];
         if (q != t->p && q->running > 0)
-            add(t, REASON_BUSY, RELEASE_COMPLETE, change_name(t, q->change));
+            add(t, REASON_BUSY, RELEASE_COMPLETE, change_name(t, q->change))->scope =
+                scoped_to(t, "skyhook", change_name(t, q->change));
     }
+}
+
+/* The node itself is awaited. */
+static void tell_node(teller *t, reason_rule kind)
+{
+    str name = target_name(t->self, t->p->target);
+    reason *r = add(t, kind, RELEASE_ONLINE, name);
+    r->scope = scoped_to(t, "node", name);
+    r->next_ms = flight_deadline(t->self, t->p);
 }
 
 static void tell_flight(teller *t)
 {
     const node_placement *p = t->p;
-    str node_name = target_name(t->self, p->target);
     tell_change(t);
     tell_hindrance(t);
     if (p->phase == PHASE_DRAINING)
         tell_drain(t);
     if (p->phase == PHASE_REBOOTING)
-        add(t, REASON_REBOOT, RELEASE_ONLINE, node_name)->next_ms = flight_deadline(t->self, p);
+        tell_node(t, REASON_REBOOT);
     else if (t->self->targets.at[p->target].not_ready)
-        add(t, REASON_NOT_READY, RELEASE_ONLINE, node_name)->next_ms = flight_deadline(t->self, p);
+        tell_node(t, REASON_NOT_READY);
     tell_running(t);
     if (t->out->len == 0)
         tell_neighbours(t);
     if (t->out->len == 0)
-        add(t, REASON_RUNNING, RELEASE_TIME, change_name(t, p->change))->next_ms =
-            t->self->core->now_ms;
+        tell_next_step(t);
 }
 
 bool nodes_reasons(const void *context, placement_id id, arena *a, reasons *out)

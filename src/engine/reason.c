@@ -70,59 +70,63 @@ static str time_text(arena *a, int64_t ms)
 }
 
 /* One sentence a rule. {have}, {limit}, {detail}, {holders} and {when} stand for the reason's
- * values; "never" is said instead when no time will release it. */
+ * values; "never" is said instead when no time will release it, and "nobody" when there are no
+ * holders. */
 static const struct sentence {
     const char *text;
     const char *never;
+    const char *nobody;
 } sentences[] = {
-    [REASON_BUDGET] = {"{have} of {limit} places are taken", NULL},
-    [REASON_BATCH] = {"the next batch begins when the present one has ended ({holders})", NULL},
-    [REASON_STOPPED] = {"{detail} after {have} failed batches in a row", NULL},
-    [REASON_PAUSED] = {"{detail} is paused", NULL},
-    [REASON_DISABLED] = {"{detail} is disabled", NULL},
-    [REASON_PRIORITY] = {"{detail} comes first", NULL},
-    [REASON_DEPENDENCY] = {"waits for {detail}", NULL},
-    [REASON_BRACKET] = {"{detail}", NULL},
-    [REASON_CONCURRENCY] = {"{have} of {limit} slots are taken ({holders})", NULL},
+    [REASON_BUDGET] = {"{have} of {limit} places are taken", NULL, NULL},
+    [REASON_BATCH] = {"the next batch begins when the present one has ended ({holders})", NULL,
+                      "others are ahead of it, and the next batch is full"},
+    [REASON_STOPPED] = {"{detail} after {have} failed batch{es} in a row", NULL, NULL},
+    [REASON_PAUSED] = {"{detail} is paused", NULL, NULL},
+    [REASON_DISABLED] = {"{detail} is disabled", NULL, NULL},
+    [REASON_PRIORITY] = {"{detail} comes first", NULL, NULL},
+    [REASON_DEPENDENCY] = {"waits for {detail}", NULL, NULL},
+    [REASON_BRACKET] = {"{detail}", NULL, NULL},
+    [REASON_CONCURRENCY] = {"{have} of {limit} slots are taken ({holders})", NULL,
+                            "the limit is {limit}: there is no slot"},
     [REASON_WINDOW] = {"the deployment window opens at {when}",
-                       "the deployment window never opens again"},
-    [REASON_APPROVAL] = {"{have} of {limit} approvals were given", NULL},
-    [REASON_PROGRESSION] = {"it must stay in {detail} until {when}", "{detail}"},
-    [REASON_COOLDOWN] = {"cooling down until {when}", NULL},
+                       "the deployment window never opens again", NULL},
+    [REASON_APPROVAL] = {"{have} of {limit} approvals were given", NULL, NULL},
+    [REASON_PROGRESSION] = {"it must stay in {detail} until {when}", "{detail}", NULL},
+    [REASON_COOLDOWN] = {"cooling down until {when}", NULL, NULL},
     [REASON_ROLLOUT] = {"its turn is at {when}",
-                        "the rollout has not started: another rule comes first"},
-    [REASON_FREEZE] = {"frozen: {detail}", NULL},
-    [REASON_DRAIN] = {"the drain waits for {detail}", NULL},
-    [REASON_TAINT] = {"the taint {detail} is not tolerated", NULL},
-    [REASON_IGNORED] = {"it carries the ignore label", NULL},
-    [REASON_PARTITION] = {"an earlier partition is not ready ({detail})", NULL},
-    [REASON_OFFLINE] = {"offline: {detail}", NULL},
+                        "the rollout has not started: another rule comes first", NULL},
+    [REASON_FREEZE] = {"frozen: {detail}", NULL, NULL},
+    [REASON_DRAIN] = {"the drain waits for {detail}", NULL, NULL},
+    [REASON_TAINT] = {"the taint {detail} is not tolerated", NULL, NULL},
+    [REASON_IGNORED] = {"it carries the ignore label", NULL, NULL},
+    [REASON_PARTITION] = {"an earlier partition is not ready ({detail})", NULL, NULL},
+    [REASON_OFFLINE] = {"offline: {detail}", NULL, NULL},
     [REASON_RETRY] = {"failed ({detail}); tried again at {when}",
-                      "failed {have} time{s} and is not tried again by itself ({detail})"},
-    [REASON_POLICY_NOT_FOUND] = {"the policy \"{detail}\" does not exist", NULL},
-    [REASON_NOT_READY] = {"it is not ready", NULL},
-    [REASON_BUSY] = {"{detail} is at work on it", NULL},
-    [REASON_VERSION_SELECTOR] = {"the version is not selected: {detail}", NULL},
-    [REASON_NO_VERSION] = {"there is no version to deploy", NULL},
-    [REASON_RUNNING] = {"{detail} is under way", NULL},
-    [REASON_FAILED] = {"failed: {detail}", NULL},
-    [REASON_SKIPPED] = {"a person skipped {detail} here", NULL},
-    [REASON_ROLLED_BACK] = {"{detail} was rolled back here", NULL},
-    [REASON_HALTED] = {"halted: {detail}", NULL},
-    [REASON_NO_NAMESPACE] = {"the cluster has no namespace yet", NULL},
-    [REASON_NO_PARTITION] = {"no partition of the rollout matches it", NULL},
-    [REASON_SOAK] = {"the earlier partition must stay ready until {when}", NULL},
-    [REASON_MAX_NEW] = {"{limit} were released in this pass, the most there may be", NULL},
-    [REASON_UNAVAILABLE] = {"{have} target{s} {are} unavailable, {limit} may be", NULL},
-    [REASON_NODE_LOST] = {"the node was not seen for too long", NULL},
-    [REASON_EXPRESSION] = {"an expression failed: {detail}", NULL},
+                      "failed {have} time{s} and is not tried again by itself ({detail})", NULL},
+    [REASON_POLICY_NOT_FOUND] = {"the policy \"{detail}\" does not exist", NULL, NULL},
+    [REASON_NOT_READY] = {"it is not ready", NULL, NULL},
+    [REASON_BUSY] = {"{detail} is at work on it", NULL, NULL},
+    [REASON_VERSION_SELECTOR] = {"the version is not selected: {detail}", NULL, NULL},
+    [REASON_NO_VERSION] = {"there is no version to deploy", NULL, NULL},
+    [REASON_RUNNING] = {"{detail} is under way", NULL, NULL},
+    [REASON_FAILED] = {"failed: {detail}", NULL, NULL},
+    [REASON_SKIPPED] = {"a person skipped {detail} here", NULL, NULL},
+    [REASON_ROLLED_BACK] = {"{detail} was rolled back here", NULL, NULL},
+    [REASON_HALTED] = {"halted: {detail}", NULL, NULL},
+    [REASON_NO_NAMESPACE] = {"the cluster has no namespace yet", NULL, NULL},
+    [REASON_NO_PARTITION] = {"no partition of the rollout matches it", NULL, NULL},
+    [REASON_SOAK] = {"the earlier partition must stay ready until {when}", NULL, NULL},
+    [REASON_MAX_NEW] = {"{limit} were released in this pass, the most there may be", NULL, NULL},
+    [REASON_UNAVAILABLE] = {"{have} target{s} {are} unavailable, {limit} may be", NULL, NULL},
+    [REASON_NODE_LOST] = {"the node was not seen for too long", NULL, NULL},
+    [REASON_EXPRESSION] = {"an expression failed: {detail}", NULL, NULL},
     [REASON_QUARANTINED] = {"it is quarantined at {when}: nothing moves under its slot",
-                            "it is quarantined"},
-    [REASON_VERIFICATION] = {"the verification failed: {detail}", NULL},
-    [REASON_REBOOT] = {"it reboots", NULL},
-    [REASON_WAITING_PODS] = {"pods that may not be interrupted run there: {detail}", NULL},
-    [REASON_MALFORMED] = {"its recorded state cannot be read: {detail}", NULL},
-    [REASON_HINDERED] = {"{detail}", NULL},
+                            "it is quarantined", NULL},
+    [REASON_VERIFICATION] = {"the verification failed: {detail}", NULL, NULL},
+    [REASON_REBOOT] = {"it reboots", NULL, NULL},
+    [REASON_WAITING_PODS] = {"pods that may not be interrupted run there: {detail}", NULL, NULL},
+    [REASON_MALFORMED] = {"its recorded state cannot be read: {detail}", NULL, NULL},
+    [REASON_HINDERED] = {"{detail}", NULL, NULL},
 };
 
 /* What stands for a name in braces. */
@@ -132,6 +136,8 @@ static str value_of(arena *a, const reason *r, str key)
         return arena_printf(a, "%" PRId64, r->have);
     if (str_eq(key, STR("s"))) /* of what {have} counts */
         return r->have == 1 ? STR_EMPTY : STR("s");
+    if (str_eq(key, STR("es")))
+        return r->have == 1 ? STR_EMPTY : STR("es");
     if (str_eq(key, STR("are")))
         return r->have == 1 ? STR("is") : STR("are");
     if (str_eq(key, STR("limit")))
@@ -146,7 +152,9 @@ static str value_of(arena *a, const reason *r, str key)
 str reason_text(arena *a, const reason *r)
 {
     const struct sentence *s = &sentences[r->rule];
-    str rest = str_of(r->next_ms == REASON_NEVER && s->never ? s->never : s->text);
+    str rest = str_of(s->nobody && r->holder_count == 0        ? s->nobody
+                      : s->never && r->next_ms == REASON_NEVER ? s->never
+                                                               : s->text);
     str text = STR_EMPTY;
     while (rest.len > 0) {
         str plain = str_cut(&rest, '{');

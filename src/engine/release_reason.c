@@ -358,7 +358,9 @@ static bool rollback_reason(releases *r, uint32_t g, const rel_member *m, arena 
 static bool waited_for(const reasons *list, str name)
 {
     for (size_t i = 0; i < list->len; i++)
-        for (size_t k = 0; list->at[i].rule == REASON_DEPENDENCY && k < list->at[i].of_count; k++)
+        for (size_t k = 0; list->at[i].rule == REASON_DEPENDENCY &&
+                           list->at[i].act == RELEASE_COMPLETE && k < list->at[i].of_count;
+             k++)
             if (str_eq(list->at[i].of[k], name))
                 return true;
     return false;

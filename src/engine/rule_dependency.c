@@ -107,33 +107,62 @@ static bool counts(const chain_context *c, uint32_t rule_, uint32_t u)
            dependency_matches(r, rule_, up->deployment, up->current);
 }
 
-static bool name_blockers(const chain_context *c, uint32_t rule_, verdict *v)
+/* Whether it is enough that the upstream comes to what is wanted there now; else another version
+ * must be published. */
+static bool completes(const chain_context *c, uint32_t rule_, uint32_t u)
+{
+    releases *r = c->r;
+    const rel_target *up = &r->targets.at[u];
+    const rel_member *m = c->group == NO ? NULL : member_in(r, c->group, u);
+    uint32_t next[] = {m ? m->version : NO, m ? m->later : target_goal(r, u), up->aim};
+    for (size_t i = 0; i < 3; i++)
+        if (next[i] != NO && dependency_matches(r, rule_, up->deployment, next[i]))
+            return true;
+    return false;
+}
+
+/* Those that are waited for and can complete, or cannot. False without memory. */
+static bool name_blockers(const chain_context *c, uint32_t rule_, bool able, reason *why)
 {
     releases *r = c->r;
     const rel_target *t = &r->targets.at[c->target];
     const index_list *on = &r->resources.at[t->resource].targets;
-    str *blockers = ARENA_ARRAY(c->a, on->len, str);
+    str *blockers = ARENA_ARRAY(c->a, on->len, str), *holder = ARENA_NEW(c->a, str);
     size_t n = 0;
     str text = STR_EMPTY;
-    for (size_t i = 0; blockers && i < on->len; i++) {
+    if (!blockers || !holder)
+        return false;
+    for (size_t i = 0; i < on->len; i++) {
         const rel_target *up = &r->targets.at[on->at[i]];
         if (on->at[i] == c->target || !dependency_upstream(r, rule_, up->deployment) ||
-            counts(c, rule_, on->at[i]))
+            counts(c, rule_, on->at[i]) || completes(c, rule_, on->at[i]) != able)
             continue;
         blockers[n++] = rel_text(r, r->deployments.at[up->deployment].name);
         text = n == 1 ? blockers[0]
                       : arena_printf(c->a, "%.*s, %.*s", STR_ARG(text), STR_ARG(blockers[n - 1]));
     }
-    v->reason.of = blockers;
-    v->reason.of_count = n;
-    v->reason.detail = text;
-    str *holder = ARENA_NEW(c->a, str);
-    if (!blockers || !holder)
-        return false;
     *holder = rel_text(r, r->resources.at[t->resource].name);
-    v->reason.holders = holder;
-    v->reason.holder_count = 1;
+    why->act = able ? RELEASE_COMPLETE : RELEASE_PUBLISH;
+    why->of = blockers;
+    why->of_count = n;
+    why->detail = able ? text : arena_printf(c->a, "another version of %.*s", STR_ARG(text));
+    why->holders = holder;
+    why->holder_count = 1;
     return true;
+}
+
+/* Each that cannot complete is a reason of its own: it must be published. Where one is enough,
+ * those that can are. */
+static void tell_blockers(const chain_context *c, uint32_t rule_, bool any, verdict *v)
+{
+    reason able = v->reason, unable = v->reason;
+    if (!name_blockers(c, rule_, true, &able) || !name_blockers(c, rule_, false, &unable))
+        return;
+    v->reason = able.of_count > 0 ? able : unable;
+    if (any || able.of_count == 0)
+        unable.of_count = 0;
+    if (unable.of_count > 0)
+        reasons_add(&v->more, c->a, unable);
 }
 
 static void dependency_verdict(const chain_context *c, uint32_t rule_, verdict *v)
@@ -162,61 +191,90 @@ static void dependency_verdict(const chain_context *c, uint32_t rule_, verdict *
     verdict_no(v, VERDICT_WAITING, REASON_DEPENDENCY, NEVER);
     v->reason.act = RELEASE_COMPLETE;
     if (c->a)
-        name_blockers(c, rule_, v);
+        tell_blockers(c, rule_, any, v);
 }
 
 const rule_ops dependency_ops = {.order = 8, .level = LEVEL_EACH, .verdict = dependency_verdict};
 
 /* ---- what a version says it needs ---- */
 
-static bool version_need_met(const chain_context *c, const version_dependency *need,
-                             bool *ret_error)
+/* What is known of a need: whether it is met, or will be when what is wanted there now has come. */
+typedef struct need_answer {
+    bool met, coming, error, there;
+} need_answer;
+
+static need_answer need_ask(const chain_context *c, const version_dependency *need)
 {
     releases *r = c->r;
     const rel_target *t = &r->targets.at[c->target];
     uint32_t d = keymap_get(&r->deployment_of, names_find(r->core->names, need->deployment));
     const index_list *on = &r->resources.at[t->resource].targets;
-    *ret_error = false;
+    need_answer is = {0};
     for (size_t i = 0; d != NO && i < on->len; i++) {
         const rel_target *up = &r->targets.at[on->at[i]];
         if (up->deployment != d || on->at[i] == c->target)
             continue;
-        bool yes = false;
         const rel_member *m =
             c->group != NO && c->starting ? member_in(r, c->group, on->at[i]) : NULL;
-        uint32_t v = m && !member_over(m) ? m->version : up->current;
-        if (v == NO)
-            continue;
-        if (!scope_version_matches(r, &need->version_selector, d, v, &yes))
-            *ret_error = true;
-        else if (yes)
-            return true;
+        uint32_t at[] = {m && !member_over(m) ? m->version : up->current,
+                         c->a ? target_goal(r, on->at[i]) : NO, c->a ? up->aim : NO};
+        is.there = true;
+        for (size_t k = 0; k < 3; k++) {
+            bool yes = false;
+            if (at[k] == NO)
+                continue;
+            bool good = scope_version_matches(r, &need->version_selector, d, at[k], &yes);
+            is.error = is.error || (k == 0 && !good);
+            is.met = is.met || (k == 0 && good && yes);
+            is.coming = is.coming || (good && yes);
+        }
     }
-    return false;
+    return is;
+}
+
+static reason need_reason(const chain_context *c, const version_dependency *need, need_answer is)
+{
+    const releases *r = c->r;
+    reason why = {.rule = is.error ? REASON_EXPRESSION : REASON_DEPENDENCY,
+                  .act = is.coming ? RELEASE_COMPLETE : RELEASE_PUBLISH,
+                  .next_ms = NEVER,
+                  .scope = STR("version"),
+                  .detail = is.error ? need->version_selector.source : need->deployment};
+    str *of = c->a ? ARENA_NEW(c->a, str) : NULL;
+    if (!of)
+        return why;
+    why.scope =
+        arena_printf(c->a, "version %.*s", STR_ARG(rel_text(r, r->versions.at[c->version].tag)));
+    if (!is.there)
+        why.detail = arena_printf(c->a, "%.*s, which is not deployed to this resource",
+                                  STR_ARG(need->deployment));
+    else if (!is.coming && !is.error)
+        why.detail = arena_printf(c->a, "another version of %.*s (%.*s)", STR_ARG(need->deployment),
+                                  STR_ARG(need->version_selector.source));
+    if (!is.there)
+        why.act = RELEASE_EDIT;
+    *of = need->deployment;
+    why.of = of;
+    why.of_count = 1;
+    return why;
 }
 
 void version_dependency_verdict(const chain_context *c, verdict *v)
 {
-    releases *r = c->r;
-    const version *doc = r->versions.at[c->version].doc;
+    const version *doc = c->r->versions.at[c->version].doc;
     for (size_t i = 0; doc && i < doc->spec.depends_on.len; i++) {
         const version_dependency *need = &doc->spec.depends_on.at[i];
-        bool error;
-        if (version_need_met(c, need, &error))
+        need_answer is = need_ask(c, need);
+        if (is.met)
             continue;
-        verdict_no(v, error ? VERDICT_REFUSED : VERDICT_WAITING,
-                   error ? REASON_EXPRESSION : REASON_DEPENDENCY, NEVER);
-        v->reason.act = RELEASE_COMPLETE;
-        v->reason.scope = c->a ? arena_printf(c->a, "version %.*s",
-                                              STR_ARG(rel_text(r, r->versions.at[c->version].tag)))
-                               : STR("version");
-        v->reason.detail = error ? need->version_selector.source : need->deployment;
-        str *of = c->a ? ARENA_NEW(c->a, str) : NULL;
-        if (of) {
-            *of = need->deployment;
-            v->reason.of = of;
-            v->reason.of_count = 1;
+        reason why = need_reason(c, need, is);
+        if (v->kind != VERDICT_ALLOWED) {
+            reasons_add(&v->more, c->a, why);
+            continue;
         }
-        return;
+        verdict_no(v, is.error ? VERDICT_REFUSED : VERDICT_WAITING, why.rule, NEVER);
+        v->reason = why;
+        if (!c->a)
+            return;
     }
 }

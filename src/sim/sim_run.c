@@ -356,7 +356,12 @@ static bool arrive(sim *s, int64_t after_ms, err *error)
     int64_t ms = s->settings.start_ms + after_ms, next_ms = engine_next_ms(s->engine);
     if (ms <= s->now_ms || s->fact_count > 0 || (next_ms != REASON_NEVER && next_ms <= ms))
         return true;
-    return engine_take(s->engine, NULL, 0, ms) || err_memory(error);
+    s->now_ms = ms;
+    if (s->heartbeat_ms == 0 && !heartbeat(s, error)) /* who is there was seen a moment ago */
+        return false;
+    size_t count = s->fact_count;
+    s->fact_count = 0;
+    return engine_take(s->engine, s->facts, count, ms) || err_memory(error);
 }
 
 bool sim_run(sim *s, int64_t after_ms, err *error)

@@ -436,6 +436,33 @@ static void test_an_offline_cluster_is_excluded_and_retried(void **state)
     herd_free(h);
 }
 
+/* Nobody excludes it, and it is waited for; but it is not at work when nobody has seen it. */
+static void test_a_released_cluster_that_does_not_answer_is_offline(void **state)
+{
+    (void)state;
+    herd *h = herd_new(2);
+    h->document.spec.rollout_strategy.max_unavailable = herd_amount("#1");
+    for (size_t i = 0; i < 2; i++) {
+        herd_runs_old(h, i, true);
+        h->at[i].last_seen_ms = h->now_ms;
+    }
+    herd_load(h);
+    assert_int_equal(herd_step(h), 1);
+    herd_settle(h);
+    only_reason(h, "c00001", "running");
+    h->now_ms += INT64_C(45) * 60 * 1000;
+    assert_int_equal(herd_step(h), 0);
+    assert_int_equal(herd_state(h, "c00001"), PLACEMENT_IN_FLIGHT);
+    only_reason(h, "c00001", "offline");
+    h->at[0].last_seen_ms = h->now_ms;
+    herd_target(h, 0);
+    herd_step(h);
+    only_reason(h, "c00001", "running");
+    herd_finish(h);
+    assert_int_equal(herd_done(h), 2);
+    herd_free(h);
+}
+
 static void test_clusters_that_are_not_paced(void **state)
 {
     (void)state;
@@ -735,6 +762,7 @@ int main(void)
     ROWS_TEST(&all, test_a_person_opens_a_partition);
     ROWS_TEST(&all, test_failures_halt_until_an_edit_or_resume);
     ROWS_TEST(&all, test_an_offline_cluster_is_excluded_and_retried);
+    ROWS_TEST(&all, test_a_released_cluster_that_does_not_answer_is_offline);
     ROWS_TEST(&all, test_clusters_that_are_not_paced);
     ROWS_TEST(&all, test_the_strategy_of_an_annotation);
     ROWS_TEST(&all, test_targets_restrictions_and_customizations);

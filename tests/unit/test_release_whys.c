@@ -264,6 +264,127 @@ static void a_failure_that_is_superseded(void **state)
     world_close(&w);
 }
 
+/* ---- dependencies ---- */
+
+/* Who waits for a version that nobody has published is helped by publishing it; then by its end. */
+static void dependencies_on_versions(void **state)
+{
+    (void)state;
+    world w;
+    arena *a = arena_new(0);
+    open_world(&w);
+    put_deployment(&w, "tool");
+    put_rules(&w, "true",
+              "  - deploymentDependency: {dependsOn: 'deployment.name in [\"base\", \"tool\"] && "
+              "version.tag == \"v2\"', appliesTo: 'deployment.name == \"app\"'}\n");
+    put_host(&w, "h", "prod", RUNS_V1 ", {deployment: tool, version: v1}");
+    publish(&w, "base", "v1");
+    publish(&w, "tool", "v2"); /* runs for a minute */
+    publish(&w, "app", "v2");
+    check_text(reasons_at(&w, a, "app", "h"), "dependency:complete tool; dependency:publish base");
+    check_text(whys_at(&w, a, "app", "h"), "waits for tool; waits for another version of base");
+    world_until(&w, w.now + HOUR);
+    check_text(reasons_at(&w, a, "app", "h"), "dependency:publish base");
+    publish(&w, "base", "v2");
+    check_text(reasons_at(&w, a, "app", "h"), "dependency:complete base");
+    world_until(&w, w.now + HOUR);
+    assert_int_equal(jobs_count(&w, "app", "h"), 1);
+    arena_free(a);
+    world_close(&w);
+}
+
+/* All that a version itself needs is said, not only the first of it. */
+static void every_need_of_a_version(void **state)
+{
+    (void)state;
+    world w;
+    arena *a = arena_new(0);
+    open_world(&w);
+    put_rules(&w, "true", "  - versionSelector: {selector: 'true'}\n");
+    put_host(&w, "h", "prod", RUNS_V1);
+    publish(&w, "base", "v2");
+    world_apply(
+        &w,
+        API "kind: Version\nmetadata: {name: app-v2}\nspec: {deployment: app, tag: v2, dependsOn: "
+            "[{deployment: base, versionSelector: 'version.tag == \"v2\"'}, {deployment: base, "
+            "versionSelector: 'version.tag == \"v3\"'}, {deployment: ghost, versionSelector: "
+            "'true'}]}\n");
+    check_text(reasons_at(&w, a, "app", "h"),
+               "dependency:complete base; dependency:publish base; dependency:edit ghost");
+    check_text(
+        whys_at(&w, a, "app", "h"),
+        "waits for base; waits for another version of base (version.tag == \"v3\"); waits for "
+        "ghost, which is not deployed to this resource");
+    arena_free(a);
+    world_close(&w);
+}
+
+/* ---- compartments and limits ---- */
+
+/* Nobody is in a batch, and yet it is not its turn; and a limit of nothing has no holders. */
+static void sentences_without_holders(void **state)
+{
+    (void)state;
+    world w;
+    arena *a = arena_new(0);
+    open_world(&w);
+    put_rules(
+        &w, "true",
+        "  - deploymentPolicy: {default: {budget: {count: 2}, strategy: {fixed: {initialBatch: "
+        "1, failureThreshold: 1}}}}\n  - resourceConcurrency: {groupSelector: 'true', "
+        "limitType: count, limitValue: 0}\n");
+    put_host(&w, "h1", "prod", RUNS_V1);
+    put_host(&w, "h2", "prod", RUNS_V1);
+    publish(&w, "app", "v2");
+    check_text(reasons_at(&w, a, "app", "h2"), "batch:complete h1; concurrency:edit p");
+    check_text(whys_at(&w, a, "app", "h1"), "the limit is 0: there is no slot");
+    arena_free(a);
+    world_close(&w);
+}
+
+static void a_stop_after_one_failed_batch(void **state)
+{
+    (void)state;
+    world w;
+    arena *a = arena_new(0);
+    open_world(&w);
+    put_rules(
+        &w, "true",
+        "  - deploymentPolicy: {default: {budget: {count: 2}, strategy: {fixed: {initialBatch: "
+        "1, failureThreshold: 1}}}}\n");
+    plan_jobs(&w, "app", -1);
+    put_host(&w, "h1", "prod", RUNS_V1);
+    put_host(&w, "h2", "prod", RUNS_V1);
+    put_host(&w, "h3", "prod", RUNS_V1);
+    publish(&w, "app", "v2");
+    world_until(&w, w.now + HOUR);
+    check_text(reasons_at(&w, a, "app", "h3"), "stopped:reset app; batch:complete h2");
+    check_text(
+        whys_at(&w, a, "app", "h3"),
+        "stopped after 1 failed batch in a row; others are ahead of it, and the next batch is "
+        "full");
+    arena_free(a);
+    world_close(&w);
+}
+
+/* ---- selectors that fail ---- */
+
+static void a_policy_that_cannot_be_evaluated(void **state)
+{
+    (void)state;
+    world w;
+    arena *a = arena_new(0);
+    open_world(&w);
+    put_rules(&w, "int(resource.name) > 0", "  - versionSelector: {selector: 'true'}\n");
+    put_host(&w, "h", "prod", RUNS_V1);
+    publish(&w, "app", "v2");
+    check_text(reasons_at(&w, a, "app", "h"), "expression:edit p");
+    put_rules(&w, "true", "  - versionSelector: {selector: 'true'}\n");
+    assert_int_equal(jobs_count(&w, "app", "h"), 1);
+    arena_free(a);
+    world_close(&w);
+}
+
 /* ---- environmentProgression ---- */
 
 static void open_stages(world *w, const char *limits)
@@ -436,6 +557,11 @@ int main(void)
         cmocka_unit_test(a_slot_that_times_out),
         cmocka_unit_test(a_quarantine_to_come),
         cmocka_unit_test(a_failure_that_is_superseded),
+        cmocka_unit_test(dependencies_on_versions),
+        cmocka_unit_test(every_need_of_a_version),
+        cmocka_unit_test(sentences_without_holders),
+        cmocka_unit_test(a_stop_after_one_failed_batch),
+        cmocka_unit_test(a_policy_that_cannot_be_evaluated),
         cmocka_unit_test(every_environment_that_lacks_success),
         cmocka_unit_test(a_success_that_is_too_old),
         cmocka_unit_test(a_soak_that_outlasts_the_age),

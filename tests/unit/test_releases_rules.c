@@ -576,10 +576,10 @@ static void c5_dependency_on_a_version(void **state)
     static const struct {
         const char *depends_on, *first; /* why app does not start while os has no version */
     } rows[] = {
-        {"deployment.name == \"os\" && version.tag == \"2\"", "dependency:complete os"},
-        {"version.tag == \"2\" && deployment.name == \"os\"", "dependency:complete os"},
-        {"deployment.name == \"os\" && version.tag.startsWith(\"2\")", "dependency:complete os"},
-        {"deployment.name == \"os\" && version.metadata[\"x\"] == \"2\"", "dependency:complete os"},
+        {"deployment.name == \"os\" && version.tag == \"2\"", "dependency:publish os"},
+        {"version.tag == \"2\" && deployment.name == \"os\"", "dependency:publish os"},
+        {"deployment.name == \"os\" && version.tag.startsWith(\"2\")", "dependency:publish os"},
+        {"deployment.name == \"os\" && version.metadata[\"x\"] == \"2\"", "dependency:publish os"},
         {"deployment.name == \"ghost\" && version.tag == \"2\"", NULL},
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
@@ -628,7 +628,7 @@ static void c5_version_dependencies(void **state)
         "kind: Version\nmetadata: {name: app-2}\nspec: {deployment: app, tag: '2', dependsOn: [{"
         "deployment: db, versionSelector: 'version.tag == \"7\"'}]}\n");
     assert_int_equal(w.jobs.len, 0);
-    check_text(reasons_at(&w, a, "app", "h0"), "dependency:complete db");
+    check_text(reasons_at(&w, a, "app", "h0"), "dependency:publish db");
     publish(&w, "db", "6");
     world_until(&w, INT64_MAX);
     assert_int_equal(jobs_count(&w, "app", NULL), 0);
