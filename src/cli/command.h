@@ -69,6 +69,7 @@ typedef struct verb {
     X(crds)                                                                                        \
     X(bundle)                                                                                      \
     X(cluster)                                                                                     \
+    X(cluster_agent)                                                                               \
     X(validate)                                                                                    \
     X(plan)                                                                                        \
     X(explain)                                                                                     \

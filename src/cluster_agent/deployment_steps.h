@@ -29,7 +29,7 @@
 #define STEPS_LOOK_SOON_MS 2000
 #define STEPS_LOOK_MS 30000
 /* Changes of objects that come in quick succession are looked at together. */
-#define STEPS_SETTLE_MS 5000
+#define STEPS_SETTLE_MS 1000
 #define STEPS_DEPENDENCY_MS 15000
 #define STEPS_RETRY_FIRST_MS 1000
 #define STEPS_RETRY_MAX_MS 300000

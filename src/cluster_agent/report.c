@@ -350,9 +350,9 @@ void check_in_put(buf *out, moment now, str agent_namespace)
 {
     char text[MOMENT_TEXT_BYTES];
     now.nanos = 0;
-    buf_addz(out, "[{\"op\":\"add\",\"path\":\"/status/agent\",\"value\":{\"lastSeen\":\"");
+    buf_addz(out, "{\"status\":{\"agent\":{\"lastSeen\":\"");
     buf_add(out, (str){text, moment_format(now, text)});
     buf_addz(out, "\",\"namespace\":");
     go_text(out, agent_namespace);
-    buf_addz(out, "}}]");
+    buf_addz(out, "}}}");
 }

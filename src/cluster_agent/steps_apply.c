@@ -138,9 +138,12 @@ void unchart_answer(deployment_steps *s, const steps_world *w, const step_answer
     }
 }
 
+/* The kinds that a chart brings are known to the cluster only when it is installed. */
 bool chart_step(deployment_steps *s, const steps_world *w)
 {
     (void)w;
+    if (s->rendered)
+        return steps_give(s, STEP_DISCOVER, STR_EMPTY, STR_EMPTY);
     steps_give(s, STEP_INSTALL_CHART, STR_EMPTY, s->manifest.release);
     s->out.chart = &s->manifest;
     return true;
@@ -149,13 +152,20 @@ bool chart_step(deployment_steps *s, const steps_world *w)
 void chart_answer(deployment_steps *s, const steps_world *w, const step_answer *answer)
 {
     err error;
+    manifest_fault fault = MANIFEST_NONE;
     if (answer->outcome != OUTCOME_OK) {
+        s->rendered = false;
         steps_fail_answer(s, w, answer, NULL);
         return;
     }
-    manifest_fault fault = manifest_rendered(s->way, &s->manifest, answer->text, &error);
+    if (!s->rendered)
+        fault = manifest_rendered(s->way, &s->manifest, answer->text, &error);
     if (fault == MANIFEST_NONE)
         fault = manifest_place(s->way, &s->manifest, w->discovery, &error);
+    s->rendered = fault == MANIFEST_UNKNOWN_KIND && !s->discovered;
+    s->discovered |= s->rendered;
+    if (s->rendered)
+        return;
     if (fault == MANIFEST_NONE)
         steps_go(s, PHASE_PRUNE);
     else

@@ -77,6 +77,7 @@ struct deployment_steps {
     inventory left;   /* to be deleted */
     str delete_uid;   /* of the object at hand, once it is known to be ours */
     bool discovered;  /* the kinds were read on this way */
+    bool rendered;    /* a chart is installed, and kinds that it brought are to be found */
     bool correcting;
     bool in_place;       /* the live version is in the cluster: it is looked after from now on */
     bool waiting;        /* for a definition */

@@ -547,7 +547,8 @@ static bool add_headers(exchange *x, const exchange_request *request, err *error
                            &token, error))
         return false;
     str type = str_of(request->content_type ? request->content_type : "application/json");
-    bool good = add_header(x, "Accept: ", STR("application/json")) &&
+    str accept = str_of(request->accept ? request->accept : "application/json");
+    bool good = add_header(x, "Accept: ", accept) &&
                 (request->body.len == 0 || add_header(x, "Content-Type: ", type)) &&
                 (token.len == 0 || add_header(x, "Authorization: Bearer ", token)) &&
                 (a->impersonate.len == 0 || add_header(x, "Impersonate-User: ", a->impersonate)) &&

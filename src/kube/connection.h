@@ -52,6 +52,7 @@ typedef struct exchange_request {
     const char *method;
     str path;                 /* with query */
     const char *content_type; /* NULL: JSON */
+    const char *accept;       /* form of the answer; NULL: JSON */
     str body;
     str token;   /* shown instead of the connection's own; empty: that one */
     bool stream; /* a watch: it may take as long as it likes */

@@ -62,6 +62,7 @@ typedef struct kube_write {
     str version;                   /* resourceVersion that it must still have; empty: any */
     str uid;                       /* uid that it must have; empty: any */
     str manager;                   /* of the fields; needed by an apply */
+    const char *accept;            /* of a read: the form of the answer; static, NULL: JSON */
     bool force;                    /* of an apply: takes fields from other managers */
     bool anyhow;                   /* it needs no precondition */
     write_propagation propagation; /* of a delete */

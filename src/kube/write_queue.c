@@ -366,6 +366,7 @@ static bool make_request(write_queue *q, const item *x, exchange_request *ret)
     *ret = (exchange_request){.method = write_method(w->verb),
                               .path = buf_str(&q->path),
                               .content_type = write_content_type(w->verb),
+                              .accept = w->accept,
                               .body = buf_str(&q->body)};
     return good;
 }

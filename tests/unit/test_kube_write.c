@@ -28,6 +28,8 @@ static void test_requests(void **state)
     (void)state;
     check_request((kube_write){.verb = WRITE_READ, .collection = NODES, .name = STR("a")},
                   "/api/v1/nodes/a", "");
+    check_request((kube_write){.verb = WRITE_READ, .collection = STR("/apis"), .name = STR_EMPTY},
+                  "/apis", "");
     check_request((kube_write){.verb = WRITE_CREATE,
                                .collection = PODS,
                                .name = STR("a"),

@@ -213,8 +213,8 @@ static void test_check_in(void **state)
     (void)state;
     buf out = BUF(1024);
     check_in_put(&out, (moment){1767225600, 7}, STR("drover-system"));
-    check_text(buf_str(&out), "[{\"op\":\"add\",\"path\":\"/status/agent\",\"value\":{\"lastSeen\":"
-                              "\"2026-01-01T00:00:00Z\",\"namespace\":\"drover-system\"}}]");
+    check_text(buf_str(&out), "{\"status\":{\"agent\":{\"lastSeen\":\"2026-01-01T00:00:00Z\","
+                              "\"namespace\":\"drover-system\"}}}");
     buf_done(&out);
 }
 

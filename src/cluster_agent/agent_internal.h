@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* agent_internal.h - the inside of the agent's shell, for agent_shell.c and agent_kinds.c alone. */
+#ifndef DROVER_CLUSTER_AGENT_AGENT_INTERNAL_H
+#define DROVER_CLUSTER_AGENT_AGENT_INTERNAL_H
+
+#include "base/strmap.h"
+#include "base/vec.h"
+#include "cluster_agent/agent_shell.h"
+
+#define AGENT_PATH_BYTES_MAX 4096u
+#define AGENT_PATHS_BYTES_MAX (4u << 20)
+
+/* A deployment, and the one request that is under way for it. */
+typedef struct agent_entry {
+    agent_shell *shell;
+    char *name;
+    uint64_t owner; /* hash of the label's value */
+    deployment_steps *steps;
+    yyjson_doc *deployment; /* as the hub has it; NULL: it has none */
+    step_kind kind;         /* of the step that is under way */
+    char *collection;       /* and where its object is */
+    bool running;
+    bool unlabelled; /* some of its objects are not told by watches: a chart's */
+    bool discovers;  /* it waits until the kinds were read */
+    int64_t due_ms;  /* 0: now */
+    char *told;      /* for what it was last said to wait */
+} agent_entry;
+
+struct agent_kind {
+    agent_shell *shell;
+    char *path;     /* over all namespaces, without query */
+    strmap objects; /* "namespace/name" -> hash of the owner; keys are owned */
+    bool synced;
+    int64_t idle_ms; /* since when there is nothing of it; INT64_MAX: there is */
+};
+
+/* Reading the cluster's kinds: one request after the other. */
+typedef struct agent_discovery {
+    bool running;
+    buf paths; /* to be read, one a line */
+    size_t at;
+} agent_discovery;
+
+struct agent_shell {
+    agent_shell_settings settings;
+    agent_api api;
+    discovery *discovery;
+    agent_discovery reading;
+    VEC(agent_entry *) entries;
+    VEC(agent_kind *) kinds;
+    VEC(const yyjson_val *) deployments; /* for dependsOn: made anew in each turn */
+    bool synced[AGENT_WATCH_COUNT];
+    bool due, no_memory;
+    bool space_asked;
+    bool beating;
+    int64_t beat_ms;
+    int64_t next_ms;
+    uint64_t beats, steps_done;
+};
+
+/* ---- agent_shell.c ---- */
+/* NULL without memory. */
+char *agent_copy(agent_shell *s, str text);
+/* The text of a member of a member; empty: there is none. */
+str agent_text_at(const yyjson_val *of, const char *inner, const char *name);
+/* The label that says whose an object is; empty: it has none. */
+str agent_owner_of(const yyjson_val *json);
+/* It is looked at in the next turn. */
+void agent_entry_wake(agent_entry *e);
+void agent_entry_answer(agent_entry *e, const step_answer *answer);
+
+/* ---- agent_kinds.c ---- */
+/* Objects of that collection are told from now on, in all namespaces. */
+void agent_kind_follow(agent_shell *s, str collection);
+agent_kind *agent_kind_free(agent_kind *k);
+/* Ends watches of kinds of which nothing is left. */
+void agent_kinds_step(agent_shell *s, int64_t now_ms);
+/* Whether all that is watched was told in whole. */
+bool agent_kinds_watched(const agent_shell *s);
+/* Reads which kinds the cluster has; then all entries that wait for it are answered. */
+void agent_kinds_read(agent_shell *s);
+
+#endif

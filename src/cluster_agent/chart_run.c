@@ -1,0 +1,529 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cluster_agent/chart_run.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "base/vec.h"
+
+#define FOLDER_FORM "/drover-chart-XXXXXX"
+#define WORDS_MAX 64
+#define READ_BYTES 65536
+#define OPEN_FOLDERS_MAX 16
+#define COMPLAINT_BYTES_MAX (1u << 20)
+#define COMPLAINT_SHOWN_BYTES 900u
+
+extern char **environ;
+
+typedef struct chart_job chart_job;
+
+typedef struct chart_pipe {
+    uv_pipe_t pipe;
+    buf text;
+    bool open;
+} chart_pipe;
+
+/* Words of a command line; they are in the job's arena. */
+typedef struct chart_words {
+    char *at[WORDS_MAX + 1];
+    size_t len;
+    bool failed;
+} chart_words;
+
+struct chart_job {
+    chart_runner *runner;
+    chart_job *next;
+    chart_handler handler;
+    arena *arena;
+    char folder[PATH_MAX];
+    chart_words first, second; /* second: after the first went well; no words: none */
+    bool installs;
+    uint64_t limit_ms;
+    uv_process_t process;
+    uv_timer_t timer;
+    chart_pipe out, complaints;
+    size_t handles; /* that are not closed yet */
+    bool running, second_runs, late;
+    int64_t status;
+    char buffer[READ_BYTES];
+};
+
+struct chart_runner {
+    uv_loop_t *loop;
+    chart_place place;
+    chart_job *jobs; /* in the order they came */
+    bool stopped;
+};
+
+/* ---- what helm says ---- */
+
+step_outcome chart_judge(str complaint)
+{
+    static const str fatal[] = {
+        STR("YAML parse error"),
+        STR("error converting YAML"),
+        STR("error validating"),
+        STR("values don't meet the specifications"),
+        STR("timed out waiting"),
+        STR("context deadline exceeded"),
+        STR("chart requires kubeVersion"),
+        STR("field is immutable"),
+        STR("cannot patch"),
+        STR("has been rolled back due to atomic"),
+        STR("uninstalled due to atomic"),
+        STR("unknown field"),
+        STR("parse error at"),
+        STR("execution error at"),
+        STR("error calling"),
+        STR("no matches for kind"),
+    };
+    for (size_t i = 0; i < sizeof fatal / sizeof fatal[0]; i++)
+        if (str_find(complaint, fatal[i]) != SIZE_MAX)
+            return OUTCOME_INVALID;
+    return OUTCOME_REFUSED;
+}
+
+/* ---- words ---- */
+
+static void word(chart_job *j, chart_words *w, str text)
+{
+    str kept = arena_str(j->arena, text);
+    if (!kept.ptr || w->len == WORDS_MAX) {
+        w->failed = true;
+        return;
+    }
+    w->at[w->len++] = (char *)(uintptr_t)kept.ptr;
+}
+
+static void flag(chart_job *j, chart_words *w, const char *name, str value)
+{
+    if (!value.ptr || value.len == 0)
+        return;
+    word(j, w, str_of(name));
+    word(j, w, value);
+}
+
+static void flag_if(chart_job *j, chart_words *w, bool yes, const char *name)
+{
+    if (yes)
+        word(j, w, str_of(name));
+}
+
+static void begin_words(chart_job *j, chart_words *w, const char *verb)
+{
+    word(j, w, str_of(j->runner->place.program));
+    word(j, w, str_of(verb));
+}
+
+static void end_words(chart_job *j, chart_words *w, const manifest *m)
+{
+    flag(j, w, "--namespace", m->release_namespace);
+    flag(j, w, "--kube-context", j->runner->place.context);
+}
+
+static str in_folder(chart_job *j, const char *below, str name)
+{
+    return arena_printf(j->arena, "%s/%s%.*s", j->folder, below, STR_ARG(name));
+}
+
+static void install_words(chart_job *j, const manifest *m)
+{
+    chart_words *w = &j->first;
+    const chart_order *c = &m->chart;
+    begin_words(j, w, "upgrade");
+    word(j, w, STR("--install"));
+    word(j, w, m->release);
+    word(j, w, c->folder.ptr ? in_folder(j, "files/", c->folder) : c->name);
+    end_words(j, w, m);
+    flag_if(j, w, m->create_namespace, "--create-namespace");
+    if (!c->folder.ptr) {
+        flag(j, w, "--repo", c->repo);
+        flag(j, w, "--version", c->version);
+    }
+    for (size_t i = 0; i < c->values_files.len; i++)
+        flag(j, w, "--values", in_folder(j, "files/", c->values_files.at[i]));
+    flag(j, w, "--values", in_folder(j, "", STR("values.json")));
+    flag(j, w, "--history-max",
+         arena_printf(j->arena, "%lld",
+                      (long long)(c->max_history > 0 ? c->max_history : CHART_HISTORY_MAX)));
+    if (c->timeout_s > 0) {
+        word(j, w, STR("--wait"));
+        flag(j, w, "--timeout", arena_printf(j->arena, "%llds", (long long)c->timeout_s));
+    }
+    flag_if(j, w, c->atomic, "--atomic");
+    flag_if(j, w, c->force, "--force");
+    flag_if(j, w, c->take_ownership, "--take-ownership");
+    flag_if(j, w, c->wait_for_jobs, "--wait-for-jobs");
+    flag_if(j, w, !c->disable_dns, "--enable-dns");
+    flag_if(j, w, c->skip_schema_validation, "--skip-schema-validation");
+    begin_words(j, &j->second, "get");
+    word(j, &j->second, STR("manifest"));
+    word(j, &j->second, m->release);
+    end_words(j, &j->second, m);
+}
+
+static void remove_words(chart_job *j, const manifest *m)
+{
+    begin_words(j, &j->first, "uninstall");
+    word(j, &j->first, m->release);
+    word(j, &j->first, STR("--ignore-not-found"));
+    end_words(j, &j->first, m);
+}
+
+/* ---- the folder ---- */
+
+/* Names come from the hub: nothing may be written outside the folder. */
+static bool is_inside(str name)
+{
+    if (name.len == 0 || name.ptr[0] == '/' || memchr(name.ptr, '\0', name.len))
+        return false;
+    for (str rest = name; rest.ptr;) {
+        str part = str_cut(&rest, '/');
+        if (part.len == 0 || str_eq(part, STR("..")) || str_eq(part, STR(".")))
+            return false;
+    }
+    return true;
+}
+
+static bool write_file(char *path, str bytes, err *error)
+{
+    for (char *at = strchr(path + 1, '/'); at; at = strchr(at + 1, '/')) {
+        *at = '\0';
+        bool good = mkdir(path, 0700) == 0 || errno == EEXIST;
+        *at = '/';
+        if (!good)
+            return err_set(error, "%s: %s", path, strerror(errno));
+    }
+    int file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (file < 0)
+        return err_set(error, "%s: %s", path, strerror(errno));
+    size_t done = 0;
+    while (done < bytes.len) {
+        ssize_t count = write(file, bytes.ptr + done, bytes.len - done);
+        if (count <= 0)
+            break;
+        done += (size_t)count;
+    }
+    bool good = close(file) == 0 && done == bytes.len;
+    return good || err_set(error, "%s: %s", path, strerror(errno));
+}
+
+static bool fill_folder(chart_job *j, const manifest *m, err *error)
+{
+    const char *tmp = getenv("TMPDIR");
+    snprintf(j->folder, sizeof j->folder, "%s" FOLDER_FORM, tmp && tmp[0] ? tmp : "/tmp");
+    if (!mkdtemp(j->folder)) {
+        err_set(error, "%s: %s", j->folder, strerror(errno));
+        j->folder[0] = '\0';
+        return false;
+    }
+    if (!j->installs)
+        return true;
+    str values = m->chart.values.len > 0 ? m->chart.values : STR("{}");
+    str path = in_folder(j, "", STR("values.json"));
+    if (!path.ptr)
+        return err_memory(error);
+    if (!write_file((char *)(uintptr_t)path.ptr, values, error))
+        return false;
+    for (size_t i = 0; i < m->files.len; i++) {
+        str name = m->files.at[i].name;
+        if (!is_inside(name))
+            return err_set(error, "found a file \"%s\", which is no path inside the bundle",
+                           str_shown(name).text);
+        path = in_folder(j, "files/", name);
+        if (!path.ptr)
+            return err_memory(error);
+        if (!write_file((char *)(uintptr_t)path.ptr, m->files.at[i].bytes, error))
+            return false;
+    }
+    return true;
+}
+
+static int remove_one(const char *path, const struct stat *found, int kind, struct FTW *at)
+{
+    (void)found;
+    (void)kind;
+    (void)at;
+    (void)remove(path);
+    return 0;
+}
+
+/* ---- one process ---- */
+
+static void job_free(chart_job *j)
+{
+    if (j->folder[0] != '\0')
+        nftw(j->folder, remove_one, OPEN_FOLDERS_MAX, FTW_DEPTH | FTW_PHYS);
+    buf_done(&j->out.text);
+    buf_done(&j->complaints.text);
+    arena_free(j->arena);
+    mem_free(j);
+}
+
+static void run_waiting(chart_runner *r);
+static bool spawn(chart_job *j, chart_words *w, err *error);
+
+static void job_answer(chart_job *j, step_outcome outcome, str message)
+{
+    chart_runner *r = j->runner;
+    chart_job **link = &r->jobs;
+    while (*link != j)
+        link = &(*link)->next;
+    *link = j->next;
+    step_answer answer = {.outcome = outcome,
+                          .text = outcome == OUTCOME_OK ? buf_str(&j->out.text) : STR_EMPTY,
+                          .message = message};
+    if (!r->stopped)
+        j->handler.done(j->handler.context, &answer);
+    job_free(j);
+    if (!r->stopped)
+        run_waiting(r);
+    else if (!r->jobs)
+        mem_free(r);
+}
+
+/* The end of what helm wrote says what is wrong. */
+static str complaint_of(const chart_job *j)
+{
+    str all = str_trim(buf_str(&j->complaints.text));
+    return all.len > COMPLAINT_SHOWN_BYTES
+               ? str_part(all, all.len - COMPLAINT_SHOWN_BYTES, SIZE_MAX)
+               : all;
+}
+
+static void ended(chart_job *j)
+{
+    err error = {0};
+    j->running = false;
+    if (j->runner->stopped) {
+        job_answer(j, OUTCOME_LATER, STR_EMPTY);
+    } else if (j->late) {
+        job_answer(j, OUTCOME_REFUSED, STR("helm took too long and was ended"));
+    } else if (j->status != 0) {
+        str what = complaint_of(j);
+        job_answer(j, chart_judge(what), what.len > 0 ? what : STR("helm failed without a word"));
+    } else if (j->out.text.failed) {
+        job_answer(j, OUTCOME_INVALID, STR("the chart renders more than can be taken in"));
+    } else if (j->second.len > 0 && !j->second_runs) {
+        j->second_runs = true;
+        if (!spawn(j, &j->second, &error))
+            job_answer(j, OUTCOME_REFUSED, str_of(error.text));
+    } else {
+        job_answer(j, OUTCOME_OK, STR_EMPTY);
+    }
+}
+
+static void closed(uv_handle_t *handle)
+{
+    chart_job *j = handle->data;
+    if (--j->handles == 0)
+        ended(j);
+}
+
+static void close_pipe(chart_pipe *p)
+{
+    if (p->open)
+        uv_close((uv_handle_t *)&p->pipe, closed);
+    p->open = false;
+}
+
+static void give_buffer(uv_handle_t *handle, size_t wanted, uv_buf_t *ret)
+{
+    (void)wanted;
+    chart_job *j = handle->data;
+    *ret = uv_buf_init(j->buffer, sizeof j->buffer);
+}
+
+static void on_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *bytes)
+{
+    chart_job *j = stream->data;
+    chart_pipe *p = stream == (uv_stream_t *)&j->out.pipe ? &j->out : &j->complaints;
+    if (count > 0)
+        buf_add(&p->text, (str){bytes->base, (size_t)count});
+    else if (count < 0)
+        close_pipe(p);
+}
+
+static void on_end(uv_process_t *process, int64_t status, int number)
+{
+    chart_job *j = process->data;
+    j->status = number != 0 ? -1 : status;
+    if (j->late) { /* what it started may hold them open */
+        close_pipe(&j->out);
+        close_pipe(&j->complaints);
+    }
+    uv_close((uv_handle_t *)&j->timer, closed);
+    uv_close((uv_handle_t *)process, closed);
+}
+
+static void on_limit(uv_timer_t *timer)
+{
+    chart_job *j = timer->data;
+    j->late = true;
+    uv_process_kill(&j->process, SIGKILL);
+}
+
+/* Ours, with the cluster that is meant, and folders for helm that may be written to. */
+static char **environment_of(chart_job *j)
+{
+    static const char *const homes[] = {"HELM_CACHE_HOME", "HELM_CONFIG_HOME", "HELM_DATA_HOME"};
+    size_t count = 0, at = 0;
+    while (environ[count])
+        count++;
+    char **made = ARENA_ARRAY(j->arena, count + 5, char *);
+    if (!made)
+        return NULL;
+    for (size_t i = 0; i < count; i++)
+        if (strncmp(environ[i], "KUBECONFIG=", strlen("KUBECONFIG=")) != 0)
+            made[at++] = environ[i];
+    for (size_t i = 0; i < sizeof homes / sizeof homes[0]; i++)
+        if (!getenv(homes[i]))
+            made[at++] =
+                (char *)(uintptr_t)arena_printf(j->arena, "%s=%s/helm", homes[i], j->folder).ptr;
+    str config = j->runner->place.kubeconfig;
+    if (config.len > 0)
+        made[at++] =
+            (char *)(uintptr_t)arena_printf(j->arena, "KUBECONFIG=%.*s", STR_ARG(config)).ptr;
+    return made;
+}
+
+static void open_pipe(chart_job *j, chart_pipe *p)
+{
+    uv_pipe_init(j->runner->loop, &p->pipe, 0);
+    p->pipe.data = j;
+    p->open = true;
+    j->handles++;
+    buf_clear(&p->text);
+}
+
+static bool spawn(chart_job *j, chart_words *w, err *error)
+{
+    uv_stdio_container_t files[3] = {
+        {.flags = UV_IGNORE},
+        {.flags = UV_CREATE_PIPE | UV_WRITABLE_PIPE, .data.stream = (uv_stream_t *)&j->out.pipe},
+        {.flags = UV_CREATE_PIPE | UV_WRITABLE_PIPE,
+         .data.stream = (uv_stream_t *)&j->complaints.pipe}};
+    uv_process_options_t options = {.exit_cb = on_end,
+                                    .file = w->at[0],
+                                    .args = w->at,
+                                    .env = environment_of(j),
+                                    .stdio_count = 3,
+                                    .stdio = files};
+    if (!options.env)
+        return err_memory(error);
+    j->handles = 0;
+    open_pipe(j, &j->out);
+    open_pipe(j, &j->complaints);
+    uv_timer_init(j->runner->loop, &j->timer);
+    j->timer.data = j->process.data = j;
+    j->handles += 2;
+    int code = uv_spawn(j->runner->loop, &j->process, &options);
+    j->running = true;
+    if (code != 0) { /* told when everything is closed */
+        buf_addf(&j->complaints.text, "the program \"%s\" cannot be run: %s", w->at[0],
+                 uv_strerror(code));
+        j->status = -1;
+        close_pipe(&j->out);
+        close_pipe(&j->complaints);
+        uv_close((uv_handle_t *)&j->timer, closed);
+        uv_close((uv_handle_t *)&j->process, closed);
+        return true;
+    }
+    uv_timer_start(&j->timer, on_limit, j->limit_ms, 0);
+    uv_read_start((uv_stream_t *)&j->out.pipe, give_buffer, on_read);
+    uv_read_start((uv_stream_t *)&j->complaints.pipe, give_buffer, on_read);
+    return true;
+}
+
+/* ---- all of them ---- */
+
+static void run_waiting(chart_runner *r)
+{
+    size_t running = 0;
+    err error;
+    for (chart_job *j = r->jobs; j; j = j->next)
+        running += j->running;
+    for (chart_job *j = r->jobs; j && running < CHART_RUNNING_MAX; j = j->next) {
+        if (j->running)
+            continue;
+        if (!spawn(j, &j->first, &error)) {
+            job_answer(j, OUTCOME_REFUSED, str_of(error.text));
+            return; /* goes on from there */
+        }
+        running++;
+    }
+}
+
+chart_runner *chart_runner_new(uv_loop_t *loop, chart_place place)
+{
+    chart_runner *r = mem_zalloc(sizeof *r);
+    if (r)
+        *r = (chart_runner){.loop = loop, .place = place};
+    return r;
+}
+
+chart_runner *chart_runner_stop(chart_runner *r)
+{
+    if (!r)
+        return NULL;
+    r->stopped = true;
+    for (chart_job *j = r->jobs, *next; j; j = next) {
+        next = j->next;
+        if (!j->running) {
+            chart_job **link = &r->jobs;
+            while (*link != j)
+                link = &(*link)->next;
+            *link = next;
+            job_free(j);
+            continue;
+        }
+        close_pipe(&j->out);
+        close_pipe(&j->complaints);
+        if (!uv_is_closing((uv_handle_t *)&j->process)) {
+            uv_close((uv_handle_t *)&j->timer, closed);
+            uv_close((uv_handle_t *)&j->process, closed);
+        }
+        j->folder[0] = '\0'; /* helm may still read it */
+    }
+    return r->jobs ? NULL : mem_free(r);
+}
+
+bool chart_runner_start(chart_runner *r, const step *s, chart_handler handler, err *error)
+{
+    chart_job *j = mem_zalloc(sizeof *j);
+    if (!j)
+        return err_memory(error);
+    const manifest *m = s->chart;
+    *j = (chart_job){.runner = r,
+                     .handler = handler,
+                     .arena = arena_new(0),
+                     .installs = s->kind == STEP_INSTALL_CHART,
+                     .out.text = BUF(CHART_OUTPUT_BYTES_MAX),
+                     .complaints.text = BUF(COMPLAINT_BYTES_MAX)};
+    int64_t limit =
+        m->chart.timeout_s > 0 ? m->chart.timeout_s + CHART_LIMIT_MORE_S : CHART_LIMIT_S;
+    j->limit_ms = (uint64_t)limit * 1000;
+    bool good = j->arena ? fill_folder(j, m, error) : err_memory(error);
+    if (good && j->installs)
+        install_words(j, m);
+    else if (good)
+        remove_words(j, m);
+    if (good && (j->first.failed || j->second.failed))
+        good = err_set(error, "too many words for helm, or no memory");
+    if (!good) {
+        job_free(j);
+        return false;
+    }
+    chart_job **link = &r->jobs;
+    while (*link)
+        link = &(*link)->next;
+    *link = j;
+    run_waiting(r);
+    return true;
+}

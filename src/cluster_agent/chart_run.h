@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* chart_run.h - charts by the "helm" program, as child processes on an event loop.
+ *
+ * Installing is `helm upgrade --install` and then `helm get manifest`; removing is `helm
+ * uninstall`. What helm needs is written into a folder of its own under $TMPDIR, which goes with
+ * it. Nothing is decided here but which of helm's complaints only an edit repairs. A helm that is
+ * under way when the agent ends is let come to its end. */
+#ifndef DROVER_CLUSTER_AGENT_CHART_RUN_H
+#define DROVER_CLUSTER_AGENT_CHART_RUN_H
+
+#include <uv.h>
+
+#include "cluster_agent/agent_shell.h"
+
+#define CHART_RUNNING_MAX 2   /* helms at a time */
+#define CHART_HISTORY_MAX 2   /* revisions that helm keeps unless told, as in Fleet */
+#define CHART_LIMIT_S 600     /* a helm that takes longer is ended ... */
+#define CHART_LIMIT_MORE_S 60 /* ... or that much longer than it was told to wait */
+#define CHART_OUTPUT_BYTES_MAX (64u << 20)
+
+typedef struct chart_place {
+    const char *program; /* "helm": looked for in $PATH */
+    str kubeconfig;      /* empty: helm finds the pod's account */
+    str context;         /* empty: the current one */
+} chart_place;
+
+typedef struct chart_runner chart_runner;
+
+/* NULL without memory. The place's texts must live as long. */
+chart_runner *chart_runner_new(uv_loop_t *loop, chart_place place);
+/* Nothing is answered any more; the loop must run once more. */
+chart_runner *chart_runner_stop(chart_runner *r);
+
+/* STEP_INSTALL_CHART or STEP_REMOVE_CHART. The handler is called later, and what the step refers to
+ * is not needed any more. False with an error: it is not called. */
+bool chart_runner_start(chart_runner *r, const step *s, chart_handler handler, err *error);
+
+/* What helm's words mean: OUTCOME_INVALID when only an edit of the bundle helps, as Fleet has it;
+ * else OUTCOME_REFUSED. */
+step_outcome chart_judge(str complaint);
+
+#endif

@@ -1,0 +1,428 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The agent of a cluster between two API servers that are made up: what reaches the cluster, what
+ * the hub is told, and that neither a kill after any write nor servers that are away change the
+ * end. */
+#include "support/check.h"
+
+#include "engine/fleet_names.h"
+#include "model/document.h"
+#include "operator/bundle_objects.h"
+#include "support/fake_agent.h"
+
+#define MINUTE_MS INT64_C(60000)
+#define DEPLOYMENTS "/apis/apps/v1/namespaces/shop/deployments"
+#define MAPS "/api/v1/namespaces/shop/configmaps"
+#define INVENTORIES "/api/v1/namespaces/drover-system/configmaps"
+
+/* ---- what the hub deploys ---- */
+
+#define check_contains(text, part) check_has_at((text), str_of(part), __FILE__, __LINE__)
+#define FILE_OF(name, content) "{\"name\":\"" name "\",\"content\":\"" content "\"}"
+#define WEB(version)                                                                               \
+    FILE_OF("web.yaml",                                                                            \
+            "{apiVersion: apps/v1, kind: Deployment, metadata: {name: web}, spec: "                \
+            "{replicas: 1, template: {metadata: {annotations: {version: \\\"" version "\\\"}}}}}")
+#define MAP(name, version)                                                                         \
+    FILE_OF(name ".yaml", "{apiVersion: v1, kind: ConfigMap, metadata: {name: " name               \
+                          "}, data: {version: \\\"" version "\\\"}}")
+#define CHART                                                                                      \
+    FILE_OF("Chart.yaml", "{name: web, version: 1.0.0}")                                           \
+    "," FILE_OF("templates/web.yaml", "{{ .Values.x }}")
+
+static void make_content(fake *f, const char *resources, char ret_name[FAKE_NAME_BYTES])
+{
+    buf text = BUF(1u << 20);
+    err error = {0};
+    arena *a = arena_new(0);
+    char list[8192];
+    snprintf(list, sizeof list, "[%s]", resources);
+    check_msg(content_put(&text, json_parse(a, str_of(list), &error), &error), "%s", error.text);
+    yyjson_doc *doc = yyjson_read(text.ptr, text.len, 0);
+    const char *name = yyjson_get_str(yyjson_doc_ptr_get(doc, "/metadata/name"));
+    snprintf(ret_name, FAKE_NAME_BYTES, "%s", name ? name : "");
+    if (!fake_find(f, AGENT_HUB, FAKE_CONTENTS, ret_name))
+        fake_create(f, AGENT_HUB, FAKE_CONTENTS, yyjson_doc_get_root(doc));
+    yyjson_doc_free(doc);
+    arena_free(a);
+    buf_done(&text);
+}
+
+/* options: further members of spec.options. */
+static void deploy_with(fake *f, const char *name, const char *resources, const char *options)
+{
+    char content[FAKE_NAME_BYTES], text[4096];
+    make_content(f, resources, content);
+    snprintf(text, sizeof text,
+             "{\"apiVersion\":\"fleet.cattle.io/v1alpha1\",\"kind\":\"BundleDeployment\","
+             "\"metadata\":{\"name\":\"%s\",\"namespace\":\"home\",\"labels\":{"
+             "\"fleet.cattle.io/bundle-name\":\"%s\"}},"
+             "\"spec\":{\"deploymentID\":\"%s:x\",\"stagedDeploymentID\":\"%s:x\","
+             "\"options\":{\"defaultNamespace\":\"shop\"%s}}}",
+             name, name, content, content, options);
+    fake_object *o = fake_find(f, AGENT_HUB, FAKE_HOME, name);
+    if (o)
+        fake_merge_text(f, o, text);
+    else
+        fake_create_text(f, AGENT_HUB, FAKE_HOME, text);
+}
+
+static void deploy(fake *f, const char *name, const char *resources)
+{
+    deploy_with(f, name, resources, "");
+}
+
+static void withdraw(fake *f, const char *name)
+{
+    fake_remove(f, fake_find(f, AGENT_HUB, FAKE_HOME, name));
+}
+
+/* ---- what is found ---- */
+
+static const char *web_version(fake *f)
+{
+    return fake_text(f, AGENT_OWN, DEPLOYMENTS, "web",
+                     "/spec/template/metadata/annotations/version");
+}
+
+static bool is_there(fake *f, const char *collection, const char *name)
+{
+    return fake_find(f, AGENT_OWN, collection, name);
+}
+
+static const char *condition_message(fake *f, const char *name, const char *type)
+{
+    yyjson_val *list = fake_get(f, AGENT_HUB, FAKE_HOME, name, "/status/conditions"), *one;
+    size_t i, max;
+    yyjson_arr_foreach(list, i, max, one)
+    {
+        const char *message = yyjson_get_str(yyjson_obj_get(one, "message"));
+        if (yyjson_equals_str(yyjson_obj_get(one, "type"), type))
+            return message ? message : "";
+    }
+    return "";
+}
+
+/* The live version was applied. */
+static bool is_applied(fake *f, const char *name)
+{
+    const char *live = fake_text(f, AGENT_HUB, FAKE_HOME, name, "/spec/deploymentID");
+    return strcmp(fake_text(f, AGENT_HUB, FAKE_HOME, name, "/status/appliedDeploymentID"), live) ==
+           0;
+}
+
+static bool is_told(fake *f, const char *name, const char *member)
+{
+    char pointer[64];
+    snprintf(pointer, sizeof pointer, "/status/%s", member);
+    return yyjson_get_bool(fake_get(f, AGENT_HUB, FAKE_HOME, name, pointer));
+}
+
+static void check_ready(fake *f, const char *name)
+{
+    check_msg(is_applied(f, name), "%s is not applied: %s", name,
+              condition_message(f, name, "Deployed"));
+    check_msg(is_told(f, name, "ready"), "%s is not ready: %s", name,
+              condition_message(f, name, "Ready"));
+    check_msg(is_told(f, name, "nonModified"), "%s is modified", name);
+}
+
+/* ---- tests ---- */
+
+static void test_deploys(void **state)
+{
+    (void)state;
+    fake f;
+    fake_open(&f);
+    deploy(&f, "app", WEB("1") "," MAP("settings", "1"));
+    fake_start(&f);
+    fake_run(&f, MINUTE_MS);
+    check_ready(&f, "app");
+    assert_string_equal(web_version(&f), "1");
+    assert_string_equal(
+        fake_text(&f, AGENT_OWN, DEPLOYMENTS, "web", "/metadata/labels/drover.dev~1deployment"),
+        "app");
+    assert_string_equal(fake_text(&f, AGENT_OWN, MAPS, "settings", "/data/version"), "1");
+    assert_true(strlen(fake_text(&f, AGENT_HUB, FAKE_CLUSTERS, "east", "/status/agent/lastSeen")));
+    assert_string_equal(fake_text(&f, AGENT_HUB, FAKE_CLUSTERS, "east", "/status/agent/namespace"),
+                        "drover-system");
+    fake_close(&f);
+}
+
+/* Nobody asks for anything while nothing happens. */
+static void test_rests(void **state)
+{
+    (void)state;
+    fake f;
+    fake_open(&f);
+    deploy(&f, "app", WEB("1"));
+    fake_start(&f);
+    fake_run(&f, MINUTE_MS);
+    check_ready(&f, "app");
+    uint64_t before = f.requests;
+    fake_run(&f, 9 * MINUTE_MS);
+    assert_int_equal(f.requests, before);
+    fake_run(&f, 10 * MINUTE_MS);
+    assert_int_equal(f.requests, before + 1); /* a sign of life */
+    fake_close(&f);
+}
+
+static void test_updates_and_prunes(void **state)
+{
+    (void)state;
+    fake f;
+    fake_open(&f);
+    deploy(&f, "app", WEB("1") "," MAP("settings", "1"));
+    deploy(&f, "other", MAP("theirs", "1"));
+    fake_start(&f);
+    fake_run(&f, MINUTE_MS);
+    deploy(&f, "app", WEB("2"));
+    fake_run(&f, MINUTE_MS);
+    check_ready(&f, "app");
+    assert_string_equal(web_version(&f), "2");
+    assert_false(is_there(&f, MAPS, "settings"));
+    assert_true(is_there(&f, MAPS, "theirs"));
+    withdraw(&f, "app");
+    fake_run(&f, MINUTE_MS);
+    assert_false(is_there(&f, DEPLOYMENTS, "web"));
+    assert_true(is_there(&f, MAPS, "theirs"));
+    check_ready(&f, "other");
+    fake_close(&f);
+}
+
+/* Not ready before its pods are, and not when they fail later. */
+static void test_readiness_follows(void **state)
+{
+    (void)state;
+    fake f;
+    fake_open(&f);
+    f.unready = true;
+    deploy(&f, "app", WEB("1"));
+    fake_start(&f);
+    fake_run(&f, MINUTE_MS);
+    assert_true(is_applied(&f, "app"));
+    assert_false(is_told(&f, "app", "ready"));
+    f.unready = false;
+    fake_object *o = fake_find(&f, AGENT_OWN, DEPLOYMENTS, "web");
+    fake_merge_text(&f, o, "{\"status\":{\"availableReplicas\":1}}");
+    fake_run(&f, MINUTE_MS);
+    check_ready(&f, "app");
+    o = fake_find(&f, AGENT_OWN, DEPLOYMENTS, "web");
+    fake_merge_text(&f, o, "{\"status\":{\"availableReplicas\":0}}");
+    fake_run(&f, MINUTE_MS);
+    assert_false(is_told(&f, "app", "ready"));
+    fake_close(&f);
+}
+
+static void test_refused(void **state)
+{
+    (void)state;
+    fake f;
+    fake_open(&f);
+    deploy(&f, "app", WEB("1") "," MAP("settings", "1"));
+    fake_start(&f);
+    fake_run(&f, MINUTE_MS);
+    f.refused = "settings";
+    deploy(&f, "app", WEB("2") "," MAP("settings", "2"));
+    fake_run(&f, MINUTE_MS);
+    assert_false(is_told(&f, "app", "ready"));
+    check_contains(str_of(condition_message(&f, "app", "Installed")), "settings");
+    f.refused = NULL;
+    deploy(&f, "app", WEB("3") "," MAP("settings", "3"));
+    fake_run(&f, MINUTE_MS);
+    check_ready(&f, "app");
+    fake_close(&f);
+}
+
+static void test_drift(void **state)
+{
+    (void)state;
+    fake f;
+    fake_open(&f);
+    deploy(&f, "app", MAP("settings", "1"));
+    fake_start(&f);
+    fake_run(&f, MINUTE_MS);
+    fake_remove(&f, fake_find(&f, AGENT_OWN, MAPS, "settings"));
+    fake_run(&f, MINUTE_MS);
+    assert_false(is_told(&f, "app", "nonModified"));
+    fake_merge_text(&f, fake_find(&f, AGENT_HUB, FAKE_HOME, "app"),
+                    "{\"spec\":{\"correctDrift\":{\"enabled\":true}}}");
+    fake_run(&f, MINUTE_MS);
+    assert_true(is_there(&f, MAPS, "settings"));
+    check_ready(&f, "app");
+    fake_close(&f);
+}
+
+static void test_hub_away(void **state)
+{
+    (void)state;
+    fake f;
+    fake_open(&f);
+    deploy(&f, "app", WEB("1"));
+    fake_start(&f);
+    fake_run(&f, MINUTE_MS);
+    f.away[AGENT_HUB] = true;
+    fake_object *o = fake_find(&f, AGENT_OWN, DEPLOYMENTS, "web");
+    fake_merge_text(&f, o, "{\"status\":{\"availableReplicas\":0}}");
+    fake_run(&f, 10 * MINUTE_MS);
+    assert_true(is_told(&f, "app", "ready")); /* as it knew last */
+    f.away[AGENT_HUB] = false;
+    fake_run(&f, 10 * MINUTE_MS);
+    assert_false(is_told(&f, "app", "ready"));
+    assert_true(is_there(&f, DEPLOYMENTS, "web"));
+    fake_close(&f);
+}
+
+/* An agent that begins without its hub removes nothing. */
+static void test_begins_without_hub(void **state)
+{
+    (void)state;
+    fake f;
+    fake_open(&f);
+    deploy(&f, "app", WEB("1"));
+    fake_start(&f);
+    fake_run(&f, MINUTE_MS);
+    fake_stop(&f);
+    f.away[AGENT_HUB] = true;
+    fake_start(&f);
+    fake_run(&f, 10 * MINUTE_MS);
+    assert_true(is_there(&f, DEPLOYMENTS, "web"));
+    fake_close(&f);
+}
+
+static void test_cluster_away(void **state)
+{
+    (void)state;
+    fake f;
+    fake_open(&f);
+    deploy(&f, "app", WEB("1"));
+    fake_start(&f);
+    fake_run(&f, MINUTE_MS);
+    f.away[AGENT_OWN] = true;
+    deploy(&f, "app", WEB("2"));
+    fake_run(&f, 2 * MINUTE_MS);
+    assert_false(is_applied(&f, "app"));
+    check_contains(str_of(condition_message(&f, "app", "Deployed")), "away");
+    f.away[AGENT_OWN] = false;
+    fake_run(&f, 10 * MINUTE_MS);
+    check_ready(&f, "app");
+    assert_string_equal(web_version(&f), "2");
+    fake_close(&f);
+}
+
+static void test_gone_while_away(void **state)
+{
+    (void)state;
+    fake f;
+    fake_open(&f);
+    deploy(&f, "app", WEB("1") "," MAP("settings", "1"));
+    fake_start(&f);
+    fake_run(&f, MINUTE_MS);
+    fake_stop(&f);
+    fake_create_text(&f, AGENT_OWN, MAPS,
+                     "{\"metadata\":{\"name\":\"foreign\",\"namespace\":\"shop\"}}");
+    withdraw(&f, "app");
+    fake_start(&f);
+    fake_run(&f, MINUTE_MS);
+    assert_false(is_there(&f, DEPLOYMENTS, "web"));
+    assert_false(is_there(&f, MAPS, "settings"));
+    assert_true(is_there(&f, MAPS, "foreign"));
+    for (size_t i = 0; i < f.count; i++)
+        assert_string_not_equal(f.objects[i].collection, INVENTORIES);
+    fake_close(&f);
+}
+
+static void test_charts(void **state)
+{
+    (void)state;
+    fake f;
+    fake_open(&f);
+    deploy(&f, "chart", CHART);
+    fake_start(&f);
+    fake_run(&f, MINUTE_MS);
+    check_contains(str_of(condition_message(&f, "chart", "Deployed")), "there is no helm");
+    f.helm = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: made, namespace: shop}\n";
+    fake_create_text(&f, AGENT_OWN, MAPS,
+                     "{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\","
+                     "\"metadata\":{\"name\":\"made\",\"namespace\":\"shop\"}}");
+    fake_run(&f, 10 * MINUTE_MS);
+    check_ready(&f, "chart");
+    assert_int_equal(f.installs, 1);
+    withdraw(&f, "chart");
+    fake_run(&f, MINUTE_MS);
+    assert_int_equal(f.removals, 1);
+    fake_close(&f);
+}
+
+/* ---- killed after every write ---- */
+
+/* Runs on, as often as it is killed. */
+static void run_lives(fake *f, int64_t ms)
+{
+    while (!fake_run(f, ms)) {
+        f->kill_at = 0;
+        fake_stop(f);
+        fake_start(f);
+    }
+}
+
+/* A whole life: returns the writes it took. */
+static uint64_t live(uint64_t kill_at)
+{
+    fake f;
+    fake_open(&f);
+    f.kill_at = kill_at;
+    deploy(&f, "app", WEB("1") "," MAP("settings", "1"));
+    deploy(&f, "other", MAP("theirs", "1"));
+    f.writes = 0;
+    fake_start(&f);
+    run_lives(&f, 3 * MINUTE_MS);
+    check_ready(&f, "app");
+    deploy(&f, "app", WEB("2") "," MAP("more", "2"));
+    run_lives(&f, 3 * MINUTE_MS);
+    check_ready(&f, "app");
+    check_ready(&f, "other");
+    assert_string_equal(web_version(&f), "2");
+    assert_false(is_there(&f, MAPS, "settings"));
+    assert_true(is_there(&f, MAPS, "more"));
+    withdraw(&f, "app");
+    run_lives(&f, 3 * MINUTE_MS);
+    assert_false(is_there(&f, DEPLOYMENTS, "web"));
+    assert_false(is_there(&f, MAPS, "more"));
+    assert_true(is_there(&f, MAPS, "theirs"));
+    uint64_t writes = f.writes, requests = f.requests;
+    fake_run(&f, 5 * MINUTE_MS);
+    check_msg(f.requests == requests, "killed after %llu: it does not rest",
+              (unsigned long long)kill_at);
+    check_msg(kill_at == 0 || f.kill_at == 0, "%llu writes are never made",
+              (unsigned long long)kill_at);
+    fake_close(&f);
+    return writes;
+}
+
+static void test_killed_after_every_write(void **state)
+{
+    (void)state;
+    uint64_t writes = live(0);
+    print_message("%llu writes\n", (unsigned long long)writes);
+    for (uint64_t at = 1; at <= writes; at++)
+        live(at);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_deploys),
+        cmocka_unit_test(test_rests),
+        cmocka_unit_test(test_updates_and_prunes),
+        cmocka_unit_test(test_readiness_follows),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_drift),
+        cmocka_unit_test(test_hub_away),
+        cmocka_unit_test(test_begins_without_hub),
+        cmocka_unit_test(test_cluster_away),
+        cmocka_unit_test(test_gone_while_away),
+        cmocka_unit_test(test_charts),
+        cmocka_unit_test(test_killed_after_every_write),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
