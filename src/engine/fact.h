@@ -87,10 +87,9 @@ typedef struct fact_stage {
     int64_t attempt;
     outcome outcome;
     str reason; /* why it failed: a word such as Evicted, DeadlineExceeded, ImagePullBackOff */
-    bool
-        never_retry; /* the same attempt can only fail again: an image name that cannot be parsed */
-    bool not_begun;  /* LOST: it never ran, since its number was used before or it is wanted no
-                        longer; the next attempt follows, and no loss is counted */
+    bool never_retry; /* the same attempt can only fail again; some reasons say so themselves */
+    bool not_begun;   /* LOST: it never ran, since its number was used before or it is wanted no
+                         longer; the next attempt follows, and no loss is counted */
 } fact_stage;
 
 /* FACT_DRAIN: answers DECISION_DRAIN. */
@@ -145,8 +144,9 @@ typedef struct fact_job {
     X(SKIP, "skip")                                                                                \
     X(BYPASS, "bypass")                                                                            \
     X(ROLLBACK, "rollback")                                                                        \
-    X(RESET, "reset") X(RESET_BATCHES, "resetBatches") X(FREEZE, "freeze") X(THAW, "thaw")         \
-        X(HALT, "halt") X(CLAIM_SLOT, "claimSlot") X(FREE_SLOT, "freeSlot")
+    X(RESET, "reset")                                                                              \
+    X(RESET_BATCHES, "resetBatches") X(FREEZE, "freeze") X(THAW, "thaw") X(HALT, "halt")           \
+        X(CLAIM_SLOT, "claimSlot") X(FREE_SLOT, "freeSlot")
 typedef enum act_kind {
 #define X(kind, text) ACT_##kind,
     ACTS(X)

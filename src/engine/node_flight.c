@@ -8,6 +8,7 @@
 
 #include "engine/node_gate.h"
 #include "engine/nodes_internal.h"
+#include "engine/pod_rules.h"
 
 #define BACKOFF_FIRST_MS (INT64_C(10) * 1000)
 #define BACKOFF_MOST_MS (INT64_C(300) * 1000)
@@ -214,13 +215,15 @@ void flight_stage(nodes *self, const fact_stage *f)
         return;
     e->flags &= (uint8_t)~ENTRY_RUNNING;
     running_count(&self->targets.at[p->target], p, e, false);
-    if (f->never_retry)
+    bool never =
+        f->never_retry || (f->outcome == OUTCOME_FAILED && stage_only_fails_again(f->reason));
+    if (never)
         e->flags |= ENTRY_NEVER_RETRY;
     if (f->outcome == OUTCOME_LOST && f->not_begun)
         e->flags = 0;
     else if (f->outcome == OUTCOME_SUCCEEDED)
         stage_succeeded(self, p, e);
-    else if ((e->flags & ENTRY_REBOOTS) && !f->never_retry)
+    else if ((e->flags & ENTRY_REBOOTS) && !never)
         reboot_wait(self, p, f->reason);
     else if (f->outcome == OUTCOME_LOST)
         stage_lost(self, p, e);

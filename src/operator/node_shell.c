@@ -303,7 +303,7 @@ node_shell *node_shell_new(const shell_settings *settings, api of, err *error)
     if (s->settings.status_every_ms == 0)
         s->settings.status_every_ms = SHELL_STATUS_EVERY_MS;
     if (s->settings.unpullable_ms == 0)
-        s->settings.unpullable_ms = SHELL_UNPULLABLE_MS;
+        s->settings.unpullable_ms = STAGE_STUCK_MS;
     s->api = of;
     s->scratch = arena_new(0);
     s->engine = engine_new(&s->settings.engine, error);

@@ -84,31 +84,30 @@ static bool of_daemon_set(yyjson_val *json)
     return false;
 }
 
-static bool runs(yyjson_val *json)
-{
-    str phase = read_text(yyjson_obj_get(json, "status"), "phase");
-    return str_eq(phase, STR("Running")) || str_eq(phase, STR("Pending"));
-}
-
-static bool must_go(yyjson_val *json)
+static drain_pod_view view_of(yyjson_val *json)
 {
     yyjson_val *m = yyjson_obj_get(json, "metadata");
-    return runs(json) && !tolerates_cordon(json) && !of_daemon_set(json) &&
-           !yyjson_obj_get(yyjson_obj_get(m, "annotations"), "kubernetes.io/config.mirror") &&
-           !str_eq(read_text(m, "namespace"), STR("kube-system"));
+    return (drain_pod_view){
+        .space = read_text(m, "namespace"),
+        .phase = read_text(yyjson_obj_get(json, "status"), "phase"),
+        .tolerates_cordon = tolerates_cordon(json),
+        .of_daemon_set = of_daemon_set(json),
+        .mirror = yyjson_obj_get(yyjson_obj_get(m, "annotations"), "kubernetes.io/config.mirror")};
 }
 
 /* Whether a Skyhook that drains the node lets the pod end by itself. */
 static bool holds(node_shell *s, const shell_node *n, yyjson_val *json)
 {
     bool found = false;
+    drain_pod_view view = view_of(json);
     arena_place mark = arena_mark(s->scratch);
     label_set labels = read_labels(s->scratch, read_at(json, "metadata", "labels"), STR_EMPTY);
     for (const shell_place *p = n->places; p; p = p->next) {
         if (!p->draining || !p->change || !p->change->known)
             continue;
         const label_query *q = &p->change->document->object.skyhook->spec.pod_non_interrupt_labels;
-        found |= q->compiled && q->len > 0 && runs(json) && selector_match(q->compiled, labels);
+        found |=
+            q->compiled && q->len > 0 && drain_runs(&view) && selector_match(q->compiled, labels);
     }
     arena_rewind(s->scratch, mark);
     return found;
@@ -145,7 +144,8 @@ void drains_seen(node_shell *s, str node_name, yyjson_val *json)
     }
     mem_free(p->uid);
     p->uid = shell_copy(s, read_text(m, "uid"));
-    p->must_go = must_go(json);
+    drain_pod_view view = view_of(json);
+    p->must_go = drain_takes(&view);
     p->holds = holds(s, n, json);
     p->leaving = yyjson_obj_get(m, "deletionTimestamp");
     s->due = true;

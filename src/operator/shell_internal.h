@@ -5,12 +5,12 @@
 
 #include "base/strmap.h"
 #include "base/vec.h"
+#include "engine/pod_rules.h"
 #include "operator/failed_jobs.h"
 #include "operator/node_shell.h"
 #include "operator/shell_read.h"
 
 #define SHELL_STATUS_EVERY_MS 1000
-#define SHELL_UNPULLABLE_MS 60000
 /* How long the reason of a failed Job is waited for: its pod is told by another watch. */
 #define SHELL_POD_REASON_MS 2000
 /* A write that was refused is tried again after this time, in case somebody repaired the cause. */

@@ -6,12 +6,6 @@
 #include "base/mem.h"
 #include "operator/shell_internal.h"
 
-/* Why a container may not begin for ever: the pod never fails of it. */
-static const str stuck_reasons[] = {
-    STR("ImagePullBackOff"), STR("ErrImagePull"),         STR("ErrImageNeverPull"),
-    STR("InvalidImageName"), STR("CreateContainerError"), STR("CreateContainerConfigError"),
-};
-
 /* ---- jobs ---- */
 
 shell_job *shell_find_job(const node_shell *s, str name)
@@ -130,10 +124,7 @@ static void stage_tell(node_shell *s, const job_key *key, fact_stage how)
 /* The engine's answer to its RUN; the Job is of no more interest then. */
 static void job_tell(node_shell *s, shell_job *j, outcome how, str why)
 {
-    stage_tell(s, &j->of.key,
-               (fact_stage){.outcome = how,
-                            .reason = why,
-                            .never_retry = str_eq(why, STR("InvalidImageName"))});
+    stage_tell(s, &j->of.key, (fact_stage){.outcome = how, .reason = why});
     if (how == OUTCOME_FAILED && j->created)
         job_keep(s, j);
     if (how == OUTCOME_SUCCEEDED)
@@ -385,10 +376,7 @@ static str container_reason(yyjson_val *json, const char *state)
             str why = read_text(found, "reason");
             bool failed = strcmp(state, "terminated") == 0 &&
                           yyjson_get_sint(yyjson_obj_get(found, "exitCode")) != 0;
-            bool stuck = false;
-            for (size_t k = 0; k < sizeof stuck_reasons / sizeof stuck_reasons[0]; k++)
-                stuck |= str_eq(why, stuck_reasons[k]);
-            if (failed || stuck)
+            if (failed || stage_is_stuck(why))
                 return why.len > 0 ? why : STR("Error");
         }
     }

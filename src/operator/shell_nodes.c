@@ -127,15 +127,20 @@ static bool record_fits(node_shell *s, str record, str state)
  */
 static void judge_texts(node_shell *s, shell_place *p, str state, str record)
 {
-    bool changed = !str_eq(record, shell_text(p->record)) || !record.ptr != !p->record;
-    if (record.ptr && changed && !shell_sent_has(&p->sent_of, record)) {
+    noted_view v = {.record_there = record.ptr,
+                    .record_changed =
+                        !str_eq(record, shell_text(p->record)) || !record.ptr != !p->record,
+                    .record_ours = record.ptr && shell_sent_has(&p->sent_of, record),
+                    .state_fits = record_fits(s, record, state),
+                    .state_gone = p->state && !state.ptr};
+    noted_edit edit = noted_judge(&v);
+    if (edit == NOTED_OPERATOR) {
         shell_stale(s, "node", p->node->name);
         return;
     }
     /* A record that somebody took away is written again. */
     p->dirty |= !record.ptr && p->record;
-    bool state_gone = p->state && !state.ptr;
-    p->edited |= record.ptr ? !record_fits(s, record, state) : state_gone;
+    p->edited |= edit == NOTED_PERSON;
 }
 
 /* The status is merged: what went from a node's state would stay in its mirror there. */

@@ -141,14 +141,20 @@ class Story:
 
     def explains(self, *words, at=0, seconds=90):
         """Waits until the answer has all these words."""
+        last = [""]
+
         def there():
             time.sleep(ASK_SECONDS)  # it reads the whole cluster
             try:
-                state, text = self.explain(at)
-            except (AssertionError, ValueError):
+                state, last[0] = self.explain(at)
+            except (AssertionError, ValueError) as error:
+                last[0] = str(error)
                 return None
-            return (state, text) if all(word in text for word in words) else None
-        return self.wait(f"explain says {words}", there, seconds)
+            return (state, last[0]) if all(word in last[0] for word in words) else None
+        try:
+            return self.wait(f"explain says {words}", there, seconds)
+        except TimeoutError as error:
+            raise TimeoutError(f"{error}; it said {last[0]}") from None
 
     def events(self, name):
         return [e["message"] for e in self.api.list("events", "default")

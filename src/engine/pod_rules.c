@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "engine/pod_rules.h"
+
+bool stage_is_stuck(str waiting_reason)
+{
+    static const str reasons[] = {
+        STR("ImagePullBackOff"), STR("ErrImagePull"),         STR("ErrImageNeverPull"),
+        STR("InvalidImageName"), STR("CreateContainerError"), STR("CreateContainerConfigError"),
+    };
+    for (size_t i = 0; i < sizeof reasons / sizeof reasons[0]; i++)
+        if (str_eq(waiting_reason, reasons[i]))
+            return true;
+    return false;
+}
+
+bool stage_only_fails_again(str reason)
+{
+    return str_eq(reason, STR("InvalidImageName"));
+}
+
+bool drain_runs(const drain_pod_view *p)
+{
+    return str_eq(p->phase, STR("Running")) || str_eq(p->phase, STR("Pending"));
+}
+
+bool drain_takes(const drain_pod_view *p)
+{
+    return drain_runs(p) && !p->tolerates_cordon && !p->of_daemon_set && !p->mirror &&
+           !str_eq(p->space, STR("kube-system"));
+}
+
+noted_edit noted_judge(const noted_view *v)
+{
+    if (v->record_there && v->record_changed && !v->record_ours)
+        return NOTED_OPERATOR;
+    bool edited = v->record_there ? !v->state_fits : v->state_gone;
+    return edited ? NOTED_PERSON : NOTED_NONE;
+}

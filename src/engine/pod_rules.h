@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pod_rules.h - what the state of a pod, or of what was noted on its node, means to a rollout.
+ *
+ * Pure functions over values that a shell reads: when a stage is stuck, which failure can only come
+ * again, which pods a drain takes, whose edit it was. They know nothing of placements. */
+#ifndef DROVER_ENGINE_POD_RULES_H
+#define DROVER_ENGINE_POD_RULES_H
+
+#include "base/str.h"
+
+/* A container that waits for one of these reasons may do so for ever, and its pod never fails: the
+ * stage is stuck when it has for so long. */
+#define STAGE_STUCK_MS INT64_C(60000)
+bool stage_is_stuck(str waiting_reason);
+
+/* The same attempt can only fail again: it is not retried by itself. */
+bool stage_only_fails_again(str reason);
+
+/* A pod on a node, as far as a drain looks at it. */
+typedef struct drain_pod_view {
+    str space;
+    str phase;
+    bool tolerates_cordon; /* a toleration of node.kubernetes.io/unschedulable */
+    bool of_daemon_set;
+    bool mirror; /* of a static pod: only its kubelet can end it */
+} drain_pod_view;
+/* It has not ended. */
+bool drain_runs(const drain_pod_view *p);
+/* It must be gone before the node is interrupted. */
+bool drain_takes(const drain_pod_view *p);
+
+/* What stands on a node about a Skyhook: the record, and the state that was written with it. */
+typedef struct noted_view {
+    bool record_there;
+    bool record_changed; /* since it was known last */
+    bool record_ours;    /* it is what this shell wrote */
+    bool state_fits;     /* the record says that this state was written with it */
+    bool state_gone;     /* it was there */
+} noted_view;
+
+#define NOTED_EDITS(X)                                                                             \
+    X(NONE, "none")                                                                                \
+    X(PERSON, "person")     /* its packages are applied again */                                   \
+    X(OPERATOR, "operator") /* another one leads: all of it is to be read anew */
+typedef enum noted_edit {
+#define X(edit, text) NOTED_##edit,
+    NOTED_EDITS(X)
+#undef X
+} noted_edit;
+/* Who changed it. A record is only ever written together with its state, so one that does not fit
+ * was left behind by somebody who edits states. */
+noted_edit noted_judge(const noted_view *v);
+
+#endif

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What pods' states mean, and whose edit of a node's state it was. */
+#include "support/check.h"
+
+#include "engine/pod_rules.h"
+
+static void stuck_words(void **state)
+{
+    (void)state;
+    static const char *const stuck[] = {"ImagePullBackOff",     "ErrImagePull",
+                                        "ErrImageNeverPull",    "InvalidImageName",
+                                        "CreateContainerError", "CreateContainerConfigError"};
+    static const char *const others[] = {"",
+                                         "ContainerCreating",
+                                         "PodInitializing",
+                                         "CrashLoopBackOff",
+                                         "imagepullbackoff",
+                                         "ErrImagePull "};
+    for (size_t i = 0; i < COUNT_OF(stuck); i++)
+        check_msg(stage_is_stuck(str_of(stuck[i])), "%s", stuck[i]);
+    for (size_t i = 0; i < COUNT_OF(others); i++)
+        check_msg(!stage_is_stuck(str_of(others[i])), "%s", others[i]);
+    assert_int_equal(STAGE_STUCK_MS, 60000);
+}
+
+static void failures_that_come_again(void **state)
+{
+    (void)state;
+    assert_true(stage_only_fails_again(STR("InvalidImageName")));
+    assert_false(stage_only_fails_again(STR("ImagePullBackOff")));
+    assert_false(stage_only_fails_again(STR_EMPTY));
+}
+
+static void pods_of_a_drain(void **state)
+{
+    (void)state;
+    drain_pod_view p = {.space = STR("default"), .phase = STR("Running")};
+    assert_true(drain_takes(&p));
+    p.phase = STR("Pending");
+    assert_true(drain_takes(&p));
+    static const char *const ended[] = {"Succeeded", "Failed", "Unknown", ""};
+    for (size_t i = 0; i < COUNT_OF(ended); i++) {
+        drain_pod_view over = {.space = STR("default"), .phase = str_of(ended[i])};
+        check_msg(!drain_takes(&over) && !drain_runs(&over), "%s", ended[i]);
+    }
+    drain_pod_view spared[] = {p, p, p, p};
+    spared[0].tolerates_cordon = true;
+    spared[1].of_daemon_set = true;
+    spared[2].mirror = true;
+    spared[3].space = STR("kube-system");
+    for (size_t i = 0; i < COUNT_OF(spared); i++)
+        check_msg(!drain_takes(&spared[i]) && drain_runs(&spared[i]), "%zu", i);
+}
+
+static void edits(void **state)
+{
+    (void)state;
+    static const struct {
+        noted_view v;
+        noted_edit want;
+    } rows[] = {
+        {{.record_there = true, .state_fits = true}, NOTED_NONE},
+        {{.record_there = true, .record_changed = true, .record_ours = true, .state_fits = true},
+         NOTED_NONE},
+        {{.record_there = true, .record_changed = true, .state_fits = true}, NOTED_OPERATOR},
+        {{.record_there = true, .record_changed = true}, NOTED_OPERATOR},
+        {{.record_there = true}, NOTED_PERSON},
+        {{.record_there = true, .state_gone = true}, NOTED_PERSON},
+        {{.record_changed = true}, NOTED_NONE},
+        {{.record_changed = true, .state_gone = true}, NOTED_PERSON},
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++)
+        check_msg(noted_judge(&rows[i].v) == rows[i].want, "row %zu", i);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(stuck_words),
+        cmocka_unit_test(failures_that_come_again),
+        cmocka_unit_test(pods_of_a_drain),
+        cmocka_unit_test(edits),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
