@@ -88,6 +88,7 @@ struct deployment_steps {
     /* What was found. Renewed with each look. */
     arena *looking;
     report_object *found;
+    const wanted_object **found_wanted; /* what each should be; NULL: a chart knows */
     size_t found_len;
     report_outcome outcome;
     char trouble[REPORT_MESSAGE_BYTES_MAX];

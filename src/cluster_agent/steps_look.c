@@ -27,18 +27,14 @@ static bool begin_look(deployment_steps *s)
     size_t most = chart ? s->inventory.len : s->manifest.len;
     s->found_len = 0;
     s->found = ARENA_ARRAY(fresh, most + 1, report_object);
-    for (size_t i = 0; s->found && i < most; i++)
-        if (chart || !s->manifest.at[i].shared)
-            s->found[s->found_len++].ref = chart ? s->inventory.objects[i] : s->manifest.at[i].ref;
-    return s->found;
-}
-
-static const wanted_object *wanted_of(const deployment_steps *s, const object_ref *ref)
-{
-    for (size_t i = 0; i < s->manifest.len; i++)
-        if (object_ref_same(&s->manifest.at[i].ref, ref))
-            return &s->manifest.at[i];
-    return NULL;
+    s->found_wanted = ARENA_ARRAY(fresh, most + 1, const wanted_object *);
+    for (size_t i = 0; s->found && s->found_wanted && i < most; i++) {
+        if (!chart && s->manifest.at[i].shared)
+            continue;
+        s->found_wanted[s->found_len] = chart ? NULL : &s->manifest.at[i];
+        s->found[s->found_len++].ref = chart ? s->inventory.objects[i] : s->manifest.at[i].ref;
+    }
+    return s->found && s->found_wanted;
 }
 
 static bool drift_to_correct(const deployment_steps *s)
@@ -108,13 +104,13 @@ static bool judge(deployment_steps *s, report_object *o, const yyjson_val *json,
     const yyjson_val *options = go_member(spec_of(s), STR("options"));
     const yyjson_val *diff = go_member(options, STR("diff"));
     const yyjson_val *ignored = go_member(go_member(options, STR("ignore")), STR("conditions"));
-    const wanted_object *wanted = wanted_of(s, &o->ref);
+    const wanted_object *wanted = s->found_wanted[o - s->found]; /* NULL: of a chart */
     str owner = owner_label(s->looking, s->manifest.owner);
     yyjson_val *live = json ? steps_copy(s->looking, json) : NULL;
     if (!owner.ptr || (json && !live))
         return err_memory(error);
     o->live = live;
-    if (s->manifest.is_chart || !wanted) {
+    if (!wanted) {
         o->drift = (drift){!live, STR_EMPTY};
     } else {
         o->foreign = live && !owner_is(live, owner);

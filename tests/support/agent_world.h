@@ -41,9 +41,9 @@ typedef struct agent_world {
     step_outcome bad_outcome;
     const char *refuse; /* a path that no apply gets into */
     step_outcome refuse_outcome;
-    bool dark;            /* the objects of the cluster cannot be read */
-    const char *rendered; /* what helm makes of the chart */
-    char log[1 << 16];    /* one line for each write */
+    bool establishes;  /* definitions are established at once */
+    bool dark;         /* the objects of the cluster cannot be read */
+    char log[1 << 16]; /* one line for each write */
     char fault[STR_SHOWN_BYTES];
 } agent_world;
 
@@ -167,19 +167,33 @@ static inline step_answer world_write(agent_world *w, const step *s, const char 
     } else {
         assert_true(s->force);
         world_put(w, path, s->body);
+        if (w->establishes && strstr(path, "/customresourcedefinitions/"))
+            world_merge(w, path,
+                        STR("{\"status\":{\"conditions\":[{\"type\":\"Established\","
+                            "\"status\":\"True\"}]}}"));
     }
     w->writes++;
     world_log(w, s, path);
     return (step_answer){.outcome = OUTCOME_OK, .json = world_read(w, path)};
 }
 
+/* helm with a chart of one ConfigMap, which it makes and takes away. */
+#define WORLD_CHART_OBJECT "/api/v1/namespaces/shop/configmaps/of-chart"
+#define WORLD_CHART "# Source: chart\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: of-chart}\n"
+
 static inline step_answer world_chart(agent_world *w, const step *s)
 {
     assert_non_null(s->chart);
     assert_true(s->chart->release.len > 0);
+    if (s->kind == STEP_INSTALL_CHART)
+        world_put(w, WORLD_CHART_OBJECT,
+                  STR("{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"name\":"
+                      "\"of-chart\",\"namespace\":\"shop\"}}"));
+    else if (world_has(w, WORLD_CHART_OBJECT))
+        world_drop(w, WORLD_CHART_OBJECT);
     w->writes++;
     world_log(w, s, "/");
-    return (step_answer){.outcome = OUTCOME_OK, .text = str_of(w->rendered ? w->rendered : "")};
+    return (step_answer){.outcome = OUTCOME_OK, .text = STR(WORLD_CHART)};
 }
 
 /* *ret_killed: the write took effect, and the agent is gone before it hears of it. */

@@ -498,16 +498,16 @@ static void test_definitions_come_first(void **state)
 
 /* ---- charts ---- */
 
+#define CHART                                                                                      \
+    "\"options\":{\"defaultNamespace\":\"shop\",\"deleteNamespace\":true,\"helm\":{"               \
+    "\"chart\":\"web\",\"repo\":\"https://charts.example\",\"releaseName\":\"front\"}}"
+
 static void test_chart(void **state)
 {
     (void)state;
     agent_world w = world_new();
-    world_release(&w, "web", "ignored",
-                  "\"options\":{\"defaultNamespace\":\"shop\",\"helm\":{\"chart\":\"web\","
-                  "\"repo\":\"https://charts.example\",\"releaseName\":\"front\"}}");
-    w.rendered = "# Source: web\n" MAP("a", "one");
+    world_release(&w, "web", "ignored", CHART);
     deployment_steps *s = begin(&w, "web");
-    world_put(&w, SHOP "a", STR("{\"kind\":\"ConfigMap\",\"metadata\":{\"name\":\"a\"}}"));
     world_run(&w, &s, "web", REST);
     check_text(str_of(w.log), "write inventory " RECORD "\n"
                               "install chart \n"
@@ -515,6 +515,7 @@ static void test_chart(void **state)
                               "report " WORLD_DEPLOYMENTS "/web\n");
     check_status(&w, "ready", "true");
     check_status(&w, "release", "\"shop/front:1\"");
+    check_has_at(world_status(&w, "web", "resources"), STR("of-chart"), __FILE__, __LINE__);
     /* A new agent finds the same. */
     steps_free(s);
     s = begin(&w, "web");
@@ -523,7 +524,6 @@ static void test_chart(void **state)
     assert_int_equal(w.writes, writes);
     /* It becomes plain manifests: the chart goes first. */
     w.log[0] = '\0';
-    world_drop(&w, SHOP "a");
     world_release(&w, "web", MAP("b", "one"), OPTIONS);
     world_show(&w, s, "web");
     world_run(&w, &s, "web", REST);
@@ -539,67 +539,101 @@ static void test_chart(void **state)
 
 /* ---- kills and faults ---- */
 
-/* Install, update, uninstall. Returns the number of writes; what is there at the end of each part
- * goes to out. */
-static unsigned story(unsigned silent_write, unsigned bad_step, step_outcome outcome, char *out,
-                      size_t size)
+/* A version after the other; one without a manifest is the end of the deployment. */
+typedef struct version {
+    const char *yaml, *options;
+} version;
+
+static const version plain[] = {
+    {BOTH, OPTIONS}, {MAP("a", "two") "---\n" MAP("c", "one"), OPTIONS}, {NULL, NULL}};
+static const version charts[] = {{TILLS "---\n" MAP("a", "one"), OPTIONS},
+                                 {"ignored", CHART},
+                                 {MAP("a", "two"), OPTIONS},
+                                 {"ignored", CHART},
+                                 {NULL, NULL}};
+
+typedef struct faults {
+    unsigned silent_write, bad_step;
+    step_outcome outcome;
+} faults;
+
+typedef struct ending {
+    char text[4096]; /* what is there at the end of each part */
+    unsigned writes, steps;
+} ending;
+
+static ending story(const version *versions, faults with)
 {
     agent_world w = world_new();
-    w.silent_write = silent_write;
-    w.bad_step = bad_step;
-    w.bad_outcome = outcome;
-    size_t len = 0;
-    deployment_steps *s = NULL;
-    static const char *const versions[] = {BOTH, MAP("a", "two") "---\n" MAP("c", "one"), NULL};
-    for (size_t i = 0; i < COUNT_OF(versions); i++) {
-        if (versions[i])
-            world_release(&w, "web", versions[i], OPTIONS);
+    w.silent_write = with.silent_write;
+    w.bad_step = with.bad_step;
+    w.bad_outcome = with.outcome;
+    w.establishes = true;
+    ending end = {.writes = 0};
+    size_t len = 0, size = sizeof end.text;
+    deployment_steps *s = steps_new(STR("web"));
+    for (size_t i = 0; i == 0 || versions[i - 1].yaml; i++) {
+        if (versions[i].yaml)
+            world_release(&w, "web", versions[i].yaml, versions[i].options);
         else
             world_drop(&w, WORLD_DEPLOYMENTS "/web");
-        if (!s)
-            s = steps_new(STR("web"));
         world_show(&w, s, "web");
         step last = world_run(&w, &s, "web", REST);
-        check_msg(last.kind == (versions[i] ? STEP_WAIT : STEP_FORGET), "part %zu", i);
+        check_msg(last.kind == (versions[i].yaml ? STEP_WAIT : STEP_FORGET), "part %zu", i);
         for (size_t k = 0; k < w.objects.len; k++)
             if (w.objects.at[k].there && !strstr(w.objects.at[k].path, "contents/"))
-                len += (size_t)snprintf(out + len, size - len, "%s;", w.objects.at[k].path);
+                len += (size_t)snprintf(end.text + len, size - len, "%s;", w.objects.at[k].path);
         str key = object_text(go_member(world_read(&w, SHOP "a"), STR("data")), STR("key"));
         str applied = world_status(&w, "web", "appliedDeploymentID");
-        len +=
-            (size_t)snprintf(out + len, size - len, "%.*s %.*s\n", STR_ARG(key), STR_ARG(applied));
+        len += (size_t)snprintf(end.text + len, size - len, "%.*s %.*s\n", STR_ARG(key),
+                                STR_ARG(applied));
     }
-    unsigned writes = bad_step > 0 ? w.steps : w.writes;
+    assert_true(len < size);
+    end.writes = w.writes;
+    end.steps = w.steps;
     steps_free(s);
     world_done(&w);
-    return writes;
+    return end;
+}
+
+static void check_ends(const version *versions, faults with, const ending *want)
+{
+    ending got = story(versions, with);
+    check_msg(strcmp(want->text, got.text) == 0,
+              "killed after write %u, outcome %d at step %u:\n%s\nexpected\n%s", with.silent_write,
+              (int)with.outcome, with.bad_step, got.text, want->text);
+}
+
+static void kill_after_each_write(const version *versions)
+{
+    ending want = story(versions, (faults){0});
+    assert_true(want.writes > 12);
+    for (unsigned i = 1; i <= want.writes; i++)
+        check_ends(versions, (faults){.silent_write = i}, &want);
+}
+
+static void fault_at_each_step(const version *versions)
+{
+    static const step_outcome outcomes[] = {OUTCOME_LATER, OUTCOME_REFUSED, OUTCOME_CONFLICT};
+    ending want = story(versions, (faults){0});
+    assert_true(want.steps > 30);
+    for (size_t k = 0; k < COUNT_OF(outcomes); k++)
+        for (unsigned i = 1; i <= want.steps; i++)
+            check_ends(versions, (faults){.bad_step = i, .outcome = outcomes[k]}, &want);
 }
 
 static void test_kill_after_each_write(void **state)
 {
     (void)state;
-    char want[4096], got[4096];
-    unsigned writes = story(0, 0, OUTCOME_OK, want, sizeof want);
-    assert_true(writes > 12);
-    for (unsigned i = 1; i <= writes; i++) {
-        story(i, 0, OUTCOME_OK, got, sizeof got);
-        check_msg(strcmp(want, got) == 0, "killed after write %u:\n%s\nexpected\n%s", i, got, want);
-    }
+    kill_after_each_write(plain);
+    kill_after_each_write(charts);
 }
 
 static void test_a_fault_at_each_step(void **state)
 {
     (void)state;
-    char want[4096], got[4096];
-    static const step_outcome outcomes[] = {OUTCOME_LATER, OUTCOME_REFUSED, OUTCOME_CONFLICT};
-    unsigned steps = story(0, 100000, OUTCOME_OK, want, sizeof want);
-    assert_true(steps > 30);
-    for (size_t k = 0; k < COUNT_OF(outcomes); k++)
-        for (unsigned i = 1; i <= steps; i++) {
-            story(0, i, outcomes[k], got, sizeof got);
-            check_msg(strcmp(want, got) == 0, "outcome %zu at step %u:\n%s\nexpected\n%s", k, i,
-                      got, want);
-        }
+    fault_at_each_step(plain);
+    fault_at_each_step(charts);
 }
 
 /* Two agents on one cluster: whoever comes second finds the inventory changed and begins anew. */
