@@ -168,6 +168,47 @@ def manual(cluster, _, __):
     assert set(order[:4]) == {hub.home(f"c{n:04d}") for n in range(4)}, order[:4]
 
 
+def repos(cluster):
+    """A kind that hubs of Fleet's own have, as far as it matters here."""
+    anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    cluster.api.create("customresourcedefinitions", {
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "gitrepos.fleet.cattle.io"},
+        "spec": {"group": "fleet.cattle.io", "scope": "Namespaced",
+                 "names": {"kind": "GitRepo", "plural": "gitrepos", "singular": "gitrepo"},
+                 "versions": [{"name": "v1alpha1", "served": True, "storage": True,
+                               "subresources": {"status": {}},
+                               "schema": {"openAPIV3Schema": anything}}]}})
+    api.GROUPS["gitrepos"] = hub.GROUP
+
+    def served():
+        try:
+            return cluster.api.list("gitrepos") is not None
+        except api.ApiError:
+            return False
+    api.wait_until("GitRepos are served", served)
+    cluster.api.create("gitrepos", {"apiVersion": "fleet.cattle.io/v1alpha1", "kind": "GitRepo",
+                                    "metadata": {"name": "repo", "namespace": hub.SPACE},
+                                    "spec": {}}, hub.SPACE)
+
+
+def summed(cluster, _, __):
+    """a GitRepo says how far the Bundles that were made from it are"""
+    cluster.api.patch("bundles", "app", {"metadata": {"labels": {
+        "fleet.cattle.io/repo-name": "repo"}}}, hub.SPACE)
+
+    def shown():
+        status = cluster.api.get("gitrepos", "repo", hub.SPACE).get("status", {})
+        return status.get("readyClusters") == CLUSTERS and status
+    status = api.wait_until("the GitRepo is ready everywhere", shown)
+    assert status["desiredReadyClusters"] == CLUSTERS, status
+    assert status["summary"]["ready"] == CLUSTERS, status
+    assert status["display"]["readyBundleDeployments"] == f"{CLUSTERS}/{CLUSTERS}", status
+    found = hub.deployments(cluster, "app").values()
+    assert all(one["metadata"]["labels"]["fleet.cattle.io/repo-name"] == "repo"
+               for one in found), "a deployment has no label of it"
+
+
 def ask(cluster, *words):
     result = drover.run(drover.programs()[0], *words, f"--kubeconfig={cluster.kubeconfig()}")
     assert result.status == 0, f"{' '.join(words)}: {result}"
@@ -337,10 +378,11 @@ def main():
     program = drover.programs()[0]
     with hub.open_hub("check-fleet") as cluster:
         hub.prepare(cluster, program)
+        repos(cluster)
         hub.add_clusters(cluster, CLUSTERS, ring)
         with hub.operator(program, cluster) as operator, hub.Agents(cluster, LATENCY) as agents:
-            for act in (installs, updates, survives, strict, offline, fails, paused, manual, asked,
-                        left_out, cut, pruned, leaves, rests):
+            for act in (installs, updates, summed, survives, strict, offline, fails, paused, manual,
+                        asked, left_out, cut, pruned, leaves, rests):
                 wrong = None
                 try:
                     act(cluster, operator, agents)
