@@ -77,7 +77,9 @@ void chain_version(const chain_context *c, verdict *ret, bool *ret_selected)
         chain_rule(c, lane->rules.at[i], &v);
         int64_t next = earlier(all.reason.next_ms, v.reason.next_ms);
         if (v.kind != VERDICT_ALLOWED) {
-            *ret_selected = kind != RULE_VERSION_SELECTOR;
+            /* Whether a version is meant whose selector fails nobody knows: it is refused, and said
+             * to be. */
+            *ret_selected = kind != RULE_VERSION_SELECTOR || v.reason.rule == REASON_EXPRESSION;
             *ret = v;
             ret->reason.next_ms = next;
             return;

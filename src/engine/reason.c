@@ -86,7 +86,7 @@ static const struct sentence {
     [REASON_PRIORITY] = {"{detail} comes first", NULL, NULL},
     [REASON_DEPENDENCY] = {"waits for {detail}", NULL, NULL},
     [REASON_BRACKET] = {"{detail}", NULL, NULL},
-    [REASON_CONCURRENCY] = {"{have} of {limit} slots are taken ({holders})", NULL,
+    [REASON_CONCURRENCY] = {"{have} of {limit} slots are taken ({holders}){more}", NULL,
                             "the limit is {limit}: there is no slot"},
     [REASON_WINDOW] = {"the deployment window opens at {when}",
                        "the deployment window never opens again", NULL},
@@ -144,6 +144,8 @@ static str value_of(arena *a, const reason *r, str key)
         return arena_printf(a, "%" PRId64, r->limit);
     if (str_eq(key, STR("holders")))
         return list_names(a, r->holders, r->holder_count);
+    if (str_eq(key, STR("more"))) /* what there is to add */
+        return r->detail.len == 0 ? STR_EMPTY : arena_printf(a, ", %.*s", STR_ARG(r->detail));
     if (str_eq(key, STR("when")))
         return time_text(a, r->next_ms);
     return r->detail;

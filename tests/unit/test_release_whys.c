@@ -207,6 +207,9 @@ static void a_slot_that_times_out(void **state)
         check_text(reasons_at(&w, a, "app", "h2"), rows[i].reasons);
         world_at(&w, "2026-03-01T08:12:00Z");
         assert_int_equal(jobs_count(&w, "app", "h2"), i == 2 ? 0 : 1);
+        if (i == 2)
+            check_text(whys_at(&w, a, "app", "h2"),
+                       "1 of 1 slots are taken (h1), held past its time-out");
         arena_free(a);
         world_close(&w);
     }
@@ -380,6 +383,24 @@ static void a_policy_that_cannot_be_evaluated(void **state)
     publish(&w, "app", "v2");
     check_text(reasons_at(&w, a, "app", "h"), "expression:edit p");
     put_rules(&w, "true", "  - versionSelector: {selector: 'true'}\n");
+    assert_int_equal(jobs_count(&w, "app", "h"), 1);
+    arena_free(a);
+    world_close(&w);
+}
+
+/* What runs is kept, and that nothing newer comes is said. */
+static void a_version_selector_that_fails(void **state)
+{
+    (void)state;
+    world w;
+    arena *a = arena_new(0);
+    open_world(&w);
+    put_rules(&w, "true", "  - versionSelector: {selector: 'int(version.tag) > 0'}\n");
+    put_host(&w, "h", "prod", RUNS_V1);
+    publish(&w, "app", "v2");
+    assert_int_equal(view_at(&w, "app", "h").state, PLACEMENT_WAITING);
+    check_text(reasons_at(&w, a, "app", "h"), "expression:edit p");
+    put_rules(&w, "true", "  - versionSelector: {selector: 'version.tag == \"v2\"'}\n");
     assert_int_equal(jobs_count(&w, "app", "h"), 1);
     arena_free(a);
     world_close(&w);
@@ -562,6 +583,7 @@ int main(void)
         cmocka_unit_test(sentences_without_holders),
         cmocka_unit_test(a_stop_after_one_failed_batch),
         cmocka_unit_test(a_policy_that_cannot_be_evaluated),
+        cmocka_unit_test(a_version_selector_that_fails),
         cmocka_unit_test(every_environment_that_lacks_success),
         cmocka_unit_test(a_success_that_is_too_old),
         cmocka_unit_test(a_soak_that_outlasts_the_age),
