@@ -42,12 +42,12 @@ def blocked_for_a_minute(story):
     pod = application(story)
     protect(story)
     story.skyhook({"blo": rollout.package(interrupt=SERVICE)})
-    story.explains('"drain"', f"default/{pod}", story.name)
+    story.told("the drain waits", f"default/{pod}", f"PodDisruptionBudget {story.name}")
     rollout.wait(60)
+    assert story.is_cordoned() and story.note("status") == "in_progress"
     state, text = story.explain()
-    assert state == "inFlight" and pod in text and story.is_cordoned(), text
+    assert state == "inFlight" and '"drain"' in text, text
     assert not story.jobs() and story.api.find("pods", pod, "default"), "it did not wait"
-    assert any(pod in text and story.name in text for text in story.events(story.nodes[0]))
     story.api.delete("poddisruptionbudgets", story.name, "default")
     story.complete()
     assert not story.api.find("pods", pod, "default") and not story.is_cordoned()
@@ -59,8 +59,7 @@ def pod_that_never_terminates(story):
     story.add_nodes(1)
     pod = application(story, terminate="never")
     story.skyhook({"nev": rollout.package(interrupt=SERVICE)}, drainTimeout="12s")
-    story.explains('"drain"', f"default/{pod}")
-    story.explains("DrainTimeout")
+    story.wait("its time is over", lambda: story.why() == "DrainTimeout")
     assert story.is_cordoned() and not story.jobs(), "it went on beside the pod"
     assert story.note("status") == "erroring"
     story.api.delete("pods", pod, "default", {"gracePeriodSeconds": 0})
@@ -75,7 +74,7 @@ def uncordoned_in_the_middle(story):
     pod = application(story)
     protect(story)
     story.skyhook({"unc": rollout.package(interrupt=SERVICE)})
-    story.explains(f"default/{pod}")
+    story.told("the drain waits", f"default/{pod}")
     story.api.patch("nodes", story.nodes[0], {"spec": {"unschedulable": None}})
     story.wait("it is cordoned again", story.is_cordoned)
     story.wait("an event says so", lambda: any(
@@ -117,10 +116,9 @@ def never_comes_back(story):
     story.behave(**{f"interrupt_{story.nodes[0]}": "reboot 0s 24h"})
     story.skyhook({"los": rollout.package(interrupt=REBOOT)})
     story.wait("it is down", lambda: not fleet.is_ready(story.node()))
-    assert story.explain()[0] == "inFlight"
-    state, text = story.explains("NodeLost", seconds=LOST_SECONDS + 60)
-    assert state == "failed", text
-    assert story.note("status") == "erroring"
+    assert story.note("status") == "in_progress"
+    story.told("state erroring", "NodeLost", seconds=LOST_SECONDS + 60)
+    assert story.why() == "NodeLost" and '"state":"erroring"' in story.note("nodeState")
 
 
 # ---- nodes that go

@@ -5,15 +5,12 @@ import concurrent.futures
 import json
 import pathlib
 import tempfile
-import time
 import traceback
 
 import api
 import drover
 import ledger
 import rollout
-
-ASK_SECONDS = 2
 
 
 class Stage:
@@ -139,26 +136,18 @@ class Story:
         found = self.stage.plugin("explain", self.nodes[at], "-o", "json", "--skyhook", self.name)
         return json.loads(found)["state"], found
 
-    def explains(self, *words, at=0, seconds=90):
-        """Waits until the answer has all these words."""
-        last = [""]
-
-        def there():
-            time.sleep(ASK_SECONDS)  # it reads the whole cluster
-            try:
-                state, last[0] = self.explain(at)
-            except (AssertionError, ValueError) as error:
-                last[0] = str(error)
-                return None
-            return (state, last[0]) if all(word in last[0] for word in words) else None
-        try:
-            return self.wait(f"explain says {words}", there, seconds)
-        except TimeoutError as error:
-            raise TimeoutError(f"{error}; it said {last[0]}") from None
-
     def events(self, name):
         return [e["message"] for e in self.api.list("events", "default")
                 if e["involvedObject"]["name"] == name]
+
+    def told(self, *words, at=0, seconds=90):
+        """Waits until an event of the node has all these words."""
+        self.wait(f"an event of the node says {words}", lambda: any(
+            all(word in text for word in words) for text in self.events(self.nodes[at])), seconds)
+
+    def why(self, at=0):
+        """The word of the node's failure, as it is kept there."""
+        return json.loads(self.note("drover", at) or "{}").get("why")
 
     # ---- what the server saw
 
