@@ -192,7 +192,9 @@ void herd_fact(const herd *h, uint32_t target, char boot_id_text[HERD_BOOT_BYTES
     const herd_traits *own = t->traits;
     assert(!(t->flags & HERD_GONE));
     str boot_id = STR_EMPTY;
-    if (t->kind == TARGET_NODE) {
+    if (t->kind == TARGET_NODE && t->boots == 0 && own->boot_id.len > 0) {
+        boot_id = own->boot_id;
+    } else if (t->kind == TARGET_NODE) {
         int len = snprintf(boot_id_text, HERD_BOOT_BYTES, "boot-%u", t->boots + 1);
         boot_id = (str){boot_id_text, (size_t)len};
     }

@@ -22,6 +22,7 @@ typedef struct herd_traits {
     label_set annotations;
     str namespace_;
     str deploy_namespace;
+    str boot_id; /* of a real node, until it reboots in here */
     int64_t last_seen_ms;
     raw_json template_values;
     const object *document;

@@ -79,6 +79,7 @@ static bool object_traits(sim *s, const object *o, herd_traits *traits, uint16_t
     *flags = 0;
     if (o->kind == KIND_NODE) {
         *flags = node_flags(o->node);
+        traits->boot_id = o->node->status.node_info.boot_id;
         return node_traits(s, o->node, traits);
     }
     if (o->kind == KIND_RESOURCE) {

@@ -108,6 +108,8 @@ def unpullable_image(story):
 def image_name_that_is_none(story):
     """an image name that cannot be parsed is not tried again"""
     ends_as(story, "InvalidImageName", "unpullable 0s InvalidImageName", 150)
+    state, text = story.explain()
+    assert state == "failed" and "InvalidImageName" in text, text
     rollout.wait(15)
     assert len(story.jobs()) == 1, "it was tried again"
 
