@@ -333,7 +333,7 @@ static void put_copy_container(const draft *d)
     put_image(d->out, d->order->package);
     put_pull_policy(d, STR("Always"));
     buf_addz(d->out, ",\"command\":[\"/bin/sh\"],\"args\":[\"-c\","
-                     "\"mkdir -p \\\"" HOST_MOUNT "/${SKYHOOK_DIR}\\\" && cp -r " PACKAGE_MOUNT
+                     "\"mkdir -p \\\"" HOST_MOUNT "/${SKYHOOK_DIR}\\\" && cp -rf " PACKAGE_MOUNT
                      "/* \\\"" HOST_MOUNT "/${SKYHOOK_DIR}\\\"\"],\"env\":[");
     put_variable(d->out, "SKYHOOK_DIR", buf_str(&d->copy_dir));
     buf_addz(d->out, "]" PRIVILEGED);
