@@ -126,7 +126,9 @@ static step_outcome outcome_of(const write_outcome *how)
     case WRITE_CONFLICT: return OUTCOME_CONFLICT;
     case WRITE_GONE: return OUTCOME_MISSING;
     case WRITE_REFUSED:
-        return how->status == 400 || how->status == 422 ? OUTCOME_INVALID : OUTCOME_REFUSED;
+        /* 500: see write_judge. */
+        return how->status == 400 || how->status == 422 || how->status == 500 ? OUTCOME_INVALID
+                                                                              : OUTCOME_REFUSED;
     case WRITE_BLOCKED:
     case WRITE_LATER:
     case WRITE_AMBIGUOUS:

@@ -366,6 +366,10 @@ static write_outcome_kind kind_of(const write_outcome *outcome, write_verb verb,
         return WRITE_CONFLICT;
     if (code == STATUS_UNPROCESSABLE && precondition_failed(verb, status))
         return WRITE_CONFLICT;
+    /* A body that does not fit its kind is no trouble of the server's, whatever it says. */
+    if (verb == WRITE_APPLY && code == 500 &&
+        has(text_of(status, "message"), "failed to create typed patch object"))
+        return WRITE_REFUSED;
     /* New credentials are fetched before the next request: it is worth one more. */
     if (code == STATUS_TOO_MANY || code >= 500 || code == STATUS_UNAUTHORIZED)
         return WRITE_LATER;

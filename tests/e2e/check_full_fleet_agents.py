@@ -194,7 +194,11 @@ def held(stage, version):
         found = stage.summary()
         bad = found.get("errApplied", 0) + found.get("notReady", 0)
         return bad == 1 and found.get("outOfSync") == 1
-    api.wait_until("the rollout is held", stuck, 60)
+    try:
+        api.wait_until("the rollout is held", stuck, 60)
+    except TimeoutError:
+        print(f"# {stage.summary()}", flush=True)
+        raise
     other = stage.agents[1].find("deployments", "web")
     notes = other["spec"]["template"]["metadata"]["annotations"]
     assert notes["version"] == version, notes
