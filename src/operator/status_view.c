@@ -159,7 +159,7 @@ static void put_ready(const shell_change *c, const roll_up *r, buf *out)
         if (r->of[buckets[i].state] == 0)
             continue;
         buf_addf(out, ", %" PRId64 " %s", r->of[buckets[i].state], buckets[i].label);
-        put_bucket(c, r, buckets[i].state, out);
+        put_bucket(c, r, (int)buckets[i].state, out);
     }
 }
 
