@@ -344,6 +344,15 @@ bool engine_keep_change(const engine *e, str change, buf *out)
     return false;
 }
 
+str engine_annotation(const engine *e, str target, str key)
+{
+    str text = {NULL, 0};
+    for (size_t v = 0; v < VOCABULARY_COUNT && !text.ptr; v++)
+        if (vocabularies[v]->annotation)
+            text = vocabularies[v]->annotation(e->self[v], target, key);
+    return text;
+}
+
 bool engine_bundle(const engine *e, str change, bundle_view *ret)
 {
     for (size_t v = 0; v < VOCABULARY_COUNT; v++)

@@ -223,6 +223,9 @@ bool engine_config_updates(const engine *e, str change, buf *out);
  * it, and after those of nodes whose claim has ended in it. False as above. */
 bool engine_keep_placement(const engine *e, str change, str target, buf *out);
 bool engine_keep_change(const engine *e, str change, buf *out);
+/* An annotation of a node as the last fact had it, until the next one: a shell need not keep it,
+ * too. Without a pointer: it is not there. */
+str engine_annotation(const engine *e, str target, str key);
 
 /* ---- clusters whose shell keeps state in objects of their own ---- */
 

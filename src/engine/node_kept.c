@@ -226,6 +226,14 @@ bool nodes_keep_change(const void *context, str change_name, buf *out)
     return true;
 }
 
+str nodes_annotation(const void *context, str target, str key)
+{
+    const nodes *self = context;
+    uint32_t index = target_find(self, target);
+    return index == NOBODY ? (str){NULL, 0}
+                           : target_annotation(&self->targets.at[index], key, STR_EMPTY);
+}
+
 /* ---- agreeing ---- */
 
 /* The claim was written, and nothing was done to the node yet. */

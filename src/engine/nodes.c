@@ -603,6 +603,7 @@ const vocabulary vocabulary_nodes = {
     .config_updates = nodes_config_updates,
     .keep_placement = nodes_keep_placement,
     .keep_change = nodes_keep_change,
+    .annotation = nodes_annotation,
     .full = nodes_full,
     .check = nodes_check,
 };

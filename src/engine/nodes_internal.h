@@ -367,6 +367,7 @@ int64_t record_get_number(yyjson_val *json, const char *key, int64_t otherwise);
 /* ---- node_kept.c: records that a shell keeps in objects of their own ---- */
 bool nodes_keep_placement(const void *self, str change_name, str target, buf *out);
 bool nodes_keep_change(const void *self, str change_name, buf *out);
+str nodes_annotation(const void *self, str target, str key);
 bool nodes_node(const void *self, str change_name, str target, arena *a, node_view *ret);
 bool nodes_config_updates(const void *self, str change_name, buf *out);
 /* Makes claims of the Skyhook's record and flights of the nodes' records agree; see there. */

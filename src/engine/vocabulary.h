@@ -62,6 +62,7 @@ typedef struct vocabulary {
     bool (*config_updates)(const void *self, str change, buf *out);
     bool (*keep_placement)(const void *self, str change, str target, buf *out);
     bool (*keep_change)(const void *self, str change, buf *out);
+    str (*annotation)(const void *self, str target, str key);
     /* Of the vocabulary of clusters alone. */
     bool (*bundle)(const void *self, str change, bundle_view *ret);
     bool (*bundle_partition)(const void *self, str change, size_t index, group_view *ret);

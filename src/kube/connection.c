@@ -15,6 +15,8 @@
 #define READ_BYTES 4096L
 #define STREAM_BYTES 16384L
 #define UPLOAD_BYTES 16384L
+/* Of a bunch: when more comes at once, there is more to come. */
+#define BUNCH_BYTES_MAX ((size_t)1 << 18)
 
 struct exchange {
     connection *connection;
@@ -43,6 +45,7 @@ typedef struct watched {
     uv_poll_t poll;
     connection *connection;
     curl_socket_t socket;
+    int events;
 } watched;
 
 struct connection {
@@ -63,6 +66,10 @@ struct connection {
     bool found_plain;  /* that was just found out */
     uint64_t asked_ns; /* when the first request was sent that nothing was heard after; 0: none */
     bool closing;
+    uint64_t bunch_ms; /* see connection_bunch */
+    uv_timer_t bunch;
+    watched *resting; /* what is not looked at until then; NULL: none */
+    size_t heard;     /* bytes of answers since the socket was looked at */
 };
 
 /* ---- lists ---- */
@@ -130,6 +137,7 @@ static size_t take_bytes(char *bytes, size_t size, size_t count, void *context)
 {
     exchange *x = context;
     x->connection->asked_ns = 0;
+    x->connection->heard += size * count;
     tell_status(x);
     if (x->handler.bytes)
         x->handler.bytes(x->handler.context, (str){bytes, size * count});
@@ -257,6 +265,35 @@ static void collect(connection *c)
         start_waiting(c);
 }
 
+static void on_socket(uv_poll_t *poll, int status, int events);
+
+static void look(watched *w)
+{
+    if (w->connection->resting == w)
+        w->connection->resting = NULL;
+    uv_poll_start(&w->poll, w->events, on_socket);
+}
+
+static void on_bunch(uv_timer_t *timer)
+{
+    connection *c = timer->data;
+    if (c->resting)
+        look(c->resting);
+}
+
+/* What comes now may as well come together with what follows. */
+static void rest(connection *c, watched *w)
+{
+    bool little = c->heard > 0 && c->heard <= BUNCH_BYTES_MAX;
+    if (c->bunch_ms == 0 || c->closing || c->resting || !little || w->events != UV_READABLE ||
+        uv_is_closing((uv_handle_t *)&w->poll))
+        return;
+    c->resting = w;
+    uv_poll_stop(&w->poll);
+    /* All that rest for the same time are looked at together. */
+    uv_timer_start(&c->bunch, on_bunch, c->bunch_ms - uv_now(c->loop) % c->bunch_ms, 0);
+}
+
 static void on_socket(uv_poll_t *poll, int status, int events)
 {
     watched *w = poll->data;
@@ -264,7 +301,9 @@ static void on_socket(uv_poll_t *poll, int status, int events)
     int flags = (events & UV_READABLE ? CURL_CSELECT_IN : 0) |
                 (events & UV_WRITABLE ? CURL_CSELECT_OUT : 0) | (status < 0 ? CURL_CSELECT_ERR : 0);
     int running;
+    c->heard = 0;
     curl_multi_socket_action(c->multi, w->socket, flags, &running);
+    rest(c, w);
     collect(c);
 }
 
@@ -317,6 +356,8 @@ static int watch_socket(CURL *curl, curl_socket_t socket, int what, void *contex
     if (what == CURL_POLL_REMOVE) {
         curl_multi_assign(c->multi, socket, NULL);
         if (w) {
+            if (c->resting == w)
+                c->resting = NULL;
             uv_poll_stop(&w->poll);
             uv_close((uv_handle_t *)&w->poll, socket_closed);
         }
@@ -336,8 +377,8 @@ static int watch_socket(CURL *curl, curl_socket_t socket, int what, void *contex
         c->handles++;
         curl_multi_assign(c->multi, socket, w);
     }
-    int events = (what & CURL_POLL_IN ? UV_READABLE : 0) | (what & CURL_POLL_OUT ? UV_WRITABLE : 0);
-    uv_poll_start(&w->poll, events, on_socket);
+    w->events = (what & CURL_POLL_IN ? UV_READABLE : 0) | (what & CURL_POLL_OUT ? UV_WRITABLE : 0);
+    look(w);
     return 0;
 }
 
@@ -428,7 +469,8 @@ static connection *open_from(const connection *from, connection like, err *error
     c->multi = multi_new(c);
     c->credentials = from ? from->credentials : credentials_new(access);
     c->beside = from;
-    if (!c->multi || !c->credentials || !name_server(c) || uv_timer_init(c->loop, &c->timer) != 0) {
+    if (!c->multi || !c->credentials || !name_server(c) || uv_timer_init(c->loop, &c->timer) != 0 ||
+        uv_timer_init(c->loop, &c->bunch) != 0) {
         curl_multi_cleanup(c->multi);
         curl_slist_free_all(c->connect_to);
         mem_free(c->server);
@@ -437,8 +479,8 @@ static connection *open_from(const connection *from, connection like, err *error
         err_memory(error);
         return mem_free(c);
     }
-    c->timer.data = c;
-    c->handles = 1;
+    c->timer.data = c->bunch.data = c;
+    c->handles = 2;
     return c;
 }
 
@@ -451,7 +493,7 @@ connection *connection_open(uv_loop_t *loop, const kube_access *access, const ch
 connection *connection_beside(const connection *c, err *error)
 {
     return open_from(
-        c, (connection){.loop = c->loop, .access = c->access, .agent = c->agent, .plain = c->plain},
+        c, (connection){.loop = c->loop, .access = c->access, .agent = c->agent, .plain = true},
         error);
 }
 
@@ -475,7 +517,15 @@ connection *connection_close(connection *c)
     if (!c->beside)
         credentials_free(c->credentials);
     uv_close((uv_handle_t *)&c->timer, timer_closed);
+    uv_close((uv_handle_t *)&c->bunch, timer_closed);
     return NULL;
+}
+
+void connection_bunch(connection *c, uint64_t ms)
+{
+    c->bunch_ms = ms;
+    if (ms == 0 && c->resting)
+        look(c->resting);
 }
 
 /* ---- sending ---- */
@@ -562,7 +612,8 @@ static void set_request(exchange *x)
     CURL *curl = x->curl;
     curl_easy_setopt(curl, CURLOPT_URL, x->url);
     curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, x->method);
-    curl_easy_setopt(curl, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_2TLS);
+    curl_easy_setopt(curl, CURLOPT_HTTP_VERSION,
+                     (long)(c->plain ? CURL_HTTP_VERSION_1_1 : CURL_HTTP_VERSION_2TLS));
     curl_easy_setopt(curl, CURLOPT_PIPEWAIT, c->plain ? 0L : 1L);
     curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT, CONNECTION_CONNECT_SECONDS);

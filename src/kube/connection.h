@@ -2,7 +2,7 @@
 /* connection.h - requests to one API server: HTTP/2, all of them over one connection, on an event
  * loop. Where something in between has no HTTP/2, each request that runs has a connection. Whatever
  * comes in is looked at for every request that runs, so watches, which run for ever, are cheaper on
- * a connection of their own.
+ * a connection of their own, and there HTTP/2 would only be more to do.
  *
  * Sends and hands back; it neither repeats nor judges, and keeps curl from repeating a write. A
  * request that has ended without an answer may have taken effect: the caller knows by its kind what
@@ -62,8 +62,12 @@ typedef struct exchange_request {
 /* access must live as long as the connection. agent: what it calls itself to the server. */
 connection *connection_open(uv_loop_t *loop, const kube_access *access, const char *agent,
                             err *error);
-/* Another connection to the same server with the same credentials. It must be closed first. */
+/* Another connection to the same server with the same credentials, without HTTP/2. It must be
+ * closed first. */
 connection *connection_beside(const connection *c, err *error);
+/* What comes in is looked at only so often, in bunches: for watches whose news nobody waits for. A
+ * process that is woken up pays for that far more than for what it then reads. 0: at once. */
+void connection_bunch(connection *c, uint64_t ms);
 /* Ends all requests without a word and lets go of the loop, which must run once more. */
 connection *connection_close(connection *c);
 

@@ -172,6 +172,14 @@ static char *kept_map(node_shell *s, yyjson_val *json, const char *key,
     return kept;
 }
 
+void place_told(node_shell *s, shell_place *p, yyjson_val *json)
+{
+    if (p->labels)
+        return;
+    p->annotations = kept_map(s, json, "annotations", node_annotations_put);
+    p->labels = kept_map(s, json, "labels", node_labels_put);
+}
+
 static void node_read(node_shell *s, const shell_ticket *t, const write_outcome *how,
                       yyjson_val *json)
 {
@@ -183,14 +191,12 @@ static void node_read(node_shell *s, const shell_ticket *t, const write_outcome 
         job_hold(s, p, "its node cannot be read");
         return;
     }
-    if (p->labels)
-        return;
-    p->annotations = kept_map(s, json, "annotations", node_annotations_put);
-    p->labels = kept_map(s, json, "labels", node_labels_put);
+    place_told(s, p, json);
 }
 
 /* Once a claim, from the node as it is then: of a node's labels and annotations nothing else is
- * kept. */
+ * kept. The answer to the patch that begins the claim has told it, unless that was another
+ * process'. */
 static bool node_is_read(node_shell *s, shell_place *p)
 {
     if (p->labels || p->map_sending)

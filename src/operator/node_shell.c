@@ -77,10 +77,18 @@ shell_place *shell_place_of(node_shell *s, shell_node *n, str change_name)
     }
     p->node = n;
     p->change = c;
+    p->index = c ? c->places.len - 1 : 0;
     p->want_cordon = p->sent_cordon = -1;
     p->next = n->places;
     n->places = p;
     return p;
+}
+
+str place_text(const node_shell *s, const shell_place *p, const char *prefix)
+{
+    char key[LIMIT_NAME_BYTES + 64];
+    snprintf(key, sizeof key, "%s%s", prefix, p->skyhook);
+    return engine_annotation(s->engine, str_of(p->node->name), str_of(key));
 }
 
 static void forget(shell_place **at, size_t *len, const shell_place *p)
@@ -97,8 +105,11 @@ void shell_place_free(node_shell *s, shell_place *p)
         link = &(*link)->next;
     *link = p->next;
     if (p->change) {
-        forget(p->change->places.at, &p->change->places.len, p);
-        forget(p->change->waiting.at, &p->change->waiting.len, p);
+        shell_change *c = p->change;
+        shell_place *last = c->places.at[--c->places.len];
+        c->places.at[last->index = p->index] = last;
+        if (p->claim > c->durable_epoch)
+            forget(c->waiting.at, &c->waiting.len, p);
         char *name = shell_copy(s, str_of(p->node->name));
         if (name && !vec_push(&p->change->left, name))
             mem_free(name);
@@ -106,11 +117,11 @@ void shell_place_free(node_shell *s, shell_place *p)
         shell_act_done(p);
         p->change->dirty = true;
     }
-    forget(s->runs.at, &s->runs.len, p);
+    if (p->looked_after)
+        forget(s->runs.at, &s->runs.len, p);
+    shell_fly(s, p, false);
     shell_place_unread(p);
     mem_free(p->skyhook);
-    mem_free(p->state);
-    mem_free(p->record);
     mem_free(p);
 }
 
@@ -125,7 +136,7 @@ void shell_node_free(node_shell *s, shell_node *n)
 {
     while (n->places)
         shell_place_free(s, n->places);
-    for (size_t i = 0; i < s->queue.len; i++)
+    for (size_t i = 0; n->queued && i < s->queue.len; i++)
         if (s->queue.at[i] == n)
             s->queue.at[i--] = s->queue.at[--s->queue.len];
     mem_free(n->name);
@@ -156,6 +167,12 @@ void shell_release(shell_place *p, uint8_t releasing, bool stuck)
     p->stuck = stuck;
     if (p->change)
         p->change->releasing += (uint32_t)counts - (uint32_t)counted;
+}
+
+void shell_fly(node_shell *s, shell_place *p, bool in_flight)
+{
+    s->flights += (size_t)in_flight - (size_t)p->in_flight;
+    p->in_flight = in_flight;
 }
 
 void shell_act_done(shell_place *p)
@@ -205,7 +222,7 @@ void shell_look(node_shell *s, shell_place *p)
     p->state_now = (uint8_t)state;
     p->selected = selected;
     p->in_order = in_order;
-    p->in_flight = selected && v.state == PLACEMENT_IN_FLIGHT;
+    shell_fly(s, p, selected && v.state == PLACEMENT_IN_FLIGHT);
     p->draining = selected && v.draining;
     arena_rewind(s->scratch, mark);
     if (left)
@@ -652,8 +669,10 @@ int64_t node_shell_next_ms(const node_shell *s)
         next = sooner(next, held_until(s, c->finalizer_held_until_ms));
         next = sooner(next, held_until(s, c->acts_held_until_ms));
     }
-    for (size_t i = 0; i < s->queue.len; i++)
+    for (size_t i = 0; i < s->queue.len; i++) {
         next = sooner(next, held_until(s, s->queue.at[i]->held_until_ms));
+        next = sooner(next, held_until(s, s->queue.at[i]->settles_until_ms));
+    }
     for (size_t i = 0; i < s->runs.len; i++) {
         const shell_place *p = s->runs.at[i];
         next = sooner(next, held_until(s, p->held_until_ms));
@@ -661,6 +680,14 @@ int64_t node_shell_next_ms(const node_shell *s)
             next = sooner(next, held_until(s, p->change->maps_held_until_ms));
     }
     return s->due ? s->now_ms : next;
+}
+
+bool node_shell_waits_for(const node_shell *s, shell_kind kind)
+{
+    bool waits = kind != SHELL_POD && (kind != SHELL_NODE || s->flights > 0 || s->queue.len > 0);
+    for (size_t i = 0; kind == SHELL_POD && !waits && i < s->runs.len; i++)
+        waits = s->runs.at[i]->hindered;
+    return waits;
 }
 
 bool node_shell_is_due(const node_shell *s)

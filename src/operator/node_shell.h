@@ -91,6 +91,9 @@ int64_t node_shell_next_ms(const node_shell *s);
 /* Whether a turn is due because something came in. */
 bool node_shell_is_due(const node_shell *s);
 
+/* Whether something waits for news of a kind: it need not be told at once otherwise. */
+bool node_shell_waits_for(const node_shell *s, shell_kind kind);
+
 /* Somebody else has written what only this shell should write, such as another operator: it does
  * nothing more, and is to be thrown away and made anew from the objects. */
 bool node_shell_stale(const node_shell *s);

@@ -49,7 +49,8 @@ static void set_image(package_status *to, const skyhook *of, const node_state *b
 static bool put_state(node_shell *s, const shell_place *p, const node_view *v, buf *out)
 {
     node_state before = {0}, now = {0};
-    if (p->state && !node_state_parse(s->scratch, str_of(p->state), &before, NULL))
+    str noted = place_text(s, p, NODE_NODE_STATE);
+    if (noted.ptr && !node_state_parse(s->scratch, noted, &before, NULL))
         before.packages.len = 0;
     now.packages.at = ARENA_ARRAY(s->scratch, v->package_count + 1, package_status);
     for (size_t i = 0; now.packages.at && i < v->package_count; i++) {
@@ -113,7 +114,7 @@ static void put_texts(node_shell *s, node_patch *patch, shell_place *p, const no
     buf state = BUF(SHELL_TEXT_BYTES), record = BUF(SHELL_TEXT_BYTES);
     /* A state that could not be read is left for a person to look at. */
     if (v->malformed)
-        buf_add(&state, shell_text(p->state));
+        buf_add(&state, place_text(s, p, NODE_NODE_STATE));
     bool good =
         (v->malformed || put_state(s, p, v, &state)) &&
         engine_keep_placement(s->engine, str_of(p->skyhook), str_of(p->node->name), &record) &&
@@ -125,9 +126,9 @@ static void put_texts(node_shell *s, node_patch *patch, shell_place *p, const no
     }
     if (!good || record.failed)
         shell_memory(s);
-    if (good && !v->malformed && !str_eq(buf_str(&state), shell_text(p->state)))
+    if (good && !v->malformed && text_mark(buf_str(&state)) != p->state)
         patch_note(&patch->annotations, NODE_NODE_STATE, p->skyhook, buf_str(&state));
-    if (good && !str_eq(buf_str(&record), shell_text(p->record))) {
+    if (good && text_mark(buf_str(&record)) != p->record) {
         patch_note(&patch->annotations, NODE_RECORD, p->skyhook, buf_str(&record));
         shell_sent_note(&p->sent_of, buf_str(&record));
     }
@@ -290,6 +291,8 @@ static void answered(node_shell *s, const shell_ticket *t, const write_outcome *
         /* Conditions are another write where the node itself was written; they wait for one that
          * comes anyhow. */
         bool more = p->sent && done && t->number && !p->in_flight && p->change;
+        if (p->sent && done && json && p->in_flight)
+            place_told(s, p, json);
         settle_place(s, p, end, why);
         p->dirty |= more;
     }
@@ -302,6 +305,8 @@ static void answered(node_shell *s, const shell_ticket *t, const write_outcome *
         n->waits_for = t->revision;
     else if (!done)
         not_written(s, n, how);
+    if (done && t->number)
+        n->settles_until_ms = s->now_ms + SHELL_SETTLE_MS;
     if (json && (done || how->kind == WRITE_CONFLICT))
         nodes_seen(s, json);
     shell_queue(s, n);
@@ -361,7 +366,9 @@ bool taints_are_open(const node_shell *s)
 
 bool node_write(node_shell *s, shell_node *n)
 {
-    if (n->sending || n->held_until_ms > s->now_ms || (n->waits_for && n->waits_for >= n->revision))
+    bool settles = n->settles_until_ms > s->now_ms && n->shows_cordon != n->unschedulable;
+    if (n->sending || n->held_until_ms > s->now_ms || settles ||
+        (n->waits_for && n->waits_for >= n->revision))
         return false;
     n->waits_for = 0;
     node_patch patch = {.annotations = BUF(SHELL_TEXT_BYTES),

@@ -17,6 +17,8 @@
 
 /* The longest that a timer is set to: a clock that is put forward is noticed then. */
 #define TIMER_MS_MAX INT64_C(60000)
+/* How long news of nodes and pods may wait for more of them, if nothing waits for them. */
+#define BUNCH_MS 200
 #define PATH_BYTES (LIMIT_NAME_BYTES + 256)
 #define HOST_BYTES 256
 /* Before it begins anew: two that are not elected must not keep each other busy. */
@@ -323,6 +325,14 @@ static void end_in_order(run *r)
     leader_release(r->leader);
 }
 
+static void bunch(const run *r, shell_kind kind)
+{
+    const watched *w = &r->kinds[kind];
+    if (w->connection)
+        connection_bunch(w->connection,
+                         w->synced && !node_shell_waits_for(r->shell, kind) ? BUNCH_MS : 0);
+}
+
 /* False: what was known is thrown away. */
 static bool turn_nodes(run *r)
 {
@@ -333,6 +343,8 @@ static bool turn_nodes(run *r)
         return false;
     }
     r->failed |= !follow_more(r);
+    bunch(r, SHELL_NODE);
+    bunch(r, SHELL_POD);
     if (!r->ready_told && node_shell_ready(r->shell)) {
         r->ready_told = true;
         log_line(LOG_INFO, "everything is known: decisions begin");

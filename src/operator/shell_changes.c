@@ -58,6 +58,7 @@ static shell_change *change_new(node_shell *s, str name)
                 p->change = c;
                 p->cleanup = false;
                 p->cleanups = 0;
+                p->index = c->places.len;
                 if (!vec_push(&c->places, p))
                     shell_memory(s);
             }
@@ -361,7 +362,8 @@ void changes_gone(node_shell *s, str name)
         shell_place *p = c->places.at[i];
         p->change = NULL;
         p->releasing = RELEASE_NONE;
-        p->in_flight = p->selected = p->draining = p->in_order = p->stuck = p->of_act = false;
+        shell_fly(s, p, false);
+        p->selected = p->draining = p->in_order = p->stuck = p->of_act = false;
         shell_place_unread(p);
         p->claim = 0; /* another Skyhook of that name counts its claims anew */
         p->claim_ms = 0;

@@ -13,7 +13,7 @@
 /* Packages are left on the node. */
 static bool keeps_state(const shell_place *p)
 {
-    return p->state && strcmp(p->state, "{}") != 0;
+    return p->state && p->state != text_mark(STR("{}"));
 }
 
 static bool is_clean(const shell_place *p)

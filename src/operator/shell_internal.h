@@ -15,6 +15,8 @@
 #define SHELL_POD_REASON_MS 2000
 /* A write that was refused is tried again after this time, in case somebody repaired the cause. */
 #define SHELL_REFUSED_MS 30000
+/* How long the taint that follows a cordon is waited for. */
+#define SHELL_SETTLE_MS 1000
 #define SHELL_MIRROR_NODES 500 /* up to so many nodes the Skyhook's status mirrors */
 /* A node that drains takes a watch: writes must have room beside them on the connection. */
 #define SHELL_DRAINS_MAX 40
@@ -60,6 +62,12 @@ static inline bool shell_sent_has(const shell_sent *sent, str text)
     return hash == sent->hashes[0] || hash == sent->hashes[1];
 }
 
+/* By these texts are compared that are not kept; 0: there is none. */
+static inline uint64_t text_mark(str text)
+{
+    return text.ptr ? str_hash(text) | 1u : 0;
+}
+
 /* What is wrong on a place, or hinders a deletion. */
 enum { TROUBLE_MALFORMED = 1, TROUBLE_UNINSTALLS = 2, TROUBLE_FAILS = 4, TROUBLE_CARRIES = 8 };
 
@@ -80,10 +88,11 @@ struct shell_place {
     shell_node *node;
     shell_place *next;    /* of the same node */
     char *skyhook;        /* its name */
+    size_t index;         /* in the change's places */
     shell_change *change; /* NULL: there is no such Skyhook */
-    /* as the node is known to have it; NULL: not there */
-    char *state;  /* nodeState_SK */
-    char *record; /* drover_SK */
+    /* what the node is known to have, by text_mark; the engine has the texts, see place_text */
+    uint64_t state;  /* nodeState_SK */
+    uint64_t record; /* drover_SK */
     /* what packages are told of the node in this claim, as JSON; NULL: it was not read yet */
     char *annotations, *labels;
     shell_sent sent_of; /* drover_SK, as it was sent */
@@ -129,7 +138,11 @@ struct shell_node {
     char *boot;         /* its bootID */
     shell_place *places;
     int64_t held_until_ms; /* a write was refused */
+    /* Its cordon was changed, and Kubernetes changes a taint after it: what is written before that
+     * is seen would only be a conflict. */
+    int64_t settles_until_ms;
     bool unschedulable, before, ignored;
+    bool shows_cordon; /* by the taint of Kubernetes' own */
     bool want_taint, want_untaint, sent_taint, sent_untaint;
     bool is_new;  /* what stands on it is seen for the first time */
     bool queued;  /* in the list of nodes to be written */
@@ -203,11 +216,19 @@ struct shell_change {
     bool acts_sending;
 };
 
-/* What a Job or a pod runs, in memory of its own. */
+/* What a Job or a pod runs, in memory of its own. All of a node's are found by its name. */
 typedef struct shell_attempt {
     char *texts;
     job_key key;
+    const shell_job *job; /* NULL: it is a pod's */
+    struct shell_attempt *next, **link;
 } shell_attempt;
+
+/* Those of one node, be it known or not. */
+typedef struct shell_host {
+    shell_attempt *first;
+    char name[];
+} shell_host;
 
 /* A Job that has not ended: of the present attempt of something, or of one that the engine waits
  * for no longer. */
@@ -217,6 +238,7 @@ struct shell_job {
     char pod_reason[64]; /* what its pod said of its failure */
     int64_t tell_ms;     /* it failed, and its pod's word is waited for until then; else never */
     bool created;        /* it was seen; else its creation is under way */
+    bool telling;        /* in the list of those that are waited for */
 };
 
 /* A pod of a package that may still run. */
@@ -229,6 +251,7 @@ typedef struct shell_pod {
     int64_t held_until_ms; /* to end it was not allowed */
     bool stuck;            /* for too long: it is to be ended */
     bool ending;           /* and that is under way */
+    bool troubled;         /* in the list of those that are looked at each turn */
     /* of a raw pod */
     bool raw_over;      /* its stage has ended, though the pod may run for ever */
     bool raw_succeeded; /* well */
@@ -250,9 +273,13 @@ struct node_shell {
     strmap policies;   /* name -> shell_document * */
     strmap jobs;
     strmap pods;
+    strmap hosts;              /* node -> shell_host * */
+    VEC(shell_job *) telling;  /* that failed, and whose pod's word is waited for */
+    VEC(shell_pod *) troubled; /* that wait, or are to be ended, or were when they were put here */
     failed_jobs failed;
     strmap drains;           /* node -> shell_drain * */
     VEC(shell_node *) queue; /* nodes to be written */
+    size_t flights;          /* places that are in flight */
     VEC(shell_place *) runs; /* places whose Jobs are to be looked after */
     decision_list decisions;
     shell_counts counts;
@@ -270,6 +297,9 @@ static inline str shell_text(const char *text)
 }
 shell_node *shell_find_node(const node_shell *s, str name);
 shell_change *shell_find_change(const node_shell *s, str name);
+/* An annotation of the node that ends in the Skyhook's name; until the engine is told of the node
+ * again. Without a pointer: it is not there. */
+str place_text(const node_shell *s, const shell_place *p, const char *prefix);
 /* The place of a Skyhook on a node, made if need be. NULL without memory. */
 shell_place *shell_place_of(node_shell *s, shell_node *n, str skyhook);
 shell_place *shell_find_place(const node_shell *s, str skyhook, str node);
@@ -279,6 +309,7 @@ void shell_queue(node_shell *s, shell_node *n);
 void shell_tell_kept(node_shell *s, shell_place *p, const char *why, bool passing);
 /* Sets both, and counts. */
 void shell_release(shell_place *p, uint8_t releasing, bool stuck);
+void shell_fly(node_shell *s, shell_place *p, bool in_flight); /* the same */
 /* What a person asked for is durable there, or there is no such place any more. */
 void shell_act_done(shell_place *p);
 void shell_look_after(node_shell *s, shell_place *p);
@@ -360,6 +391,8 @@ void stale_maps_look(node_shell *s, shell_change *c);
 void stale_maps_left(node_shell *s, const shell_change *c, str node_name);
 
 /* ---- job_write.c ---- */
+/* What packages are told of their node, if it is not known yet in this claim. */
+void place_told(node_shell *s, shell_place *p, yyjson_val *node);
 /* Sees to it that what runs on a place has its Job. True: nothing is left to see to. */
 bool jobs_run(node_shell *s, shell_place *p);
 

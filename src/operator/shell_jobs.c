@@ -14,15 +14,59 @@ shell_job *shell_find_job(const node_shell *s, str name)
     return at ? (shell_job *)(uintptr_t)*at : NULL;
 }
 
-static void attempt_done(shell_attempt *a)
+static shell_host *find_host(const node_shell *s, str node_name)
 {
+    const uint64_t *at = strmap_get(&s->hosts, node_name);
+    return at ? (shell_host *)(uintptr_t)*at : NULL;
+}
+
+static shell_host *host_of(node_shell *s, str node_name)
+{
+    shell_host *h = find_host(s, node_name);
+    if (h || !(h = mem_zalloc(sizeof *h + node_name.len + 1)))
+        return h;
+    if (node_name.len > 0)
+        memcpy(h->name, node_name.ptr, node_name.len);
+    if (strmap_put(&s->hosts, str_of(h->name), (uint64_t)(uintptr_t)h))
+        return h;
+    return mem_free(h);
+}
+
+static void attempt_done(node_shell *s, shell_attempt *a)
+{
+    shell_host *h = a->link ? find_host(s, a->key.node) : NULL;
+    if (h) {
+        *a->link = a->next;
+        if (a->next)
+            a->next->link = a->link;
+    }
+    if (h && !h->first) {
+        strmap_remove(&s->hosts, str_of(h->name));
+        mem_free(h);
+    }
     mem_free(a->texts);
     *a = (shell_attempt){0};
 }
 
-static bool attempt_keep(node_shell *s, const job_key *key, shell_attempt *ret)
+static bool attempt_join(node_shell *s, shell_attempt *a)
 {
-    *ret = (shell_attempt){.key = *key};
+    shell_host *h = host_of(s, a->key.node);
+    if (!h) {
+        shell_memory(s);
+        return false;
+    }
+    a->next = h->first;
+    a->link = &h->first;
+    if (a->next)
+        a->next->link = &a->next;
+    h->first = a;
+    return true;
+}
+
+static bool attempt_keep(node_shell *s, const job_key *key, const shell_job *job,
+                         shell_attempt *ret)
+{
+    *ret = (shell_attempt){.key = *key, .job = job};
     str *const parts[] = {&ret->key.skyhook, &ret->key.package,   &ret->key.version,
                           &ret->key.node,    &ret->key.owner_uid, &ret->key.node_uid};
     size_t bytes = 1;
@@ -39,20 +83,23 @@ static bool attempt_keep(node_shell *s, const job_key *key, shell_attempt *ret)
         *parts[i] = (str){at, parts[i]->len};
         at += parts[i]->len;
     }
-    return true;
+    return attempt_join(s, ret);
 }
 
-static void job_free(shell_job *j)
+static void job_free(node_shell *s, shell_job *j)
 {
+    for (size_t i = 0; j->telling && i < s->telling.len; i++)
+        if (s->telling.at[i] == j)
+            s->telling.at[i--] = s->telling.at[--s->telling.len];
     mem_free(j->name);
-    attempt_done(&j->of);
+    attempt_done(s, &j->of);
     mem_free(j);
 }
 
 static void job_drop(node_shell *s, shell_job *j)
 {
     strmap_remove(&s->jobs, str_of(j->name));
-    job_free(j);
+    job_free(s, j);
     s->due = true;
 }
 
@@ -65,11 +112,11 @@ shell_job *shell_job_new(node_shell *s, str name, const job_key *key)
     }
     j->tell_ms = REASON_NEVER;
     j->name = shell_copy(s, name);
-    if (attempt_keep(s, key, &j->of) && !s->no_memory &&
+    if (attempt_keep(s, key, j, &j->of) && !s->no_memory &&
         strmap_put(&s->jobs, str_of(j->name), (uint64_t)(uintptr_t)j))
         return j;
     shell_memory(s);
-    job_free(j);
+    job_free(s, j);
     return NULL;
 }
 
@@ -206,6 +253,9 @@ static void job_fails(node_shell *s, shell_job *j, str why)
         job_tell(s, j, OUTCOME_FAILED, why);
     } else if (j->tell_ms == REASON_NEVER) {
         j->tell_ms = s->now_ms + SHELL_POD_REASON_MS;
+        j->telling = vec_push(&s->telling, j);
+        if (!j->telling)
+            shell_memory(s);
         s->due = true;
     }
 }
@@ -313,19 +363,22 @@ static shell_pod *find_pod(const node_shell *s, str name)
     return at ? (shell_pod *)(uintptr_t)*at : NULL;
 }
 
-static void pod_free(shell_pod *p)
+static void pod_free(node_shell *s, shell_pod *p)
 {
+    for (size_t i = 0; p->troubled && i < s->troubled.len; i++)
+        if (s->troubled.at[i] == p)
+            s->troubled.at[i--] = s->troubled.at[--s->troubled.len];
     mem_free(p->name);
     mem_free(p->uid);
     mem_free(p->job);
-    attempt_done(&p->of);
+    attempt_done(s, &p->of);
     mem_free(p);
 }
 
 static void pod_drop(node_shell *s, shell_pod *p)
 {
     strmap_remove(&s->pods, str_of(p->name));
-    pod_free(p);
+    pod_free(s, p);
     s->due = true;
 }
 
@@ -355,13 +408,13 @@ static shell_pod *pod_new(node_shell *s, yyjson_val *json)
     p->name = shell_copy(s, read_text(m, "name"));
     p->uid = shell_copy(s, read_text(m, "uid"));
     p->job = shell_copy(s, job);
-    bool good = attempt_keep(s, &key, &p->of) && !s->no_memory &&
+    bool good = attempt_keep(s, &key, NULL, &p->of) && !s->no_memory &&
                 strmap_put(&s->pods, str_of(p->name), (uint64_t)(uintptr_t)p);
     arena_rewind(s->scratch, mark);
     if (good)
         return p;
     shell_memory(s);
-    pod_free(p);
+    pod_free(s, p);
     return NULL;
 }
 
@@ -396,6 +449,17 @@ static void pod_failed(node_shell *s, yyjson_val *json, str job)
         job_fails(s, j, STR_EMPTY);
 }
 
+/* It is looked at in every turn from now on. */
+static void pod_trouble(node_shell *s, shell_pod *p)
+{
+    s->due = true;
+    if (p->troubled)
+        return;
+    p->troubled = vec_push(&s->troubled, p);
+    if (!p->troubled)
+        shell_memory(s);
+}
+
 static void pod_waits(node_shell *s, shell_pod *p, yyjson_val *json)
 {
     str why = container_reason(json, "waiting");
@@ -406,7 +470,7 @@ static void pod_waits(node_shell *s, shell_pod *p, yyjson_val *json)
     if (p->waiting[0] == '\0')
         p->waits_since_ms = s->now_ms;
     snprintf(p->waiting, sizeof p->waiting, "%.*s", STR_ARG(why));
-    s->due = true;
+    pod_trouble(s, p);
 }
 
 /* ---- raw pods of an older operator ---- */
@@ -480,7 +544,7 @@ static void raw_seen(node_shell *s, shell_pod *p, yyjson_val *json)
         return;
     pod_waits(s, p, json);
     raw_look(p, json);
-    s->due = true;
+    pod_trouble(s, p);
 }
 
 void pods_seen(node_shell *s, yyjson_val *json)
@@ -514,22 +578,13 @@ void pods_gone(node_shell *s, str name)
 
 /* By what the engine waits for now, not by what it waited for when they were seen: it may have
  * given an attempt up. */
-static bool runs_beside(node_shell *s, const job_key *key, const shell_place *of, bool of_anybody)
-{
-    return str_eq(key->node, str_of(of->node->name)) &&
-           (of_anybody || str_eq(key->skyhook, str_of(of->skyhook))) && !is_present(s, key);
-}
-
 bool shell_runs_beside(node_shell *s, const shell_place *of, bool of_anybody)
 {
-    for (size_t i = 0; i < s->pods.len; i++) {
-        const shell_pod *p = (const shell_pod *)(uintptr_t)s->pods.entries[i].value;
-        if (runs_beside(s, &p->of.key, of, of_anybody))
-            return true;
-    }
-    for (size_t i = 0; i < s->jobs.len; i++) {
-        const shell_job *j = (const shell_job *)(uintptr_t)s->jobs.entries[i].value;
-        if (j->created && runs_beside(s, &j->of.key, of, of_anybody))
+    const shell_host *h = find_host(s, str_of(of->node->name));
+    for (const shell_attempt *a = h ? h->first : NULL; a; a = a->next) {
+        bool counts = !a->job || a->job->created;
+        if (counts && (of_anybody || str_eq(a->key.skyhook, str_of(of->skyhook))) &&
+            !is_present(s, &a->key))
             return true;
     }
     return false;
@@ -581,20 +636,20 @@ static void pod_due(node_shell *s, shell_pod *p)
 
 void jobs_due(node_shell *s)
 {
-    for (size_t i = s->jobs.len; i-- > 0;) {
-        shell_job *j = (shell_job *)(uintptr_t)s->jobs.entries[i].value;
-        if (j->tell_ms != REASON_NEVER && j->tell_ms <= s->now_ms)
+    for (size_t i = s->telling.len; i-- > 0;) {
+        shell_job *j = s->telling.at[i];
+        if (j->tell_ms <= s->now_ms)
             job_tell(s, j, OUTCOME_FAILED,
                      j->pod_reason[0] != '\0' ? str_of(j->pod_reason) : STR("Failed"));
     }
-    for (size_t i = 0; i < s->pods.len; i++)
-        pod_due(s, (shell_pod *)(uintptr_t)s->pods.entries[i].value);
+    for (size_t i = 0; i < s->troubled.len; i++)
+        pod_due(s, s->troubled.at[i]);
 }
 
 void pods_end(node_shell *s)
 {
-    for (size_t i = 0; i < s->pods.len; i++) {
-        shell_pod *p = (shell_pod *)(uintptr_t)s->pods.entries[i].value;
+    for (size_t i = 0; i < s->troubled.len; i++) {
+        shell_pod *p = s->troubled.at[i];
         if (p->raw_over && !p->stuck)
             raw_step(s, p);
         if (p->stuck)
@@ -605,13 +660,13 @@ void pods_end(node_shell *s)
 int64_t jobs_next_ms(const node_shell *s)
 {
     int64_t next = REASON_NEVER;
-    for (size_t i = 0; i < s->jobs.len; i++) {
-        int64_t at = ((const shell_job *)(uintptr_t)s->jobs.entries[i].value)->tell_ms;
+    for (size_t i = 0; i < s->telling.len; i++) {
+        int64_t at = s->telling.at[i]->tell_ms;
         if (at != REASON_NEVER && (next == REASON_NEVER || at < next))
             next = at;
     }
-    for (size_t i = 0; i < s->pods.len; i++) {
-        const shell_pod *p = (const shell_pod *)(uintptr_t)s->pods.entries[i].value;
+    for (size_t i = 0; i < s->troubled.len; i++) {
+        const shell_pod *p = s->troubled.at[i];
         int64_t at = p->waits_since_ms + s->settings.unpullable_ms;
         bool due = p->waiting[0] != '\0' && !p->stuck && !p->raw_over;
         if (p->stuck && p->held_until_ms > s->now_ms) {
@@ -627,10 +682,13 @@ int64_t jobs_next_ms(const node_shell *s)
 void jobs_done(node_shell *s)
 {
     for (size_t i = 0; i < s->jobs.len; i++)
-        job_free((shell_job *)(uintptr_t)s->jobs.entries[i].value);
+        job_free(s, (shell_job *)(uintptr_t)s->jobs.entries[i].value);
     for (size_t i = 0; i < s->pods.len; i++)
-        pod_free((shell_pod *)(uintptr_t)s->pods.entries[i].value);
+        pod_free(s, (shell_pod *)(uintptr_t)s->pods.entries[i].value);
     strmap_done(&s->jobs);
     strmap_done(&s->pods);
+    strmap_done(&s->hosts);
+    vec_done(&s->telling);
+    vec_done(&s->troubled);
     failed_jobs_done(&s->failed);
 }

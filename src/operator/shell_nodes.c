@@ -72,14 +72,6 @@ static uint64_t digest_of(yyjson_val *json)
 
 /* ---- what stands on the node ---- */
 
-static void keep_text(node_shell *s, char **kept, str text)
-{
-    if (text.ptr && *kept && str_eq(str_of(*kept), text))
-        return;
-    mem_free(*kept);
-    *kept = text.ptr ? shell_copy(s, text) : NULL;
-}
-
 static skyhook_state parse_state(str text)
 {
     static const str texts[] = {
@@ -128,8 +120,7 @@ static bool record_fits(node_shell *s, str record, str state)
 static void judge_texts(node_shell *s, shell_place *p, str state, str record)
 {
     noted_view v = {.record_there = record.ptr,
-                    .record_changed =
-                        !str_eq(record, shell_text(p->record)) || !record.ptr != !p->record,
+                    .record_changed = text_mark(record) != p->record,
                     .record_ours = record.ptr && shell_sent_has(&p->sent_of, record),
                     .state_fits = record_fits(s, record, state),
                     .state_gone = p->state && !state.ptr};
@@ -147,11 +138,12 @@ static void judge_texts(node_shell *s, shell_place *p, str state, str record)
 static void note_lost(node_shell *s, shell_place *p, str state)
 {
     shell_change *c = p->change;
-    if (!c || !p->state || str_eq(str_of(p->state), state))
+    if (!c || !p->state || p->state == text_mark(state))
         return;
     arena_place mark = arena_mark(s->scratch);
     yyjson_val *now = json_parse(s->scratch, state, NULL);
-    yyjson_val *before = json_parse(s->scratch, str_of(p->state), NULL);
+    /* The engine is told after this. */
+    yyjson_val *before = json_parse(s->scratch, place_text(s, p, NODE_NODE_STATE), NULL);
     yyjson_obj_iter walk = yyjson_obj_iter_with(before);
     for (yyjson_val *key; (key = yyjson_obj_iter_next(&walk));) {
         str name = {yyjson_get_str(key), yyjson_get_len(key)};
@@ -176,8 +168,8 @@ static void take_place(node_shell *s, shell_place *p, label_set annotations, yyj
     else if (p->change && !p->cleanup && !p->node->is_new)
         judge_texts(s, p, state, record);
     note_lost(s, p, state);
-    keep_text(s, &p->state, state);
-    keep_text(s, &p->record, record);
+    p->state = text_mark(state);
+    p->record = text_mark(record);
     snprintf(key, sizeof key, NODE_HOLDS_CORDON "%s", name);
     p->cordon = label_get(annotations, str_of(key)).ptr;
     snprintf(key, sizeof key, NODE_VERSION "%s", name);
@@ -211,6 +203,16 @@ static void keep_taints(node_shell *s, shell_node *n, yyjson_val *taints)
     json_write(&text, taints);
     n->taints = text.failed ? NULL : shell_copy(s, buf_str(&text));
     buf_done(&text);
+}
+
+/* Whether Kubernetes' own taint of a cordoned node is there. */
+static bool shows_cordon(yyjson_val *taints)
+{
+    yyjson_arr_iter walk = yyjson_arr_iter_with(taints);
+    for (yyjson_val *one; (one = yyjson_arr_iter_next(&walk));)
+        if (str_eq(read_text(one, "key"), STR("node.kubernetes.io/unschedulable")))
+            return true;
+    return false;
 }
 
 /* Skyhooks show it. */
@@ -295,11 +297,11 @@ void nodes_seen(node_shell *s, yyjson_val *json)
     str uid = read_text(yyjson_obj_get(json, "metadata"), "uid");
     char text[SHELL_VERSION_BYTES] = "";
     uint64_t revision = read_revision(json, text);
-    uint64_t digest = digest_of(json);
     shell_node *n = shell_find_node(s, name);
-    if (n && revision < n->revision)
-        return; /* of an answer to a write we have had something newer */
-    if (n && !str_eq(shell_text(n->uid), uid)) {
+    bool same = n && str_eq(shell_text(n->uid), uid);
+    if (n && (revision < n->revision || (same && revision == n->revision && revision > 0)))
+        return; /* the answer to a write has told this, or something newer */
+    if (n && !same) {
         nodes_gone(s, name); /* deleted and made again, seen as one */
         n = NULL;
     }
@@ -310,6 +312,7 @@ void nodes_seen(node_shell *s, yyjson_val *json)
     n->revision = revision;
     memcpy(n->version, text, sizeof text);
     s->due |= n->waits_for != 0;
+    uint64_t digest = digest_of(json);
     if (n->digest == digest)
         return;
     n->digest = digest;
@@ -321,6 +324,9 @@ void nodes_seen(node_shell *s, yyjson_val *json)
     n->ignored =
         str_eq(read_text(read_at(json, "metadata", "labels"), KEY_PREFIX "ignore"), STR("true"));
     keep_taints(s, n, read_at(json, "spec", "taints"));
+    n->shows_cordon = shows_cordon(read_at(json, "spec", "taints"));
+    if (n->shows_cordon == n->unschedulable)
+        n->settles_until_ms = 0;
     keep_boot(s, n, read_text(read_at(json, "status", "nodeInfo"), "bootID"));
     take_places(s, n, annotations, json);
     tell(s, n, json, annotations);

@@ -7,11 +7,11 @@
 
 /* A record that somebody broke is one that is not there; the engine sees by itself that the node's
  * state cannot be read. */
-static bool is_record(node_shell *s, const char *text)
+static bool is_record(node_shell *s, str text)
 {
     arena_place mark = arena_mark(s->scratch);
-    bool good = text && text[0] != '\0' && !strchr(text, '\n') &&
-                yyjson_is_obj(json_parse(s->scratch, str_of(text), NULL));
+    bool good = text.len > 0 && !memchr(text.ptr, '\n', text.len) &&
+                yyjson_is_obj(json_parse(s->scratch, text, NULL));
     arena_rewind(s->scratch, mark);
     return good;
 }
@@ -22,10 +22,12 @@ static void put_records(node_shell *s, buf *out)
         const shell_change *c = (const shell_change *)(uintptr_t)s->changes.entries[i].value;
         for (size_t k = 0; c->known && k < c->places.len; k++) {
             const shell_place *p = c->places.at[k];
-            if (is_record(s, p->record))
-                buf_addf(out, "nodes placement/%s/%s %s\n", c->name, p->node->name, p->record);
+            str record = place_text(s, p, NODE_RECORD);
+            if (is_record(s, record))
+                buf_addf(out, "nodes placement/%s/%s %.*s\n", c->name, p->node->name,
+                         STR_ARG(record));
         }
-        if (c->known && is_record(s, c->record))
+        if (c->known && is_record(s, shell_text(c->record)))
             buf_addf(out, "nodes skyhook/%s %s\n", c->name, c->record);
     }
 }

@@ -420,7 +420,7 @@ static void put_boots(const shell_change *c, buf *out)
 static str mirrored_state(const node_shell *s, const shell_place *p)
 {
     arena_place mark = arena_mark(s->scratch);
-    str text = p->selected ? shell_text(p->state) : STR_EMPTY;
+    str text = p->selected ? place_text(s, p, NODE_NODE_STATE) : STR_EMPTY;
     bool good = text.len > 0 && yyjson_is_obj(json_parse(s->scratch, text, NULL));
     arena_rewind(s->scratch, mark);
     return good ? text : STR_EMPTY;
