@@ -2,6 +2,7 @@
 /* Cordon, drain and uncordon: who holds a node out of service. */
 #include <assert.h>
 
+#include "base/mem.h"
 #include "engine/nodes_internal.h"
 
 /* An annotation cordon_X = "true" of a Skyhook that is not known here. */
@@ -63,13 +64,41 @@ static void cordon_restore(nodes *self, node_placement *p, bool needed)
     p->no_cordon = needed;
 }
 
+void drain_block(nodes *self, node_placement *p, str pod_name, str pdb)
+{
+    char *text = pod_name.len > 0 ? mem_alloc(pod_name.len + pdb.len + 2) : NULL;
+    if (pod_name.len > 0 && !text) {
+        nodes_memory(self);
+        return;
+    }
+    if (text) {
+        memcpy(text, pod_name.ptr, pod_name.len);
+        text[pod_name.len] = '\0';
+        if (pdb.len > 0)
+            memcpy(text + pod_name.len + 1, pdb.ptr, pdb.len);
+        text[pod_name.len + 1 + pdb.len] = '\0';
+    }
+    mem_free(p->blocker);
+    p->blocker = text;
+}
+
+str drain_pod(const node_placement *p)
+{
+    return p->blocker ? str_of(p->blocker) : STR_EMPTY;
+}
+
+str drain_budget(const node_placement *p)
+{
+    return p->blocker ? str_of(p->blocker + drain_pod(p).len + 1) : STR_EMPTY;
+}
+
 static void drain(nodes *self, node_placement *p)
 {
     assert(p->phase != PHASE_IDLE && p->cordoned); /* I2, and the cordon comes first */
     p->phase = PHASE_DRAINING;
     p->since_ms = self->core->now_ms;
     p->drain_told = true;
-    p->pod = p->pdb = 0;
+    drain_block(self, p, STR_EMPTY, STR_EMPTY);
     node_decide(self, DECISION_DRAIN, p);
 }
 
@@ -128,8 +157,7 @@ void cordon_take(nodes *self, const fact_drain *f)
         if (p->phase != PHASE_DRAINING)
             continue;
         p->drained = f->done;
-        p->pod = f->done ? 0 : nodes_name(self, f->blocking_pod);
-        p->pdb = f->done || f->blocking_budget.len == 0 ? 0 : nodes_name(self, f->blocking_budget);
+        drain_block(self, p, f->done ? STR_EMPTY : f->blocking_pod, f->blocking_budget);
         if (f->done)
             target_touch(self, target);
     }

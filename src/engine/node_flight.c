@@ -106,7 +106,7 @@ void flight_release(nodes *self, node_placement *p, member_state end)
                   !p->cordon_seen;
     p->phase = PHASE_IDLE;
     flight_rests(self, p);
-    p->pod = p->pdb = 0;
+    drain_block(self, p, STR_EMPTY, STR_EMPTY);
     p->drain_told = false;
     c->in_flight--;
     c->cohort_dirty = true;

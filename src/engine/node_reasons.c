@@ -364,20 +364,22 @@ static void tell_idle(teller *t)
 static void tell_drain(teller *t)
 {
     const node_placement *p = t->p;
-    names *table = t->self->core->names;
-    str what = p->pod ? names_text(table, p->pod) : STR("the evicted pods");
-    bool waits = p->pod && !p->pdb && p->change->spec->spec.pod_non_interrupt_labels.len > 0;
+    str blocker = arena_str(t->a, drain_pod(p)), pdb = drain_budget(p);
+    t->failed |= !blocker.ptr;
+    str what = blocker.len > 0 ? blocker : STR("the evicted pods");
+    bool waits =
+        blocker.len > 0 && pdb.len == 0 && p->change->spec->spec.pod_non_interrupt_labels.len > 0;
     reason *r = add(t, waits ? REASON_WAITING_PODS : REASON_DRAIN, RELEASE_COMPLETE, what);
     r->scope = scoped_to(t, "node", target_name(t->self, p->target));
     r->next_ms = flight_deadline(t->self, p);
-    if (p->pod) {
+    if (blocker.len > 0) {
         r->holders = r->of;
         r->holder_count = 1;
     }
-    if (!p->pdb)
+    if (pdb.len == 0)
         return;
-    str text = arena_printf(t->a, "%.*s, which the budget %.*s protects", STR_ARG(what),
-                            STR_ARG(names_text(table, p->pdb)));
+    str text =
+        arena_printf(t->a, "%.*s, which the budget %.*s protects", STR_ARG(what), STR_ARG(pdb));
     t->failed |= !text.ptr;
     r->detail = text.ptr ? text : what;
 }

@@ -84,8 +84,8 @@ void placement_put(const nodes *self, const node_placement *p, buf *out)
     record_put_number(out, "since", waits ? p->since_ms : 0, 0);
     record_put_number(out, "retry", p->retry_ms, REASON_NEVER);
     put_text(out, "why", names_text(table, p->why));
-    put_text(out, "pod", names_text(table, p->pod));
-    put_text(out, "budget", names_text(table, p->pdb));
+    put_text(out, "pod", drain_pod(p));
+    put_text(out, "budget", drain_budget(p));
     record_put_number(out, "failures", p->failures, 0);
 #define X(flag) record_put_number(out, #flag, p->flag, 0);
     PLACEMENT_FLAGS(X)
@@ -290,8 +290,7 @@ static void get_placement(nodes *self, node_placement *p, yyjson_val *json)
     p->retry_ms = record_get_number(json, "retry", REASON_NEVER);
     p->failures = (uint16_t)record_get_number(json, "failures", 0);
     p->why = get_name(self, json, "why");
-    p->pod = get_name(self, json, "pod");
-    p->pdb = get_name(self, json, "budget");
+    drain_block(self, p, get_text(json, "pod"), get_text(json, "budget"));
     str boot = get_text(json, "boot");
     p->boot = boot.len > 0 ? strtoull(boot.ptr, NULL, 16) : 0;
 #define X(flag) p->flag = record_get_number(json, #flag, 0) != 0;

@@ -243,6 +243,7 @@ void placement_drop(nodes *self, uint32_t index)
     self->by_id.at[p->id] = NOBODY;
     ends_forget(p); /* nothing is left to be written */
     mem_free(p->entries.at);
+    mem_free(p->blocker);
     *p = (node_placement){0};
     if (!vec_push(&self->free_placements, index))
         nodes_memory(self);

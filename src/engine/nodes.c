@@ -562,8 +562,10 @@ static void *nodes_create(engine_core *core)
 static void nodes_destroy(void *context)
 {
     nodes *self = context;
-    for (size_t i = 0; i < self->placements.len; i++)
+    for (size_t i = 0; i < self->placements.len; i++) {
         mem_free(self->placements.at[i].entries.at);
+        mem_free(self->placements.at[i].blocker);
+    }
     for (size_t i = 0; i < self->changes.len; i++)
         change_free(self->changes.at[i]);
     targets_done(self);

@@ -90,15 +90,14 @@ typedef struct node_placement {
     uint32_t claim_step; /* the step that claimed it, and the one that began its last stages, */
     uint32_t stage_step; /* and what the attempt was before those; for the check */
     uint32_t attempt_before;
-    uint32_t order;   /* SKYHOOK_NODE_ORDER of its claim */
-    uint32_t claims;  /* how many it has had */
-    uint64_t boot;    /* of the node when the last stage began; at rest: when it was seen last */
-    int64_t since_ms; /* DRAINING: when it began; REBOOTING: when the attempt ended */
-    int64_t retry_ms; /* failed: when it is tried again */
-    int64_t wake_ms;  /* its timer */
-    name_id why;      /* failed: the word */
-    name_id pod;      /* DRAINING: what blocks it */
-    name_id pdb;
+    uint32_t order;    /* SKYHOOK_NODE_ORDER of its claim */
+    uint32_t claims;   /* how many it has had */
+    uint64_t boot;     /* of the node when the last stage began; at rest: when it was seen last */
+    int64_t since_ms;  /* DRAINING: when it began; REBOOTING: when the attempt ended */
+    int64_t retry_ms;  /* failed: when it is tried again */
+    int64_t wake_ms;   /* its timer */
+    name_id why;       /* failed: the word */
+    char *blocker;     /* DRAINING: what blocks it: "pod\0budget\0"; NULL: nothing is known to */
     uint16_t failures; /* of what is no stage: drains and lost nodes */
     uint16_t running;  /* stages */
     uint8_t phase;
@@ -331,6 +330,11 @@ void cordon_lift(nodes *self, node_placement *p);
 void cordon_take(nodes *self, const fact_drain *f);
 /* The target's unschedulable or its annotations changed. */
 void cordon_see(nodes *self, node_target *t);
+/* What blocks its drain; without a pod: nothing. Pods come and go, so their names are no names of
+ * the engine's, which stay. */
+void drain_block(nodes *self, node_placement *p, str pod_name, str pdb);
+str drain_pod(const node_placement *p);
+str drain_budget(const node_placement *p);
 bool cordon_held_by_another(const nodes *self, const node_placement *p);
 
 /* ---- node_reboot.c ---- */
