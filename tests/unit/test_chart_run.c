@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Charts by a helm that is made up: a script that keeps its words, and fails when it is told to. */
+#include "support/check.h"
+
+#include <sys/stat.h>
+
+#include "cluster_agent/chart_run.h"
+
+#define HELM                                                                                       \
+    "#!/bin/sh\n"                                                                                  \
+    "echo \"$KUBECONFIG: $*\" >> \"${0%/*}/words\"\n"                                              \
+    "case $1 in\n"                                                                                 \
+    "upgrade) cp -r \"$4\" \"${0%/*}/chart\"; [ ! -e \"${0%/*}/slow\" ] || exec sleep 2\n"         \
+    "  [ ! -e \"${0%/*}/fails\" ] || { cat \"${0%/*}/fails\" >&2; exit 1; };;\n"                   \
+    "get) echo 'kind: ConfigMap';;\n"                                                              \
+    "esac\n"
+
+typedef struct bench {
+    char folder[64];
+    char program[96];
+    uv_loop_t loop;
+    chart_runner *runner;
+    bool answered;
+    step_outcome outcome;
+    char text[256], message[1024];
+} bench;
+
+static void put_file(const bench *b, const char *name, const char *text)
+{
+    char path[128];
+    snprintf(path, sizeof path, "%s/%s", b->folder, name);
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    fputs(text, file);
+    assert_int_equal(fclose(file), 0);
+    assert_int_equal(chmod(path, 0700), 0);
+}
+
+/* The file's text; empty: there is none. */
+static void get_file(const bench *b, const char *name, char out[4096])
+{
+    char path[128];
+    snprintf(path, sizeof path, "%s/%s", b->folder, name);
+    FILE *file = fopen(path, "r");
+    size_t len = file ? fread(out, 1, 4095, file) : 0;
+    out[len] = '\0';
+    if (file)
+        fclose(file);
+}
+
+static void bench_open(bench *b, const char *program)
+{
+    *b = (bench){.folder = "/tmp/test-chart-run-XXXXXX"};
+    assert_non_null(mkdtemp(b->folder));
+    snprintf(b->program, sizeof b->program, "%s/%s", b->folder, program);
+    put_file(b, "helm", HELM);
+    setenv("TMPDIR", b->folder, 1);
+    assert_int_equal(uv_loop_init(&b->loop), 0);
+    b->runner =
+        chart_runner_new(&b->loop, (chart_place){b->program, STR("/etc/config"), STR("here")});
+    assert_non_null(b->runner);
+}
+
+static void bench_close(bench *b)
+{
+    char command[128];
+    b->runner = chart_runner_stop(b->runner);
+    uv_run(&b->loop, UV_RUN_DEFAULT);
+    assert_int_equal(uv_loop_close(&b->loop), 0);
+    snprintf(command, sizeof command, "rm -r %s", b->folder);
+    assert_int_equal(system(command), 0);
+}
+
+static void done(void *context, const step_answer *answer)
+{
+    bench *b = context;
+    b->answered = true;
+    b->outcome = answer->outcome;
+    snprintf(b->text, sizeof b->text, "%.*s", STR_ARG(answer->text));
+    snprintf(b->message, sizeof b->message, "%.*s", STR_ARG(answer->message));
+}
+
+static manifest chart_of(resource_file *files, size_t count)
+{
+    return (manifest){.owner = STR("app"),
+                      .release = STR("app"),
+                      .release_namespace = STR("shop"),
+                      .create_namespace = true,
+                      .is_chart = true,
+                      .files = {files, count},
+                      .chart = {.folder = STR("charts/web"),
+                                .name = STR_EMPTY,
+                                .repo = STR_EMPTY,
+                                .version = STR_EMPTY,
+                                .values = STR("{\"x\":1}"),
+                                .timeout_s = 5,
+                                .atomic = true,
+                                .disable_dns = true}};
+}
+
+static void run_chart(bench *b, step_kind kind, const manifest *m)
+{
+    err error = {0};
+    step s = {.kind = kind, .chart = m};
+    b->answered = false;
+    check_msg(chart_runner_start(b->runner, &s, (chart_handler){b, done}, &error), "%s",
+              error.text);
+    uv_run(&b->loop, UV_RUN_DEFAULT);
+    assert_true(b->answered);
+}
+
+static resource_file good[] = {{STR("charts/web/Chart.yaml"), STR("name: web\n")},
+                               {STR("charts/web/templates/a.yaml"), STR("kind: ConfigMap\n")}};
+
+static void test_installs_and_removes(void **state)
+{
+    (void)state;
+    bench b;
+    char text[4096];
+    manifest m = chart_of(good, COUNT_OF(good));
+    bench_open(&b, "helm");
+    run_chart(&b, STEP_INSTALL_CHART, &m);
+    assert_int_equal(b.outcome, OUTCOME_OK);
+    assert_string_equal(b.text, "kind: ConfigMap\n");
+    get_file(&b, "chart/templates/a.yaml", text);
+    assert_string_equal(text, "kind: ConfigMap\n");
+    run_chart(&b, STEP_REMOVE_CHART, &m);
+    assert_int_equal(b.outcome, OUTCOME_OK);
+    get_file(&b, "words", text);
+    check_has_at(str_of(text), STR("/etc/config: upgrade --install app /"), __FILE__, __LINE__);
+    check_has_at(str_of(text),
+                 STR("--history-max 2 --wait --timeout 5s --atomic\n/etc/config: get manifest app "
+                     "--namespace shop --kube-context here\n"),
+                 __FILE__, __LINE__);
+    check_has_at(str_of(text),
+                 STR("uninstall app --ignore-not-found --namespace shop --kube-context here\n"),
+                 __FILE__, __LINE__);
+    assert_int_equal(str_find(str_of(text), STR("enable-dns")), SIZE_MAX);
+    bench_close(&b);
+}
+
+static void test_failures(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *complaint;
+        step_outcome outcome;
+    } rows[] = {
+        {"Error: UPGRADE FAILED: cannot reach the cluster", OUTCOME_REFUSED},
+        {"Error: YAML parse error on web/a.yaml", OUTCOME_INVALID},
+        {"Error: timed out waiting for the condition", OUTCOME_INVALID},
+        {"Error: Deployment \"web\" is invalid: spec.selector: field is immutable",
+         OUTCOME_INVALID},
+    };
+    bench b;
+    manifest m = chart_of(good, COUNT_OF(good));
+    bench_open(&b, "helm");
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        put_file(&b, "fails", rows[i].complaint);
+        run_chart(&b, STEP_INSTALL_CHART, &m);
+        check_msg(b.outcome == rows[i].outcome, "row %zu", i);
+        assert_string_equal(b.message, rows[i].complaint);
+    }
+    bench_close(&b);
+}
+
+static void test_no_helm(void **state)
+{
+    (void)state;
+    bench b;
+    manifest m = chart_of(good, COUNT_OF(good));
+    bench_open(&b, "no-helm");
+    run_chart(&b, STEP_INSTALL_CHART, &m);
+    assert_int_equal(b.outcome, OUTCOME_REFUSED);
+    check_has_at(str_of(b.message), STR("cannot be run: no such file"), __FILE__, __LINE__);
+    bench_close(&b);
+}
+
+/* Nothing is written outside of its folder. */
+static void test_paths(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"../a", "/etc/a", "a/../../b", "a//b", "./a", ""};
+    bench b;
+    bench_open(&b, "helm");
+    for (size_t i = 0; i < COUNT_OF(names); i++) {
+        resource_file bad = {str_of(names[i]), STR("x")};
+        manifest m = chart_of(&bad, 1);
+        step s = {.kind = STEP_INSTALL_CHART, .chart = &m};
+        err error = {0};
+        check_msg(!chart_runner_start(b.runner, &s, (chart_handler){&b, done}, &error), "%s",
+                  names[i]);
+        check_err_has(error, "no path inside the bundle");
+    }
+    bench_close(&b);
+}
+
+/* An agent that ends does not wait for helm. */
+static void test_ends_while_it_runs(void **state)
+{
+    (void)state;
+    bench b;
+    err error = {0};
+    manifest m = chart_of(good, COUNT_OF(good));
+    step s = {.kind = STEP_INSTALL_CHART, .chart = &m};
+    bench_open(&b, "helm");
+    put_file(&b, "slow", "");
+    for (int i = 0; i < CHART_RUNNING_MAX + 1; i++)
+        assert_true(chart_runner_start(b.runner, &s, (chart_handler){&b, done}, &error));
+    uv_run(&b.loop, UV_RUN_NOWAIT);
+    bench_close(&b);
+    assert_false(b.answered);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_installs_and_removes),
+        cmocka_unit_test(test_failures),
+        cmocka_unit_test(test_no_helm),
+        cmocka_unit_test(test_paths),
+        cmocka_unit_test(test_ends_while_it_runs),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
