@@ -290,6 +290,7 @@ cluster_shell *cluster_shell_free(cluster_shell *s)
     vec_done(&s->strays);
     vec_done(&s->queue);
     vec_done(&s->late);
+    vec_done(&s->patient);
     vec_done(&s->changed);
     vec_done(&s->decisions);
     engine_free(s->engine);
@@ -527,8 +528,26 @@ static void write_bundles(cluster_shell *s)
     }
 }
 
+/* Whose time has come waits no longer than any other. */
+static void end_patience(cluster_shell *s)
+{
+    while (s->patient_from < s->patient.len) {
+        hub_cluster *c = s->patient.at[s->patient_from];
+        if (c && c->patient_ms > s->now_ms)
+            break;
+        s->patient_from++;
+        if (!c)
+            continue;
+        c->patient = false;
+        hub_cluster_touch(s, c);
+    }
+    if (s->patient_from == s->patient.len)
+        s->patient_from = s->patient.len = 0;
+}
+
 static void write_clusters(cluster_shell *s)
 {
+    end_patience(s);
     while (s->late_from < s->late.len) {
         hub_cluster *c = s->late.at[s->late_from];
         if (c && c->clock.due_ms > s->now_ms)
@@ -603,6 +622,11 @@ int64_t cluster_shell_next_ms(const cluster_shell *s)
     for (size_t i = s->late_from; i < s->late.len; i++)
         if (s->late.at[i]) {
             next = sooner(next, s->late.at[i]->clock.due_ms);
+            break;
+        }
+    for (size_t i = s->patient_from; i < s->patient.len; i++)
+        if (s->patient.at[i]) {
+            next = sooner(next, s->patient.at[i]->patient_ms);
             break;
         }
     for (size_t i = 0; i < s->queue.len; i++)

@@ -43,6 +43,7 @@ void hub_cluster_free(cluster_shell *s, hub_cluster *c)
     if (c->home && hub_find(&s->homes, str_of(c->home)) == c)
         strmap_remove(&s->homes, str_of(c->home));
     forget(s->late.at, s->late_from, s->late.len, c);
+    forget(s->patient.at, s->patient_from, s->patient.len, c);
     forget(s->changed.at, 0, s->changed.len, c);
     for (size_t i = 0; i < c->groups.len; i++)
         hub_touch(s, &c->groups.at[i]->clock, s->settings.status_every_ms);

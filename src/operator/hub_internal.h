@@ -16,6 +16,9 @@
 
 #define HUB_STATUS_EVERY_MS 1000
 #define HUB_CLUSTER_STATUS_EVERY_MS 5000
+/* Until a Cluster says that a deployment waits for something else than before: most are ready by
+ * then, and that is the next thing it says. */
+#define HUB_CLUSTER_WAITS_MS 30000
 /* A write that was refused is tried again after this time, in case somebody repaired the cause. */
 #define HUB_REFUSED_MS 30000
 /* Places whose deployment is compared and written in one turn: others have their turn between. */
@@ -144,6 +147,8 @@ struct hub_cluster {
     hub_tally all;
     int64_t deployments;
     hub_clock clock;
+    bool patient;       /* among those whose status can wait */
+    int64_t patient_ms; /* until then */
 };
 
 typedef struct hub_group {
@@ -207,6 +212,8 @@ struct cluster_shell {
     VEC(hub_place *) queue;  /* to be written */
     VEC(hub_cluster *) late; /* whose status is to be written, in the order of their time */
     size_t late_from;
+    VEC(hub_cluster *) patient; /* whose status may be written later than that, likewise */
+    size_t patient_from;
     VEC(hub_cluster *) changed; /* to be looked at again */
     bool contents_stale;
     int64_t contents_due_ms;
@@ -332,6 +339,8 @@ void hub_contents_step(cluster_shell *s);
 void hub_bundle_status(cluster_shell *s, hub_bundle *b);
 void hub_cluster_status(cluster_shell *s, hub_cluster *c);
 void hub_cluster_touch(cluster_shell *s, hub_cluster *c);
+/* The same, but it can wait. */
+void hub_cluster_touch_later(cluster_shell *s, hub_cluster *c);
 /* ---- hub_sums.c ---- */
 void hub_groups_of(cluster_shell *s, hub_cluster *c);
 void hub_group_status(cluster_shell *s, hub_group *g);

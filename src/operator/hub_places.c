@@ -216,6 +216,18 @@ static void touch(cluster_shell *s, hub_place *p)
     hub_cluster_touch(s, p->cluster);
 }
 
+static void touch_later(cluster_shell *s, const hub_place *p)
+{
+    hub_touch(s, &p->bundle->clock, s->settings.status_every_ms);
+    hub_cluster_touch_later(s, p->cluster);
+}
+
+/* On its way, and nothing is wrong. */
+static bool waits(bundle_state state)
+{
+    return state == BUNDLE_PENDING || state == BUNDLE_OUT_OF_SYNC || state == BUNDLE_WAIT_APPLIED;
+}
+
 void hub_place_look(cluster_shell *s, hub_place *p)
 {
     deployment_view v = {.partition = UINT32_MAX};
@@ -224,13 +236,16 @@ void hub_place_look(cluster_shell *s, hub_place *p)
     bundle_state state = target ? state_of(p, v.wanted) : BUNDLE_NONE;
     bool changed = target != p->counted || state != (bundle_state)p->state ||
                    (target && v.partition != p->partition);
+    bool waited = p->counted && waits((bundle_state)p->state);
     if (changed && p->counted)
         count(p, -1);
     p->state = (uint8_t)state;
     p->partition = v.partition;
     if (changed && target)
         count(p, 1);
-    if (changed)
+    if (changed && waited && target && waits(state))
+        touch_later(s, p);
+    else if (changed)
         touch(s, p);
     bool news = target && !p->target;
     p->target = target;
@@ -524,8 +539,10 @@ void hub_deployments_seen(cluster_shell *s, yyjson_val *json)
     hub_place_look(s, p);
     if (!p->target || p->deleting || p->want)
         hub_queue(s, p);
-    if (ready != p->ready || !existed) /* also what is not a state, such as counts in partitions */
+    if (ready != p->ready) /* also what is not a state, such as counts in partitions */
         touch(s, p);
+    else if (!existed)
+        touch_later(s, p);
 }
 
 void hub_deployments_gone(cluster_shell *s, str space, str name)

@@ -287,6 +287,16 @@ void hub_cluster_touch(cluster_shell *s, hub_cluster *c)
         hub_memory(s);
 }
 
+void hub_cluster_touch_later(cluster_shell *s, hub_cluster *c)
+{
+    if (c->patient || c->queued)
+        return;
+    c->patient_ms = s->now_ms + HUB_CLUSTER_WAITS_MS;
+    c->patient = vec_push(&s->patient, c);
+    if (!c->patient)
+        hub_memory(s);
+}
+
 /* Every repository or chart of the cluster's deployments, and whether all of them are ready. */
 static status_sources count_sources(cluster_shell *s, const hub_cluster *c, str label_key)
 {
