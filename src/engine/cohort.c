@@ -15,6 +15,7 @@ cohort *cohort_new(void)
     cohort *c = mem_zalloc(sizeof *c);
     if (!c)
         return NULL;
+    c->edits = 1;
     c->names = arena_new(0);
     return c->names ? c : mem_free(c);
 }
@@ -33,6 +34,7 @@ cohort *cohort_free(cohort *c)
     vec_done(&c->order);
     vec_done(&c->by_name);
     vec_done(&c->unassigned);
+    cohort_asked_done(c);
     arena_free(c->names);
     return mem_free(c);
 }
@@ -161,6 +163,7 @@ bool cohort_set_policy(cohort *c, const cohort_policy *policy)
         entry_count(c, &c->members.at[m], -1);
     if (!merge_policy(c, policy))
         return false;
+    c->edits++;
     c->has_policy = policy != NULL;
     c->failed_hold_budget = policy && policy->failed_hold_budget;
     c->unsettled = true;
@@ -339,12 +342,27 @@ bool cohort_set_state(cohort *c, member_id m, member_state state)
 
 bool cohort_suppose(cohort *c, member_id m, member_state state, int64_t retry_ms)
 {
-    uint32_t index = c->members.at[m].compartment;
-    int64_t peak = index == COMPARTMENT_NONE ? 0 : c->compartments.at[index].peak;
+    entry *e = &c->members.at[m];
+    bool differs = e->state != state, back = e->supposed && differs;
+    bool first = differs && !back && c->supposed == 0;
+    if (first && !cohort_ask(c))
+        return false;
+    uint64_t edits = c->edits;
+    int64_t peak = e->compartment == COMPARTMENT_NONE ? 0 : c->compartments.at[e->compartment].peak;
     bool good = cohort_set_state(c, m, state) &&
                 (state != MEMBER_FAILED || cohort_set_retry(c, m, retry_ms));
-    if (index != COMPARTMENT_NONE)
-        c->compartments.at[index].peak = peak;
+    if (e->compartment != COMPARTMENT_NONE)
+        c->compartments.at[e->compartment].peak = peak;
+    /* What is supposed of the one who asks changes nothing for its answers: they are about others.
+     */
+    if (first)
+        c->alone = true;
+    else if (differs && !back)
+        c->alone = false;
+    if (!differs || c->alone)
+        c->edits = edits;
+    e->supposed = differs ? !back : e->supposed;
+    c->supposed += differs ? (back ? -1 : 1) : 0;
     return good;
 }
 

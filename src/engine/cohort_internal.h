@@ -15,12 +15,14 @@ typedef struct entry {
     uint32_t compartment; /* COMPARTMENT_NONE until the next step */
     uint32_t place;       /* in the heap it stands in, from 1; 0: in none */
     uint32_t claim;       /* number of its last claim; for the check */
+    uint32_t turn;        /* its place in the order of its queue when it was asked last */
     uint8_t state;        /* member_state */
     uint8_t outcome;      /* of a batch member: final for its batch, whatever it is now */
     bool held;
     bool stuck;
     bool in_batch; /* of the open batch, with or without an outcome */
     bool retrying;
+    bool supposed; /* cohort_suppose has given it another state */
 } entry;
 
 typedef VEC(member_id) member_heap;
@@ -43,6 +45,12 @@ typedef struct compartment {
     member_heap retries;  /* failed, to be tried again: earliest first */
 } compartment;
 
+/* The members that stand in a compartment's queue, by their turn and by name. */
+typedef struct asked_queue {
+    VEC(member_id) turns;
+    VEC(member_id) names;
+} asked_queue;
+
 struct cohort {
     arena *names; /* of compartments: one that left the policy is known by name alone */
     bool has_policy;
@@ -60,7 +68,22 @@ struct cohort {
     VEC(compartment) compartments; /* those of the policy in its order, then removed ones */
     VEC(uint32_t) order;           /* compartments with a selector, safest first */
     VEC(member_id) unassigned;
+    /* what questions are answered from: cohort_asked.c */
+    uint64_t edits;          /* rises with whatever changes a member */
+    uint64_t asked_at;       /* edits when these were made */
+    int64_t supposed;        /* how many members have a supposed state */
+    bool alone;              /* one at most, and these are as if it had its own */
+    VEC(asked_queue) queues; /* by compartment */
+    VEC(member_id)
+    others; /* who is in no queue, and may hold a place or come before others; by
+               name */
 };
+
+/* Sorts what questions are answered from, if something has changed. False without memory. */
+bool cohort_ask(cohort *c);
+void cohort_asked_done(cohort *c);
+/* How many of a compartment's queue, as it was sorted, start before e. */
+size_t cohort_ahead_in_queue(const cohort *c, uint32_t index, const entry *e);
 
 int64_t compartment_ceiling(const compartment *p, int64_t members);
 /* How many the next batch would start now, or after a reset; may be less than 1. */

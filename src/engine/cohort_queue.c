@@ -80,6 +80,7 @@ static member_heap *heap_of(cohort *c, const entry *e)
 void entry_out(cohort *c, member_id m)
 {
     entry *e = &c->members.at[m];
+    c->edits++;
     entry_count(c, e, -1);
     if (e->place == 0)
         return;
@@ -93,6 +94,7 @@ void entry_in(cohort *c, member_id m)
 {
     entry *e = &c->members.at[m];
     assert(e->place == 0);
+    c->edits++;
     entry_count(c, e, 1);
     member_heap *h = heap_of(c, e);
     if (!h)

@@ -72,13 +72,8 @@ int64_t cohort_next_ms(cohort *c)
 
 typedef struct name_list {
     str *at;
-    size_t len;
+    size_t len, more; /* beside these, if not all are asked for */
 } name_list;
-
-static int by_name(const void *a, const void *b)
-{
-    return str_cmp(*(const str *)a, *(const str *)b);
-}
 
 /* One member that asks why. */
 typedef struct asker {
@@ -110,23 +105,6 @@ static uint32_t place_then(const asker *by, const entry *e)
 }
 
 typedef bool (*chooser)(const asker *by, const entry *candidate);
-
-/* Names of the members of its compartment that are chosen, sorted. at is NULL without memory. */
-static name_list choose(const asker *by, chooser chosen)
-{
-    const cohort *c = by->c;
-    size_t count = 0;
-    for (size_t i = 0; i < c->members.len; i++)
-        count += chosen(by, &c->members.at[i]);
-    name_list list = {ARENA_ARRAY(by->a, count + 1, str), 0};
-    if (!list.at)
-        return list;
-    for (size_t i = 0; i < c->members.len; i++)
-        if (chosen(by, &c->members.at[i]))
-            list.at[list.len++] = c->members.at[i].name;
-    qsort(list.at, list.len, sizeof *list.at, by_name);
-    return list;
-}
 
 static bool in_open_batch(const asker *by, const entry *e)
 {
@@ -177,28 +155,78 @@ static bool is_ahead(const asker *by, const entry *e)
            (e->retry_ms != of->retry_ms ? e->retry_ms < of->retry_ms : entry_before(e, of));
 }
 
+/* How many of the compartment's queue start before the member: they are ahead of it, whatever else
+ * is asked about. Before a failed one all of them do. */
+static size_t queue_ahead(const asker *by)
+{
+    const asked_queue *q = &by->c->queues.at[by->index];
+    size_t before = cohort_ahead_in_queue(by->c, by->index, by->e);
+    if (by->e->state == MEMBER_STARTABLE)
+        return before;
+    /* It may stand in the queue itself: only supposed to have failed. */
+    bool itself = before < q->turns.len && &by->c->members.at[q->turns.at[before]] == by->self;
+    return q->turns.len - itself;
+}
+
+static bool turn_is_before(const asker *by, const entry *e, size_t ahead)
+{
+    return e != by->self && (by->e->state != MEMBER_STARTABLE || e->turn < ahead);
+}
+
+/* Names of those who are in no queue and are chosen, by either, and if "queue" is set of those
+ * ahead in it; sorted. at is NULL without memory. */
+static name_list choose(const asker *by, chooser chosen, bool queue)
+{
+    const cohort *c = by->c;
+    const asked_queue *q = &c->queues.at[by->index];
+    const size_t turns = queue ? queue_ahead(by) : 0;
+    size_t ahead = turns, count = turns, at = 0;
+    for (size_t i = 0; i < c->others.len; i++) {
+        const entry *e = &c->members.at[c->others.at[i]];
+        count += (chosen && chosen(by, e)) || (queue && is_ahead(by, e));
+    }
+    size_t most = by->out->most > 0 && by->out->most < count ? by->out->most : count;
+    name_list list = {ARENA_ARRAY(by->a, most + 1, str), 0, count - most};
+    for (size_t i = 0; list.at && list.len < most && (i < c->others.len || ahead > 0);) {
+        const entry *e = i < c->others.len ? &c->members.at[c->others.at[i]] : NULL;
+        const entry *waits = ahead > 0 ? &c->members.at[q->names.at[at]] : NULL;
+        if (waits && (!e || str_cmp(waits->name, e->name) < 0)) {
+            at++;
+            if (!turn_is_before(by, waits, turns))
+                continue;
+            list.at[list.len++] = waits->name;
+            ahead--;
+            continue;
+        }
+        i++;
+        if ((chosen && chosen(by, e)) || (queue && is_ahead(by, e)))
+            list.at[list.len++] = e->name;
+    }
+    return list;
+}
+
+static int64_t count_ahead(const asker *by)
+{
+    size_t count = queue_ahead(by);
+    for (size_t i = 0; i < by->c->others.len; i++)
+        count += is_ahead(by, &by->c->members.at[by->c->others.at[i]]);
+    return (int64_t)count;
+}
+
 /* A reason whose "of" is the holders and those ahead of the member in the queue. */
 static bool add_queue_reason(const asker *by, reason r, chooser holding)
 {
-    name_list holders = choose(by, holding);
-    name_list ahead = choose(by, is_ahead);
-    if (!holders.at || !ahead.at)
+    name_list holders = choose(by, holding, false);
+    name_list all = choose(by, holding, true);
+    if (!holders.at || !all.at)
         return false;
-    str *all = ARENA_ARRAY(by->a, holders.len + ahead.len + 1, str);
-    if (!all)
-        return false;
-    memcpy(all, holders.at, holders.len * sizeof *all);
-    memcpy(all + holders.len, ahead.at, ahead.len * sizeof *all);
-    size_t count = holders.len + ahead.len, kept = 0;
-    qsort(all, count, sizeof *all, by_name);
-    for (size_t i = 0; i < count; i++) /* who holds a place may be ahead, too */
-        if (i == 0 || !str_eq(all[i], all[kept - 1]))
-            all[kept++] = all[i];
     r.holders = holders.at;
     r.holder_count = holders.len;
+    r.holder_more = holders.more;
     r.act = RELEASE_COMPLETE;
-    r.of = all;
-    r.of_count = kept;
+    r.of = all.at;
+    r.of_count = all.len;
+    r.of_more = all.more;
     r.next_ms = REASON_NEVER;
     return reasons_add(by->out, by->a, r);
 }
@@ -211,8 +239,10 @@ static bool open_batch_reasons(const asker *by, reason base)
     if (!add_queue_reason(by, batch, in_open_batch))
         return false;
     int64_t remaining = 0;
-    for (size_t i = 0; i < by->c->members.len; i++)
-        remaining += holds_on(by, &by->c->members.at[i]) && !is_ahead(by, &by->c->members.at[i]);
+    for (size_t i = 0; i < by->c->others.len; i++) {
+        const entry *e = &by->c->members.at[by->c->others.at[i]];
+        remaining += holds_on(by, e) && !is_ahead(by, e);
+    }
     return remaining < base.limit || add_queue_reason(by, base, holds_on);
 }
 
@@ -222,10 +252,7 @@ static bool fresh_reasons(const asker *by, reason base)
 {
     if (batch_then(by))
         return open_batch_reasons(by, base);
-    name_list ahead = choose(by, is_ahead);
-    if (!ahead.at)
-        return false;
-    if ((int64_t)ahead.len < compartment_next_size(by->p, by->reset))
+    if (count_ahead(by) < compartment_next_size(by->p, by->reset))
         return true;
     if (by->p->holders >= base.limit)
         return add_queue_reason(by, base, holds_place);
@@ -242,8 +269,8 @@ static bool failed_can_go(const asker *by, int64_t ceiling)
         return false;
     int64_t next = batch_then(by) ? 0 : compartment_next_size(p, by->reset);
     int64_t places = 1 + (next > 0 ? next : 0);
-    for (size_t i = 0; i < by->c->members.len; i++) {
-        const entry *e = &by->c->members.at[i];
+    for (size_t i = 0; i < by->c->others.len; i++) {
+        const entry *e = &by->c->members.at[by->c->others.at[i]];
         places += holds_then(by, e) || (e->state == MEMBER_FAILED && is_ahead(by, e));
     }
     bool alone = p->startable == 0 || next == p->startable || (!batch_then(by) && next < 1);
@@ -274,8 +301,7 @@ static bool stop_is_certain(const asker *by)
         complete += ends || e->outcome == MEMBER_DONE;
         done += ends;
     }
-    for (size_t i = 0; i < by->c->members.len; i++)
-        done += is_ahead(by, &by->c->members.at[i]);
+    done += count_ahead(by);
     return complete * 100 / (int64_t)p->batch.len < p->rule.batch_threshold &&
            done * 100 / p->matched < p->rule.safety_limit;
 }
@@ -331,11 +357,12 @@ static bool moving_reasons(asker by, uint32_t next)
                     .scope = arena_printf(by.a, "compartment %.*s", STR_ARG(p->rule.name)),
                     .act = RELEASE_COMPLETE,
                     .next_ms = REASON_NEVER};
-    name_list holders = choose(&by, in_open_batch);
+    name_list holders = choose(&by, in_open_batch, false);
     if (!batch.scope.ptr || !holders.at)
         return false;
     batch.holders = batch.of = holders.at;
     batch.holder_count = batch.of_count = holders.len;
+    batch.holder_more = batch.of_more = holders.more;
     return then.reset || reasons_add(by.out, by.a, batch); /* a reset ends every batch for it */
 }
 
@@ -344,6 +371,13 @@ bool cohort_reasons(const cohort *c, member_id m, arena *a, reasons *out)
     const entry *e = &c->members.at[m];
     if (e->compartment == COMPARTMENT_NONE)
         return true;
+    cohort *asked = (cohort *)(uintptr_t)c;
+    if (c->supposed > 0 && !(c->alone && e->supposed)) { /* of others: they are sorted anew */
+        asked->alone = false;
+        asked->edits++;
+    }
+    if (!cohort_ask(asked))
+        return false;
     asker by = {.c = c,
                 .self = e,
                 .e = e,

@@ -258,14 +258,17 @@ static void suppose_no_more(teller *t, const supposed *s)
 static void ask_compartment(teller *t, bool judged)
 {
     const change *c = t->p->change;
-    supposed *all = ARENA_ARRAY(t->a, c->members.len + 1, supposed);
     bool together = waits_for_all(t);
+    /* Else only the one who asks is taken for something else: nobody looks at all the others. */
+    size_t from = together || judged ? 0 : t->p->member;
+    size_t to = together || judged ? c->members.len : from + 1;
+    supposed *all = ARENA_ARRAY(t->a, to - from + 1, supposed);
     size_t len = 0;
     if (!all) {
         t->failed = true;
         return;
     }
-    for (size_t i = 0; i < c->members.len; i++) {
+    for (size_t i = from; i < to; i++) {
         const node_placement *q =
             c->members.at[i] == NOBODY ? NULL : &t->self->placements.at[c->members.at[i]];
         if (!q || q->phase != PHASE_IDLE)

@@ -179,7 +179,7 @@ static void key_text(buf *out, const char *key, str text)
 
 typedef struct names_keys {
     const char *names, *more;
-    size_t most;
+    size_t most, beside;
 } names_keys;
 
 static void key_names(buf *out, names_keys keys, const str *at, size_t count)
@@ -190,8 +190,9 @@ static void key_names(buf *out, names_keys keys, const str *at, size_t count)
         buf_add_json(out, at[i]);
     }
     buf_addc(out, ']');
-    if (count > keys.most)
-        buf_addf(out, ",\"%s\":%zu", keys.more, count - keys.most);
+    size_t more = keys.beside + (count > keys.most ? count - keys.most : 0);
+    if (more > 0)
+        buf_addf(out, ",\"%s\":%zu", keys.more, more);
 }
 
 void reason_json(const reason *r, size_t most, arena *a, buf *out)
@@ -203,11 +204,12 @@ void reason_json(const reason *r, size_t most, arena *a, buf *out)
     buf_addc(out, ',');
     key_text(out, "message", reason_text(a, r));
     buf_addc(out, ',');
-    key_names(out, (names_keys){"holders", "holdersMore", most}, r->holders, r->holder_count);
+    key_names(out, (names_keys){"holders", "holdersMore", most, r->holder_more}, r->holders,
+              r->holder_count);
     buf_addz(out, ",\"releasedBy\":{");
     key_text(out, "act", release_act_name(r->act));
     buf_addc(out, ',');
-    key_names(out, (names_keys){"of", "more", most}, r->of, r->of_count);
+    key_names(out, (names_keys){"of", "more", most, r->of_more}, r->of, r->of_count);
     buf_addz(out, "},");
     if (r->next_ms == REASON_NEVER)
         buf_addz(out, "\"nextAt\":null");

@@ -16,25 +16,23 @@
     X(STOPPED, "stopped")                                                                          \
     X(PAUSED, "paused")                                                                            \
     X(DISABLED, "disabled")                                                                        \
-    X(PRIORITY, "priority") X(DEPENDENCY, "dependency") X(BRACKET, "bracket")                      \
-        X(CONCURRENCY, "concurrency") X(WINDOW, "window") X(APPROVAL, "approval")                  \
-            X(PROGRESSION, "progression") X(COOLDOWN, "cooldown") X(ROLLOUT, "rollout")            \
-                X(FREEZE, "freeze") X(DRAIN, "drain") X(TAINT, "taint") X(IGNORED, "ignored") X(   \
-                    PARTITION, "partition") X(OFFLINE, "offline") X(RETRY, "retry")                \
-                    X(POLICY_NOT_FOUND, "policyNotFound") X(NOT_READY, "notReady") X(BUSY, "busy") \
-                        X(VERSION_SELECTOR, "versionSelector") X(NO_VERSION, "noVersion")          \
-                            X(RUNNING, "running") X(FAILED, "failed") X(SKIPPED, "skipped")        \
-                                X(ROLLED_BACK, "rolledBack") X(HALTED, "halted")                   \
-                                    X(NO_NAMESPACE, "noNamespace") X(NO_PARTITION, "noPartition")  \
-                                        X(SOAK, "soak") X(MAX_NEW, "maxNew")                       \
-                                            X(UNAVAILABLE, "unavailable") X(NODE_LOST, "nodeLost") \
-                                                X(EXPRESSION, "expression")                        \
-                                                    X(QUARANTINED, "quarantined")                  \
-                                                        X(VERIFICATION, "verification")            \
-                                                            X(REBOOT, "reboot")                    \
-                                                                X(WAITING_PODS, "waitingPods")     \
-                                                                    X(MALFORMED, "malformed")      \
-                                                                        X(HINDERED, "hindered")
+    X(PRIORITY, "priority")                                                                        \
+    X(DEPENDENCY, "dependency") X(BRACKET, "bracket") X(CONCURRENCY, "concurrency") X(             \
+        WINDOW, "window") X(APPROVAL, "approval") X(PROGRESSION, "progression")                    \
+        X(COOLDOWN, "cooldown") X(ROLLOUT, "rollout") X(FREEZE, "freeze") X(DRAIN, "drain") X(     \
+            TAINT, "taint") X(IGNORED, "ignored") X(PARTITION, "partition") X(OFFLINE, "offline")  \
+            X(RETRY, "retry") X(POLICY_NOT_FOUND, "policyNotFound") X(NOT_READY, "notReady")       \
+                X(BUSY, "busy") X(VERSION_SELECTOR, "versionSelector") X(NO_VERSION, "noVersion")  \
+                    X(RUNNING, "running") X(FAILED, "failed") X(SKIPPED, "skipped")                \
+                        X(ROLLED_BACK, "rolledBack") X(HALTED, "halted")                           \
+                            X(NO_NAMESPACE, "noNamespace") X(NO_PARTITION, "noPartition")          \
+                                X(SOAK, "soak") X(MAX_NEW, "maxNew") X(UNAVAILABLE, "unavailable") \
+                                    X(NODE_LOST, "nodeLost") X(EXPRESSION, "expression")           \
+                                        X(QUARANTINED, "quarantined")                              \
+                                            X(VERIFICATION, "verification") X(REBOOT, "reboot")    \
+                                                X(WAITING_PODS, "waitingPods")                     \
+                                                    X(MALFORMED, "malformed")                      \
+                                                        X(HINDERED, "hindered")
 
 typedef enum reason_rule {
 #define X(rule, text) REASON_##rule,
@@ -48,8 +46,9 @@ typedef enum reason_rule {
     X(RESUME, "resume")                                                                            \
     X(APPROVE, "approve")                                                                          \
     X(RETRY, "retry")                                                                              \
-    X(RESET, "reset") X(EDIT, "edit") X(LABEL, "label") X(UNTAINT, "untaint")                      \
-        X(UNCORDON, "uncordon") X(THAW, "thaw") X(PUBLISH, "publish") X(ONLINE, "online")
+    X(RESET, "reset")                                                                              \
+    X(EDIT, "edit") X(LABEL, "label") X(UNTAINT, "untaint") X(UNCORDON, "uncordon")                \
+        X(THAW, "thaw") X(PUBLISH, "publish") X(ONLINE, "online")
 typedef enum release_act {
 #define X(act, text) RELEASE_##act,
     RELEASE_ACTS(X)
@@ -63,10 +62,12 @@ typedef struct reason {
     str scope;          /* "compartment production", "policy nodes, rule nodes/gradualRollout/0" */
     const str *holders; /* who holds what it waits for: names of targets, sorted */
     size_t holder_count;
-    release_act act; /* what would release it */
-    const str *of;   /* and of whom; with BATCH, BUDGET, CONCURRENCY and ROLLOUT the holders and
-                               those ahead in the queue */
+    size_t holder_more; /* how many there are beside these: reasons.most */
+    release_act act;    /* what would release it */
+    const str *of;      /* and of whom; with BATCH, BUDGET, CONCURRENCY and ROLLOUT the holders and
+                                  those ahead in the queue */
     size_t of_count;
+    size_t of_more;
     int64_t next_ms; /* when it is asked again by time alone; REASON_NEVER: only by a fact */
     int64_t have;    /* the numbers of the sentence: "have of limit places are taken" */
     int64_t limit;
@@ -77,6 +78,7 @@ typedef struct reasons {
     reason *at;
     size_t len;
     size_t cap;
+    size_t most; /* so many names are enough for who asks; 0: all of them */
 } reasons;
 
 /* Appends; memory is a's. False without memory. */

@@ -232,7 +232,7 @@ static bool all_in(const reason *small, const reason *big)
 static bool same_reason(const reason *a, const reason *b)
 {
     return a->rule == b->rule && str_eq(a->scope, b->scope) && str_eq(a->detail, b->detail) &&
-           a->next_ms == b->next_ms && all_in(a, b) && all_in(b, a);
+           a->next_ms == b->next_ms && a->of_more == b->of_more && all_in(a, b) && all_in(b, a);
 }
 /* Who must be complete for a role is no second reason as a dependency, nor are approvals that
  * another rule asks for in a greater number. */

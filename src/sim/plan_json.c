@@ -221,7 +221,7 @@ static bool waiting_json(void *context, const placement_view *v)
     if (v->state == PLACEMENT_DONE)
         return true;
     arena_rewind(w->arena, (arena_place){0});
-    reasons why = {0};
+    reasons why = {.most = REASON_NAMES_BRIEF};
     if (!engine_reasons(sim_engine(w->plan->sim), v->id, w->arena, &why)) {
         w->out->failed = true;
         return false;

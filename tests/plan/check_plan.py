@@ -8,6 +8,7 @@
 import difflib
 import json
 import pathlib
+import resource
 import sys
 import tempfile
 import xml.etree.ElementTree
@@ -281,6 +282,31 @@ def batches_that_end_with_their_members(tap, program):
               f"batches whose members leave: {event['do']}", f"{found} {final} {result.err}")
 
 
+STALLED = 10000
+# In whole, on any machine and in any build; it grew with the square and was 20 s, optimised.
+STALLED_CPU_SECONDS = 10
+
+
+def stalled(tap, program):
+    """Everybody waits for everybody ahead: the reasons of all cost no square of them."""
+    spec = {**BATCHED["spec"], "packages": {"kk": {"version": "1", "image": "r/kk"}}}
+    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+    with tempfile.TemporaryDirectory() as name:
+        file = pathlib.Path(name) / "fleet.yaml"
+        policy = BATCHES.replace("initialBatch: 3", "initialBatch: 3, failureThreshold: 1")
+        file.write_text(policy + json.dumps({**BATCHED, "spec": spec}))
+        result = drover.run(program, "plan", "-f", file, "--nodes", str(STALLED), "--fail",
+                            "node-0001", *START, "-o", "json")
+    spent = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
+    plan = json.loads(result.out)
+    last = next(w for w in plan["waiting"] if w["target"] == f"node-{STALLED}")
+    ahead = [r["releasedBy"] for r in last["reasons"] if r["rule"] in ("batch", "budget")]
+    named = {(len(by["of"]), by["more"]) for by in ahead}
+    check(tap, plan["outcome"] == "stopped" and named == {(20, STALLED - 3 - 1 - 20)} and
+          spent < STALLED_CPU_SECONDS, "reasons of a large fleet that is stalled",
+          f"{plan['outcome']} {named} {spent} s")
+
+
 # A policy with every kind of group on it: compartments for one deployment and for a bracket.
 PACED = """
 apiVersion: drover.dev/v1alpha1
@@ -463,6 +489,7 @@ def main():
         bundles(tap, program)
         batches(tap, program)
         batches_that_end_with_their_members(tap, program)
+        stalled(tap, program)
         groups(tap, program)
         measured(tap, program)
         chance(tap, program)
