@@ -1,0 +1,164 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""`drover operator`, a real kubelet and the real drover-agent: a package changes a real folder, and
+`kubectl logs job/NAME` shows its stages. The host's root is a folder of the test."""
+
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent / "cluster"), str(HERE.parent / "support")]
+# pylint: disable=wrong-import-position
+import api
+import binaries
+import drover
+import kubelet
+import plane
+import registry
+import rollout
+
+SK = "real"
+APPLETS = ["sh", "env", "cat", "echo", "sleep", "touch", "ls", "kill", "mkdir", "test", "cp"]
+
+
+def libraries(program):
+    """What it is linked to, by path."""
+    listed = subprocess.run(["ldd", program], check=True, text=True, stdout=subprocess.PIPE).stdout
+    return {path: pathlib.Path(path).read_bytes()
+            for path in re.findall(r"(/\S+) \(0x", listed)}
+
+
+def agent_image(images, agent):
+    files = libraries(agent)
+    files["/usr/bin/drover-agent"] = agent.read_bytes()
+    return images.add("agent", "1.0.0", files, entrypoint=("/usr/bin/drover-agent",))
+
+
+def step(path):
+    return {"name": path, "path": path, "arguments": [], "returncodes": [0], "on_host": True,
+            "idempotence": False, "upgrade_step": False}
+
+
+def package_image(images, version, scripts):
+    """scripts: by mode, what it does on the host."""
+    config = {"schema_version": "v1", "package_name": "tuning", "package_version": version,
+              "expected_config_files": [],
+              "modes": {mode: [step(f"{mode}.sh")] for mode in scripts}}
+    files = {"/skyhook-package/config.json": json.dumps(config).encode()}
+    for mode, text in scripts.items():
+        files[f"/skyhook-package/skyhook_dir/{mode}.sh"] = f"#!/bin/sh\n{text}\n".encode()
+    return images.add("tuning", version, files).rpartition(":")[0]
+
+
+def host_root(folder):
+    """A root that packages may change: busybox, and nothing of the machine's."""
+    for name in ("bin", "etc", "sbin", "dev", "tmp", "var"):
+        (folder / name).mkdir(parents=True)
+    shutil.copy(binaries.tools() / "bin" / "busybox", folder / "bin/busybox")
+    for applet in APPLETS:
+        (folder / "bin" / applet).symlink_to("busybox")
+    (folder / "dev/null").touch()
+    return folder
+
+
+class Story:
+    """The cluster with its one real node."""
+
+    def __init__(self, cluster, images):
+        self.cluster = cluster
+        self.images = images
+        self.root = host_root(cluster.folder / "host-root")
+
+    def jobs(self, stage, package):
+        selector = f"{rollout.PREFIX}stage={stage},{rollout.PREFIX}package={package}"
+        return self.cluster.api.list("jobs", rollout.SPACE, labelSelector=selector)
+
+    def logs(self, job, *words):
+        found = subprocess.run(
+            [binaries.folder() / "kubectl", "--kubeconfig", self.cluster.kubeconfig(), "logs", "-n",
+             rollout.SPACE, f"job/{job['metadata']['name']}", *words], check=False,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60)
+        return found.stdout.decode()
+
+    def last_logs(self):
+        """Of the Job that was made last, for who looks for the cause."""
+        found = sorted(self.cluster.api.list("jobs", rollout.SPACE),
+                       key=lambda job: job["metadata"]["creationTimestamp"])
+        return self.logs(found[-1], "--all-containers") if found else "no Job"
+
+
+def installs(story):
+    """a package's stages change the host's folder"""
+    image = package_image(story.images, "1.0.0", {
+        "apply": "echo applied >/etc/tuned; echo the apply stage; while ! test -e /go; do sleep 1; "
+                 "done",
+        "apply-check": "test -s /etc/tuned", "config": "cp $SKYHOOK_DIR/configmaps/a.conf /etc/a",
+        "config-check": "echo the check of config; test -s /etc/a"})
+    story.cluster.api.create("skyhooks", rollout.skyhook(SK, {"tuning": {
+        "version": "1.0.0", "image": image, "configMap": {"a.conf": "value\n"}}}))
+
+    def begun():
+        found = story.jobs("apply", "tuning-1.0.0")
+        return found and "the apply stage" in story.logs(found[0])
+    api.wait_until("kubectl logs job/NAME shows the stage while it runs", begun, 120)
+    (story.root / "go").touch()
+    rollout.wait_status(story.cluster, SK, "complete", 120)
+    assert (story.root / "etc/tuned").read_text() == "applied\n"
+    assert (story.root / "etc/a").read_text() == "value\n"
+
+
+def shows_logs(story):
+    """logs of a Job that has ended are its stage's; those of the check are in its container"""
+    job = story.jobs("config", "tuning-1.0.0")[0]
+    assert "the check of config" not in story.logs(job)
+    assert "the check of config" in story.logs(job, "-c", "tuning-configcheck")
+    flags = list((story.root / "var/lib/skyhook" / SK / "flags").rglob("*apply.sh*"))
+    assert flags, "the agent left no flag"
+
+
+def errs(story):
+    """a step that fails makes the node erroring, and its log says why"""
+    package_image(story.images, "2.0.0", {
+        "upgrade": "echo what went wrong >&2; exit 3", "upgrade-check": "true", "config": "true",
+        "config-check": "true"})
+    story.cluster.api.patch("skyhooks", SK, {"spec": {"packages": {"tuning": {
+        "version": "2.0.0"}}}})
+    api.wait_until("the node is erroring", lambda: rollout.note(
+        story.cluster.api.get("nodes", kubelet.NAME), f"status_{SK}") == "erroring", 120)
+    job = story.jobs("upgrade", "tuning-2.0.0")[0]
+    assert "what went wrong" in story.logs(job), story.logs(job)
+
+
+def main():
+    tap = drover.Tap()
+    problem = binaries.missing() or kubelet.problem()
+    if problem:
+        tap.skip("the operator with a real kubelet and the real agent", problem)
+        return tap.done()
+    program = drover.programs()[0]
+    with plane.Cluster("check-full-agent", scheduler=False) as cluster, \
+            registry.Registry() as images, kubelet.RealNode(cluster, images):
+        rollout.prepare(cluster, program)
+        story = Story(cluster, images)
+        agent = agent_image(images, program.parent / "drover-agent")
+        with rollout.Operator(program, cluster, f"--agent-image={agent}",
+                              f"--host-root={story.root}"):
+            for act in (installs, shows_logs, errs):
+                wrong = None
+                try:
+                    act(story)
+                except Exception as error:  # pylint: disable=broad-exception-caught
+                    wrong = f"{type(error).__name__}: {error}\n{story.last_logs()}"
+                    cluster.fail()
+                tap.test(act.__doc__, wrong)
+    return tap.done()
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("DROVER_BUILDS", "build")
+    sys.exit(main())
