@@ -97,6 +97,9 @@ static bool slot_reason(releases *r, uint32_t claim, uint32_t rule_, arena *a, r
         if (!waiter_stands(r, w) || w->claim == claim || !waiter_before(r, w, &own))
             continue;
         uint32_t res = claim_resource(r, w->claim);
+        if (res ==
+            own.resource) /* a slot is the resource's: whichever claim gets it, all have it */
+            continue;
         if (!named[res])
             of[ahead++] = rel_text(r, r->resources.at[res].name);
         named[res] = true;
@@ -234,6 +237,34 @@ static bool same_reason(const reason *a, const reason *b)
     return a->rule == b->rule && str_eq(a->scope, b->scope) && str_eq(a->detail, b->detail) &&
            a->next_ms == b->next_ms && a->of_more == b->of_more && all_in(a, b) && all_in(b, a);
 }
+static bool named_in(str name, const str *at, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (str_eq(name, at[i]))
+            return true;
+    return false;
+}
+
+/* Whether so many of those that are unavailable are to be complete anyway, for another limit. */
+static bool makes_room(const reason *by, const reason *r)
+{
+    bool limit = by->rule == REASON_BATCH || by->rule == REASON_BUDGET ||
+                 by->rule == REASON_CONCURRENCY || by->rule == REASON_PARTITION;
+    size_t asked = 0, given = 0;
+    if (r->rule != REASON_UNAVAILABLE || !limit || by->act != RELEASE_COMPLETE ||
+        r->act != RELEASE_COMPLETE || r->of_count == 0)
+        return false;
+    for (size_t i = 0; i < r->of_count; i++) {
+        bool holds = named_in(r->of[i], r->holders, r->holder_count);
+        asked += holds;
+        if (!holds && !named_in(r->of[i], by->of, by->of_count))
+            return false; /* it stands ahead */
+    }
+    for (size_t i = 0; i < r->holder_count; i++)
+        given += named_in(r->holders[i], by->of, by->of_count);
+    return given >= asked;
+}
+
 /* Who must be complete for a role is no second reason as a dependency, nor are approvals that
  * another rule asks for in a greater number. */
 static bool implies(const reason *by, const reason *r, bool earlier_)
@@ -247,6 +278,8 @@ static bool implies(const reason *by, const reason *r, bool earlier_)
     if (r->rule == REASON_FAILED && by->rule == REASON_DEPENDENCY && by->act == RELEASE_COMPLETE &&
         all_in(r, by))
         return true; /* to complete it is more than to retry it */
+    if (makes_room(by, r))
+        return true;
     return r->rule == REASON_DEPENDENCY && by->rule == REASON_BRACKET &&
            by->act == RELEASE_COMPLETE && r->of_count > 0 && all_in(r, by);
 }

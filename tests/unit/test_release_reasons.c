@@ -509,6 +509,10 @@ static bool single(void *context, const reasons *list, size_t index)
          * for each of its members, and is no question any more when it has. */
         if (is_role(&list->at[i]) && i != index)
             return false;
+        /* Who is taken away from the host, to complete it, takes its halt or pause along. */
+        if (i != index && on_the_host(&list->at[i]) && r->act == RELEASE_RESUME &&
+            explain_share(r->of, r->of_count, list->at[i].of, list->at[i].of_count))
+            return false;
     }
     /* Who is taken away from an environment leaves nothing to wait for there: turns, and what is
      * collected, are counted from the publication then. */

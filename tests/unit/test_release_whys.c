@@ -215,6 +215,27 @@ static void a_slot_that_times_out(void **state)
     }
 }
 
+/* Of a slot's queue the other deployments of the same host are no part: the slot is the host's. And
+ * that h1 is unavailable is no second cause: it is to be complete for its slot. */
+static void what_a_slot_implies(void **state)
+{
+    (void)state;
+    world w;
+    arena *a = arena_new(0);
+    open_world(&w);
+    put_rules(&w, "true",
+              "  - resourceConcurrency: {groupSelector: 'true', limitType: count, limitValue: 1}\n"
+              "  - rolloutStrategy: {maxUnavailable: 1}\n");
+    put_host(&w, "h1", "prod", RUNS_V1);
+    put_host(&w, "h2", "prod", RUNS_V1);
+    publish(&w, "app", "v2");
+    publish(&w, "base", "v2");
+    check_text(reasons_at(&w, a, "app", "h2"), "concurrency:complete h1");
+    check_text(reasons_at(&w, a, "base", "h2"), "concurrency:complete h1");
+    arena_free(a);
+    world_close(&w);
+}
+
 /* base waits for its time under a slot that app keeps: before it comes the host is quarantined. */
 static void a_quarantine_to_come(void **state)
 {
@@ -576,6 +597,7 @@ int main(void)
         cmocka_unit_test(rollbacks_of_single_members_hold_nobody_else),
         cmocka_unit_test(a_rollback_that_failed_may_be_halted_too),
         cmocka_unit_test(a_slot_that_times_out),
+        cmocka_unit_test(what_a_slot_implies),
         cmocka_unit_test(a_quarantine_to_come),
         cmocka_unit_test(a_failure_that_is_superseded),
         cmocka_unit_test(dependencies_on_versions),

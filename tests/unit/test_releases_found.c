@@ -627,8 +627,7 @@ static void a_release_goes_with_the_place(void **state)
     put_host(&w, "h1", "a: b");
     put_host(&w, "h2", "a: b");
     publish(&w, "app", "v2");
-    check_text(reasons_at(&w, a, "app", "h2"),
-               "batch:complete h1; unavailable:complete h1; concurrency:edit p");
+    check_text(reasons_at(&w, a, "app", "h2"), "batch:complete h1; concurrency:edit p");
     world_act(&w, (fact_act){.act = ACT_SKIP, .change = STR("app"), .target = STR("h1")});
     check_text(reasons_at(&w, a, "app", "h2"), "concurrency:edit p");
     arena_free(a);
