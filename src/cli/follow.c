@@ -18,7 +18,8 @@ typedef struct progress {
     const follow_wish *wish;
     int64_t all, done, failed, running, back, groups;
     size_t going, held, lost; /* rollouts that run, that wait for another, that failed */
-    str why;                  /* what the first that waits waits for */
+    size_t seen;
+    str why; /* what the first that waits waits for */
 } progress;
 
 static bool meant(const progress *p, str name)
@@ -41,6 +42,7 @@ static bool look_at(void *context, yyjson_val *item)
     if (!meant(p, json_at(p->client, item, "/deployment")))
         return true;
     str state = json_at(p->client, item, "/state");
+    p->seen++;
     p->all += count_at(item, "targets");
     p->done += count_at(item, "done");
     p->failed += count_at(item, "failed");
@@ -114,6 +116,10 @@ exit_status follow(client *c, const follow_wish *wish)
         status = client_list(c, path, 0, look_at, &p);
         if (status != STATUS_DONE)
             break;
+        if (wish->tag.len > 0 && p.seen == 0) {
+            status = fail("version %.*s is gone", STR_ARG(wish->tag));
+            break;
+        }
         print(&p, terminal, &last);
         if (is_over(&p)) {
             status = p.lost > 0 ? STATUS_NO : STATUS_DONE;

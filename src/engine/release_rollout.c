@@ -9,8 +9,15 @@
 
 /* What is known of a target's hope. */
 #define HOPE_UNKNOWN 0
-#define HOPE_NO 1
-#define HOPE_YES 2
+#define HOPE_ASKED 1 /* just now: who waits for itself in the end has none */
+#define HOPE_NO 2
+#define HOPE_YES 3
+
+/* Whose reasons are asked in one question, and how far who waits for whom is followed. Each waits
+ * for all ahead of it, so that asking all would grow with the square of the queue; when that many
+ * have no hope, the others are taken to have none. */
+#define HOPE_LOOKS_MAX 200u
+#define HOPE_DEPTH_MAX 32u
 
 typedef struct survey {
     releases *r;
@@ -20,7 +27,9 @@ typedef struct survey {
     bool failed;      /* one of the version groups has */
     uint32_t bad;     /* the first target that has; NO: none */
     index_list waits; /* those whose hope decides: own ones, then members of their groups */
-    byte_list hope;   /* by target: whether somebody outside gets on by themselves */
+    byte_list hope;   /* by target */
+    uint32_t looks;   /* how many were asked */
+    uint32_t depth;
     arena *a;
 } survey;
 
@@ -36,12 +45,22 @@ static uint32_t group_at(const survey *s, uint32_t t)
     return meant ? g : NO;
 }
 
+/* The version is to come there, maybe behind another one that is on its way. A hook has nothing to
+ * do on its own. */
+static bool to_come(const survey *s, uint32_t t)
+{
+    const rel_target *target = &s->r->targets.at[t];
+    return target->lane != NO && s->r->lanes.at[target->lane].role == ROLE_MEMBER &&
+           target->current != s->version &&
+           (target->wanted == s->version || target->aim == s->version);
+}
+
 static bool concerns(const survey *s, uint32_t t)
 {
     const rel_target *target = &s->r->targets.at[t];
-    uint32_t v = s->version, goal = target_goal(s->r, t);
-    return v == NO || goal == v || target->current == v || target->job_version == v ||
-           (goal == target->current && target->aim == v) || group_at(s, t) != NO ||
+    uint32_t v = s->version;
+    return v == NO || target_goal(s->r, t) == v || target->current == v ||
+           target->job_version == v || to_come(s, t) || group_at(s, t) != NO ||
            target_refused(s->r, t, v, NULL);
 }
 
@@ -79,6 +98,8 @@ static void count_target(survey *s, uint32_t t)
         }
         if (r->targets.at[t].current == s->version)
             state = PLACEMENT_DONE;
+        else if (state == PLACEMENT_DONE && to_come(s, t))
+            state = PLACEMENT_WAITING;
     }
     switch (state) {
     case PLACEMENT_DONE: s->view->done++; break;
@@ -142,34 +163,19 @@ static bool by_itself(const reason *why)
     return why->next_ms != NEVER || (why->act != RELEASE_COMPLETE && why->act != RELEASE_RETRY);
 }
 
-/* Somebody who is waited for gets on: a job runs there, or nothing that failed holds it. Looked up
- * once; what it waits for in turn is not followed. */
+static bool hopeful(survey *s, uint32_t t);
+
+/* Somebody who is waited for gets on: a job runs there, or it has hope itself. */
 static bool gets_on(survey *s, uint32_t t)
 {
-    releases *r = s->r;
-    placement_state state = target_state(r, t);
-    if (state == PLACEMENT_IN_FLIGHT)
-        return true;
-    if (state != PLACEMENT_WAITING)
-        return false;
-    if (s->hope.at[t] == HOPE_UNKNOWN) {
-        arena_place before = arena_mark(s->a);
-        reasons list = {0};
-        bool good = target_reasons(r, t, s->a, &list), hope = good;
-        for (size_t i = 0; i < list.len; i++)
-            hope = hope && by_itself(&list.at[i]);
-        arena_rewind(s->a, before);
-        s->hope.at[t] = hope ? HOPE_YES : HOPE_NO;
-        if (!good)
-            rel_no_memory(r);
-    }
-    return s->hope.at[t] == HOPE_YES;
+    placement_state state = target_state(s->r, t);
+    return state == PLACEMENT_IN_FLIGHT || (state == PLACEMENT_WAITING && hopeful(s, t));
 }
 
 static bool somebody_gets_on(survey *s, uint32_t t, const reason *why)
 {
     const releases *r = s->r;
-    for (size_t i = 0; i < why->of_count; i++) {
+    for (size_t i = 0; i < why->of_count && s->looks < HOPE_LOOKS_MAX; i++) {
         uint32_t res = resource_named(s, why, why->of[i], t);
         for (size_t k = 0; res != NO && k < r->resources.at[res].targets.len; k++) {
             uint32_t other = r->resources.at[res].targets.at[k];
@@ -184,12 +190,23 @@ static bool somebody_gets_on(survey *s, uint32_t t, const reason *why)
  * gets on. Only what failed holds it otherwise. */
 static bool hopeful(survey *s, uint32_t t)
 {
+    if (s->hope.at[t] != HOPE_UNKNOWN)
+        return s->hope.at[t] == HOPE_YES;
+    if (s->depth == HOPE_DEPTH_MAX)
+        return true;
+    if (s->looks == HOPE_LOOKS_MAX)
+        return false;
+    s->looks++;
+    s->depth++;
+    s->hope.at[t] = HOPE_ASKED;
     arena_place before = arena_mark(s->a);
     reasons list = {0};
     bool good = target_reasons(s->r, t, s->a, &list), hope = good;
     for (size_t i = 0; i < list.len && hope; i++)
         hope = by_itself(&list.at[i]) || somebody_gets_on(s, t, &list.at[i]);
     arena_rewind(s->a, before);
+    s->hope.at[t] = hope ? HOPE_YES : HOPE_NO;
+    s->depth--;
     if (!good)
         rel_no_memory(s->r);
     return hope;
@@ -202,7 +219,7 @@ static bool any_hope(survey *s)
     while (good && s->hope.len < s->r->targets.len)
         good = vec_push(&s->hope, (uint8_t)HOPE_UNKNOWN);
     bool hope = false;
-    for (size_t i = 0; good && !hope && i < s->waits.len; i++)
+    for (size_t i = 0; good && !hope && s->looks < HOPE_LOOKS_MAX && i < s->waits.len; i++)
         hope = hopeful(s, s->waits.at[i]);
     if (!good)
         rel_no_memory(s->r);
@@ -216,9 +233,14 @@ static bool any_hope(survey *s)
 static rollout_state judge(survey *s)
 {
     const rollout_view *view = s->view;
+    const version *doc = s->version == NO ? NULL : s->r->versions.at[s->version].doc;
     bool failed = s->failed || view->failed + view->rolled_back > 0;
     if (s->runs)
         return ROLLOUT_RUNNING;
+    if (view->targets == 0 && doc && doc->spec.status != VERSION_READY)
+        return doc->spec.status == VERSION_BUILDING || doc->spec.status == VERSION_PAUSED
+                   ? ROLLOUT_RUNNING
+                   : ROLLOUT_FAILED;
     if (view->waiting + view->groups == 0)
         return failed ? ROLLOUT_FAILED : ROLLOUT_DONE;
     if (any_hope(s))

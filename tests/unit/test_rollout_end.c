@@ -197,6 +197,75 @@ static void others_are_waited_for(void **state)
     world_close(&w);
 }
 
+/* A version that is published while another one is on its way comes behind it. */
+static void what_comes_behind_another_is_not_over(void **state)
+{
+    (void)state;
+    world w;
+    open_hosts(&w, "");
+    publish(&w, "kubelet", "2");
+    world_at(&w, "2026-03-01T08:00:30Z");
+    publish(&w, "kubelet", "3");
+    CHECK_ROLLOUT(&w, "kubelet", "3", "running: 0 of 2, 2 in flight");
+    world_until(&w, INT64_MAX);
+    CHECK_ROLLOUT(&w, "kubelet", "3", "done: 2 of 2");
+    world_close(&w);
+
+    open_fleet(&w, 1, IMMEDIATE, "");
+    publish(&w, "kubelet", "2");
+    for (const char *const *at =
+             (const char *const[]){"2026-03-01T08:09:00Z", "2026-03-01T08:11:30Z", NULL};
+         *at; at++) {
+        world_at(&w, *at);
+        publish(&w, "kubelet", strstr(*at, "08:09") ? "3" : "4");
+        const char *got = rollout_at(&w, "kubelet", strstr(*at, "08:09") ? "3" : "4");
+        check_msg(strncmp(got, "running: 0 of 1", 15) == 0, "%s: %s", *at, got);
+    }
+    world_until(&w, INT64_MAX);
+    CHECK_ROLLOUT(&w, "kubelet", "4", "done: 1 of 1");
+    world_close(&w);
+}
+
+/* Who waits for somebody who waits for a job that runs gets on, too. */
+static void hope_is_followed(void **state)
+{
+    (void)state;
+    world w;
+    open_hosts(&w, DEPENDENCIES);
+    assert_true(vec_push(&w.plans, (world_plan){"containerd", "node-1", MINUTE, -1, false, false}));
+    assert_true(
+        vec_push(&w.plans, (world_plan){"os-patch", "node-0", 60 * MINUTE, 0, false, false}));
+    publish(&w, "os-patch", "2");
+    publish(&w, "kubelet", "2");
+    publish(&w, "containerd", "2");
+    world_at(&w, "2026-03-01T08:30:00Z");
+    CHECK_ROLLOUT(&w, "kubelet", "2", "running: 1 of 2, 1 waiting; kubelet on node-0");
+    world_until(&w, INT64_MAX);
+    world_close(&w);
+}
+
+static void a_version_that_is_not_ready_is_waited_for(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *status, *wanted;
+    } rows[] = {{"building", "running: 0 of 0"},
+                {"paused", "running: 0 of 0"},
+                {"rejected", "failed: 0 of 0"},
+                {"failed", "failed: 0 of 0"}};
+    world w;
+    open_hosts(&w, "");
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        world_apply(&w,
+                    "apiVersion: drover.dev/v1alpha1\nkind: Version\nmetadata: {name: kubelet-9}\n"
+                    "spec: {deployment: kubelet, tag: '9', status: %s}\n",
+                    rows[i].status);
+        world_until(&w, INT64_MAX);
+        CHECK_ROLLOUT(&w, "kubelet", "9", rows[i].wanted);
+    }
+    world_close(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -205,6 +274,9 @@ int main(void)
         cmocka_unit_test(going_back_belongs_to_it),
         cmocka_unit_test(a_retry_to_come_is_hope),
         cmocka_unit_test(others_are_waited_for),
+        cmocka_unit_test(what_comes_behind_another_is_not_over),
+        cmocka_unit_test(hope_is_followed),
+        cmocka_unit_test(a_version_that_is_not_ready_is_waited_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
