@@ -28,7 +28,7 @@ typedef struct fake_object {
     char collection[FAKE_NAME_BYTES];
     char name[FAKE_NAME_BYTES];
     yyjson_doc *doc;
-    int64_t ends_ms; /* a Job: when it ends */
+    int64_t ends_ms; /* a Job: when it ends; a node: when its taints show whether it is cordoned */
     bool failing;    /* that it fails is known, and its pod is not gone yet */
 } fake_object;
 
@@ -707,6 +707,17 @@ static inline int64_t fake_next_ms(const fake *f)
     return next;
 }
 
+/* What Kubernetes does after a cordon, a while later. */
+static inline void fake_show_cordon(fake *f, fake_object *o)
+{
+    o->ends_ms = REASON_NEVER;
+    fake_edit(f, o->collection, o->name,
+              yyjson_get_bool(yyjson_doc_ptr_get(o->doc, "/spec/unschedulable"))
+                  ? "{\"spec\":{\"taints\":[{\"key\":\"node.kubernetes.io/unschedulable\","
+                    "\"effect\":\"NoSchedule\"}]}}"
+                  : "{\"spec\":{\"taints\":null}}");
+}
+
 /* What falls due by time, of the server and of the players. */
 static inline void fake_due(fake *f)
 {
@@ -720,7 +731,8 @@ static inline void fake_due(fake *f)
     }
     for (size_t i = 0; i < f->count; i++)
         if (f->objects[i].ends_ms != REASON_NEVER && f->objects[i].ends_ms <= f->now_ms)
-            fake_job_ends(f, &f->objects[i]);
+            strcmp(f->objects[i].collection, FAKE_NODES) == 0 ? fake_show_cordon(f, &f->objects[i])
+                                                              : fake_job_ends(f, &f->objects[i]);
 }
 
 /* Returns whether the shell, if there is one, has anything to do at this time. */

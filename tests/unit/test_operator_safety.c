@@ -419,6 +419,31 @@ static bool protects_at_first(fake *f, const char *pod_name)
     return f->now_ms < FAKE_START_MS + 60000;
 }
 
+/* ---- what Kubernetes does after a cordon ---- */
+
+static void shows_cordon_later(fake *f, const kube_write *w)
+{
+    watch_limits(f, w);
+    if (str_eq(w->collection, STR(FAKE_NODES)) && w->subresource.len == 0) {
+        char name[FAKE_NAME_BYTES];
+        snprintf(name, sizeof name, "%.*s", STR_ARG(w->name));
+        fake_find(f, FAKE_NODES, name)->ends_ms = f->now_ms + 1;
+    }
+}
+
+/* It is not run into: a conflict would be a write for nothing. */
+static void cordon_is_followed_by_a_taint(void **state)
+{
+    (void)state;
+    fake *f = begin(skyhook_interrupt);
+    f->watch = shows_cordon_later;
+    f->sides[0].delay_ms = 100;
+    fake_run(f, -1);
+    check_text(str_of(fake_text(f, FAKE_SKYHOOKS, "sk", "/status/completeNodes")), "8/8");
+    assert_int_equal(f->conflicts, 0);
+    fake_free(f);
+}
+
 static void uncordoned_in_mid_drain(void **state)
 {
     (void)state;
@@ -544,6 +569,7 @@ int main(void)
         cmocka_unit_test(claim_that_ends_before_it_is_durable),
         cmocka_unit_test(refused_node_stops_no_other),
         cmocka_unit_test(act_is_taken_once),
+        cmocka_unit_test(cordon_is_followed_by_a_taint),
         cmocka_unit_test(uncordoned_in_mid_drain),
         cmocka_unit_test(silence_outlives_restarts),
         cmocka_unit_test(refused_without_haste),
