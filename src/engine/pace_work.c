@@ -48,18 +48,34 @@ static bool is_news(const releases *r, const rel_pace *p, uint32_t deployment_, 
     return version_newer(r, v, w->version) || !stands(r, p, w->version);
 }
 
+/* Whether a target in the environment has the version already: then whoever joins only catches up
+ * with the others. */
+static bool runs_already(const releases *r, const rel_pace *p, uint32_t deployment_, uint32_t v)
+{
+    const index_list *cells = &r->deployments.at[deployment_].cells;
+    for (size_t i = 0; i < cells->len; i++) {
+        const rel_cell *cell = &r->cells.at[cells->at[i]];
+        for (size_t k = 0; cell->environment == p->environment && k < cell->targets.len; k++)
+            if (r->targets.at[cell->targets.at[k]].id != 0 &&
+                r->targets.at[cell->targets.at[k]].current == v)
+                return true;
+    }
+    return false;
+}
+
 static void note(releases *r, uint32_t p, uint32_t deployment_, uint32_t v)
 {
     rel_pace *pace = &r->paces.at[p];
     if (!is_news(r, pace, deployment_, v))
         return;
     rel_work *w = work_of(pace, deployment_);
+    bool known = !w && runs_already(r, pace, deployment_, v);
     if (w)
         w->version = v;
     else if (!vec_push(&pace->works, (rel_work){deployment_, v}))
         rel_no_memory(r);
     /* The first that is known of a pace tells nothing of what it did before. */
-    pace->edited = pace->edited || pace->begun;
+    pace->edited = pace->edited || (pace->begun && !known);
     pace_mark(r, p);
 }
 

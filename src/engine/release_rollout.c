@@ -23,6 +23,7 @@ typedef struct survey {
     releases *r;
     uint32_t version; /* NO: whatever is wanted */
     rollout_view *view;
+    size_t everybody; /* targets of the deployment */
     bool runs;        /* a job of it */
     bool failed;      /* one of the version groups has */
     uint32_t bad;     /* the first target that has; NO: none */
@@ -158,8 +159,11 @@ static uint32_t resource_named(const survey *s, const reason *why, str name, uin
                  : s->r->targets.at[t].resource;
 }
 
+/* Not by a person who would have to take back what failures have stopped. */
 static bool by_itself(const reason *why)
 {
+    if (why->rule == REASON_STOPPED || (why->rule == REASON_HALTED && why->limit > 0))
+        return false;
     return why->next_ms != NEVER || (why->act != RELEASE_COMPLETE && why->act != RELEASE_RETRY);
 }
 
@@ -172,9 +176,27 @@ static bool gets_on(survey *s, uint32_t t)
     return state == PLACEMENT_IN_FLIGHT || (state == PLACEMENT_WAITING && hopeful(s, t));
 }
 
+/* A progression waits for the deployment's targets in another environment. */
+static bool environment_gets_on(survey *s, uint32_t t, str name)
+{
+    const releases *r = s->r;
+    const index_list *cells = &r->deployments.at[r->targets.at[t].deployment].cells;
+    for (size_t i = 0; i < cells->len; i++) {
+        const rel_cell *cell = &r->cells.at[cells->at[i]];
+        if (!str_eq(rel_text(r, r->environments.at[cell->environment].name), name))
+            continue;
+        for (size_t k = 0; k < cell->targets.len && s->looks < HOPE_LOOKS_MAX; k++)
+            if (r->targets.at[cell->targets.at[k]].id != 0 && gets_on(s, cell->targets.at[k]))
+                return true;
+    }
+    return false;
+}
+
 static bool somebody_gets_on(survey *s, uint32_t t, const reason *why)
 {
     const releases *r = s->r;
+    if (why->rule == REASON_PROGRESSION)
+        return why->of_count > 0 && environment_gets_on(s, t, why->of[0]);
     for (size_t i = 0; i < why->of_count && s->looks < HOPE_LOOKS_MAX; i++) {
         uint32_t res = resource_named(s, why, why->of[i], t);
         for (size_t k = 0; res != NO && k < r->resources.at[res].targets.len; k++) {
@@ -241,6 +263,8 @@ static rollout_state judge(survey *s)
         return doc->spec.status == VERSION_BUILDING || doc->spec.status == VERSION_PAUSED
                    ? ROLLOUT_RUNNING
                    : ROLLOUT_FAILED;
+    if (view->targets + view->excluded + view->groups == 0 && doc && s->everybody > 0)
+        return ROLLOUT_FAILED; /* nobody takes it: a newer one, or the rules, went past it */
     if (view->waiting + view->groups == 0)
         return failed ? ROLLOUT_FAILED : ROLLOUT_DONE;
     if (any_hope(s))
@@ -255,9 +279,12 @@ static void survey_targets(survey *s, uint32_t d)
     const index_list *cells = &r->deployments.at[d].cells;
     for (size_t i = 0; i < cells->len; i++) {
         const index_list *targets = &r->cells.at[cells->at[i]].targets;
-        for (size_t k = 0; k < targets->len; k++)
-            if (r->targets.at[targets->at[k]].id != 0 && concerns(s, targets->at[k]))
+        for (size_t k = 0; k < targets->len; k++) {
+            bool lives = r->targets.at[targets->at[k]].id != 0;
+            s->everybody += lives;
+            if (lives && concerns(s, targets->at[k]))
                 index_add(r, &own, targets->at[k]);
+        }
     }
     targets_in_order(r, &own);
     for (size_t i = 0; i < own.len; i++) {

@@ -300,6 +300,27 @@ static void a6_edit_in_a_bracket(void **state)
     }
 }
 
+/* Who joins has to catch up with versions that the others have: that is no edit. */
+static void a4_joining_lifts_no_stop(void **state)
+{
+    (void)state;
+    world w;
+    open_fleet(&w, 3, RULES BRACKET);
+    deploy(&w, "other");
+    publish(&w, "other", "1");
+    world_until(&w, INT64_MAX);
+    world_apply(&w, "%s", RULES PACE(STOPS, "") BRACKET);
+    fails(&w, "h0", true);
+    publish(&w, "app", "1");
+    world_until(&w, INT64_MAX);
+    assert_true(group(&w).stopped);
+    world_apply(&w, API "kind: Resource\nmetadata: {name: h9}\nspec: {kind: host, version: v1}\n");
+    world_until(&w, INT64_MAX);
+    assert_true(group(&w).stopped);
+    check_text(buf_str(&told), "1(1) ! ");
+    close_fleet(&w);
+}
+
 /* ---- after a restart ---- */
 
 #define APP_2                                                                                      \
@@ -425,6 +446,7 @@ int main(void)
     ROWS_TEST(&all, a4_stop_stays_without_new_work);
     ROWS_TEST(&all, a6_two_versions_side_by_side);
     ROWS_TEST(&all, a6_edit_in_a_bracket);
+    ROWS_TEST(&all, a4_joining_lifts_no_stop);
     ROWS_TEST(&all, a6_edit_while_down);
     ROWS_TEST(&all, a6_record_without_versions);
     ROWS_TEST(&all, limits_that_shrink_while_down);

@@ -266,6 +266,41 @@ static void a_version_that_is_not_ready_is_waited_for(void **state)
     world_close(&w);
 }
 
+/* What failures have stopped is over: nobody but a person takes it back. */
+static void a_stop_is_the_end(void **state)
+{
+    (void)state;
+    static const char *const rules[] = {
+        "  - deploymentPolicy: {default: {budget: {count: 1}, strategy: {fixed: {initialBatch: 1, "
+        "failureThreshold: 1}}}}\n",
+        "  - rolloutStrategy: {maxUnavailable: 1, failureThreshold: 1}\n"};
+    for (size_t i = 0; i < COUNT_OF(rules); i++) {
+        world w;
+        open_hosts(&w, rules[i]);
+        assert_true(
+            vec_push(&w.plans, (world_plan){"kubelet", "node-0", MINUTE, -1, false, false}));
+        publish(&w, "kubelet", "2");
+        world_until(&w, INT64_MAX);
+        const char *got = rollout_at(&w, "kubelet", "2");
+        check_msg(strncmp(got, "failed: 0 of 2", 14) == 0, "%s: %s", rules[i], got);
+        world_close(&w);
+    }
+}
+
+static void a_version_that_was_passed_over_has_failed(void **state)
+{
+    (void)state;
+    world w;
+    open_hosts(&w, "");
+    world_act(&w, (fact_act){.act = ACT_PAUSE, .change = STR("kubelet")});
+    publish(&w, "kubelet", "2");
+    CHECK_ROLLOUT(&w, "kubelet", "2", "running: 0 of 2, 2 waiting; kubelet on node-0");
+    world_at(&w, "2026-03-01T08:01:00Z");
+    publish(&w, "kubelet", "3");
+    CHECK_ROLLOUT(&w, "kubelet", "2", "failed: 0 of 0");
+    world_close(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -276,6 +311,8 @@ int main(void)
         cmocka_unit_test(others_are_waited_for),
         cmocka_unit_test(what_comes_behind_another_is_not_over),
         cmocka_unit_test(hope_is_followed),
+        cmocka_unit_test(a_stop_is_the_end),
+        cmocka_unit_test(a_version_that_was_passed_over_has_failed),
         cmocka_unit_test(a_version_that_is_not_ready_is_waited_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
