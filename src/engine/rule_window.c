@@ -18,23 +18,30 @@
 /* A window that has no gap for so long, or for so many occurrences and at least a year, has none.
  */
 #define GAPLESS_YEARS 10
-#define GAPLESS_CHUNKS 128u
+#define CHUNKS_MAX 128u
 #define FOR_EVER INT64_MAX
 #define MINUTE_MS (60 * SECOND_MS)
 #define DAY_MS (1440 * MINUTE_MS)
 #define DAY_SECONDS 86400
 #define YEAR_MS (365 * DAY_MS)
+/* By how much clocks are put back at most, with room to spare; seconds are too many for a day. */
+#define PUT_BACK_MS DAY_MS
+#define PUT_BACK_SECONDLY_MS (180 * MINUTE_MS)
+/* Between these times a zone is asked whether it changes its clocks by whole hours. */
+#define ZONE_FROM_SECONDS 946684800 /* 2000 */
+#define ZONE_TO_SECONDS 2524608000  /* 2050 */
 
 typedef struct span {
     int64_t start_ms, end_ms;
 } span;
 
 struct window_cache {
-    bool good;
+    bool good, allow;
     struct icalrecurrencetype recurrence;
     icaltimezone *zone;
     struct icaltimetype anchor;
-    int64_t count; /* COUNT, 0: none; kept here, since libical counts what does not occur, too */
+    int64_t count;    /* COUNT, 0: none; kept here, since libical counts what does not occur, too */
+    int64_t first_ms; /* when the anchor is: nothing begins earlier */
     int64_t duration_ms;
     int64_t from_ms, to_ms; /* answers are known for [from, to) */
     VEC(span) spans;        /* merged: they neither touch nor overlap */
@@ -87,24 +94,6 @@ static bool read_rule(struct window_cache *w, str text)
     }
     w->anchor = local_time(start, w->zone);
     return !icaltime_is_null_time(w->anchor);
-}
-
-static struct window_cache *cache_new(const deployment_window *doc)
-{
-    struct window_cache *w = mem_zalloc(sizeof *w);
-    char zone[128];
-    if (!w)
-        return NULL;
-    w->anchor = icaltime_from_string("19700101T000000");
-    w->duration_ms = doc->duration_minutes * MINUTE_MS;
-    str name = doc->timezone.len > 0 ? doc->timezone : STR("UTC");
-    if (name.len < sizeof zone) {
-        memcpy(zone, name.ptr, name.len);
-        zone[name.len] = 0;
-        w->zone = zone_named(zone);
-    }
-    w->good = w->zone && read_rule(w, doc->rrule);
-    return w;
 }
 
 /* ---- occurrences ---- */
@@ -194,6 +183,65 @@ static int64_t moment_again(struct icaltimetype local, icaltimezone *zone, int64
     return again_ms > first_ms && offset_at(zone, wall - after) == after ? again_ms : NEVER;
 }
 
+/* ---- fewer occurrences ---- */
+
+static bool whole_hours(icaltimezone *zone)
+{
+    int64_t first = offset_at(zone, ZONE_FROM_SECONDS);
+    for (int64_t at = ZONE_FROM_SECONDS; at < ZONE_TO_SECONDS; at += 30 * DAY_SECONDS)
+        if ((offset_at(zone, at) - first) % 3600 != 0)
+            return false;
+    return true;
+}
+
+/* Every second of some minutes is those minutes, and every minute of some hours those hours: the
+ * same time is covered by a sixtieth of the windows, which can be counted for years. What is not
+ * like that (COUNT, UNTIL, intervals, some seconds only) is counted as it is. An hour of which
+ * clocks skip or repeat a part is not all its minutes. */
+static void make_coarse(struct window_cache *w)
+{
+    struct icalrecurrencetype *is = &w->recurrence;
+    moment_shown(w->anchor, w->zone, &w->first_ms);
+    if (is->interval != 1 || w->count > 0 || !icaltime_is_null_time(is->until) ||
+        is->by_set_pos[0] != ICAL_RECURRENCE_ARRAY_MAX ||
+        is->by_second[0] != ICAL_RECURRENCE_ARRAY_MAX)
+        return;
+    if (is->freq == ICAL_SECONDLY_RECURRENCE) {
+        is->freq = ICAL_MINUTELY_RECURRENCE;
+        w->anchor.second = 0;
+        w->duration_ms += MINUTE_MS - SECOND_MS;
+    }
+    if (is->freq == ICAL_MINUTELY_RECURRENCE && whole_hours(w->zone) &&
+        is->by_minute[0] == ICAL_RECURRENCE_ARRAY_MAX) {
+        is->freq = ICAL_HOURLY_RECURRENCE;
+        w->anchor.minute = 0;
+        w->duration_ms += 59 * MINUTE_MS;
+    }
+}
+
+static struct window_cache *cache_new(const deployment_window *doc)
+{
+    struct window_cache *w = mem_zalloc(sizeof *w);
+    char zone[128];
+    if (!w)
+        return NULL;
+    w->anchor = icaltime_from_string("19700101T000000");
+    w->allow = doc->allow_window;
+    w->duration_ms = doc->duration_minutes * MINUTE_MS;
+    str name = doc->timezone.len > 0 ? doc->timezone : STR("UTC");
+    if (name.len < sizeof zone) {
+        memcpy(zone, name.ptr, name.len);
+        zone[name.len] = 0;
+        w->zone = zone_named(zone);
+    }
+    w->good = w->zone && read_rule(w, doc->rrule);
+    if (w->good)
+        make_coarse(w);
+    return w;
+}
+
+/* ---- counting ---- */
+
 /* The next occurrence that is one. The start itself always is. */
 static bool next_start(struct window_cache *w, icalrecur_iterator *it, int64_t *ret_ms,
                        int64_t *ret_again_ms)
@@ -211,7 +259,8 @@ static bool next_start(struct window_cache *w, icalrecur_iterator *it, int64_t *
 
 static bool add_spans(struct window_cache *w, int64_t start_ms, int64_t again_ms)
 {
-    return vec_push(&w->spans, (span){start_ms, start_ms + w->duration_ms}) &&
+    return vec_push(&w->spans,
+                    (span){later_of(start_ms, w->first_ms), start_ms + w->duration_ms}) &&
            (again_ms == NEVER || vec_push(&w->spans, (span){again_ms, again_ms + w->duration_ms}));
 }
 
@@ -220,6 +269,7 @@ typedef struct counting {
     icalrecur_iterator *it;
     int64_t left;    /* of COUNT */
     int64_t from_ms; /* earlier ones do not matter */
+    int64_t put_back_ms;
 } counting;
 
 /* Adds the next OCCURRENCES_MAX. *ret_last_ms: when the last of them begins; NEVER: there are no
@@ -241,7 +291,7 @@ static bool add_chunk(struct window_cache *w, counting *k, int64_t *ret_last_ms)
     }
     merge(w);
     /* A later one may still reach before the last where clocks go back. */
-    w->to_ms = *ret_last_ms == NEVER ? INT64_MAX : *ret_last_ms - DAY_MS;
+    w->to_ms = *ret_last_ms == NEVER ? INT64_MAX : *ret_last_ms - k->put_back_ms;
     return true;
 }
 
@@ -268,21 +318,55 @@ static bool endless(const struct window_cache *w)
            unit * is->interval * SECOND_MS <= w->duration_ms;
 }
 
+/* Counts until at_ms and a gap behind it are known, or it is too many. *ret_last_ms as above. */
+static bool count_on(struct window_cache *w, counting *k, int64_t at_ms, int64_t *ret_last_ms)
+{
+    bool good = add_chunk(w, k, ret_last_ms);
+    for (size_t i = 1; good && i < CHUNKS_MAX; i++) {
+        bool reached = w->to_ms > at_ms;
+        if (reached && (!open_ended(w) || *ret_last_ms - at_ms >= GAPLESS_YEARS * YEAR_MS))
+            break;
+        good = add_chunk(w, k, ret_last_ms);
+    }
+    return good;
+}
+
+/* What was counted is all there is to know: a window without a gap for so long has none (libical
+ * itself ends after some centuries), and one that cannot be known at at_ms lets nothing start,
+ * whether it allows or denies, until somebody edits it. */
+static bool conclude(struct window_cache *w, int64_t at_ms, int64_t last_ms)
+{
+    span *last = w->spans.len > 0 ? &w->spans.at[w->spans.len - 1] : NULL;
+    bool ends = w->count > 0 || !icaltime_is_null_time(w->recurrence.until);
+    bool goes_on = last && w->to_ms == INT64_MAX && !ends && last->start_ms <= at_ms &&
+                   last->end_ms - at_ms >= later_of(GAPLESS_YEARS * YEAR_MS, w->duration_ms);
+    if (goes_on || (open_ended(w) && last_ms - at_ms >= YEAR_MS)) {
+        last->end_ms = FOR_EVER;
+        w->to_ms = INT64_MAX;
+    }
+    if (w->to_ms > at_ms)
+        return true;
+    w->spans.len = 0;
+    w->from_ms = at_ms;
+    w->to_ms = at_ms + YEAR_MS;
+    return w->allow || vec_push(&w->spans, (span){at_ms, FOR_EVER});
+}
+
 /* Fills in the occurrences from a little before at_ms on, up to one behind a gap. */
 static bool fill(struct window_cache *w, int64_t at_ms)
 {
     if (endless(w)) {
-        int64_t first_ms;
-        moment_shown(w->anchor, w->zone, &first_ms);
         w->spans.len = 0;
         w->from_ms = INT64_MIN;
-        w->to_ms = vec_push(&w->spans, (span){first_ms, FOR_EVER}) ? INT64_MAX : w->from_ms;
+        w->to_ms = vec_push(&w->spans, (span){w->first_ms, FOR_EVER}) ? INT64_MAX : w->from_ms;
         return w->spans.len > 0;
     }
+    int64_t put_back_ms = unit_seconds(w) == 1 ? PUT_BACK_SECONDLY_MS : PUT_BACK_MS;
     counting k = {.left = w->count > 0 ? w->count : INT64_MAX,
-                  .from_ms = at_ms - w->duration_ms - 2 * DAY_MS};
+                  .from_ms = at_ms - w->duration_ms - 2 * put_back_ms,
+                  .put_back_ms = put_back_ms};
     w->spans.len = 0;
-    w->from_ms = k.from_ms + w->duration_ms + DAY_MS;
+    w->from_ms = k.from_ms + w->duration_ms + put_back_ms;
     w->to_ms = INT64_MAX;
     struct icaltimetype begin =
         icaltime_from_timet_with_zone((time_t)(k.from_ms / 1000), 0, w->zone);
@@ -291,23 +375,11 @@ static bool fill(struct window_cache *w, int64_t at_ms)
     if (!k.it)
         return true;
     int64_t last_ms = NEVER;
-    bool good = add_chunk(w, &k, &last_ms);
-    for (size_t i = 1;
-         good && open_ended(w) && i < GAPLESS_CHUNKS && last_ms - at_ms < GAPLESS_YEARS * YEAR_MS;
-         i++)
-        good = add_chunk(w, &k, &last_ms);
+    bool good = count_on(w, &k, at_ms, &last_ms) && conclude(w, at_ms, last_ms);
     icalrecur_iterator_free(k.it);
-    if (!good) {
+    if (!good)
         w->to_ms = w->from_ms; /* nothing is known */
-        return false;
-    }
-    if (open_ended(w) && last_ms - at_ms >= YEAR_MS) {
-        w->spans.at[w->spans.len - 1].end_ms = FOR_EVER;
-        w->to_ms = INT64_MAX;
-    }
-    if (w->to_ms <= at_ms)
-        w->to_ms = at_ms + 1;
-    return true;
+    return good;
 }
 
 static struct window_cache *cache_for(releases *r, uint32_t rule_, int64_t at_ms)

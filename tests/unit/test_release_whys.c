@@ -563,13 +563,48 @@ static const struct window_row {
     {"rrule: 'FREQ=YEARLY;BYMONTH=2;BYMONTHDAY=30', durationMinutes: 60", "window:edit p"},
     {"rrule: 'FREQ=DAILY;BYHOUR=9', durationMinutes: 1440", ""},
     {"rrule: 'FREQ=MINUTELY', durationMinutes: 1", ""},
+    {"rrule: 'FREQ=YEARLY', durationMinutes: 527040, allowWindow: false", "window:edit p"},
 };
 
-static void windows_that_never_open(void **state)
+/* Windows by the minute and second with other parts, more of them than are counted at once. The
+ * day is a Sunday. */
+static const struct window_row dense_rows[] = {
+    {"rrule: 'FREQ=MINUTELY;BYDAY=MO,TU,WE,TH,FR,SA,SU', durationMinutes: 1, allowWindow: false",
+     "window:edit p"},
+    {"rrule: 'FREQ=MINUTELY;BYMONTH=3,4', durationMinutes: 1, allowWindow: false",
+     "window:time @01T00:00:00Z"},
+    {"rrule: 'FREQ=MINUTELY;BYMONTH=1,2,3,4,5,6,7,8,9,10,11', durationMinutes: 1, "
+     "allowWindow: false",
+     "window:time @01T00:00:00Z"},
+    {"rrule: 'FREQ=SECONDLY;BYDAY=SU', durationMinutes: 1, allowWindow: false",
+     "window:time @02T00:00:59Z"},
+    {"rrule: 'FREQ=SECONDLY;BYDAY=SU', durationMinutes: 1", ""},
+    {"rrule: 'FREQ=SECONDLY;BYDAY=MO', durationMinutes: 1", "window:time @02T00:00:00Z"},
+    {"rrule: 'FREQ=SECONDLY;BYMINUTE=0,1', durationMinutes: 1, allowWindow: false",
+     "window:time @01T08:02:59Z"},
+    /* Not before the start, though that is within an hour and a minute. */
+    {"rrule: 'DTSTART=20260301T083030;FREQ=SECONDLY;BYDAY=SU', durationMinutes: 1",
+     "window:time @01T08:30:30Z"},
+    /* Counted one by one. */
+    {"rrule: 'FREQ=SECONDLY;BYDAY=SU;BYSECOND=0,30', durationMinutes: 1, allowWindow: false",
+     "window:time @02T00:00:30Z"},
+    {"rrule: 'FREQ=MINUTELY;BYMONTH=3;UNTIL=20300101T000000Z', durationMinutes: 1, "
+     "allowWindow: false",
+     "window:time @01T00:00:00Z"},
+    /* In Lord Howe clocks change by half an hour. It is 19:00 there. */
+    {"rrule: 'FREQ=MINUTELY;BYDAY=SU', durationMinutes: 1, allowWindow: false, "
+     "timezone: Australia/Lord_Howe",
+     "window:time @01T13:00:00Z"},
+    /* Too many to reach now: shut. */
+    {"rrule: 'FREQ=SECONDLY;UNTIL=20300101T000000Z', durationMinutes: 4320, allowWindow: false",
+     "window:edit p"},
+    {"rrule: 'FREQ=SECONDLY;UNTIL=20300101T000000Z', durationMinutes: 4320", "window:edit p"},
+};
+
+static void check_windows(const struct window_row *rows, size_t count)
 {
-    (void)state;
-    for (size_t i = 0; i < COUNT_OF(window_rows); i++) {
-        const struct window_row *row = &window_rows[i];
+    for (size_t i = 0; i < count; i++) {
+        const struct window_row *row = &rows[i];
         world w;
         arena *a = arena_new(0);
         char text[512];
@@ -588,6 +623,18 @@ static void windows_that_never_open(void **state)
         arena_free(a);
         world_close(&w);
     }
+}
+
+static void windows_that_never_open(void **state)
+{
+    (void)state;
+    check_windows(window_rows, COUNT_OF(window_rows));
+}
+
+static void windows_by_the_minute_and_second_hold(void **state)
+{
+    (void)state;
+    check_windows(dense_rows, COUNT_OF(dense_rows));
 }
 
 int main(void)
@@ -611,6 +658,7 @@ int main(void)
         cmocka_unit_test(a_soak_that_outlasts_the_age),
         cmocka_unit_test(a_selector_that_matches_no_environment),
         cmocka_unit_test(windows_that_never_open),
+        cmocka_unit_test(windows_by_the_minute_and_second_hold),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
