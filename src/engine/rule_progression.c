@@ -10,9 +10,9 @@
 #define HOUR_MS (60 * MINUTE_MS)
 
 /* How many of n successes p percent are: rounded up, and at least one. */
-static int64_t needed(int64_t n, int64_t percent)
+static int64_t needed(int64_t n, thousandths percent)
 {
-    int64_t k = (n * percent + 99) / 100;
+    int64_t k = (n * percent + 99999) / 100000;
     return k < 1 ? 1 : k;
 }
 
@@ -110,17 +110,19 @@ static void one_environment(const chain_context *c, const environment_progressio
     if (m.kth_ms == NEVER) {
         no_yet(c, v, env, NEVER);
         v->reason.have = share(&m);
-        v->reason.limit = p->minimum_success_percentage;
+        v->reason.limit = (p->minimum_success_percentage + 999) / 1000;
+        char percent[THOUSANDTHS_BYTES];
+        thousandths_print(p->minimum_success_percentage, percent);
         if (c->a)
             v->reason.detail =
-                arena_printf(c->a, "%" PRId64 " percent succeeded in %.*s, %" PRId64 " are needed",
-                             v->reason.have, STR_ARG(v->reason.detail), v->reason.limit);
+                arena_printf(c->a, "%" PRId64 " percent succeeded in %.*s, %s are needed",
+                             v->reason.have, STR_ARG(v->reason.detail), percent);
         return;
     }
     if (soaked > r->core->now_ms) {
         no_yet(c, v, env, soaked);
         v->reason.have = share(&m);
-        v->reason.limit = p->minimum_success_percentage;
+        v->reason.limit = (p->minimum_success_percentage + 999) / 1000;
         return;
     }
     if (p->maximum_age_hours.set) {

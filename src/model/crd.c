@@ -138,14 +138,25 @@ static void put_words(buf *out, const word_list *words)
     buf_addc(out, ']');
 }
 
-static void put_integer(buf *out, const field *f)
+static void put_range(buf *out, const field *f)
 {
-    buf_addz(out, "\"type\":\"integer\",\"format\":\"int64\"");
     if (!f->limited)
         return;
     buf_addf(out, ",\"minimum\":%lld", (long long)f->min);
     if (f->max != INT64_MAX)
         buf_addf(out, ",\"maximum\":%lld", (long long)f->max);
+}
+
+static void put_integer(buf *out, const field *f)
+{
+    buf_addz(out, "\"type\":\"integer\",\"format\":\"int64\"");
+    put_range(out, f);
+}
+
+static void put_number(buf *out, const field *f)
+{
+    buf_addz(out, "\"type\":\"number\"");
+    put_range(out, f);
 }
 
 static void put_text(buf *out, const field *f)
@@ -218,6 +229,7 @@ static void put_type(buf *out, const field *f, bool open)
     case FIELD_OPT_BOOL: buf_addz(out, "\"type\":\"boolean\""); break;
     case FIELD_INT:
     case FIELD_OPT_INT: put_integer(out, f); break;
+    case FIELD_DECIMAL: put_number(out, f); break;
     case FIELD_TEXT:
     case FIELD_EXPRESSION: put_text(out, f); break;
     case FIELD_ENUM: put_words(out, f->words); break;
@@ -252,7 +264,7 @@ static void put_default(buf *out, const field *f)
     if (!f->otherwise || f->type == FIELD_SELECTOR)
         return;
     buf_addz(out, ",\"default\":");
-    if (f->type == FIELD_BOOL || f->type == FIELD_INT)
+    if (f->type == FIELD_BOOL || f->type == FIELD_INT || f->type == FIELD_DECIMAL)
         buf_addz(out, f->otherwise);
     else
         buf_add_json(out, str_of(f->otherwise));

@@ -215,8 +215,8 @@ static const shape any_approval_shape = {SHAPE_OF(any_approval, approval_fields)
 static const field progression_fields[] = {
     F_CEL(environment_progression, "dependsOnEnvironmentSelector", depends_on_environment_selector,
           ENVIRONMENT, REQUIRED),
-    F_INT(environment_progression, "minimumSuccessPercentage", minimum_success_percentage,
-          BETWEEN(0, 100), OTHERWISE("100")),
+    F_DECIMAL(environment_progression, "minimumSuccessPercentage", minimum_success_percentage,
+              BETWEEN(0, 100), OTHERWISE("100")),
     F_ENUM_SET(environment_progression, "successStatuses", success_statuses, &job_state_words,
                OTHERWISE("successful")),
     F_INT(environment_progression, "minimumSoakTimeMinutes", minimum_soak_time_minutes,

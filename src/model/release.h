@@ -277,8 +277,8 @@ typedef struct any_approval {
 
 typedef struct environment_progression {
     expression depends_on_environment_selector;
-    int64_t minimum_success_percentage; /* 100 */
-    job_states success_statuses;        /* successful */
+    thousandths minimum_success_percentage; /* 100 */
+    job_states success_statuses;            /* successful */
     int64_t minimum_soak_time_minutes;
     opt_int maximum_age_hours;
     bool require_verification_passed;

@@ -19,6 +19,7 @@
     X(OPT_BOOL, opt_bool, "true or false")                                                         \
     X(INT, int64_t, "a whole number")                                                              \
     X(OPT_INT, opt_int, "a whole number")                                                          \
+    X(DECIMAL, thousandths, "a number")                                                            \
     X(TEXT, str, "text")                                                                           \
     X(ENUM, unsigned, "one of a few words")                                                        \
     X(ENUM_SET, uint32_t, "a list of words")                                                       \
@@ -165,6 +166,8 @@ bool shape_equal(const shape *s, const void *a, const void *b);
 #define F_INT(s, json, m, ...) {BASE(json, INT), .offset = MEMBER(s, m, int64_t), __VA_ARGS__}
 #define F_OPT_INT(s, json, m, ...)                                                                 \
     {BASE(json, OPT_INT), .offset = MEMBER(s, m, opt_int), __VA_ARGS__}
+#define F_DECIMAL(s, json, m, ...)                                                                 \
+    {BASE(json, DECIMAL), .offset = MEMBER(s, m, thousandths), __VA_ARGS__}
 #define F_TEXT(s, json, m, ...) {BASE(json, TEXT), .offset = MEMBER(s, m, str), __VA_ARGS__}
 #define F_ENUM(s, json, m, w, ...)                                                                 \
     {BASE(json, ENUM), .words = (w),                                                               \

@@ -230,6 +230,7 @@ static void read_member(reader *r, const field *f, const place *at, void *member
     case FIELD_OPT_BOOL:
     case FIELD_INT:
     case FIELD_OPT_INT:
+    case FIELD_DECIMAL:
     case FIELD_TEXT:
     case FIELD_ENUM:
     case FIELD_ENUM_SET:

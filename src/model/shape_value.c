@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <inttypes.h>
+#include <math.h>
 
 #include "base/mem.h"
 #include "base/num.h"
@@ -13,6 +14,9 @@ static const char *const allowed_texts[] = {
     FIELD_TYPES(X)
 #undef X
 };
+
+#define DECIMAL_MAX 1000000
+#define DECIMAL_SLACK 1e-6 /* 33.3 is not quite 33300 thousandths */
 
 /* ---- messages ---- */
 
@@ -113,6 +117,32 @@ static void read_int(reader *r, const field *f, const place *at, int64_t *ret)
     int64_t value;
     bool good = int_of(at->value, &value);
     if (!good || (f->limited && (value < f->min || value > f->max)))
+        value_refuse(r, f, at);
+    else
+        *ret = value;
+}
+
+/* Whole thousandths, so that nothing is decided by fractions that cannot be written down. What is
+ * between two is the larger one: a share that is asked for is never less than what was written. */
+static bool thousandths_of(const yyjson_val *v, thousandths *ret)
+{
+    int64_t whole;
+    if (int_of(v, &whole)) {
+        *ret = whole > -DECIMAL_MAX && whole < DECIMAL_MAX ? whole * 1000 : INT64_MAX;
+        return *ret != INT64_MAX;
+    }
+    if (!json_is(v, YYJSON_TYPE_NUM) || json_number(v) != YYJSON_SUBTYPE_REAL ||
+        !(fabs(v->uni.f64) < (double)DECIMAL_MAX))
+        return false;
+    *ret = (thousandths)ceil(v->uni.f64 * 1000 - DECIMAL_SLACK);
+    return true;
+}
+
+static void read_decimal(reader *r, const field *f, const place *at, thousandths *ret)
+{
+    thousandths value;
+    bool good = thousandths_of(at->value, &value);
+    if (!good || (f->limited && (value < f->min * 1000 || value > f->max * 1000)))
         value_refuse(r, f, at);
     else
         *ret = value;
@@ -472,6 +502,7 @@ void value_read(reader *r, const field *f, const place *at, void *member)
         read_bool(r, f, at, &((opt_bool *)member)->value);
         break;
     case FIELD_INT: read_int(r, f, at, member); break;
+    case FIELD_DECIMAL: read_decimal(r, f, at, member); break;
     case FIELD_OPT_INT:
         ((opt_int *)member)->set = true;
         read_int(r, f, at, &((opt_int *)member)->value);

@@ -170,6 +170,11 @@ static bool int_is_default(const field *f, int64_t value)
     return value == otherwise;
 }
 
+static bool decimal_is_default(const field *f, thousandths value)
+{
+    return value % 1000 == 0 && int_is_default(f, value / 1000);
+}
+
 static bool word_is_default(const field *f, unsigned value)
 {
     str word = f->words->at[value];
@@ -211,6 +216,7 @@ static bool is_default(const field *f, const void *member)
     case FIELD_OPT_BOOL: return !((const opt_bool *)member)->set;
     case FIELD_INT: return !always && int_is_default(f, *(const int64_t *)member);
     case FIELD_OPT_INT: return !((const opt_int *)member)->set;
+    case FIELD_DECIMAL: return !always && decimal_is_default(f, *(const thousandths *)member);
     case FIELD_TEXT:
         return !always &&
                (((const str *)member)->len == 0 || equals_default(f, *(const str *)member));
@@ -285,6 +291,13 @@ static void add_amount(writer *w, const int_or_percent *v)
         add_text(w, v->text);
 }
 
+static void add_decimal(writer *w, thousandths value)
+{
+    char text[THOUSANDTHS_BYTES];
+    thousandths_print(value, text);
+    buf_addz(w->out, text);
+}
+
 static void add_value(writer *w, const field *f, const void *member)
 {
     switch (f->type) {
@@ -294,6 +307,7 @@ static void add_value(writer *w, const field *f, const void *member)
         break;
     case FIELD_INT: buf_addf(w->out, "%" PRId64, *(const int64_t *)member); break;
     case FIELD_OPT_INT: buf_addf(w->out, "%" PRId64, ((const opt_int *)member)->value); break;
+    case FIELD_DECIMAL: add_decimal(w, *(const thousandths *)member); break;
     case FIELD_TEXT: add_text(w, *(const str *)member); break;
     case FIELD_ENUM: add_text(w, f->words->at[*(const unsigned *)member]); break;
     case FIELD_ENUM_SET: add_words(w, f->words, *(const uint32_t *)member); break;

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/values.h"
 
+#include <inttypes.h>
+#include <stdio.h>
+
 #include "base/num.h"
 
 #define DECIMALS_MOST 9
@@ -192,4 +195,15 @@ const condition *condition_find(condition_list list, str type)
         if (str_eq(list.at[i].type, type))
             return &list.at[i];
     return NULL;
+}
+
+void thousandths_print(thousandths value, char out[THOUSANDTHS_BYTES])
+{
+    uint64_t size = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
+    int len = snprintf(out, THOUSANDTHS_BYTES, "%s%" PRIu64 ".%03" PRIu64, value < 0 ? "-" : "",
+                       size / 1000, size % 1000);
+    while (out[len - 1] == '0')
+        out[--len] = '\0';
+    if (out[len - 1] == '.')
+        out[--len] = '\0';
 }

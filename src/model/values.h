@@ -129,6 +129,12 @@ typedef struct metadata {
     LIST(owner_reference) owner_references;
 } metadata;
 
+/* A number with decimals, in thousandths. */
+typedef int64_t thousandths;
+#define THOUSANDTHS_BYTES 32
+/* "99.5": without decimals that are zero. */
+void thousandths_print(thousandths value, char out[THOUSANDTHS_BYTES]);
+
 /* A condition as Kubernetes (lastTransitionTime) and Fleet (lastUpdateTime) write it. */
 #define CONDITION_STATES(X) X(NONE, "") X(TRUE, "True") X(FALSE, "False") X(UNKNOWN, "Unknown")
 

@@ -42,16 +42,26 @@ static void write_words(buf *out, const word_list *words, bool nullable)
     buf_addz(out, nullable ? ",null]}" : "]}");
 }
 
+static void write_range(buf *out, const field *f)
+{
+    if (f->limited)
+        buf_addf(out, ",\"minimum\":%lld", (long long)f->min);
+    if (f->limited && f->max != INT64_MAX)
+        buf_addf(out, ",\"maximum\":%lld", (long long)f->max);
+    buf_addc(out, '}');
+}
+
 static void write_integer(buf *out, const field *f, bool nullable)
 {
     open_type(out, "integer", nullable);
     buf_addz(out, ",\"format\":\"int64\"");
-    if (f->limited) {
-        buf_addf(out, ",\"minimum\":%lld", (long long)f->min);
-        if (f->max != INT64_MAX)
-            buf_addf(out, ",\"maximum\":%lld", (long long)f->max);
-    }
-    buf_addc(out, '}');
+    write_range(out, f);
+}
+
+static void write_number(buf *out, const field *f, bool nullable)
+{
+    open_type(out, "number", nullable);
+    write_range(out, f);
 }
 
 static void write_text(buf *out, const field *f, bool nullable)
@@ -113,6 +123,7 @@ static void write_field(buf *out, const field *f, bool input)
         break;
     case FIELD_INT:
     case FIELD_OPT_INT: write_integer(out, f, nullable); break;
+    case FIELD_DECIMAL: write_number(out, f, nullable); break;
     case FIELD_TEXT:
     case FIELD_DURATION:
     case FIELD_EXPRESSION: write_text(out, f, nullable); break;

@@ -50,9 +50,11 @@ static void get_file(const bench *b, const char *name, char out[4096])
 
 static void bench_open(bench *b, const char *program)
 {
-    *b = (bench){.folder = "/tmp/test-chart-run-XXXXXX"};
-    assert_non_null(mkdtemp(b->folder));
-    snprintf(b->program, sizeof b->program, "%s/%s", b->folder, program);
+    char folder[] = "/tmp/test-chart-run-XXXXXX";
+    assert_non_null(mkdtemp(folder));
+    *b = (bench){0};
+    snprintf(b->folder, sizeof b->folder, "%s", folder);
+    snprintf(b->program, sizeof b->program, "%s/%s", folder, program);
     put_file(b, "helm", HELM);
     setenv("TMPDIR", b->folder, 1);
     assert_int_equal(uv_loop_init(&b->loop), 0);

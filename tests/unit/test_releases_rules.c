@@ -199,9 +199,12 @@ static void c6_progression_counts(void **state)
 {
     (void)state;
     static const struct {
-        int targets, percent;
+        int targets;
+        const char *percent;
         int need; /* successes */
-    } rows[] = {{3, 50, 2}, {3, 100, 3}, {3, 0, 1}, {3, 1, 1}, {4, 50, 2}, {5, 61, 4}, {1, 100, 1}};
+    } rows[] = {{3, "50", 2},   {3, "100", 3},     {3, "0", 1},   {3, "1", 1},
+                {4, "50", 2},   {5, "61", 4},      {1, "100", 1}, {3, "33.333", 1},
+                {3, "33.4", 2}, {3, "66.6667", 3}, {4, "75.0", 3}};
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         world w;
         world_open(&w, "2026-03-01T10:00:00Z");
@@ -215,7 +218,7 @@ static void c6_progression_counts(void **state)
             API "kind: RolloutPolicy\nmetadata: {name: p}\nspec:\n  selector: 'environment.name == "
                 "\"prod\"'\n  rules:\n"
                 "  - environmentProgression: {dependsOnEnvironmentSelector: 'environment.name == "
-                "\"staging\"', minimumSuccessPercentage: %d}\n",
+                "\"staging\"', minimumSuccessPercentage: %s}\n",
             rows[i].percent);
         char names[8][16];
         for (int k = 0; k < rows[i].targets; k++) {
