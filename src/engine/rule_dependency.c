@@ -118,6 +118,12 @@ static bool completes(const chain_context *c, uint32_t rule_, uint32_t u)
     for (size_t i = 0; i < 3; i++)
         if (next[i] != NO && dependency_matches(r, rule_, up->deployment, next[i]))
             return true;
+    /* Such a version may be there and not be wanted yet: of a hook that never ran, or by a rule. */
+    const index_list *versions = &r->deployments.at[up->deployment].versions;
+    for (size_t i = 0; i < versions->len && versions->at[i] != up->current; i++)
+        if (version_ready(r, versions->at[i]) &&
+            dependency_matches(r, rule_, up->deployment, versions->at[i]))
+            return true;
     return false;
 }
 

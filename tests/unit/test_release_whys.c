@@ -317,6 +317,25 @@ static void dependencies_on_versions(void **state)
     world_close(&w);
 }
 
+/* base is a hook that has nobody to prepare: to publish it once more would not help. */
+static void a_dependency_on_a_hook_that_never_ran(void **state)
+{
+    (void)state;
+    world w;
+    arena *a = arena_new(0);
+    open_world(&w);
+    put_rules(&w, "true",
+              "  - deploymentBracket: {deploymentSelector: 'deployment.name == \"base\"', "
+              "readinessMode: immediate, preSelector: 'deployment.name == \"base\"'}\n" BASE_FIRST);
+    put_host(&w, "h", "prod", "{deployment: app, version: v1}");
+    publish(&w, "app", "v2");
+    check_text(reasons_at(&w, a, "app", "h"), "dependency:publish base");
+    publish(&w, "base", "v1");
+    check_text(reasons_at(&w, a, "app", "h"), "dependency:complete base");
+    arena_free(a);
+    world_close(&w);
+}
+
 /* All that a version itself needs is said, not only the first of it. */
 static void every_need_of_a_version(void **state)
 {
@@ -648,6 +667,7 @@ int main(void)
         cmocka_unit_test(a_quarantine_to_come),
         cmocka_unit_test(a_failure_that_is_superseded),
         cmocka_unit_test(dependencies_on_versions),
+        cmocka_unit_test(a_dependency_on_a_hook_that_never_ran),
         cmocka_unit_test(every_need_of_a_version),
         cmocka_unit_test(sentences_without_holders),
         cmocka_unit_test(a_stop_after_one_failed_batch),
