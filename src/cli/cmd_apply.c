@@ -33,7 +33,7 @@ static exit_status print_results(client *c, yyjson_val *answer)
 }
 
 /* The rollouts that documents can have begun: of their deployments, or all. */
-static exit_status wait_for(client *c, const input *in)
+static exit_status wait_for(client *c, const input *in, str past)
 {
     VEC(str) wanted = {0};
     bool all = false, good = true;
@@ -46,7 +46,7 @@ static exit_status wait_for(client *c, const input *in)
         else
             all = true;
     }
-    follow_wish wish = {.deployments = wanted.at, .count = all ? 0 : wanted.len};
+    follow_wish wish = {.deployments = wanted.at, .count = all ? 0 : wanted.len, .past = past};
     exit_status status = good ? follow(c, &wish) : fail("memory ran out");
     vec_done(&wanted);
     return status;
@@ -68,14 +68,19 @@ static exit_status send(const input *in, const options *given)
                : partial      ? STR("/api/v1/apply?partial=true")
                : dry          ? STR("/api/v1/apply?dryRun=true")
                               : STR("/api/v1/apply");
+    scoped(buf_done) buf past = BUF(LIMIT_TEXT_BYTES);
+    bool wait = options_given(given, "wait") && !dry;
+    if (wait)
+        status = follow_past(c, &past);
     yyjson_val *answer = NULL;
-    status = body.failed ? fail("memory ran out")
-                         : client_call(c, "POST", path, buf_str(&body), &answer);
+    if (status == STATUS_DONE)
+        status = body.failed ? fail("memory ran out")
+                             : client_call(c, "POST", path, buf_str(&body), &answer);
     if (status == STATUS_DONE)
         status = print_results(c, answer);
     fflush(stdout);
-    if (status == STATUS_DONE && options_given(given, "wait") && !dry)
-        status = wait_for(c, in);
+    if (status == STATUS_DONE && wait)
+        status = wait_for(c, in, buf_str(&past));
     buf_done(&body);
     return status;
 }

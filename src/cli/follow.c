@@ -36,10 +36,32 @@ static int64_t count_at(yyjson_val *item, const char *key)
     return yyjson_get_sint(yyjson_obj_get(item, key));
 }
 
+/* Adds how far one has come that has failed: "app 3 1 0 0", a line. */
+static void add_failed(client *c, yyjson_val *item, buf *out)
+{
+    static const char *const counts[] = {"done", "failed", "waiting", "rolledBack"};
+    if (!str_eq(json_at(c, item, "/state"), STR("failed")))
+        return;
+    buf_addf(out, "\n%.*s", STR_ARG(json_at(c, item, "/deployment")));
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
+        buf_addf(out, " %lld", (long long)count_at(item, counts[i]));
+    buf_addc(out, '\n');
+}
+
+/* It has failed before, and nothing has happened to it since. */
+static bool is_past(const progress *p, yyjson_val *item)
+{
+    scoped(buf_done) buf line = BUF(LIMIT_TEXT_BYTES);
+    if (p->wish->past.len == 0)
+        return false;
+    add_failed(p->client, item, &line);
+    return line.len > 0 && str_find(p->wish->past, buf_str(&line)) != SIZE_MAX;
+}
+
 static bool look_at(void *context, yyjson_val *item)
 {
     progress *p = context;
-    if (!meant(p, json_at(p->client, item, "/deployment")))
+    if (!meant(p, json_at(p->client, item, "/deployment")) || is_past(p, item))
         return true;
     str state = json_at(p->client, item, "/state");
     p->seen++;
@@ -98,6 +120,25 @@ static void print(const progress *p, bool terminal, buf *last)
     str cut = str_part(buf_str(&wide), 0, OUTPUT_COLUMNS - 1);
     fprintf(stderr, "\r\033[K%.*s", STR_ARG(cut));
     fflush(stderr);
+}
+
+typedef struct past {
+    client *client;
+    buf *out;
+} past;
+
+static bool keep_failed(void *context, yyjson_val *item)
+{
+    past *p = context;
+    add_failed(p->client, item, p->out);
+    return true;
+}
+
+exit_status follow_past(client *c, buf *ret)
+{
+    past p = {c, ret};
+    exit_status status = client_list(c, STR("/api/v1/rollouts"), 0, keep_failed, &p);
+    return status == STATUS_DONE && ret->failed ? fail("memory ran out") : status;
 }
 
 exit_status follow(client *c, const follow_wish *wish)

@@ -12,8 +12,13 @@
 typedef struct follow_wish {
     const str *deployments; /* none: all */
     size_t count;
-    str tag; /* only targets that want it, run it or went back from it; empty: all */
+    str past; /* of follow_past; empty: what failed before counts */
+    str tag;  /* only targets that want it, run it or went back from it; empty: all */
 } follow_wish;
+
+/* Adds which rollouts have failed by now, so that an old failure is not taken for one of what
+ * comes. */
+exit_status follow_past(client *c, buf *ret);
 
 /* STATUS_NO if something failed or went back. */
 exit_status follow(client *c, const follow_wish *wish);

@@ -139,14 +139,31 @@ static void count_group(survey *s, uint32_t t, index_list *members)
 
 /* ---- hope ---- */
 
-/* Which targets a reason waits for the end of: deployments on the same resource, else resources. */
-static bool names_target(const survey *s, const reason *why, str name, uint32_t t)
+/* Whether two targets take the slots of one rule. */
+static bool share_slots(const releases *r, uint32_t a, uint32_t b)
 {
-    const rel_target *target = &s->r->targets.at[t];
-    bool deployments = why->rule == REASON_BRACKET || why->rule == REASON_DEPENDENCY ||
-                       why->rule == REASON_BUSY || why->rule == REASON_FAILED;
-    return !deployments ||
-           str_eq(name, rel_text(s->r, s->r->deployments.at[target->deployment].name));
+    if (r->targets.at[a].lane == NO || r->targets.at[b].lane == NO)
+        return false;
+    const rel_lane *one = &r->lanes.at[r->targets.at[a].lane];
+    const rel_lane *other = &r->lanes.at[r->targets.at[b].lane];
+    for (size_t i = 0; i < one->rules.len; i++)
+        if (one->kinds.at[i] == RULE_RESOURCE_CONCURRENCY &&
+            index_has(&other->rules, one->rules.at[i]))
+            return true;
+    return false;
+}
+
+/* Which targets of a resource a reason of another one waits for the end of. Deployments are named
+ * by a bracket and a dependency; else it is who is under the same limit. */
+static bool names_target(const survey *s, const reason *why, str name, uint32_t t, uint32_t other)
+{
+    const rel_target *target = &s->r->targets.at[other];
+    if (why->rule == REASON_BRACKET || why->rule == REASON_DEPENDENCY || why->rule == REASON_BUSY ||
+        why->rule == REASON_FAILED)
+        return str_eq(name, rel_text(s->r, s->r->deployments.at[target->deployment].name));
+    if (why->rule == REASON_CONCURRENCY)
+        return share_slots(s->r, t, other);
+    return target->deployment == s->r->targets.at[t].deployment || target->site != NO;
 }
 
 static uint32_t resource_named(const survey *s, const reason *why, str name, uint32_t t)
@@ -201,7 +218,7 @@ static bool somebody_gets_on(survey *s, uint32_t t, const reason *why)
         uint32_t res = resource_named(s, why, why->of[i], t);
         for (size_t k = 0; res != NO && k < r->resources.at[res].targets.len; k++) {
             uint32_t other = r->resources.at[res].targets.at[k];
-            if (other != t && names_target(s, why, why->of[i], other) && gets_on(s, other))
+            if (other != t && names_target(s, why, why->of[i], t, other) && gets_on(s, other))
                 return true;
         }
     }

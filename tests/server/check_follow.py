@@ -82,6 +82,8 @@ def waiting(cli):
                         "--wait", err="1 failed")
     lines = result.err.splitlines()
     cli.tap.test("the others went on", None if lines[-1].startswith("3 of 4 done") else result)
+    cli.expect("an old failure of something else is none of it", 0, "apply", "-f", "-", "--wait",
+               stdin=many(document("Resource", "h2", {"kind": "host"}, {"rack": "r1"})).encode())
     server = cli.server
     server.request("POST", "/api/v1/actions/pause", {"deployment": "app"})
     child, terminal = cli.terminal("version", "publish", "app", "4", "--wait")

@@ -287,6 +287,25 @@ static void a_stop_is_the_end(void **state)
     }
 }
 
+/* What else waits on the host that holds the slot is not what is waited for. */
+static void others_on_the_host_are_no_hope(void **state)
+{
+    (void)state;
+    world w;
+    open_hosts(&w, "");
+    world_apply(&w,
+                "apiVersion: drover.dev/v1alpha1\nkind: RolloutPolicy\nmetadata: {name: "
+                "slots}\nspec:\n  selector: 'deployment.name == \"kubelet\"'\n  rules:\n" ONE_SLOT);
+    assert_true(vec_push(&w.plans, (world_plan){"kubelet", "node-0", MINUTE, -1, false, false}));
+    world_act(&w, (fact_act){.act = ACT_PAUSE, .change = STR("os-patch")});
+    publish(&w, "os-patch", "2");
+    publish(&w, "kubelet", "2");
+    world_until(&w, INT64_MAX);
+    CHECK_ROLLOUT(&w, "kubelet", "2", "failed: 0 of 2, 1 waiting, 1 failed; kubelet on node-1");
+    CHECK_ROLLOUT(&w, "os-patch", "2", "running: 0 of 2, 2 waiting; os-patch on node-0");
+    world_close(&w);
+}
+
 static void a_version_that_was_passed_over_has_failed(void **state)
 {
     (void)state;
@@ -312,6 +331,7 @@ int main(void)
         cmocka_unit_test(what_comes_behind_another_is_not_over),
         cmocka_unit_test(hope_is_followed),
         cmocka_unit_test(a_stop_is_the_end),
+        cmocka_unit_test(others_on_the_host_are_no_hope),
         cmocka_unit_test(a_version_that_was_passed_over_has_failed),
         cmocka_unit_test(a_version_that_is_not_ready_is_waited_for),
     };
