@@ -22,15 +22,14 @@ def matches(schema, value, components, path="$"):
         for part in schema["$ref"].removeprefix("#/components/schemas/").split("/"):
             found = found[part]
         return matches(found, value, components, path)
-    types = {"object": dict, "array": list, "string": str, "boolean": bool, "null": type(None)}
+    types = {"object": dict, "array": list, "string": str, "boolean": bool, "null": type(None),
+             "integer": int, "number": (int, float)}
     wanted = schema.get("type")
     if wanted is not None:
         good = False
         for one in wanted if isinstance(wanted, list) else [wanted]:
-            if one == "integer":
-                good = good or (isinstance(value, int) and not isinstance(value, bool))
-            else:
-                good = good or isinstance(value, types[one])
+            truth = isinstance(value, bool) and one != "boolean"  # to Python 1 as well
+            good = good or (isinstance(value, types[one]) and not truth)
         if not good:
             return f"{path}: found {value!r}, the schema says {wanted}"
     if "enum" in schema and value not in schema["enum"]:
