@@ -145,11 +145,12 @@ static bool known(const releases *r, const rel_pace *p, uint32_t deployment_, ui
 
 bool pace_work_compare(const releases *r, const rel_pace *p, err *error)
 {
-    for (uint32_t t = 0; p->cell != NO && t < r->targets.len; t++) {
+    for (size_t i = 0; p->cell != NO && i < r->cells.at[p->cell].targets.len; i++) {
+        uint32_t t = r->cells.at[p->cell].targets.at[i];
         const rel_target *target = &r->targets.at[t];
-        if (target->id != 0 && target->cell == p->cell && target->site == NO &&
-            target->lane != NO && index_has(&r->lanes.at[target->lane].rules, p->rule) &&
-            target_pending(r, t) && !known(r, p, target->deployment, target->wanted, error))
+        if (target->id != 0 && target->site == NO && target->lane != NO &&
+            index_has(&r->lanes.at[target->lane].rules, p->rule) && target_pending(r, t) &&
+            !known(r, p, target->deployment, target->wanted, error))
             return false;
     }
     for (uint32_t g = 0; p->cell == NO && g < r->groups.len; g++) {
