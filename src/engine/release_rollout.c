@@ -333,6 +333,8 @@ void releases_rollout(const void *self, str change, str version_, rollout_view *
     survey_targets(&s, d);
     ret->targets = ret->done + ret->in_flight + ret->waiting + ret->failed + ret->rolled_back;
     ret->state = judge(&s);
+    if (s.version != NO && !r->versions.at[s.version].doc && ret->targets + ret->excluded == 0)
+        *ret = (rollout_view){0}; /* deleted, and nobody has it */
     uint32_t open = s.waits.len > 0 ? s.waits.at[0] : s.bad;
     ret->open = open == NO ? 0 : r->targets.at[open].id;
     r->asking = false;

@@ -86,6 +86,15 @@ def waiting(cli):
                stdin=many(document("Resource", "h2", {"kind": "host"}, {"rack": "r1"})).encode())
     server = cli.server
     server.request("POST", "/api/v1/actions/pause", {"deployment": "app"})
+    with subprocess.Popen([server.program, "version", "publish", "app", "off", "--wait", "--data",
+                           str(server.folder)], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                          text=True) as follower:
+        line = follower.stderr.readline()
+        server.request("DELETE", "/api/v1/versions/app-off")
+        told = line + follower.communicate(timeout=60)[1]
+    good = "app is paused" in line and follower.returncode == 1 and "off is gone" in told
+    cli.tap.test("a version that goes while it is waited for",
+                 None if good else f"{follower.returncode}: {told}")
     child, terminal = cli.terminal("version", "publish", "app", "4", "--wait")
     text, good = read_until(terminal, "app is paused", 20)
     cli.tap.test("on a terminal: what it waits for", None if good and "[" in text else text)

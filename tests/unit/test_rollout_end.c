@@ -306,6 +306,39 @@ static void others_on_the_host_are_no_hope(void **state)
     world_close(&w);
 }
 
+#define API "apiVersion: drover.dev/v1alpha1\n"
+
+/* A progression waits for the deployment in the other environment, not for what else is there. */
+static void a_progression_hopes_for_its_environment(void **state)
+{
+    (void)state;
+    world w;
+    world_open(&w, "2026-03-01T08:00:00Z");
+    for (const char *const *e = (const char *const[]){"staging", "prod", NULL}; *e; e++)
+        world_apply(&w,
+                    API "kind: Environment\nmetadata: {name: %s}\nspec: {resourceSelector: "
+                        "'resource.name == \"%s-host\"'}\n---\n" API
+                        "kind: Resource\nmetadata: {name: %s-host}\nspec: {kind: host}\n",
+                    *e, *e, *e);
+    for (const char *const *d = (const char *const[]){"app", "other", NULL}; *d; d++)
+        world_apply(&w,
+                    API "kind: Deployment\nmetadata: {name: %s}\nspec: {resourceSelector: 'true', "
+                        "job: {simulated: {}}}\n",
+                    *d);
+    world_apply(&w, API
+                "kind: RolloutPolicy\nmetadata: {name: p}\nspec:\n  selector: 'deployment.name == "
+                "\"app\" && environment.name == \"prod\"'\n  rules:\n  - environmentProgression: "
+                "{dependsOnEnvironmentSelector: 'environment.name == \"staging\"'}\n");
+    assert_true(vec_push(&w.plans, (world_plan){"app", NULL, MINUTE, -1, false, false}));
+    world_act(&w, (fact_act){.act = ACT_PAUSE, .change = STR("other")});
+    publish(&w, "other", "1");
+    publish(&w, "app", "1");
+    CHECK_ROLLOUT(&w, "app", "1", "running: 0 of 2, 1 in flight, 1 waiting; app on prod-host");
+    world_until(&w, INT64_MAX);
+    CHECK_ROLLOUT(&w, "app", "1", "failed: 0 of 2, 1 waiting, 1 failed; app on prod-host");
+    world_close(&w);
+}
+
 static void a_version_that_was_passed_over_has_failed(void **state)
 {
     (void)state;
@@ -332,6 +365,7 @@ int main(void)
         cmocka_unit_test(hope_is_followed),
         cmocka_unit_test(a_stop_is_the_end),
         cmocka_unit_test(others_on_the_host_are_no_hope),
+        cmocka_unit_test(a_progression_hopes_for_its_environment),
         cmocka_unit_test(a_version_that_was_passed_over_has_failed),
         cmocka_unit_test(a_version_that_is_not_ready_is_waited_for),
     };
