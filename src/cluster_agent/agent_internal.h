@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* agent_internal.h - the inside of the agent's shell, for agent_shell.c and agent_kinds.c alone. */
+/* agent_internal.h - the inside of the agent's shell, for agent_*.c of the shell alone. */
 #ifndef DROVER_CLUSTER_AGENT_AGENT_INTERNAL_H
 #define DROVER_CLUSTER_AGENT_AGENT_INTERNAL_H
 
@@ -7,8 +7,10 @@
 #include "base/vec.h"
 #include "cluster_agent/agent_shell.h"
 
+#define AGENT_GROUP_FLEET "/apis/fleet.cattle.io/v1alpha1"
 #define AGENT_PATH_BYTES_MAX 4096u
 #define AGENT_PATHS_BYTES_MAX (4u << 20)
+#define AGENT_TROUBLE_BYTES 768
 
 /* A deployment, and the one request that is under way for it. */
 typedef struct agent_entry {
@@ -41,6 +43,21 @@ typedef struct agent_discovery {
     size_t at;
 } agent_discovery;
 
+/* Whether the hub that answers is the one whose cluster this is; see agent_hub.c. */
+typedef struct agent_hub {
+    bool known;                        /* it is: work may be done */
+    bool beating;                      /* a sign of life is under way */
+    bool met;                          /* the hub's Cluster is ours by what it says itself */
+    bool space_asked, space;           /* the namespace of the record was made, or is there */
+    bool asking;                       /* a request for the record is under way */
+    bool recorded;                     /* the record was compared or written in this life */
+    char *uid;                         /* of the hub's Cluster */
+    char trouble[AGENT_TROUBLE_BYTES]; /* why not; empty: nothing was found wrong */
+    int64_t beat_ms;                   /* when the next sign of life is due */
+    int64_t ask_ms;                    /* when the record may be asked for again */
+    uint64_t beats;
+} agent_hub;
+
 struct agent_shell {
     agent_shell_settings settings;
     agent_api api;
@@ -51,11 +68,9 @@ struct agent_shell {
     VEC(const yyjson_val *) deployments; /* for dependsOn: made anew in each turn */
     bool synced[AGENT_WATCH_COUNT];
     bool due, no_memory;
-    bool space_asked;
-    bool beating;
-    int64_t beat_ms;
+    agent_hub hub;
     int64_t next_ms;
-    uint64_t beats, steps_done;
+    uint64_t steps_done;
 };
 
 /* ---- agent_shell.c ---- */
@@ -68,6 +83,14 @@ str agent_owner_of(const yyjson_val *json);
 /* It is looked at in the next turn. */
 void agent_entry_wake(agent_entry *e);
 void agent_entry_answer(agent_entry *e, const step_answer *answer);
+
+/* Something that work waits for is known now: if it was the last, who is gone is told. */
+void agent_shell_begin(agent_shell *s);
+
+/* ---- agent_hub.c ---- */
+/* Sends what is due: signs of life, and requests for the record. */
+void agent_hub_step(agent_shell *s, int64_t now_ms);
+int64_t agent_hub_next_ms(const agent_shell *s);
 
 /* ---- agent_kinds.c ---- */
 /* Objects of that collection are told from now on, in all namespaces. */

@@ -207,7 +207,7 @@ static int answer_health(void *context, str path, buf *out)
     }
     if (!str_eq(path, STR("/readyz")))
         return 404;
-    buf_addz(out, "not everything is known yet");
+    buf_addz(out, agent_shell_trouble(r->shell));
     return 503;
 }
 

@@ -7,7 +7,6 @@
 #include "engine/go_json.h"
 #include "model/json.h"
 
-#define GROUP_FLEET "/apis/fleet.cattle.io/v1alpha1"
 #define CONFIG_MAPS "configmaps"
 
 /* ---- texts ---- */
@@ -196,6 +195,11 @@ static bool step_write(const step *t, agent_side *side, kube_write *w)
         w->manager = STR(STEPS_MANAGER);
         w->anyhow = true;
         return true;
+    case STEP_TRY_OBJECT:
+        w->verb = WRITE_APPLY;
+        w->manager = STR(STEPS_MANAGER);
+        w->anyhow = w->tried = true;
+        return true;
     case STEP_DELETE_INVENTORY:
     case STEP_DELETE_OBJECT:
         w->verb = WRITE_DELETE;
@@ -204,6 +208,7 @@ static bool step_write(const step *t, agent_side *side, kube_write *w)
     case STEP_WAIT:
     case STEP_DISCOVER:
     case STEP_INSTALL_CHART:
+    case STEP_READ_CHART:
     case STEP_REMOVE_CHART:
     case STEP_FORGET: return false;
     }
@@ -279,7 +284,8 @@ void agent_watch_path(const agent_shell *s, agent_watch watch, buf *out)
 {
     switch (watch) {
     case AGENT_WATCH_DEPLOYMENTS:
-        buf_addf(out, GROUP_FLEET "/namespaces/%.*s/bundledeployments", STR_ARG(s->settings.home));
+        buf_addf(out, AGENT_GROUP_FLEET "/namespaces/%.*s/bundledeployments",
+                 STR_ARG(s->settings.home));
         break;
     case AGENT_WATCH_INVENTORIES:
         buf_addf(out,
@@ -346,10 +352,14 @@ void agent_shell_gone(agent_shell *s, agent_watch watch, str name)
 
 void agent_shell_synced(agent_shell *s, agent_watch watch)
 {
-    bool before = agent_shell_ready(s);
     s->synced[watch] = true;
+    agent_shell_begin(s);
+}
+
+void agent_shell_begin(agent_shell *s)
+{
     s->due = true;
-    if (before || !agent_shell_ready(s))
+    if (!agent_shell_ready(s))
         return;
     for (size_t i = 0; i < s->entries.len; i++)
         if (!s->entries.at[i]->deployment)
@@ -358,80 +368,12 @@ void agent_shell_synced(agent_shell *s, agent_watch watch)
 
 bool agent_shell_ready(const agent_shell *s)
 {
-    return s->synced[AGENT_WATCH_DEPLOYMENTS] && s->synced[AGENT_WATCH_INVENTORIES];
+    return s->synced[AGENT_WATCH_DEPLOYMENTS] && s->synced[AGENT_WATCH_INVENTORIES] && s->hub.known;
 }
 
-/* ---- signs of life ---- */
-
-static void beaten(void *context, const write_outcome *how, yyjson_val *json)
+const char *agent_shell_trouble(const agent_shell *s)
 {
-    (void)json;
-    agent_shell *s = context;
-    int64_t retry = AGENT_BEAT_RETRY_MS < s->settings.heartbeat_ms ? AGENT_BEAT_RETRY_MS
-                                                                   : s->settings.heartbeat_ms;
-    bool good = how->kind == WRITE_DONE;
-    if (!good)
-        log_line(LOG_WARN, "the hub does not take the sign of life: %s", how->message);
-    s->beats += good;
-    s->beating = false;
-    s->beat_ms = s->api.now_ms(s->api.context) + (good ? s->settings.heartbeat_ms : retry);
-    s->due = true;
-}
-
-static void beat(agent_shell *s, int64_t now_ms)
-{
-    scoped(buf_done) buf body = BUF(AGENT_PATH_BYTES_MAX);
-    char collection[LIMIT_NAME_BYTES + 64];
-    err error;
-    if (s->beating || now_ms < s->beat_ms)
-        return;
-    snprintf(collection, sizeof collection, GROUP_FLEET "/namespaces/%.*s/clusters",
-             STR_ARG(s->settings.cluster_namespace));
-    check_in_put(&body, (moment){now_ms / 1000, 0}, s->settings.agent_namespace);
-    kube_write w = {.verb = WRITE_MERGE,
-                    .collection = str_of(collection),
-                    .name = s->settings.cluster,
-                    .subresource = STR("status"),
-                    .body = buf_str(&body),
-                    .version = STR_EMPTY,
-                    .uid = STR_EMPTY,
-                    .manager = STR_EMPTY,
-                    .anyhow = true};
-    s->beating = !body.failed && s->api.send(s->api.context, AGENT_HUB, &w,
-                                             (write_handler){s, beaten, NULL}, &error);
-    if (!s->beating)
-        s->beat_ms = now_ms + AGENT_BEAT_RETRY_MS;
-}
-
-/* The namespace of what it remembers, for an agent that runs elsewhere. */
-static void space_made(void *context, const write_outcome *how, yyjson_val *json)
-{
-    (void)json;
-    const agent_shell *s = context;
-    if (how->kind != WRITE_DONE && how->kind != WRITE_EXISTS)
-        log_line(LOG_WARN, "namespace %.*s: %s", STR_ARG(s->settings.agent_namespace),
-                 how->message);
-}
-
-static void make_space(agent_shell *s)
-{
-    scoped(buf_done) buf body = BUF(AGENT_PATH_BYTES_MAX);
-    err error;
-    if (s->space_asked)
-        return;
-    buf_addz(&body, "{\"apiVersion\":\"v1\",\"kind\":\"Namespace\",\"metadata\":{\"name\":");
-    buf_add_json(&body, s->settings.agent_namespace);
-    buf_addz(&body, "}}");
-    kube_write w = {.verb = WRITE_CREATE,
-                    .collection = STR("/api/v1/namespaces"),
-                    .name = s->settings.agent_namespace,
-                    .subresource = STR_EMPTY,
-                    .body = buf_str(&body),
-                    .version = STR_EMPTY,
-                    .uid = STR_EMPTY,
-                    .manager = STR_EMPTY};
-    s->space_asked = !body.failed && s->api.send(s->api.context, AGENT_OWN, &w,
-                                                 (write_handler){s, space_made, NULL}, &error);
+    return s->hub.trouble[0] ? s->hub.trouble : "not everything is known yet";
 }
 
 /* ---- turns ---- */
@@ -452,11 +394,11 @@ bool agent_shell_turn(agent_shell *s)
     int64_t now = s->api.now_ms(s->api.context);
     s->due = false;
     s->next_ms = INT64_MAX;
-    beat(s, now);
-    make_space(s);
+    agent_hub_step(s, now);
     if (!list_deployments(s))
         return false;
-    /* Nothing is done, and above all nothing removed, before both clusters are known. */
+    /* Nothing is done, and above all nothing removed, before both clusters are known, and the hub
+     * as the one whose cluster this is. */
     for (size_t i = s->entries.len; agent_shell_ready(s) && i-- > 0;) {
         agent_entry *e = s->entries.at[i];
         if (!e->running && e->due_ms <= now && entry_step(e)) {
@@ -468,8 +410,9 @@ bool agent_shell_turn(agent_shell *s)
             s->next_ms = e->due_ms;
     }
     agent_kinds_step(s, now);
-    if (!s->beating && s->beat_ms < s->next_ms)
-        s->next_ms = s->beat_ms;
+    int64_t hub_ms = agent_hub_next_ms(s);
+    if (hub_ms < s->next_ms)
+        s->next_ms = hub_ms;
     return !s->no_memory;
 }
 
@@ -493,9 +436,11 @@ void agent_shell_metrics(const agent_shell *s, buf *out)
              "# TYPE drover_cluster_agent_steps_total counter\n"
              "drover_cluster_agent_steps_total %llu\n"
              "# TYPE drover_cluster_agent_heartbeats_total counter\n"
-             "drover_cluster_agent_heartbeats_total %llu\n",
+             "drover_cluster_agent_heartbeats_total %llu\n"
+             "# TYPE drover_cluster_agent_hub_known gauge\n"
+             "drover_cluster_agent_hub_known %d\n",
              s->deployments.len, s->kinds.len, (unsigned long long)s->steps_done,
-             (unsigned long long)s->beats);
+             (unsigned long long)s->hub.beats, s->hub.known);
 }
 
 /* ---- beginning and end ---- */
@@ -514,6 +459,7 @@ agent_shell *agent_shell_free(agent_shell *s)
     vec_done(&s->kinds);
     vec_done(&s->deployments);
     buf_done(&s->reading.paths);
+    mem_free(s->hub.uid);
     discovery_free(s->discovery);
     return mem_free(s);
 }

@@ -9,6 +9,12 @@
  *     hub:  BundleDeployments --seen, gone--> steps --send--> Contents, status; sign of life
  *     own:  inventories at the start, objects as long as there are any --> steps --send--> objects
  *
+ * Nothing is done in the cluster before the hub is known as the one whose cluster it is: the
+ * Cluster there takes the sign of life, keeps its deployments where they are watched, and is the
+ * one that the record in the cluster (AGENT_RECORD) names. An agent that was given a wrong
+ * namespace, another cluster's account, or a hub that was made anew would else find no deployments,
+ * and remove all.
+ *
  * Kinds of objects are watched once something of them was deployed, by the label that all of it
  * carries; who changes is looked at again. A kind of which nothing is left is watched no more. */
 #ifndef DROVER_CLUSTER_AGENT_AGENT_SHELL_H
@@ -29,6 +35,10 @@ typedef enum agent_side {
 #define AGENT_KIND_IDLE_MS 60000
 /* A sign of life that did not reach the hub is tried again after this time. */
 #define AGENT_BEAT_RETRY_MS 15000
+/* The same as long as the hub is not known, and nothing is done. */
+#define AGENT_MEET_RETRY_MS 2000
+/* The ConfigMap that names the hub's Cluster. Who deletes it lets the agent take the next one. */
+#define AGENT_RECORD "drover-cluster-agent-hub"
 
 /* A kind that is watched. */
 typedef struct agent_kind agent_kind;
@@ -92,8 +102,10 @@ void agent_shell_object_synced(agent_shell *s, agent_kind *kind);
 bool agent_shell_turn(agent_shell *s);
 bool agent_shell_is_due(const agent_shell *s);
 int64_t agent_shell_next_ms(const agent_shell *s); /* INT64_MAX: only when something comes in */
-/* Both clusters have told what they have. */
+/* Both clusters have told what they have, and the hub is the right one. */
 bool agent_shell_ready(const agent_shell *s);
+/* Unless it is ready: why not. */
+const char *agent_shell_trouble(const agent_shell *s);
 
 /* Appends gauges in the text form of Prometheus. */
 void agent_shell_metrics(const agent_shell *s, buf *out);

@@ -13,15 +13,31 @@
 #include "base/vec.h"
 
 #define FOLDER_FORM "/drover-chart-XXXXXX"
+#define FROM_FORM "from-%zu.yaml"
 #define WORDS_MAX 64
 #define READ_BYTES 65536
 #define OPEN_FOLDERS_MAX 16
 #define COMPLAINT_BYTES_MAX (1u << 20)
 #define COMPLAINT_SHOWN_BYTES 900u
+#define LOCKED STR("another operation (install/upgrade/rollback) is in progress")
+#define NO_REVISION STR("has no 0 version")
 
 extern char **environ;
 
 typedef struct chart_job chart_job;
+
+/* One helm after the other; UNLOCK and UNDO lead back to MAIN. */
+#define CHART_STAGES(X)                                                                            \
+    X(MAIN)   /* what was asked for */                                                             \
+    X(SECOND) /* what it rendered */                                                               \
+    X(UNLOCK) /* rollback */                                                                       \
+    X(UNDO)   /* uninstall: the first revision was never complete */
+typedef enum chart_stage {
+#define X(stage) CHART_##stage,
+    CHART_STAGES(X)
+#undef X
+} chart_stage;
+#define CHART_STAGE_COUNT (CHART_UNDO + 1)
 
 typedef struct chart_pipe {
     uv_pipe_t pipe;
@@ -42,14 +58,15 @@ struct chart_job {
     chart_handler handler;
     arena *arena;
     char folder[PATH_MAX];
-    chart_words first, second; /* second: after the first went well; no words: none */
-    bool installs;
+    chart_words words[CHART_STAGE_COUNT]; /* no words: there is no such stage */
+    chart_stage stage;
+    bool installs, unlocked;
     uint64_t limit_ms;
     uv_process_t process;
     uv_timer_t timer;
     chart_pipe out, complaints;
     size_t handles; /* that are not closed yet */
-    bool running, second_runs, late;
+    bool running, late;
     int64_t status;
     char buffer[READ_BYTES];
 };
@@ -57,7 +74,8 @@ struct chart_job {
 struct chart_runner {
     uv_loop_t *loop;
     chart_place place;
-    chart_job *jobs; /* in the order they came */
+    chart_job *jobs;  /* in the order they came */
+    uint64_t born_ms; /* by the loop's clock */
     bool stopped;
 };
 
@@ -134,7 +152,7 @@ static str in_folder(chart_job *j, const char *below, str name)
 
 static void install_words(chart_job *j, const manifest *m)
 {
-    chart_words *w = &j->first;
+    chart_words *w = &j->words[CHART_MAIN];
     const chart_order *c = &m->chart;
     begin_words(j, w, "upgrade");
     word(j, w, STR("--install"));
@@ -148,6 +166,8 @@ static void install_words(chart_job *j, const manifest *m)
     }
     for (size_t i = 0; i < c->values_files.len; i++)
         flag(j, w, "--values", in_folder(j, "files/", c->values_files.at[i]));
+    for (size_t i = 0; i < c->values_from.len; i++)
+        flag(j, w, "--values", arena_printf(j->arena, "%s/" FROM_FORM, j->folder, i));
     flag(j, w, "--values", in_folder(j, "", STR("values.json")));
     flag(j, w, "--history-max",
          arena_printf(j->arena, "%lld",
@@ -162,18 +182,47 @@ static void install_words(chart_job *j, const manifest *m)
     flag_if(j, w, c->wait_for_jobs, "--wait-for-jobs");
     flag_if(j, w, !c->disable_dns, "--enable-dns");
     flag_if(j, w, c->skip_schema_validation, "--skip-schema-validation");
-    begin_words(j, &j->second, "get");
-    word(j, &j->second, STR("manifest"));
-    word(j, &j->second, m->release);
-    end_words(j, &j->second, m);
 }
 
-static void remove_words(chart_job *j, const manifest *m)
+static void read_words(chart_job *j, chart_words *w, const manifest *m)
 {
-    begin_words(j, &j->first, "uninstall");
-    word(j, &j->first, m->release);
-    word(j, &j->first, STR("--ignore-not-found"));
-    end_words(j, &j->first, m);
+    begin_words(j, w, "get");
+    word(j, w, STR("manifest"));
+    word(j, w, m->release);
+    end_words(j, w, m);
+}
+
+static void remove_words(chart_job *j, chart_words *w, const manifest *m)
+{
+    begin_words(j, w, "uninstall");
+    word(j, w, m->release);
+    word(j, w, STR("--ignore-not-found"));
+    end_words(j, w, m);
+}
+
+static void unlock_words(chart_job *j, chart_words *w, const manifest *m)
+{
+    begin_words(j, w, "rollback");
+    word(j, w, m->release);
+    end_words(j, w, m);
+}
+
+static bool make_words(chart_job *j, step_kind kind, const manifest *m, err *error)
+{
+    if (kind == STEP_READ_CHART) {
+        read_words(j, &j->words[CHART_MAIN], m);
+    } else if (kind == STEP_REMOVE_CHART) {
+        remove_words(j, &j->words[CHART_MAIN], m);
+    } else {
+        install_words(j, m);
+        read_words(j, &j->words[CHART_SECOND], m);
+        unlock_words(j, &j->words[CHART_UNLOCK], m);
+        remove_words(j, &j->words[CHART_UNDO], m);
+    }
+    for (size_t i = 0; i < CHART_STAGE_COUNT; i++)
+        if (j->words[i].failed)
+            return err_set(error, "too many words for helm, or no memory");
+    return true;
 }
 
 /* ---- the folder ---- */
@@ -231,6 +280,13 @@ static bool fill_folder(chart_job *j, const manifest *m, err *error)
         return err_memory(error);
     if (!write_file((char *)(uintptr_t)path.ptr, values, error))
         return false;
+    for (size_t i = 0; i < m->chart.values_from.len; i++) {
+        path = arena_printf(j->arena, "%s/" FROM_FORM, j->folder, i);
+        if (!path.ptr)
+            return err_memory(error);
+        if (!write_file((char *)(uintptr_t)path.ptr, m->chart.values_from.at[i], error))
+            return false;
+    }
     for (size_t i = 0; i < m->files.len; i++) {
         str name = m->files.at[i].name;
         if (!is_inside(name))
@@ -267,7 +323,7 @@ static void job_free(chart_job *j)
 }
 
 static void run_waiting(chart_runner *r);
-static bool spawn(chart_job *j, chart_words *w, err *error);
+static bool spawn(chart_job *j, err *error);
 
 static void job_answer(chart_job *j, step_outcome outcome, str message)
 {
@@ -297,9 +353,37 @@ static str complaint_of(const chart_job *j)
                : all;
 }
 
-static void ended(chart_job *j)
+static void go_on(chart_job *j, chart_stage stage)
 {
     err error = {0};
+    j->stage = stage;
+    if (!spawn(j, &error))
+        job_answer(j, OUTCOME_REFUSED, str_of(error.text));
+}
+
+/* Whether the lock that stops helm is of one that cannot be running any more: ours come one after
+ * the other, and those of an earlier agent had their time. */
+static bool may_unlock(const chart_job *j, str complaint)
+{
+    const chart_runner *r = j->runner;
+    uint64_t patience = r->place.lock_ms > 0 ? r->place.lock_ms : j->limit_ms;
+    return j->stage == CHART_MAIN && j->installs && !j->unlocked &&
+           str_find(complaint, LOCKED) != SIZE_MAX && uv_now(r->loop) - r->born_ms >= patience;
+}
+
+/* The next helm after one that failed; false: there is none. */
+static bool failed_on(chart_job *j, str complaint)
+{
+    bool undo = j->stage == CHART_UNLOCK && str_find(complaint, NO_REVISION) != SIZE_MAX;
+    if (!undo && !may_unlock(j, complaint))
+        return false;
+    j->unlocked = true;
+    go_on(j, undo ? CHART_UNDO : CHART_UNLOCK);
+    return true;
+}
+
+static void ended(chart_job *j)
+{
     j->running = false;
     if (j->runner->stopped) {
         job_answer(j, OUTCOME_LATER, STR_EMPTY);
@@ -307,13 +391,15 @@ static void ended(chart_job *j)
         job_answer(j, OUTCOME_REFUSED, STR("helm took too long and was ended"));
     } else if (j->status != 0) {
         str what = complaint_of(j);
-        job_answer(j, chart_judge(what), what.len > 0 ? what : STR("helm failed without a word"));
+        if (!failed_on(j, what))
+            job_answer(j, chart_judge(what),
+                       what.len > 0 ? what : STR("helm failed without a word"));
     } else if (j->out.text.failed) {
         job_answer(j, OUTCOME_INVALID, STR("the chart renders more than can be taken in"));
-    } else if (j->second.len > 0 && !j->second_runs) {
-        j->second_runs = true;
-        if (!spawn(j, &j->second, &error))
-            job_answer(j, OUTCOME_REFUSED, str_of(error.text));
+    } else if (j->stage == CHART_MAIN && j->words[CHART_SECOND].len > 0) {
+        go_on(j, CHART_SECOND);
+    } else if (j->stage == CHART_UNLOCK || j->stage == CHART_UNDO) {
+        go_on(j, CHART_MAIN);
     } else {
         job_answer(j, OUTCOME_OK, STR_EMPTY);
     }
@@ -402,8 +488,9 @@ static void open_pipe(chart_job *j, chart_pipe *p)
     buf_clear(&p->text);
 }
 
-static bool spawn(chart_job *j, chart_words *w, err *error)
+static bool spawn(chart_job *j, err *error)
 {
+    chart_words *w = &j->words[j->stage];
     uv_stdio_container_t files[3] = {
         {.flags = UV_IGNORE},
         {.flags = UV_CREATE_PIPE | UV_WRITABLE_PIPE, .data.stream = (uv_stream_t *)&j->out.pipe},
@@ -452,7 +539,7 @@ static void run_waiting(chart_runner *r)
     for (chart_job *j = r->jobs; j && running < CHART_RUNNING_MAX; j = j->next) {
         if (j->running)
             continue;
-        if (!spawn(j, &j->first, &error)) {
+        if (!spawn(j, &error)) {
             job_answer(j, OUTCOME_REFUSED, str_of(error.text));
             return; /* goes on from there */
         }
@@ -464,7 +551,7 @@ chart_runner *chart_runner_new(uv_loop_t *loop, chart_place place)
 {
     chart_runner *r = mem_zalloc(sizeof *r);
     if (r)
-        *r = (chart_runner){.loop = loop, .place = place};
+        *r = (chart_runner){.loop = loop, .place = place, .born_ms = uv_now(loop)};
     return r;
 }
 
@@ -510,12 +597,7 @@ bool chart_runner_start(chart_runner *r, const step *s, chart_handler handler, e
         m->chart.timeout_s > 0 ? m->chart.timeout_s + CHART_LIMIT_MORE_S : CHART_LIMIT_S;
     j->limit_ms = (uint64_t)limit * 1000;
     bool good = j->arena ? fill_folder(j, m, error) : err_memory(error);
-    if (good && j->installs)
-        install_words(j, m);
-    else if (good)
-        remove_words(j, m);
-    if (good && (j->first.failed || j->second.failed))
-        good = err_set(error, "too many words for helm, or no memory");
+    good = good && make_words(j, s->kind, m, error);
     if (!good) {
         job_free(j);
         return false;

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* chart_run.h - charts by the "helm" program, as child processes on an event loop.
  *
- * Installing is `helm upgrade --install` and then `helm get manifest`; removing is `helm
- * uninstall`. What helm needs is written into a folder of its own under $TMPDIR, which goes with
- * it. Nothing is decided here but which of helm's complaints only an edit repairs. A helm that is
- * under way when the agent ends is let come to its end. */
+ * Installing is `helm upgrade --install` and then `helm get manifest`, reading the latter alone;
+ * removing is `helm uninstall`. What helm needs is written into a folder of its own under $TMPDIR,
+ * which goes with it. Nothing is decided here but which of helm's complaints only an edit repairs.
+ * A helm that is under way when the agent ends is let come to its end.
+ *
+ * One that was killed leaves its release locked for ever ("another operation is in progress"). When
+ * no helm of an earlier agent can be running any more the release is taken back to what it was
+ * (`helm rollback`, or `helm uninstall` of a first revision), and installed again. */
 #ifndef DROVER_CLUSTER_AGENT_CHART_RUN_H
 #define DROVER_CLUSTER_AGENT_CHART_RUN_H
 
@@ -22,6 +26,7 @@ typedef struct chart_place {
     const char *program; /* "helm": looked for in $PATH */
     str kubeconfig;      /* empty: helm finds the pod's account */
     str context;         /* empty: the current one */
+    uint64_t lock_ms;    /* how long a lock may be another's; 0: as long as a helm may take */
 } chart_place;
 
 typedef struct chart_runner chart_runner;
@@ -31,8 +36,8 @@ chart_runner *chart_runner_new(uv_loop_t *loop, chart_place place);
 /* Nothing is answered any more; the loop must run once more. */
 chart_runner *chart_runner_stop(chart_runner *r);
 
-/* STEP_INSTALL_CHART or STEP_REMOVE_CHART. The handler is called later, and what the step refers to
- * is not needed any more. False with an error: it is not called. */
+/* STEP_INSTALL_CHART, STEP_READ_CHART or STEP_REMOVE_CHART. The handler is called later, and what
+ * the step refers to is not needed any more. False with an error: it is not called. */
 bool chart_runner_start(chart_runner *r, const step *s, chart_handler handler, err *error);
 
 /* What helm's words mean: OUTCOME_INVALID when only an edit of the bundle helps, as Fleet has it;

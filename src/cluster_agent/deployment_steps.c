@@ -230,7 +230,7 @@ static void begin(deployment_steps *s, const steps_world *w)
     s->looking = looking;
     s->restart = false;
     s->has_inventory = s->discovered = s->correcting = s->in_place = false;
-    s->rendered = false;
+    s->rendered = s->values_read = s->trying = false;
     s->inventory = s->left = (inventory){0};
     s->values = s->digest = STR_EMPTY;
     s->files = (resource_files){0};

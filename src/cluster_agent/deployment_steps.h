@@ -52,8 +52,10 @@ typedef struct deployment_steps deployment_steps;
     X(DELETE_INVENTORY, "delete inventory") /* with uid */                                         \
     X(READ_OBJECT, "read object")           /* GET */                                              \
     X(APPLY_OBJECT, "apply object")         /* server-side apply by STEPS_MANAGER, with force */   \
+    X(TRY_OBJECT, "try object")             /* the same, but only tried */                         \
     X(DELETE_OBJECT, "delete object")       /* with uid; in the background */                      \
     X(INSTALL_CHART, "install chart") /* helm upgrade --install; answer.text: helm get manifest */ \
+    X(READ_CHART, "read chart")       /* helm get manifest alone */                                \
     X(REMOVE_CHART, "remove chart")   /* helm uninstall; done also if there is none */             \
     X(FORGET, "forget")               /* nothing is left: steps_free it */
 typedef enum step_kind {
@@ -73,7 +75,7 @@ typedef struct step {
     bool force;
     int64_t due_ms;        /* of WAIT; INT64_MAX: only a fact ends it */
     str why;               /* of WAIT, for logs and for people */
-    const manifest *chart; /* of INSTALL_CHART: files, chart, release; of REMOVE_CHART: release */
+    const manifest *chart; /* of INSTALL_CHART: files, chart, release; of the others: release */
 } step;
 
 #define STEP_OUTCOMES(X)                                                                           \

@@ -215,6 +215,19 @@ static bool compare(comparison *c, const yyjson_val *wanted, const yyjson_val *l
 
 /* ---- objects ---- */
 
+/* What every write changes, and no manifest says. */
+static bool is_servers(const spot *at)
+{
+    static const str keys[] = {STR("managedFields"), STR("resourceVersion"), STR("generation"),
+                               STR("uid"), STR("creationTimestamp")};
+    bool inside = at->up && at->up->up && !at->up->up->up &&
+                  str_eq(at->up->key.ptr ? at->up->key : STR_EMPTY, STR("metadata"));
+    for (size_t i = 0; inside && i < sizeof keys / sizeof keys[0]; i++)
+        if (str_eq(keys[i], at->key))
+            return true;
+    return false;
+}
+
 static bool compare_objects(comparison *c, const yyjson_val *wanted, const yyjson_val *live,
                             const spot *at, buf *patch)
 {
@@ -224,6 +237,8 @@ static bool compare_objects(comparison *c, const yyjson_val *wanted, const yyjso
     for (yyjson_val *key; (key = yyjson_obj_iter_next(&walk));) {
         spot here = {at, go_str(key), 0};
         size_t before = patch->len;
+        if (is_servers(&here))
+            continue;
         json_key_of(patch, here.key);
         if (compare(c, yyjson_obj_iter_get_val(key), go_member(live, here.key), &here, patch))
             differs = true;

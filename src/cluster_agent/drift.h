@@ -3,8 +3,9 @@
  *
  * Pure: the wanted object and the live one come in. Only what the manifest says is compared: fields
  * that defaults or other controllers add are no drift, and quantities, empty values and lists that
- * are keyed by name are compared by what they mean. options.diff.comparePatches takes parts out.
- * The form is Fleet's modifiedStatus. */
+ * are keyed by name are compared by what they mean. What still differs may be in another form only:
+ * the wanted one may be what the server would make of the manifest now. options.diff.comparePatches
+ * takes parts out. The form is Fleet's modifiedStatus. */
 #ifndef DROVER_CLUSTER_AGENT_DRIFT_H
 #define DROVER_CLUSTER_AGENT_DRIFT_H
 

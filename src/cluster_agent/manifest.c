@@ -184,11 +184,16 @@ static str base_name(str path)
     return path;
 }
 
-static bool is_patch(str name)
+/* "web_patch.yaml" is a patch of "web.yaml". ptr is NULL for what is no patch; empty: no memory. */
+static str patched_name(arena *a, str name)
 {
-    str base = base_name(name);
-    size_t at = str_find(base, STR("_patch."));
-    return at != SIZE_MAX && at > 0;
+    str base = base_name(name), mark = STR("_patch.");
+    size_t at = str_find(base, mark), folder = name.len - base.len;
+    if (at == SIZE_MAX || at == 0)
+        return (str){NULL, 0};
+    str made = arena_printf(a, "%.*s.%.*s", (int)(folder + at), name.ptr,
+                            (int)(base.len - at - mark.len), base.ptr + at + mark.len);
+    return made.ptr ? made : STR_EMPTY;
 }
 
 static resource_file *find_file(resource_files *files, str name)
@@ -199,9 +204,34 @@ static resource_file *find_file(resource_files *files, str name)
     return NULL;
 }
 
-/* Lays the files of one overlay over those that are there; files has room for all. */
-static manifest_fault lay_over(const resource_files *all, str overlay, resource_files *files,
+/* Lays one file of an overlay over those that are there; files has room for it. */
+static manifest_fault lay_file(arena *a, const resource_file *file, str name, resource_files *files,
                                err *error)
+{
+    str target = patched_name(a, name);
+    resource_file *old = find_file(files, target.ptr ? target : name);
+    if (!target.ptr) {
+        if (!old)
+            old = &files->at[files->len++];
+        *old = (resource_file){name, file->bytes};
+        return MANIFEST_NONE;
+    }
+    if (target.len == 0) {
+        err_memory(error);
+        return MANIFEST_MEMORY;
+    }
+    if (!old) {
+        err_set(error, "%s: found a patch, but there is no file %s", str_shown(file->name).text,
+                str_shown(target).text);
+        return MANIFEST_BAD;
+    }
+    return manifest_patch(a, old, file, error) ? MANIFEST_NONE
+                                               : manifest_failed(MANIFEST_BAD, error);
+}
+
+/* Lays the files of one overlay over those that are there; files has room for all. */
+static manifest_fault lay_over(arena *a, const resource_files *all, str overlay,
+                               resource_files *files, err *error)
 {
     size_t found = 0;
     for (size_t i = 0; i < all->len; i++) {
@@ -214,15 +244,9 @@ static manifest_fault lay_over(const resource_files *all, str overlay, resource_
             continue;
         name = str_part(name, overlay.len + 1, name.len);
         found++;
-        if (is_patch(name)) {
-            err_set(error, "%s: found a patch of an overlay, which is not supported",
-                    str_shown(all->at[i].name).text);
-            return MANIFEST_UNSUPPORTED;
-        }
-        resource_file *old = find_file(files, name);
-        if (!old)
-            old = &files->at[files->len++];
-        *old = (resource_file){name, all->at[i].bytes};
+        manifest_fault fault = lay_file(a, &all->at[i], name, files, error);
+        if (fault != MANIFEST_NONE)
+            return fault;
     }
     if (found > 0)
         return MANIFEST_NONE;
@@ -248,7 +272,7 @@ static manifest_fault choose_files(arena *a, const manifest_source *from, manife
     {
         str name = go_str(one);
         manifest_fault fault =
-            lay_over(&from->files, name.ptr ? name : STR_EMPTY, &m->files, error);
+            lay_over(a, &from->files, name.ptr ? name : STR_EMPTY, &m->files, error);
         if (fault != MANIFEST_NONE)
             return fault;
     }
@@ -311,8 +335,6 @@ static manifest_fault refuse(const manifest_source *from, const manifest *m, err
         what = "serviceAccount";
     else if (yyjson_arr_size(go_member(options, STR("downstreamResources"))) > 0)
         what = "downstreamResources";
-    else if (yyjson_arr_size(go_member(go_member(options, STR("helm")), STR("valuesFrom"))) > 0)
-        what = "helm.valuesFrom";
     if (!what)
         return MANIFEST_NONE;
     err_set(error, "found %s, which this agent does not support", what);

@@ -7,8 +7,9 @@
  *
  * Plain manifests: every resource whose name ends in .yaml, .yml or .json, but fleet.yaml and what
  * lies under overlays/; a file of an overlay that the options name is added, or replaces the one of
- * its name. A folder with a Chart.yaml is a chart. kustomize, patches of overlays, a service
- * account, and contents in an OCI registry are refused by name: see MANIFEST_FAULTS. */
+ * its name; NAME_patch.yaml patches NAME.yaml. A folder with a Chart.yaml is a chart. kustomize, a
+ * service account, copies of resources of the hub, and contents in an OCI registry are refused by
+ * name: see MANIFEST_FAULTS. */
 #ifndef DROVER_CLUSTER_AGENT_MANIFEST_H
 #define DROVER_CLUSTER_AGENT_MANIFEST_H
 
@@ -61,6 +62,7 @@ typedef struct chart_order {
     str name, repo, version;
     str values;            /* JSON object; may be "{}" */
     str_list values_files; /* names of files, relative to the root */
+    str_list values_from;  /* YAML of helm.valuesFrom, read by whoever can; values win over it */
     int64_t timeout_s;     /* 0: helm's own */
     int64_t max_history;
     bool atomic, force, take_ownership, wait_for_jobs, disable_dns, skip_schema_validation;

@@ -9,6 +9,8 @@
 const yyjson_val *manifest_options(const manifest_source *from);
 /* The fault, or MEMORY if the error says so. */
 manifest_fault manifest_failed(manifest_fault fault, const err *error);
+/* Lays a patch of an overlay over the file that it is for. */
+bool manifest_patch(arena *a, resource_file *file, const resource_file *patch, err *error);
 /* Puts the objects into the order of applying. */
 void manifest_sort(manifest *m);
 /* Finds out whether it is a chart, and if so, how helm is to be asked. */

@@ -149,27 +149,60 @@ bool chart_step(deployment_steps *s, const steps_world *w)
     return true;
 }
 
+/* Takes in what helm rendered, or kinds that were read since. False: kinds must be read first, or
+ * there is a fault. */
+static bool take_rendered(deployment_steps *s, const steps_world *w, const step_answer *answer,
+                          manifest_fault *ret_fault, err *error)
+{
+    manifest_fault fault = MANIFEST_NONE;
+    if (!s->rendered)
+        fault = manifest_rendered(s->way, &s->manifest, answer->text, error);
+    if (fault == MANIFEST_NONE)
+        fault = manifest_place(s->way, &s->manifest, w->discovery, error);
+    s->rendered = fault == MANIFEST_UNKNOWN_KIND && !s->discovered;
+    s->discovered |= s->rendered;
+    *ret_fault = fault;
+    return fault == MANIFEST_NONE;
+}
+
 void chart_answer(deployment_steps *s, const steps_world *w, const step_answer *answer)
 {
     err error;
-    manifest_fault fault = MANIFEST_NONE;
+    manifest_fault fault;
     if (answer->outcome != OUTCOME_OK) {
         s->rendered = false;
         steps_fail_answer(s, w, answer, NULL);
-        return;
-    }
-    if (!s->rendered)
-        fault = manifest_rendered(s->way, &s->manifest, answer->text, &error);
-    if (fault == MANIFEST_NONE)
-        fault = manifest_place(s->way, &s->manifest, w->discovery, &error);
-    s->rendered = fault == MANIFEST_UNKNOWN_KIND && !s->discovered;
-    s->discovered |= s->rendered;
-    if (s->rendered)
-        return;
-    if (fault == MANIFEST_NONE)
+    } else if (take_rendered(s, w, answer, &fault, &error)) {
         steps_go(s, PHASE_PRUNE);
-    else
+    } else if (!s->rendered) {
         steps_fail(s, w, fault == MANIFEST_MEMORY ? FAULT_LATER : FAULT_FAILED, error.text);
+    }
+}
+
+/* What an earlier life installed: without what helm rendered only that objects are missing can be
+ * told. */
+bool rendered_step(deployment_steps *s, const steps_world *w)
+{
+    (void)w;
+    if (s->rendered)
+        return steps_give(s, STEP_DISCOVER, STR_EMPTY, STR_EMPTY);
+    steps_give(s, STEP_READ_CHART, STR_EMPTY, s->manifest.release);
+    s->out.chart = &s->manifest;
+    return true;
+}
+
+void rendered_answer(deployment_steps *s, const steps_world *w, const step_answer *answer)
+{
+    err error;
+    manifest_fault fault;
+    bool good = answer->outcome == OUTCOME_OK && take_rendered(s, w, answer, &fault, &error);
+    if (answer->outcome == OUTCOME_OK && s->rendered)
+        return;
+    s->rendered = false;
+    if (!good)
+        s->manifest.len = 0;
+    s->in_place = true;
+    steps_go(s, PHASE_LOOK);
 }
 
 /* ---- objects ---- */
@@ -180,6 +213,23 @@ static bool is_of_release(const manifest *m, const yyjson_val *live)
     const yyjson_val *notes = go_member(go_member(live, STR("metadata")), STR("annotations"));
     return str_eq(object_text(notes, STR("meta.helm.sh/release-name")), m->release) &&
            str_eq(object_text(notes, STR("meta.helm.sh/release-namespace")), m->release_namespace);
+}
+
+/* Objects of others that the deployment may take, each by itself. */
+static bool may_overwrite(const deployment_steps *s, const object_ref *ref)
+{
+    const yyjson_val *options = go_member(go_member(s->deployment, STR("spec")), STR("options"));
+    size_t i, max;
+    yyjson_val *one;
+    yyjson_arr_foreach(go_member(options, STR("overwrites")), i, max, one)
+    {
+        str namespace_ = object_text(one, STR("namespace"));
+        if (str_eq(object_text(one, STR("kind")), ref->kind) &&
+            str_eq(object_text(one, STR("name")), ref->name) &&
+            (namespace_.len == 0 || str_eq(namespace_, ref->namespace_)))
+            return true;
+    }
+    return false;
 }
 
 static void judge_found(deployment_steps *s, const steps_world *w, const wanted_object *o,
@@ -203,11 +253,13 @@ static void judge_found(deployment_steps *s, const steps_world *w, const wanted_
         steps_fail_memory(s, w);
         return;
     }
-    if (owner_is(live, owner) || m->take_ownership || is_of_release(m, live)) {
+    if (owner_is(live, owner) || m->take_ownership || is_of_release(m, live) ||
+        may_overwrite(s, &o->ref)) {
         s->ways[s->at] = OBJECT_FREE;
         return;
     }
-    as.message = STR("it exists and is not owned by us; helm.takeOwnership takes it over");
+    as.message =
+        STR("it exists and is not owned by us; helm.takeOwnership or overwrites takes it over");
     steps_fail_answer(s, w, &as, &o->ref);
 }
 

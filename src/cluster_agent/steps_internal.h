@@ -18,16 +18,19 @@
     X(VALUES, values)       /* the options Secret */                                               \
     X(CONTENT, content)     /* the Content */                                                      \
     X(PLACE, place)         /* what is wanted, and where */                                        \
-    X(GATES, gates)         /* dependsOn, allowedTargetNamespaceSelector */                        \
-    X(RECORD, record)       /* the inventory of before and now */                                  \
-    X(UNCHART, unchart)     /* a chart that is none any more */                                    \
-    X(CHART, chart)         /* helm */                                                             \
-    X(APPLY, apply)         /* each object: read, then applied */                                  \
-    X(PRUNE, prune)         /* what left */                                                        \
-    X(SETTLE, settle)       /* the inventory of now */                                             \
-    X(LOOK, look)           /* how the objects do */                                               \
-    X(REPORT, report)       /* to the hub */                                                       \
-    X(REMOVE, remove)       /* everything that is in the inventory */                              \
+    X(VALUES_FROM,                                                                                 \
+      values_from)        /* of a chart: values that lie in the cluster; then placed again */      \
+    X(RENDERED, rendered) /* of a chart that is there: what helm rendered, for those who look */   \
+    X(GATES, gates)       /* dependsOn, allowedTargetNamespaceSelector */                          \
+    X(RECORD, record)     /* the inventory of before and now */                                    \
+    X(UNCHART, unchart)   /* a chart that is none any more */                                      \
+    X(CHART, chart)       /* helm */                                                               \
+    X(APPLY, apply)       /* each object: read, then applied */                                    \
+    X(PRUNE, prune)       /* what left */                                                          \
+    X(SETTLE, settle)     /* the inventory of now */                                               \
+    X(LOOK, look)         /* how the objects do */                                                 \
+    X(REPORT, report)     /* to the hub */                                                         \
+    X(REMOVE, remove)     /* everything that is in the inventory */                                \
     X(REMOVE_NAMESPACE, remove_namespace)                                                          \
     X(REMOVE_RECORD, remove_record) /* the inventory itself */                                     \
     X(OVER, over)
@@ -78,6 +81,7 @@ struct deployment_steps {
     str delete_uid;   /* of the object at hand, once it is known to be ours */
     bool discovered;  /* the kinds were read on this way */
     bool rendered;    /* a chart is installed, and kinds that it brought are to be found */
+    bool values_read; /* helm.valuesFrom */
     bool correcting;
     bool in_place;       /* the live version is in the cluster: it is looked after from now on */
     bool waiting;        /* for a definition */
@@ -90,6 +94,7 @@ struct deployment_steps {
     report_object *found;
     const wanted_object **found_wanted; /* what each should be; NULL: a chart knows */
     size_t found_len;
+    bool trying; /* what looks modified may only be another form of the same */
     report_outcome outcome;
     char trouble[REPORT_MESSAGE_BYTES_MAX];
 

@@ -14,7 +14,8 @@ static const yyjson_val *spec_of(const deployment_steps *s)
 
 /* ---- looking ---- */
 
-/* The list of what is looked at: of plain manifests what is wanted, of a chart what it rendered. */
+/* The list of what is looked at: what is wanted, or rendered; if that is not known, what the chart
+ * put there. */
 static bool begin_look(deployment_steps *s)
 {
     arena *fresh = arena_new(0);
@@ -22,8 +23,8 @@ static bool begin_look(deployment_steps *s)
         return false;
     arena_free(s->looking);
     s->looking = fresh;
-    s->look = false;
-    bool chart = s->manifest.is_chart;
+    s->look = s->trying = false;
+    bool chart = s->manifest.is_chart && s->manifest.len == 0;
     size_t most = chart ? s->inventory.len : s->manifest.len;
     s->found_len = 0;
     s->found = ARENA_ARRAY(fresh, most + 1, report_object);
@@ -68,7 +69,7 @@ static bool looked(deployment_steps *s, const steps_world *w)
         s->correct_wait_ms *= 2;
         if (s->correct_wait_ms > STEPS_RETRY_MAX_MS)
             s->correct_wait_ms = STEPS_RETRY_MAX_MS;
-        for (size_t i = 0; i < s->manifest.len && !s->manifest.is_chart; i++)
+        for (size_t i = 0; i < s->manifest.len && !s->manifest.is_chart; i++) /* helm has its own */
             s->ways[i] = OBJECT_UNREAD;
         s->establish_until_ms = 0;
         return steps_go(s, s->manifest.is_chart ? PHASE_CHART : PHASE_APPLY);
@@ -80,8 +81,15 @@ static bool looked(deployment_steps *s, const steps_world *w)
 
 bool look_step(deployment_steps *s, const steps_world *w)
 {
-    if (s->at == 0 && !begin_look(s))
+    if (s->at == 0 && !s->trying && !begin_look(s))
         return steps_fail_memory(s, w);
+    if (s->trying) {
+        const wanted_object *wanted = s->found_wanted[s->at];
+        steps_give(s, STEP_TRY_OBJECT, wanted->collection, wanted->ref.name);
+        s->out.body = wanted->body;
+        s->out.force = true;
+        return true;
+    }
     while (s->at < s->found_len) {
         str collection;
         const object_ref *ref = &s->found[s->at].ref;
@@ -113,14 +121,29 @@ static bool judge(deployment_steps *s, report_object *o, const yyjson_val *json,
     if (!wanted) {
         o->drift = (drift){!live, STR_EMPTY};
     } else {
-        o->foreign = live && !owner_is(live, owner);
+        o->foreign = live && !s->manifest.is_chart && !owner_is(live, owner);
         drift_facts facts = {wanted->json, live, diff};
         if (!drift_find(s->looking, &facts, &o->drift, error))
             return false;
+        s->trying = o->drift.modified && live && !o->foreign;
     }
     if (live)
         o->readiness = readiness_judge_but(s->looking, live, ignored);
     return true;
+}
+
+/* A server brings manifests into a form of its own, which nobody knows but the server: what it
+ * would make of the manifest now is compared with what is there. Without its word it is modified.
+ */
+static bool tried(deployment_steps *s, const step_answer *answer, err *error)
+{
+    report_object *o = &s->found[s->at];
+    const yyjson_val *options = go_member(spec_of(s), STR("options"));
+    s->trying = false;
+    if (answer->outcome != OUTCOME_OK || !answer->json)
+        return true;
+    drift_facts facts = {answer->json, o->live, go_member(options, STR("diff"))};
+    return drift_find(s->looking, &facts, &o->drift, error);
 }
 
 void look_answer(deployment_steps *s, const steps_world *w, const step_answer *answer)
@@ -133,12 +156,16 @@ void look_answer(deployment_steps *s, const steps_world *w, const step_answer *a
     }
     report_object *o = &s->found[s->at];
     bool there = answer->outcome == OUTCOME_OK;
-    if (!there && answer->outcome != OUTCOME_MISSING)
+    if (s->out.kind != STEP_TRY_OBJECT && !there && answer->outcome != OUTCOME_MISSING) {
         steps_fail_answer(s, w, answer, &o->ref);
-    else if (judge(s, o, there ? answer->json : NULL, &error))
-        s->at++;
-    else
+        return;
+    }
+    bool good = s->out.kind == STEP_TRY_OBJECT ? tried(s, answer, &error)
+                                               : judge(s, o, there ? answer->json : NULL, &error);
+    if (!good)
         steps_fail(s, w, err_is_memory(&error) ? FAULT_LATER : FAULT_BAD, error.text);
+    else if (!s->trying)
+        s->at++;
 }
 
 /* ---- telling ---- */

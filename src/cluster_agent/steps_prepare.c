@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From a BundleDeployment to what is wanted: inventory, values, content, places, gates. */
+#include <stdio.h>
+
 #include "base/base64.h"
 #include "base/mem.h"
 #include "cluster_agent/steps_internal.h"
@@ -7,6 +9,7 @@
 #include "engine/go_json.h"
 #include "model/document.h"
 
+#define VALUES_KEY "values.yaml" /* of an entry of valuesFrom that names none */
 #define API_FLEET_PATH "/apis/fleet.cattle.io/v1alpha1/"
 
 static const yyjson_val *spec_of(const deployment_steps *s)
@@ -147,6 +150,8 @@ static bool make_digest(deployment_steps *s)
     const manifest *m = &s->manifest;
     if (m->is_chart)
         buf_add(&all, m->chart.values);
+    for (size_t i = 0; i < m->chart.values_from.len; i++)
+        buf_add(&all, m->chart.values_from.at[i]);
     for (size_t i = 0; i < m->len; i++) {
         buf_add(&all, m->at[i].body);
         buf_addc(&all, '\n');
@@ -172,6 +177,8 @@ bool place_step(deployment_steps *s, const steps_world *w)
     manifest_fault fault = MANIFEST_NONE;
     if (s->manifest.release.len == 0)
         fault = manifest_read(s->way, &from, &s->manifest, &error);
+    if (fault == MANIFEST_NONE && s->manifest.is_chart && !s->values_read)
+        return steps_go(s, PHASE_VALUES_FROM);
     if (fault == MANIFEST_NONE)
         fault = manifest_place(s->way, &s->manifest, w->discovery, &error);
     if (fault == MANIFEST_UNKNOWN_KIND && !s->discovered) {
@@ -190,6 +197,8 @@ bool place_step(deployment_steps *s, const steps_world *w)
         return steps_fail_memory(s, w);
     if (!is_there(s))
         return steps_go(s, PHASE_GATES);
+    if (s->manifest.is_chart)
+        return steps_go(s, PHASE_RENDERED);
     s->in_place = true;
     return steps_go(s, PHASE_LOOK);
 }
@@ -199,6 +208,88 @@ void place_answer(deployment_steps *s, const steps_world *w, const step_answer *
 {
     if (answer->outcome != OUTCOME_OK)
         steps_fail_answer(s, w, answer, NULL);
+}
+
+/* ---- values that lie in the cluster ---- */
+
+static yyjson_val *values_from_of(const deployment_steps *s)
+{
+    const yyjson_val *helm = go_member(go_member(spec_of(s), STR("options")), STR("helm"));
+    return go_member(helm, STR("valuesFrom"));
+}
+
+/* Each entry may name one of each: the Secret's values win. */
+static const yyjson_val *values_ref(yyjson_val *list, size_t at, bool *ret_secret)
+{
+    *ret_secret = at % 2 == 1;
+    return go_member(yyjson_arr_get(list, at / 2),
+                     *ret_secret ? STR("secretKeyRef") : STR("configMapKeyRef"));
+}
+
+static object_ref values_place(const deployment_steps *s, const yyjson_val *ref, bool secret)
+{
+    str namespace_ = object_text(ref, STR("namespace"));
+    return (object_ref){STR("v1"), secret ? STR("Secret") : STR("ConfigMap"),
+                        namespace_.len > 0 ? namespace_ : s->manifest.release_namespace,
+                        object_text(ref, STR("name"))};
+}
+
+bool values_from_step(deployment_steps *s, const steps_world *w)
+{
+    yyjson_val *list = values_from_of(s);
+    size_t most = 2 * yyjson_arr_size(list);
+    bool secret;
+    str_list *texts = &s->manifest.chart.values_from;
+    if (!texts->at && !(texts->at = ARENA_ARRAY(s->way, most + 1, str)))
+        return steps_fail_memory(s, w);
+    for (; s->at < most; s->at++) {
+        const yyjson_val *ref = values_ref(list, s->at, &secret);
+        if (!ref)
+            continue;
+        object_ref of = values_place(s, ref, secret);
+        if (!object_path_part(of.name) || !object_path_part(of.namespace_))
+            return steps_fail(s, w, FAULT_BAD,
+                              "helm.valuesFrom: found a name that is none of an object");
+        str collection = core_collection(s->way, of.namespace_, secret ? "secrets" : "configmaps");
+        if (!collection.ptr)
+            return steps_fail_memory(s, w);
+        return steps_give(s, STEP_READ_OBJECT, collection, of.name);
+    }
+    s->values_read = true;
+    return steps_go(s, PHASE_PLACE);
+}
+
+void values_from_answer(deployment_steps *s, const steps_world *w, const step_answer *answer)
+{
+    err error;
+    bool secret;
+    char text[REPORT_MESSAGE_BYTES_MAX];
+    const yyjson_val *ref = values_ref(values_from_of(s), s->at, &secret);
+    object_ref of = values_place(s, ref, secret);
+    str key = object_text(ref, STR("key")), found;
+    if (answer->outcome != OUTCOME_OK && answer->outcome != OUTCOME_MISSING) {
+        steps_fail_answer(s, w, answer, &of);
+        return;
+    }
+    key = key.len > 0 ? key : STR(VALUES_KEY);
+    const yyjson_val *data = go_member(answer->json, STR("data"));
+    if (answer->outcome == OUTCOME_MISSING || !go_member(data, key)) {
+        snprintf(text, sizeof text, "helm.valuesFrom: %.*s %.*s/%.*s %s \"%s\"", STR_ARG(of.kind),
+                 STR_ARG(of.namespace_), STR_ARG(of.name),
+                 answer->outcome == OUTCOME_MISSING ? "does not exist; wanted is its" : "has no",
+                 str_shown(key).text);
+        steps_fail(s, w, FAULT_FAILED, text);
+        return;
+    }
+    found = secret ? secret_text(s->way, answer->json, key, &error)
+                   : arena_str(s->way, object_text(data, key));
+    if (!found.ptr) {
+        steps_fail_memory(s, w);
+        return;
+    }
+    str_list *texts = &s->manifest.chart.values_from;
+    texts->at[texts->len++] = found;
+    s->at++;
 }
 
 /* ---- gates ---- */

@@ -121,6 +121,8 @@ bool write_path(const kube_write *w, buf *out)
         add_query(out, "fieldManager", w->manager);
     if (w->force)
         add_query(out, "force", STR("true"));
+    if (w->tried)
+        add_query(out, "dryRun", STR("All"));
     return !out->failed;
 }
 

@@ -57,14 +57,15 @@ typedef struct kube_write {
     write_verb verb;
     str collection; /* /apis/batch/v1/namespaces/skyhook/jobs; of an eviction: that of the pods */
     str name;       /* of the object, also when it is created; of a read: empty is the collection */
-    str subresource;               /* "status", or empty */
-    str body;                      /* JSON; none with a read, a delete and an eviction */
-    str version;                   /* resourceVersion that it must still have; empty: any */
-    str uid;                       /* uid that it must have; empty: any */
-    str manager;                   /* of the fields; needed by an apply */
-    const char *accept;            /* of a read: the form of the answer; static, NULL: JSON */
-    bool force;                    /* of an apply: takes fields from other managers */
-    bool anyhow;                   /* it needs no precondition */
+    str subresource;    /* "status", or empty */
+    str body;           /* JSON; none with a read, a delete and an eviction */
+    str version;        /* resourceVersion that it must still have; empty: any */
+    str uid;            /* uid that it must have; empty: any */
+    str manager;        /* of the fields; needed by an apply */
+    const char *accept; /* of a read: the form of the answer; static, NULL: JSON */
+    bool force;         /* of an apply: takes fields from other managers */
+    bool tried;         /* of an apply: the server says what would be, and keeps nothing */
+    bool anyhow;        /* it needs no precondition */
     write_propagation propagation; /* of a delete */
     bool has_grace;                /* of a delete and an eviction: grace_s counts */
     int64_t grace_s;

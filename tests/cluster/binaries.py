@@ -4,7 +4,8 @@
 They are kept in $DROVER_CLUSTER_CACHE, by default ~/.cache/drover/cluster, in a folder named after
 the pins: another version is another folder, and a checkout owns nothing of it. What a real kubelet
 needs besides is taken from Debian's packages, which are unpacked there and not installed: a machine
-that has Docker keeps its own containerd, and no service is started.
+that has Docker keeps its own containerd, and no service is started. The helm program, which only
+the full tests need, is built from helm/go.mod in the same way, and only when it is asked for.
 """
 
 import fcntl
@@ -19,6 +20,8 @@ import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 MODULE = HERE / "kubernetes"
+HELM_MODULE = HERE / "helm"
+HELM_PACKAGE = "helm.sh/helm/v3/cmd/helm"
 PROGRAM = "kubernetes"
 NAMES = ["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet",
          "kubectl", "kwok"]
@@ -119,6 +122,56 @@ def compile_into(target):
         (work / name).symlink_to(PROGRAM)
     work.rename(target)
 
+
+# ---- helm
+
+def helm_version():
+    return re.search(r"helm\.sh/helm/v3 (v\S+)", (HELM_MODULE / "go.mod").read_text()).group(1)
+
+
+def helm_folder():
+    """Where the helm program for the present pins is, or will be: a folder for $PATH."""
+    pins = hashlib.sha256(HELM_PACKAGE.encode())
+    for name in ("go.mod", "go.sum"):
+        pins.update((HELM_MODULE / name).read_bytes())
+    return cache() / f"helm-{pins.hexdigest()[:16]}"
+
+
+def missing_helm():
+    """None when it is there, else why not."""
+    if (helm_folder() / "helm").exists():
+        return None
+    return f"no helm in {helm_folder()}; scripts/setup helm builds it"
+
+
+def build_helm():
+    """Builds it if it is missing, and returns its folder."""
+    target = helm_folder()
+    if missing_helm() is None:
+        return target
+    problem = go_problem()
+    if problem:
+        raise CannotBuild(f"helm cannot be built: {problem}")
+    cache().mkdir(parents=True, exist_ok=True)
+    with open(cache() / "lock-helm", "w", encoding="ascii") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if missing_helm() is None:
+            return target
+        began = time.monotonic()
+        print(f"cluster: building helm {helm_version()}", file=sys.stderr, flush=True)
+        work = target.with_name(target.name + ".part")
+        shutil.rmtree(work, ignore_errors=True)
+        work.mkdir(parents=True)
+        stamp = f"-s -w -X helm.sh/helm/v3/internal/version.version={helm_version()}"
+        subprocess.run(["nice", "go", "build", "-trimpath", "-mod=readonly", "-ldflags", stamp,
+                        "-o", str(work / "helm"), HELM_PACKAGE], cwd=HELM_MODULE, check=True,
+                       env=dict(os.environ, CGO_ENABLED="0"))
+        work.rename(target)
+        print(f"cluster: built in {time.monotonic() - began:.0f} s", file=sys.stderr)
+    return target
+
+
+# ---- all of the cluster
 
 def build():
     """Builds what is missing and returns the folder. Several may ask at once; one builds."""

@@ -3,144 +3,27 @@
 """Two clusters with `drover cluster-agent` each and a third as their hub, on which `drover operator
 --serve clusters` rolls out: three real API servers. TAP."""
 
-import base64
 import contextlib
 import json
 import os
-import signal
-import subprocess
+import shutil
 import sys
 import time
 
 import hub
 # pylint: disable=wrong-import-position,wrong-import-order
+import agent_charts
+import agent_forms
 import api
 import audit
 import binaries
 import drover
 import plane
 import rollout
+from agent_stage import NAMES, SPACE, STRATEGY, Agent, Stage, grant, resources, settings, web
 
-NAMES = ("east", "west")
-SPACE = "shop"  # where everything is deployed
-NODE = "node-00000"
-STRATEGY = {"maxUnavailable": 1}
 MANAGER = ["--controllers=serviceaccount-token-controller"]  # fills the Secret of an account
-
-
-def template(**notes):
-    return {"metadata": {"labels": {"app": "web"}, "annotations": notes},
-            "spec": {"nodeName": NODE, "terminationGracePeriodSeconds": 0,
-                     "containers": [{"name": "web", "image": "example.test/web"}]}}
-
-
-def web(version, **notes):
-    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"},
-            "spec": {"replicas": 2, "selector": {"matchLabels": {"app": "web"}},
-                     "template": template(version=version, **notes)}}
-
-
-def settings(version):
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings"},
-            "data": {"version": version}}
-
-
-def resources(*things):
-    return [{"name": f"{number}.yaml", "content": json.dumps(thing)}
-            for number, thing in enumerate(things)]
-
-
-class Agent:
-    """`drover cluster-agent` of one cluster, as a process."""
-
-    def __init__(self, program, name, main, own):
-        self.program, self.name, self.main, self.own = program, name, main, own
-        self.home = None
-        self.process = None
-
-    def register(self):
-        """What a person does: the cluster is made known to the hub, and its credentials fetched."""
-        text = subprocess.run([str(self.program), "cluster", "register", self.name, "-l",
-                               "env=prod", "-o", "json"], capture_output=True, check=True).stdout
-        self.home = json.loads(text)["items"][0]["metadata"]["name"]
-        subprocess.run([str(self.main.programs / "kubectl"),
-                        f"--kubeconfig={self.main.kubeconfig()}", "apply", "--server-side", "-f",
-                        "-"], input=text, capture_output=True, check=True)
-
-        def filled():
-            return self.main.api.get("secrets", "agent", self.home).get("data")
-        data = api.wait_until("the account has a token", filled)
-        folder = self.own.folder / "hub-account"
-        folder.mkdir()
-        for key in ("token", "ca.crt"):
-            (folder / key).write_bytes(base64.b64decode(data[key]))
-
-    def start(self):
-        log = open(self.own.logs / "agent.log", "ab")  # pylint: disable=consider-using-with
-        with log:
-            self.process = subprocess.Popen(
-                [str(self.program), "cluster-agent", self.name, "--hub",
-                 f"https://127.0.0.1:{self.main.port}", "--hub-account",
-                 str(self.own.folder / "hub-account"), "--kubeconfig",
-                 str(self.own.kubeconfig(rollout.USER)), "--heartbeat", "2s"],
-                stdout=log, stderr=log)
-
-    def kill(self):
-        self.process.kill()
-        self.process.wait()
-
-    def stop(self):
-        if self.process and self.process.poll() is None:
-            self.process.send_signal(signal.SIGTERM)
-            assert self.process.wait(30) == 0, "the agent did not end well"
-
-    def deployment(self):
-        return self.main.api.get("bundledeployments", "app", self.home)
-
-    def find(self, resource, name):
-        return self.own.api.find(resource, name, SPACE)
-
-
-class Stage:
-    """The three clusters and what runs on them."""
-
-    def __init__(self, program, main, owned):
-        self.program, self.main = program, main
-        self.agents = [Agent(program, name, main, own) for name, own in zip(NAMES, owned)]
-        self.operator = hub.operator(program, main)
-
-    def all(self, check):
-        return all(check(agent) for agent in self.agents)
-
-    def change(self, *things):
-        self.main.api.patch("bundles", "app", {"spec": {"resources": resources(*things)}},
-                            hub.SPACE)
-
-    def summary(self):
-        return self.main.api.get("bundles", "app", hub.SPACE)["status"]["summary"]
-
-    def wait(self, version):
-        """Both clusters run it, and the hub says so."""
-        hub.wait_ready(self.main, "app", len(NAMES))
-        for agent in self.agents:
-            found = agent.find("deployments", "web")
-            notes = found["spec"]["template"]["metadata"]["annotations"]
-            assert notes["version"] == version, (agent.name, notes)
-            assert found["status"].get("availableReplicas") == 2, found["status"]
-
-
-def grant(cluster):
-    """The rights that deploy/cluster-agent.yaml gives the agent's account."""
-    for one in rollout.objects(cluster.programs / "kubectl",
-                               f"--kubeconfig={cluster.kubeconfig()}", "create",
-                               "--dry-run=client", "-o", "json", "-f",
-                               hub.ROOT / "deploy" / "cluster-agent.yaml"):
-        if one["kind"] not in rollout.RIGHTS:
-            continue
-        if "subjects" in one:
-            one["subjects"] = [{"kind": "Group", "name": "drover",
-                                "apiGroup": "rbac.authorization.k8s.io"}]
-        cluster.api.create(rollout.RIGHTS[one["kind"]], one, one["metadata"].get("namespace"))
+RECORD = ("configmaps", "drover-cluster-agent-hub", "drover-system")
 
 
 # ---- what is shown
@@ -305,6 +188,11 @@ def writes_of(cluster, since):
             e["verb"] in audit.WRITES and e["objectRef"].get("resource") != "clusters"]
 
 
+def effective(cluster, since):
+    """Without the namespace of its own, which an agent tries to create."""
+    return [e for e in writes_of(cluster, since) if e[1] != "namespaces"]
+
+
 def rests(stage):
     """at rest nothing is written but heartbeats"""
     time.sleep(6)
@@ -313,6 +201,77 @@ def rests(stage):
     time.sleep(3)
     for cluster, mark in zip(all_of, since):
         assert not writes_of(cluster, mark), writes_of(cluster, mark)
+
+
+# ---- whose cluster it is
+
+def refuses(stage):
+    """an agent that is told a wrong namespace of the hub, or another cluster, changes nothing"""
+    one = stage.agents[0]
+    one.stop()
+    wrong = (("--hub-namespace", stage.agents[1].home), ("--hub-namespace", "fleet-default"),
+             ("--namespace", "nowhere"))
+    for words in wrong:
+        since, before = hub.mark(one.own), len(one.log())
+        one.start(*words, anybody=True)
+        api.wait_until("it says why", lambda seen=before: "nothing is changed in the cluster" in
+                       one.log()[seen:])
+        time.sleep(3)
+        assert not effective(one.own, since), effective(one.own, since)
+        one.stop()
+    assert one.find("deployments", "web") and one.find("configmaps", "settings")
+    one.start()
+    stage.change(web("fifteen"), settings("fifteen"))
+    stage.wait("fifteen")
+
+
+def made_anew(stage):
+    """a hub whose Cluster was made anew while the agent was away is obeyed when a person says so"""
+    one = stage.agents[0]
+    one.stop()
+    record = one.own.api.get(*RECORD)
+    assert record["data"]["cluster"] == one.name and record["data"]["uid"], record
+    one.own.api.patch(*RECORD[:2], {"data": {"uid": "another"}}, RECORD[2])
+    before = len(one.log())
+    one.start()
+    api.wait_until("it says why", lambda: "delete the ConfigMap" in one.log()[before:])
+    stage.change(web("sixteen"), settings("sixteen"))
+    api.wait_until("it is waited for", lambda: stage.summary().get("waitApplied") == 1)
+    time.sleep(2)
+    notes = one.find("deployments", "web")["spec"]["template"]["metadata"]["annotations"]
+    assert notes["version"] == "fifteen", notes
+    one.own.api.delete(*RECORD)
+    stage.wait("sixteen")
+
+
+# ---- a hub that is set back
+
+def set_back(stage):
+    """a hub that comes back from an older backup is obeyed: clusters run what it says"""
+    main, copy = stage.main, stage.main.folder / "etcd-backup"
+    for name in ("kube-apiserver", "etcd"):
+        main.kill(name)
+    shutil.copytree(main.folder / "etcd", copy)
+    for name in ("etcd", "kube-apiserver"):
+        main.run_again(name)
+    for version in ("seventeen", "eighteen"):
+        stage.change(web(version), settings(version))
+        stage.wait(version)
+    for name in ("kube-apiserver", "etcd"):
+        main.kill(name)
+    shutil.rmtree(main.folder / "etcd")
+    copy.rename(main.folder / "etcd")
+    for name in ("etcd", "kube-apiserver"):
+        main.run_again(name)
+    api.wait_until("the hub wants the old version", lambda: version_of(stage) == "sixteen")
+    stage.wait("sixteen")
+    stage.change(web("nineteen"), settings("nineteen"))
+    stage.wait("nineteen")
+
+
+def version_of(stage):
+    found = stage.main.api.get("bundles", "app", hub.SPACE)["spec"]["resources"][0]["content"]
+    return json.loads(found)["spec"]["template"]["metadata"]["annotations"]["version"]
 
 
 def uninstalls(stage):
@@ -329,7 +288,8 @@ def uninstalls(stage):
 
 
 ACTS = (deploys, updates, prunes, refused, unknown, unready, drifts, offline, hub_away,
-        cluster_away, killed, rests, uninstalls)
+        cluster_away, killed, rests, refuses, made_anew, agent_forms.forms, *agent_charts.ACTS,
+        set_back, uninstalls)
 
 
 def main():
@@ -358,6 +318,9 @@ def main():
             stack.callback(agent.stop)
         for act in ACTS:
             if wanted and act.__name__ not in wanted:
+                continue
+            if act in agent_charts.ACTS and binaries.missing_helm():
+                tap.skip(act.__doc__, binaries.missing_helm())
                 continue
             wrong, began = None, time.monotonic()
             try:

@@ -35,6 +35,7 @@ typedef struct agent_world {
     unsigned versions;
     unsigned writes; /* that took effect */
     unsigned steps;
+    unsigned tries; /* applies that were only tried */
     /* Faults: the write with this number (from 1) takes effect, and nobody hears of it; 0: none.
      * The step with this number (from 1) gets this answer and has no effect. */
     unsigned silent_write, bad_step;
@@ -43,6 +44,7 @@ typedef struct agent_world {
     step_outcome refuse_outcome;
     bool establishes;  /* definitions are established at once */
     bool dark;         /* the objects of the cluster cannot be read */
+    bool normalises;   /* the server keeps "1000m" as "1", wherever it stands */
     char log[1 << 16]; /* one line for each write */
     char fault[STR_SHOWN_BYTES];
 } agent_world;
@@ -71,6 +73,16 @@ static inline yyjson_val *world_read(agent_world *w, const char *path)
 {
     world_object *o = world_find(w, path);
     return o && o->there ? json_parse(w->arena, buf_str(&o->json), NULL) : NULL;
+}
+
+/* What the server makes of an apply. */
+static inline str world_form(agent_world *w, str body)
+{
+    size_t at = w->normalises ? str_find(body, STR("\"1000m\"")) : SIZE_MAX;
+    if (at == SIZE_MAX)
+        return body;
+    return arena_printf(w->arena, "%.*s\"1\"%.*s", (int)at, body.ptr, (int)(body.len - at - 7),
+                        body.ptr + at + 7);
 }
 
 /* Puts an object there as the server would keep it: a new one gets a uid, each change a version,
@@ -166,7 +178,7 @@ static inline step_answer world_write(agent_world *w, const step *s, const char 
         world_merge(w, path, s->body);
     } else {
         assert_true(s->force);
-        world_put(w, path, s->body);
+        world_put(w, path, world_form(w, s->body));
         if (w->establishes && strstr(path, "/customresourcedefinitions/"))
             world_merge(w, path,
                         STR("{\"status\":{\"conditions\":[{\"type\":\"Established\","
@@ -179,16 +191,20 @@ static inline step_answer world_write(agent_world *w, const step *s, const char 
 
 /* helm with a chart of one ConfigMap, which it makes and takes away. */
 #define WORLD_CHART_OBJECT "/api/v1/namespaces/shop/configmaps/of-chart"
-#define WORLD_CHART "# Source: chart\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: of-chart}\n"
+#define WORLD_CHART                                                                                \
+    "# Source: chart\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: of-chart}\n"               \
+    "data: {of: chart}\n"
 
 static inline step_answer world_chart(agent_world *w, const step *s)
 {
     assert_non_null(s->chart);
     assert_true(s->chart->release.len > 0);
+    if (s->kind == STEP_READ_CHART)
+        return (step_answer){.outcome = OUTCOME_OK, .text = STR(WORLD_CHART)};
     if (s->kind == STEP_INSTALL_CHART)
         world_put(w, WORLD_CHART_OBJECT,
                   STR("{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"name\":"
-                      "\"of-chart\",\"namespace\":\"shop\"}}"));
+                      "\"of-chart\",\"namespace\":\"shop\"},\"data\":{\"of\":\"chart\"}}"));
     else if (world_has(w, WORLD_CHART_OBJECT))
         world_drop(w, WORLD_CHART_OBJECT);
     w->writes++;
@@ -219,6 +235,10 @@ static inline step_answer world_do(agent_world *w, const step *s, bool *ret_kill
         if (!answer.json)
             answer = (step_answer){.outcome = OUTCOME_MISSING, .message = STR("not found")};
         break;
+    case STEP_TRY_OBJECT:
+        answer.json = json_parse(w->arena, world_form(w, s->body), NULL);
+        w->tries++;
+        break;
     case STEP_DISCOVER: break;
     case STEP_REPORT:
     case STEP_WRITE_INVENTORY:
@@ -226,6 +246,7 @@ static inline step_answer world_do(agent_world *w, const step *s, bool *ret_kill
     case STEP_APPLY_OBJECT:
     case STEP_DELETE_OBJECT: answer = world_write(w, s, path); break;
     case STEP_INSTALL_CHART:
+    case STEP_READ_CHART:
     case STEP_REMOVE_CHART: answer = world_chart(w, s); break;
     case STEP_WAIT:
     case STEP_FORGET: fail_msg("nothing to do"); break;

@@ -13,6 +13,9 @@
     "upgrade) cp -r \"$4\" \"${0%/*}/chart\"; [ ! -e \"${0%/*}/slow\" ] || exec sleep 2\n"         \
     "  [ ! -e \"${0%/*}/fails\" ] || { cat \"${0%/*}/fails\" >&2; exit 1; };;\n"                   \
     "get) echo 'kind: ConfigMap';;\n"                                                              \
+    "rollback) [ ! -e \"${0%/*}/new\" ] || { echo 'release has no 0 version' >&2; exit 1; }\n"     \
+    "  rm \"${0%/*}/fails\";;\n"                                                                   \
+    "uninstall) rm -f \"${0%/*}/fails\";;\n"                                                       \
     "esac\n"
 
 typedef struct bench {
@@ -59,7 +62,7 @@ static void bench_open(bench *b, const char *program)
     setenv("TMPDIR", b->folder, 1);
     assert_int_equal(uv_loop_init(&b->loop), 0);
     b->runner =
-        chart_runner_new(&b->loop, (chart_place){b->program, STR("/etc/config"), STR("here")});
+        chart_runner_new(&b->loop, (chart_place){b->program, STR("/etc/config"), STR("here"), 50});
     assert_non_null(b->runner);
 }
 
@@ -166,6 +169,65 @@ static void test_failures(void **state)
     bench_close(&b);
 }
 
+/* A helm that was killed left the release locked: it is taken back, but not while it may still be
+ * running, and not by those who only remove. */
+static void test_locked(void **state)
+{
+    (void)state;
+    static const char complaint[] = "Error: UPGRADE FAILED: another operation "
+                                    "(install/upgrade/rollback) is in progress";
+    for (int first = 0; first < 2; first++) {
+        bench b;
+        char text[4096];
+        manifest m = chart_of(good, COUNT_OF(good));
+        bench_open(&b, "helm");
+        put_file(&b, "fails", complaint);
+        if (first)
+            put_file(&b, "new", "");
+        run_chart(&b, STEP_INSTALL_CHART, &m);
+        assert_int_equal(b.outcome, OUTCOME_REFUSED);
+        usleep(60000);
+        uv_update_time(&b.loop);
+        put_file(&b, "words", "");
+        run_chart(&b, STEP_INSTALL_CHART, &m);
+        assert_int_equal(b.outcome, OUTCOME_OK);
+        assert_string_equal(b.text, "kind: ConfigMap\n");
+        get_file(&b, "words", text);
+        str rest = str_of(text);
+        static const char *const verbs[] = {": upgrade", ": rollback app --namespace shop",
+                                            ": uninstall app", ": upgrade", ": get manifest app"};
+        for (size_t i = 0; i < COUNT_OF(verbs); i++) {
+            if (i == 2 && !first)
+                continue;
+            str line = str_cut(&rest, '\n');
+            check_has_at(line, str_of(verbs[i]), __FILE__, __LINE__);
+        }
+        bench_close(&b);
+    }
+}
+
+/* Values of the cluster come after files and before those of the options. */
+static void test_values_from(void **state)
+{
+    (void)state;
+    str texts[] = {STR("a: 1\n"), STR("b: 2\n")};
+    bench b;
+    char text[4096];
+    manifest m = chart_of(good, COUNT_OF(good));
+    m.chart.values_from = (str_list){texts, 2};
+    bench_open(&b, "helm");
+    run_chart(&b, STEP_INSTALL_CHART, &m);
+    assert_int_equal(b.outcome, OUTCOME_OK);
+    get_file(&b, "words", text);
+    size_t one = str_find(str_of(text), STR("/from-0.yaml --values "));
+    size_t two = str_find(str_of(text), STR("/from-1.yaml --values "));
+    size_t last = str_find(str_of(text), STR("/values.json --history-max"));
+    assert_true(one < two && two < last && last != SIZE_MAX);
+    run_chart(&b, STEP_READ_CHART, &m);
+    assert_string_equal(b.text, "kind: ConfigMap\n");
+    bench_close(&b);
+}
+
 static void test_no_helm(void **state)
 {
     (void)state;
@@ -219,6 +281,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_installs_and_removes),
         cmocka_unit_test(test_failures),
+        cmocka_unit_test(test_locked),
+        cmocka_unit_test(test_values_from),
         cmocka_unit_test(test_no_helm),
         cmocka_unit_test(test_paths),
         cmocka_unit_test(test_ends_while_it_runs),

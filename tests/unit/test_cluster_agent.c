@@ -327,7 +327,134 @@ static void test_gone_while_away(void **state)
     assert_false(is_there(&f, MAPS, "settings"));
     assert_true(is_there(&f, MAPS, "foreign"));
     for (size_t i = 0; i < f.count; i++)
-        assert_string_not_equal(f.objects[i].collection, INVENTORIES);
+        check_msg(strcmp(f.objects[i].collection, INVENTORIES) != 0 ||
+                      strcmp(f.objects[i].name, AGENT_RECORD) == 0,
+                  "%s is left", f.objects[i].name);
+    fake_close(&f);
+}
+
+/* ---- whose cluster it is ---- */
+
+/* Deploys as it should be, ends, and begins again with other settings, where it finds nothing. */
+static void begin_elsewhere(fake *f, const agent_shell_settings *other)
+{
+    deploy(f, "app", WEB("1") "," MAP("settings", "1"));
+    fake_start(f);
+    fake_run(f, MINUTE_MS);
+    check_ready(f, "app");
+    assert_string_equal(fake_text(f, AGENT_OWN, INVENTORIES, AGENT_RECORD, "/data/deployments"),
+                        "home");
+    fake_stop(f);
+    withdraw(f, "app");
+    f->settings = *other;
+    fake_start(f);
+    fake_run(f, 10 * MINUTE_MS);
+}
+
+/* Nothing was done by an agent that is not sure of its hub. */
+static void check_untouched(fake *f, const char *trouble)
+{
+    assert_true(is_there(f, DEPLOYMENTS, "web"));
+    assert_true(is_there(f, MAPS, "settings"));
+    assert_false(agent_shell_ready(f->shell));
+    check_contains(str_of(agent_shell_trouble(f->shell)), trouble);
+}
+
+static void test_wrong_namespace(void **state)
+{
+    (void)state;
+    fake f;
+    fake_open(&f);
+    agent_shell_settings other = f.settings;
+    other.home = STR("nowhere");
+    begin_elsewhere(&f, &other);
+    check_untouched(&f, "in the namespace \"home\", but \"nowhere\" is watched");
+    fake_close(&f);
+}
+
+static void test_no_cluster_on_the_hub(void **state)
+{
+    (void)state;
+    fake f;
+    fake_open(&f);
+    agent_shell_settings other = f.settings;
+    other.cluster = STR("nobody");
+    begin_elsewhere(&f, &other);
+    check_untouched(&f, "the hub does not take the sign of life of Cluster fleet-default/nobody");
+    fake_create_text(&f, AGENT_HUB, FAKE_CLUSTERS,
+                     "{\"metadata\":{\"name\":\"nobody\",\"namespace\":\"fleet-default\"},"
+                     "\"status\":{\"namespace\":\"home\"}}");
+    fake_run(&f, 10 * MINUTE_MS);
+    check_untouched(&f, "Cluster was \"east\" and is \"nobody\"");
+    fake_close(&f);
+}
+
+/* The hub was made anew and has nothing yet. A person may say that this is meant. */
+static void test_another_hub(void **state)
+{
+    (void)state;
+    fake f;
+    fake_open(&f);
+    agent_shell_settings same = f.settings;
+    deploy(&f, "app", WEB("1") "," MAP("settings", "1"));
+    fake_start(&f);
+    fake_run(&f, MINUTE_MS);
+    fake_stop(&f);
+    withdraw(&f, "app");
+    fake_remove(&f, fake_find(&f, AGENT_HUB, FAKE_CLUSTERS, "east"));
+    fake_create_text(&f, AGENT_HUB, FAKE_CLUSTERS,
+                     "{\"metadata\":{\"name\":\"east\",\"namespace\":\"fleet-default\"},"
+                     "\"status\":{\"namespace\":\"home\"}}");
+    f.settings = same;
+    fake_start(&f);
+    fake_run(&f, 10 * MINUTE_MS);
+    check_untouched(&f, "uid");
+    fake_remove(&f, fake_find(&f, AGENT_OWN, INVENTORIES, AGENT_RECORD));
+    fake_run(&f, MINUTE_MS);
+    assert_true(agent_shell_ready(f.shell));
+    assert_false(is_there(&f, DEPLOYMENTS, "web"));
+    fake_close(&f);
+}
+
+/* A Cluster that is made anew under a running agent stays its own, also after a restart. */
+static void test_cluster_made_anew(void **state)
+{
+    (void)state;
+    fake f;
+    fake_open(&f);
+    deploy(&f, "app", WEB("1"));
+    fake_start(&f);
+    fake_run(&f, MINUTE_MS);
+    fake_remove(&f, fake_find(&f, AGENT_HUB, FAKE_CLUSTERS, "east"));
+    fake_create_text(&f, AGENT_HUB, FAKE_CLUSTERS,
+                     "{\"metadata\":{\"name\":\"east\",\"namespace\":\"fleet-default\"},"
+                     "\"status\":{\"namespace\":\"home\"}}");
+    fake_run(&f, 30 * MINUTE_MS);
+    fake_stop(&f);
+    fake_start(&f);
+    deploy(&f, "app", WEB("2"));
+    fake_run(&f, MINUTE_MS);
+    check_ready(&f, "app");
+    assert_string_equal(web_version(&f), "2");
+    fake_close(&f);
+}
+
+/* The hub may say later than its agent comes where the deployments are. */
+static void test_namespace_told_late(void **state)
+{
+    (void)state;
+    fake f;
+    fake_open(&f);
+    fake_object *o = fake_find(&f, AGENT_HUB, FAKE_CLUSTERS, "east");
+    fake_merge_text(&f, o, "{\"status\":{\"namespace\":null}}");
+    deploy(&f, "app", WEB("1"));
+    fake_start(&f);
+    fake_run(&f, MINUTE_MS);
+    assert_false(is_there(&f, DEPLOYMENTS, "web"));
+    o = fake_find(&f, AGENT_HUB, FAKE_CLUSTERS, "east");
+    fake_merge_text(&f, o, "{\"status\":{\"namespace\":\"home\"}}");
+    fake_run(&f, MINUTE_MS);
+    check_ready(&f, "app");
     fake_close(&f);
 }
 
@@ -421,6 +548,11 @@ int main(void)
         cmocka_unit_test(test_begins_without_hub),
         cmocka_unit_test(test_cluster_away),
         cmocka_unit_test(test_gone_while_away),
+        cmocka_unit_test(test_wrong_namespace),
+        cmocka_unit_test(test_no_cluster_on_the_hub),
+        cmocka_unit_test(test_another_hub),
+        cmocka_unit_test(test_cluster_made_anew),
+        cmocka_unit_test(test_namespace_told_late),
         cmocka_unit_test(test_charts),
         cmocka_unit_test(test_killed_after_every_write),
     };

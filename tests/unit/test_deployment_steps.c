@@ -171,8 +171,8 @@ static void test_foreign_objects_stay(void **state)
     world_run(&w, &s, "web", 5000);
     check_text(condition_of(&w, "Deployed", "status"), "False");
     check_text(condition_of(&w, "Deployed", "message"),
-               "ConfigMap shop/b: it exists and is not owned by us; helm.takeOwnership takes it "
-               "over");
+               "ConfigMap shop/b: it exists and is not owned by us; helm.takeOwnership or "
+               "overwrites takes it over");
     check_status(&w, "appliedDeploymentID", "");
     /* The inventory names b, but b does not carry the label: it outlives the deployment. */
     world_drop(&w, WORLD_DEPLOYMENTS "/web");

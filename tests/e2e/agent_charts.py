@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A chart by a real helm, on real clusters."""
+
+import json
+import subprocess
+
+import hub
+# pylint: disable=wrong-import-position,wrong-import-order
+import agent_stage
+import api
+import binaries
+
+CHART = {
+    "Chart.yaml": "apiVersion: v2\nname: shop\nversion: 1.0.0\n",
+    "values.yaml": """word: none
+site: nowhere
+replicas: 1
+broken: false
+image: example.test/web
+""",
+    "templates/settings.yaml": """apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: {{ .Release.Name }}-settings
+data:
+  word: {{ .Values.word | quote }}
+  site: {{ .Values.site | quote }}
+{{- if .Values.broken }}
+  {{ fail "it is broken" }}
+{{- end }}
+""",
+    "templates/web.yaml": """apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: {{ .Release.Name }}
+spec:
+  replicas: {{ .Values.replicas }}
+  selector:
+    matchLabels: {app: chart}
+  template:
+    metadata:
+      labels: {app: chart}
+    spec:
+      nodeName: """ + agent_stage.NODE + """
+      terminationGracePeriodSeconds: 0
+      containers:
+        - name: web
+          image: {{ .Values.image }}
+          resources:
+            limits: {cpu: 1000m, memory: 1024Mi}
+{{- if .Values.extra }}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: {{ .Release.Name }}-extra
+{{- end }}
+""",
+}
+
+
+def chart_bundle(**values):
+    bundle = hub.bundle("chart", "", agent_stage.STRATEGY,
+                        defaultNamespace=agent_stage.SPACE, helm={
+        "releaseName": "front", "values": values,
+        "valuesFrom": [{"configMapKeyRef": {"name": "site"}}]})
+    bundle["spec"]["resources"] = [{"name": name, "content": text}
+                                   for name, text in CHART.items()]
+    return bundle
+
+
+def set_values(stage, **values):
+    stage.main.api.patch("bundles", "chart", {"spec": {"helm": {"values": values}}}, hub.SPACE)
+
+
+def chart_data(agent):
+    found = agent.find("configmaps", "front-settings")
+    return found["data"] if found else None
+
+
+def helm(agent, *words):
+    return subprocess.run([str(binaries.helm_folder() / "helm"), *words, "--namespace",
+                           agent_stage.SPACE,
+                           "--kubeconfig", str(agent.own.kubeconfig())], capture_output=True,
+                          check=True).stdout.decode()
+
+
+def charts(stage):
+    """a chart is installed by helm with values of the cluster, updated, watched and put right"""
+    for agent in stage.agents:
+        agent.own.api.create("configmaps", {"metadata": {"name": "site"}, "data": {
+            "values.yaml": f"site: {agent.name}\nword: overruled\n"}}, agent_stage.SPACE)
+    stage.main.api.create("bundles", chart_bundle(word="one", extra=True), hub.SPACE)
+    hub.wait_ready(stage.main, "chart", len(agent_stage.NAMES))
+    for agent in stage.agents:
+        assert chart_data(agent) == {"word": "one", "site": agent.name}, chart_data(agent)
+        status = agent.deployment("chart")["status"]
+        assert status["ready"] and status["nonModified"], status
+        assert status["release"] == f"{agent_stage.SPACE}/front:1", status["release"]
+        assert "front-1" not in helm(agent, "list") and "front" in helm(agent, "list")
+    since = hub.mark(stage.main)
+    set_values(stage, word="two", replicas=2, extra=None)
+    hub.wait_ready(stage.main, "chart", len(agent_stage.NAMES))
+    assert hub.replay(stage.main, "chart", since).most == 1
+    for agent in stage.agents:
+        assert chart_data(agent)["word"] == "two", chart_data(agent)
+        assert agent.find("deployments", "front")["status"]["availableReplicas"] == 2
+        assert not agent.find("configmaps", "front-extra"), "helm did not prune"
+
+
+def chart_drifts(stage):
+    """an object of a chart that a hand edits is told, also by an agent that is new, and put back"""
+    one = stage.agents[0]
+    one.own.api.patch("configmaps", "front-settings", {"data": {"word": "mine"}}, agent_stage.SPACE)
+    one.kill()
+    one.start()
+    api.wait_until("it is told", lambda: one.modified("chart") == ["front-settings"], 60)
+    stage.main.api.patch("bundles", "chart", {"spec": {"correctDrift": {"enabled": True}}},
+                         hub.SPACE)
+    api.wait_until("it is put back", lambda: chart_data(one)["word"] == "two", 60)
+    hub.wait_ready(stage.main, "chart", len(agent_stage.NAMES))
+
+
+def chart_fails(stage):
+    """a chart that cannot be rendered stops the rollout with helm's words; a fix goes through"""
+    set_values(stage, word="three", broken=True)
+
+    def stuck():
+        found = stage.main.api.get("bundles", "chart", hub.SPACE)["status"]
+        bad = found["summary"].get("errApplied", 0) + found["summary"].get("notReady", 0)
+        return found if bad == 1 and found["summary"].get("outOfSync") == 1 else None
+    found = api.wait_until("the rollout is held", stuck, 60)
+    assert "it is broken" in json.dumps(found), found["conditions"]
+    assert chart_data(stage.agents[1])["word"] == "two"
+    set_values(stage, word="four", broken=False)
+    hub.wait_ready(stage.main, "chart", len(agent_stage.NAMES))
+    assert stage.all(lambda a: chart_data(a)["word"] == "four")
+
+
+def chart_goes(stage):
+    """a chart whose Bundle is deleted is uninstalled, also where the agent was away"""
+    stage.agents[1].kill()
+    stage.main.api.delete("bundles", "chart", hub.SPACE)
+    api.wait_until("the hub has nothing",
+                   lambda: not hub.deployments(stage.main, "chart"))
+    stage.agents[1].start()
+
+    def clean(agent):
+        return not agent.find("deployments", "front") and not chart_data(agent)
+    api.wait_until("both clusters have nothing", lambda: stage.all(clean), 60)
+    api.wait_until("helm has nothing", lambda: stage.all(lambda a: "front" not in helm(
+        a, "list", "--all")))
+
+
+ACTS = (charts, chart_drifts, chart_fails, chart_goes)

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Two clusters with `drover cluster-agent` each, and a third that is their hub."""
+
+import base64
+import json
+import os
+import signal
+import subprocess
+
+import hub
+# pylint: disable=wrong-import-position,wrong-import-order
+import api
+import binaries
+import rollout
+
+NAMES = ("east", "west")
+SPACE = "shop"  # where everything is deployed
+NODE = "node-00000"
+STRATEGY = {"maxUnavailable": 1}
+
+
+def template(**notes):
+    return {"metadata": {"labels": {"app": "web"}, "annotations": notes},
+            "spec": {"nodeName": NODE, "terminationGracePeriodSeconds": 0,
+                     "containers": [{"name": "web", "image": "example.test/web"}]}}
+
+
+def web(version, **notes):
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"},
+            "spec": {"replicas": 2, "selector": {"matchLabels": {"app": "web"}},
+                     "template": template(version=version, **notes)}}
+
+
+def settings(version):
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings"},
+            "data": {"version": version}}
+
+
+def resources(*things):
+    return [{"name": f"{number}.yaml", "content": json.dumps(thing)}
+            for number, thing in enumerate(things)]
+
+
+class Agent:
+    """`drover cluster-agent` of one cluster, as a process."""
+
+    def __init__(self, program, name, main, own):
+        self.program, self.name, self.main, self.own = program, name, main, own
+        self.home = None
+        self.process = None
+
+    def register(self):
+        """What a person does: the cluster is made known to the hub, and its credentials fetched."""
+        text = subprocess.run([str(self.program), "cluster", "register", self.name, "-l",
+                               "env=prod", "-o", "json"], capture_output=True, check=True).stdout
+        self.home = json.loads(text)["items"][0]["metadata"]["name"]
+        subprocess.run([str(self.main.programs / "kubectl"),
+                        f"--kubeconfig={self.main.kubeconfig()}", "apply", "--server-side", "-f",
+                        "-"], input=text, capture_output=True, check=True)
+
+        def filled():
+            return self.main.api.get("secrets", "agent", self.home).get("data")
+        data = api.wait_until("the account has a token", filled)
+        folder = self.own.folder / "hub-account"
+        folder.mkdir()
+        for key in ("token", "ca.crt"):
+            (folder / key).write_bytes(base64.b64decode(data[key]))
+
+    def start(self, *words, anybody=False):
+        """words: further ones. anybody: with an account of the hub that may read everything."""
+        account = ("--hub-kubeconfig", str(self.main.kubeconfig())) if anybody else (
+            "--hub", f"https://127.0.0.1:{self.main.port}", "--hub-account",
+            str(self.own.folder / "hub-account"))
+        log = open(self.own.logs / "agent.log", "ab")  # pylint: disable=consider-using-with
+        with log:
+            self.process = subprocess.Popen(
+                [str(self.program), "cluster-agent", self.name, *account, "--kubeconfig",
+                 str(self.own.kubeconfig(rollout.USER)), "--heartbeat", "2s", *words],
+                stdout=log, stderr=log,
+                env=dict(os.environ,
+                         PATH=f"{binaries.helm_folder()}{os.pathsep}{os.environ['PATH']}"))
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+    def stop(self):
+        if self.process and self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+            assert self.process.wait(30) == 0, "the agent did not end well"
+
+    def deployment(self, name="app"):
+        return self.main.api.get("bundledeployments", name, self.home)
+
+    def modified(self, name):
+        """Names of objects that it says are not as they should be; None: it has not applied it."""
+        found = self.deployment(name)
+        status = found.get("status", {})
+        if status.get("appliedDeploymentID") != found["spec"]["deploymentID"]:
+            return None
+        return [one["name"] for one in status.get("modifiedStatus", [])]
+
+    def log(self):
+        return (self.own.logs / "agent.log").read_text("utf-8", "replace")
+
+    def find(self, resource, name):
+        return self.own.api.find(resource, name, SPACE)
+
+
+class Stage:
+    """The three clusters and what runs on them."""
+
+    def __init__(self, program, main, owned):
+        self.program, self.main = program, main
+        self.agents = [Agent(program, name, main, own) for name, own in zip(NAMES, owned)]
+        self.operator = hub.operator(program, main)
+
+    def all(self, check):
+        return all(check(agent) for agent in self.agents)
+
+    def change(self, *things):
+        self.main.api.patch("bundles", "app", {"spec": {"resources": resources(*things)}},
+                            hub.SPACE)
+
+    def summary(self):
+        return self.main.api.get("bundles", "app", hub.SPACE)["status"]["summary"]
+
+    def wait(self, version):
+        """Both clusters run it, and the hub says so."""
+        hub.wait_ready(self.main, "app", len(NAMES))
+        for agent in self.agents:
+            found = agent.find("deployments", "web")
+            notes = found["spec"]["template"]["metadata"]["annotations"]
+            assert notes["version"] == version, (agent.name, notes)
+            assert found["status"].get("availableReplicas") == 2, found["status"]
+
+
+def grant(cluster):
+    """The rights that deploy/cluster-agent.yaml gives the agent's account."""
+    for one in rollout.objects(cluster.programs / "kubectl",
+                               f"--kubeconfig={cluster.kubeconfig()}", "create",
+                               "--dry-run=client", "-o", "json", "-f",
+                               hub.ROOT / "deploy" / "cluster-agent.yaml"):
+        if one["kind"] not in rollout.RIGHTS:
+            continue
+        if "subjects" in one:
+            one["subjects"] = [{"kind": "Group", "name": "drover",
+                                "apiGroup": "rbac.authorization.k8s.io"}]
+        cluster.api.create(rollout.RIGHTS[one["kind"]], one, one["metadata"].get("namespace"))
