@@ -32,21 +32,31 @@ static exit_status print_results(client *c, yyjson_val *answer)
     return refused ? STATUS_NO : STATUS_DONE;
 }
 
+typedef VEC(str) name_list;
+
+static bool add_name(name_list *list, str name)
+{
+    for (size_t i = 0; i < list->len; i++)
+        if (str_eq(list->at[i], name))
+            return true;
+    return vec_push(list, name);
+}
+
 /* The rollouts that documents can have begun: of their deployments, or all. */
 static exit_status wait_for(client *c, const input *in, str past)
 {
-    VEC(str) wanted = {0};
+    name_list wanted = {0};
     bool all = false, good = true;
-    for (size_t i = 0; i < in->objects->len; i++) {
+    for (size_t i = 0; i < in->objects->len && good; i++) {
         const object *o = &in->objects->at[i];
         if (o->kind == KIND_VERSION)
-            good = good && vec_push(&wanted, o->version->spec.deployment);
+            good = add_name(&wanted, o->version->spec.deployment);
         else if (o->kind == KIND_DEPLOYMENT)
-            good = good && vec_push(&wanted, o->metadata->name);
+            good = add_name(&wanted, o->metadata->name);
         else
             all = true;
     }
-    follow_wish wish = {.deployments = wanted.at, .count = all ? 0 : wanted.len, .past = past};
+    follow_wish wish = {.deployments = wanted.at, .count = wanted.len, .all = all, .past = past};
     exit_status status = good ? follow(c, &wish) : fail("memory ran out");
     vec_done(&wanted);
     return status;

@@ -30,7 +30,9 @@ typedef struct watch {
     char explained[3][NAME_BYTES]; /* deployment, environment, resource */
     char chosen[3][NAME_BYTES];    /* what the cursor stays on, whatever moves around it */
     int64_t looked_ms, look_took_ms;
+    size_t scrolled; /* lines of the explanation that are above the screen */
     bool over, explaining;
+    bool longer; /* the explanation, than the screen */
 } watch;
 
 static volatile sig_atomic_t stopped;
@@ -150,22 +152,32 @@ static void choose(watch *w)
         return;
     keep_names(w->explained, row);
     w->explaining = true;
+    w->scrolled = 0;
 }
 
-/* As much of it as the screen has room for above the last line: the answer comes first. */
-static void fit(buf *text, size_t lines)
+/* As much of it as the screen has room for above the last line, from a line on that is moved to
+ * where something follows. False if there is room for all of it. */
+static bool fit(buf *text, size_t lines, size_t *from)
 {
     size_t room = lines > 4 ? lines - 4 : 1; /* "...", an empty line, the last one, the cursor's */
-    for (size_t i = 0; i < text->len; i++) {
-        room -= text->ptr[i] == '\n';
-        if (room > 0)
-            continue;
-        if (i + 1 < text->len) {
-            text->len = i + 1;
-            buf_addz(text, "...\n");
-        }
-        return;
+    size_t count = 0;
+    for (size_t i = 0; i < text->len; i++)
+        count += text->ptr[i] == '\n';
+    size_t last = count > room ? count - room : 0;
+    *from = *from < last ? *from : last;
+    if (last == 0)
+        return false;
+    buf part = BUF(LIMIT_TEXT_BYTES);
+    str rest = buf_str(text);
+    for (size_t i = 0; i < *from + room; i++) {
+        str line = str_cut(&rest, '\n');
+        if (i >= *from)
+            buf_addf(&part, "%.*s\n", STR_ARG(line));
     }
+    buf_addz(&part, *from < last ? "...\n" : "");
+    buf_done(text);
+    *text = part;
+    return true;
 }
 
 static void draw_explanation(watch *w)
@@ -180,8 +192,9 @@ static void draw_explanation(watch *w)
     else
         buf_addz(&out, answer.status == 404 ? "it is there no longer\n"
                                             : "the server cannot be reached; trying again\n");
-    fit(&out, w->screen.lines);
-    buf_addz(&out, "\nany key goes back");
+    w->longer = fit(&out, w->screen.lines, &w->scrolled);
+    buf_addz(&out,
+             w->longer ? "\nup and down move, any other key goes back" : "\nany key goes back");
     put_screen(&out);
 }
 
@@ -210,8 +223,8 @@ static void type_filter(watch *w, char key)
     }
 }
 
-/* Moves the cursor. False: it is no such key. */
-static bool move(watch *w, str keys)
+/* How far a key moves; 0: it is no such key. */
+static int64_t move_of(str keys)
 {
     static const struct {
         const char *keys;
@@ -221,20 +234,24 @@ static bool move(watch *w, str keys)
                  {"\033[5~", -PAGE_ROWS}, {"\033[6~", PAGE_ROWS},
                  {"\033[H", -INT32_MAX},  {"g", -INT32_MAX},
                  {"\033[F", INT32_MAX},   {"G", INT32_MAX}};
-    for (size_t i = 0; i < sizeof moves / sizeof moves[0]; i++) {
-        if (!str_eq(keys, str_of(moves[i].keys)))
-            continue;
-        watch_move(&w->fleet, &w->screen, moves[i].by);
-        return true;
-    }
-    return false;
+    for (size_t i = 0; i < sizeof moves / sizeof moves[0]; i++)
+        if (str_eq(keys, str_of(moves[i].keys)))
+            return moves[i].by;
+    return 0;
+}
+
+static void press_explaining(watch *w, str keys)
+{
+    int64_t by = w->longer ? move_of(keys) : 0, to = (int64_t)w->scrolled + by;
+    w->explaining = by != 0;
+    w->scrolled = to > 0 ? (size_t)to : 0; /* the end is found when it is drawn */
 }
 
 static void press(watch *w, str keys)
 {
     char key = keys.len == 1 ? keys.ptr[0] : 0;
     if (w->explaining) {
-        w->explaining = false;
+        press_explaining(w, keys);
     } else if (w->screen.typing) {
         type_filter(w, keys.ptr[0]);
     } else if (key == '/') {
@@ -247,7 +264,7 @@ static void press(watch *w, str keys)
     } else if (key == 'q') {
         w->over = true;
     } else {
-        (void)move(w, keys);
+        watch_move(&w->fleet, &w->screen, move_of(keys));
     }
 }
 
@@ -382,8 +399,9 @@ const verb cmd_watch = {
     .about =
         "On a terminal, live: a bar for each deployment and environment and for each group with a "
         "limit, and below what runs, failed or waits, and why. Up and down (or j and k), page up "
-        "and down, home and end move; enter explains the target; / filters, escape takes the "
-        "filter away; q quits. Elsewhere: a line whenever something changed.",
+        "and down, home and end move; enter explains the target: there the same keys move in what "
+        "is longer than the screen, any other goes back; / filters, escape takes the filter away; "
+        "q quits. Elsewhere: a line whenever something changed.",
     .options = options_of_watch,
     .run = run,
 };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/follow.h"
 
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "base/limits.h"
@@ -16,16 +17,16 @@
 typedef struct progress {
     client *client;
     const follow_wish *wish;
-    int64_t all, done, failed, running, back, groups;
+    int64_t all, done, failed, running, back, excluded, missed, groups;
     size_t going, held, lost; /* rollouts that run, that wait for another, that failed */
-    size_t seen;
-    str why; /* what the first that waits waits for */
+    size_t seen;              /* of those that are named */
+    str why;                  /* what the first that waits waits for */
 } progress;
 
-static bool meant(const progress *p, str name)
+static bool is_named(const progress *p, str name)
 {
     const follow_wish *wish = p->wish;
-    bool here = wish->count == 0;
+    bool here = false;
     for (size_t i = 0; !here && i < wish->count; i++)
         here = str_eq(wish->deployments[i], name);
     return here;
@@ -36,7 +37,7 @@ static int64_t count_at(yyjson_val *item, const char *key)
     return yyjson_get_sint(yyjson_obj_get(item, key));
 }
 
-/* Adds how far one has come that has failed: "app 3 1 0 0", a line. */
+/* Adds how far one has come that has failed, and when: "app 3 1 0 0 2026-...", a line. */
 static void add_failed(client *c, yyjson_val *item, buf *out)
 {
     static const char *const counts[] = {"done", "failed", "waiting", "rolledBack"};
@@ -45,7 +46,7 @@ static void add_failed(client *c, yyjson_val *item, buf *out)
     buf_addf(out, "\n%.*s", STR_ARG(json_at(c, item, "/deployment")));
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
         buf_addf(out, " %lld", (long long)count_at(item, counts[i]));
-    buf_addc(out, '\n');
+    buf_addf(out, " %.*s\n", STR_ARG(json_at(c, item, "/endedAt")));
 }
 
 /* It has failed before, and nothing has happened to it since. */
@@ -61,15 +62,18 @@ static bool is_past(const progress *p, yyjson_val *item)
 static bool look_at(void *context, yyjson_val *item)
 {
     progress *p = context;
-    if (!meant(p, json_at(p->client, item, "/deployment")) || is_past(p, item))
+    bool named = is_named(p, json_at(p->client, item, "/deployment"));
+    p->seen += named;
+    if (!named && (!p->wish->all || is_past(p, item)))
         return true;
     str state = json_at(p->client, item, "/state");
-    p->seen++;
     p->all += count_at(item, "targets");
     p->done += count_at(item, "done");
     p->failed += count_at(item, "failed");
     p->running += count_at(item, "inFlight");
     p->back += count_at(item, "rolledBack");
+    p->excluded += count_at(item, "excluded");
+    p->missed += count_at(item, "missed");
     p->groups += count_at(item, "groups");
     p->going += str_eq(state, STR("running"));
     p->held += str_eq(state, STR("held"));
@@ -95,13 +99,26 @@ static void add_bar(buf *out, const progress *p)
     buf_addz(out, "] ");
 }
 
+/* A line that is broken could not be written over. */
+static size_t columns(void)
+{
+    struct winsize size = {0};
+    ioctl(STDERR_FILENO, TIOCGWINSZ, &size);
+    return size.ws_col > 1 && size.ws_col < OUTPUT_COLUMNS ? size.ws_col : OUTPUT_COLUMNS;
+}
+
 static void print(const progress *p, bool terminal, buf *last)
 {
     scoped(buf_done) buf line = BUF(LIMIT_TEXT_BYTES), wide = BUF(LIMIT_TEXT_BYTES);
     buf_addf(&line, "%lld of %lld done, %lld in flight, %lld failed", (long long)p->done,
              (long long)p->all, (long long)p->running, (long long)p->failed);
-    if (p->back > 0)
-        buf_addf(&line, ", %lld rolled back", (long long)p->back);
+    const struct {
+        int64_t count;
+        const char *name;
+    } more[] = {{p->back, "rolled back"}, {p->excluded, "left out"}, {p->missed, "passed over"}};
+    for (size_t i = 0; i < sizeof more / sizeof *more; i++)
+        if (more[i].count > 0)
+            buf_addf(&line, ", %lld %s", (long long)more[i].count, more[i].name);
     if (p->running == 0 && p->done == p->all && p->groups > 0)
         buf_addf(&line, ", %lld version group%s to end", (long long)p->groups,
                  p->groups > 1 ? "s" : "");
@@ -117,7 +134,7 @@ static void print(const progress *p, bool terminal, buf *last)
     }
     add_bar(&wide, p);
     buf_add(&wide, buf_str(&line));
-    str cut = str_part(buf_str(&wide), 0, OUTPUT_COLUMNS - 1);
+    str cut = str_part(buf_str(&wide), 0, columns() - 1);
     fprintf(stderr, "\r\033[K%.*s", STR_ARG(cut));
     fflush(stderr);
 }
@@ -151,14 +168,15 @@ exit_status follow(client *c, const follow_wish *wish)
         progress p = {.client = c, .wish = wish};
         client_forget(c);
         str path = STR("/api/v1/rollouts");
-        if (wish->count == 1)
+        if (wish->count == 1 && !wish->all)
             path = client_path(c, "/api/v1/rollouts?deployment=%s&version=%s", wish->deployments[0],
                                wish->tag);
         status = client_list(c, path, 0, look_at, &p);
         if (status != STATUS_DONE)
             break;
-        if (wish->tag.len > 0 && p.seen == 0) {
-            status = fail("version %.*s is gone", STR_ARG(wish->tag));
+        if (p.seen < wish->count) {
+            status = wish->tag.len > 0 ? fail("version %.*s is gone", STR_ARG(wish->tag))
+                                       : fail("a deployment is gone that was waited for");
             break;
         }
         print(&p, terminal, &last);

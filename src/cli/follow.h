@@ -10,9 +10,10 @@
 #include "cli/client.h"
 
 typedef struct follow_wish {
-    const str *deployments; /* none: all */
+    const str *deployments; /* each named once; they must be there */
     size_t count;
-    str past; /* of follow_past; empty: what failed before counts */
+    bool all; /* the others, too */
+    str past; /* of follow_past: those of the others that had failed before */
     str tag;  /* only targets that want it, run it or went back from it; empty: all */
 } follow_wish;
 
@@ -20,7 +21,7 @@ typedef struct follow_wish {
  * comes. */
 exit_status follow_past(client *c, buf *ret);
 
-/* STATUS_NO if something failed or went back. */
+/* STATUS_NO if something failed or went back, or did not come to whom it was meant for. */
 exit_status follow(client *c, const follow_wish *wish);
 
 #endif

@@ -144,15 +144,19 @@ void claim_rules(releases *r, uint32_t claim, index_list *ret)
         rules_of_target(r, g->members.at[i].target, ret);
 }
 
+bool slot_lacks(const releases *r, uint32_t claim, uint32_t rule_)
+{
+    const rel_rule *the = &r->rules.at[rule_];
+    return !hold_find(r, claim_resource(r, claim), rule_) && the->held >= rule_limit(the);
+}
+
 /* Whether every slot the claim needs is free or its own; r->needed lists their rules. */
 static bool slots_free(releases *r, uint32_t claim, uint32_t *ret_full)
 {
-    uint32_t res = claim_resource(r, claim);
     index_list *needed = &r->needed;
     claim_rules(r, claim, needed);
     for (size_t i = 0; i < needed->len; i++) {
-        const rel_rule *rule_ = &r->rules.at[needed->at[i]];
-        if (!hold_find(r, res, needed->at[i]) && rule_->held >= rule_limit(rule_)) {
+        if (slot_lacks(r, claim, needed->at[i])) {
             *ret_full = needed->at[i];
             return false;
         }

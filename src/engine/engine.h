@@ -147,7 +147,10 @@ typedef struct rollout_view {
     int64_t targets; /* whom it concerns: the sum of the next five */
     int64_t done, in_flight, waiting, failed, rolled_back;
     int64_t excluded;  /* left out, by a rule or by a person */
+    int64_t missed;    /* whom a version was meant for and does not come to: it is not ready, or was
+                          withdrawn, or a newer one came first */
     int64_t groups;    /* version groups of these targets that are not over */
+    int64_t ended_ms;  /* when the last job of any of these ended, well or not; 0: none has */
     placement_id open; /* whom to ask why: the first of the targets that wait, else of the groups
                           that are not over, else of the targets that failed; 0: none */
 } rollout_view;

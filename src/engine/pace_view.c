@@ -28,23 +28,48 @@ static bool ask_pace(const releases *r, const rel_pace *p, member_id m, arena *a
     return good;
 }
 
+bool pace_reasons(const releases *r, uint32_t p, uint32_t t, arena *a, reasons *out)
+{
+    const rel_pace *pace = &r->paces.at[p];
+    r->core->looked_at += /* all members are walked */
+        pace->cell == NO ? r->resources.len : r->cells.at[pace->cell].targets.len;
+    return pace->partition ? partition_pace_reasons(r, p, t, a, out)
+                           : ask_pace(r, pace, pace_member(r, pace, t), a, out);
+}
+
+bool pace_permits(const releases *r, uint32_t p, uint32_t t)
+{
+    const rel_pace *pace = &r->paces.at[p];
+    return pace->partition
+               ? partition_pace_permits(r, p, t)
+               : cohort_state(pace->cohort, pace_member(r, pace, t)) == MEMBER_IN_FLIGHT;
+}
+
+uint32_t pace_place(const releases *r, uint32_t p, uint32_t t)
+{
+    const rel_pace *pace = &r->paces.at[p];
+    const rel_target *target = &r->targets.at[t];
+    member_id m = pace_member(r, pace, t);
+    if (pace->cohort)
+        return (uint32_t)cohort_compartment_of(pace->cohort, m) << 1 |
+               cohort_in_batch(pace->cohort, m);
+    return partition_pace_place(pace, target->resource) << 2 |
+           (uint32_t)(target->current == NO) << 1 | (target->failed_version != NO);
+}
+
 static bool reasons_of(const releases *r, uint32_t t, arena *a, reasons *out)
 {
-    for (uint32_t p = pace_next(r, t, RULE_DEPLOYMENT_POLICY, NO); p != NO;
-         p = pace_next(r, t, RULE_DEPLOYMENT_POLICY, p)) {
-        if (!ask_pace(r, &r->paces.at[p], pace_member(r, &r->paces.at[p], t), a, out))
-            return false;
-    }
-    for (uint32_t p = pace_next(r, t, RULE_ROLLOUT_STRATEGY, NO); p != NO;
-         p = pace_next(r, t, RULE_ROLLOUT_STRATEGY, p))
-        if (!partition_pace_reasons(r, p, t, a, out))
-            return false;
+    static const rule_kind kinds[] = {RULE_DEPLOYMENT_POLICY, RULE_ROLLOUT_STRATEGY};
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        for (uint32_t p = pace_next(r, t, kinds[i], NO); p != NO; p = pace_next(r, t, kinds[i], p))
+            if (!pace_reasons(r, p, t, a, out))
+                return false;
     return true;
 }
 
 bool paces_reasons(const releases *r, uint32_t claim, arena *a, reasons *out)
 {
-    if (paces_permit(r, claim))
+    if (r->gates_only || paces_permit(r, claim))
         return true;
     if (!CLAIM_IS_GROUP(claim))
         return reasons_of(r, CLAIM_INDEX(claim), a, out);

@@ -66,8 +66,7 @@ static int64_t slot_lost(const releases *r, uint32_t res, uint32_t rule_)
     return kept ? NEVER : slot_due(r, res, rule_);
 }
 
-/* The holders of a rule's slots, and who stands ahead of the claim in its queue. */
-static bool slot_reason(releases *r, uint32_t claim, uint32_t rule_, arena *a, reasons *out)
+bool slot_reason(releases *r, uint32_t claim, uint32_t rule_, arena *a, reasons *out)
 {
     rel_rule *the = &r->rules.at[rule_];
     size_t most = (size_t)the->held + the->waiters.len;
@@ -88,6 +87,7 @@ static bool slot_reason(releases *r, uint32_t claim, uint32_t rule_, arena *a, r
         named[res] = true;
         holders[held++] = rel_text(r, r->resources.at[res].name);
     }
+    r->core->looked_at += r->resources.len + the->waiters.len;
     qsort(holders, held, sizeof *holders, compare_names);
     memcpy(of, holders, held * sizeof *of);
     ahead = held;
@@ -126,14 +126,13 @@ static bool slot_reason(releases *r, uint32_t claim, uint32_t rule_, arena *a, r
 static bool slot_reasons(releases *r, uint32_t claim, arena *a, reasons *out)
 {
     index_list needed = {0};
+    if (r->gates_only)
+        return true;
     claim_rules(r, claim, &needed);
     bool good = true;
-    for (size_t i = 0; good && i < needed.len; i++) {
-        const rel_rule *rule_ = &r->rules.at[needed.at[i]];
-        if (!hold_find(r, claim_resource(r, claim), needed.at[i]) &&
-            rule_->held >= rule_limit(rule_))
+    for (size_t i = 0; good && i < needed.len; i++)
+        if (slot_lacks(r, claim, needed.at[i]))
             good = slot_reason(r, claim, needed.at[i], a, out);
-    }
     vec_done(&needed);
     return good;
 }

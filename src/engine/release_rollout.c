@@ -7,31 +7,15 @@
 #include "base/mem.h"
 #include "engine/chain.h"
 
-/* What is known of a target's hope. */
-#define HOPE_UNKNOWN 0
-#define HOPE_ASKED 1 /* just now: who waits for itself in the end has none */
-#define HOPE_NO 2
-#define HOPE_YES 3
-
-/* Whose reasons are asked in one question, and how far who waits for whom is followed. Each waits
- * for all ahead of it, so that asking all would grow with the square of the queue; when that many
- * have no hope, the others are taken to have none. */
-#define HOPE_LOOKS_MAX 200u
-#define HOPE_DEPTH_MAX 32u
-
 typedef struct survey {
     releases *r;
     uint32_t version; /* NO: whatever is wanted */
     rollout_view *view;
-    size_t everybody; /* targets of the deployment */
     bool runs;        /* a job of it */
     bool failed;      /* one of the version groups has */
     uint32_t bad;     /* the first target that has; NO: none */
     index_list waits; /* those whose hope decides: own ones, then members of their groups */
-    byte_list hope;   /* by target */
-    uint32_t looks;   /* how many were asked */
-    uint32_t depth;
-    arena *a;
+    size_t others;    /* targets of the deployment that it does not concern, hooks left out */
 } survey;
 
 /* ---- whom it is about ---- */
@@ -65,6 +49,17 @@ static bool concerns(const survey *s, uint32_t t)
            target_refused(s->r, t, v, NULL);
 }
 
+/* Whom it does not concern: the version is not selected there, or would come but for its state or
+ * for a newer one. */
+static void count_other(survey *s, uint32_t t)
+{
+    uint32_t lane = s->r->targets.at[t].lane;
+    if (lane == NO || s->r->lanes.at[lane].role != ROLE_MEMBER)
+        return;
+    s->others++;
+    s->view->missed += target_selects(s->r, t, s->version);
+}
+
 /* Whether something is still to be done with the version there. */
 static bool unsettled(const survey *s, uint32_t t)
 {
@@ -87,20 +82,30 @@ static void count_left_out(survey *s, bool rolled_back)
         s->view->excluded++;
 }
 
+/* The last job that ended there, well or not. */
+static void note_end(survey *s, uint32_t t)
+{
+    const rel_target *target = &s->r->targets.at[t];
+    int64_t ended_ms = later_of(target->current_ms, target->failed_ms);
+    s->view->ended_ms = later_of(s->view->ended_ms, ended_ms);
+}
+
 static void count_target(survey *s, uint32_t t)
 {
     releases *r = s->r;
     placement_state state = target_state(r, t);
     rel_refusal why = REFUSAL_SKIPPED;
+    note_end(s, t);
     if (s->version != NO && !unsettled(s, t)) {
         if (target_refused(r, t, s->version, &why)) {
             count_left_out(s, why == REFUSAL_ROLLED_BACK);
             return;
         }
+        bool other = state == PLACEMENT_FAILED && r->targets.at[t].failed_version != s->version;
         if (r->targets.at[t].current == s->version)
             state = PLACEMENT_DONE;
-        else if (state == PLACEMENT_DONE && to_come(s, t))
-            state = PLACEMENT_WAITING;
+        else if ((state == PLACEMENT_DONE || other) && to_come(s, t))
+            state = PLACEMENT_WAITING; /* what failed there is another version */
     }
     switch (state) {
     case PLACEMENT_DONE: s->view->done++; break;
@@ -132,161 +137,45 @@ static void count_group(survey *s, uint32_t t, index_list *members)
     s->view->groups++;
     s->failed = s->failed || group->state == GROUP_STATE_FAILED;
     s->runs = s->runs || group_runs(group);
-    for (size_t i = 0; i < group->members.len; i++)
+    for (size_t i = 0; i < group->members.len; i++) {
+        note_end(s, group->members.at[i].target);
         if (group->members.at[i].target != t && !member_over(&group->members.at[i]))
             index_add(s->r, members, group->members.at[i].target);
-}
-
-/* ---- hope ---- */
-
-/* Whether two targets take the slots of one rule. */
-static bool share_slots(const releases *r, uint32_t a, uint32_t b)
-{
-    if (r->targets.at[a].lane == NO || r->targets.at[b].lane == NO)
-        return false;
-    const rel_lane *one = &r->lanes.at[r->targets.at[a].lane];
-    const rel_lane *other = &r->lanes.at[r->targets.at[b].lane];
-    for (size_t i = 0; i < one->rules.len; i++)
-        if (one->kinds.at[i] == RULE_RESOURCE_CONCURRENCY &&
-            index_has(&other->rules, one->rules.at[i]))
-            return true;
-    return false;
-}
-
-/* Which targets of a resource a reason of another one waits for the end of. Deployments are named
- * by a bracket and a dependency; else it is who is under the same limit. */
-static bool names_target(const survey *s, const reason *why, str name, uint32_t t, uint32_t other)
-{
-    const rel_target *target = &s->r->targets.at[other];
-    if (why->rule == REASON_BRACKET || why->rule == REASON_DEPENDENCY || why->rule == REASON_BUSY ||
-        why->rule == REASON_FAILED)
-        return str_eq(name, rel_text(s->r, s->r->deployments.at[target->deployment].name));
-    if (why->rule == REASON_CONCURRENCY)
-        return share_slots(s->r, t, other);
-    return target->deployment == s->r->targets.at[t].deployment || target->site != NO;
-}
-
-static uint32_t resource_named(const survey *s, const reason *why, str name, uint32_t t)
-{
-    bool other = why->rule == REASON_CONCURRENCY || why->rule == REASON_BATCH ||
-                 why->rule == REASON_BUDGET || why->rule == REASON_ROLLOUT ||
-                 why->rule == REASON_PARTITION || why->rule == REASON_MAX_NEW ||
-                 why->rule == REASON_UNAVAILABLE;
-    return other ? keymap_get(&s->r->resource_of, names_find(s->r->core->names, name))
-                 : s->r->targets.at[t].resource;
-}
-
-/* Not by a person who would have to take back what failures have stopped. */
-static bool by_itself(const reason *why)
-{
-    if (why->rule == REASON_STOPPED || (why->rule == REASON_HALTED && why->limit > 0))
-        return false;
-    return why->next_ms != NEVER || (why->act != RELEASE_COMPLETE && why->act != RELEASE_RETRY);
-}
-
-static bool hopeful(survey *s, uint32_t t);
-
-/* Somebody who is waited for gets on: a job runs there, or it has hope itself. */
-static bool gets_on(survey *s, uint32_t t)
-{
-    placement_state state = target_state(s->r, t);
-    return state == PLACEMENT_IN_FLIGHT || (state == PLACEMENT_WAITING && hopeful(s, t));
-}
-
-/* A progression waits for the deployment's targets in another environment. */
-static bool environment_gets_on(survey *s, uint32_t t, str name)
-{
-    const releases *r = s->r;
-    const index_list *cells = &r->deployments.at[r->targets.at[t].deployment].cells;
-    for (size_t i = 0; i < cells->len; i++) {
-        const rel_cell *cell = &r->cells.at[cells->at[i]];
-        if (!str_eq(rel_text(r, r->environments.at[cell->environment].name), name))
-            continue;
-        for (size_t k = 0; k < cell->targets.len && s->looks < HOPE_LOOKS_MAX; k++)
-            if (r->targets.at[cell->targets.at[k]].id != 0 && gets_on(s, cell->targets.at[k]))
-                return true;
     }
-    return false;
-}
-
-static bool somebody_gets_on(survey *s, uint32_t t, const reason *why)
-{
-    const releases *r = s->r;
-    if (why->rule == REASON_PROGRESSION)
-        return why->of_count > 0 && environment_gets_on(s, t, why->of[0]);
-    for (size_t i = 0; i < why->of_count && s->looks < HOPE_LOOKS_MAX; i++) {
-        uint32_t res = resource_named(s, why, why->of[i], t);
-        for (size_t k = 0; res != NO && k < r->resources.at[res].targets.len; k++) {
-            uint32_t other = r->resources.at[res].targets.at[k];
-            if (other != t && names_target(s, why, why->of[i], t, other) && gets_on(s, other))
-                return true;
-        }
-    }
-    return false;
-}
-
-/* Every reason that holds it ends by time, by a person who was not asked yet, or with somebody who
- * gets on. Only what failed holds it otherwise. */
-static bool hopeful(survey *s, uint32_t t)
-{
-    if (s->hope.at[t] != HOPE_UNKNOWN)
-        return s->hope.at[t] == HOPE_YES;
-    if (s->depth == HOPE_DEPTH_MAX)
-        return true;
-    if (s->looks == HOPE_LOOKS_MAX)
-        return false;
-    s->looks++;
-    s->depth++;
-    s->hope.at[t] = HOPE_ASKED;
-    arena_place before = arena_mark(s->a);
-    reasons list = {0};
-    bool good = target_reasons(s->r, t, s->a, &list), hope = good;
-    for (size_t i = 0; i < list.len && hope; i++)
-        hope = by_itself(&list.at[i]) || somebody_gets_on(s, t, &list.at[i]);
-    arena_rewind(s->a, before);
-    s->hope.at[t] = hope ? HOPE_YES : HOPE_NO;
-    s->depth--;
-    if (!good)
-        rel_no_memory(s->r);
-    return hope;
-}
-
-static bool any_hope(survey *s)
-{
-    s->a = arena_new(0);
-    bool good = s->a != NULL;
-    while (good && s->hope.len < s->r->targets.len)
-        good = vec_push(&s->hope, (uint8_t)HOPE_UNKNOWN);
-    bool hope = false;
-    for (size_t i = 0; good && !hope && s->looks < HOPE_LOOKS_MAX && i < s->waits.len; i++)
-        hope = hopeful(s, s->waits.at[i]);
-    if (!good)
-        rel_no_memory(s->r);
-    arena_free(s->a);
-    vec_done(&s->hope);
-    return hope;
 }
 
 /* ---- the answer ---- */
 
+/* Somebody it was meant for does not get the version, or nobody does. */
+static bool is_missed(const survey *s)
+{
+    const rollout_view *view = s->view;
+    bool nobody = view->targets + view->excluded + view->groups == 0;
+    return s->version != NO &&
+           (view->missed > 0 || (nobody && (s->others > 0 || !version_ready(s->r, s->version))));
+}
+
+/* It may still come when it is ready. Else it was withdrawn, or a newer one or the rules went past
+ * it. */
+static rollout_state missed(const survey *s)
+{
+    const version *doc = s->r->versions.at[s->version].doc;
+    bool later =
+        doc && (doc->spec.status == VERSION_BUILDING || doc->spec.status == VERSION_PAUSED);
+    return later ? ROLLOUT_RUNNING : ROLLOUT_FAILED;
+}
+
 static rollout_state judge(survey *s)
 {
     const rollout_view *view = s->view;
-    const version *doc = s->version == NO ? NULL : s->r->versions.at[s->version].doc;
-    bool failed = s->failed || view->failed + view->rolled_back > 0;
-    if (s->runs)
+    bool open = view->waiting + view->groups > 0;
+    if (s->runs || (open && hope_of_any(s->r, &s->waits, s->version)))
         return ROLLOUT_RUNNING;
-    if (view->targets == 0 && doc && doc->spec.status != VERSION_READY)
-        return doc->spec.status == VERSION_BUILDING || doc->spec.status == VERSION_PAUSED
-                   ? ROLLOUT_RUNNING
-                   : ROLLOUT_FAILED;
-    if (view->targets + view->excluded + view->groups == 0 && doc && s->everybody > 0)
-        return ROLLOUT_FAILED; /* nobody takes it: a newer one, or the rules, went past it */
-    if (view->waiting + view->groups == 0)
-        return failed ? ROLLOUT_FAILED : ROLLOUT_DONE;
-    if (any_hope(s))
-        return ROLLOUT_RUNNING;
-    return failed ? ROLLOUT_FAILED : ROLLOUT_HELD;
+    if (s->failed || view->failed + view->rolled_back > 0)
+        return ROLLOUT_FAILED;
+    if (is_missed(s))
+        return missed(s);
+    return open ? ROLLOUT_HELD : ROLLOUT_DONE;
 }
 
 static void survey_targets(survey *s, uint32_t d)
@@ -297,10 +186,12 @@ static void survey_targets(survey *s, uint32_t d)
     for (size_t i = 0; i < cells->len; i++) {
         const index_list *targets = &r->cells.at[cells->at[i]].targets;
         for (size_t k = 0; k < targets->len; k++) {
-            bool lives = r->targets.at[targets->at[k]].id != 0;
-            s->everybody += lives;
-            if (lives && concerns(s, targets->at[k]))
+            if (r->targets.at[targets->at[k]].id == 0)
+                continue;
+            if (concerns(s, targets->at[k]))
                 index_add(r, &own, targets->at[k]);
+            else
+                count_other(s, targets->at[k]);
         }
     }
     targets_in_order(r, &own);

@@ -415,6 +415,7 @@ typedef struct releases {
     uint64_t epoch;   /* rises when documents or resources change */
     bool halted;
     bool asking;      /* somebody only wants to know: no position is given out */
+    bool gates_only;  /* and only of gates: limits and turns are left out of reasons */
     int64_t asked_ms; /* when they ask: the engine's now_ms may be a later moment meanwhile */
     bool restored;    /* no step has looked at what was read yet */
     bool refill;      /* rules changed: lanes are to be filled in again */
@@ -584,6 +585,8 @@ int64_t rule_limit(const rel_rule *rule);
 bool slot_applies(const releases *r, uint32_t rule, uint32_t res);
 rel_hold *hold_find(const releases *r, uint32_t res, uint32_t rule);
 void slot_release(releases *r, uint32_t res, uint32_t rule, str why);
+/* Whether the rule's slots are all taken, and none by the claim's resource. */
+bool slot_lacks(const releases *r, uint32_t claim, uint32_t rule);
 /* Takes every slot the claim needs, or none and names the rule that is full. */
 bool slots_take(releases *r, uint32_t claim, uint32_t *ret_full);
 /* The concurrency rules a claim needs a slot of, as far as they count its resource. */
@@ -666,6 +669,11 @@ void paces_reset(releases *r, str change);
 bool pace_empty(const rel_pace *p);
 void paces_done(releases *r);
 bool paces_reasons(const releases *r, uint32_t claim, arena *a, reasons *out);
+/* One pace that the target is under: whether it lets the target start, why not, and a number that
+ * all have in common whom it holds for the same reasons. */
+bool pace_permits(const releases *r, uint32_t p, uint32_t t);
+bool pace_reasons(const releases *r, uint32_t p, uint32_t t, arena *a, reasons *out);
+uint32_t pace_place(const releases *r, uint32_t p, uint32_t t);
 bool paces_check(const releases *r, err *error);
 bool paces_full(releases *r, err *error);
 /* What batches or partitions are counted over: a deployment, in a bracket the rule. */
@@ -714,6 +722,8 @@ void partition_pace_started(releases *r, uint32_t p, uint32_t t);
 void partition_pace_whole(releases *r, uint32_t p, uint32_t res);
 void partition_pace_failed(releases *r, uint32_t p, uint32_t res);
 bool partition_pace_permits(const releases *r, uint32_t p, uint32_t t);
+/* The first partition of a member. */
+uint32_t partition_pace_place(const rel_pace *p, uint32_t res);
 void partition_pace_step(releases *r, uint32_t p);
 /* With manual partitions, somebody who is in none. */
 bool partition_excludes(const releases *r, uint32_t t);
@@ -732,6 +742,12 @@ void partition_acts(releases *r, const fact_act *act);
 /* release_reason.c */
 placement_state target_state(releases *r, uint32_t t);
 bool target_reasons(releases *r, uint32_t t, arena *a, reasons *out);
+/* The holders of a rule's slots, and who stands ahead of the claim in its queue. */
+bool slot_reason(releases *r, uint32_t claim, uint32_t rule, arena *a, reasons *out);
+
+/* release_hope.c: whether one of them gets on, and not only with the help of a person who repairs
+ * what failed. version: of the rollout that is asked about; NO: whatever is wanted. */
+bool hope_of_any(releases *r, const index_list *waits, uint32_t version);
 
 /* release_rollout.c */
 void releases_rollout(const void *self, str change, str version_, rollout_view *ret);

@@ -492,13 +492,7 @@ static bool permits(const releases *r, uint32_t t)
         if (!rule_paces(r->rules.at[lane->rules.at[i]].kind))
             continue;
         uint32_t p = keymap_get(&r->pace_of, pace_key(r, lane->rules.at[i], t));
-        if (p == NO)
-            return false;
-        const rel_pace *pace = &r->paces.at[p];
-        bool may = pace->partition
-                       ? partition_pace_permits(r, p, t)
-                       : cohort_state(pace->cohort, pace_member(r, pace, t)) == MEMBER_IN_FLIGHT;
-        if (!may)
+        if (p == NO || !pace_permits(r, p, t))
             return false;
     }
     return true;

@@ -341,6 +341,11 @@ static bool in_no_partition(const rel_partitions *x, uint32_t res)
            partitions_of(x->roll.pacing, res) == PARTITION_NONE;
 }
 
+uint32_t partition_pace_place(const rel_pace *p, uint32_t res)
+{
+    return partitions_of(p->partition->roll.pacing, res);
+}
+
 /* What failed is tried again without a pass, as an agent does in its cluster. */
 static bool holds_release(const releases *r, const part_member *m, uint32_t t)
 {

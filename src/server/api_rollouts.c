@@ -60,7 +60,9 @@ static bool put_rollout(call *c, const rollout_view *v)
                           .failed = v->failed,
                           .rolled_back = v->rolled_back,
                           .excluded = v->excluded,
-                          .groups = v->groups};
+                          .missed = v->missed,
+                          .groups = v->groups,
+                          .ended_at = api_moment(v->ended_ms)};
     if (v->open != 0 && !summarize(c, v->open, &out.summary))
         return false;
     shape_write(&rollout_output_shape, &out, api_out(c), 0);

@@ -109,7 +109,12 @@ static const field rollout_output_fields[] = {
     F_INT(rollout_output, "failed", failed, ALWAYS),
     F_INT(rollout_output, "rolledBack", rolled_back, ALWAYS),
     F_INT(rollout_output, "excluded", excluded, ALWAYS, DOC("left out by a rule or a person")),
+    F_INT(
+        rollout_output, "missed", missed, ALWAYS,
+        DOC("whom the version was meant for and does not come to: it is not ready, or a newer one "
+            "came first")),
     F_INT(rollout_output, "groups", groups, ALWAYS, DOC("version groups that are not over")),
+    F_TIME(rollout_output, "endedAt", ended_at, DOC("the last of its jobs, well or not")),
     F_TEXT(rollout_output, "summary", summary,
            DOC("why the first of those that have not ended well has not")),
 };

@@ -100,7 +100,9 @@ typedef struct rollout_output {
     int64_t failed;
     int64_t rolled_back;
     int64_t excluded;
+    int64_t missed;
     int64_t groups;
+    opt_moment ended_at;
     str summary;
 } rollout_output;
 

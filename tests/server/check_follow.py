@@ -35,7 +35,8 @@ def many(*items):
 FLEET = [document("Resource", f"h{i}", {"kind": "host"}) for i in range(1, 5)] + [
     document("Environment", "prod", {"resourceSelector": "true"}),
     document("Deployment", "app", {"resourceSelector": "true", "job": {"command": {"run": [
-        "/bin/sh", "-c", "sleep 0.2; [ $DROVER_VERSION != bad ] || [ $DROVER_RESOURCE != h1 ]"]}}}),
+        "/bin/sh", "-c", "sleep 0.2; [ ${DROVER_VERSION#bad} = $DROVER_VERSION ] || "
+        "[ $DROVER_RESOURCE != h1 ]"]}}}),
     document("Deployment", "nobody", {"resourceSelector": "false", "job": {"manual": {}}}),
     document("RolloutPolicy", "two", {"selector": 'deployment.name == "app"', "rules": [
         {"resourceConcurrency": {"groupSelector": "true", "limitType": "count",
@@ -84,8 +85,10 @@ def waiting(cli):
     cli.tap.test("the others went on", None if lines[-1].startswith("3 of 4 done") else result)
     cli.expect("an old failure of something else is none of it", 0, "apply", "-f", "-", "--wait",
                stdin=many(document("Resource", "h2", {"kind": "host"}, {"rack": "r1"})).encode())
+    again(cli)
     server = cli.server
     server.request("POST", "/api/v1/actions/pause", {"deployment": "app"})
+    overtaken(cli)
     with subprocess.Popen([server.program, "version", "publish", "app", "off", "--wait", "--data",
                            str(server.folder)], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
                           text=True) as follower:
@@ -111,6 +114,48 @@ def waiting(cli):
         server.stop(signal.SIGKILL)
         cli.tap.test("a server that dies", drover.difference(3, process.wait(timeout=30)))
     server.start()
+
+
+def again(cli):
+    """A rollout that ends as the one before did has failed all the same."""
+    cli.expect("the same failure of another version", 1, "apply", "-f", "-", "--wait",
+               err="3 of 4 done, 0 in flight, 1 failed",
+               stdin=many(document("Version", "app-bad-2", {"deployment": "app", "tag": "bad-2"})
+                          ).encode())
+    retry = document("RolloutPolicy", "again", {"selector": 'deployment.name == "app"',
+                                                "rules": [{"retry": {"maxRetries": 1}}]})
+    cli.expect("the same failure after a retry", 1, "apply", "-f", "-", "--wait",
+               err="1 failed", stdin=many(retry).encode())
+    cli.expect("a policy goes", 0, "delete", "rolloutpolicy", "again", "--confirm")
+
+
+def overtaken(cli):
+    """A newer version that comes first, and a deployment that goes."""
+    server = cli.server
+    with subprocess.Popen([server.program, "version", "publish", "app", "old", "--wait", "--data",
+                           str(server.folder)], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                          text=True) as follower:
+        line = follower.stderr.readline()
+        server.request("POST", "/api/v1/deployments/app/versions", {"tag": "newer"})
+        told = line + follower.communicate(timeout=60)[1]
+    good = follower.returncode == 1 and "4 passed over" in told
+    cli.tap.test("a version that another one overtakes",
+                 None if good else f"{follower.returncode}: {told}")
+    wanted = many(document("Deployment", "short", {"resourceSelector": "true",
+                                                   "job": {"manual": {}}}),
+                  document("Version", "short-1", {"deployment": "short", "tag": "1"}))
+    with subprocess.Popen([server.program, "apply", "-f", "-", "--wait", "--data",
+                           str(server.folder)], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
+                          stderr=subprocess.PIPE, text=True) as follower:
+        follower.stdin.write(wanted)
+        follower.stdin.close()
+        follower.stdin = None
+        line = follower.stderr.readline()
+        server.request("DELETE", "/api/v1/deployments/short")
+        told = line + follower.communicate(timeout=60)[1]
+    good = follower.returncode == 1 and "4 in flight" in line and "is gone" in told
+    cli.tap.test("a deployment that goes while it is waited for",
+                 None if good else f"{follower.returncode}: {told}")
 
 
 def member(name, script):
@@ -204,10 +249,20 @@ def watching_little(cli):
     child, terminal = cli.terminal("watch", rows=7)
     read_until(terminal, "app is paused", 10)
     os.write(terminal, b"G\n")
-    text, good = read_until(terminal, "any key goes back", 10)
+    text, good = read_until(terminal, "any other key goes back", 10)
     shown = text.rsplit("\033[H", 1)[-1].replace("\r", "").split("\n")
     good = good and len(shown) <= 7 and "h4 waits for app" in shown[0] and "...\033[K" in shown
     cli.tap.test("watch: an explanation in little room", None if good else shown)
+    os.write(terminal, b"j")
+    text, good = read_until(terminal, "any other key goes back", 10)
+    moved = text.rsplit("\033[H", 1)[-1].replace("\r", "").split("\n")
+    good = good and len(moved) <= 7 and moved[0] == shown[1]
+    cli.tap.test("watch: it can be moved", None if good else (shown, moved))
+    os.write(terminal, b"G")
+    text, good = read_until(terminal, "any other key goes back", 10)
+    moved = text.rsplit("\033[H", 1)[-1].replace("\r", "").split("\n")
+    good = good and "released by" in text and "...\033[K" not in moved
+    cli.tap.test("watch: to its end", None if good else moved)
     os.write(terminal, b"xq")
     read_until(terminal, "\033[?1049l", 10)
     os.waitpid(child, 0)
