@@ -70,11 +70,20 @@ static void page_end(const paging *p)
 void answer_info(asking *a)
 {
     const viewer *v = &a->viewer;
+    str kinds[2 + VIEWER_SPACES_MAX];
+    size_t count = 0;
+    if (v->acts_nodes)
+        kinds[count++] = STR("Skyhook");
+    if (v->acts_bundles)
+        kinds[count++] = STR("Bundle");
+    for (size_t i = 0; i < v->space_count; i++)
+        kinds[count++] = arena_printf(a->request->arena, "%s/Bundle", v->spaces[i]);
     info_output out = {.version = STR(DROVER_VERSION),
                        .started_at = moment_of(a->console->started_ms),
                        .caller = v->name[0] ? str_of(v->name) : STR("anybody"),
-                       .role = v->acts ? STR("operator") : STR("viewer"),
+                       .role = count > 0 ? STR("operator") : STR("viewer"),
                        .mode = STR("operator"),
+                       .acts_on = {kinds, count},
                        .sequence = a->console->sequence};
     shape_write(&info_output_shape, &out, &a->reply->body, 0);
     buf_addc(&a->reply->body, '\n');
@@ -297,7 +306,7 @@ static void put_resource(kept_kind kind, const kept_object *o, buf *out)
              kind == KEPT_NODE ? "v1" : "fleet.cattle.io/v1alpha1", kept_kind_text(kind));
     buf_add_json(out, target_name(kind, o));
     buf_addz(out, ",\"labels\":");
-    buf_add(out, o->labels.len > 0 ? buf_str(&o->labels) : STR("{}"));
+    buf_add(out, o->labels.len > 0 ? o->labels : STR("{}"));
     buf_addz(out, "},\"spec\":{}}");
 }
 

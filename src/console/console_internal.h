@@ -22,20 +22,24 @@
 #define CONSOLE_ENGINES_MAX 2 /* of nodes, and of clusters */
 /* What is asked of the API server in viewers' names at once: each costs it something. */
 #define ERRANDS_MAX 32
-#define ERRAND_ANSWERS_MAX 5
+#define ERRAND_ANSWERS_MAX 8
 #define ERRAND_BYTES_MAX (4u << 20)
 #define VIEWERS_KEPT 64
 #define VIEWER_MS INT64_C(60000) /* then the API server is asked again who somebody is */
 #define VIEWER_TOKEN_BYTES_MAX 8192
 #define VIEWER_NAME_BYTES 256
 #define VIEWER_DIGEST_BYTES 32
+#define VIEWER_SPACES_MAX 8 /* namespaces that are asked for one by one, the first by name */
+#define VIEWER_SPACE_BYTES 64
 
 /* Somebody who has shown a token that the API server knows. */
 typedef struct viewer {
     unsigned char digest[VIEWER_DIGEST_BYTES]; /* SHA-256 of the token, which is not kept */
     char name[VIEWER_NAME_BYTES];
-    bool looks;       /* may list all that is served, Skyhooks or Bundles */
-    bool acts;        /* may patch some of it */
+    bool looks;                    /* may list all that is served, Skyhooks or Bundles */
+    bool acts_nodes, acts_bundles; /* may patch Skyhooks; may patch Bundles, wherever they are */
+    char spaces[VIEWER_SPACES_MAX][VIEWER_SPACE_BYTES]; /* else: Bundles of these namespaces */
+    size_t space_count;
     int64_t until_ms; /* 0: nobody */
 } viewer;
 
@@ -125,6 +129,8 @@ struct errand {
     bool dropped; /* nobody waits for it */
     size_t count;
     errand_answer answers[ERRAND_ANSWERS_MAX];
+    /* Of who it is: the namespaces that are asked for. */
+    str spaces[VIEWER_SPACES_MAX];
     /* Of an act. */
     str act, change, target, partition, reason;
     char version[24]; /* of the Skyhook or Bundle that was patched last */

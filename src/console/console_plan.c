@@ -22,25 +22,21 @@ static bool is_good(str text, bool *ret)
     return whole;
 }
 
-/* Nodes and clusters have an engine each, and a plan is of one. */
-static bool of_clusters(kept_kind kind)
-{
-    return kind >= KEPT_CLUSTER_GROUP;
-}
-
-static bool put_documents(const console *c, bool clusters, buf *out, int64_t *ret_count)
+static bool put_documents(const console *c, buf *out, int64_t *ret_count)
 {
     bool good = true;
     *ret_count = 0;
     for (kept_kind kind = 0; good && kind < KEPT_NOTHING; kind++) {
         const strmap *of = &c->kept.of[kind];
-        for (size_t i = 0; good && of_clusters(kind) == clusters && i < of->len; i++) {
+        for (size_t i = 0; good && i < of->len; i++) {
             bool readable;
-            str text = buf_str(&kept_at(&c->kept, kind, i)->document);
-            good = is_good(text, &readable);
+            const char *text = kept_at(&c->kept, kind, i)->document;
+            if (!text)
+                continue;
+            good = is_good(str_of(text), &readable);
             if (!readable)
                 continue;
-            buf_add(out, text);
+            buf_addz(out, text);
             buf_addc(out, '\n');
             ++*ret_count;
         }
@@ -48,14 +44,26 @@ static bool put_documents(const console *c, bool clusters, buf *out, int64_t *re
     return good && !out->failed;
 }
 
-/* Where both are served, of those that the change which is asked for is one of: only a Bundle's
- * name has a namespace. */
-static bool plans_clusters(const asking *a)
+/* Nodes and clusters have an engine each, and a plan has one for both. */
+static bool put_saved(const console *c, buf *out)
 {
-    str change = uri_find(&a->request->uri, "deployment");
-    if (!a->console->nodes || !a->console->clusters)
-        return a->console->clusters != NULL;
-    return change.ptr && str_find(change, STR("/")) != SIZE_MAX;
+    if (c->nodes && !engine_save(node_shell_engine(c->nodes), out))
+        return false;
+    if (!c->clusters)
+        return true;
+    const engine *e = cluster_shell_engine(c->clusters);
+    return c->nodes ? engine_save_clusters(e, out) : engine_save(e, out);
+}
+
+typedef struct entering {
+    sim *sim;
+    err *error;
+} entering;
+
+static bool enter_object(void *context, const object *o)
+{
+    const entering *e = context;
+    return sim_add_object(e->sim, o, e->error);
 }
 
 /* In the copy, which ends when the plan is made: what is made here is not given back. */
@@ -66,15 +74,16 @@ static bool arrange(void *context, sim *s, arena *a, err *error)
     buf documents = BUF(LIMIT_TEXT_BYTES), text = BUF(LIMIT_TEXT_BYTES);
     live_head head = {.now_ms = asked->now_ms};
     live *all = ARENA_NEW(a, live);
-    bool clusters = plans_clusters(asked);
-    const engine *e = clusters ? cluster_shell_engine(c->clusters) : node_shell_engine(c->nodes);
-    if (!all || !put_documents(c, clusters, &documents, &head.documents))
+    entering e = {s, error};
+    if (!all || !put_documents(c, &documents, &head.documents))
         return err_memory(error);
     live_write_head(&text, &head);
     buf_add(&text, buf_str(&documents));
-    if (!engine_save(e, &text) || text.failed)
+    if (!put_saved(c, &text) || text.failed)
         return err_memory(error);
-    return live_read(all, buf_str(&text), error) && live_enter(all, s, error);
+    err_memory(error); /* unless something else is said below */
+    return live_read(all, buf_str(&text), error) && live_enter(all, s, error) &&
+           (!c->clusters || cluster_shell_objects(c->clusters, a, enter_object, &e));
 }
 
 static bool duration_of(const asking *a, const char *name, int64_t *ret_ms, err *error)

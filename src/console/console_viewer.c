@@ -153,6 +153,11 @@ enum { REVIEW_WHO, REVIEW_NODES, REVIEW_CLUSTERS = REVIEW_NODES + 2 };
     "\"resourceAttributes\":{\"verb\":\"" verb "\",\"group\":\"" group                             \
     "\",\"resource\":\"" resource "\"}}}"
 
+#define ACCESS_IN_SPACE                                                                            \
+    "{\"apiVersion\":\"authorization.k8s.io/v1\",\"kind\":\"SelfSubjectAccessReview\",\"spec\":{"  \
+    "\"resourceAttributes\":{\"verb\":\"patch\",\"group\":\"fleet.cattle.io\","                    \
+    "\"resource\":\"bundles\",\"namespace\":\"%.*s\"}}}"
+
 /* Who it is; and whether they may list, and patch, what is served. */
 static const struct {
     const char *path, *body;
@@ -177,13 +182,21 @@ static bool allowed(const errand *e, size_t i)
     return e->answers[i].status == 201 && yyjson_is_true(yyjson_obj_get(status, "allowed"));
 }
 
-/* Answers come in pairs behind the first: looks at all that is served, acts on some of it. */
+/* Answers come in pairs behind the first, those of nodes before those of clusters: looks at all
+ * that is served, acts on each kind by itself. */
 static void judge_rights(const errand *e, viewer *ret)
 {
-    ret->looks = e->count > 1;
-    for (size_t i = 1; i + 1 < e->count; i += 2) {
+    const console_settings *serves = &e->console->settings;
+    size_t i = 1;
+    ret->looks = serves->nodes || serves->clusters;
+    if (serves->nodes) {
         ret->looks = ret->looks && allowed(e, i);
-        ret->acts = ret->acts || allowed(e, i + 1);
+        ret->acts_nodes = allowed(e, i + 1);
+        i += 2;
+    }
+    if (serves->clusters) {
+        ret->looks = ret->looks && allowed(e, i);
+        ret->acts_bundles = allowed(e, i + 1);
     }
 }
 
@@ -216,6 +229,56 @@ static bool judge(errand *e, viewer *ret)
     return true;
 }
 
+/* ---- who may not act on every Bundle may act on those of a namespace ---- */
+
+/* The namespaces that have Bundles, the first by name. */
+static size_t bundle_spaces(const console *c, str ret[VIEWER_SPACES_MAX])
+{
+    size_t count = 0;
+    for (size_t i = 0; i < c->kept.of[KEPT_BUNDLE].len; i++) {
+        str name = str_of(kept_at(&c->kept, KEPT_BUNDLE, i)->name);
+        str space = str_cut(&name, '/');
+        size_t at = 0;
+        while (at < count && str_cmp(ret[at], space) < 0)
+            at++;
+        if (at >= VIEWER_SPACES_MAX || (at < count && str_eq(ret[at], space)))
+            continue;
+        count += count < VIEWER_SPACES_MAX;
+        for (size_t k = count - 1; k > at; k--)
+            ret[k] = ret[k - 1];
+        ret[at] = space;
+    }
+    return count;
+}
+
+/* False: there is nothing to be asked. */
+static bool ask_spaces(errand *e)
+{
+    err error;
+    arena *a = e->asking->request->arena;
+    size_t count = e->asking->viewer.acts_bundles || !e->console->settings.clusters
+                       ? 0
+                       : bundle_spaces(e->console, e->spaces);
+    e->count = 0;
+    for (size_t i = 0; i < count; i++) {
+        /* The Bundle may be gone when the answer comes. */
+        e->spaces[i] = arena_str(a, e->spaces[i]);
+        str body = arena_printf(a, ACCESS_IN_SPACE, STR_ARG(e->spaces[i]));
+        exchange_request request = {.method = "POST", .path = STR(ACCESS_PATH), .body = body};
+        if (!e->spaces[i].ptr || !body.ptr || !errand_send(e, &request, &error))
+            break; /* those buttons are not shown */
+    }
+    return e->count > 0;
+}
+
+static void judge_spaces(const errand *e, viewer *v)
+{
+    for (size_t i = 0; i < e->count; i++)
+        if (allowed(e, i) && e->spaces[i].len < VIEWER_SPACE_BYTES)
+            snprintf(v->spaces[v->space_count++], VIEWER_SPACE_BYTES, "%.*s",
+                     STR_ARG(e->spaces[i]));
+}
+
 static bool step(void *context, http_reply *r)
 {
     errand *e = context;
@@ -223,8 +286,13 @@ static bool step(void *context, http_reply *r)
     if (e->pending > 0)
         return false;
     a->reply = r;
+    bool first = e->tries++ == 0;
+    bool known = !first || judge(e, &a->viewer);
+    if (first && known && ask_spaces(e))
+        return false;
     r->later = (http_later){.step = NULL};
-    if (judge(e, &a->viewer)) {
+    if (known) {
+        judge_spaces(e, &a->viewer);
         viewer_keep(e->console, &a->viewer);
         errand_over(e);
         console_run(a);

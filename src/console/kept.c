@@ -41,7 +41,7 @@ kept_kind kept_of_clusters(hub_kind kind)
     case HUB_MAPPING: return KEPT_MAPPING;
     case HUB_CLUSTER: return KEPT_CLUSTER;
     case HUB_BUNDLE: return KEPT_BUNDLE;
-    case HUB_DEPLOYMENT: return KEPT_DEPLOYMENT;
+    case HUB_DEPLOYMENT: /* what agents and Drover write of them is no news, and there are many */
     case HUB_CONTENT:
     case HUB_REPO: break;
     }
@@ -74,8 +74,16 @@ static bool is_one_of(str text, const char *const *words)
     return false;
 }
 
-/* The members of an json, but those with, or without, these names. */
-static void put_members(buf *out, yyjson_val *json, const char *const *names, bool only)
+static void put_key(buf *out, str name, bool *first)
+{
+    buf_addz(out, *first ? "" : ",");
+    *first = false;
+    buf_add_json(out, name);
+    buf_addc(out, ':');
+}
+
+/* The members of an object that have one of these names; NULL: all of them. */
+static void put_members(buf *out, yyjson_val *json, const char *const *only)
 {
     size_t index, count;
     yyjson_val *key, *value;
@@ -84,51 +92,120 @@ static void put_members(buf *out, yyjson_val *json, const char *const *names, bo
     yyjson_obj_foreach(json, index, count, key, value)
     {
         str name = {yyjson_get_str(key), yyjson_get_len(key)};
-        if (is_one_of(name, names) != only)
+        if (only && !is_one_of(name, only))
             continue;
-        buf_addz(out, first ? "" : ",");
-        first = false;
-        buf_add_json(out, name);
-        buf_addc(out, ':');
+        put_key(out, name, &first);
         json_write(out, value);
     }
     buf_addc(out, '}');
 }
 
-/* What a plan reads of a kind; NULL: all there is. */
-static const char *const *needed(kept_kind kind, bool of_status)
+/* Of a node those that are Drover's. What kubectl applied is the whole document once more. */
+static bool is_annotation_kept(kept_kind kind, str name)
 {
-    static const char *const of_node[] = {"conditions", "nodeInfo", NULL};
-    static const char *const deployed[] = {"deploymentID", "paused", NULL};
-    static const char *const applied[] = {"appliedDeploymentID", "ready", "nonModified",
-                                          "conditions", NULL};
-    static const char *const of_cluster[] = {"namespace", "agent", NULL};
-    if (kind == KEPT_DEPLOYMENT)
-        return of_status ? applied : deployed;
-    if (!of_status)
-        return NULL;
-    return kind == KEPT_NODE ? of_node : kind == KEPT_CLUSTER ? of_cluster : NULL;
+    return kind == KEPT_NODE ? str_starts(name, STR(KEY_PREFIX))
+                             : !str_eq(name, STR("kubectl.kubernetes.io/"
+                                                 "last-applied-configuration"));
 }
 
-static void put_part(buf *out, yyjson_val *json, const char *const *only)
+static void put_annotations(buf *out, kept_kind kind, yyjson_val *json)
 {
-    static const char *const none[] = {NULL};
-    put_members(out, json, only ? only : none, only != NULL);
-}
-
-static void put_document(buf *out, kept_kind kind, yyjson_val *json)
-{
-    static const char *const of_no_use[] = {"managedFields", NULL};
-    buf_addf(out, "{\"apiVersion\":\"%s\",\"kind\":\"%s\",\"metadata\":", kinds[kind].api,
-             kinds[kind].kind);
-    put_members(out, yyjson_obj_get(json, "metadata"), of_no_use, false);
-    buf_addz(out, ",\"spec\":");
-    put_part(out, yyjson_obj_get(json, "spec"), needed(kind, false));
-    if (kind != KEPT_BUNDLE && kind != KEPT_CLUSTER_GROUP && kind != KEPT_MAPPING) {
-        buf_addz(out, ",\"status\":");
-        put_part(out, yyjson_obj_get(json, "status"), needed(kind, true));
+    size_t index, count;
+    yyjson_val *key, *value;
+    bool first = true;
+    buf_addc(out, '{');
+    yyjson_obj_foreach(json, index, count, key, value)
+    {
+        str name = {yyjson_get_str(key), yyjson_get_len(key)};
+        if (!is_annotation_kept(kind, name))
+            continue;
+        put_key(out, name, &first);
+        json_write(out, value);
     }
     buf_addc(out, '}');
+}
+
+/* Where the labels are, and how long they are. */
+typedef struct kept_part {
+    size_t at, len;
+} kept_part;
+
+static kept_part put_metadata(buf *out, kept_kind kind, yyjson_val *json)
+{
+    static const char *const of_no_use[] = {"managedFields", "resourceVersion", NULL};
+    kept_part labels = {0, 0};
+    size_t index, count;
+    yyjson_val *key, *value;
+    bool first = true;
+    buf_addc(out, '{');
+    yyjson_obj_foreach(json, index, count, key, value)
+    {
+        str name = {yyjson_get_str(key), yyjson_get_len(key)};
+        if (is_one_of(name, of_no_use))
+            continue;
+        put_key(out, name, &first);
+        size_t before = out->len;
+        if (str_eq(name, STR("annotations")))
+            put_annotations(out, kind, value);
+        else
+            json_write(out, value);
+        if (str_eq(name, STR("labels")))
+            labels = (kept_part){before, out->len - before};
+    }
+    buf_addc(out, '}');
+    return labels;
+}
+
+/* Heartbeats, addresses, images and sizes of a node are long, and no plan reads them. */
+static void put_node_status(buf *out, yyjson_val *status)
+{
+    static const char *const boot[] = {"bootID", NULL};
+    static const char *const of_condition[] = {"type", "status", NULL};
+    size_t index, count;
+    yyjson_val *one;
+    buf_addz(out, "{\"nodeInfo\":");
+    put_members(out, yyjson_obj_get(status, "nodeInfo"), boot);
+    buf_addz(out, ",\"conditions\":[");
+    yyjson_arr_foreach(yyjson_obj_get(status, "conditions"), index, count, one)
+    {
+        if (str_eq(text_of(one, "type"), STR("Ready"))) {
+            put_members(out, one, of_condition);
+            break;
+        }
+    }
+    buf_addz(out, "]}");
+}
+
+static kept_part put_document(buf *out, kept_kind kind, yyjson_val *json)
+{
+    static const char *const of_node[] = {"taints", "unschedulable", NULL};
+    static const char *const of_cluster[] = {"namespace", "agent", NULL};
+    yyjson_val *status = yyjson_obj_get(json, "status");
+    buf_addf(out, "{\"apiVersion\":\"%s\",\"kind\":\"%s\",\"metadata\":", kinds[kind].api,
+             kinds[kind].kind);
+    kept_part labels = put_metadata(out, kind, yyjson_obj_get(json, "metadata"));
+    buf_addz(out, ",\"spec\":");
+    put_members(out, yyjson_obj_get(json, "spec"), kind == KEPT_NODE ? of_node : NULL);
+    if (kind != KEPT_CLUSTER_GROUP && kind != KEPT_MAPPING)
+        buf_addz(out, ",\"status\":");
+    if (kind == KEPT_NODE)
+        put_node_status(out, status);
+    else if (kind != KEPT_CLUSTER_GROUP && kind != KEPT_MAPPING)
+        put_members(out, status, kind == KEPT_CLUSTER ? of_cluster : NULL);
+    buf_addc(out, '}');
+    return labels;
+}
+
+/* A heartbeat changes nothing of it. Without memory there is none. */
+static void keep_document(kept_object *o, kept_kind kind, yyjson_val *json)
+{
+    scoped(buf_done) buf text = BUF(LIMIT_TEXT_BYTES);
+    kept_part labels = put_document(&text, kind, json);
+    if (o->document && !text.failed && str_eq(str_of(o->document), buf_str(&text)))
+        return;
+    mem_free(o->document);
+    o->document = text.failed ? NULL : copy(buf_str(&text));
+    o->labels = o->document ? (str){o->document + labels.at, labels.len} : STR_EMPTY;
 }
 
 /* ---- what people change ---- */
@@ -179,8 +256,10 @@ static uint64_t digest_of(kept_kind kind, yyjson_val *json)
 {
     scoped(buf_done) buf text = BUF(LIMIT_TEXT_BYTES);
     yyjson_val *head = yyjson_obj_get(json, "metadata");
-    if (yyjson_obj_get(json, "spec"))
-        json_write(&text, yyjson_obj_get(json, "spec"));
+    yyjson_val *generation = yyjson_obj_get(head, "generation"); /* grows with the spec */
+    yyjson_val *said = generation ? generation : yyjson_obj_get(json, "spec");
+    if (said)
+        json_write(&text, said);
     if (yyjson_obj_get(head, "labels"))
         put_own_labels(&text, yyjson_obj_get(head, "labels"));
     if (kind == KEPT_NODE)
@@ -198,8 +277,7 @@ static void object_free(kept_object *o)
         return;
     mem_free(o->name);
     mem_free(o->acts);
-    buf_done(&o->document);
-    buf_done(&o->labels);
+    mem_free(o->document);
     mem_free(o);
 }
 
@@ -229,11 +307,8 @@ str kept_key(yyjson_val *json, buf *text)
     return buf_str(text);
 }
 
-/* What agents and Drover itself write of deployments is no news, and there is much of it. */
 static bool is_news(kept_kind kind, kept_object *o, bool is_new, yyjson_val *json)
 {
-    if (kind == KEPT_DEPLOYMENT)
-        return false;
     uint64_t digest = digest_of(kind, json);
     bool changed = is_new || digest != o->digest;
     o->digest = digest;
@@ -251,12 +326,8 @@ bool kept_seen(kept *k, kept_kind kind, yyjson_val *json)
         kind == KEPT_NOTHING ? NULL : object_at(k, kind, kept_key(json, &key), &is_new);
     if (!o)
         return false; /* it is shown without: the engine knows it all the same */
-    o->document.max = o->labels.max = LIMIT_TEXT_BYTES;
-    buf_clear(&o->document);
-    buf_clear(&o->labels);
-    put_document(&o->document, kind, json);
-    if (yyjson_obj_get(head, "labels"))
-        json_write(&o->labels, yyjson_obj_get(head, "labels"));
+    if (kind != KEPT_BUNDLE)
+        keep_document(o, kind, json); /* without it, it is missing in plans */
     mem_free(o->acts);
     o->acts = yyjson_obj_get(notes, acts) ? copy(text_of(notes, acts)) : NULL;
     o->paused = yyjson_is_true(yyjson_obj_get(yyjson_obj_get(json, "spec"), "paused"));
@@ -272,7 +343,7 @@ bool kept_gone(kept *k, kept_kind kind, str name)
     kept_object *o = (kept_object *)(uintptr_t)*known;
     strmap_remove(&k->of[kind], name);
     object_free(o);
-    return kind != KEPT_DEPLOYMENT;
+    return true;
 }
 
 const kept_object *kept_find(const kept *k, kept_kind kind, str name)

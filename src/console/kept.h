@@ -2,7 +2,9 @@
 /* kept.h - Skyhooks and Bundles, their nodes and clusters, and policies, as they were last seen.
  *
  * For what the engine does not keep: labels to group by, and documents to plan with. Of each object
- * only what those need is kept; managedFields and images are long and of no use. */
+ * only what those need is kept. Of a Bundle, whose resources may be a megabyte, that is no document
+ * at all: the shell has it, and gives it to a plan (cluster_shell_objects); the same holds for
+ * deployments, of which there are very many. */
 #ifndef DROVER_CONSOLE_KEPT_H
 #define DROVER_CONSOLE_KEPT_H
 
@@ -21,7 +23,6 @@
     X(CLUSTER, "Cluster", "fleet.cattle.io/v1alpha1")                                              \
     X(MAPPING, "BundleNamespaceMapping", "fleet.cattle.io/v1alpha1")                               \
     X(BUNDLE, "Bundle", "fleet.cattle.io/v1alpha1")                                                \
-    X(DEPLOYMENT, "BundleDeployment", "fleet.cattle.io/v1alpha1")                                  \
     X(NOTHING, "", "")
 typedef enum kept_kind {
 #define X(kind, text, api) KEPT_##kind,
@@ -35,8 +36,8 @@ kept_kind kept_of_clusters(hub_kind kind);
 
 typedef struct kept_object {
     char *name;      /* in a namespace: "namespace/name" */
-    buf document;    /* one line of JSON */
-    buf labels;      /* JSON */
+    char *document;  /* one line of JSON, to plan with; NULL: none is kept */
+    str labels;      /* of nodes and clusters: JSON, a part of it */
     uint64_t digest; /* of what people change, not of what Drover writes */
     char *acts;      /* Skyhooks, Bundles: what is asked of the operator; NULL: nothing */
     bool paused;     /* Bundles: spec.paused */

@@ -527,6 +527,7 @@ const vocabulary vocabulary_clusters = {
     .groups = clusters_groups,
     .paused = clusters_paused,
     .save = clusters_save,
+    .save_unnumbered = clusters_save_unnumbered,
     .restore = clusters_restore,
     .unnumber = clusters_unnumber,
     .number = clusters_number,

@@ -185,6 +185,7 @@ str clusters_deployment_options(void *self, str change, str target, arena *a, er
 
 /* ---- clusters_save.c ---- */
 void clusters_save(const void *self, buf *out);
+void clusters_save_unnumbered(const void *self, buf *out);
 bool clusters_restore(void *self, str key, str json, err *error);
 void clusters_unnumber(void *self);
 void clusters_number(void *self);

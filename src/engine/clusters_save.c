@@ -105,9 +105,8 @@ static void save_ids(buf *out, const bundle_record *b, arena *scratch)
     buf_addz(out, "}\n");
 }
 
-void clusters_save(const void *self, buf *out)
+static void save_all(const clusters *c, bool numbered, buf *out)
 {
-    const clusters *c = self;
     arena *scratch scoped(arena_cleanup) = arena_new(0);
     if (!scratch) {
         out->failed = true;
@@ -116,8 +115,19 @@ void clusters_save(const void *self, buf *out)
     for (size_t i = 0; i < c->bundles.len; i++)
         if (c->bundles.at[i]->present) {
             save_bundle(out, c->bundles.at[i], scratch);
-            save_ids(out, c->bundles.at[i], scratch);
+            if (numbered)
+                save_ids(out, c->bundles.at[i], scratch);
         }
+}
+
+void clusters_save(const void *self, buf *out)
+{
+    save_all(self, true, out);
+}
+
+void clusters_save_unnumbered(const void *self, buf *out)
+{
+    save_all(self, false, out);
 }
 
 /* ---- restoring ---- */

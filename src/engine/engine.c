@@ -269,6 +269,14 @@ bool engine_save(const engine *e, buf *out)
     return !out->failed;
 }
 
+bool engine_save_clusters(const engine *e, buf *out)
+{
+    for (size_t v = 0; v < VOCABULARY_COUNT; v++)
+        if (vocabularies[v]->save_unnumbered)
+            vocabularies[v]->save_unnumbered(e->self[v], out);
+    return !out->failed;
+}
+
 /* The numbers of placements that are gone are not given out again either. */
 static bool restore_ids(engine *e, str json, err *error)
 {

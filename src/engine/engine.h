@@ -181,6 +181,9 @@ void engine_slots(const engine *e, str target, slot_visitor visit, void *context
 /* Everything that must survive a restart and is not in documents and targets: claims, batches,
  * version groups, outcomes, approvals, freezes. Canonical text: equal state, equal bytes. */
 bool engine_save(const engine *e, buf *out);
+/* What is known of clusters, and without the numbers of placements, which are given anew: to be
+ * restored together with what another engine saved that knows no clusters. */
+bool engine_save_clusters(const engine *e, buf *out);
 /* Into an engine that has taken in (engine_take) the same documents and targets and has made no
  * step of its own. */
 bool engine_restore(engine *e, str saved, err *error);

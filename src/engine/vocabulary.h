@@ -51,6 +51,8 @@ typedef struct vocabulary {
     /* One line "VOCABULARY KEY JSON" a record, sorted; restore gets the lines of this vocabulary
      * one by one. */
     void (*save)(const void *self, buf *out);
+    /* Optional: the same without the numbers of placements. */
+    void (*save_unnumbered)(const void *self, buf *out);
     bool (*restore)(void *self, str key, str json, err *error);
     /* Before records are read every placement becomes PLACEMENT_UNNUMBERED: the numbers it had
      * before the restart count, not those of feeding the facts again. After them, who is new since

@@ -91,6 +91,12 @@ bool cluster_shell_ready(const cluster_shell *s);
  * a moment. */
 bool cluster_shell_calm(const cluster_shell *s);
 const engine *cluster_shell_engine(const cluster_shell *s);
+/* What a plan of the hub needs beside the engine and what is small: every Bundle that the engine
+ * knows, and every deployment as far as it says what runs where. They hold until the shell is told
+ * of anything, deployments as long as the arena. False: a visit said so, or memory ran out. */
+typedef bool hub_object_visitor(void *context, const object *o);
+bool cluster_shell_objects(const cluster_shell *s, arena *a, hub_object_visitor *visit,
+                           void *context);
 
 /* What was sent so far, for metrics and tests. */
 typedef struct hub_counts {

@@ -223,6 +223,9 @@ static const field info_output_fields[] = {
     F_TEXT(info_output, "caller", caller, ALWAYS),
     F_TEXT(info_output, "role", role, ALWAYS),
     F_TEXT(info_output, "mode", mode, ALWAYS, DOC("who answers: serve or operator")),
+    F_TEXT_LIST(info_output, "actsOn", acts_on,
+                DOC("of an operator: the kinds that the caller may act on; NAMESPACE/Bundle where "
+                    "it is that namespace alone")),
     F_INT(info_output, "sequence", sequence, ALWAYS),
 };
 SHAPE(info_output);

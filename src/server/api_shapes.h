@@ -210,7 +210,8 @@ typedef struct info_output {
     opt_moment started_at;
     str caller;
     str role;
-    str mode; /* "serve", or "operator" */
+    str mode;         /* "serve", or "operator" */
+    str_list acts_on; /* of an operator */
     int64_t sequence;
 } info_output;
 

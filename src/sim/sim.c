@@ -71,6 +71,7 @@ sim *sim_free(sim *s)
     agenda_done(&s->agenda);
     ledger_done(&s->ledger);
     vec_done(&s->documents);
+    vec_done(&s->deployed);
     vec_done(&s->happenings);
     vec_done(&s->failing);
     vec_done(&s->from);

@@ -58,6 +58,7 @@ struct sim {
     uint64_t idle_wakes; /* seconds in a row in which nothing happened */
 
     VEC(const object *) documents;
+    VEC(const bundle_deployment *) deployed; /* what runs on clusters at the start */
     VEC(happening) happenings;
     size_t happened;
     VEC(sim_failing) failing;

@@ -140,32 +140,6 @@ static bool add_document(sim *s, const object *o)
     return vec_push(&s->documents, o);
 }
 
-/* What a BundleDeployment says of a bundle on the cluster in whose namespace it lives. */
-static bool add_bundle_deployment(sim *s, const bundle_deployment *d)
-{
-    str name = label_get(d->metadata.labels, STR(LABEL_BUNDLE_NAME));
-    str space = label_get(d->metadata.labels, STR(LABEL_BUNDLE_NAMESPACE));
-    str change =
-        name.ptr ? arena_printf(s->arena, "%.*s/%.*s", STR_ARG(space), STR_ARG(name)) : STR_EMPTY;
-    if (!change.ptr)
-        return false;
-    for (uint32_t t = 0; name.ptr && t < s->herd.targets.len; t++) {
-        const herd_target *c = &s->herd.targets.at[t];
-        if (c->kind != TARGET_CLUSTER || d->metadata.namespace_.len == 0 ||
-            !str_eq(c->traits->deploy_namespace, d->metadata.namespace_))
-            continue;
-        sim_release *r = sim_release_of(s, sim_name(s, change), t);
-        if (!r)
-            return false;
-        *r = (sim_release){.live = sim_name(s, d->spec.deployment_id),
-                           .applied = sim_name(s, d->status.applied_deployment_id),
-                           .span = UINT32_MAX,
-                           .exists = true,
-                           .ready = d->status.ready};
-    }
-    return true;
-}
-
 const object *sim_keep_document(sim *s, const object *o)
 {
     if (o->kind == KIND_POD)
@@ -188,8 +162,66 @@ bool sim_add_object(sim *s, const object *o, err *error)
 {
     if (sim_object_target(o))
         return sim_object_joins(s, o, error);
+    if (o->kind == KIND_BUNDLE_DEPLOYMENT) /* there may be very many */
+        return vec_push(&s->deployed, o->bundle_deployment) || err_memory(error);
     sim_keep_document(s, o);
     return !s->no_memory || err_memory(error);
+}
+
+/* ---- what runs on clusters ---- */
+
+/* Clusters by the namespace of their deployments; several may share one. */
+typedef struct homes {
+    strmap first;   /* namespace -> a target */
+    uint32_t *next; /* of each target: another one there, or HERD_NONE */
+} homes;
+
+static bool find_homes(sim *s, homes *ret)
+{
+    ret->next = ARENA_ARRAY(s->arena, s->herd.targets.len + 1, uint32_t);
+    for (uint32_t t = 0; ret->next && t < s->herd.targets.len; t++) {
+        const herd_target *c = &s->herd.targets.at[t];
+        str home = c->kind == TARGET_CLUSTER ? c->traits->deploy_namespace : STR_EMPTY;
+        const uint64_t *known = home.len > 0 ? strmap_get(&ret->first, home) : NULL;
+        ret->next[t] = known ? (uint32_t)*known : HERD_NONE;
+        if (home.len > 0 && !strmap_put(&ret->first, home, t))
+            return false;
+    }
+    return ret->next != NULL;
+}
+
+/* What a BundleDeployment says of a bundle on the cluster in whose namespace it lives. */
+static bool add_bundle_deployment(sim *s, const homes *h, const bundle_deployment *d)
+{
+    str name = label_get(d->metadata.labels, STR(LABEL_BUNDLE_NAME));
+    str space = label_get(d->metadata.labels, STR(LABEL_BUNDLE_NAMESPACE));
+    const uint64_t *known = name.ptr ? strmap_get(&h->first, d->metadata.namespace_) : NULL;
+    if (!known)
+        return true;
+    str change = arena_printf(s->arena, "%.*s/%.*s", STR_ARG(space), STR_ARG(name));
+    if (!change.ptr)
+        return false;
+    for (uint32_t t = (uint32_t)*known; t != HERD_NONE; t = h->next[t]) {
+        sim_release *r = sim_release_of(s, sim_name(s, change), t);
+        if (!r)
+            return false;
+        *r = (sim_release){.live = sim_name(s, d->spec.deployment_id),
+                           .applied = sim_name(s, d->status.applied_deployment_id),
+                           .span = UINT32_MAX,
+                           .exists = true,
+                           .ready = d->status.ready};
+    }
+    return true;
+}
+
+static bool add_bundle_deployments(sim *s)
+{
+    homes h = {0};
+    bool good = s->deployed.len == 0 || find_homes(s, &h);
+    for (size_t i = 0; good && i < s->deployed.len; i++)
+        good = add_bundle_deployment(s, &h, s->deployed.at[i]);
+    strmap_done(&h.first);
+    return good;
 }
 
 /* ---- made-up targets ---- */
@@ -386,8 +418,6 @@ static bool prepare_document(sim *s, const object *o)
 {
     if (!sim_note_document(s, o))
         return false;
-    if (o->kind == KIND_BUNDLE_DEPLOYMENT)
-        return add_bundle_deployment(s, o->bundle_deployment);
     if (s->from.len == 0)
         return true;
     if (o->kind == KIND_SKYHOOK)
@@ -440,6 +470,8 @@ bool sim_prepare(sim *s, err *error)
 {
     assert(!s->prepared);
     s->prepared = true;
+    if (!add_bundle_deployments(s))
+        return err_memory(error);
     for (size_t i = 0; i < s->documents.len; i++)
         if (!prepare_document(s, s->documents.at[i]))
             return err_memory(error);

@@ -4,7 +4,7 @@
 // clusters 4 wait for the approval of the partition rest of the Bundle fleet-default/app.
 import { axe, check, confirm, eventually, openAt, picture, tell } from './support.mjs';
 
-const { URL: url, TOKEN: token } = process.env;
+const { URL: url, TOKEN: token, OF_SKYHOOKS, OF_SPACE } = process.env;
 const fleet = async () => (await fetch(`${url}/api/v1/fleet`)).json();
 
 async function looking() {
@@ -32,12 +32,35 @@ async function looking() {
   await page.context().close();
 }
 
-async function acting() {
+async function openAs(who, shown) {
   const page = await openAt(url);
   await page.getByRole('link', { name: 'Use a token' }).click();
-  await page.getByLabel('Token').fill(token);
+  await page.getByLabel('Token').fill(shown);
   await page.getByRole('button', { name: 'Use it' }).click();
-  await page.getByText('admin · operator').waitFor();
+  await page.getByText(`${who} · operator`).waitFor();
+  return page;
+}
+
+/** Who may act on one kind sees the buttons of that kind alone. */
+async function rights() {
+  const acts = /Pause|Resume|Retry|Approve/;
+  for (const [who, shown, may, mayNot] of [
+    ['of-skyhooks', OF_SKYHOOKS, 'slow', 'fleet-default/app'],
+    ['of-space', OF_SPACE, 'fleet-default/app', 'slow'],
+  ]) {
+    const page = await openAs(who, shown);
+    await page.goto(`${url}/#/rollout/${encodeURIComponent(may)}`);
+    await page.getByRole('button', { name: 'Pause…' }).waitFor();
+    await page.goto(`${url}/#/rollout/${encodeURIComponent(mayNot)}`);
+    await page.locator('.causes').waitFor();
+    const found = await page.getByRole('button', { name: acts }).allInnerTexts();
+    check(found.length === 0, `${who} sees ${found} of ${mayNot}`);
+    await page.context().close();
+  }
+}
+
+async function acting() {
+  const page = await openAs('admin', token);
   await page.goto(`${url}/#/rollout/slow`);
   await page.getByRole('button', { name: 'Pause…' }).click();
   check((await page.getByRole('button', { name: 'Resume…' }).count()) === 0, 'two buttons');
@@ -55,11 +78,7 @@ async function acting() {
 }
 
 async function clusters() {
-  const page = await openAt(url);
-  await page.getByRole('link', { name: 'Use a token' }).click();
-  await page.getByLabel('Token').fill(token);
-  await page.getByRole('button', { name: 'Use it' }).click();
-  await page.getByText('admin · operator').waitFor();
+  const page = await openAs('admin', token);
   await page.goto(`${url}/#/target/c0003`);
   await page.getByText('partition rest', { exact: true }).first().waitFor();
   check((await page.getByRole('button', { name: /Retry|Skip/ }).count()) === 0, 'buttons');
@@ -91,6 +110,7 @@ async function narrowDark() {
 process.exit(
   await tell({
     'nodes, compartments and reasons, without a token': looking,
+    'buttons of the kinds that one may act on, and of no other': rights,
     'a token, a pause and its end': acting,
     'a Bundle, its partitions, and an approval': clusters,
     'narrow and dark': narrowDark,

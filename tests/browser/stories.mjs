@@ -216,7 +216,7 @@ async function windowOnTimeline(server) {
     policy('always', 'deployment.name == "quick"', { deploymentWindow: rule }),
   ]);
   const page = await open(server, { path: '#/rollout/quick' });
-  await page.getByRole('img', { name: /1 windows; they are listed below/ }).waitFor();
+  await page.getByRole('img', { name: /1 windows; the latest are listed below/ }).waitFor();
   await picture(page, 'window');
   await server.call('DELETE', 'rolloutpolicies/always');
 }

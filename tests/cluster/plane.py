@@ -40,6 +40,10 @@ USERS = {
     "drover": ["drover"],
     "drover-2": ["drover"],
     "viewer": [],
+    # A test gives them rights to one kind, or in one namespace.
+    "of-skyhooks": [],
+    "of-bundles": [],
+    "of-space": [],
 }
 CONTROLLERS = [
     "clusterrole-aggregation-controller", "daemonset-controller", "deployment-controller",

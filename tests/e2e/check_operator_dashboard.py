@@ -52,6 +52,20 @@ def add_bundles(cluster):
         cluster.api.create("bundles", hub.bundle(name, "one", {"partitions": parts}), hub.SPACE)
 
 
+def grant(cluster, user, group, resource, space=None):
+    """The right to change one kind, everywhere or in one namespace."""
+    of, bound = ("roles", "rolebindings") if space else ("clusterroles", "clusterrolebindings")
+    where = [space] if space else []
+    rules = [{"apiGroups": [group], "resources": [resource], "verbs": ["patch"]}]
+    cluster.api.create(of, {"metadata": {"name": user}, "rules": rules}, *where)
+    cluster.api.create(bound, {
+        "metadata": {"name": user},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "name": user,
+                    "kind": "Role" if space else "ClusterRole"},
+        "subjects": [{"kind": "User", "name": user,
+                      "apiGroup": "rbac.authorization.k8s.io"}]}, *where)
+
+
 def free_port():
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
@@ -109,6 +123,8 @@ class Story:
         self.agents = agents
         self.admin = cluster.token("admin")
         self.viewer = cluster.token("viewer")
+        self.keepers = {user: cluster.token(user)
+                        for user in ("of-skyhooks", "of-bundles", "of-space")}
 
         def port():
             log = (cluster.logs / "operator.log").read_text(encoding="utf-8")
@@ -167,9 +183,6 @@ def clusters(story):
     assert {(job["resource"], job["group"], job["state"]) for job in jobs} == \
         {("c0000", "canary", "succeeded"), ("c0001", "canary", "succeeded")}, jobs
     assert story.board.get("resources/c0004")["metadata"]["labels"]["ring"] == "rest"
-    plan = story.board.get(f"plan?duration=10s&deployment={APP}")
-    assert (plan["outcome"], plan["done"]) == ("stalled", RING["canary"]), plan
-    assert {one["kind"] for one in plan["changes"]} == {"Bundle"}, plan["changes"]
 
 
 def bundle_acts(story):
@@ -191,7 +204,7 @@ def bundle_acts(story):
     assert ask("approve", story.admin, deployment=TOOL, partition="rest")[0] == 200
     api.wait_until("one is released and says nothing", lambda: story.board.get(
         f"targets?deployment={TOOL}&state=inFlight")["items"])
-    plan = story.board.get(f"plan?duration=10s&deployment={TOOL}")
+    plan = story.board.get("plan?duration=10s")
     rest = next(one for one in plan["changes"] if one["name"] == TOOL)["groups"][1]
     assert rest["inUse"][0][1] >= 1 and rest["inUse"][-1] == [10, 0], plan
     story.agents.wake(silent)
@@ -204,9 +217,14 @@ def bundle_acts(story):
 
 
 def plans(story):
-    """the plan goes on from where the cluster is, by the same limits"""
+    """the plan goes on from where nodes and clusters are, both at once, by the same limits"""
     plan = story.board.get("plan?duration=10s")
-    assert (plan["outcome"], plan["done"], plan["starts"]) == ("complete", NODES, NODES - 3), plan
+    assert [(one["name"], one["kind"]) for one in plan["changes"]] == \
+        [("base", "Skyhook"), (APP, "Bundle"), (TOOL, "Bundle"), (SK, "Skyhook")], plan
+    # Every node is done in the end; of clusters those that need no approval are.
+    assert (plan["outcome"], plan["targets"]) == ("stalled", NODES + CLUSTERS), plan
+    assert (plan["done"], plan["starts"]) == (NODES + RING["canary"], NODES - 3), plan
+    assert {one["change"] for one in plan["waiting"]} == {APP, TOOL}, plan["waiting"]
     own = next(one for one in plan["changes"] if one["name"] == SK)
     for group in own["groups"]:
         assert group["inUse"][0][0] == 0 and group["inUse"][-1][1] == 0, group
@@ -267,6 +285,27 @@ def acts(story):
     assert writers == {"admin", "viewer"}, writers
 
 
+def rights(story):
+    """rights are asked for kind by kind, and for Bundles also namespace by namespace"""
+    found = {user: story.board.get("info", token) for user, token in story.keepers.items()}
+    assert {user: (one["caller"], one["role"], one["actsOn"]) for user, one in found.items()} == {
+        "of-skyhooks": ("of-skyhooks", "operator", ["Skyhook"]),
+        "of-bundles": ("of-bundles", "operator", ["Bundle"]),
+        "of-space": ("of-space", "operator", [f"{hub.SPACE}/Bundle"])}, found
+    for token, kinds in ((story.admin, ["Skyhook", "Bundle"]), (story.viewer, []), (None, [])):
+        found = story.board.get("info", token)
+        assert found.get("actsOn", []) == kinds, found
+    # The API server says the same to who acts.
+    ask = story.board.act
+    for user, change, status in (("of-skyhooks", SK, 200), ("of-skyhooks", APP, 403),
+                                 ("of-bundles", SK, 403), ("of-bundles", APP, 200),
+                                 ("of-space", SK, 403), ("of-space", APP, 200)):
+        for act in ("pause", "resume"):
+            found = ask(act, story.keepers[user], deployment=change)
+            assert found[0] == status, (user, act, change, found)
+    api.wait_until("the engine knows", lambda: story.paused() == [], 10)
+
+
 def restarts(story):
     """an operator that begins anew shows what runs, and says that it began before"""
     story.operator.stop()
@@ -295,7 +334,8 @@ def in_browser(story):
     pictures = story.operator.program.parent / "browser"
     pictures.mkdir(exist_ok=True)
     environment = dict(os.environ, URL=f"http://127.0.0.1:{story.board.port}", CHROMIUM=browser,
-                       TOKEN=story.admin, PICTURES=str(pictures), WEB=str(web))
+                       TOKEN=story.admin, PICTURES=str(pictures), WEB=str(web),
+                       OF_SKYHOOKS=story.keepers["of-skyhooks"], OF_SPACE=story.keepers["of-space"])
     found = subprocess.run(
         ["node", str(HERE.parent / "browser" / "operator.mjs")], env=environment, check=False,
         capture_output=True, text=True, timeout=120)
@@ -316,6 +356,9 @@ def main():
         cluster.add_nodes(NODES, labels=lambda number: {"gpu": "yes"} if number < GPU else {})
         cluster.behave(**{"slow-1.0.0": "hang"})
         cluster.api.create("deploymentpolicies", policy())
+        grant(cluster, "of-skyhooks", "skyhook.nvidia.com", "skyhooks")
+        grant(cluster, "of-bundles", "fleet.cattle.io", "bundles")
+        grant(cluster, "of-space", "fleet.cattle.io", "bundles", hub.SPACE)
         port = free_port()
         with rollout.Operator(program, cluster, "--dashboard", f":{port}",
                               "--serve=all") as operator, hub.Agents(cluster, 0.1) as agents:
@@ -328,8 +371,8 @@ def main():
             api.wait_until("three nodes are worked on", lambda: len(story.in_flight()) == 3)
             api.wait_until("the first partitions are done", lambda: all(
                 len(story.waiting(one)) == RING["rest"] for one in (APP, TOOL)))
-            for act in (looks, clusters, plans, journal, refusals, acts, bundle_acts, in_browser,
-                        restarts):
+            for act in (looks, clusters, plans, journal, refusals, acts, bundle_acts, rights,
+                        in_browser, restarts):
                 wrong = skipped = None
                 try:
                     skipped = act(story)

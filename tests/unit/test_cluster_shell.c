@@ -149,6 +149,58 @@ static void installs(void **state)
     }
 }
 
+typedef struct planned {
+    fake *hub;
+    size_t bundles, deployments, updated;
+} planned;
+
+static bool count_object(void *context, const object *o)
+{
+    planned *p = context;
+    char home[FAKE_NAME_BYTES];
+    if (o->kind == KIND_BUNDLE) {
+        check_text(o->metadata->name, "app");
+        assert_non_null(o->bundle->spec.resources);
+        p->bundles++;
+        return true;
+    }
+    assert_int_equal(o->kind, KIND_BUNDLE_DEPLOYMENT);
+    const bundle_deployment *d = o->bundle_deployment;
+    const char *at = fake_home(names[p->deployments++], home);
+    assert_true(str_find(str_of(at), d->metadata.namespace_) != SIZE_MAX);
+    check_text(d->spec.deployment_id, fake_text(p->hub, at, "app", "/spec/deploymentID"));
+    check_text(d->status.applied_deployment_id,
+               fake_text(p->hub, at, "app", "/status/appliedDeploymentID"));
+    check_text(label_get(d->metadata.labels, STR("fleet.cattle.io/bundle-name")), "app");
+    check_text(label_get(d->metadata.labels, STR("fleet.cattle.io/bundle-namespace")), FAKE_SPACE);
+    p->updated += !str_eq(d->spec.deployment_id, d->status.applied_deployment_id);
+    return true;
+}
+
+/* In the midst of an update: what runs where, and the engine's state without numbers. */
+static void tells_plans(void **state)
+{
+    (void)state;
+    fake *f = begin(",\"rolloutStrategy\":{\"maxUnavailable\":2}");
+    fake_run(f, -1);
+    change_content(f, "two");
+    fake_run(f, 500);
+    arena *a = arena_new(0);
+    planned p = {.hub = f};
+    assert_true(cluster_shell_objects(f->shell, a, count_object, &p));
+    assert_int_equal(p.bundles, 1);
+    assert_int_equal(p.deployments, CLUSTERS);
+    assert_int_equal(p.updated, 2);
+    arena_free(a);
+    buf saved = BUF(1u << 20);
+    assert_true(engine_save_clusters(cluster_shell_engine(f->shell), &saved));
+    assert_true(str_starts(buf_str(&saved), STR("clusters " FAKE_SPACE "/app {")));
+    assert_true(str_find(buf_str(&saved), STR("#ids")) == SIZE_MAX);
+    assert_true(str_find(buf_str(&saved), STR("engine ids")) == SIZE_MAX);
+    buf_done(&saved);
+    fake_free(f);
+}
+
 static void updates(void **state)
 {
     (void)state;
@@ -594,6 +646,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(installs),
+        cmocka_unit_test(tells_plans),
         cmocka_unit_test(updates),
         cmocka_unit_test(updates_strictly),
         cmocka_unit_test(pauses),

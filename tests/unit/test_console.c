@@ -20,8 +20,10 @@ static bool see(kept *k, kept_kind kind, const char *text)
 
 #define NODE(labels, more, ready)                                                                  \
     "{\"metadata\":{\"name\":\"n\",\"labels\":{" labels "},\"managedFields\":[1],"                 \
-    "\"annotations\":{" more "},\"resourceVersion\":\"7\"},\"spec\":{},"                           \
-    "\"status\":{\"images\":[1],\"conditions\":[{\"type\":\"Ready\",\"status\":\"" ready "\"}]}}"
+    "\"annotations\":{" more "},\"resourceVersion\":\"7\"},\"spec\":{\"podCIDR\":\"1\"},"          \
+    "\"status\":{\"images\":[1],\"nodeInfo\":{\"bootID\":\"b\",\"kernelVersion\":\"6\"},"          \
+    "\"conditions\":[{\"type\":\"DiskPressure\",\"status\":\"False\"},{\"type\":\"Ready\","        \
+    "\"status\":\"" ready "\",\"lastHeartbeatTime\":\"now\"}]}}"
 
 /* What Drover itself writes, and heartbeats, are no news to who looks on; what people change is. */
 static void test_news(void **state)
@@ -36,10 +38,19 @@ static void test_news(void **state)
     assert_true(see(&k, KEPT_NODE, NODE("\"a\":\"2\"", "", "False")));
     const kept_object *o = kept_find(&k, KEPT_NODE, STR("n"));
     assert_non_null(o);
-    str text = buf_str(&o->document);
-    assert_true(str_find(text, STR("managedFields")) == SIZE_MAX);
-    assert_true(str_find(text, STR("images")) == SIZE_MAX);
-    assert_true(str_find(text, STR("\"kind\":\"Node\"")) != SIZE_MAX);
+    assert_string_equal(o->document,
+                        "{\"apiVersion\":\"v1\",\"kind\":\"Node\",\"metadata\":{\"name\":\"n\","
+                        "\"labels\":{\"a\":\"2\"},\"annotations\":{}},\"spec\":{},\"status\":{"
+                        "\"nodeInfo\":{\"bootID\":\"b\"},\"conditions\":[{\"type\":\"Ready\","
+                        "\"status\":\"False\"}]}}");
+    assert_true(str_eq(o->labels, STR("{\"a\":\"2\"}")));
+    /* A heartbeat does not even move it; Drover's own annotations are for plans. */
+    const char *before = o->document;
+    assert_false(see(&k, KEPT_NODE, NODE("\"a\":\"2\"", "\"x\":\"y\"", "False")));
+    assert_ptr_equal(o->document, before);
+    assert_false(see(&k, KEPT_NODE,
+                     NODE("\"a\":\"2\"", "\"skyhook.nvidia.com/nodeState_s\":\"{}\"", "False")));
+    assert_non_null(strstr(o->document, "\"annotations\":{\"skyhook.nvidia.com/nodeState_s\":"));
     assert_true(kept_gone(&k, KEPT_NODE, STR("n")));
     assert_false(kept_gone(&k, KEPT_NODE, STR("n")));
     assert_int_equal(kept_of_nodes(SHELL_POD), KEPT_NOTHING);
@@ -50,6 +61,8 @@ static void test_news(void **state)
 #define HEAD "{\"metadata\":{\"name\":\"b\",\"namespace\":\"s\",\"resourceVersion\":\"7\","
 #define OBJECT(notes, spec, status)                                                                \
     HEAD "\"annotations\":{" notes "}},\"spec\":{" spec "},\"status\":{" status "}}"
+
+#define GROWN(generation, spec) HEAD "\"generation\":" generation "},\"spec\":{" spec "}}"
 
 /* The same of Fleet's kinds, which are in namespaces. */
 static void test_hub_news(void **state)
@@ -66,16 +79,23 @@ static void test_hub_news(void **state)
     assert_true(see(&k, KEPT_BUNDLE, OBJECT("\"drover.dev/acts\":\"[]\"", "", "")));
     assert_false(o->paused);
     assert_string_equal(o->acts, "[]");
-    /* What agents say is no news, but a plan needs it. */
-    assert_false(see(&k, KEPT_DEPLOYMENT,
-                     OBJECT("", "\"deploymentID\":\"d\",\"options\":{}",
-                            "\"appliedDeploymentID\":\"d\",\"display\":{}")));
-    str text = buf_str(&kept_find(&k, KEPT_DEPLOYMENT, STR("s/b"))->document);
-    assert_true(str_find(text, STR("\"appliedDeploymentID\":\"d\"")) != SIZE_MAX);
-    assert_true(str_find(text, STR("options")) == SIZE_MAX);
-    assert_true(str_find(text, STR("display")) == SIZE_MAX);
-    assert_false(kept_gone(&k, KEPT_DEPLOYMENT, STR("s/b")));
-    assert_null(kept_find(&k, KEPT_DEPLOYMENT, STR("s/b")));
+    /* Its resources may be long: the shell has them, and nothing of it is kept twice. */
+    assert_null(o->document);
+    /* What people change is what its generation says, if it has one. */
+    assert_true(see(&k, KEPT_BUNDLE, GROWN("1", "\"resources\":[1]")));
+    assert_false(see(&k, KEPT_BUNDLE, GROWN("1", "\"resources\":[1]")));
+    assert_true(see(&k, KEPT_BUNDLE, GROWN("2", "\"resources\":[2]")));
+    /* What kubectl applied is the whole document again. */
+    assert_true(see(&k, KEPT_CLUSTER,
+                    OBJECT("\"kubectl.kubernetes.io/last-applied-configuration\":\"{}\","
+                           "\"a\":\"b\"",
+                           "\"paused\":true", "\"namespace\":\"home\",\"display\":{}")));
+    assert_string_equal(kept_find(&k, KEPT_CLUSTER, STR("s/b"))->document,
+                        "{\"apiVersion\":\"fleet.cattle.io/v1alpha1\",\"kind\":\"Cluster\","
+                        "\"metadata\":{\"name\":\"b\",\"namespace\":\"s\",\"annotations\":{"
+                        "\"a\":\"b\"}},\"spec\":{\"paused\":true},\"status\":{"
+                        "\"namespace\":\"home\"}}");
+    assert_int_equal(kept_of_clusters(HUB_DEPLOYMENT), KEPT_NOTHING);
     assert_true(kept_gone(&k, KEPT_BUNDLE, STR("s/b")));
     assert_int_equal(kept_of_clusters(HUB_CONTENT), KEPT_NOTHING);
     kept_clear(&k);

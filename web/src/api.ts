@@ -13,6 +13,8 @@ export interface Info {
   role: Role;
   /** Who answers: the embedded control plane, or an operator in Kubernetes. */
   mode: 'serve' | 'operator';
+  /** Of an operator: "Skyhook", "Bundle", or "NAMESPACE/Bundle" where it is that one alone. */
+  actsOn?: string[];
   sequence: number;
 }
 
@@ -200,6 +202,15 @@ export const hasAct = (act: string, change: string): boolean =>
 
 export const mayAct = (): boolean =>
   info.value?.role === 'operator' || info.value?.role === 'admin';
+
+/** Whether there is such an act, and one may: in Kubernetes rights are given by kind. */
+export function mayDo(act: string, change: string): boolean {
+  if (!mayAct() || !hasAct(act, change)) return false;
+  if (!inOperator()) return true;
+  const on = info.value?.actsOn ?? [];
+  if (!isBundle(change)) return on.includes('Skyhook');
+  return on.includes('Bundle') || on.includes(`${change.split('/')[0]}/Bundle`);
+}
 
 async function refusal(answer: Response): Promise<Refusal> {
   try {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Around every view: where one can go, who one is, and how fresh what is shown is.
 import type { ComponentChildren } from 'preact';
+import { useEffect } from 'preact/hooks';
 
 import { info, inOperator, setToken, token } from './api';
 import { connection, freshAt, trouble } from './live';
@@ -48,8 +49,12 @@ function Lost() {
 }
 
 export function Frame({ children }: { children: ComponentChildren }) {
-  const [name = 'fleet'] = route.value.parts;
+  const [name = 'fleet', of = ''] = route.value.parts;
   const here = HOME[name] ?? name;
+  const title = of || (PLACES.find(([place]) => place === here)?.[1] ?? 'Fleet');
+  useEffect(() => {
+    document.title = `${title.slice(0, 80)} · Drover`;
+  }, [title]);
   return (
     <>
       <a

@@ -34,6 +34,10 @@ export const shownVersion = (version: string): string =>
 export const shownGroup = (name: string, none = ''): string =>
   name === '__default__' ? 'default' : name || none;
 
+/** The same in a scope such as "compartment __default__". */
+export const shownScope = (scope: string): string =>
+  scope.replace(/^compartment __default__(?= |$)/, 'compartment default');
+
 export interface Bar {
   lane: string;
   group: string;

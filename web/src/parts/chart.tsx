@@ -66,14 +66,12 @@ function dataOf(props: ChartProps): uPlot.AlignedData {
   }) as uPlot.AlignedData;
 }
 
+/** The most there is in any of them; there may be more steps than a call takes arguments. */
+const peakOf = (...all: Steps[]): number =>
+  all.reduce((sum, steps) => steps.reduce((most, [, n]) => Math.max(most, n), sum), 0);
+
 function optionsOf(props: ChartProps, width: number): uPlot.Options {
-  const most = Math.max(
-    1,
-    props.limit ?? 0,
-    ...props.past.map(([, n]) => n),
-    ...props.future.map(([, n]) => n),
-    ...(props.other ?? []).map(([, n]) => n),
-  );
+  const most = Math.max(1, props.limit ?? 0, peakOf(props.past, props.future, props.other ?? []));
   const axis = { stroke: css('--dim'), font: '11px system-ui', ticks: { show: false } };
   return {
     width,
@@ -138,7 +136,7 @@ export function Chart(props: ChartProps) {
       plot.current = null;
     };
   }, [JSON.stringify([props.past, props.future, props.other, props.limit, props.from, props.to])]);
-  const peak = Math.max(0, ...props.future.map(([, n]) => n), ...props.past.map(([, n]) => n));
+  const peak = peakOf(props.past, props.future);
   const words =
     `${props.title}: at most ${peak}${props.limit === undefined ? '' : ` of ${props.limit}`}, ` +
     `over ${span((props.to - props.from) * 1000)}`;

@@ -4,7 +4,7 @@
 import { signal } from '@preact/signals';
 import { useEffect, useRef, useState } from 'preact/hooks';
 
-import { hasAct, mayAct, post, Refusal } from '../api';
+import { mayDo, post, Refusal } from '../api';
 
 export interface Act {
   act: string;
@@ -21,7 +21,7 @@ const asked = signal<Act | null>(null);
 const outcome = signal('');
 
 export function ActButton({ act, go }: { act: Act; go?: boolean }) {
-  if (!mayAct() || !hasAct(act.act, act.body['deployment'] ?? '')) return null;
+  if (!mayDo(act.act, act.body['deployment'] ?? '')) return null;
   return (
     <button class={go ? 'go' : ''} onClick={() => (asked.value = act)}>
       {act.label}…

@@ -5,6 +5,7 @@ import type { ComponentChildren } from 'preact';
 
 import type { State } from '../api';
 import { STATE_LETTERS, STATE_WORDS, STATES, type Counts } from '../fleet';
+import { href } from '../router';
 import { shown, span, utc } from '../time';
 
 /** The time, once a second, for what counts down. */
@@ -78,12 +79,15 @@ export function Bar({ counts, label }: { counts: Counts; label: string }) {
 }
 const ORDER: readonly State[] = ['done', 'inFlight', 'failed', 'blocked', 'waiting', 'excluded'];
 
-export function Legend({ counts }: { counts: Counts }) {
+/** How many are in each state; each leads to a list of those. */
+export function Legend({ counts, change }: { counts: Counts; change: string }) {
   return (
     <ul class="legend">
       {ORDER.filter((state) => counts[state] > 0 || state === 'done').map((state) => (
         <li key={state}>
-          <Badge state={state} /> <b>{counts[state].toLocaleString()}</b>
+          <a href={href(['fleet'], { change, as: 'list', state })}>
+            <Badge state={state} /> <b>{counts[state].toLocaleString()}</b>
+          </a>
         </li>
       ))}
     </ul>

@@ -3,7 +3,7 @@
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 
 import { packed, type Bar, type Mark } from '../series';
-import { shown, span } from '../time';
+import { shown, span, utc } from '../time';
 
 interface Props {
   bars: readonly Bar[];
@@ -46,8 +46,16 @@ function lanesOf(bars: readonly Bar[], above: number): Lane[] {
 
 const rowHeight = (count: number): number => (count <= 8 ? 10 : count <= 16 ? 7 : 5);
 
-const css = (name: string): string =>
-  getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+/** Asked once for each picture: there may be thousands of bars. */
+let colours = new Map<string, string>();
+function css(name: string): string {
+  let value = colours.get(name);
+  if (value === undefined) {
+    value = getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+    colours.set(name, value);
+  }
+  return value;
+}
 
 interface Paint {
   c: CanvasRenderingContext2D;
@@ -127,14 +135,15 @@ function paintWindows({ c, width, x }: Paint, props: Props, height: number): voi
 
 function paintMarks({ c, x }: Paint, lane: Lane, marks: readonly Mark[]): void {
   c.font = '10px system-ui';
-  let free = c.measureText(lane.name).width + 16;
+  const name = c.measureText(lane.name).width * 1.25 + 6; // which is larger and bold
+  let free = name + 4;
   for (const mark of marks) {
     if (mark.lane !== lane.name) continue;
     const left = Math.round(x(mark.at)) + 0.5;
     c.strokeStyle = css('--dim');
     c.setLineDash(mark.planned ? [2, 2] : []);
     c.beginPath();
-    c.moveTo(left, lane.top + 4);
+    c.moveTo(left, lane.top + (left < name ? LANE_TOP - 2 : 4));
     c.lineTo(left, lane.top + lane.height - 4);
     c.stroke();
     c.setLineDash([]);
@@ -153,6 +162,7 @@ function paint(
 ): void {
   const c = canvas.getContext('2d');
   if (!c) return;
+  colours = new Map();
   const height = heightOf(lanes, props.windows.length);
   const ratio = window.devicePixelRatio || 1;
   canvas.width = Math.round(width * ratio);
@@ -206,9 +216,9 @@ export function Timeline(props: Props) {
   };
   const ran = props.bars.filter((bar) => bar.planned > bar.from).length;
   const words =
-    `${ran} jobs that ran, ${props.bars.length - ran} that are planned, in ` +
+    `${ran} that ran or run, ${props.bars.length - ran} that are planned, in ` +
     `${lanes.length} lanes${props.windows.length ? `, ${props.windows.length} windows` : ''}; ` +
-    'they are listed below';
+    'the latest are listed below';
   return (
     <div class="timeline">
       <canvas
@@ -249,7 +259,8 @@ export function Timeline(props: Props) {
             </>
           ) : null}
           <br />
-          {shown(over.bar.from * 1000, Date.now())},{' '}
+          {shown(over.bar.from * 1000, Date.now())}{' '}
+          <span class="dim">({utc(over.bar.from * 1000)})</span>,{' '}
           {span((over.bar.to - over.bar.from) * 1000)}{' '}
           {over.bar.planned <= over.bar.from
             ? 'planned'

@@ -84,6 +84,13 @@ function groupName(f: Fleet, by: string): (cell: Cell) => string {
   return (cell) => labels.value.get(f.targets[cell.target] ?? '')?.[key] ?? `without ${key}`;
 }
 
+/** What the cells of a group are, where an operator has two kinds. */
+function cellsWord(f: Fleet, cells: readonly Cell[]): string {
+  if (!inOperator()) return '';
+  const of = cells.map((cell) => isBundle(f.changes[at(f, cell.rows[0] ?? 0, CHANGE)] ?? ''));
+  return of.every((bundle) => bundle) ? ' clusters' : of.some((bundle) => bundle) ? '' : ' nodes';
+}
+
 function countCells(f: Fleet, cells: readonly Cell[]): Counts {
   const counts = noCounts();
   for (const cell of cells) {
@@ -216,7 +223,9 @@ function List({ f, cells, filter }: { f: Fleet; cells: readonly Cell[]; filter: 
           Show more ({(found.length - most).toLocaleString()} left)
         </button>
       ) : null}
-      {found.length === 0 ? <Empty>No target has that in its name.</Empty> : null}
+      {found.length === 0 ? (
+        <Empty>{filter ? 'No target here has that in its name.' : 'There is no such target.'}</Empty>
+      ) : null}
     </>
   );
 }
@@ -250,7 +259,26 @@ function Choices({ f, by, list }: { f: Fleet; by: string; list: boolean }) {
           ))}
         </select>
       </label>
-      <button aria-pressed={list} onClick={() => setQuery({ as: list ? '' : 'list' })}>
+      {list ? (
+        <label>
+          State{' '}
+          <select
+            value={route.value.query.get('state') ?? ''}
+            onChange={(e) => setQuery({ state: e.currentTarget.value })}
+          >
+            <option value="">any</option>
+            {STATES.map((state) => (
+              <option key={state} value={state}>
+                {STATE_WORDS[state]}
+              </option>
+            ))}
+          </select>
+        </label>
+      ) : null}
+      <button
+        aria-pressed={list}
+        onClick={() => setQuery(list ? { as: '', state: '' } : { as: 'list' })}
+      >
         {list ? 'Show as cells' : 'Show as list'}
       </button>
     </div>
@@ -302,7 +330,7 @@ export function FleetView() {
           </span>
         </p>
         <Bar counts={counts} label="Targets" />
-        <Legend counts={counts} />
+        <Legend counts={counts} change={query.get('change') ?? ''} />
         <Choices f={f} by={by} list={list} />
       </header>
       {list ? (
@@ -332,7 +360,8 @@ export function FleetView() {
                   <Name text={group.name} />
                   <span class="dim">
                     {' '}
-                    {group.cells.length.toLocaleString()} · {percent(sum.done, sum.all)} done
+                    {group.cells.length.toLocaleString()}
+                    {cellsWord(f, group.cells)} · {percent(sum.done, sum.all)} done
                     {sum.failed ? ` · ${sum.failed} ${STATE_WORDS.failed}` : ''}
                     {sum.inFlight ? ` · ${sum.inFlight} ${STATE_WORDS.inFlight}` : ''}
                   </span>

@@ -2,7 +2,7 @@
 // What happened, what was decided, and who did it; newest first. Each entry can be replayed.
 import { useEffect, useState } from 'preact/hooks';
 
-import { all, get, type JournalEntry } from '../api';
+import { all, get, inOperator, isBundle, type JournalEntry } from '../api';
 import { recent } from '../live';
 import { Empty, Name, Time } from '../parts/small';
 import { href, route, setQuery } from '../router';
@@ -22,6 +22,23 @@ function fits(entry: JournalEntry, kind: string, words: string): boolean {
   if (kind === 'act' ? !entry.who && entry.entry['fact'] !== 'act' : kind && entry.kind !== kind)
     return false;
   return !words || `${entry.who} ${entryWords(entry)}`.toLowerCase().includes(words.toLowerCase());
+}
+
+/** An operator's past is not on a disk; what it waits for now can be asked. */
+function OfOperator({ entry, target }: { entry: JournalEntry; target: string }) {
+  const change = String(entry.entry['change'] ?? '');
+  if (!target) return null;
+  return (
+    <p>
+      <a href={href(['target', target])}>Why it is not moving now</a>
+      {change && !isBundle(change) ? (
+        <>
+          {' '}
+          · <code>kubectl skyhook explain {target.slice(0, 80)}</code>
+        </>
+      ) : null}
+    </p>
+  );
 }
 
 function Entry({ entry }: { entry: JournalEntry }) {
@@ -49,7 +66,9 @@ function Entry({ entry }: { entry: JournalEntry }) {
       {open ? (
         <tr class="detail">
           <td colSpan={5}>
-            {target ? (
+            {inOperator() ? (
+              <OfOperator entry={entry} target={target} />
+            ) : target ? (
               <p>
                 Why it was not moving then:{' '}
                 <code>
@@ -99,9 +118,14 @@ export function JournalView() {
       <header class="head">
         <h1>Journal</h1>
         <p class="dim">
-          Every fact, every decision and every act, as they are on disk.{' '}
-          <code>drover replay</code>{' '}
-          decides all of it again and compares.
+          {inOperator() ? (
+            'Every fact, every decision and every act since this operator began, the latest 4,096.'
+          ) : (
+            <>
+              Every fact, every decision and every act, as they are on disk.{' '}
+              <code>drover replay</code> decides all of it again and compares.
+            </>
+          )}
         </p>
         <div class="choices">
           <label>

@@ -227,7 +227,7 @@ function Editor({ doc }: { doc: Document }) {
         </h2>
         <textarea
           class="mono"
-          rows={18}
+          rows={Math.min(40, text.split('\n').length + 1)}
           spellcheck={false}
           aria-label="A copy of the policy"
           value={text}

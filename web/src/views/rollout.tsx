@@ -4,10 +4,9 @@
 import {
   all,
   get,
-  hasAct,
   inOperator,
   isBundle,
-  mayAct,
+  mayDo,
   seg,
   type Group,
   type Job,
@@ -20,9 +19,10 @@ import {
   type Target,
   type Window,
 } from '../api';
-import { at, CHANGE, countStates, ENVIRONMENT, GROUP, STATE_WORDS, TARGET } from '../fleet';
+import { at, CHANGE, countStates, ENVIRONMENT, GROUP, TARGET } from '../fleet';
 import { fleet, recent } from '../live';
 import { ActButton, type Act } from '../parts/confirm';
+import { JobTable } from '../parts/jobs';
 import { Chart } from '../parts/lazychart';
 import { Away, Badge, Bar, Empty, Legend, Name, percent, Said, Time } from '../parts/small';
 import { Timeline } from '../parts/timeline';
@@ -36,6 +36,7 @@ import {
   plannedOf,
   shifted,
   shownGroup,
+  shownScope,
   shownVersion,
   slotSteps,
   unavailableSteps,
@@ -142,6 +143,9 @@ function LimitChart({
               ? 'unavailable in this partition · '
               : `${group.kind} · `}
           {now ? `${now.holders} of ${now.limit} now` : `limit ${limit ?? ''}`}
+          {group.kind === 'partition' && limit !== undefined && past.some(([, n]) => n > limit)
+            ? ' · first deployments may exceed it'
+            : ''}
         </span>
       </figcaption>
       <Chart
@@ -306,7 +310,7 @@ function Causes({ change, version }: { change: string; version: string }) {
             <div>
               <b>{cause.rule}</b>{' '}
               <span class="dim">
-                <Name text={cause.scope} />
+                <Name text={shownScope(cause.scope)} />
               </span>
               <p>
                 <Said text={cause.message} />
@@ -501,13 +505,13 @@ function Actions({ change, version, before, paused, frozen }: ActionsProps) {
     },
   ];
   const idle = [paused ? 'pause' : 'resume', frozen ? 'freeze' : 'thaw'];
-  const acts = every.filter((act) => hasAct(act.act, change) && !idle.includes(act.act));
+  const acts = every.filter((act) => mayDo(act.act, change) && !idle.includes(act.act));
   return (
     <span class="buttons">
       {acts.slice(0, SHOWN).map((act) => (
         <ActButton key={act.act} act={act} />
       ))}
-      {mayAct() && acts.length > SHOWN ? (
+      {acts.length > SHOWN ? (
         <details class="more">
           <summary>More</summary>
           <div>
@@ -616,9 +620,7 @@ export function RolloutView({ change }: { change: string }) {
     () => all<Job>(`jobs?deployment=${seg(change)}`, JOBS_MOST),
     1000,
   ).value;
-  // An operator plans nodes and clusters apart: it must know which are meant.
-  const planned = inOperator() ? `plan?until=7d&deployment=${seg(change)}` : 'plan?until=7d';
-  const plan = useFresh(planned, () => get<Plan>(planned), 3000);
+  const plan = useFresh('plan', () => get<Plan>('plan?until=7d'), 3000);
   const entries = useLimitEntries();
   const freezes = useFreezes();
   if (!f) return <Empty>Reading the fleet…</Empty>;
@@ -643,6 +645,11 @@ export function RolloutView({ change }: { change: string }) {
   const end = ahead.reduce((a, job) => Math.max(a, job.end ?? 0), 0);
   const endAt = plan.value ? (planStart(plan.value) + end) * 1000 : 0;
   const complete = counts.done + counts.excluded === counts.all;
+  // A plan is of everything: what it leaves undone may be another change's.
+  const stays =
+    plan.value?.outcome === 'complete'
+      ? undefined
+      : plan.value?.waiting.find((one) => one.change === change);
   return (
     <>
       <header class="head">
@@ -695,12 +702,11 @@ export function RolloutView({ change }: { change: string }) {
           </span>
         </p>
         <Bar counts={counts} label={change.slice(0, 80)} />
-        <Legend counts={counts} />
-        {plan.value &&
-        plan.value.outcome !== 'complete' &&
-        plan.value.waiting.some((one) => one.change === change) ? (
+        <Legend counts={counts} change={change} />
+        {plan.value && stays ? (
           <p class="note">
-            The plan ends {plan.value.outcome}: <Name text={plan.value.reason} />
+            The plan ends {plan.value.outcome}:{' '}
+            <Name text={stays.reasons[0]?.message ?? plan.value.reason} />
           </p>
         ) : null}
       </header>
@@ -735,51 +741,5 @@ function Jobs({ change, jobs }: { change: string; jobs: readonly Job[] }) {
       <h2>Latest {what}</h2>
       <JobTable jobs={jobs.slice(0, 12)} />
     </section>
-  );
-}
-
-export function JobTable({ jobs }: { jobs: readonly Job[] }) {
-  return (
-    <table class="rows">
-      <thead>
-        <tr>
-          <th scope="col">job</th>
-          <th scope="col">target</th>
-          <th scope="col">version</th>
-          <th scope="col">state</th>
-          <th scope="col">began</th>
-          <th scope="col">ended</th>
-        </tr>
-      </thead>
-      <tbody>
-        {jobs.map((job) => (
-          <tr key={job.number}>
-            <td>
-              <a href={href(['target', job.resource], { job: String(job.number) })}>{job.number}</a>
-            </td>
-            <td>
-              <Name text={job.resource} />{' '}
-              <span class="dim">
-                <Name text={job.environment || shownGroup(job.group ?? '')} />
-              </span>
-            </td>
-            <td>
-              <Name text={shownVersion(job.version)} />
-            </td>
-            <td>
-              <span class={/^succe/.test(job.state) || !job.endedAt ? '' : 'bad'}>{job.state}</span>
-              {job.reason ? (
-                <span class="dim">
-                  {' '}
-                  <Name text={job.reason} />
-                </span>
-              ) : null}
-            </td>
-            <td>{job.startedAt ? <Time at={job.startedAt} /> : STATE_WORDS.waiting}</td>
-            <td>{job.endedAt ? <Time at={job.endedAt} /> : ''}</td>
-          </tr>
-        ))}
-      </tbody>
-    </table>
   );
 }

@@ -17,12 +17,13 @@ import {
   type Target,
 } from '../api';
 import { ActButton } from '../parts/confirm';
+import { JobTable } from '../parts/jobs';
 import { Away, Badge, Empty, Name, Said } from '../parts/small';
 import { href, route } from '../router';
-import { shownVersion } from '../series';
+import { shownScope, shownVersion } from '../series';
 import { useFresh } from '../use';
 import { released } from '../words';
-import { approvePartition, JobTable, partitionOf } from './rollout';
+import { approvePartition, partitionOf } from './rollout';
 
 const LOG_BYTES_SHOWN = 200_000;
 const HOLDERS_SHOWN = 12;
@@ -36,7 +37,7 @@ export function Reasons({ target }: { target: Target }) {
           <p>
             <b>{reason.rule}</b>{' '}
             <span class="dim">
-              <Name text={reason.scope} />
+              <Name text={shownScope(reason.scope)} />
             </span>
           </p>
           <p>
@@ -332,7 +333,7 @@ export function TargetView({ name }: { name: string }) {
         {jobs && jobs.length > 0 ? (
           <section class="card">
             <h2>History</h2>
-            <JobTable jobs={jobs} />
+            <JobTable jobs={jobs} ofTarget />
           </section>
         ) : null}
       </div>
