@@ -224,7 +224,7 @@ function List({ f, cells, filter }: { f: Fleet; cells: readonly Cell[]; filter: 
         </button>
       ) : null}
       {found.length === 0 ? (
-        <Empty>{filter ? 'No target here has that in its name.' : 'There is no such target.'}</Empty>
+        <Empty>{filter ? 'No target here has that in its name.' : 'There is none.'}</Empty>
       ) : null}
     </>
   );
