@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/limits.h"
 #include "cli/explain_show.h"
+#include "cli/kube_drain.h"
 #include "cli/output.h"
 #include "cli/remote_explain.h"
 #include "cli/scenario.h"
@@ -9,10 +10,12 @@
 
 /* What is under way in a cluster is explained, not played on: a drain that began there takes as
  * long as it takes. */
-static bool run_live(sim *s, err *error)
+static bool run_live(const scenario *sc, const options *given, err *error)
 {
-    return (sim_set_duration(s, STR("drain"), LIVE_DRAIN_MS) || err_memory(error)) &&
-           sim_run(s, 0, error);
+    return (sim_set_duration(sc->sim, STR("drain"), LIVE_DRAIN_MS) || err_memory(error)) &&
+           sim_run(sc->sim, 0, error) &&
+           (kube_drain_tell(given, sim_engine(sc->sim), sc->live.objects, given->operands.at[0]) ||
+            err_memory(error));
 }
 
 static exit_status answer(const scenario *sc, const options *given)
@@ -52,7 +55,7 @@ static exit_status run(const options *given)
         return usage_error(&cmd_explain, "--after: %s", error.text);
     exit_status status = scenario_read(&sc, &cmd_explain, given, false);
     if (status == STATUS_DONE) {
-        bool good = of_cluster && after_ms == 0 ? run_live(sc.sim, &error)
+        bool good = of_cluster && after_ms == 0 ? run_live(&sc, given, &error)
                                                 : sim_run(sc.sim, after_ms, &error);
         status = good ? answer(&sc, given) : fail("%s", error.text);
     }
@@ -66,7 +69,7 @@ exit_status explain_cluster(const options *given)
     err error = {0};
     exit_status status = scenario_read_cluster(&sc, &cmd_explain, given);
     if (status == STATUS_DONE)
-        status = run_live(sc.sim, &error) ? answer(&sc, given) : fail("%s", error.text);
+        status = run_live(&sc, given, &error) ? answer(&sc, given) : fail("%s", error.text);
     scenario_done(&sc);
     return status;
 }

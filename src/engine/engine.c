@@ -326,6 +326,14 @@ bool engine_node(const engine *e, str change, str target, arena *a, node_view *r
     return false;
 }
 
+bool engine_policy_missing(const engine *e, str change)
+{
+    for (size_t v = 0; v < VOCABULARY_COUNT; v++)
+        if (vocabularies[v]->policy_missing && vocabularies[v]->policy_missing(e->self[v], change))
+            return true;
+    return false;
+}
+
 bool engine_config_updates(const engine *e, str change, buf *out)
 {
     for (size_t v = 0; v < VOCABULARY_COUNT; v++)

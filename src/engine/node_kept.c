@@ -161,6 +161,12 @@ bool nodes_config_updates(const void *context, str change_name, buf *out)
     return c && !out->failed;
 }
 
+bool nodes_policy_missing(const void *context, str change_name)
+{
+    const change *c = change_find(context, change_name);
+    return c && c->policy_missing;
+}
+
 /* ---- writing ---- */
 
 bool nodes_keep_placement(const void *context, str change_name, str target, buf *out)

@@ -603,6 +603,7 @@ const vocabulary vocabulary_nodes = {
     .number = nodes_number,
     .node = nodes_node,
     .config_updates = nodes_config_updates,
+    .policy_missing = nodes_policy_missing,
     .keep_placement = nodes_keep_placement,
     .keep_change = nodes_keep_change,
     .annotation = nodes_annotation,

@@ -29,6 +29,26 @@ bool drain_takes(const drain_pod_view *p)
            !str_eq(p->space, STR("kube-system"));
 }
 
+bool drain_tells(const drain_wait *a, const drain_wait *b)
+{
+    if (a->holds != b->holds)
+        return a->holds;
+    if (a->refused != b->refused)
+        return a->refused;
+    int order = str_cmp(a->space, b->space);
+    return (order != 0 ? order : str_cmp(a->name, b->name)) < 0;
+}
+
+bool eviction_refused(const eviction_view *v)
+{
+    if (!v->running || v->leaving)
+        return false;
+    bool whole = v->desired > 0 && v->healthy >= v->desired;
+    if (!v->ready && (v->unready_always || whole))
+        return false;
+    return v->behind || v->allowed <= 0;
+}
+
 noted_edit noted_judge(const noted_view *v)
 {
     if (v->record_there && v->record_changed && !v->record_ours)

@@ -2,7 +2,8 @@
 /* pod_rules.h - what the state of a pod, or of what was noted on its node, means to a rollout.
  *
  * Pure functions over values that a shell reads: when a stage is stuck, which failure can only come
- * again, which pods a drain takes, whose edit it was. They know nothing of placements. */
+ * again, which pods a drain takes and who is in its way, whose edit it was. They know nothing of
+ * placements. */
 #ifndef DROVER_ENGINE_POD_RULES_H
 #define DROVER_ENGINE_POD_RULES_H
 
@@ -28,6 +29,29 @@ typedef struct drain_pod_view {
 bool drain_runs(const drain_pod_view *p);
 /* It must be gone before the node is interrupted. */
 bool drain_takes(const drain_pod_view *p);
+
+/* A pod that a drain waits for. */
+typedef struct drain_wait {
+    str space, name;
+    bool holds;   /* it must not be interrupted: until it has ended nobody is evicted */
+    bool refused; /* a PodDisruptionBudget does not let it go */
+} drain_wait;
+/* Whether people are told of a rather than of b: of who keeps all others, then of who is protected,
+ * then by name. */
+bool drain_tells(const drain_wait *a, const drain_wait *b);
+
+/* A pod and the PodDisruptionBudget that selects it. */
+typedef struct eviction_view {
+    bool running; /* its phase; any other ends without being asked */
+    bool leaving; /* it is being deleted */
+    bool ready;
+    bool unready_always; /* unhealthyPodEvictionPolicy: AlwaysAllow */
+    bool behind;         /* what the budget says is of an earlier generation of it */
+    int64_t allowed;     /* disruptionsAllowed */
+    int64_t healthy, desired;
+} eviction_view;
+/* Whether an API server would refuse to evict it, for who only looks. */
+bool eviction_refused(const eviction_view *v);
 
 /* What stands on a node about a Skyhook: the record, and the state that was written with it. */
 typedef struct noted_view {

@@ -214,7 +214,8 @@ void shell_look(node_shell *s, shell_place *p)
         if (in_order && !p->in_order && p->claim_ms == 0)
             p->claim_ms = s->now_ms;
     }
-    uint8_t troubles = known && c && c->document ? place_troubles(c, &v) : 0;
+    uint8_t troubles =
+        known && c && c->document ? node_troubles(c->document->object.skyhook, &v) : 0;
     if (c && p->troubles != troubles)
         c->dirty = true;
     p->troubles = troubles;

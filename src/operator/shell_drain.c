@@ -11,7 +11,6 @@
 #include "operator/shell_internal.h"
 
 #define RETRY_MS 5000
-#define UNSCHEDULABLE "node.kubernetes.io/unschedulable"
 
 /* A pod on the node that is to go, or that must have ended before. */
 typedef struct drain_pod {
@@ -66,40 +65,11 @@ void drains_done(node_shell *s)
 
 /* ---- which pods ---- */
 
-static bool tolerates_cordon(yyjson_val *json)
-{
-    yyjson_arr_iter walk = yyjson_arr_iter_with(read_at(json, "spec", "tolerations"));
-    for (yyjson_val *one; (one = yyjson_arr_iter_next(&walk));)
-        if (str_eq(read_text(one, "key"), STR(UNSCHEDULABLE)))
-            return true;
-    return false;
-}
-
-static bool of_daemon_set(yyjson_val *json)
-{
-    yyjson_arr_iter walk = yyjson_arr_iter_with(read_at(json, "metadata", "ownerReferences"));
-    for (yyjson_val *one; (one = yyjson_arr_iter_next(&walk));)
-        if (str_eq(read_text(one, "kind"), STR("DaemonSet")))
-            return true;
-    return false;
-}
-
-static drain_pod_view view_of(yyjson_val *json)
-{
-    yyjson_val *m = yyjson_obj_get(json, "metadata");
-    return (drain_pod_view){
-        .space = read_text(m, "namespace"),
-        .phase = read_text(yyjson_obj_get(json, "status"), "phase"),
-        .tolerates_cordon = tolerates_cordon(json),
-        .of_daemon_set = of_daemon_set(json),
-        .mirror = yyjson_obj_get(yyjson_obj_get(m, "annotations"), "kubernetes.io/config.mirror")};
-}
-
 /* Whether a Skyhook that drains the node lets the pod end by itself. */
 static bool holds(node_shell *s, const shell_node *n, yyjson_val *json)
 {
     bool found = false;
-    drain_pod_view view = view_of(json);
+    drain_pod_view view = read_drain_pod(json);
     arena_place mark = arena_mark(s->scratch);
     label_set labels = read_labels(s->scratch, read_at(json, "metadata", "labels"), STR_EMPTY);
     for (const shell_place *p = n->places; p; p = p->next) {
@@ -144,7 +114,7 @@ void drains_seen(node_shell *s, str node_name, yyjson_val *json)
     }
     mem_free(p->uid);
     p->uid = shell_copy(s, read_text(m, "uid"));
-    drain_pod_view view = view_of(json);
+    drain_pod_view view = read_drain_pod(json);
     p->must_go = drain_takes(&view);
     p->holds = holds(s, n, json);
     p->leaving = yyjson_obj_get(m, "deletionTimestamp");
@@ -221,19 +191,21 @@ static void evict(node_shell *s, const shell_drain *d, drain_pod *p)
 
 /* ---- what the engine is told ---- */
 
-/* The pod that is named as the one that blocks: one that a budget protects, else the first. */
-static const drain_pod *blocking(const shell_drain *d, bool only_holding)
+/* The pod that people are told of as the one that blocks; NULL: none does. */
+static const drain_pod *blocking(const shell_drain *d)
 {
     const drain_pod *found = NULL;
+    drain_wait best = {0};
     for (size_t i = 0; i < d->pods.len; i++) {
         const drain_pod *p = (const drain_pod *)(uintptr_t)d->pods.entries[i].value;
-        if (only_holding ? !p->holds : !p->must_go)
+        drain_wait one = {.space = shell_text(p->space),
+                          .name = shell_text(p->name),
+                          .holds = p->holds,
+                          .refused = p->budget[0] != '\0'};
+        if (!(p->holds || p->must_go) || (found && !drain_tells(&one, &best)))
             continue;
-        bool better = !found || (p->budget[0] != '\0') > (found->budget[0] != '\0');
-        int order = found ? strcmp(p->name, found->name) : -1;
-        bool same = found && (p->budget[0] != '\0') == (found->budget[0] != '\0');
-        if (better || (same && order < 0))
-            found = p;
+        found = p;
+        best = one;
     }
     return found;
 }
@@ -271,16 +243,16 @@ static bool is_cordoned(const shell_node *n)
 
 static void drain_go_on(node_shell *s, const shell_node *n, shell_drain *d)
 {
-    const drain_pod *why = blocking(d, true);
+    const drain_pod *why = blocking(d);
     if (!d->synced)
         return;
-    bool may_evict = !why && is_cordoned(n);
+    bool may_evict = !(why && why->holds) && is_cordoned(n);
     for (size_t i = 0; may_evict && i < d->pods.len; i++) {
         drain_pod *p = (drain_pod *)(uintptr_t)d->pods.entries[i].value;
         if (p->must_go)
             evict(s, d, p);
     }
-    tell(s, d, why ? why : blocking(d, false));
+    tell(s, d, why);
 }
 
 /* ---- beginning and ending ---- */

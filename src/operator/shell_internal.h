@@ -6,6 +6,7 @@
 #include "base/strmap.h"
 #include "base/vec.h"
 #include "engine/pod_rules.h"
+#include "engine/skyhook_status.h"
 #include "operator/failed_jobs.h"
 #include "operator/node_shell.h"
 #include "operator/shell_read.h"
@@ -68,21 +69,6 @@ static inline uint64_t text_mark(str text)
     return text.ptr ? str_hash(text) | 1u : 0;
 }
 
-/* What is wrong on a place, or hinders a deletion. */
-enum { TROUBLE_MALFORMED = 1, TROUBLE_UNINSTALLS = 2, TROUBLE_FAILS = 4, TROUBLE_CARRIES = 8 };
-
-/* Why a deletion waits for a person, and what the condition's reason is. */
-#define DELETION_BLOCKS(X)                                                                         \
-    X(FREE, "")                                                                                    \
-    X(MALFORMED, "MalformedNodeState")                                                             \
-    X(PAUSED, "PausedWithPendingUninstall")                                                        \
-    X(DISABLED, "DisabledWithPendingUninstall")
-typedef enum deletion_blocked {
-#define X(name, reason) DELETION_##name,
-    DELETION_BLOCKS(X)
-#undef X
-} deletion_blocked;
-
 /* One Skyhook on one node: what stands on the node, and what is to be done about it. */
 struct shell_place {
     shell_node *node;
@@ -119,7 +105,7 @@ struct shell_place {
     bool map_written;  /* in this claim, the ConfigMap with that and the packages */
     bool map_sending;  /* the node is read, or that written */
     bool looked_after; /* in the list of places whose Jobs are */
-    uint8_t troubles;  /* bits that status_troubles.c tells of */
+    uint8_t troubles;  /* bits TROUBLE_*, which status_troubles.c tells of */
     bool map_refused;  /* so its stage fails */
     bool edited;       /* somebody else changed its nodeState_SK */
     uint8_t cleanups;  /* patches that were to take it away */
@@ -459,13 +445,15 @@ typedef struct status_troubles {
     status_trouble at[STATUS_TROUBLES_MAX];
     size_t len;
 } status_troubles;
-uint8_t place_troubles(const shell_change *c, const node_view *v);
 void status_troubles_find(node_shell *s, shell_change *c, status_troubles *out);
 void status_troubles_done(status_troubles *t);
-const char *deletion_blocked_reason(deletion_blocked why);
 
 /* ---- status_view.c ---- */
-skyhook_state place_state(const shell_change *c, const node_view *v);
+/* What is shown of a placement of the Skyhook. */
+static inline skyhook_state place_state(const shell_change *c, const node_view *v)
+{
+    return node_status(c->document->object.skyhook, v->state);
+}
 /* Appends the status, with what changes by node only where it changed. */
 void status_put(node_shell *s, shell_change *c, str record, buf *out);
 const char *skyhook_state_text(skyhook_state state);

@@ -140,7 +140,7 @@ static void put_restarts(const node_shell *s, const shell_change *c, buf *out)
     X(ceiling, g->limit)                                                                           \
     X(in_progress, g->in_flight)                                                                   \
     X(completed, g->done)                                                                          \
-    X(progress_percent, g->matched > 0 ? g->done * 100 / g->matched : 0)                           \
+    X(progress_percent, progress_percent(g->done, g->matched))                                     \
     X(current_batch, g->current_batch)                                                             \
     X(consecutive_failures, g->consecutive_failures)                                               \
     X(should_stop, g->stopped)

@@ -6,6 +6,8 @@
 #include "base/num.h"
 #include "operator/shell_read.h"
 
+#define UNSCHEDULABLE "node.kubernetes.io/unschedulable"
+
 str read_text(yyjson_val *json, const char *key)
 {
     yyjson_val *v = yyjson_obj_get(json, key);
@@ -72,6 +74,37 @@ int64_t read_time_ms(str text)
 {
     moment m;
     return text.len > 0 && moment_parse(text, &m, NULL) ? m.seconds * 1000 + m.nanos / 1000000 : 0;
+}
+
+/* ---- pods ---- */
+
+static bool tolerates_cordon(yyjson_val *json)
+{
+    yyjson_arr_iter walk = yyjson_arr_iter_with(read_at(json, "spec", "tolerations"));
+    for (yyjson_val *one; (one = yyjson_arr_iter_next(&walk));)
+        if (str_eq(read_text(one, "key"), STR(UNSCHEDULABLE)))
+            return true;
+    return false;
+}
+
+static bool of_daemon_set(yyjson_val *json)
+{
+    yyjson_arr_iter walk = yyjson_arr_iter_with(read_at(json, "metadata", "ownerReferences"));
+    for (yyjson_val *one; (one = yyjson_arr_iter_next(&walk));)
+        if (str_eq(read_text(one, "kind"), STR("DaemonSet")))
+            return true;
+    return false;
+}
+
+drain_pod_view read_drain_pod(yyjson_val *json)
+{
+    yyjson_val *m = yyjson_obj_get(json, "metadata");
+    return (drain_pod_view){
+        .space = read_text(m, "namespace"),
+        .phase = read_text(yyjson_obj_get(json, "status"), "phase"),
+        .tolerates_cordon = tolerates_cordon(json),
+        .of_daemon_set = of_daemon_set(json),
+        .mirror = yyjson_obj_get(yyjson_obj_get(m, "annotations"), "kubernetes.io/config.mirror")};
 }
 
 /* ---- documents ---- */

@@ -10,27 +10,11 @@
 #define NAMES_SHOWN 5
 #define NAME_BYTES_SHOWN 10
 
-/* ---- of one place ---- */
-
-static bool uninstalls(package_stage stage)
+static uint8_t troubles_of(const shell_change *c)
 {
-    return stage == STAGE_UNINSTALL || stage == STAGE_UNINSTALL_INTERRUPT;
-}
-
-uint8_t place_troubles(const shell_change *c, const node_view *v)
-{
-    const skyhook *of = c->document->object.skyhook;
-    uint8_t found = v->malformed ? TROUBLE_MALFORMED : 0;
-    for (size_t i = 0; i < v->package_count; i++) {
-        const package_view *p = &v->packages[i];
-        const package *wanted = skyhook_package(of, p->name);
-        if (!wanted || !wanted->uninstall)
-            continue;
-        found |= wanted->uninstall->enabled ? TROUBLE_CARRIES : 0;
-        if (uninstalls(p->stage))
-            found |= p->state == PACKAGE_ERRORING ? TROUBLE_UNINSTALLS | TROUBLE_FAILS
-                                                  : TROUBLE_UNINSTALLS;
-    }
+    uint8_t found = 0;
+    for (size_t i = 0; i < c->places.len; i++)
+        found |= c->places.at[i]->troubles;
     return found;
 }
 
@@ -74,45 +58,15 @@ static void put_malformed(node_shell *s, const shell_change *c, size_t most, buf
 
 /* ---- dependencies ---- */
 
-static bool is_requested(const skyhook *of, const package *p)
+static package_spread spread_of(node_shell *s, const shell_change *c, const package *p)
 {
-    bool deleted = of->metadata.deletion_timestamp.set;
-    return p && p->uninstall && p->uninstall->enabled && (p->uninstall->apply || deleted);
-}
-
-/* Of one package on all nodes. */
-typedef struct spread {
-    bool present;    /* somewhere, in whatever version */
-    bool incomplete; /* somewhere that is selected */
-} spread;
-
-static bool is_done(const package *p, const package_view *v)
-{
-    return str_eq(v->version, p->version) && v->state == PACKAGE_COMPLETE &&
-           (v->stage == STAGE_CONFIG || v->stage == STAGE_POST_INTERRUPT);
-}
-
-static void look_at(const package *p, const node_view *v, spread *ret)
-{
-    bool done = false;
-    for (size_t i = 0; i < v->package_count; i++) {
-        if (!str_eq(v->packages[i].name, p->name))
-            continue;
-        ret->present = true;
-        done |= is_done(p, &v->packages[i]);
-    }
-    ret->incomplete |= v->selected && !done;
-}
-
-static spread spread_of(node_shell *s, const shell_change *c, const package *p)
-{
-    spread found = {0};
+    package_spread found = {0};
     for (size_t i = 0; i < c->places.len; i++) {
         arena_place mark = arena_mark(s->scratch);
         node_view v;
         if (engine_node(s->engine, str_of(c->name), str_of(c->places.at[i]->node->name), s->scratch,
                         &v))
-            look_at(p, &v, &found);
+            package_spread_look(p, &v, &found);
         arena_rewind(s->scratch, mark);
     }
     return found;
@@ -126,9 +80,9 @@ static void put_blocked(node_shell *s, const shell_change *c, buf *out)
     bool readable = c->places.len > 0 && count(c, TROUBLE_MALFORMED) == 0;
     for (size_t i = 0; i < of->spec.packages.len; i++) {
         const package *p = &of->spec.packages.at[i];
-        for (size_t k = 0; k < p->depends_on.len && !is_requested(of, p); k++) {
+        for (size_t k = 0; k < p->depends_on.len; k++) {
             const package *on = skyhook_package(of, p->depends_on.at[k].key);
-            if (!is_requested(of, on) || !spread_of(s, c, p).incomplete)
+            if (!package_dependency_leaves(of, p, on) || !spread_of(s, c, p).incomplete)
                 continue;
             bool gone = readable && !spread_of(s, c, on).present;
             buf_addf(out, "%spackage %.*s is blocked: dependency %.*s %s", out->len > 0 ? "; " : "",
@@ -139,20 +93,6 @@ static void put_blocked(node_shell *s, const shell_change *c, buf *out)
 }
 
 /* ---- deletion ---- */
-
-static deletion_blocked blocked_by(const shell_change *c)
-{
-    const skyhook *of = c->document->object.skyhook;
-    if (!of->metadata.deletion_timestamp.set)
-        return DELETION_FREE;
-    if (count(c, TROUBLE_MALFORMED) > 0)
-        return DELETION_MALFORMED;
-    if (count(c, TROUBLE_CARRIES) == 0)
-        return DELETION_FREE;
-    return skyhook_paused(of)     ? DELETION_PAUSED
-           : skyhook_disabled(of) ? DELETION_DISABLED
-                                  : DELETION_FREE;
-}
 
 static const char *blocked_text(deletion_blocked why)
 {
@@ -166,16 +106,6 @@ static const char *blocked_text(deletion_blocked why)
     return "";
 }
 
-const char *deletion_blocked_reason(deletion_blocked why)
-{
-    static const char *const words[] = {
-#define X(name, reason) reason,
-        DELETION_BLOCKS(X)
-#undef X
-    };
-    return words[why];
-}
-
 /* ---- all of them ---- */
 
 static void add(status_troubles *out, const char *type, const char *why, buf text)
@@ -186,17 +116,18 @@ static void add(status_troubles *out, const char *type, const char *why, buf tex
 void status_troubles_find(node_shell *s, shell_change *c, status_troubles *out)
 {
     buf text = BUF(SHELL_TEXT_BYTES);
+    uint8_t troubles = troubles_of(c);
     *out = (status_troubles){.len = 0};
     put_blocked(s, c, &text);
     if (text.len > 0)
         add(out, "Blocked", "DependencyUninstalled", text);
     text = BUF(SHELL_TEXT_BYTES);
-    if (count(c, TROUBLE_UNINSTALLS) > 0) {
+    if (troubles & TROUBLE_UNINSTALLS) {
         buf_addz(&text, "One or more packages are being uninstalled");
         add(out, "UninstallInProgress", "UninstallInProgress", text);
         text = BUF(SHELL_TEXT_BYTES);
     }
-    if (count(c, TROUBLE_FAILS) > 0) {
+    if (troubles & TROUBLE_FAILS) {
         buf_addz(&text, "One or more uninstall pods are failing");
         add(out, "UninstallFailed", "UninstallPodFailing", text);
         text = BUF(SHELL_TEXT_BYTES);
@@ -207,7 +138,7 @@ void status_troubles_find(node_shell *s, shell_change *c, status_troubles *out)
         add(out, "NodeStateMalformed", "ParseError", text);
         text = BUF(SHELL_TEXT_BYTES);
     }
-    c->next_blocked = (uint8_t)blocked_by(c);
+    c->next_blocked = (uint8_t)deletion_blocked_by(c->document->object.skyhook, troubles);
     if (c->next_blocked != DELETION_FREE) {
         buf_addz(&text, blocked_text(c->next_blocked));
         add(out, "DeletionBlocked", deletion_blocked_reason(c->next_blocked), text);

@@ -18,78 +18,28 @@ const char *skyhook_state_text(skyhook_state state)
     return texts[state];
 }
 
-static bool policy_missing(const node_shell *s, const shell_change *c)
-{
-    str named = c->document->object.skyhook->spec.deployment_policy;
-    return named.len > 0 && !strmap_get(&s->policies, named);
-}
-
-skyhook_state place_state(const shell_change *c, const node_view *v)
-{
-    const skyhook *of = c->document->object.skyhook;
-    if (v->state == PLACEMENT_DONE)
-        return SKYHOOK_COMPLETE;
-    if (skyhook_paused(of))
-        return SKYHOOK_PAUSED;
-    if (skyhook_disabled(of))
-        return SKYHOOK_DISABLED;
-    switch (v->state) {
-    case PLACEMENT_WAITING: return SKYHOOK_WAITING;
-    case PLACEMENT_IN_FLIGHT: return SKYHOOK_IN_PROGRESS;
-    case PLACEMENT_FAILED: return SKYHOOK_ERRORING;
-    case PLACEMENT_BLOCKED: return SKYHOOK_BLOCKED;
-    case PLACEMENT_EXCLUDED:
-    case PLACEMENT_DONE: break;
-    }
-    return SKYHOOK_UNKNOWN;
-}
-
-/* ---- the roll-up ---- */
+/* ---- how many nodes are how ---- */
 
 typedef struct roll_up {
-    int64_t of[SKYHOOK_ERRORING + 1];
-    int64_t all;
+    node_statuses nodes;
     int64_t ignored, tainted;
+    bool policy_missing;
     skyhook_state state;
 } roll_up;
 
-static skyhook_state roll(const int64_t *of, int64_t all)
-{
-    int64_t open = all - of[SKYHOOK_COMPLETE];
-    static const skyhook_state alone[] = {SKYHOOK_ERRORING, SKYHOOK_BLOCKED, SKYHOOK_UNKNOWN,
-                                          SKYHOOK_WAITING};
-    if (open == 0)
-        return SKYHOOK_COMPLETE;
-    if (of[SKYHOOK_IN_PROGRESS] > 0)
-        return SKYHOOK_IN_PROGRESS;
-    for (size_t i = 0; i < sizeof alone / sizeof alone[0]; i++)
-        if (of[alone[i]] == open)
-            return alone[i];
-    return SKYHOOK_UNKNOWN;
-}
-
 static void count_places(const node_shell *s, const shell_change *c, roll_up *r)
 {
-    const skyhook *of = c->document->object.skyhook;
-    *r = (roll_up){0};
+    *r = (roll_up){.policy_missing = engine_policy_missing(s->engine, str_of(c->name))};
     for (size_t i = 0; i < c->places.len; i++) {
         const shell_place *p = c->places.at[i];
         if (!p->selected)
             continue;
-        r->all++;
-        r->of[p->state_now]++;
+        r->nodes.all++;
+        r->nodes.of[p->state_now]++;
         r->ignored += p->node->ignored;
         r->tainted += p->state_now == SKYHOOK_BLOCKED && !p->node->ignored;
     }
-    r->state = roll(r->of, r->all);
-    if (r->state == SKYHOOK_COMPLETE)
-        r->state = policy_missing(s, c) ? SKYHOOK_BLOCKED : SKYHOOK_COMPLETE;
-    else if (skyhook_paused(of))
-        r->state = SKYHOOK_PAUSED;
-    else if (skyhook_disabled(of))
-        r->state = SKYHOOK_DISABLED;
-    else if (policy_missing(s, c))
-        r->state = SKYHOOK_BLOCKED;
+    r->state = skyhook_status_of(c->document->object.skyhook, &r->nodes, r->policy_missing);
 }
 
 /* ---- messages ---- */
@@ -133,9 +83,9 @@ static void put_names(const shell_change *c, place_test test, int state, buf *ou
 
 static void put_bucket(const shell_change *c, const roll_up *r, int state, buf *out)
 {
-    if (r->of[state] == 0)
+    if (r->nodes.of[state] == 0)
         return;
-    if (r->of[state] > NAMES_SHOWN) {
+    if (r->nodes.of[state] > NAMES_SHOWN) {
         buf_addz(out, " (list truncated; see controller logs)");
         return;
     }
@@ -153,12 +103,13 @@ static void put_ready(const shell_change *c, const roll_up *r, buf *out)
                    {SKYHOOK_ERRORING, "erroring"},       {SKYHOOK_WAITING, "waiting"},
                    {SKYHOOK_PAUSED, "paused"},           {SKYHOOK_DISABLED, "disabled"},
                    {SKYHOOK_UNKNOWN, "unknown"}};
-    buf_addf(out, "%" PRId64 "/%" PRId64 " nodes complete", r->of[SKYHOOK_COMPLETE], r->all);
+    buf_addf(out, "%" PRId64 "/%" PRId64 " nodes complete", r->nodes.of[SKYHOOK_COMPLETE],
+             r->nodes.all);
     put_bucket(c, r, SKYHOOK_COMPLETE, out);
     for (size_t i = 0; i < sizeof buckets / sizeof buckets[0]; i++) {
-        if (r->of[buckets[i].state] == 0)
+        if (r->nodes.of[buckets[i].state] == 0)
             continue;
-        buf_addf(out, ", %" PRId64 " %s", r->of[buckets[i].state], buckets[i].label);
+        buf_addf(out, ", %" PRId64 " %s", r->nodes.of[buckets[i].state], buckets[i].label);
         put_bucket(c, r, (int)buckets[i].state, out);
     }
 }
@@ -257,7 +208,7 @@ static void put_conditions(node_shell *s, shell_change *c, const roll_up *r, buf
                                         : NULL,
                           .generation = of->metadata.generation,
                           .out = out};
-    bool complete = r->of[SKYHOOK_COMPLETE] == r->all;
+    bool complete = r->nodes.of[SKYHOOK_COMPLETE] == r->nodes.all;
     put_ready(c, r, &ready);
     buf_addc(out, '[');
     put_both(&w, (shown_condition){"Ready", complete, ready_reason(r->state), &ready});
@@ -279,7 +230,7 @@ static void put_conditions(node_shell *s, shell_change *c, const roll_up *r, buf
         buf_addz(&text, c->applying);
         put_both(&w, (shown_condition){"ApplyPackage", true, "ApplyPackage", &text});
     }
-    if (policy_missing(s, c)) {
+    if (r->policy_missing) {
         buf_clear(&text);
         buf_addf(&text, "DeploymentPolicy \"%.*s\" not found", STR_ARG(of->spec.deployment_policy));
         put_both(&w, (shown_condition){"DeploymentPolicyNotFound", true, "DeploymentPolicyNotFound",
@@ -340,8 +291,8 @@ static bool put_group(void *context, const group_view *g)
              ":{\"matched\":%" PRId64 ",\"ceiling\":%" PRId64 ",\"inProgress\":%" PRId64
              ",\"completed\":%" PRId64 ",\"progressPercent\":%" PRId64
              ",\"batchState\":{\"currentBatch\":%" PRId64,
-             g->matched, g->limit, g->in_flight, g->done,
-             g->matched > 0 ? g->done * 100 / g->matched : 0, g->current_batch);
+             g->matched, g->limit, g->in_flight, g->done, progress_percent(g->done, g->matched),
+             g->current_batch);
     put_count(out, "consecutiveFailures", g->consecutive_failures);
     put_count(out, "completedNodes", g->completed);
     put_count(out, "failedNodes", g->failed);
@@ -511,7 +462,7 @@ void status_put(node_shell *s, shell_change *c, str record, buf *out)
     const skyhook *of = c->document->object.skyhook;
     roll_up r;
     count_places(s, c, &r);
-    bool mirrored = r.all <= SHELL_MIRROR_NODES;
+    bool mirrored = r.nodes.all <= SHELL_MIRROR_NODES;
     for (size_t i = 0; mirrored && !c->mirrored && i < c->places.len; i++)
         c->places.at[i]->mirror_dirty = true;
     c->mirrored = mirrored;
@@ -522,8 +473,8 @@ void status_put(node_shell *s, shell_change *c, str record, buf *out)
              "{\"status\":\"%s\",\"observedGeneration\":%" PRId64 ",\"nodesInProgress\":%" PRId64
              ",\"completeNodes\":\"%" PRId64 "/%" PRId64 "\",\"nodeOrderOffset\":%" PRId64
              ",\"packageList\":",
-             skyhook_state_text(r.state), c->observed_generation,
-             r.of[SKYHOOK_IN_PROGRESS] + r.of[SKYHOOK_ERRORING], r.of[SKYHOOK_COMPLETE], r.all,
+             skyhook_state_text(r.state), c->observed_generation, nodes_in_progress(&r.nodes),
+             r.nodes.of[SKYHOOK_COMPLETE], r.nodes.all,
              yyjson_get_sint(yyjson_obj_get(kept, "offset")));
     put_packages(of, out);
     put_groups(s, c, yyjson_obj_get(kept, "cohort"), out);

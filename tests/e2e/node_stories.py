@@ -47,6 +47,7 @@ def blocked_for_a_minute(story):
     assert story.is_cordoned() and story.note("status") == "in_progress"
     state, text = story.explain()
     assert state == "inFlight" and '"drain"' in text, text
+    assert f"default/{pod}, which the budget {story.name} protects" in text, text
     assert not story.jobs() and story.api.find("pods", pod, "default"), "it did not wait"
     story.api.delete("poddisruptionbudgets", story.name, "default")
     story.complete()

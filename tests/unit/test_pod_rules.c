@@ -52,6 +52,50 @@ static void pods_of_a_drain(void **state)
         check_msg(!drain_takes(&spared[i]) && drain_runs(&spared[i]), "%zu", i);
 }
 
+static void who_is_told(void **state)
+{
+    (void)state;
+    /* Each before all that follow. */
+    static const drain_wait order[] = {
+        {STR("z"), STR("z"), true, false},  {STR("a"), STR("b"), false, true},
+        {STR("b"), STR("a"), false, true},  {STR("a"), STR("a"), false, false},
+        {STR("a"), STR("b"), false, false}, {STR("b"), STR("a"), false, false},
+    };
+    for (size_t i = 0; i < COUNT_OF(order); i++)
+        for (size_t k = 0; k < COUNT_OF(order); k++)
+            check_msg(drain_tells(&order[i], &order[k]) == (i < k), "%zu %zu", i, k);
+}
+
+static void evictions(void **state)
+{
+    (void)state;
+    const eviction_view tight = {.running = true, .ready = true, .healthy = 2, .desired = 2};
+    eviction_view v = tight;
+    assert_true(eviction_refused(&v));
+    v.allowed = 1;
+    assert_false(eviction_refused(&v));
+    v.behind = true;
+    assert_true(eviction_refused(&v));
+    v = tight;
+    v.running = false;
+    assert_false(eviction_refused(&v));
+    v = tight;
+    v.leaving = true;
+    assert_false(eviction_refused(&v));
+    /* One that is not ready may go if enough others are, or if its budget says so. */
+    v = tight;
+    v.ready = false;
+    assert_false(eviction_refused(&v));
+    v.healthy = 1;
+    assert_true(eviction_refused(&v));
+    v.unready_always = true;
+    assert_false(eviction_refused(&v));
+    v = tight;
+    v.ready = false;
+    v.healthy = v.desired = 0;
+    assert_true(eviction_refused(&v));
+}
+
 static void edits(void **state)
 {
     (void)state;
@@ -76,10 +120,9 @@ static void edits(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(stuck_words),
-        cmocka_unit_test(failures_that_come_again),
-        cmocka_unit_test(pods_of_a_drain),
-        cmocka_unit_test(edits),
+        cmocka_unit_test(stuck_words),     cmocka_unit_test(failures_that_come_again),
+        cmocka_unit_test(pods_of_a_drain), cmocka_unit_test(who_is_told),
+        cmocka_unit_test(evictions),       cmocka_unit_test(edits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
