@@ -8,6 +8,7 @@
  *
  * The same goes for a flight of which nothing can be written: it fails after a while, so that its
  * batch does not wait for it for ever, and is tried again when what was in the way is gone. */
+#include "base/mem.h"
 #include "engine/nodes_internal.h"
 
 #define REFUSED_MOST_MS (INT64_C(300) * 1000)
@@ -50,7 +51,8 @@ void ends_take(nodes *self, const fact_kept *f)
     node_placement *p = target == NOBODY ? NULL : placement_on(self, target, c);
     if (!p)
         return;
-    p->hindrance = f->durable ? 0 : nodes_name(self, f->why);
+    mem_free(p->hindrance);
+    p->hindrance = f->durable ? NULL : nodes_copy(self, f->why);
     if (f->passing)
         return;
     bool before = p->refused;

@@ -326,11 +326,12 @@ static void tell_retry(teller *t)
 static void tell_hindrance(teller *t)
 {
     const node_placement *p = t->p;
-    if (p->hindrance == 0)
+    if (!p->hindrance)
         return;
     reason *r = add(t, REASON_HINDERED, RELEASE_EDIT, target_name(t->self, p->target));
     r->scope = scoped_to(t, "node", target_name(t->self, p->target));
-    r->detail = names_text(t->self->core->names, p->hindrance);
+    r->detail = arena_str(t->a, str_of(p->hindrance));
+    t->failed |= !r->detail.ptr;
 }
 
 /* Nothing objects: the next step takes it. */

@@ -315,12 +315,8 @@ static void placement_number(nodes *self, node_placement *p)
 {
     if (p->id == PLACEMENT_UNNUMBERED)
         return;
-    while (self->by_id.len <= p->id)
-        if (!vec_push(&self->by_id, NOBODY)) {
-            nodes_memory(self);
-            return;
-        }
-    self->by_id.at[p->id] = placement_index(self, p);
+    if (!keymap_put(&self->by_id, p->id, placement_index(self, p)))
+        nodes_memory(self);
 }
 
 static bool restore_placement(nodes *self, str key, yyjson_val *json, err *error)
@@ -335,7 +331,7 @@ static bool restore_placement(nodes *self, str key, yyjson_val *json, err *error
     if (!p) { /* not selected any more: it takes no new number */
         if (!(p = placement_keep(self, target, c)))
             return err_memory(error);
-        self->by_id.at[p->id] = NOBODY;
+        keymap_remove(&self->by_id, p->id);
         self->core->next_placement--;
     }
     get_placement(self, p, json);
@@ -417,7 +413,7 @@ static bool restore_change(nodes *self, str name, yyjson_val *json, err *error)
 void nodes_unnumber(void *context)
 {
     nodes *self = context;
-    self->by_id.len = 0;
+    keymap_clear(&self->by_id);
     for (size_t i = 0; i < self->placements.len; i++)
         if (self->placements.at[i].change)
             self->placements.at[i].id = PLACEMENT_UNNUMBERED;

@@ -207,11 +207,9 @@ node_placement *placement_keep(nodes *self, uint32_t target, change *c)
     placement_id id = self->core->next_placement;
     if (!reused && !vec_push(&self->placements, (node_placement){0}))
         return NULL;
-    while (self->by_id.len <= id)
-        if (!vec_push(&self->by_id, NOBODY))
-            return NULL;
+    if (!keymap_put(&self->by_id, id, index))
+        return NULL;
     self->core->next_placement++;
-    self->by_id.at[id] = index;
     node_target *t = &self->targets.at[target];
     node_placement *p = &self->placements.at[index];
     *p = (node_placement){.change = c,
@@ -240,10 +238,11 @@ void placement_drop(nodes *self, uint32_t index)
     while (*link != index)
         link = &self->placements.at[*link].next;
     *link = p->next;
-    self->by_id.at[p->id] = NOBODY;
+    keymap_remove(&self->by_id, p->id);
     ends_forget(p); /* nothing is left to be written */
     mem_free(p->entries.at);
     mem_free(p->blocker);
+    mem_free(p->hindrance);
     *p = (node_placement){0};
     if (!vec_push(&self->free_placements, index))
         nodes_memory(self);
@@ -349,16 +348,19 @@ static int64_t since(const nodes *self, int64_t ms)
 
 static uint32_t target_new(nodes *self, const fact_target *f)
 {
-    name_id name = names_add(self->core->names, f->name);
+    char *name = nodes_copy(self, f->name);
     uint32_t index = self->free_targets.len > 0 ? self->free_targets.at[self->free_targets.len - 1]
                                                 : (uint32_t)self->targets.len;
-    if (name == 0 || (index == self->targets.len && !vec_push(&self->targets, (node_target){0})) ||
-        !strmap_put(&self->by_name, names_text(self->core->names, name), index))
+    if (!name || (index == self->targets.len && !vec_push(&self->targets, (node_target){0})) ||
+        !strmap_put(&self->by_name, (str){name, f->name.len}, index)) {
+        mem_free(name);
         return NOBODY;
+    }
     if (self->free_targets.len > 0)
         self->free_targets.len--;
     bool dirty = self->targets.at[index].dirty; /* a place may still stand in the list */
     self->targets.at[index] = (node_target){.name = name,
+                                            .name_bytes = (uint32_t)f->name.len,
                                             .first = NOBODY,
                                             .uid = hash_or_zero(f->uid),
                                             .boot = hash_or_zero(f->boot_id),
@@ -512,13 +514,39 @@ void target_gone(nodes *self, str name)
     t->annotations = mem_free(t->annotations);
     t->taints = mem_free(t->taints);
     t->taint_count = 0;
-    if (!vec_push(&self->free_targets, target))
+    if (!vec_push(&self->free_targets, target) ||
+        !vec_push(&self->left_names, (left_name){target, t->name}))
         nodes_memory(self);
+}
+
+/* Its place may have another node by now. */
+static void name_forget(nodes *self, left_name left)
+{
+    node_target *t = &self->targets.at[left.target];
+    if (t->name == left.text)
+        t->name = NULL;
+    mem_free(left.text);
+}
+
+void targets_forget(nodes *self)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < self->left_names.len; i++) {
+        if (i < self->left_before)
+            name_forget(self, self->left_names.at[i]);
+        else
+            self->left_names.at[kept++] = self->left_names.at[i];
+    }
+    self->left_names.len = self->left_before = kept;
 }
 
 void targets_done(nodes *self)
 {
+    for (size_t i = 0; i < self->left_names.len; i++)
+        name_forget(self, self->left_names.at[i]);
+    vec_done(&self->left_names);
     for (size_t i = 0; i < self->targets.len; i++) {
+        mem_free(self->targets.at[i].name);
         mem_free(self->targets.at[i].annotations);
         mem_free(self->targets.at[i].taints);
     }

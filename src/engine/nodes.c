@@ -12,6 +12,19 @@ void nodes_memory(nodes *self)
     self->core->no_memory = true;
 }
 
+char *nodes_copy(nodes *self, str text)
+{
+    char *copy = mem_alloc(text.len + 1);
+    if (!copy) {
+        nodes_memory(self);
+        return NULL;
+    }
+    if (text.len > 0)
+        memcpy(copy, text.ptr, text.len);
+    copy[text.len] = '\0';
+    return copy;
+}
+
 name_id nodes_name(nodes *self, str text)
 {
     name_id id = text.len > 0 ? names_add(self->core->names, text) : 0;
@@ -30,7 +43,8 @@ uint32_t target_find(const nodes *self, str name)
 
 str target_name(const nodes *self, uint32_t target)
 {
-    return names_text(self->core->names, self->targets.at[target].name);
+    const node_target *t = &self->targets.at[target];
+    return t->name ? (str){t->name, t->name_bytes} : STR_EMPTY;
 }
 
 change *change_find(const nodes *self, str name)
@@ -52,9 +66,10 @@ node_placement *placement_on(const nodes *self, uint32_t target, const change *c
 
 node_placement *placement_by_id(const nodes *self, placement_id id)
 {
-    if (id >= self->by_id.len || self->by_id.at[id] == NOBODY)
+    uint32_t index = keymap_get(&self->by_id, id);
+    if (index == KEYMAP_NONE)
         return NULL;
-    node_placement *p = &self->placements.at[self->by_id.at[id]];
+    node_placement *p = &self->placements.at[index];
     return p->change && p->id == id ? p : NULL;
 }
 
@@ -488,6 +503,7 @@ static void nodes_step(void *context)
 {
     nodes *self = context;
     self->step++;
+    targets_forget(self);
     timers_fire(self);
     bool again = true;
     while (again && !self->core->no_memory) {
@@ -565,6 +581,7 @@ static void nodes_destroy(void *context)
     for (size_t i = 0; i < self->placements.len; i++) {
         mem_free(self->placements.at[i].entries.at);
         mem_free(self->placements.at[i].blocker);
+        mem_free(self->placements.at[i].hindrance);
     }
     for (size_t i = 0; i < self->changes.len; i++)
         change_free(self->changes.at[i]);
@@ -574,7 +591,7 @@ static void nodes_destroy(void *context)
     strmap_done(&self->policies);
     vec_done(&self->placements);
     vec_done(&self->free_placements);
-    vec_done(&self->by_id);
+    keymap_done(&self->by_id);
     vec_done(&self->changes);
     vec_done(&self->dirty);
     vec_done(&self->round);

@@ -13,6 +13,7 @@
 #include "base/strmap.h"
 #include "base/vec.h"
 #include "engine/cohort.h"
+#include "engine/keymap.h"
 #include "engine/package_stage.h"
 #include "engine/vocabulary.h"
 
@@ -37,7 +38,8 @@ typedef struct label_block {
 
 /* One node. */
 typedef struct node_target {
-    name_id name;
+    char *name; /* its own: fleets that grow and shrink have ever new ones */
+    uint32_t name_bytes;
     uint32_t first; /* placement, NOBODY: none */
     uint64_t uid;   /* hash; 0: not known */
     uint64_t boot;  /* hash of its bootID; 0: not known */
@@ -102,7 +104,7 @@ typedef struct node_placement {
     uint16_t running;  /* stages */
     uint8_t phase;
     uint8_t end;        /* node_end of its last claim */
-    name_id hindrance;  /* what keeps a shell from carrying out what was decided; 0: nothing */
+    char *hindrance;    /* what keeps a shell from carrying out what was decided; NULL: nothing */
     int64_t refused_ms; /* since when nothing of it can be written, in this claim */
     bool selected : 1;
     bool complete : 1;     /* all packages are as wanted */
@@ -164,16 +166,24 @@ typedef struct node_timer {
     uint32_t placement;
 } node_timer;
 
+/* The name of a node that is gone: decisions of the step in which it went may show it. */
+typedef struct left_name {
+    uint32_t target;
+    char *text;
+} left_name;
+
 typedef struct nodes {
     engine_core *core;
     uint32_t step; /* number of the last one */
     VEC(node_target) targets;
     VEC(uint32_t) free_targets;
-    strmap by_name; /* target */
+    VEC(left_name) left_names;
+    size_t left_before; /* so many of them are of earlier steps */
+    strmap by_name;     /* target */
     strmap label_sets;
     VEC(node_placement) placements;
     VEC(uint32_t) free_placements;
-    VEC(uint32_t) by_id;    /* placement_id -> placement */
+    keymap by_id;           /* placement_id -> placement */
     VEC(change *) changes;  /* by priority, then name */
     strmap policies;        /* name -> const object * */
     VEC(uint32_t) dirty;    /* targets */
@@ -189,6 +199,9 @@ typedef struct nodes {
 
 /* ---- nodes.c ---- */
 void nodes_memory(nodes *self);
+/* Memory of its own, zero-terminated, for texts that come from outside without end and so must not
+ * be given numbers. NULL without memory. */
+char *nodes_copy(nodes *self, str text);
 /* The number of a text, 0 of an empty one. */
 name_id nodes_name(nodes *self, str text);
 void target_touch(nodes *self, uint32_t target);
@@ -249,6 +262,8 @@ void placement_defer(nodes *self, node_placement *p);
 void target_take(nodes *self, const fact_target *f);
 void target_gone(nodes *self, str name);
 void targets_done(nodes *self);
+/* A step begins: names that only decisions of earlier ones may show are forgotten. */
+void targets_forget(nodes *self);
 /* Whether the Skyhook's selector matches the node. */
 bool target_matches(const nodes *self, uint32_t target, const change *c);
 /* Whether it is to be worked on: it matches, or the Skyhook is being deleted and left something

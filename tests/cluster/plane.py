@@ -162,6 +162,27 @@ class Cluster:
         if name == "kube-apiserver":
             self.wait_ready()
 
+    # ---- backups
+
+    def back_up(self):
+        """Keeps all objects as they are now; the API server is away for a moment."""
+        for name in ("kube-apiserver", "etcd"):
+            self.kill(name)
+        shutil.rmtree(self.folder / "etcd-backup", ignore_errors=True)
+        shutil.copytree(self.folder / "etcd", self.folder / "etcd-backup")
+        for name in ("etcd", "kube-apiserver"):
+            self.run_again(name)
+
+    def set_back(self):
+        """Puts them back. Kubernetes' own programs begin anew, as after any restored backup."""
+        names = list(self.processes)
+        for name in reversed(names):
+            self.kill(name)
+        shutil.rmtree(self.folder / "etcd")
+        shutil.copytree(self.folder / "etcd-backup", self.folder / "etcd")
+        for name in sorted(names, key=lambda name: (name != "etcd", name != "kube-apiserver")):
+            self.run_again(name)
+
     def run(self, name, flags):
         self.commands[name] = flags
         extra = self.options.get("arguments", {}).get(name, [])

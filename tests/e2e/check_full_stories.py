@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """What README.md beside this lists, story by story, on a real API server: most of them side by
-side, those that stop the operator one after the other."""
+side, those that stop the operator or set the cluster back one after the other."""
 
 import os
 import pathlib
@@ -46,6 +46,9 @@ def main():
                 stage.tell(tap, in_turn, at_once=False)
             if together:
                 stage.tell(tap, together)
+            last = chosen(node_stories.LAST)
+            if last:
+                stage.tell(tap, last, at_once=False)
     return tap.done()
 
 

@@ -277,3 +277,30 @@ def taints_first(story):
 
 
 IN_TURN = [sticky_over_a_restart, taints_first]
+
+
+# ---- one that turns the time of the whole cluster back, behind all others
+
+def set_back(story):
+    """etcd is put back to a backup in the middle of an upgrade: the operator, which runs on, forgets
+    what it had begun and goes on from what is there"""
+    story.add_nodes(3)
+    story.skyhook({"bac": rollout.package(interrupt=SERVICE)}, interruptionBudget={"count": 1})
+    story.complete()
+    story.cluster.back_up()
+    story.behave(**{"bac-2.0.0": "hang"})
+    story.edit("bac", {"version": "2.0.0"})
+    story.wait("the upgrade runs", lambda: story.jobs(package="bac-2.0.0"))
+    story.cluster.set_back()
+    since = len(story.entries())
+    assert not story.jobs(package="bac-2.0.0") and story.status()["status"] == "complete"
+    story.edit("bac", {"version": "3.0.0"})
+    story.complete(240)
+    assert not story.jobs(package="bac-2.0.0"), "it went on with what is no longer wanted"
+    assert {job["spec"]["template"]["spec"]["nodeName"]
+            for job in story.jobs(package="bac-3.0.0")} == set(story.nodes)
+    assert not any(story.is_cordoned(at) for at in range(3))
+    assert story.check_limits(1, story.entries()[since:]) == 1
+
+
+LAST = [set_back]
