@@ -3,12 +3,12 @@
 
 /* ---- of a node, and of all of them ---- */
 
-/* What the document itself says; NONE: that it goes on. */
+/* What the document itself says; NONE: that it goes on. Of both, a pause is what counts. */
 static skyhook_state halted(const skyhook *of)
 {
-    if (skyhook_disabled(of))
-        return SKYHOOK_DISABLED;
-    return skyhook_paused(of) ? SKYHOOK_PAUSED : SKYHOOK_NONE;
+    if (skyhook_paused(of))
+        return SKYHOOK_PAUSED;
+    return skyhook_disabled(of) ? SKYHOOK_DISABLED : SKYHOOK_NONE;
 }
 
 skyhook_state node_status(const skyhook *of, placement_state state)

@@ -32,7 +32,7 @@ static void a_node(void **state)
         check_msg(node_status(&plain, rows[i].found) == rows[i].goes_on, "row %zu", i);
         check_msg(node_status(&paused, rows[i].found) == rows[i].paused, "row %zu", i);
         check_msg(node_status(&disabled, rows[i].found) == rows[i].disabled, "row %zu", i);
-        check_msg(node_status(&halted_twice, rows[i].found) == rows[i].disabled, "row %zu", i);
+        check_msg(node_status(&halted_twice, rows[i].found) == rows[i].paused, "row %zu", i);
     }
 }
 
@@ -75,7 +75,7 @@ static void all_nodes(void **state)
                       (complete ? SKYHOOK_BLOCKED : SKYHOOK_PAUSED),
                   "row %zu", i);
         check_msg(skyhook_status_of(&halted_twice, &n, true) ==
-                      (complete ? SKYHOOK_BLOCKED : SKYHOOK_DISABLED),
+                      (complete ? SKYHOOK_BLOCKED : SKYHOOK_PAUSED),
                   "row %zu", i);
     }
     node_statuses some = of_nodes((const int64_t[]){5, 2, 3, 1, 1, 1});
