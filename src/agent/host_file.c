@@ -73,6 +73,21 @@ static bool write_all(int fd, str text)
     return true;
 }
 
+/* A name in a folder is durable with the folder. Where that cannot be had the file is there. */
+static void sync_folder(const char *path)
+{
+    char part[PATH_MAX];
+    const char *slash = strrchr(path, '/');
+    size_t len = slash ? (size_t)(slash - path) : 0;
+    if (len == 0 || len >= sizeof part)
+        return;
+    memcpy(part, path, len);
+    part[len] = '\0';
+    scoped(close_fd) int fd = open(part, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd >= 0)
+        fsync(fd);
+}
+
 bool host_write(str path, str content, err *error)
 {
     char new_path[PATH_MAX];
@@ -83,8 +98,10 @@ bool host_write(str path, str content, err *error)
     scoped(close_fd) int fd = open(new_path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
     if (fd < 0)
         return failed(error, new_path, "cannot write");
-    if (write_all(fd, content) && fsync(fd) == 0 && rename(new_path, path.ptr) == 0)
+    if (write_all(fd, content) && fsync(fd) == 0 && rename(new_path, path.ptr) == 0) {
+        sync_folder(path.ptr);
         return true;
+    }
     failed(error, path.ptr, "cannot write");
     unlink(new_path);
     return false;

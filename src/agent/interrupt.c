@@ -94,6 +94,16 @@ typedef struct interrupt {
     err *error;
 } interrupt;
 
+/* A reboot is only asked for: who says that it succeeded lets the next stage begin on a host that
+ * is about to go down. The agent ends with the host, and is asked again when that is back. */
+static bool goes_down(interrupt *n)
+{
+    if (!run_wait_terminated(n->signals, n->settings->grace_seconds))
+        return false;
+    err_set(n->error, "the host goes down");
+    return true;
+}
+
 static bool run_flagged(interrupt *n, size_t number, const char **arguments, str flag)
 {
     const agent_settings *s = n->settings;
@@ -121,7 +131,7 @@ static bool run_flagged(interrupt *n, size_t number, const char **arguments, str
     int code = 0;
     bool started = run_command(&c, n->signals, &code, n->error);
     if (started && code == 0)
-        return true;
+        return !c.outlives_term || !goes_down(n);
     if (started)
         err_set(n->error, "%s: ended with %d", text.ptr, code);
     /* A reboot ends its own command; it counts as done when the agent is asked again. */

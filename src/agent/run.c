@@ -39,6 +39,23 @@ bool run_terminated(run_signals *signals)
     return signals->terminated;
 }
 
+static int64_t now_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+bool run_wait_terminated(run_signals *signals, int64_t seconds)
+{
+    int64_t end_ms = now_ms() + seconds * 1000, left;
+    while (!run_terminated(signals) && (left = end_ms - now_ms()) > 0) {
+        struct pollfd fd = {.fd = signals->fd, .events = POLLIN};
+        poll(&fd, 1, left > INT32_MAX ? INT32_MAX : (int)left);
+    }
+    return signals->terminated;
+}
+
 /* ---- output ---- */
 
 typedef struct stream {
@@ -178,13 +195,6 @@ static bool started(int problem, err *error)
 }
 
 /* ---- waiting ---- */
-
-static int64_t now_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
 
 typedef struct waiting {
     pid_t child;

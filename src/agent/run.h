@@ -21,6 +21,8 @@ typedef struct run_signals {
 bool run_signals_open(run_signals *ret, err *error);
 /* Looks whether SIGTERM came in the meantime. */
 bool run_terminated(run_signals *signals);
+/* Waits for it, so long at the most. */
+bool run_wait_terminated(run_signals *signals, int64_t seconds);
 
 typedef struct command {
     str root;                 /* becomes the command's root; empty: the agent's own */

@@ -409,7 +409,28 @@ def test_reboot_is_not_interrupted(h):
     simple(h)
     h.command("reboot", "touch /ready; sleep 1; touch /done")
     code, text = terminated(h, "interrupt", data(type="node_restart"), grace="0")
-    return None if code == 0 and (h.root / "done").exists() else f"{code} {text}"
+    if code != 1 or "the host goes down" not in text or not (h.root / "done").exists():
+        return f"{code} {text}"
+    return difference([0, ["node_restart_0.complete"]],
+                      [h.run("interrupt", data(type="node_restart")).status, h.files(FLAGS)])
+
+
+def test_reboot_that_is_only_asked_for(h):
+    """Who says it was done lets the next stage begin on a host that goes down."""
+    simple(h)
+    h.command("reboot", "touch /ready")
+    code, text = terminated(h, "interrupt", data(type="node_restart"), grace="60")
+    if code != 1 or "the host goes down" not in text:
+        return f"{code} {text}"
+    return difference([0, ["node_restart_0.complete"]],
+                      [h.run("interrupt", data(type="node_restart")).status, h.files(FLAGS)])
+
+
+def test_reboot_that_does_not_come(h):
+    simple(h)
+    h.command("reboot", "true")
+    result = h.run("interrupt", data(type="node_restart"), SKYHOOK_AGENT_GRACE_SECONDS="1")
+    return status(result, 0) or difference(["node_restart_0.complete"], h.files(FLAGS))
 
 
 def test_other_interrupts(h):
