@@ -365,7 +365,12 @@ static const field skyhook_fields[] = {
     F_STRUCT(skyhook, "spec", spec, &spec_shape),
     F_STRUCT(skyhook, "status", status, &status_shape),
 };
-const shape skyhook_shape = {SHAPE_OF(skyhook, skyhook_fields), KEPT_IN(skyhook)};
+static const shape_rule skyhook_rules[] = {
+    {"self.metadata.name.size() <= 53",
+     "allowed as a name: 53 characters, since annotations of nodes have it in their keys"},
+};
+const shape skyhook_shape = {SHAPE_OF(skyhook, skyhook_fields), KEPT_IN(skyhook),
+                             .check = check_skyhook, RULES(skyhook_rules)};
 
 /* ---- small questions ---- */
 

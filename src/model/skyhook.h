@@ -11,6 +11,7 @@
 
 #define COMPARTMENT_DEFAULT "__default__"
 #define PACKAGE_NAME_MOST 43u /* the longest name of a container is 20 longer */
+#define SKYHOOK_NAME_MOST 53u /* "nodeState_" and it are at most 63 */
 
 /* ---- packages ---- */
 

@@ -392,6 +392,18 @@ void check_skyhook_spec(reader *r, const place *at, void *value)
         check_cycles(r, &packages, s);
 }
 
+void check_skyhook(reader *r, const place *at, void *value)
+{
+    const skyhook *s = value;
+    place metadata_at = place_key(at, STR("metadata"));
+    place name_at = place_key(&metadata_at, STR("name"));
+    if (s->metadata.name.len > SKYHOOK_NAME_MOST)
+        reader_warning(r, &name_at,
+                       "found %zu characters, allowed %u on a cluster: annotations of nodes "
+                       "have the name in their keys, so no node could be worked on",
+                       s->metadata.name.len, SKYHOOK_NAME_MOST);
+}
+
 /* ---- policies ---- */
 
 void check_legacy_budget(reader *r, const place *at, void *value)

@@ -12,6 +12,7 @@ shape_check check_package_resources;
 shape_check check_package_uninstall;
 shape_check check_legacy_budget;
 shape_check check_skyhook_spec;
+shape_check check_skyhook;
 shape_check check_budget;
 shape_check check_strategy;
 shape_check check_deployment_policy_spec;
