@@ -326,12 +326,13 @@ bool engine_node(const engine *e, str change, str target, arena *a, node_view *r
     return false;
 }
 
-bool engine_policy_missing(const engine *e, str change)
+held_view engine_held(const engine *e, str change)
 {
+    held_view found = {0};
     for (size_t v = 0; v < VOCABULARY_COUNT; v++)
-        if (vocabularies[v]->policy_missing && vocabularies[v]->policy_missing(e->self[v], change))
-            return true;
-    return false;
+        if (vocabularies[v]->held)
+            vocabularies[v]->held(e->self[v], change, &found);
+    return found;
 }
 
 bool engine_config_updates(const engine *e, str change, buf *out)

@@ -222,8 +222,12 @@ bool engine_node(const engine *e, str change, str target, arena *a, node_view *r
 /* Which keys of its packages' configMaps have changed and are not on all nodes yet, as JSON:
  * {"PACKAGE":["key"],"OTHER":null}; null: none are. The union over all nodes. False as above. */
 bool engine_config_updates(const engine *e, str change, buf *out);
-/* Whether the Skyhook names a DeploymentPolicy that is not there: nothing of it starts. */
-bool engine_policy_missing(const engine *e, str change);
+/* What holds all of a Skyhook back. */
+typedef struct held_view {
+    bool policy_missing; /* it names a DeploymentPolicy that is not there */
+    bool predecessor;    /* one that comes first on all nodes is not done everywhere */
+} held_view;
+held_view engine_held(const engine *e, str change);
 /* What must survive a restart, piece by piece, each in an object of its own: of one Skyhook on one
  * node, and of one Skyhook. They are the JSON of the records "nodes placement/SKYHOOK/NODE" and
  * "nodes skyhook/SKYHOOK" that engine_restore reads, in that order. Pieces may be of different

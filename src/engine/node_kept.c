@@ -161,10 +161,18 @@ bool nodes_config_updates(const void *context, str change_name, buf *out)
     return c && !out->failed;
 }
 
-bool nodes_policy_missing(const void *context, str change_name)
+void nodes_held(const void *context, str change_name, held_view *ret)
 {
-    const change *c = change_find(context, change_name);
-    return c && c->policy_missing;
+    const nodes *self = context;
+    const change *c = change_find(self, change_name);
+    if (!c)
+        return;
+    ret->policy_missing = c->policy_missing;
+    for (size_t i = 0; i < self->changes.len; i++) {
+        const change *o = self->changes.at[i];
+        ret->predecessor |= !o->disabled && o->sequencing == SEQUENCING_ALL && o->not_done > 0 &&
+                            change_before(o, c);
+    }
 }
 
 /* ---- writing ---- */

@@ -389,7 +389,7 @@ bool nodes_keep_change(const void *self, str change_name, buf *out);
 str nodes_annotation(const void *self, str target, str key);
 bool nodes_node(const void *self, str change_name, str target, arena *a, node_view *ret);
 bool nodes_config_updates(const void *self, str change_name, buf *out);
-bool nodes_policy_missing(const void *self, str change_name);
+void nodes_held(const void *self, str change_name, held_view *ret);
 /* Makes claims of the Skyhook's record and flights of the nodes' records agree; see there. */
 bool kept_agree(nodes *self, change *c, yyjson_val *json);
 

@@ -40,14 +40,16 @@ static skyhook_state roll_up(const node_statuses *nodes)
     return SKYHOOK_UNKNOWN;
 }
 
-skyhook_state skyhook_status_of(const skyhook *of, const node_statuses *nodes, bool policy_missing)
+skyhook_state skyhook_status_of(const skyhook *of, const node_statuses *nodes, held_view held)
 {
     if (nodes->of[SKYHOOK_COMPLETE] == nodes->all)
-        return policy_missing ? SKYHOOK_BLOCKED : SKYHOOK_COMPLETE;
+        return held.policy_missing ? SKYHOOK_BLOCKED : SKYHOOK_COMPLETE;
     skyhook_state halt = halted(of);
     if (halt != SKYHOOK_NONE)
         return halt;
-    return policy_missing ? SKYHOOK_BLOCKED : roll_up(nodes);
+    if (held.policy_missing)
+        return SKYHOOK_BLOCKED;
+    return held.predecessor ? SKYHOOK_WAITING : roll_up(nodes);
 }
 
 int64_t nodes_in_progress(const node_statuses *nodes)

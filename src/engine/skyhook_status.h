@@ -19,7 +19,7 @@ typedef struct node_statuses {
     int64_t all;                      /* their sum */
 } node_statuses;
 /* The roll-up. A Skyhook without nodes is complete. */
-skyhook_state skyhook_status_of(const skyhook *of, const node_statuses *nodes, bool policy_missing);
+skyhook_state skyhook_status_of(const skyhook *of, const node_statuses *nodes, held_view held);
 /* Those that are worked on, or were and are tried again. */
 int64_t nodes_in_progress(const node_statuses *nodes);
 /* Of a compartment, rounded down; 0 of an empty one. */

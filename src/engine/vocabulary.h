@@ -62,7 +62,7 @@ typedef struct vocabulary {
     /* Of the vocabulary of nodes alone. */
     bool (*node)(const void *self, str change, str target, arena *a, node_view *ret);
     bool (*config_updates)(const void *self, str change, buf *out);
-    bool (*policy_missing)(const void *self, str change);
+    void (*held)(const void *self, str change, held_view *ret);
     bool (*keep_placement)(const void *self, str change, str target, buf *out);
     bool (*keep_change)(const void *self, str change, buf *out);
     str (*annotation)(const void *self, str target, str key);

@@ -23,13 +23,13 @@ const char *skyhook_state_text(skyhook_state state)
 typedef struct roll_up {
     node_statuses nodes;
     int64_t ignored, tainted;
-    bool policy_missing;
+    held_view held;
     skyhook_state state;
 } roll_up;
 
 static void count_places(const node_shell *s, const shell_change *c, roll_up *r)
 {
-    *r = (roll_up){.policy_missing = engine_policy_missing(s->engine, str_of(c->name))};
+    *r = (roll_up){.held = engine_held(s->engine, str_of(c->name))};
     for (size_t i = 0; i < c->places.len; i++) {
         const shell_place *p = c->places.at[i];
         if (!p->selected)
@@ -39,7 +39,7 @@ static void count_places(const node_shell *s, const shell_change *c, roll_up *r)
         r->ignored += p->node->ignored;
         r->tainted += p->state_now == SKYHOOK_BLOCKED && !p->node->ignored;
     }
-    r->state = skyhook_status_of(c->document->object.skyhook, &r->nodes, r->policy_missing);
+    r->state = skyhook_status_of(c->document->object.skyhook, &r->nodes, r->held);
 }
 
 /* ---- messages ---- */
@@ -230,7 +230,7 @@ static void put_conditions(node_shell *s, shell_change *c, const roll_up *r, buf
         buf_addz(&text, c->applying);
         put_both(&w, (shown_condition){"ApplyPackage", true, "ApplyPackage", &text});
     }
-    if (r->policy_missing) {
+    if (r->held.policy_missing) {
         buf_clear(&text);
         buf_addf(&text, "DeploymentPolicy \"%.*s\" not found", STR_ARG(of->spec.deployment_policy));
         put_both(&w, (shown_condition){"DeploymentPolicyNotFound", true, "DeploymentPolicyNotFound",

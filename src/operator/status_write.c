@@ -20,9 +20,19 @@ static void forget_sent(char **at, size_t *len, size_t *sent)
     *sent = 0;
 }
 
+/* Who comes behind a Skyhook that goes first on all nodes is shown to wait for it. */
+static void look_behind(node_shell *s, const shell_change *c)
+{
+    bool first = c->document && c->document->object.skyhook->spec.sequencing == SEQUENCING_ALL;
+    for (size_t i = 0; first && i < s->changes.len; i++)
+        ((shell_change *)(uintptr_t)s->changes.entries[i].value)->dirty = true;
+}
+
 static void written(node_shell *s, shell_change *c, uint32_t epoch, yyjson_val *json)
 {
     c->durable_epoch = epoch;
+    if (c->status != c->next_status)
+        look_behind(s, c);
     if (c->status != c->next_status && c->status != SKYHOOK_NONE)
         events_status(s, c, (skyhook_state)c->status, (skyhook_state)c->next_status);
     c->status = c->next_status;

@@ -63,18 +63,23 @@ static void all_nodes(void **state)
         {{0, 0, 1, 0, 0, 1}, SKYHOOK_UNKNOWN},     {{0, 0, 0, 1, 0, 1}, SKYHOOK_UNKNOWN},
         {{0, 0, 1, 1, 0, 0}, SKYHOOK_UNKNOWN},
     };
+    const held_view nothing = {0}, missing = {.policy_missing = true},
+                    later = {.predecessor = true};
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         node_statuses n = of_nodes(rows[i].nodes);
         bool complete = rows[i].want == SKYHOOK_COMPLETE;
-        check_msg(skyhook_status_of(&plain, &n, false) == rows[i].want, "row %zu", i);
-        check_msg(skyhook_status_of(&plain, &n, true) == SKYHOOK_BLOCKED, "row %zu", i);
-        check_msg(skyhook_status_of(&paused, &n, false) ==
+        check_msg(skyhook_status_of(&plain, &n, nothing) == rows[i].want, "row %zu", i);
+        check_msg(skyhook_status_of(&plain, &n, missing) == SKYHOOK_BLOCKED, "row %zu", i);
+        check_msg(skyhook_status_of(&plain, &n, later) ==
+                      (complete ? SKYHOOK_COMPLETE : SKYHOOK_WAITING),
+                  "row %zu", i);
+        check_msg(skyhook_status_of(&paused, &n, nothing) ==
                       (complete ? SKYHOOK_COMPLETE : SKYHOOK_PAUSED),
                   "row %zu", i);
-        check_msg(skyhook_status_of(&paused, &n, true) ==
+        check_msg(skyhook_status_of(&paused, &n, missing) ==
                       (complete ? SKYHOOK_BLOCKED : SKYHOOK_PAUSED),
                   "row %zu", i);
-        check_msg(skyhook_status_of(&halted_twice, &n, true) ==
+        check_msg(skyhook_status_of(&halted_twice, &n, missing) ==
                       (complete ? SKYHOOK_BLOCKED : SKYHOOK_PAUSED),
                   "row %zu", i);
     }
