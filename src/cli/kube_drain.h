@@ -11,6 +11,6 @@
 #include "engine/engine.h"
 
 /* documents: those of the cluster. False without memory. */
-bool kube_drain_tell(const options *given, engine *e, const object_list *documents, str node);
+bool kube_drain_tell(const options *given, engine *e, const object_list *documents, str target);
 
 #endif

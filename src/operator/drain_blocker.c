@@ -141,11 +141,11 @@ void drain_blocker_pod(drain_blocker *b, yyjson_val *json)
     label_set labels = read_labels(b->arena, read_at(json, "metadata", "labels"), STR_EMPTY);
     b->no_memory |= !labels.at;
     bool held = drain_runs(&view) && is_spared(b, labels);
-    str budget = protector(b, &view, labels, json);
+    str keeper = protector(b, &view, labels, json);
     drain_wait one = {.space = view.space,
                       .name = read_text(yyjson_obj_get(json, "metadata"), "name"),
                       .holds = held,
-                      .refused = budget.len > 0};
+                      .refused = keeper.len > 0};
     arena_rewind(b->arena, mark);
     if (!(held || drain_takes(&view)) || (b->found && !drain_tells(&one, &b->pod)))
         return;
@@ -153,6 +153,6 @@ void drain_blocker_pod(drain_blocker *b, yyjson_val *json)
     b->pod = one;
     b->pod.space = arena_str(b->arena, one.space);
     b->pod.name = arena_str(b->arena, one.name);
-    b->budget = held ? STR_EMPTY : budget;
+    b->budget = held ? STR_EMPTY : keeper;
     b->no_memory |= !b->pod.space.ptr || !b->pod.name.ptr;
 }

@@ -12,7 +12,7 @@
 
 static const char text[] = "apiVersion: skyhook.nvidia.com/v1alpha1\nkind: Skyhook\n"
                            "metadata: {name: sk}\nspec:\n  interruptionBudget: {count: 8}\n"
-                           "  packages: {a: {version: '1', image: r/a}}\n";
+                           "  packages: {ab: {version: '1', image: r/ab}}\n";
 
 typedef struct stand {
     engine_core core;
