@@ -484,6 +484,9 @@ watch_ask_kind list_watch_next(list_watch *w, int64_t now_ms, watch_ask *ret)
             return ASK_WAIT;
         complain(w, "nothing was heard for too long", STR_EMPTY);
         w->failing = true;
+        /* Not even a bookmark came since it was asked for: a server that was set back to a backup
+         * waits until it has come to this version once more, and tells of nothing before. */
+        w->restart = w->phase == PHASE_WATCH && !w->progressed;
         return ASK_ABORT;
     }
     if (now_ms < w->wait_until_ms) {

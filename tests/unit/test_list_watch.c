@@ -464,6 +464,27 @@ static void test_stalled_watch_is_cut(void **state)
     end(&t);
 }
 
+/* A server that was set back tells of nothing until it has come to the version once more. */
+static void test_watch_of_the_future(void **state)
+{
+    (void)state;
+    talk t;
+    list_two(&t);
+    list_watch_end(t.watch, false, t.now_ms); /* cut: the server goes away */
+    watch_ask ask;
+    for (int i = 0; i < 2; i++) {
+        expect(&t, "resourceVersion=3&");
+        list_watch_status(t.watch, 200, 0, t.now_ms);
+        if (i == 0) /* it is there and well: nothing is listed again for a pause */
+            list_watch_bytes(t.watch, STR(BOOKMARK("3")), t.now_ms);
+        t.now_ms += WATCH_SILENCE_MS;
+        assert_int_equal(list_watch_next(t.watch, t.now_ms, &ask), ASK_ABORT);
+        list_watch_end(t.watch, false, t.now_ms);
+    }
+    expect(&t, "sendInitialEvents");
+    end(&t);
+}
+
 static void test_back_off(void **state)
 {
     (void)state;
@@ -610,6 +631,7 @@ int main(void)
         cmocka_unit_test(test_any_server),
         cmocka_unit_test(test_pieces),
         cmocka_unit_test(test_stalled_watch_is_cut),
+        cmocka_unit_test(test_watch_of_the_future),
         cmocka_unit_test(test_back_off),
         cmocka_unit_test(test_retry_after),
         cmocka_unit_test(test_short_watches_are_not_asked_for_at_once),
