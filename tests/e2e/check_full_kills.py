@@ -32,7 +32,7 @@ BUDGET = 2
 CLUSTERS = 2     # side by side
 WRITES_LEAST = 40
 WRITES_MOST = 200
-PATIENCE = 60
+PATIENCE = 180
 
 
 class Life:

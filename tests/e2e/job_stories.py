@@ -83,7 +83,7 @@ def failed_ones_stay(story):
     story.wait("they go", lambda: not [job for job in story.jobs() if is_over(job, "Failed")])
 
 
-def ends_as(story, word, run=None, seconds=90, **more):
+def ends_as(story, word, run=None, seconds=180, **more):
     """The first stage does that, and ends as erroring with that word."""
     package = story.name[:3]
     story.add_nodes(1)
@@ -99,7 +99,7 @@ def ends_as(story, word, run=None, seconds=90, **more):
 
 def unpullable_image(story):
     """an image that cannot be pulled ends as erroring, and its Job as Failed"""
-    ends_as(story, "ImagePullBackOff", "unpullable", 150)
+    ends_as(story, "ImagePullBackOff", "unpullable", 240)
     name = story.jobs()[0]["metadata"]["name"]
     story.wait("no pod of it is left", lambda: not story.api.list(
         "pods", rollout.SPACE, labelSelector=f"job-name={name}"))
@@ -107,7 +107,7 @@ def unpullable_image(story):
 
 def image_name_that_is_none(story):
     """an image name that cannot be parsed is not tried again"""
-    ends_as(story, "InvalidImageName", "unpullable 0s InvalidImageName", 150)
+    ends_as(story, "InvalidImageName", "unpullable 0s InvalidImageName", 240)
     state, text = story.explain()
     assert state == "failed" and "InvalidImageName" in text, text
     rollout.wait(15)
@@ -181,7 +181,7 @@ def paced(story):
     changed("an upgrade", {"version": "2.0.0"}, "upgrade", nodes)
     story.edit("pac", {"uninstall": {"enabled": True, "apply": True}})
     story.wait("all are uninstalled", lambda: len(
-        [job for job in story.jobs(stage="uninstall") if is_over(job, "Complete")]) == nodes, 180)
+        [job for job in story.jobs(stage="uninstall") if is_over(job, "Complete")]) == nodes, 300)
     story.wait("nothing is noted any more", lambda: all(
         story.note("nodeState", at) in (None, "{}") for at in range(nodes)))
     story.wait("nobody is cordoned", lambda: not any(

@@ -64,7 +64,7 @@ def pod_that_never_terminates(story):
     assert story.is_cordoned() and not story.jobs(), "it went on beside the pod"
     assert story.note("status") == "erroring"
     story.api.delete("pods", pod, "default", {"gracePeriodSeconds": 0})
-    story.complete(180)
+    story.complete()
     assert not story.is_cordoned()
 
 
@@ -118,7 +118,7 @@ def never_comes_back(story):
     story.skyhook({"los": rollout.package(interrupt=REBOOT)})
     story.wait("it is down", lambda: not fleet.is_ready(story.node()))
     assert story.note("status") == "in_progress"
-    story.told("state erroring", "NodeLost", seconds=LOST_SECONDS + 60)
+    story.told("state erroring", "NodeLost", seconds=LOST_SECONDS + 180)
     assert story.why() == "NodeLost" and '"state":"erroring"' in story.note("nodeState")
 
 
@@ -139,7 +139,7 @@ def deleted_in_every_stage(story):
                  job["metadata"]["labels"][rollout.PREFIX + "node"]) for job in story.jobs()}
         return story.is_cordoned(0) and all(
             (stage, node) in jobs for stage, node in list(zip(stages, story.nodes))[1:])
-    story.wait("each is in its stage", reached, 90)
+    story.wait("each is in its stage", reached, 240)
     assert story.note("status", len(stages)) != "complete", "it should wait for its turn"
     for node in story.nodes[:len(stages)]:
         story.api.delete("nodes", node)
@@ -282,8 +282,8 @@ IN_TURN = [sticky_over_a_restart, taints_first]
 # ---- one that turns the time of the whole cluster back, behind all others
 
 def set_back(story):
-    """etcd is put back to a backup in the middle of an upgrade: the operator, which runs on, forgets
-    what it had begun and goes on from what is there"""
+    """etcd is put back to a backup in the middle of an upgrade: the operator, which runs on,
+    forgets what it had begun and goes on from what is there"""
     story.add_nodes(3)
     story.skyhook({"bac": rollout.package(interrupt=SERVICE)}, interruptionBudget={"count": 1})
     story.complete()

@@ -127,7 +127,7 @@ def status(cluster, name):
     return cluster.api.get("skyhooks", name).get("status", {})
 
 
-def wait_status(cluster, name, want, seconds=60):
+def wait_status(cluster, name, want, seconds=120):
     """The status word, for the document as it is now."""
     def there():
         found = cluster.api.get("skyhooks", name)

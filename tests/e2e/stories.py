@@ -13,6 +13,11 @@ import ledger
 import rollout
 
 
+# How long something may take on a machine with other work; who waits goes on at once when it is so.
+COMPLETE_SECONDS = 300
+WAIT_SECONDS = 180
+
+
 class Stage:
     """What all stories share: a cluster, an operator and the program that people ask."""
 
@@ -110,10 +115,10 @@ class Story:
     def batch(self, group="__default__"):
         return self.status().get("compartmentStatuses", {}).get(group, {}).get("batchState", {})
 
-    def complete(self, seconds=120, name=None):
+    def complete(self, seconds=COMPLETE_SECONDS, name=None):
         return rollout.wait_status(self.cluster, name or self.name, "complete", seconds)
 
-    def wait(self, what, ready, seconds=60):
+    def wait(self, what, ready, seconds=WAIT_SECONDS):
         return api.wait_until(f"{self.name}: {what}", ready, seconds)
 
     def condition(self, kind):
@@ -140,7 +145,7 @@ class Story:
         return [e["message"] for e in self.api.list("events", "default")
                 if e["involvedObject"]["name"] == name]
 
-    def told(self, *words, at=0, seconds=90):
+    def told(self, *words, at=0, seconds=WAIT_SECONDS):
         """Waits until an event of the node has all these words."""
         self.wait(f"an event of the node says {words}", lambda: any(
             all(word in text for word in words) for text in self.events(self.nodes[at])), seconds)
