@@ -42,7 +42,7 @@ static const show_kind kinds[] = {
      .columns = {{.title = "NAME", .pointer = "/metadata/name", .shrink = true},
                  {.title = "DEPLOYMENT", .pointer = "/spec/deployment", .shrink = true},
                  {.title = "TAG", .pointer = "/spec/tag", .shrink = true},
-                 {.title = "STATUS", .pointer = "/spec/status"},
+                 {.title = "STATUS", .pointer = "/spec/status", .missing = "ready"},
                  {.title = "AGE", .pointer = "/metadata/creationTimestamp", .age = true}}},
     {.plural = "rolloutpolicies",
      .singular = "rolloutpolicy",
@@ -50,7 +50,7 @@ static const show_kind kinds[] = {
      .kind = "RolloutPolicy",
      .name = "/metadata/name",
      .columns = {{.title = "NAME", .pointer = "/metadata/name", .shrink = true},
-                 {.title = "PRIORITY", .pointer = "/spec/priority", .right = true},
+                 {.title = "PRIORITY", .pointer = "/spec/priority", .right = true, .missing = "0"},
                  {.title = "SELECTOR", .pointer = "/spec/selector", .shrink = true},
                  {.title = "AGE", .pointer = "/metadata/creationTimestamp", .age = true}}},
     {.plural = "targets",
@@ -215,8 +215,11 @@ static exit_status print_table(show *s)
         return fail("memory ran out");
     for (size_t i = 0; i < s->items.len; i++)
         for (size_t k = 0; k < count; k++) {
-            str text = json_at(s->client, s->items.at[i], s->kind->columns[k].pointer);
-            table_cell(t, s->kind->columns[k].age ? show_age(s->client, text) : text);
+            const show_column *column_ = &s->kind->columns[k];
+            str text = json_at(s->client, s->items.at[i], column_->pointer);
+            if (text.len == 0 && column_->missing)
+                text = str_of(column_->missing);
+            table_cell(t, column_->age ? show_age(s->client, text) : text);
         }
     bool good = table_print(t, stdout);
     table_free(t);

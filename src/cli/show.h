@@ -15,7 +15,8 @@ typedef struct show_column {
     const char *pointer;
     bool shrink;
     bool right;
-    bool age; /* a time, shown as how long ago it was */
+    bool age;            /* a time, shown as how long ago it was */
+    const char *missing; /* what it means if it is not said */
 } show_column;
 
 typedef struct show_kind {

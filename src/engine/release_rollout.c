@@ -12,7 +12,7 @@ typedef struct survey {
     uint32_t version; /* NO: whatever is wanted */
     rollout_view *view;
     bool runs;        /* a job of it */
-    bool failed;      /* one of the version groups has */
+    bool failed;      /* one of the version groups has, or a resource is quarantined */
     uint32_t bad;     /* the first target that has; NO: none */
     index_list waits; /* those whose hope decides: own ones, then members of their groups */
     size_t others;    /* targets of the deployment that it does not concern, hooks left out */
@@ -122,6 +122,7 @@ static void count_target(survey *s, uint32_t t)
         break;
     case PLACEMENT_WAITING:
     case PLACEMENT_BLOCKED:
+        s->failed = s->failed || state == PLACEMENT_BLOCKED; /* by a failure: it is quarantined */
         s->view->waiting++;
         index_add(r, &s->waits, t);
         break;

@@ -333,20 +333,46 @@ static str version_name(call *c, str deployment_name, str tag_text)
     return arena_str(c->request->arena, (str){text, end});
 }
 
-static void write_version(call *c, str name, buf *out)
+static void write_map(buf *out, const char *key, const label_set *map)
 {
+    if (map->len > 0)
+        buf_addf(out, ",\"%s\":{", key);
+    for (size_t i = 0; i < map->len; i++) {
+        buf_addz(out, i == 0 ? "" : ",");
+        buf_add_json(out, map->at[i].key);
+        buf_addc(out, ':');
+        buf_add_json(out, map->at[i].value);
+    }
+    if (map->len > 0)
+        buf_addc(out, '}');
+}
+
+static void write_needs(buf *out, const struct version_spec *spec)
+{
+    for (size_t i = 0; i < spec->depends_on.len; i++) {
+        buf_addz(out, i == 0 ? ",\"dependsOn\":[" : ",");
+        buf_addz(out, "{\"deployment\":");
+        buf_add_json(out, spec->depends_on.at[i].deployment);
+        buf_addz(out, ",\"versionSelector\":");
+        buf_add_json(out, spec->depends_on.at[i].version_selector.source);
+        buf_addc(out, '}');
+    }
+    if (spec->depends_on.len > 0)
+        buf_addc(out, ']');
+}
+
+/* What is not said of a version that is there already stays as it is, but for its status. */
+static void write_version(call *c, str name, const version *was, buf *out)
+{
+    static const version nothing;
     const publish_input *in = c->input;
+    was = was ? was : &nothing;
     buf_addz(out,
              "{\"apiVersion\":\"" API_DROVER "\",\"kind\":\"Version\",\"metadata\":{\"name\":");
     buf_add_json(out, name);
-    for (size_t i = 0; i < in->labels.len; i++) {
-        buf_addz(out, i == 0 ? ",\"labels\":{" : ",");
-        buf_add_json(out, in->labels.at[i].key);
-        buf_addc(out, ':');
-        buf_add_json(out, in->labels.at[i].value);
-    }
-    buf_addz(out,
-             in->labels.len > 0 ? "}},\"spec\":{\"deployment\":" : "},\"spec\":{\"deployment\":");
+    write_map(out, "labels", in->labels.len > 0 ? &in->labels : &was->metadata.labels);
+    write_map(out, "annotations", &was->metadata.annotations);
+    buf_addz(out, "},\"spec\":{\"deployment\":");
     buf_add_json(out, c->arguments[0]);
     buf_addz(out, ",\"tag\":");
     buf_add_json(out, in->tag);
@@ -354,22 +380,25 @@ static void write_version(call *c, str name, buf *out)
         buf_addz(out, ",\"status\":");
         buf_add_json(out, in->status);
     }
-    if (in->config) {
+    if (in->config || was->spec.config) {
         buf_addz(out, ",\"config\":");
-        json_write(out, in->config);
+        json_write(out, in->config ? in->config : was->spec.config);
     }
     if (in->depends_on) {
         buf_addz(out, ",\"dependsOn\":");
         json_write(out, in->depends_on);
+    } else {
+        write_needs(out, &was->spec);
     }
     buf_addz(out, "}}");
 }
 
 /* The same tag again is the same version; another tag that makes the same name is refused. */
-static bool name_free(call *c, str name)
+static bool name_free(call *c, str name, const object **ret_was)
 {
     const publish_input *in = c->input;
     const object *o = control_object(c->api->control, KIND_VERSION, name);
+    *ret_was = o;
     if (!o || (str_eq(o->version->spec.tag, in->tag) &&
                str_eq(o->version->spec.deployment, c->arguments[0])))
         return true;
@@ -389,13 +418,16 @@ static void publish(call *c, problems *found)
         api_fail(c, 404, NULL, "there is no Deployment \"%s\"", str_shown(c->arguments[0]).text);
         return;
     }
-    write_version(c, name, &text);
+    const object *was;
+    if (!name_free(c, name, &was))
+        return;
+    write_version(c, name, was ? was->version : NULL, &text);
     if (!name.ptr || text.failed) {
         api_fail(c, 503, NULL, "memory ran out");
         return;
     }
     apply_request request = {.file = STR("body"), .bytes = buf_str(&text), .expected = APPLY_ANY};
-    if (!name_free(c, name) || !apply_bytes(c, request, &answer, found))
+    if (!apply_bytes(c, request, &answer, found))
         return;
     result_output out = result_of(c, &answer.results[0]);
     if (answer.results[0].action != APPLY_CREATED)

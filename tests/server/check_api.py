@@ -196,12 +196,35 @@ def settled(checks, deployment_name, resource, state="done"):
         lambda: target(checks, deployment_name, resource)["state"] == state, 20)
 
 
+def check_publish_again(checks):
+    """What is not said of a version that is there stays: above all what it needs."""
+    path, document = "/api/v1/deployments/apart/versions", "/api/v1/versions/apart-1"
+    checks.expect("a deployment for nobody", 201, "PUT", "/api/v1/deployments/apart", {
+        "apiVersion": "drover.dev/v1alpha1", "kind": "Deployment", "metadata": {"name": "apart"},
+        "spec": {"resourceSelector": "false", "job": {"manual": {}}}})
+    needs = [{"deployment": "by-hand", "versionSelector": 'version.tag == "1"'}]
+    checks.expect("publish with all there is", 201, "POST", path, {
+        "tag": "1", "config": {"a": [1]}, "labels": {"l": "m", "n": ""}, "dependsOn": needs})
+    before = checks.expect("the version", 200, "GET", document).json
+    again = checks.expect("publish it by its tag alone", 200, "POST", path, {"tag": "1"})
+    checks.test("which changes nothing", again.json["action"] == "unchanged" and before == checks.
+                expect("the version again", 200, "GET", document).json, again)
+    checks.expect("publish it as rejected, with another config", 200, "POST", path,
+                  {"tag": "1", "config": {}, "status": "rejected"})
+    spec = checks.expect("the version then", 200, "GET", document).json["spec"]
+    checks.test("and the rest stays", spec == {"deployment": "apart", "tag": "1", "config": {},
+                                               "status": "rejected", "dependsOn": needs}, spec)
+    checks.expect("it goes", 200, "DELETE", document)
+    checks.expect("its deployment, too", 200, "DELETE", "/api/v1/deployments/apart")
+
+
 def rollouts(checks):
     made = checks.expect("publish", 201, "POST", "/api/v1/deployments/by-hand/versions",
         {"tag": "1"})
     checks.test("publish names it", made.json["name"] == "by-hand-1", made)
     checks.expect("publish the same again", 200, "POST", "/api/v1/deployments/by-hand/versions",
                   {"tag": "1"})
+    check_publish_again(checks)
     checks.expect("publish for nobody", 404, "POST", "/api/v1/deployments/nope/versions",
                   {"tag": "1"})
     checks.expect("publish without a tag", 400, "POST", "/api/v1/deployments/by-hand/versions", {})

@@ -88,6 +88,7 @@ def acts(cli):
     cli.expect("publish --wait", 0, "version", "publish", "web", "1.0", "--wait",
                out="version/web-1.0 created", err="2 of 2 done")
     cli.expect("publish again", 0, "version", "publish", "web", "1.0", out="unchanged")
+    cli.expect("it is ready", 0, "get", "versions", out="1.0  ready")
     cli.expect("publish for nobody", 1, "version", "publish", "nope", "1",
         err="there is no Deployment")
     cli.expect("pause", 0, "pause", "web", "--reason", "lunch", out="pause: done")

@@ -498,6 +498,25 @@ static void a_host_that_reboots_is_hope(void **state)
     world_close(&w);
 }
 
+/* What is quarantined was so by a failure: only a person takes that back. */
+static void what_is_quarantined_has_failed(void **state)
+{
+    (void)state;
+    world w;
+    open_hosts(&w, "  - resourceConcurrency: {groupSelector: 'true', limitType: count, limitValue: "
+                   "1, slotTimeoutSeconds: 600, onTimeout: quarantine}\n");
+    assert_true(vec_push(&w.plans, (world_plan){"kubelet", "node-0", MINUTE, -1, false, false}));
+    publish(&w, "kubelet", "2");
+    world_at(&w, "2026-03-01T08:05:00Z");
+    CHECK_ROLLOUT(&w, "kubelet", "2", "running: 0 of 2, 1 waiting, 1 failed; kubelet on node-1");
+    world_until(&w, INT64_MAX);
+    CHECK_ROLLOUT(&w, "kubelet", "2", "failed: 1 of 2, 1 failed; kubelet on node-0");
+    publish(&w, "kubelet", "3");
+    world_until(&w, INT64_MAX);
+    CHECK_ROLLOUT(&w, "kubelet", "3", "failed: 1 of 2, 1 waiting; kubelet on node-0");
+    world_close(&w);
+}
+
 /* ---- many ---- */
 
 /* So many hosts of a rack, in an environment of that name. */
@@ -620,6 +639,7 @@ int main(void)
         cmocka_unit_test(a_version_that_is_overtaken_has_failed),
         cmocka_unit_test(every_upstream_must_get_on),
         cmocka_unit_test(a_host_that_reboots_is_hope),
+        cmocka_unit_test(what_is_quarantined_has_failed),
         cmocka_unit_test(the_last_hope_counts),
         cmocka_unit_test(many_without_hope_cost_what_they_are),
     };
