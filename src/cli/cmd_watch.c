@@ -49,13 +49,6 @@ static void on_resize(int number)
     (void)number;
 }
 
-static int64_t monotonic_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
 /* ---- what is there ---- */
 
 static bool take_row(void *context, yyjson_val *item)
@@ -91,7 +84,7 @@ static void keep_names(char out[3][NAME_BYTES], const watch_row *row)
 
 static exit_status look(watch *w)
 {
-    int64_t start = monotonic_ms();
+    int64_t start = stream_clock_ms();
     const watch_row *on = watch_chosen(&w->fleet, &w->screen);
     if (on)
         keep_names(w->chosen, on);
@@ -100,7 +93,7 @@ static exit_status look(watch *w)
     exit_status status = client_list(w->client, STR("/api/v1/targets"), 0, take_row, w);
     if (status == STATUS_DONE)
         status = client_list(w->client, STR("/api/v1/groups"), 0, take_group, w);
-    w->looked_ms = monotonic_ms();
+    w->looked_ms = stream_clock_ms();
     w->look_took_ms = w->looked_ms - start;
     if (w->screen.cursor > 0) /* else it is the first one that is looked at, whoever that is */
         watch_follow(&w->fleet, &w->screen,
@@ -300,7 +293,7 @@ static bool read_keys(watch *w)
 static int patience(const watch *w, bool dirty)
 {
     int64_t rest = w->look_took_ms * 4 > REST_MS ? w->look_took_ms * 4 : REST_MS;
-    int64_t due = w->looked_ms + (dirty ? rest : LOOK_MS_MAX) - monotonic_ms();
+    int64_t due = w->looked_ms + (dirty ? rest : LOOK_MS_MAX) - stream_clock_ms();
     return due < 0 ? 0 : (int)due;
 }
 

@@ -9,7 +9,7 @@
 #include "cli/output.h"
 #include "cli/stream.h"
 
-#define REST_MS 200       /* between two looks */
+#define REST_MS 200       /* between two looks, and more if a look takes long */
 #define LOOK_MS_MAX 30000 /* without news; time alone may have moved something */
 #define BAR_COLUMNS 24
 
@@ -166,6 +166,7 @@ exit_status follow(client *c, const follow_wish *wish)
     exit_status status = s ? STATUS_DONE : fail("memory ran out");
     while (status == STATUS_DONE) {
         progress p = {.client = c, .wish = wish};
+        int64_t start = stream_clock_ms();
         client_forget(c);
         str path = STR("/api/v1/rollouts");
         if (wish->count == 1 && !wish->all)
@@ -184,7 +185,8 @@ exit_status follow(client *c, const follow_wish *wish)
             status = p.lost > 0 ? STATUS_NO : STATUS_DONE;
             break;
         }
-        usleep(REST_MS * 1000);
+        int64_t took = stream_clock_ms() - start;
+        usleep((useconds_t)(took * 4 > REST_MS ? took * 4 : REST_MS) * 1000);
         stream_wait(s, -1, LOOK_MS_MAX);
     }
     if (terminal && last.len > 0)

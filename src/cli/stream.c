@@ -21,7 +21,7 @@ struct stream {
     bool changed, lost;
 };
 
-static int64_t monotonic_ms(void)
+int64_t stream_clock_ms(void)
 {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
@@ -134,7 +134,7 @@ static void look_for_the_end(stream *s)
             continue;
         disconnect(s);
         s->lost = true;
-        s->again_ms = monotonic_ms() + AGAIN_MS;
+        s->again_ms = stream_clock_ms() + AGAIN_MS;
         return;
     }
 }
@@ -143,7 +143,7 @@ stream_news stream_wait(stream *s, int other, int timeout_ms)
 {
     struct curl_waitfd more = {.fd = other, .events = CURL_WAIT_POLLIN};
     int running;
-    if (!s->easy && monotonic_ms() >= s->again_ms)
+    if (!s->easy && stream_clock_ms() >= s->again_ms)
         connect_again(s);
     if (!s->easy && timeout_ms > AGAIN_MS)
         timeout_ms = AGAIN_MS;

@@ -24,6 +24,8 @@ typedef struct stream_news {
 /* Waits until there is news, but not longer than that. other: a descriptor to look at too, or -1.
  */
 stream_news stream_wait(stream *s, int other, int timeout_ms);
+/* A clock that only goes on, for who looks again and again. */
+int64_t stream_clock_ms(void);
 /* The sequence number heard last; 0: none. */
 int64_t stream_sequence(const stream *s);
 
