@@ -108,6 +108,9 @@ bool window_inside(releases *r, uint32_t rule, int64_t at_ms, int64_t *ret_start
                    int64_t *ret_change_ms);
 /* The first moment from at_ms on at which the rule lets things start; NEVER if there is none. */
 int64_t window_opens(releases *r, uint32_t rule, int64_t at_ms);
+/* Whether windows can hold the start: a first deployment disturbs nothing that runs, unless its
+ * group prepares the resource or has a member that runs there. */
+bool window_concerns(const chain_context *c);
 /* The first rule whose window is shut for a start on the target, or of the whole group, whatever
  * people let pass; NO: none. */
 uint32_t window_shut(releases *r, uint32_t t, uint32_t version, uint32_t group);

@@ -136,7 +136,10 @@ static bool disturbs(const releases *r, const rel_target *target)
     if (target->job_group == NO)
         return target->current != NO;
     const rel_group *g = &r->groups.at[target->job_group];
+    const index_list *all = &r->sites.at[g->site].targets;
     bool any = target->current != NO;
+    for (size_t i = 0; i < all->len; i++)
+        any = any || r->targets.at[all->at[i]].current != NO;
     for (size_t i = 0; i < g->members.len; i++)
         any = any || g->members.at[i].role == ROLE_PRE ||
               r->targets.at[g->members.at[i].target].current != NO;

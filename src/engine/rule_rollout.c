@@ -234,7 +234,7 @@ static int64_t start_of(const chain_context *c)
     int64_t base = c->group != NO ? r->groups.at[c->group].turn_ms : t->eligible_ms;
     if (c->group == NO && (c->version != t->wanted || base == NEVER))
         base = c->a ? c->would_ms : NEVER;
-    if (base == NEVER || t->current == NO)
+    if (base == NEVER || !window_concerns(c))
         return base;
     int64_t start = base;
     size_t at = 0;

@@ -7,50 +7,31 @@
  * does not occur and is not counted (RFC 5545, 3.3.5 and 3.3.10). Occurrences are computed once for
  * a long stretch of time and looked up from then on. */
 #include <assert.h>
-#include <libical/ical.h>
 
 #include "base/mem.h"
-#include "engine/chain.h"
 #include "engine/window.h"
+#include "engine/window_internal.h"
 #include "model/recurrence.h"
 
+/* One question counts at most CHUNKS_MAX times OCCURRENCES_MAX windows, or days of steps. */
 #define OCCURRENCES_MAX 1024u
-/* A window that has no gap for so long, or for so many occurrences and at least a year, has none.
- */
-#define GAPLESS_YEARS 10
 #define CHUNKS_MAX 128u
+/* A window that has no gap for so long, or for all that is counted and at least a year, has none;
+ * one that ends is followed for longer. */
+#define GAPLESS_YEARS 10
+#define FOLLOWED_YEARS 100
 #define FOR_EVER INT64_MAX
-#define MINUTE_MS (60 * SECOND_MS)
-#define DAY_MS (1440 * MINUTE_MS)
-#define DAY_SECONDS 86400
 #define YEAR_MS (365 * DAY_MS)
-/* By how much clocks are put back at most, with room to spare; seconds are too many for a day. */
+/* By how much clocks are put back at most, with room to spare. */
 #define PUT_BACK_MS DAY_MS
-#define PUT_BACK_SECONDLY_MS (180 * MINUTE_MS)
-/* Between these times a zone is asked whether it changes its clocks by whole hours. */
-#define ZONE_FROM_SECONDS 946684800 /* 2000 */
-#define ZONE_TO_SECONDS 2524608000  /* 2050 */
-
-typedef struct span {
-    int64_t start_ms, end_ms;
-} span;
-
-struct window_cache {
-    bool good, allow;
-    struct icalrecurrencetype recurrence;
-    icaltimezone *zone;
-    struct icaltimetype anchor;
-    int64_t count;    /* COUNT, 0: none; kept here, since libical counts what does not occur, too */
-    int64_t first_ms; /* when the anchor is: nothing begins earlier */
-    int64_t duration_ms;
-    int64_t from_ms, to_ms; /* answers are known for [from, to) */
-    VEC(span) spans;        /* merged: they neither touch nor overlap */
-};
 
 struct window_cache *window_free(struct window_cache *w)
 {
-    if (w)
+    if (w) {
         vec_done(&w->spans);
+        vec_done(&w->steps);
+        vec_done(&w->parts);
+    }
     return mem_free(w);
 }
 
@@ -82,6 +63,7 @@ static bool read_rule(struct window_cache *w, str text)
         return false;
     w->count = w->recurrence.count;
     w->recurrence.count = 0;
+    w->ends = w->count > 0 || !icaltime_is_null_time(w->recurrence.until);
     if (!icaltime_is_null_time(w->recurrence.until) && !w->recurrence.until.is_date)
         w->recurrence.until = local_time(w->recurrence.until, w->zone);
     if (!parts.start[0])
@@ -106,9 +88,13 @@ static int compare_spans(const void *a, const void *b)
 
 static void merge(struct window_cache *w)
 {
+    bool sorted = true;
     if (w->spans.len == 0)
         return;
-    qsort(w->spans.at, w->spans.len, sizeof *w->spans.at, compare_spans);
+    for (size_t i = 1; i < w->spans.len && sorted; i++)
+        sorted = w->spans.at[i - 1].start_ms <= w->spans.at[i].start_ms;
+    if (!sorted) /* clocks were put back */
+        qsort(w->spans.at, w->spans.len, sizeof *w->spans.at, compare_spans);
     size_t kept = 0;
     for (size_t i = 1; i < w->spans.len; i++) {
         span *last = &w->spans.at[kept], next = w->spans.at[i];
@@ -120,21 +106,16 @@ static void merge(struct window_cache *w)
     w->spans.len = kept + 1;
 }
 
-/* How long the unit of a rule is that comes by the hour, minute or second; else 0. */
-static int64_t unit_seconds(const struct window_cache *w)
-{
-    return w->recurrence.freq == ICAL_HOURLY_RECURRENCE     ? 3600
-           : w->recurrence.freq == ICAL_MINUTELY_RECURRENCE ? 60
-           : w->recurrence.freq == ICAL_SECONDLY_RECURRENCE ? 1
-                                                            : 0;
-}
-
 /* Where to begin counting so as to reach "begin" soon. libical's own way to skip ahead loses the
- * phase of intervals below a day: those are moved by whole intervals instead. */
+ * phase of intervals below a day: those are moved by whole intervals instead, if steps could not be
+ * made of them. */
 static icalrecur_iterator *iterator_near(const struct window_cache *w, struct icaltimetype begin)
 {
     struct icaltimetype anchor = w->anchor;
-    int64_t unit = unit_seconds(w);
+    int64_t unit = w->recurrence.freq == ICAL_HOURLY_RECURRENCE     ? HOUR_SECONDS
+                   : w->recurrence.freq == ICAL_MINUTELY_RECURRENCE ? MINUTE_SECONDS
+                   : w->recurrence.freq == ICAL_SECONDLY_RECURRENCE ? 1
+                                                                    : 0;
     bool ahead = w->count == 0 && icaltime_compare(begin, anchor) > 0;
     if (ahead && unit > 0) {
         int64_t step = unit * w->recurrence.interval, from = (int64_t)icaltime_as_timet(anchor);
@@ -149,18 +130,15 @@ static icalrecur_iterator *iterator_near(const struct window_cache *w, struct ic
     return it;
 }
 
-static int64_t offset_at(icaltimezone *zone, int64_t seconds)
+int64_t offset_at(icaltimezone *zone, int64_t seconds)
 {
     int summer;
     struct icaltimetype at = icaltime_from_timet_with_zone((time_t)seconds, 0, NULL);
     return icaltimezone_get_utc_offset_of_utc_time(zone, &at, &summer);
 }
 
-/* The first moment at which the clocks of the zone show a local time. False if they skip it; then
- * it is what the offset before the gap makes of it. */
-static bool moment_shown(struct icaltimetype local, icaltimezone *zone, int64_t *ret_ms)
+bool moment_shown(int64_t wall, icaltimezone *zone, int64_t *ret_ms)
 {
-    int64_t wall = (int64_t)icaltime_as_timet(local);
     int64_t before = offset_at(zone, wall - DAY_SECONDS);
     int64_t after = offset_at(zone, wall + DAY_SECONDS);
     *ret_ms = (wall - before) * 1000;
@@ -172,51 +150,11 @@ static bool moment_shown(struct icaltimetype local, icaltimezone *zone, int64_t 
     return true;
 }
 
-/* The moment at which clocks that were put back show a local time once more; NEVER: they do not.
- * What comes by the hour, minute or second comes then, too: an hour that is repeated has no hole.
- */
-static int64_t moment_again(struct icaltimetype local, icaltimezone *zone, int64_t first_ms)
+int64_t moment_again(int64_t wall, icaltimezone *zone, int64_t first_ms)
 {
-    int64_t wall = (int64_t)icaltime_as_timet(local);
     int64_t after = offset_at(zone, wall + DAY_SECONDS);
     int64_t again_ms = (wall - after) * 1000;
     return again_ms > first_ms && offset_at(zone, wall - after) == after ? again_ms : NEVER;
-}
-
-/* ---- fewer occurrences ---- */
-
-static bool whole_hours(icaltimezone *zone)
-{
-    int64_t first = offset_at(zone, ZONE_FROM_SECONDS);
-    for (int64_t at = ZONE_FROM_SECONDS; at < ZONE_TO_SECONDS; at += 30 * DAY_SECONDS)
-        if ((offset_at(zone, at) - first) % 3600 != 0)
-            return false;
-    return true;
-}
-
-/* Every second of some minutes is those minutes, and every minute of some hours those hours: the
- * same time is covered by a sixtieth of the windows, which can be counted for years. What is not
- * like that (COUNT, UNTIL, intervals, some seconds only) is counted as it is. An hour of which
- * clocks skip or repeat a part is not all its minutes. */
-static void make_coarse(struct window_cache *w)
-{
-    struct icalrecurrencetype *is = &w->recurrence;
-    moment_shown(w->anchor, w->zone, &w->first_ms);
-    if (is->interval != 1 || w->count > 0 || !icaltime_is_null_time(is->until) ||
-        is->by_set_pos[0] != ICAL_RECURRENCE_ARRAY_MAX ||
-        is->by_second[0] != ICAL_RECURRENCE_ARRAY_MAX)
-        return;
-    if (is->freq == ICAL_SECONDLY_RECURRENCE) {
-        is->freq = ICAL_MINUTELY_RECURRENCE;
-        w->anchor.second = 0;
-        w->duration_ms += MINUTE_MS - SECOND_MS;
-    }
-    if (is->freq == ICAL_MINUTELY_RECURRENCE && whole_hours(w->zone) &&
-        is->by_minute[0] == ICAL_RECURRENCE_ARRAY_MAX) {
-        is->freq = ICAL_HOURLY_RECURRENCE;
-        w->anchor.minute = 0;
-        w->duration_ms += 59 * MINUTE_MS;
-    }
 }
 
 static struct window_cache *cache_new(const deployment_window *doc)
@@ -234,10 +172,9 @@ static struct window_cache *cache_new(const deployment_window *doc)
         zone[name.len] = 0;
         w->zone = zone_named(zone);
     }
+    w->latest_ms = INT64_MIN;
     w->good = w->zone && read_rule(w, doc->rrule);
-    if (w->good)
-        make_coarse(w);
-    return w;
+    return !w->good || steps_make(w) ? w : window_free(w);
 }
 
 /* ---- counting ---- */
@@ -247,34 +184,27 @@ static bool next_start(struct window_cache *w, icalrecur_iterator *it, int64_t *
                        int64_t *ret_again_ms)
 {
     for (struct icaltimetype at = icalrecur_iterator_next(it); !icaltime_is_null_time(at);
-         at = icalrecur_iterator_next(it))
-        if (moment_shown(at, w->zone, ret_ms) || icaltime_compare(at, w->anchor) == 0) {
+         at = icalrecur_iterator_next(it)) {
+        int64_t wall = (int64_t)icaltime_as_timet(at);
+        if (moment_shown(wall, w->zone, ret_ms) || icaltime_compare(at, w->anchor) == 0) {
             *ret_again_ms = w->recurrence.freq <= ICAL_HOURLY_RECURRENCE
-                                ? moment_again(at, w->zone, *ret_ms)
+                                ? moment_again(wall, w->zone, *ret_ms)
                                 : NEVER;
             return true;
         }
+    }
     return false;
 }
 
 static bool add_spans(struct window_cache *w, int64_t start_ms, int64_t again_ms)
 {
-    return vec_push(&w->spans,
-                    (span){later_of(start_ms, w->first_ms), start_ms + w->duration_ms}) &&
+    return vec_push(&w->spans, (span){start_ms, start_ms + w->duration_ms}) &&
            (again_ms == NEVER || vec_push(&w->spans, (span){again_ms, again_ms + w->duration_ms}));
 }
 
-/* Where the occurrences are being counted. */
-typedef struct counting {
-    icalrecur_iterator *it;
-    int64_t left;    /* of COUNT */
-    int64_t from_ms; /* earlier ones do not matter */
-    int64_t put_back_ms;
-} counting;
-
 /* Adds the next OCCURRENCES_MAX. *ret_last_ms: when the last of them begins; NEVER: there are no
  * more. */
-static bool add_chunk(struct window_cache *w, counting *k, int64_t *ret_last_ms)
+static bool add_counted(struct window_cache *w, counting *k, int64_t *ret_last_ms)
 {
     size_t added = 0;
     *ret_last_ms = NEVER;
@@ -289,45 +219,71 @@ static bool add_chunk(struct window_cache *w, counting *k, int64_t *ret_last_ms)
             break;
         }
     }
+    return true;
+}
+
+/* The same of as many days, or fewer that have so many windows. */
+static bool add_days(struct window_cache *w, counting *k, int64_t *ret_last_ms)
+{
+    size_t days = 0, most = w->spans.len + OCCURRENCES_MAX;
+    *ret_last_ms = NEVER;
+    while (k->left > 0) {
+        struct icaltimetype at = icalrecur_iterator_next(k->it);
+        int64_t day = (int64_t)icaltime_as_timet(at);
+        if (icaltime_is_null_time(at) || day > w->until)
+            return true;
+        if (!steps_day(w, k, day))
+            return false;
+        if (++days == OCCURRENCES_MAX || w->spans.len >= most) {
+            moment_shown(day, w->zone, ret_last_ms);
+            return true;
+        }
+    }
+    return true;
+}
+
+static bool add_chunk(struct window_cache *w, counting *k, int64_t *ret_last_ms)
+{
+    if (!(w->steps.len > 0 ? add_days : add_counted)(w, k, ret_last_ms))
+        return false;
     merge(w);
     /* A later one may still reach before the last where clocks go back. */
-    w->to_ms = *ret_last_ms == NEVER ? INT64_MAX : *ret_last_ms - k->put_back_ms;
+    w->to_ms = *ret_last_ms == NEVER ? INT64_MAX : *ret_last_ms - PUT_BACK_MS;
     return true;
 }
 
 /* What is counted so far ends in the middle of a span. */
 static bool open_ended(const struct window_cache *w)
 {
-    return w->to_ms != INT64_MAX && w->spans.at[w->spans.len - 1].start_ms < w->to_ms;
+    const span *last = w->spans.len > 0 ? &w->spans.at[w->spans.len - 1] : NULL;
+    return last && w->to_ms != INT64_MAX && last->start_ms < w->to_ms && last->end_ms >= w->to_ms;
 }
 
-/* Whether each occurrence reaches the next one for ever, as the rule itself says: there are too
- * many to count. Where clocks are put forward intervals of more than one unit have a gap. */
-static bool endless(const struct window_cache *w)
+/* Whether a window is known that begins behind at_ms: all that is earlier is known then, too. */
+static bool next_known(const struct window_cache *w, int64_t at_ms)
 {
-    const struct icalrecurrencetype *is = &w->recurrence;
-    const short parts[] = {is->by_second[0],  is->by_minute[0],    is->by_hour[0],
-                           is->by_day[0],     is->by_month_day[0], is->by_year_day[0],
-                           is->by_week_no[0], is->by_month[0],     is->by_set_pos[0]};
-    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
-        if (parts[i] != ICAL_RECURRENCE_ARRAY_MAX)
-            return false;
-    int64_t unit = unit_seconds(w);
-    return unit > 0 && w->count == 0 && icaltime_is_null_time(is->until) &&
-           (is->interval == 1 || w->zone == icaltimezone_get_utc_timezone()) &&
-           unit * is->interval * SECOND_MS <= w->duration_ms;
+    return w->spans.len > 0 && w->spans.at[w->spans.len - 1].start_ms > at_ms;
 }
 
-/* Counts until at_ms and a gap behind it are known, or it is too many. *ret_last_ms as above. */
+/* Counts until at_ms and a window behind it are known, or it is too many; and on to the latest
+ * moment that was asked for, if it is not too far: a start and the present are asked in turn.
+ * *ret_last_ms as above. */
 static bool count_on(struct window_cache *w, counting *k, int64_t at_ms, int64_t *ret_last_ms)
 {
+    int64_t years = w->ends ? FOLLOWED_YEARS : GAPLESS_YEARS;
+    int64_t until_ms = w->latest_ms - at_ms <= YEAR_MS ? w->latest_ms : at_ms;
     bool good = add_chunk(w, k, ret_last_ms);
-    for (size_t i = 1; good && i < CHUNKS_MAX; i++) {
-        bool reached = w->to_ms > at_ms;
-        if (reached && (!open_ended(w) || *ret_last_ms - at_ms >= GAPLESS_YEARS * YEAR_MS))
+    for (size_t i = 1; good && i < CHUNKS_MAX && w->to_ms != INT64_MAX; i++) {
+        if (w->to_ms > until_ms && next_known(w, until_ms))
+            break;
+        if (open_ended(w) && *ret_last_ms - at_ms >= years * YEAR_MS)
             break;
         good = add_chunk(w, k, ret_last_ms);
     }
+    /* Behind the last window nothing is known. */
+    if (good && w->to_ms != INT64_MAX && next_known(w, at_ms) &&
+        w->spans.at[w->spans.len - 1].start_ms < w->to_ms)
+        w->to_ms = w->spans.at[w->spans.len - 1].start_ms;
     return good;
 }
 
@@ -337,8 +293,7 @@ static bool count_on(struct window_cache *w, counting *k, int64_t at_ms, int64_t
 static bool conclude(struct window_cache *w, int64_t at_ms, int64_t last_ms)
 {
     span *last = w->spans.len > 0 ? &w->spans.at[w->spans.len - 1] : NULL;
-    bool ends = w->count > 0 || !icaltime_is_null_time(w->recurrence.until);
-    bool goes_on = last && w->to_ms == INT64_MAX && !ends && last->start_ms <= at_ms &&
+    bool goes_on = last && w->to_ms == INT64_MAX && !w->ends && last->start_ms <= at_ms &&
                    last->end_ms - at_ms >= later_of(GAPLESS_YEARS * YEAR_MS, w->duration_ms);
     if (goes_on || (open_ended(w) && last_ms - at_ms >= YEAR_MS)) {
         last->end_ms = FOR_EVER;
@@ -355,18 +310,13 @@ static bool conclude(struct window_cache *w, int64_t at_ms, int64_t last_ms)
 /* Fills in the occurrences from a little before at_ms on, up to one behind a gap. */
 static bool fill(struct window_cache *w, int64_t at_ms)
 {
-    if (endless(w)) {
-        w->spans.len = 0;
-        w->from_ms = INT64_MIN;
-        w->to_ms = vec_push(&w->spans, (span){w->first_ms, FOR_EVER}) ? INT64_MAX : w->from_ms;
-        return w->spans.len > 0;
-    }
-    int64_t put_back_ms = unit_seconds(w) == 1 ? PUT_BACK_SECONDLY_MS : PUT_BACK_MS;
     counting k = {.left = w->count > 0 ? w->count : INT64_MAX,
-                  .from_ms = at_ms - w->duration_ms - 2 * put_back_ms,
-                  .put_back_ms = put_back_ms};
+                  .from_ms = at_ms - w->duration_ms - 2 * PUT_BACK_MS};
+    w->latest_ms = later_of(w->latest_ms, at_ms);
+    for (size_t i = 0; i < WINDOW_ANSWERS; i++)
+        w->last[i].known = false;
     w->spans.len = 0;
-    w->from_ms = k.from_ms + w->duration_ms + put_back_ms;
+    w->from_ms = k.from_ms + w->duration_ms + PUT_BACK_MS;
     w->to_ms = INT64_MAX;
     struct icaltimetype begin =
         icaltime_from_timet_with_zone((time_t)(k.from_ms / 1000), 0, w->zone);
@@ -412,25 +362,43 @@ static size_t span_before(const struct window_cache *w, int64_t at_ms)
     return low == 0 ? w->spans.len : low - 1;
 }
 
+static window_answer ask(const struct window_cache *w, int64_t at_ms)
+{
+    window_answer is = {.known = true, .at_ms = at_ms, .start_ms = LONG_AGO, .change_ms = NEVER};
+    size_t i = span_before(w, at_ms);
+    if (i < w->spans.len && at_ms < w->spans.at[i].end_ms) {
+        is.inside = true;
+        is.start_ms = w->spans.at[i].start_ms;
+        is.change_ms = w->spans.at[i].end_ms == FOR_EVER ? NEVER : w->spans.at[i].end_ms;
+        return is;
+    }
+    size_t next = i < w->spans.len ? i + 1 : 0;
+    if (next < w->spans.len)
+        is.change_ms = w->spans.at[next].start_ms;
+    return is;
+}
+
 bool window_inside(releases *r, uint32_t rule_, int64_t at_ms, int64_t *ret_start_ms,
                    int64_t *ret_change_ms)
 {
     /* Half-open to the second: a window opens with its second, not earlier. */
-    const struct window_cache *w = cache_for(r, rule_, at_ms);
+    struct window_cache *w = cache_for(r, rule_, at_ms);
     *ret_start_ms = LONG_AGO;
     *ret_change_ms = NEVER;
     if (!w || !w->good)
         return false;
-    size_t i = span_before(w, at_ms);
-    if (i < w->spans.len && at_ms < w->spans.at[i].end_ms) {
-        *ret_start_ms = w->spans.at[i].start_ms;
-        *ret_change_ms = w->spans.at[i].end_ms == FOR_EVER ? NEVER : w->spans.at[i].end_ms;
-        return true;
+    window_answer *is = NULL;
+    for (size_t i = 0; i < WINDOW_ANSWERS && !is; i++)
+        if (w->last[i].known && w->last[i].at_ms == at_ms)
+            is = &w->last[i];
+    if (!is) {
+        is = &w->last[w->next];
+        w->next = (w->next + 1) % WINDOW_ANSWERS;
+        *is = ask(w, at_ms);
     }
-    size_t next = i < w->spans.len ? i + 1 : 0;
-    if (next < w->spans.len)
-        *ret_change_ms = w->spans.at[next].start_ms;
-    return false;
+    *ret_start_ms = is->start_ms;
+    *ret_change_ms = is->change_ms;
+    return is->inside;
 }
 
 int64_t window_opens(releases *r, uint32_t rule_, int64_t at_ms)
@@ -443,27 +411,29 @@ int64_t window_opens(releases *r, uint32_t rule_, int64_t at_ms)
 
 /* ---- the rule ---- */
 
-/* A first deployment disturbs nothing that runs, unless its group prepares the resource or changes
- * something that runs there. */
-static bool disturbs_nothing(const chain_context *c)
+/* Members of a group are all that its bracket has on the resource, also those that are unchanged in
+ * it and have no job. */
+bool window_concerns(const chain_context *c)
 {
     const releases *r = c->r;
-    if (r->targets.at[c->target].current != NO)
-        return false;
     if (c->group == NO)
-        return true;
+        return r->targets.at[c->target].current != NO;
     const rel_group *g = &r->groups.at[c->group];
+    const index_list *all = &r->sites.at[g->site].targets;
+    for (size_t i = 0; i < all->len; i++)
+        if (r->targets.at[all->at[i]].current != NO)
+            return true;
     for (size_t i = 0; i < g->members.len; i++)
         if (g->members.at[i].role == ROLE_PRE ||
             r->targets.at[g->members.at[i].target].current != NO)
-            return false;
-    return true;
+            return true;
+    return false;
 }
 
 static void window_verdict(const chain_context *c, uint32_t rule_, verdict *v)
 {
     releases *r = c->r;
-    if (disturbs_nothing(c))
+    if (!window_concerns(c))
         return;
     r->rules.at[rule_].asked = true;
     int64_t start, change;

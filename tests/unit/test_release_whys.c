@@ -604,7 +604,7 @@ static const struct window_row dense_rows[] = {
     /* Not before the start, though that is within an hour and a minute. */
     {"rrule: 'DTSTART=20260301T083030;FREQ=SECONDLY;BYDAY=SU', durationMinutes: 1",
      "window:time @01T08:30:30Z"},
-    /* Counted one by one. */
+    /* Some seconds only, and an end. */
     {"rrule: 'FREQ=SECONDLY;BYDAY=SU;BYSECOND=0,30', durationMinutes: 1, allowWindow: false",
      "window:time @02T00:00:30Z"},
     {"rrule: 'FREQ=MINUTELY;BYMONTH=3;UNTIL=20300101T000000Z', durationMinutes: 1, "
@@ -614,10 +614,13 @@ static const struct window_row dense_rows[] = {
     {"rrule: 'FREQ=MINUTELY;BYDAY=SU', durationMinutes: 1, allowWindow: false, "
      "timezone: Australia/Lord_Howe",
      "window:time @01T13:00:00Z"},
-    /* Too many to reach now: shut. */
-    {"rrule: 'FREQ=SECONDLY;UNTIL=20300101T000000Z', durationMinutes: 4320, allowWindow: false",
-     "window:edit p"},
-    {"rrule: 'FREQ=SECONDLY;UNTIL=20300101T000000Z', durationMinutes: 4320", "window:edit p"},
+    {"rrule: 'FREQ=SECONDLY;UNTIL=20260401T000000Z', durationMinutes: 4320, allowWindow: false",
+     "window:time @04T00:00:00Z"},
+    {"rrule: 'FREQ=SECONDLY;UNTIL=20300101T000000Z', durationMinutes: 4320", ""},
+    {"rrule: 'FREQ=SECONDLY;INTERVAL=7;BYMONTH=3', durationMinutes: 1, allowWindow: false",
+     "window:time @01T00:00:59Z"},
+    {"rrule: 'FREQ=SECONDLY;INTERVAL=50;BYHOUR=9', durationMinutes: 1",
+     "window:time @01T09:00:00Z"},
 };
 
 static void check_windows(const struct window_row *rows, size_t count)

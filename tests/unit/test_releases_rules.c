@@ -424,6 +424,27 @@ static void c6_window_exemptions(void **state)
     world_close(&w);
 }
 
+/* Members of a group are all that its bracket has on the resource: where one of them runs, a first
+ * deployment of another waits for the window, also while the one that runs is unchanged. */
+static void c6_window_first_deployment_beside_a_member(void **state)
+{
+    (void)state;
+    world w;
+    arena *a = arena_new(0);
+    open_app(&w, "2026-03-01T08:00:00Z", 1,
+             "  - deploymentBracket: {deploymentSelector: 'true', readinessMode: immediate}\n"
+             "  - deploymentWindow: {rrule: 'FREQ=DAILY;BYHOUR=2', durationMinutes: 60}\n");
+    deployment_of(&w, "other");
+    publish(&w, "other", "1");
+    check_text(reasons_at(&w, a, "other", "h0"), "window:time @02T02:00:00Z");
+    hosts(&w, "new", 1, "", false);
+    check_time(job_of(&w, "other", "new0", 0)->start, "2026-03-01T08:00:00Z");
+    world_until(&w, at_time("2026-03-03T00:00:00Z"));
+    check_time(job_of(&w, "other", "h0", 0)->start, "2026-03-02T02:00:00Z");
+    arena_free(a);
+    world_close(&w);
+}
+
 /* ---- cooldown ---- */
 
 static void c6_cooldown(void **state)
@@ -735,6 +756,7 @@ int main(void)
         rows_add(&all, c6_window_row, &windows[i], "C6, deploymentWindow: %s from %s",
                  windows[i].rule, windows[i].publish);
     ROWS_TEST(&all, c6_window_exemptions);
+    ROWS_TEST(&all, c6_window_first_deployment_beside_a_member);
     ROWS_TEST(&all, c6_window_in_the_repeated_hour);
     ROWS_TEST(&all, c6_cooldown);
     ROWS_ADD(&all, c6_retry_row, retries, "C6, retry");
