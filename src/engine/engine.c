@@ -248,6 +248,11 @@ str engine_sentence(arena *a, const placement_view *v, const reasons *why)
     const char *verb = "";
     switch (v->state) {
     case PLACEMENT_DONE:
+        if (v->next.len > 0)
+            return arena_printf(a,
+                                "%.*s needs nothing of %.*s now: a hook runs when another member "
+                                "of its bracket changes, next at %.*s",
+                                STR_ARG(v->target), STR_ARG(v->change), STR_ARG(v->next));
         return arena_printf(a, "%.*s is done: %.*s runs there%s%.*s", STR_ARG(v->target),
                             STR_ARG(v->change), v->current.len > 0 ? " at " : "",
                             STR_ARG(v->current));

@@ -75,6 +75,7 @@ typedef struct placement_view {
     str wanted;      /* version; empty: none */
     str current;     /* version that runs; empty: none */
     str group;       /* compartment or partition, if any */
+    str next;        /* a hook at rest: the version it runs at when another member changes */
 } placement_view;
 
 /* Placements in the order: change, environment, target, all by name. False without memory: not all

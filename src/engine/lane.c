@@ -118,15 +118,25 @@ static void lane_fill_rules(releases *r, uint32_t l)
     }
 }
 
-/* The kinds lie beside the rules. */
+/* The kinds lie beside the rules, and those that pace for themselves. */
 static void lane_fill(releases *r, uint32_t l)
 {
     lane_fill_rules(r, l);
     rel_lane *lane = &r->lanes.at[l];
-    lane->kinds.len = 0;
-    for (size_t i = 0; i < lane->rules.len; i++)
-        if (!vec_push(&lane->kinds, (uint8_t)r->rules.at[lane->rules.at[i]].kind))
+    lane->kinds.len = lane->paces.len = 0;
+    lane->gates_from = lane->gates_to = 0;
+    for (size_t i = 0; i < lane->rules.len; i++) {
+        uint8_t kind = (uint8_t)r->rules.at[lane->rules.at[i]].kind;
+        lane_pace pace = {lane->rules.at[i], kind, NO};
+        rule_level level = rule_ops_of((rule_kind)kind)->level;
+        if (level == LEVEL_FIRST || level == LEVEL_EACH) {
+            lane->gates_from = lane->gates_to == 0 ? i : lane->gates_from;
+            lane->gates_to = i + 1;
+        }
+        if (!vec_push(&lane->kinds, kind) ||
+            (rule_paces((rule_kind)kind) && !vec_push(&lane->paces, pace)))
             rel_no_memory(r);
+    }
 }
 
 static uint32_t lane_at(releases *r, uint32_t cell, const index_list *policies)
@@ -298,10 +308,13 @@ static bool shared_answer(const rel_lane *lane, uint32_t v, rel_candidate *ret)
     return false;
 }
 
-/* Whether versionSelector would still have the version that runs. */
+/* Whether versionSelector would have the version. */
 bool target_selects(releases *r, uint32_t t, uint32_t v)
 {
     const rel_lane *lane = &r->lanes.at[r->targets.at[t].lane];
+    rel_candidate shared;
+    if (shared_answer(lane, v, &shared) && shared.passes)
+        return true;
     chain_context c = {
         .r = r, .target = t, .lane = r->targets.at[t].lane, .version = v, .group = NO};
     size_t at = 0;

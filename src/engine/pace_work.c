@@ -28,7 +28,7 @@ static bool stands(const releases *r, const rel_pace *p, uint32_t v)
     const index_list *lanes = &r->cells.at[p->cell].lanes;
     for (size_t i = 0; i < lanes->len; i++) {
         const rel_lane *lane = &r->lanes.at[lanes->at[i]];
-        if (lane->users == 0 || !index_has(&lane->rules, p->rule))
+        if (lane->users == 0 || !lane_paced(lane, p->rule))
             continue;
         if (lane->each)
             return true;
@@ -91,8 +91,8 @@ static uint32_t member_work(const releases *r, const rel_pace *p, const rel_memb
 {
     const rel_target *t = &r->targets.at[m->target];
     uint32_t v = m->later != NO ? m->later : m->version;
-    bool counts = v != NO && v != t->current && t->lane != NO &&
-                  index_has(&r->lanes.at[t->lane].rules, p->rule);
+    bool counts =
+        v != NO && v != t->current && t->lane != NO && lane_paced(&r->lanes.at[t->lane], p->rule);
     return counts && version_ready(r, v) ? v : NO;
 }
 
@@ -149,7 +149,7 @@ bool pace_work_compare(const releases *r, const rel_pace *p, err *error)
         uint32_t t = r->cells.at[p->cell].targets.at[i];
         const rel_target *target = &r->targets.at[t];
         if (target->id != 0 && target->site == NO && target->lane != NO &&
-            index_has(&r->lanes.at[target->lane].rules, p->rule) && target_pending(r, t) &&
+            lane_paced(&r->lanes.at[target->lane], p->rule) && target_pending(r, t) &&
             !known(r, p, target->deployment, target->wanted, error))
             return false;
     }

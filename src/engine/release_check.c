@@ -132,50 +132,81 @@ static void forget_answers(releases *r)
     }
 }
 
-static bool matches(releases *r, const expression *e, uint32_t res)
+/* A selector over resources, and which ones it matches as it was written down. */
+typedef struct selector {
+    const expression *expression; /* NULL: its document is gone, and it matches nothing */
+    const bitset *have;
+    name_id name;
+    size_t same; /* the first selector that says the same, maybe this one */
+} selector;
+typedef VEC(selector) selector_list;
+
+static bool selector_add(selector_list *list, const expression *e, const bitset *have, name_id name)
 {
-    bool in = false;
-    return scope_resource_matches(r, e, res, &in, NULL) && in;
+    selector one = {e, have, name, list->len};
+    for (size_t i = 0; e && i < list->len; i++)
+        if (list->at[i].expression && list->at[i].expression->scope == e->scope &&
+            str_eq(list->at[i].expression->source, e->source)) {
+            one.same = i;
+            break;
+        }
+    return vec_push(list, one);
 }
 
-/* Whether a selector matches a resource as it was written down for it. e is NULL: its document is
- * gone, and it matches nothing. */
-static bool agrees(releases *r, const expression *e, const bitset *have, uint32_t res)
+static bool selectors_of(const releases *r, selector_list *ret)
 {
-    bool want = e && r->resources.at[res].object && matches(r, e, res);
-    return want == bitset_has(have, res);
-}
-
-/* All selectors for one resource, while it is at hand. */
-static bool compare_resource(releases *r, uint32_t res, err *error)
-{
-    name_id wrong = 0;
-    for (uint32_t d = 0; d < r->deployments.len; d++) {
+    bool good = true;
+    for (uint32_t d = 0; good && d < r->deployments.len; d++) {
         const rel_deployment *dep = &r->deployments.at[d];
-        if (!agrees(r, dep->doc ? &dep->doc->spec.resource_selector : NULL, &dep->resources, res))
-            wrong = dep->name;
+        good = selector_add(ret, dep->doc ? &dep->doc->spec.resource_selector : NULL,
+                            &dep->resources, dep->name);
     }
-    for (uint32_t e = 0; e < r->environments.len; e++) {
+    for (uint32_t e = 0; good && e < r->environments.len; e++) {
         const rel_environment *env = &r->environments.at[e];
-        if (!agrees(r, env->doc ? &env->doc->spec.resource_selector : NULL, &env->resources, res))
-            wrong = env->name;
+        good = selector_add(ret, env->doc ? &env->doc->spec.resource_selector : NULL,
+                            &env->resources, env->name);
     }
-    for (size_t k = 0; k < r->concurrency.len; k++) {
+    for (size_t k = 0; good && k < r->concurrency.len; k++) {
         const rel_rule *rule_ = &r->rules.at[r->concurrency.at[k]];
-        if (!agrees(r, &rule_->doc->resource_concurrency->group_selector, &rule_->group, res))
-            wrong = rule_->id;
+        good = selector_add(ret, &rule_->doc->resource_concurrency->group_selector, &rule_->group,
+                            rule_->id);
     }
-    return wrong == 0 ||
-           err_set(error, "%.*s does not count %.*s as its selector says",
-                   STR_ARG(rel_text(r, wrong)), STR_ARG(rel_text(r, r->resources.at[res].name)));
+    return good;
+}
+
+/* All selectors for one resource, while it is at hand; who says the same is asked once. */
+static bool compare_resource(releases *r, const selector_list *list, bool *matched, uint32_t res,
+                             err *error)
+{
+    for (size_t i = 0; i < list->len; i++) {
+        const selector *s = &list->at[i];
+        matched[i] = false;
+        if (s->same != i)
+            matched[i] = matched[s->same];
+        else if (!s->expression || !r->resources.at[res].object ||
+                 !scope_resource_matches(r, s->expression, res, &matched[i], NULL))
+            matched[i] = false;
+        if (matched[i] != bitset_has(s->have, res))
+            return err_set(error, "%.*s does not count %.*s as its selector says",
+                           STR_ARG(rel_text(r, s->name)),
+                           STR_ARG(rel_text(r, r->resources.at[res].name)));
+    }
+    return true;
 }
 
 static bool compare_selectors(releases *r, err *error)
 {
-    for (uint32_t res = 0; res < r->resources.len; res++)
-        if (!compare_resource(r, res, error))
-            return false;
-    return true;
+    selector_list list = {0};
+    bool *matched = NULL;
+    bool good = selectors_of(r, &list);
+    if (good)
+        matched = mem_alloc((list.len + 1) * sizeof *matched);
+    good = matched || err_memory(error);
+    for (uint32_t res = 0; good && res < r->resources.len; res++)
+        good = compare_resource(r, &list, matched, res, error);
+    mem_free(matched);
+    vec_done(&list);
+    return good;
 }
 
 /* There is a target wherever a deployment and an environment select the same resource. */
@@ -221,6 +252,18 @@ static bool compare_matrix(releases *r, err *error)
     return good;
 }
 
+static bool policy_asked(const releases *r, uint32_t p)
+{
+    return r->policies.at[p].doc && r->policies.at[p].doc->spec.enabled;
+}
+
+/* Whether it must be asked for each resource. */
+static bool policy_each(const releases *r, uint32_t p)
+{
+    return policy_asked(r, p) &&
+           expression_sees(&r->policies.at[p].doc->spec.selector, STR("resource"));
+}
+
 /* A lane's policies are those that select it; res is NO for the policies that do not look at the
  * resource: they are asked once for all targets of the lane. */
 static bool compare_policies(releases *r, uint32_t l, uint32_t res, err *error)
@@ -229,8 +272,8 @@ static bool compare_policies(releases *r, uint32_t l, uint32_t res, err *error)
     const rel_cell *cell = &r->cells.at[lane->cell];
     for (uint32_t p = 0; p < r->policies.len; p++) {
         const rollout_policy *doc = r->policies.at[p].doc;
-        bool asked = doc && doc->spec.enabled, in = false;
-        if ((asked && expression_sees(&doc->spec.selector, STR("resource"))) != (res != NO))
+        bool asked = policy_asked(r, p), in = false;
+        if (policy_each(r, p) != (res != NO))
             continue;
         if (asked && !scope_release_matches(
                          r, &doc->spec.selector,
@@ -300,13 +343,14 @@ static bool compare_queues(releases *r, err *error)
            err_set(error, "%zu wait for slots, %zu stand in the queues", waiting, standing);
 }
 
-static bool compare_target(releases *r, uint32_t t, err *error)
+/* each: some policy looks at the resource. */
+static bool compare_target(releases *r, uint32_t t, bool each, err *error)
 {
     rel_target *target = &r->targets.at[t];
     uint32_t wanted = target->wanted, waits_in = target->waits_in;
     if (r->lanes.at[target->lane].cell != target->cell)
         return err_set(error, "%.*s is in a lane of others", STR_ARG(name_of(r, t)));
-    if (!compare_policies(r, target->lane, target->resource, error))
+    if (each && !compare_policies(r, target->lane, target->resource, error))
         return false;
     if (target_want(r, t)) {
         target->wanted = wanted;
@@ -376,12 +420,15 @@ bool releases_compare(releases *r, err *error)
         0)
         return true; /* facts were taken in that no step has looked at */
     uint64_t looked_at = r->core->looked_at;
+    bool each = false;
+    for (uint32_t p = 0; p < r->policies.len; p++)
+        each = each || policy_each(r, p);
     forget_answers(r);
     r->asking = true;
     bool good = compare_selectors(r, error) && compare_matrix(r, error) && compare_lanes(r, error);
     for (uint32_t t = 0; good && t < r->targets.len; t++)
         if (r->targets.at[t].id != 0)
-            good = compare_target(r, t, error);
+            good = compare_target(r, t, each, error);
     for (uint32_t s = 0; good && s < r->sites.len; s++)
         if (r->sites.at[s].used)
             good = compare_site(r, s, error);

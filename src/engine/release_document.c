@@ -3,6 +3,7 @@
 #include <assert.h>
 
 #include "base/mem.h"
+#include "base/strmap.h"
 #include "engine/chain.h"
 
 static int64_t moment_ms(moment m)
@@ -41,7 +42,7 @@ static uint32_t deployment_at(releases *r, str name)
     name_id n = rel_name(r, name);
     uint32_t at;
     if (!known_at(r, &r->deployment_of, n, r->deployments.len, &at) &&
-        !vec_push(&r->deployments, (rel_deployment){.name = n, .id = n}))
+        !vec_push(&r->deployments, (rel_deployment){.name = n, .id = n, .hash = str_hash(name)}))
         rel_no_memory(r);
     return at;
 }
@@ -106,8 +107,11 @@ uint32_t version_by_tag(releases *r, uint32_t deployment_, name_id tag)
     if (v != NO)
         return v;
     v = (uint32_t)r->versions.len;
-    rel_version fresh = {
-        .tag = tag, .id = tag, .deployment = deployment_, .published_ms = LONG_AGO};
+    rel_version fresh = {.tag = tag,
+                         .id = tag,
+                         .wish = str_hash(rel_text(r, tag)) | 1,
+                         .deployment = deployment_,
+                         .published_ms = LONG_AGO};
     if (!vec_push(&r->versions, fresh) ||
         !keymap_put(&r->version_of, KEY_PAIR(deployment_, tag), v)) {
         rel_no_memory(r);

@@ -51,92 +51,6 @@ placement_state target_state(releases *r, uint32_t t)
     return PLACEMENT_DONE;
 }
 
-/* ---- the limits ---- */
-
-static int compare_names(const void *a, const void *b)
-{
-    return str_cmp(*(const str *)a, *(const str *)b);
-}
-
-/* When the resource loses its slot by time alone; NEVER: it does not. */
-static int64_t slot_lost(const releases *r, uint32_t res, uint32_t rule_)
-{
-    const rule *is = r->rules.at[rule_].doc;
-    bool kept = !is || is->resource_concurrency->on_timeout == SLOT_TIMEOUT_HOLD;
-    return kept ? NEVER : slot_due(r, res, rule_);
-}
-
-bool slot_reason(releases *r, uint32_t claim, uint32_t rule_, arena *a, reasons *out)
-{
-    rel_rule *the = &r->rules.at[rule_];
-    size_t most = (size_t)the->held + the->waiters.len;
-    str *holders = ARENA_ARRAY(a, most + 1, str), *of = ARENA_ARRAY(a, most + 1, str);
-    bool *named = ARENA_ARRAY(a, r->resources.len + 1, bool); /* by resource */
-    size_t held = 0, ahead = 0;
-    bool late = false;
-    int64_t lost_ms = NEVER;
-    if (!holders || !of || !named)
-        return false;
-    memset(named, 0, r->resources.len * sizeof *named);
-    for (uint32_t res = 0; the->held > 0 && res < r->resources.len; res++) {
-        const rel_hold *hold = hold_find(r, res, rule_);
-        if (!hold)
-            continue;
-        late = late || hold->late;
-        lost_ms = earlier(lost_ms, slot_lost(r, res, rule_));
-        named[res] = true;
-        holders[held++] = rel_text(r, r->resources.at[res].name);
-    }
-    r->core->looked_at += r->resources.len + the->waiters.len;
-    qsort(holders, held, sizeof *holders, compare_names);
-    memcpy(of, holders, held * sizeof *of);
-    ahead = held;
-    rel_waiter own = waiter_of(r, claim);
-    for (size_t i = 0; i < the->waiters.len; i++) {
-        const rel_waiter *w = &the->waiters.at[i];
-        if (!waiter_stands(r, w) || w->claim == claim || !waiter_before(r, w, &own))
-            continue;
-        uint32_t res = claim_resource(r, w->claim);
-        if (res ==
-            own.resource) /* a slot is the resource's: whichever claim gets it, all have it */
-            continue;
-        if (!named[res])
-            of[ahead++] = rel_text(r, r->resources.at[res].name);
-        named[res] = true;
-    }
-    if (rule_limit(the) == 0) { /* a pause by a person: whoever waits, waits for them */
-        of[0] = rel_text(r, r->policies.at[the->policy].name);
-        ahead = 1;
-        lost_ms = NEVER;
-    }
-    reason why = {.rule = REASON_CONCURRENCY,
-                  .scope = the->scope,
-                  .holders = holders,
-                  .holder_count = held,
-                  .act = rule_limit(the) == 0 ? RELEASE_EDIT : RELEASE_COMPLETE,
-                  .of = of,
-                  .of_count = ahead,
-                  .next_ms = lost_ms,
-                  .have = the->held,
-                  .limit = rule_limit(the),
-                  .detail = late ? STR("held past its time-out") : STR_EMPTY};
-    return reasons_add(out, a, why);
-}
-
-static bool slot_reasons(releases *r, uint32_t claim, arena *a, reasons *out)
-{
-    index_list needed = {0};
-    if (r->gates_only)
-        return true;
-    claim_rules(r, claim, &needed);
-    bool good = true;
-    for (size_t i = 0; good && i < needed.len; i++)
-        if (slot_lacks(r, claim, needed.at[i]))
-            good = slot_reason(r, claim, needed.at[i], a, out);
-    vec_done(&needed);
-    return good;
-}
-
 /* ---- groups ---- */
 
 static str deployment_name(const releases *r, uint32_t t)
@@ -621,7 +535,7 @@ static bool in_time(releases *r, uint32_t t, asker ask, arena *a, reasons *out)
         at_ms = latest_time(out);
         if (at_ms == NEVER || at_ms <= r->core->now_ms)
             break;
-        reasons later = {0};
+        reasons later = {.most = out->most};
         r->core->now_ms = at_ms;
         good = ask(r, t, a, &later) && reasons_merge(out, &later, a);
     }

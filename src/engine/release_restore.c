@@ -324,6 +324,7 @@ static void read_people(releases *r, str kind, yyjson_val *json)
 
 bool releases_read(releases *r, str key, str json, err *error)
 {
+    r->changes++;
     (void)key;
     arena *a = arena_new(0);
     if (!a)

@@ -5,6 +5,9 @@
 #include "base/mem.h"
 #include "engine/chain.h"
 
+/* A list of so many runs that are in order is merged, one of more is sorted. */
+#define RUNS_FEW 8u
+
 /* ---- small things ---- */
 
 bool rel_no_memory(releases *r)
@@ -219,6 +222,7 @@ static void *releases_create(engine_core *core)
     if (!r)
         return NULL;
     r->core = core;
+    r->changes = 1;
     r->people_wake_ms = NEVER;
     r->texts = arena_new(0);
     r->scratch = arena_new(0);
@@ -250,6 +254,7 @@ static void cells_done(releases *r)
         vec_done(&r->lanes.at[i].policies);
         vec_done(&r->lanes.at[i].rules);
         vec_done(&r->lanes.at[i].kinds);
+        vec_done(&r->lanes.at[i].paces);
         vec_done(&r->lanes.at[i].candidates);
     }
     vec_done(&r->lanes);
@@ -290,6 +295,7 @@ static void entities_done(releases *r)
         vec_done(&rule_->upstream);
         keymap_done(&rule_->selected);
         window_free(rule_->windows);
+        slot_queue_free(rule_->queue);
         order_done(&rule_->order);
     }
     for (size_t i = 0; i < r->freezes.len; i++)
@@ -328,6 +334,7 @@ static void releases_destroy(void *self)
     vec_done(&r->candidates);
     vec_done(&r->needed);
     vec_done(&r->round);
+    vec_done(&r->sorting);
     expression_list_done(&r->expressions);
     arena_free(r->texts);
     arena_free(r->scratch);
@@ -343,6 +350,7 @@ static bool is_ours(object_kind kind)
 static bool releases_take(void *self, const fact *f)
 {
     releases *r = self;
+    r->changes++;
     switch (f->kind) {
     case FACT_DOCUMENT:
     case FACT_DOCUMENT_GONE:
@@ -387,11 +395,45 @@ static int compare_resources(const void *a, const void *b, void *context)
                    rel_text(r, r->resources.at[*(const uint32_t *)b].name));
 }
 
-static void in_order(releases *r, index_list *list,
-                     int (*compare)(const void *, const void *, void *))
+typedef int (*comparer)(const void *, const void *, void *);
+
+/* The end of the stretch from "at" on that is in order already. */
+static size_t run_end(releases *r, const index_list *list, size_t at, comparer compare)
 {
-    if (list->len > 1)
+    while (++at < list->len && compare(&list->at[at - 1], &list->at[at], r) <= 0)
+        continue;
+    return at;
+}
+
+/* What two runs, [from, middle) and [middle, to), have together. */
+static void merge_runs(releases *r, const index_list *list, const size_t at[3], comparer compare)
+{
+    size_t a = at[0], b = at[1];
+    for (size_t to = at[0]; to < at[2]; to++) {
+        bool first = b == at[2] || (a < at[1] && compare(&list->at[a], &list->at[b], r) <= 0);
+        r->sorting.at[to] = list->at[first ? a++ : b++];
+    }
+}
+
+/* Most lists are made of a few that are in order already, those of all resources in the order in
+ * which they came: these are merged. */
+static void in_order(releases *r, index_list *list, comparer compare)
+{
+    size_t runs = 0, end = 0;
+    for (size_t i = 0; i < list->len && runs <= RUNS_FEW; runs++)
+        end = i = run_end(r, list, i, compare);
+    if (runs > RUNS_FEW || (runs > 1 && !vec_reserve(&r->sorting, list->len))) {
         qsort_r(list->at, list->len, sizeof *list->at, compare, r);
+        return;
+    }
+    for (; runs > 1; runs = (runs + 1) / 2) {
+        for (size_t from = 0; from < list->len; from = end) {
+            size_t middle = run_end(r, list, from, compare);
+            end = middle < list->len ? run_end(r, list, middle, compare) : middle;
+            merge_runs(r, list, (size_t[]){from, middle, end}, compare);
+        }
+        memcpy(list->at, r->sorting.at, list->len * sizeof *list->at);
+    }
 }
 
 /* What is marked while the list is worked off belongs to the next round. */
@@ -455,6 +497,7 @@ static void releases_step(void *self)
     releases *r = self;
     r->step_job = r->last_job;
     r->step++;
+    r->changes++;
     if (r->restored)
         mark_anew(r);
     r->restored = false;
@@ -506,6 +549,9 @@ static bool view_of(releases *r, uint32_t t, placement_view *ret)
             target->current == NO ? STR_EMPTY : rel_text(r, r->versions.at[target->current].tag),
         .group = partition_of_target(r, t),
     };
+    bool hook = target->lane != NO && r->lanes.at[target->lane].role != ROLE_MEMBER;
+    if (hook && ret->state == PLACEMENT_DONE && target->wanted != NO)
+        ret->next = rel_text(r, r->versions.at[target->wanted].tag);
     return true;
 }
 

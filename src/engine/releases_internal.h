@@ -39,11 +39,13 @@ typedef struct rel_version {
     name_id tag;
     uint32_t deployment;
     int64_t published_ms;
+    uint64_t wish; /* hash of the tag, not 0 */
 } rel_version;
 
 typedef struct rel_deployment {
     const deployment *doc; /* NULL: not there (yet, or any more) */
     name_id name, id;
+    uint64_t hash; /* of the name */
     bool paused, halted;
     bitset resources;    /* those its selector matches */
     index_list versions; /* newest first */
@@ -109,6 +111,7 @@ typedef struct rel_order {
 } rel_order;
 
 struct window_cache;
+struct slot_queue;
 struct cohort;
 struct rel_partitions;
 
@@ -124,6 +127,7 @@ typedef struct rel_rule {
     int64_t matched, held, peak;
     int64_t quarantined;
     waiter_heap waiters;
+    struct slot_queue *queue; /* what questions are answered from; decides nothing */
     /* deploymentWindow */
     struct window_cache *windows;
     bool asked; /* about something it can hold, since the engine was made; decides nothing */
@@ -185,15 +189,24 @@ typedef struct rel_candidate {
     int64_t eligible_ms;
 } rel_candidate;
 
+/* A rule of a lane that paces. */
+typedef struct lane_pace {
+    uint32_t rule;
+    uint8_t kind;
+    uint32_t pace; /* that of the lane's targets; NO: not looked up yet, or there is none */
+} lane_pace;
+
 /* Targets of one cell under the same policies: they share every rule. */
 typedef struct rel_lane {
     uint32_t cell;
-    index_list policies; /* by priority, then name */
-    index_list rules;    /* in the order of the chain */
-    byte_list kinds;     /* of these: most who walk them look for one kind */
-    uint32_t bracket;    /* the bracket rule they are members under; NO: none */
-    job_role role;       /* in it */
-    bool each;           /* a version-level rule looks at the resource: no common candidates */
+    index_list policies;         /* by priority, then name */
+    index_list rules;            /* in the order of the chain */
+    byte_list kinds;             /* of these: most who walk them look for one kind */
+    size_t gates_from, gates_to; /* of these, those asked of each start, [from, to) */
+    VEC(lane_pace) paces;        /* those of these that pace, in the same order */
+    uint32_t bracket;            /* the bracket rule they are members under; NO: none */
+    job_role role;               /* in it */
+    bool each; /* a version-level rule looks at the resource: no common candidates */
     bool dirty;
     uint32_t users;                /* targets in it */
     VEC(rel_candidate) candidates; /* newest first, up to the first that passes */
@@ -407,12 +420,14 @@ typedef struct releases {
     VEC(rel_wake) wakes;
     int64_t people_wake_ms; /* when a freeze or bypass runs out */
     index_list round;       /* what the present round works off */
+    index_list sorting;     /* scratch of sorted lists */
     index_list needed;      /* scratch of slots_take */
     waiter_heap candidates; /* of this step: claims that all gates but the limits let through */
     int64_t last_job;
     int64_t step_job; /* the last one before the last step */
     uint64_t step;    /* number of the last step; for the check */
     uint64_t epoch;   /* rises when documents or resources change */
+    uint64_t changes; /* rises with every fact and step: what was asked before may not be true */
     bool halted;
     bool asking;      /* somebody only wants to know: no position is given out */
     bool gates_only;  /* and only of gates: limits and turns are left out of reasons */
@@ -447,6 +462,14 @@ static inline uint32_t lane_next(const rel_lane *lane, rule_kind kind, size_t *a
         if (lane->kinds.at[(*at)++] == kind)
             return lane->rules.at[*at - 1];
     return NO;
+}
+/* Whether one of the lane's rules that pace is this one. */
+static inline bool lane_paced(const rel_lane *lane, uint32_t rule_)
+{
+    for (size_t i = 0; i < lane->paces.len; i++)
+        if (lane->paces.at[i].rule == rule_)
+            return true;
+    return false;
 }
 /* Remembers that memory ran out; returns false. */
 bool rel_no_memory(releases *r);
@@ -739,12 +762,16 @@ bool partition_pace_groups(const releases *r, const rel_pace *p, group_visitor v
 /* A person approves a partition, or resumes what a failureThreshold halted. */
 void partition_acts(releases *r, const fact_act *act);
 
+/* slot_reason.c */
+struct slot_queue *slot_queue_free(struct slot_queue *q);
+/* The holders of a rule's slots, and who stands ahead of the claim in its queue; and that of every
+ * rule whose slot it lacks. */
+bool slot_reason(releases *r, uint32_t claim, uint32_t rule, arena *a, reasons *out);
+bool slot_reasons(releases *r, uint32_t claim, arena *a, reasons *out);
+
 /* release_reason.c */
 placement_state target_state(releases *r, uint32_t t);
 bool target_reasons(releases *r, uint32_t t, arena *a, reasons *out);
-/* The holders of a rule's slots, and who stands ahead of the claim in its queue. */
-bool slot_reason(releases *r, uint32_t claim, uint32_t rule, arena *a, reasons *out);
-
 /* release_hope.c: whether one of them gets on, and not only with the help of a person who repairs
  * what failed. version: of the rollout that is asked about; NO: whatever is wanted. */
 bool hope_of_any(releases *r, const index_list *waits, uint32_t version);

@@ -78,13 +78,26 @@ static uint32_t pace_at(releases *r, uint32_t rule_, uint32_t t)
     return p;
 }
 
+/* The pace of a lane's rule for one of its targets. All of them have the same, but for who is still
+ * to come under another bracket; and one that was made is there for good. */
+static uint32_t pace_in_lane(const releases *r, const rel_lane *lane, size_t i, uint32_t t)
+{
+    lane_pace *at = &lane->paces.at[i];
+    if ((r->targets.at[t].site != NO) != (lane->bracket != NO))
+        return keymap_get(&r->pace_of, pace_key(r, at->rule, t));
+    if (at->pace == NO)
+        at->pace = keymap_get(&r->pace_of, pace_key(r, at->rule, t));
+    return at->pace;
+}
+
 uint32_t pace_next(const releases *r, uint32_t t, rule_kind kind, uint32_t behind)
 {
     const rel_lane *lane = &r->lanes.at[r->targets.at[t].lane];
     bool found = behind == NO;
-    size_t at = 0;
-    for (uint32_t rule_; (rule_ = lane_next(lane, kind, &at)) != NO;) {
-        uint32_t p = keymap_get(&r->pace_of, pace_key(r, rule_, t));
+    for (size_t i = 0; i < lane->paces.len; i++) {
+        if (lane->paces.at[i].kind != kind)
+            continue;
+        uint32_t p = pace_in_lane(r, lane, i, t);
         if (found && p != NO)
             return p;
         found = found || p == behind;
@@ -140,8 +153,7 @@ static bool others_stay(const releases *r, const rel_pace *p, uint32_t t)
     for (size_t i = 0; p->cell == NO && i < on->len; i++) {
         const rel_target *other = &r->targets.at[on->at[i]];
         if (on->at[i] != t && other->site != NO && other->lane != NO &&
-            other->environment == p->environment &&
-            index_has(&r->lanes.at[other->lane].rules, p->rule))
+            other->environment == p->environment && lane_paced(&r->lanes.at[other->lane], p->rule))
             return true;
     }
     return false;
@@ -151,7 +163,7 @@ static bool belongs(const releases *r, const rel_pace *p, uint32_t t)
 {
     const rel_target *target = &r->targets.at[t];
     return (p->cell == NO) == (target->site != NO) &&
-           index_has(&r->lanes.at[target->lane].rules, p->rule);
+           lane_paced(&r->lanes.at[target->lane], p->rule);
 }
 
 void paces_leave(releases *r, uint32_t t, bool for_good)
@@ -183,7 +195,7 @@ static bool has_earlier_places(const releases *r, const rel_pace *p, uint32_t t)
     for (uint32_t other = pace_next(r, t, RULE_DEPLOYMENT_POLICY, NO); other != NO;
          other = pace_next(r, t, RULE_DEPLOYMENT_POLICY, other)) {
         const rel_pace *x = &r->paces.at[other];
-        if (str_cmp(r->rules.at[x->rule].scope, r->rules.at[p->rule].scope) < 0 &&
+        if (x != p && str_cmp(r->rules.at[x->rule].scope, r->rules.at[p->rule].scope) < 0 &&
             cohort_state(x->cohort, pace_member(r, x, t)) != MEMBER_IN_FLIGHT)
             return false;
     }
@@ -237,8 +249,8 @@ static bool group_has_earlier_places(const releases *r, const rel_pace *p, uint3
 static bool group_paced(const releases *r, uint32_t g, uint32_t rule_)
 {
     for (size_t i = 0; g != NO && i < r->groups.at[g].members.len; i++)
-        if (index_has(&r->lanes.at[r->targets.at[r->groups.at[g].members.at[i].target].lane].rules,
-                      rule_))
+        if (lane_paced(&r->lanes.at[r->targets.at[r->groups.at[g].members.at[i].target].lane],
+                       rule_))
             return true;
     return false;
 }
@@ -488,10 +500,8 @@ void paces_failed(releases *r, uint32_t t)
 static bool permits(const releases *r, uint32_t t)
 {
     const rel_lane *lane = &r->lanes.at[r->targets.at[t].lane];
-    for (size_t i = 0; i < lane->rules.len; i++) {
-        if (!rule_paces(r->rules.at[lane->rules.at[i]].kind))
-            continue;
-        uint32_t p = keymap_get(&r->pace_of, pace_key(r, lane->rules.at[i], t));
+    for (size_t i = 0; i < lane->paces.len; i++) {
+        uint32_t p = pace_in_lane(r, lane, i, t);
         if (p == NO || !pace_permits(r, p, t))
             return false;
     }
@@ -762,7 +772,7 @@ static bool paces_deployment(const releases *r, const rel_pace *p, str name)
         const rel_target *target = &r->targets.at[t];
         if (target->id != 0 && target->site != NO && target->lane != NO &&
             target->environment == p->environment &&
-            index_has(&r->lanes.at[target->lane].rules, p->rule) &&
+            lane_paced(&r->lanes.at[target->lane], p->rule) &&
             str_eq(rel_text(r, r->deployments.at[target->deployment].name), name))
             return true;
     }

@@ -131,7 +131,7 @@ void partition_pace_leave(releases *r, uint32_t p, uint32_t res)
 
 static uint64_t version_wish(const releases *r, uint32_t v)
 {
-    return v == NO ? 0 : str_hash(rel_text(r, r->versions.at[v].tag)) | 1;
+    return v == NO ? 0 : r->versions.at[v].wish;
 }
 
 static standing target_standing(const releases *r, uint32_t t, const part_member *m)
@@ -157,7 +157,7 @@ static bool group_under(const releases *r, uint32_t g, uint32_t rule_)
 {
     for (size_t i = 0; g != NO && i < r->groups.at[g].members.len; i++) {
         uint32_t lane = r->targets.at[r->groups.at[g].members.at[i].target].lane;
-        if (lane != NO && index_has(&r->lanes.at[lane].rules, rule_))
+        if (lane != NO && lane_paced(&r->lanes.at[lane], rule_))
             return true;
     }
     return false;
@@ -168,9 +168,9 @@ static uint64_t group_wish(const releases *r, uint32_t g)
     uint64_t wish = 0;
     for (size_t i = 0; i < r->groups.at[g].members.len; i++) {
         const rel_member *m = &r->groups.at[g].members.at[i];
-        str name = rel_text(r, r->deployments.at[r->targets.at[m->target].deployment].name);
         if (m->role == ROLE_MEMBER)
-            wish += str_hash(name) * version_wish(r, m->version);
+            wish += r->deployments.at[r->targets.at[m->target].deployment].hash *
+                    version_wish(r, m->version);
     }
     return wish | 1;
 }
@@ -188,7 +188,7 @@ static standing site_standing(const releases *r, const rel_pace *p, uint32_t res
         bool ready = group_under(r, site->ready, p->rule);
         for (size_t k = 0; k < site->targets.len; k++) {
             const rel_target *t = &r->targets.at[site->targets.at[k]];
-            bool under = t->lane != NO && index_has(&r->lanes.at[t->lane].rules, p->rule);
+            bool under = t->lane != NO && lane_paced(&r->lanes.at[t->lane], p->rule);
             all.has = all.has || (under && t->current != NO);
         }
         all.down = all.down || active || (ready && r->groups.at[site->ready].took_over);
@@ -252,12 +252,16 @@ static void refresh(releases *r, uint32_t p, uint32_t t, bool gates)
     uint32_t res = r->targets.at[t].resource;
     part_member *m = &x->members.at[res];
     standing s = standing_of(r, pace, t);
-    if (!m->known && s.failed != 0) {
+    bool news = !m->known && s.failed != 0;
+    if (news) {
         m->down = true;
         m->live = s.failed;
     }
-    m->down = m->down && (s.pending || s.busy);
-    s = standing_of(r, pace, t);
+    bool down = m->down && (s.pending || s.busy);
+    news = news || down != m->down;
+    m->down = down;
+    if (news)
+        s = standing_of(r, pace, t);
     note_wish(x, m, &s, pace->cell == NO);
     r->core->looked_at++;
     if (partitions_set(x->roll.pacing, res, flags_of(r, m, &s, res, gates)))
@@ -273,7 +277,7 @@ static bool released_before(const releases *r, uint32_t p, uint32_t t)
     str scope = r->rules.at[r->paces.at[p].rule].scope;
     for (uint32_t other = pace_next(r, t, RULE_ROLLOUT_STRATEGY, NO); other != NO;
          other = pace_next(r, t, RULE_ROLLOUT_STRATEGY, other))
-        if (str_cmp(r->rules.at[r->paces.at[other].rule].scope, scope) < 0 &&
+        if (other != p && str_cmp(r->rules.at[r->paces.at[other].rule].scope, scope) < 0 &&
             !partition_pace_permits(r, other, t))
             return false;
     return true;
@@ -369,7 +373,7 @@ uint32_t target_of_member(const releases *r, const rel_pace *p, uint32_t res)
     for (size_t i = 0; i < on->len; i++) {
         const rel_target *t = &r->targets.at[on->at[i]];
         if (t->site != NO && t->environment == p->environment && t->lane != NO &&
-            index_has(&r->lanes.at[t->lane].rules, p->rule))
+            lane_paced(&r->lanes.at[t->lane], p->rule))
             return on->at[i];
     }
     return NO;
@@ -550,7 +554,7 @@ static bool pace_called(const releases *r, const rel_pace *p, str change)
     for (size_t l = 0; p->cell == NO && l < r->lanes.len; l++) {
         const rel_cell *cell = &r->cells.at[r->lanes.at[l].cell];
         if (cell->environment == p->environment && r->lanes.at[l].users > 0 &&
-            index_has(&r->lanes.at[l].rules, p->rule) &&
+            lane_paced(&r->lanes.at[l], p->rule) &&
             str_eq(change, rel_text(r, r->deployments.at[cell->deployment].name)))
             return true;
     }

@@ -5,6 +5,7 @@ length, not with its square; what explain says of one names everybody. TAP."""
 
 import json
 import pathlib
+import resource
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
@@ -12,6 +13,9 @@ import drover  # pylint: disable=wrong-import-position
 
 START = ["--at", "2026-04-01T00:00:00Z"]
 NAMED = 20  # REASON_NAMES_BRIEF
+LONG = 10000
+# In whole, on any machine and in any build; it grew with the square of the queue.
+LONG_CPU_SECONDS = 10
 QUEUE = """
 apiVersion: drover.dev/v1alpha1
 kind: Environment
@@ -79,6 +83,11 @@ def main():
         lengths = [len(planned(program, number)) for number in (200, 400)]
         tap.test("twice the queue is twice the text",
                  None if lengths[1] < 2.2 * lengths[0] else str(lengths))
+        before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+        count = len(json.loads(planned(program, LONG))["waiting"])
+        spent = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
+        tap.test("and is asked in as much time",
+                 None if count == LONG and spent < LONG_CPU_SECONDS else f"{count} {spent} s")
     return tap.done()
 
 
