@@ -8,6 +8,7 @@
 #include "cli/kube_live.h"
 #include "cli/output.h"
 #include "cli/scenario_names.h"
+#include "model/lint.h"
 
 #define TARGETS_MAX 10000000
 
@@ -291,9 +292,13 @@ static exit_status read_fleet(scenario *sc, const verb *c, const options *given)
     return status == STATUS_DONE ? input_read_some(&sc->in, given) : status;
 }
 
-/* What was read becomes a simulation. */
+/* What was read becomes a simulation. Documents that validate refuses are refused here, too: what
+ * waits for itself never moves, whatever a plan would say of it. Of a live fleet the server knows
+ * the other documents, and refuses them when they are applied. */
 static exit_status make_sim(scenario *sc, const verb *c, const options *given, bool tell)
 {
+    if (!sc->alive)
+        lint_all(sc->in.objects, sc->in.problems);
     if (input_bad(&sc->in)) {
         input_report(&sc->in);
         return STATUS_NO;

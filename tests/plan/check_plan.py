@@ -158,6 +158,34 @@ def statuses(tap, program):
               f"{' '.join(words[-2:])}: exit status {status}", str(result))
 
 
+CYCLE = """
+apiVersion: drover.dev/v1alpha1
+kind: Deployment
+metadata: {name: a}
+spec: {resourceSelector: "true", job: {pull: {}}}
+---
+apiVersion: drover.dev/v1alpha1
+kind: Deployment
+metadata: {name: b}
+spec: {resourceSelector: "true", job: {pull: {}}}
+---
+apiVersion: drover.dev/v1alpha1
+kind: RolloutPolicy
+metadata: {name: p}
+spec: {rules: [{deploymentDependency: {dependsOn: "version.tag == 'v2'"}}]}
+"""
+
+
+def refused(tap, program):
+    """What waits for itself never moves: plan says of such documents what validate says."""
+    told = drover.run(program, "validate", "-f", "-", stdin=CYCLE.encode())
+    for words in (["plan", *START], ["explain", "resource-0001", *START]):
+        result = drover.run(program, *words, "-f", "-", "--resources", "1", stdin=CYCLE.encode())
+        check(tap, told.status == 1 and "wait for each other" in told.err and
+              (result.status, result.err, result.out) == (1, told.err, ""),
+              f"{words[0]} refuses what validate refuses", f"{told.err}{result.err}{result.out}")
+
+
 def unknown_names(tap, program):
     """A flag about something that does not exist says so, and what there is."""
     for base, words, message in [
@@ -485,6 +513,7 @@ def main():
             shape(tap, name, compare(tap, program, name, words, status))
         statuses(tap, program)
         unknown_names(tap, program)
+        refused(tap, program)
         drains(tap, program)
         bundles(tap, program)
         batches(tap, program)
