@@ -772,6 +772,7 @@ bool slot_reasons(releases *r, uint32_t claim, arena *a, reasons *out);
 /* release_reason.c */
 placement_state target_state(releases *r, uint32_t t);
 bool target_reasons(releases *r, uint32_t t, arena *a, reasons *out);
+
 /* release_hope.c: whether one of them gets on, and not only with the help of a person who repairs
  * what failed. version: of the rollout that is asked about; NO: whatever is wanted. */
 bool hope_of_any(releases *r, const index_list *waits, uint32_t version);
