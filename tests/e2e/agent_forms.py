@@ -80,7 +80,7 @@ FORMS = (
                                       "requests": {"storage": "1024Mi"}}}}]),
      None, {"spec": {"replicas": 1}}),
     ("daemonsets", workload("DaemonSet", template=pod(box(), tolerations=[
-        {"operator": "Exists"}])), None, {"spec": {"minReadySeconds": 5}}),
+        {"operator": "Exists"}])), None, {"spec": {"template": {"spec": {"tolerations": []}}}}),
     ("ingresses", {"apiVersion": "networking.k8s.io/v1", "kind": "Ingress",
                    "metadata": {"name": "forms", "annotations": {"a": ""}}, "spec": {"rules": [
                        {"host": "example.test", "http": {"paths": [

@@ -103,6 +103,10 @@ class Agent:
     def log(self):
         return (self.own.logs / "agent.log").read_text("utf-8", "replace")
 
+    def version(self):
+        return self.find("deployments", "web")["spec"]["template"]["metadata"]["annotations"][
+            "version"]
+
     def find(self, resource, name):
         return self.own.api.find(resource, name, SPACE)
 
