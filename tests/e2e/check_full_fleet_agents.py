@@ -265,9 +265,9 @@ def set_back(stage):
         main.run_again(name)
     api.wait_until("the hub wants the old version", lambda: version_of(stage) == "sixteen")
     # Its status is as old, and says that all is well: what counts is what runs.
-    # A server says where it is once a minute; until then a set-back looks like silence.
+    # Until it is noticed a set-back looks like silence, which is taken for one after a while.
     api.wait_until("the clusters run it",
-                   lambda: stage.all(lambda a: a.version() == "sixteen"), 180)
+                   lambda: stage.all(lambda a: a.version() == "sixteen"), 240)
     stage.wait("sixteen")
     stage.change(web("nineteen"), settings("nineteen"))
     stage.wait("nineteen")
