@@ -273,14 +273,19 @@ void buf_addf(buf *b, const char *format, ...)
     va_start(args, format);
     va_list again;
     va_copy(again, args);
-    int length = vsnprintf(NULL, 0, format, args);
+    /* Most texts fit into what there is: they are made once. */
+    size_t free_bytes = b->cap - b->len;
+    int length = vsnprintf(free_bytes > 0 ? b->ptr + b->len : NULL, free_bytes, format, args);
     va_end(args);
-    if (length < 0)
+    if (length < 0) {
         b->failed = true;
-    else if (buf_room(b, (size_t)length)) {
-        vsnprintf(b->ptr + b->len, (size_t)length + 1, format, again);
+    } else if (buf_room(b, (size_t)length)) {
+        if ((size_t)length >= free_bytes)
+            vsnprintf(b->ptr + b->len, (size_t)length + 1, format, again);
         b->len += (size_t)length;
     }
+    if (b->ptr)
+        b->ptr[b->len] = '\0'; /* also of what had no room */
     va_end(again);
 }
 
@@ -303,7 +308,7 @@ void buf_add_json(buf *b, str text)
     size_t at = 0;
     while (at < text.len) {
         unsigned char c = (unsigned char)text.ptr[at];
-        size_t length = str_utf8_sequence((str){text.ptr + at, text.len - at});
+        size_t length = c < 0x80 ? 1 : str_utf8_sequence((str){text.ptr + at, text.len - at});
         if (length > 0 && c >= 0x20 && c != '"' && c != '\\') {
             at += length;
             continue;

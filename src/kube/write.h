@@ -53,6 +53,10 @@ typedef enum write_propagation {
 #undef X
 } write_propagation;
 
+/* A form of the answer: who needs nothing else is spared the rest of the object. */
+#define WRITE_ACCEPT_METADATA                                                                      \
+    "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io,application/json"
+
 typedef struct kube_write {
     write_verb verb;
     str collection; /* /apis/batch/v1/namespaces/skyhook/jobs; of an eviction: that of the pods */
@@ -62,7 +66,7 @@ typedef struct kube_write {
     str version;        /* resourceVersion that it must still have; empty: any */
     str uid;            /* uid that it must have; empty: any */
     str manager;        /* of the fields; needed by an apply */
-    const char *accept; /* of a read: the form of the answer; static, NULL: JSON */
+    const char *accept; /* the form of the answer; static, NULL: JSON */
     bool force;         /* of an apply: takes fields from other managers */
     bool tried;         /* of an apply: the server says what would be, and keeps nothing */
     bool anyhow;        /* it needs no precondition */

@@ -342,7 +342,9 @@ static void put_shape(buf *out, const shape *s, bool open)
         return;
     }
     bool first = true;
-    buf_addz(out, "\"type\":\"object\",\"properties\":{");
+    buf_addz(out, "\"type\":\"object\",");
+    buf_addz(out, s->atomic ? "\"x-kubernetes-map-type\":\"atomic\"," : "");
+    buf_addz(out, "\"properties\":{");
     put_fields(out, s, &first, open);
     buf_addc(out, '}');
     put_required(out, s);

@@ -129,6 +129,7 @@ struct shape {
     shape_check *check;
     const shape_rule *rules; /* the same in CEL, for schemas */
     size_t rule_count;
+    bool atomic; /* one writer has all of it: a server need not note who wrote which part */
 };
 
 /* Fills *out, which need not be zeroed, from the value at the place. False when an error was

@@ -292,8 +292,10 @@ static const field status_fields[] = {
     F_TEXT(skyhook_status, "drover", drover, OURS,
            DOC("claims and batches as the operator restores them after a restart, JSON")),
 };
-static const shape status_shape = {SHAPE_OF(skyhook_status, status_fields),
-                                   KEPT_IN(skyhook_status)};
+/* A status of hundreds of nodes: to note the owner of each part costs a server more than all else.
+ */
+static const shape status_shape = {SHAPE_OF(skyhook_status, status_fields), KEPT_IN(skyhook_status),
+                                   .atomic = true};
 
 /* ---- Skyhook ---- */
 

@@ -109,6 +109,7 @@ static void job_create(node_shell *s, shell_place *p, const node_view *v, const 
     kube_write w = {.verb = WRITE_CREATE,
                     .collection = collection_of(s, "/apis/batch/v1", "jobs", collection),
                     .name = buf_str(&name),
+                    .accept = WRITE_ACCEPT_METADATA, /* the rest is what was sent */
                     .body = buf_str(&body)};
     if (!good && j) {
         log_line(LOG_ERROR, "Job %.*s: %s", STR_ARG(buf_str(&name)), error.text);

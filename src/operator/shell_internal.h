@@ -222,6 +222,7 @@ struct shell_job {
     char *name;
     shell_attempt of;
     char pod_reason[64]; /* what its pod said of its failure */
+    uint64_t uid;        /* of the object that was seen last, by its hash */
     int64_t tell_ms;     /* it failed, and its pod's word is waited for until then; else never */
     bool created;        /* it was seen; else its creation is under way */
     bool telling;        /* in the list of those that are waited for */

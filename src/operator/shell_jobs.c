@@ -328,12 +328,25 @@ static void job_seen(node_shell *s, str name, const job_key *key, yyjson_val *js
     }
     if (!j)
         j = shell_job_new(s, name, key);
-    if (j)
-        job_take(s, j, json);
+    if (!j)
+        return;
+    j->uid = str_hash(read_text(yyjson_obj_get(json, "metadata"), "uid"));
+    job_take(s, j, json);
+}
+
+/* Most changes of a Job on its way, and the echo of its creation, say nothing that is not known. */
+static bool job_is_known(const node_shell *s, yyjson_val *json)
+{
+    yyjson_val *m = yyjson_obj_get(json, "metadata");
+    const shell_job *j = shell_find_job(s, read_text(m, "name"));
+    return j && j->created && j->uid == str_hash(read_text(m, "uid")) &&
+           yyjson_arr_size(read_at(json, "status", "conditions")) == 0;
 }
 
 void jobs_seen(node_shell *s, yyjson_val *json)
 {
+    if (job_is_known(s, json))
+        return;
     arena_place mark = arena_mark(s->scratch);
     metadata m;
     job_key key;

@@ -324,6 +324,28 @@ static void test_buf(void **state)
     buf_done(&b);
 }
 
+/* Texts of every length at every fill: what just fits, what just does not. */
+static void test_buf_formats_at_the_edge(void **state)
+{
+    (void)state;
+    static const char text[] =
+        "0123456789abcdefghijklmnopqrstuvwxyz0123456789abcdefghijklmnopqrstuvwxyz";
+    for (int filled = 0; filled < 70; filled++)
+        for (int more = 0; more < 70; more++) {
+            buf b = BUF(120);
+            buf_addf(&b, "%.*s", filled, text);
+            buf_addf(&b, "%.*s", more, text);
+            bool fits = filled + more <= 120;
+            assert_int_equal(b.failed, !fits);
+            assert_int_equal(b.len, fits ? filled + more : filled);
+            assert_memory_equal(b.ptr, text, (size_t)filled);
+            if (fits)
+                assert_memory_equal(b.ptr + filled, text, (size_t)more);
+            assert_int_equal(b.ptr[b.len], 0);
+            buf_done(&b);
+        }
+}
+
 static void test_buf_growth_is_geometric(void **state)
 {
     (void)state;
@@ -496,6 +518,7 @@ int main(void)
         cmocka_unit_test(test_utf8_random_against_model),
         cmocka_unit_test(test_shown),
         cmocka_unit_test(test_buf),
+        cmocka_unit_test(test_buf_formats_at_the_edge),
         cmocka_unit_test(test_buf_growth_is_geometric),
         cmocka_unit_test(test_buf_maximum),
         cmocka_unit_test(test_json),
