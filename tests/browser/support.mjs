@@ -181,6 +181,8 @@ export async function tell(stories) {
     const began = Date.now();
     try {
       await story();
+      // What nobody looks at any more would only take time from the next story.
+      for (const context of browser?.contexts() ?? []) await context.close();
       console.log(`ok ${number} - ${name} (${((Date.now() - began) / 1000).toFixed(1)} s)`);
     } catch (error) {
       failed++;

@@ -9,6 +9,14 @@ const text = (value: unknown): string => (typeof value === 'string' ? value : ''
 const number = (value: unknown): number => (typeof value === 'number' ? value : 0);
 const some = (value: unknown): boolean => value !== undefined && value !== null && value !== '';
 
+/** A text as it is written: what would turn the direction of what follows, or is no letter at all,
+ *  is spelled out, so that nothing looks like something else. */
+export const plain = (value: string): string =>
+  value.replace(
+    /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/g,
+    (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  );
+
 /** "90s", "15m", "2h" of a number of seconds. */
 export function seconds(value: unknown): string {
   const n = number(value);

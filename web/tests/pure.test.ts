@@ -20,7 +20,7 @@ import {
 } from '../src/series';
 import { EventReader } from '../src/sse';
 import { span, utc } from '../src/time';
-import { entryWords, released, ruleWords, seconds } from '../src/words';
+import { entryWords, plain, released, ruleWords, seconds } from '../src/words';
 
 const answer = {
   sequence: 7,
@@ -359,5 +359,14 @@ describe('partitions', () => {
     const id = `s-${'0123456789abcdef'.repeat(4)}:${'fedcba9876543210'.repeat(4)}`;
     expect(shownVersion(id)).toBe('s-01234567:fedcba98');
     expect(shownVersion('1.2.3')).toBe('1.2.3');
+  });
+});
+
+describe('texts of others', () => {
+  it('are as they are written, whatever their direction', () => {
+    expect(plain('\u202etxt.exe')).toBe('\\u202etxt.exe');
+    expect(plain('a\u2066b\u0007c\u009fd')).toBe('a\\u2066b\\u0007c\\u009fd');
+    const letters = '\u05e9\u05dc\u05d5\u05dd <b>\n\t\u0627';
+    expect(plain(letters)).toBe(letters);
   });
 });

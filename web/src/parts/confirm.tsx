@@ -5,6 +5,7 @@ import { signal } from '@preact/signals';
 import { useEffect, useRef, useState } from 'preact/hooks';
 
 import { mayDo, post, Refusal } from '../api';
+import { plain } from '../words';
 
 export interface Act {
   act: string;
@@ -56,7 +57,7 @@ function Asking({ act }: { act: Act }) {
       <form onSubmit={(event) => void run(event)}>
         <h2 id="asking">{act.label}?</h2>
         <p>
-          <bdi>{act.says}</bdi>
+          <bdi>{plain(act.says.slice(0, 1000))}</bdi>
         </p>
         {act.reason ? (
           <label>

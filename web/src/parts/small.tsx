@@ -7,6 +7,7 @@ import type { State } from '../api';
 import { STATE_LETTERS, STATE_WORDS, STATES, type Counts } from '../fleet';
 import { href } from '../router';
 import { shown, span, utc } from '../time';
+import { plain } from '../words';
 
 /** The time, once a second, for what counts down. */
 export const now = signal(Date.now());
@@ -18,15 +19,15 @@ const LONG = 120;
 
 /** A text of the server's: isolated, so that its direction stays its own, and cut when long. */
 export function Name({ text }: { text: string }) {
-  const cut = text.length > LONG ? `${text.slice(0, LONG)}…` : text;
-  return <bdi title={cut === text ? undefined : text.slice(0, 2000)}>{cut}</bdi>;
+  const cut = plain(text.length > LONG ? `${text.slice(0, LONG)}…` : text);
+  return <bdi title={text.length > LONG ? plain(text.slice(0, 2000)) : undefined}>{cut}</bdi>;
 }
 
 const INSTANT = /(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z)/;
 
 /** A sentence of the server's: times in it are shown in the viewer's zone. */
 export function Said({ text }: { text: string }) {
-  const cut = text.length > 600 ? `${text.slice(0, 600)}…` : text;
+  const cut = plain(text.length > 600 ? `${text.slice(0, 600)}…` : text);
   return (
     <bdi>{cut.split(INSTANT).map((part, i) => (i % 2 ? <Time key={i} at={part} /> : part))}</bdi>
   );

@@ -4,6 +4,7 @@ import { useLayoutEffect, useRef, useState } from 'preact/hooks';
 
 import { packed, type Bar, type Mark } from '../series';
 import { shown, span, utc } from '../time';
+import { plain } from '../words';
 
 interface Props {
   bars: readonly Bar[];
@@ -21,6 +22,7 @@ const AXIS = 20;
 const LANE_ROWS_MOST = 30;
 const LANES_MOST = 40;
 const STRIP = 18; // a window
+const DASHED_LEAST = 6; // narrower ones are pale: there may be thousands, and no dash would be seen
 
 interface Lane {
   name: string;
@@ -77,10 +79,17 @@ function paintBar({ c, x }: Paint, lane: Lane, i: number): void {
     c.globalAlpha = 1;
   }
   if (bar.planned < Infinity && bar.to > bar.planned) {
-    c.strokeStyle = bar.state === 'failed' ? css('--s-failed') : css('--accent');
-    c.setLineDash([3, 2]);
+    c.strokeStyle = c.fillStyle = bar.state === 'failed' ? css('--s-failed') : css('--accent');
     const left = Math.round(x(bar.planned)) + 0.5;
-    c.strokeRect(left, y + 0.5, Math.max(2, x(bar.to) - left - 1.5), h - 1);
+    const wide = x(bar.to) - left;
+    if (wide < DASHED_LEAST) {
+      c.globalAlpha = 0.4;
+      c.fillRect(left, y, Math.max(1, wide), h);
+      c.globalAlpha = 1;
+      return;
+    }
+    c.setLineDash([3, 2]);
+    c.strokeRect(left, y + 0.5, wide - 1.5, h - 1);
     c.setLineDash([]);
   }
 }
@@ -129,7 +138,7 @@ function paintWindows({ c, width, x }: Paint, props: Props, height: number): voi
     c.globalAlpha = 1;
     c.fillStyle = css('--text');
     c.font = '11px system-ui';
-    c.fillText(`window ${window.name}`.slice(0, 60), 2, top + 13);
+    c.fillText(plain(`window ${window.name}`.slice(0, 60)), 2, top + 13);
   });
 }
 
@@ -178,7 +187,7 @@ function paint(
     for (let i = 0; i < lane.bars.length; i++) paintBar(p, lane, i);
     c.fillStyle = css('--text');
     c.font = '600 12px system-ui';
-    c.fillText(lane.name.slice(0, 60), 2, lane.top + 12);
+    c.fillText(plain(lane.name.slice(0, 60)), 2, lane.top + 12);
   }
 }
 
@@ -245,16 +254,17 @@ export function Timeline(props: Props) {
           }}
         >
           <b>
-            <bdi>{over.bar.target.slice(0, 80)}</bdi>
+            <bdi>{plain(over.bar.target.slice(0, 80))}</bdi>
           </b>{' '}
           <span class="dim">
-            {over.bar.version.slice(0, 60)} {over.bar.role === 'member' ? '' : over.bar.role}
+            <bdi>{plain(over.bar.version.slice(0, 60))}</bdi>{' '}
+            {over.bar.role === 'member' ? '' : over.bar.role}
           </span>
           {over.bar.group ? (
             <>
               <br />
               <span class="dim">
-                <bdi>{over.bar.group.slice(0, 80)}</bdi>
+                <bdi>{plain(over.bar.group.slice(0, 80))}</bdi>
               </span>
             </>
           ) : null}

@@ -38,6 +38,7 @@ import { CellMap, cellSize, type Look } from '../parts/cellmap';
 import { Badge, Bar, Empty, Legend, Name, percent, Said } from '../parts/small';
 import { go, href, route, setQuery } from '../router';
 import { shownGroup, shownVersion } from '../series';
+import { plain } from '../words';
 
 const LIST_ROWS = 100;
 const LABEL_KEYS_MOST = 50;
@@ -155,9 +156,11 @@ function Hint({ look, change }: { look: Look; change: number }) {
               <Badge state={STATES[at(f, one, STATE)] ?? 'waiting'} />{' '}
               <Name text={f.changes[at(f, one, CHANGE)] ?? ''} />{' '}
               <span class="dim">
-                {shownVersion(
-                  f.versions[at(f, one, WANTED)] || f.versions[at(f, one, CURRENT)] || '',
-                )}
+                <Name
+                  text={shownVersion(
+                    f.versions[at(f, one, WANTED)] || f.versions[at(f, one, CURRENT)] || '',
+                  )}
+                />
               </span>
             </li>
           ))}
@@ -241,7 +244,7 @@ function Choices({ f, by, list }: { f: Fleet; by: string; list: boolean }) {
           <option value="">all of them</option>
           {f.changes.map((name) => (
             <option key={name} value={name}>
-              {name.slice(0, 80)}
+              {plain(name.slice(0, 80))}
             </option>
           ))}
         </select>
@@ -254,7 +257,7 @@ function Choices({ f, by, list }: { f: Fleet; by: string; list: boolean }) {
           <option value="version">version that runs</option>
           {labelKeys.value.map((key) => (
             <option key={key} value={`label:${key}`}>
-              label {key.slice(0, 80)}
+              label {plain(key.slice(0, 80))}
             </option>
           ))}
         </select>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What happened, what was decided, and who did it; newest first. Each entry can be replayed.
+import type { VNode } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 
 import { all, get, inOperator, isBundle, type JournalEntry } from '../api';
@@ -89,6 +90,14 @@ function Entry({ entry }: { entry: JournalEntry }) {
   );
 }
 
+/** An entry never changes: what was drawn of it is not drawn again with every new one. */
+const rows = new WeakMap<JournalEntry, VNode>();
+function rowOf(entry: JournalEntry): VNode {
+  const row = rows.get(entry) ?? <Entry key={entry.sequence} entry={entry} />;
+  rows.set(entry, row);
+  return row;
+}
+
 export function JournalView() {
   const [older, setOlder] = useState<JournalEntry[]>([]);
   const [busy, setBusy] = useState(true);
@@ -161,9 +170,7 @@ export function JournalView() {
             </tr>
           </thead>
           <tbody>
-            {found.slice(0, 400).map((entry) => (
-              <Entry key={entry.sequence} entry={entry} />
-            ))}
+            {found.slice(0, 400).map(rowOf)}
           </tbody>
         </table>
         {found.length === 0 && !busy ? (

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // One change: what happened, what will, how much of each limit it uses, what holds it, what failed,
 // and what can be done about it. The future is the server's plan: the same engine in virtual time.
+import { useComputed } from '@preact/signals';
+import { useMemo } from 'preact/hooks';
+
 import {
   all,
   get,
@@ -24,7 +27,7 @@ import { fleet, recent } from '../live';
 import { ActButton, type Act } from '../parts/confirm';
 import { JobTable } from '../parts/jobs';
 import { Chart } from '../parts/lazychart';
-import { Away, Badge, Bar, Empty, Legend, Name, percent, Said, Time } from '../parts/small';
+import { Away, Badge, Bar, Empty, Legend, Name, now, percent, Said, Time } from '../parts/small';
 import { Timeline } from '../parts/timeline';
 import { go, href, route, setQuery } from '../router';
 import {
@@ -92,7 +95,8 @@ async function limitEntries(): Promise<JournalEntry[]> {
 function useLimitEntries(): JournalEntry[] {
   const past = useFresh('slots', limitEntries, 60_000).value ?? [];
   const seen = past[past.length - 1]?.sequence ?? 0;
-  return [...past, ...recent.value.filter((one) => one.sequence > seen)];
+  // Not asked for with every entry that arrives: who calls this is drawn often enough.
+  return [...past, ...recent.peek().filter((one) => one.sequence > seen)];
 }
 
 const sameGroup = (a: PlanGroup, b: PlanGroup): boolean => a.name === b.name && a.kind === b.kind;
@@ -613,6 +617,45 @@ function Lanes({ change, plan, bars, range, entries }: LanesProps) {
   );
 }
 
+interface CourseProps {
+  change: string;
+  plan: Plan | null;
+  jobs: readonly Job[];
+  ahead: readonly PlanJob[];
+  wanted: readonly string[];
+}
+
+/** What happened and what will: the timeline, and the limits over the same time. */
+function Course({ change, plan, jobs, ahead, wanted }: CourseProps) {
+  const entries = useLimitEntries();
+  const range = rangeOf(jobs, ahead, wanted);
+  const bars = barsOf(jobs, ahead, range.now).filter(
+    (bar) => bar.to >= range.from && bar.from <= range.to,
+  );
+  return (
+    <>
+      <Lanes change={change} plan={plan} bars={bars} range={range} entries={entries} />
+      <Limits change={change} plan={plan} range={range} jobs={jobs} entries={entries} />
+    </>
+  );
+}
+
+const MANY = 2000; // bars: then they are not drawn for every job
+const STALE_MS = 10_000;
+
+/** The same, drawn when something of it changed or time went on, and not with everything else. */
+function SteadyCourse({ change, plan, jobs, ahead, wanted }: CourseProps) {
+  const many = jobs.length + ahead.length > MANY;
+  const tick = useComputed(() => Math.floor(now.value / STALE_MS)).value;
+  const drawn = many ? null : jobs;
+  return useMemo(
+    () => <Course change={change} plan={plan} jobs={jobs} ahead={ahead} wanted={wanted} />,
+    [change, plan, drawn, tick, wanted.join()],
+  );
+}
+
+const NONE: readonly Job[] = [];
+
 export function RolloutView({ change }: { change: string }) {
   const f = fleet.value;
   const jobs = useFresh(
@@ -621,8 +664,8 @@ export function RolloutView({ change }: { change: string }) {
     1000,
   ).value;
   const plan = useFresh('plan', () => get<Plan>('plan?until=7d'), 3000);
-  const entries = useLimitEntries();
   const freezes = useFreezes();
+  const ahead = useMemo(() => plannedOf(plan.value, change), [plan.value, change]);
   if (!f) return <Empty>Reading the fleet…</Empty>;
   const index = f.changes.indexOf(change);
   if (index < 0)
@@ -635,13 +678,8 @@ export function RolloutView({ change }: { change: string }) {
   const counts = countStates(f, index);
   const { wanted, current } = versionsOf(f, index);
   const version = wanted[0] ?? '';
-  const ahead = plannedOf(plan.value, change);
   const paused = f.paused.includes(index);
   const frozenAs = `freeze-${change}`.slice(0, 60);
-  const range = rangeOf(jobs ?? [], ahead, counts.done < counts.all ? wanted : current.slice(0, 1));
-  const bars = barsOf(jobs ?? [], ahead, range.now).filter(
-    (bar) => bar.to >= range.from && bar.from <= range.to,
-  );
   const end = ahead.reduce((a, job) => Math.max(a, job.end ?? 0), 0);
   const endAt = plan.value ? (planStart(plan.value) + end) * 1000 : 0;
   const complete = counts.done + counts.excluded === counts.all;
@@ -716,15 +754,14 @@ export function RolloutView({ change }: { change: string }) {
         <Freezes
           list={freezes.filter((one) => !one.selector || one.name === frozenAs)}
         />
-        <Lanes change={change} plan={plan.value} bars={bars} range={range} entries={entries} />
-        <Limits
+        <SteadyCourse
           change={change}
           plan={plan.value}
-          range={range}
-          jobs={jobs ?? []}
-          entries={entries}
+          jobs={jobs ?? NONE}
+          ahead={ahead}
+          wanted={counts.done < counts.all ? wanted : current.slice(0, 1)}
         />
-        <Jobs change={change} jobs={jobs ?? []} />
+        <Jobs change={change} jobs={jobs ?? NONE} />
         <p class="dim">
           <Name text={plan.value?.assumes ? `The plan assumes ${plan.value.assumes}.` : ''} />
         </p>
