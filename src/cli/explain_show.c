@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/explain_show.h"
 
+#include <inttypes.h>
+
 #include "base/limits.h"
 #include "base/mem.h"
 #include "cli/output.h"
@@ -8,6 +10,7 @@
 
 #define NAMES_SHOWN 8
 #define LABEL_COLUMNS 16
+#define TITLE_BYTES 32
 
 static bool look(void *context, const placement_view *v)
 {
@@ -92,7 +95,7 @@ static void add_names(buf *out, const char *title, yyjson_val *names)
     }
     if (count > NAMES_SHOWN)
         buf_addf(&words, " and %zu more", count - NAMES_SHOWN);
-    buf_addf(out, "    %-12s", title);
+    buf_addf(out, "    %-11s ", title);
     output_wrap(out, buf_str(&words), LABEL_COLUMNS, LABEL_COLUMNS);
     buf_addc(out, '\n');
 }
@@ -109,7 +112,11 @@ static void add_reason(buf *out, yyjson_val *why)
     buf_addc(out, '\n');
     add_names(out, "held by", yyjson_ptr_get(why, "/holders"));
     buf_addf(out, "    %-12s%.*s\n", "released by", STR_ARG(act));
-    add_names(out, "of", yyjson_ptr_get(why, "/releasedBy/of"));
+    char title[TITLE_BYTES] = "of";
+    yyjson_val *any = yyjson_ptr_get(why, "/releasedBy/any");
+    if (any)
+        snprintf(title, sizeof title, "any %" PRIu64 " of", yyjson_get_uint(any));
+    add_names(out, title, yyjson_ptr_get(why, "/releasedBy/of"));
     if (next.len > 0)
         buf_addf(out, "    %-12s%.*s\n", "asked again", STR_ARG(next));
 }

@@ -122,7 +122,8 @@ uint32_t partitions_of(const partitions *p, member_id m);
 #define PARTITION_BLAMED_MAX 256
 typedef struct partition_question {
     member_id member;
-    bool again; /* supposing that it is AGAIN */
+    bool again;   /* supposing that it is AGAIN */
+    bool repeats; /* passes follow each other in the same step until one releases nothing */
     int64_t now_ms;
     str scope;    /* what the limits of the whole belong to: "bundle x" */
     str editable; /* who would have to be edited where only that helps: "x" */

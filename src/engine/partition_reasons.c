@@ -2,14 +2,28 @@
 /* Why a member is held, found by asking the pass itself "what if these were complete?".
  *
  * First what keeps the walk from reaching the member's partition: from each partition that must
- * become ready as many members as it has too many that are not. Then the partition's own limit,
- * counted with those ahead in the queue. What is left (the limit of the whole, maxNew) is found
- * by leaving out, one after the other, everybody who need not be complete. */
+ * become ready as many members as it has too many that are not. Then the limits, each counted with
+ * those ahead in the queue. Each of these is a demand: any so many of some members must be
+ * complete. Where meeting all demands is not enough (members that sit in several partitions), those
+ * who must be are found by leaving out, one after the other, everybody who need not be. */
 #include "engine/partition_internal.h"
 
 #include <assert.h>
 
-typedef struct inquiry {
+typedef struct inquiry inquiry;
+typedef bool (*member_test)(const inquiry *in, const paced *member, uint32_t index);
+
+#define DEMANDS_OF_LIMITS 4u /* one of each kind */
+/* Any so many of the members that the test lets through must be complete. */
+typedef struct demand {
+    walk_end end; /* what a walk came to without it; UNREACHED: a partition must become ready */
+    member_test test;
+    uint32_t index; /* of the partition; PARTITION_NONE: of the whole */
+    int64_t need, size;
+    bool implied; /* by others */
+} demand;
+
+struct inquiry {
     const partitions *p;
     const partition_question *q;
     arena *arena;
@@ -26,8 +40,11 @@ typedef struct inquiry {
     int64_t *soaked; /* and when they have been for long enough */
     bool *soaks;     /* others that would have to, if they became ready */
     int64_t unavailable;
+    demand *demands; /* one for each partition and each kind of limit at most */
+    size_t demand_count;
+    bool met; /* meeting them is enough */
     bool no_memory;
-} inquiry;
+};
 
 static int inquiry_order(const void *a, const void *b, void *context)
 {
@@ -129,13 +146,15 @@ static walk_end ask(inquiry *in)
               .soaks = in->soaks,
               .watched = in->me,
               .watched_as = in->kind};
-    walk_partitions(&w);
+    do {
+        w.figures = (pass_figures){0};
+        walk_partitions(&w);
+    } while (in->q->repeats && w.end != WALK_RELEASED &&
+             w.figures.created + w.figures.updated + w.figures.fixed > 0);
     return w.end;
 }
 
-/* ---- names ---- */
-
-typedef bool (*member_test)(const inquiry *in, const paced *member, uint32_t index);
+/* ---- who ---- */
 
 static bool test_bad(const inquiry *in, const paced *member, uint32_t index)
 {
@@ -147,10 +166,44 @@ static bool test_unavailable(const inquiry *in, const paced *member, uint32_t in
     return member != in->me && paced_unavailable(member->flags) && sits(in->p, member, index);
 }
 
+/* Candidates of a partition that are released before me and become unavailable by it. */
+static bool test_ahead(const inquiry *in, const paced *member, uint32_t index)
+{
+    candidate_kind kind = paced_candidate(member->flags);
+    return (kind == CANDIDATE_NEW || kind == CANDIDATE_HEALTHY) &&
+           paced_order(member, in->me) < 0 && member != in->me && sits(in->p, member, index);
+}
+
+/* Who takes a place of my partition, or will before me. */
+static bool test_place(const inquiry *in, const paced *member, uint32_t index)
+{
+    return test_unavailable(in, member, index) || test_ahead(in, member, index);
+}
+
+/* Whom a pass that gets to me comes to before. */
+static bool comes_before(const inquiry *in, const paced *member)
+{
+    uint32_t its = member->seats ? in->p->seats.at[member->seats].partition : PARTITION_NONE;
+    return member != in->me && paced_candidate(member->flags) != CANDIDATE_NONE &&
+           (its < in->home || (its == in->home && paced_order(member, in->me) < 0));
+}
+
+static bool test_pass(const inquiry *in, const paced *member, uint32_t index)
+{
+    (void)index;
+    return comes_before(in, member);
+}
+
 static bool test_whole(const inquiry *in, const paced *member, uint32_t index)
 {
     (void)index;
     return member != in->me && member->seats && !member->own && paced_unavailable(member->flags);
+}
+
+/* Who takes a place of the whole, or will before me. */
+static bool test_whole_place(const inquiry *in, const paced *member, uint32_t index)
+{
+    return test_whole(in, member, index) || (!member->own && comes_before(in, member));
 }
 
 static const str *names_where(inquiry *in, member_test test, uint32_t index, size_t *ret_count)
@@ -196,6 +249,15 @@ static void add_soak(inquiry *in, uint32_t index)
                      .scope = partition_scope(in, index),
                      .act = RELEASE_TIME,
                      .next_ms = in->soaked[index]});
+}
+
+static int64_t count_where(const inquiry *in, member_test test, uint32_t index)
+{
+    roll members = roll_of(in->p, index);
+    int64_t count = 0;
+    for (size_t i = 0; i < members.len; i++)
+        count += test(in, &in->p->members.at[members.at[i]], index);
+    return count;
 }
 
 /* Supposes the first "need" members that the test lets through; returns how many there were. */
@@ -246,13 +308,183 @@ static void reach(inquiry *in)
         }
         in->soaked[i] = from_ms + p->soak_ms;
         rank++;
-        suppose_first(in, test_bad, i, in->base[i].bad - at->cap);
+        int64_t need = in->base[i].bad - at->cap;
+        if (need > 0)
+            in->demands[in->demand_count++] = (demand){.end = WALK_UNREACHED,
+                                                       .test = test_bad,
+                                                       .index = i,
+                                                       .need = need,
+                                                       .size = in->base[i].bad};
+        suppose_first(in, test_bad, i, need);
     }
     /* Also behind home: who sits in a later one, too, gets there no sooner. */
     for (uint32_t i = 0; i < p->parts.len; i++)
         in->soaks[i] = p->soak_ms > 0 && !in->required[i] && p->parts.at[i].counted > 0 &&
                        (!part_is_ready(&p->parts.at[i], &p->parts.at[i].now) ||
                         part_soaks(p, &p->parts.at[i], &p->parts.at[i].now, in->q->now_ms));
+}
+
+/* ---- demands ---- */
+
+static int64_t demand_limit(const inquiry *in, walk_end end)
+{
+    switch (end) {
+    case WALK_WHOLE_FULL: return at_least_one(in->p->cap);
+    case WALK_MAX_NEW: return in->p->max_new;
+    case WALK_NO_CREATE:
+    case WALK_PARTITION_FULL:
+    case WALK_UNREACHED:
+    case WALK_RELEASED: break;
+    }
+    return at_least_one(in->p->parts.at[in->home].cap);
+}
+
+/* So many must be complete that one place is left under the limit at which a walk ended. */
+static demand demand_of(const inquiry *in, walk_end end)
+{
+    demand d = {.end = end, .test = test_place, .index = in->home};
+    switch (end) {
+    case WALK_NO_CREATE: d.test = test_unavailable; break;
+    case WALK_PARTITION_FULL: break;
+    case WALK_WHOLE_FULL:
+        d.test = test_whole_place;
+        d.index = PARTITION_NONE;
+        break;
+    case WALK_MAX_NEW:
+        d.test = test_pass;
+        d.index = PARTITION_NONE;
+        break;
+    case WALK_UNREACHED:
+    case WALK_RELEASED: return d;
+    }
+    d.size = count_where(in, d.test, d.index);
+    d.need = d.size + 1 - demand_limit(in, end);
+    return d;
+}
+
+static const demand *demand_find(const inquiry *in, walk_end end, uint32_t index)
+{
+    for (size_t i = 0; in->met && i < in->demand_count; i++)
+        if (in->demands[i].end == end && in->demands[i].index == index && !in->demands[i].implied)
+            return &in->demands[i];
+    return NULL;
+}
+
+/* How many of a demand's members are yet to be complete. */
+static int64_t demand_lacks(const inquiry *in, const demand *d)
+{
+    roll members = roll_of(in->p, d->index);
+    int64_t lacks = d->need;
+    for (size_t i = 0; i < members.len && lacks > 0; i++) {
+        const paced *member = &in->p->members.at[members.at[i]];
+        lacks -= is_supposed(in, member) && d->test(in, member, d->index);
+    }
+    return lacks;
+}
+
+/* First releases go out maxNew at a time, and whoever went out counts when the next are asked for:
+ * then those ahead take places, too, if not more than one of them goes out at once. */
+static bool demand_widen(inquiry *in, walk_end end)
+{
+    demand *d = &in->demands[in->demand_count - 1];
+    if (end != WALK_NO_CREATE || d->end != end || d->test == test_place || in->p->max_new != 1)
+        return false;
+    d->test = test_place;
+    d->size = count_where(in, d->test, d->index);
+    d->need = d->size + 1 - demand_limit(in, end);
+    return true;
+}
+
+/* Finds one limit after the other that is to be met. False: that is not enough, or whom a pass
+ * releases before me (maxNew) makes a difference of who is complete. */
+static bool demands_find(inquiry *in)
+{
+    size_t before = in->demand_count;
+    for (walk_end end = ask(in); end != WALK_RELEASED; end = ask(in)) {
+        bool known = false;
+        for (size_t i = before; i < in->demand_count; i++)
+            known |= in->demands[i].end == end;
+        demand d = demand_of(in, end);
+        if (end == WALK_MAX_NEW || d.need < 1 || (known && !demand_widen(in, end)))
+            return false;
+        if (!known)
+            in->demands[in->demand_count++] = d;
+        const demand *last = &in->demands[in->demand_count - 1];
+        suppose_first(in, last->test, last->index, demand_lacks(in, last));
+    }
+    return true;
+}
+
+static void suppose_nobody(inquiry *in)
+{
+    for (size_t i = 0; i < in->p->order.len; i++) {
+        paced *member = &in->p->members.at[in->p->order.at[i]];
+        if (is_supposed(in, member))
+            suppose(in, member, -1);
+    }
+}
+
+/* Whether it is enough that the demands are met by those members who do it last, candidates before
+ * others or after them. */
+static bool demands_suffice(inquiry *in, bool candidates)
+{
+    suppose_nobody(in);
+    for (size_t k = 0; k < in->demand_count; k++) {
+        const demand *d = &in->demands[k];
+        roll members = roll_of(in->p, d->index);
+        int64_t lacks = demand_lacks(in, d);
+        for (size_t n = 2 * members.len; n > 0 && lacks > 0; n--) {
+            paced *member = &in->p->members.at[members.at[(n - 1) % members.len]];
+            bool candidate = paced_candidate(member->flags) != CANDIDATE_NONE;
+            if ((candidate == candidates) != (n > members.len) || is_supposed(in, member) ||
+                !d->test(in, member, d->index))
+                continue;
+            suppose(in, member, 1);
+            lacks--;
+        }
+    }
+    return ask(in) == WALK_RELEASED;
+}
+
+/* How many of those of one demand are complete when the other is met, whoever meets it. */
+static int64_t demand_gives(const inquiry *in, const demand *by, const demand *d)
+{
+    uint32_t index = by->index != PARTITION_NONE ? by->index : d->index;
+    roll members = roll_of(in->p, index);
+    int64_t both = 0;
+    if (by->index != d->index && by->index != PARTITION_NONE && d->index != PARTITION_NONE)
+        return 0; /* of different partitions */
+    for (size_t i = 0; i < members.len; i++) {
+        const paced *member = &in->p->members.at[members.at[i]];
+        both += by->test(in, member, by->index) && d->test(in, member, d->index);
+    }
+    int64_t given = by->need - (by->size - both);
+    return given > 0 ? given : 0;
+}
+
+/* Finds demands that the others imply. Those of partitions are about different members each, and
+ * add up. */
+static void demands_reduce(inquiry *in)
+{
+    for (size_t n = in->demand_count; n > 0; n--) {
+        demand *d = &in->demands[n - 1];
+        int64_t given = 0, most = 0;
+        for (size_t i = 0; i < in->demand_count; i++) {
+            const demand *by = &in->demands[i];
+            if (by == d || by->implied || (by->end == WALK_UNREACHED && d->end == WALK_UNREACHED))
+                continue;
+            int64_t gives = demand_gives(in, by, d);
+            given += by->index != PARTITION_NONE ? gives : 0;
+            most = gives > most ? gives : most;
+        }
+        d->implied = given >= d->need || most >= d->need;
+    }
+}
+
+static void name_demand(inquiry *in, const demand *d, reason *r)
+{
+    r->of = names_where(in, d->test, d->index, &r->of_count);
+    r->any = d->need < d->size ? (size_t)d->need : 0;
 }
 
 /* ---- what is said of it ---- */
@@ -286,7 +518,11 @@ static void add_required(inquiry *in, uint32_t index)
                 .limit = at->cap,
                 .detail = at->name};
     r.holders = names_where(in, test_bad, index, &r.holder_count);
-    r.of = names_where(in, test_named, index, &r.of_count);
+    const demand *d = demand_find(in, WALK_UNREACHED, index);
+    if (d)
+        name_demand(in, d, &r);
+    else if (!in->met)
+        r.of = names_where(in, test_named, index, &r.of_count);
     if (r.of_count > 0) /* else another reason implies it, but for its soak */
         add(in, r);
     if (in->p->soak_ms > 0 && at->counted > 0)
@@ -313,14 +549,6 @@ static void open_partitions(inquiry *in)
 }
 
 /* ---- the limits ---- */
-
-/* Candidates of my partition that are released before me and become unavailable by it. */
-static bool test_ahead(const inquiry *in, const paced *member, uint32_t index)
-{
-    candidate_kind kind = paced_candidate(member->flags);
-    return (kind == CANDIDATE_NEW || kind == CANDIDATE_HEALTHY) &&
-           paced_order(member, in->me) < 0 && member != in->me && sits(in->p, member, index);
-}
 
 static int64_t count_ahead(const inquiry *in)
 {
@@ -400,18 +628,19 @@ static bool suppose_all(inquiry *in, blamed *list)
 }
 
 /* The limit that stood in the way once the partition was reached. */
-static void add_limit(inquiry *in, walk_end end, bool helps)
+static reason limit_reason(inquiry *in, walk_end end)
 {
-    reason r = {.rule = REASON_UNAVAILABLE, .act = RELEASE_COMPLETE, .next_ms = REASON_NEVER};
+    reason r = {.rule = REASON_UNAVAILABLE,
+                .act = RELEASE_COMPLETE,
+                .next_ms = REASON_NEVER,
+                .limit = demand_limit(in, end)};
     switch (end) {
     case WALK_MAX_NEW:
         r.rule = REASON_MAX_NEW;
         r.scope = in->q->scope;
-        r.limit = in->p->max_new;
         break;
     case WALK_WHOLE_FULL:
         r.scope = in->q->scope;
-        r.limit = at_least_one(in->p->cap);
         r.holders = names_where(in, test_whole, PARTITION_NONE, &r.holder_count);
         break;
     case WALK_NO_CREATE:
@@ -419,11 +648,29 @@ static void add_limit(inquiry *in, walk_end end, bool helps)
     case WALK_UNREACHED:
     case WALK_RELEASED:
         r.scope = partition_scope(in, in->home);
-        r.limit = at_least_one(in->p->parts.at[in->home].cap);
         r.holders = names_where(in, test_unavailable, in->home, &r.holder_count);
         break;
     }
     r.have = (int64_t)r.holder_count;
+    return r;
+}
+
+static void add_limits(inquiry *in)
+{
+    for (size_t i = 0; i < in->demand_count; i++) {
+        const demand *d = &in->demands[i];
+        if (d->implied || d->end == WALK_UNREACHED)
+            continue;
+        reason r = limit_reason(in, d->end);
+        name_demand(in, d, &r);
+        add(in, r);
+    }
+}
+
+/* One reason for all that was found by leaving out. */
+static void add_limit(inquiry *in, walk_end end, bool helps)
+{
+    reason r = limit_reason(in, end);
     r.of = names_where(in, test_named, PARTITION_NONE, &r.of_count);
     if (!helps) { /* nobody's becoming complete would */
         r.act = RELEASE_EDIT;
@@ -479,6 +726,32 @@ static walk_end limits(inquiry *in, bool *ret_helps)
     return first;
 }
 
+/* Finds whom it takes, and says so. */
+static void inquire(inquiry *in)
+{
+    walk_end end = WALK_RELEASED;
+    bool helps = true;
+    reach(in);
+    in->met = !in->overlap && demands_find(in) &&
+              (in->demand_count == 0 || (demands_suffice(in, true) && demands_suffice(in, false)));
+    if (in->met) {
+        demands_reduce(in);
+    } else {
+        suppose_nobody(in);
+        in->demand_count = 0;
+        reach(in);
+        end = limits(in, &helps);
+    }
+    for (uint32_t i = 0; i < in->home; i++)
+        if (in->required[i])
+            add_required(in, i);
+    open_partitions(in);
+    if (in->met)
+        add_limits(in);
+    else if (end != WALK_RELEASED)
+        add_limit(in, end, helps);
+}
+
 bool partitions_reasons(const partitions *p, const partition_question *q, arena *a, reasons *out)
 {
     paced *me = &p->members.at[q->member];
@@ -496,9 +769,10 @@ bool partitions_reasons(const partitions *p, const partition_question *q, arena 
     in.open = ARENA_ARRAY(a, p->parts.len, bool);
     in.soaked = ARENA_ARRAY(a, p->parts.len, int64_t);
     in.soaks = ARENA_ARRAY(a, p->parts.len, bool);
+    in.demands = ARENA_ARRAY(a, p->parts.len + DEMANDS_OF_LIMITS, demand);
     in.overlap = may_overlap(p);
     if (!in.base || !in.work || !in.required || !in.open || !in.soaked || !in.soaks ||
-        !order_make(p))
+        !in.demands || !order_make(p))
         return false;
     for (size_t i = 0; i < p->parts.len; i++) {
         in.base[i] = p->parts.at[i].now;
@@ -516,14 +790,6 @@ bool partitions_reasons(const partitions *p, const partition_question *q, arena 
         for (uint32_t s = me->seats; s; s = p->seats.at[s].next)
             in.base[p->seats.at[s].partition].candidates++;
     }
-    bool helps;
-    reach(&in);
-    walk_end end = limits(&in, &helps);
-    for (uint32_t i = 0; i < in.home; i++)
-        if (in.required[i])
-            add_required(&in, i);
-    open_partitions(&in);
-    if (end != WALK_RELEASED)
-        add_limit(&in, end, helps);
+    inquire(&in);
     return !in.no_memory;
 }

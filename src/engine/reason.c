@@ -210,6 +210,8 @@ void reason_json(const reason *r, size_t most, arena *a, buf *out)
     key_text(out, "act", release_act_name(r->act));
     buf_addc(out, ',');
     key_names(out, (names_keys){"of", "more", most, r->of_more}, r->of, r->of_count);
+    if (r->any > 0)
+        buf_addf(out, ",\"any\":%zu", r->any);
     buf_addz(out, "},");
     if (r->next_ms == REASON_NEVER)
         buf_addz(out, "\"nextAt\":null");

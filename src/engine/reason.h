@@ -3,8 +3,9 @@
  *
  * A reason says which rule says no, over which scope, who holds what it waits for, what would
  * release it and when it is asked again. Doing what all reasons of a placement ask for starts it in
- * that step; leaving one out does not. Text is made from these values by reason_text, nowhere else.
- */
+ * that step; leaving one out does not. Where it does not matter which of several must act, all of
+ * them are named and "any" says how many are enough. Text is made from these values by reason_text,
+ * nowhere else. */
 #ifndef DROVER_ENGINE_REASON_H
 #define DROVER_ENGINE_REASON_H
 
@@ -68,6 +69,7 @@ typedef struct reason {
                                   those ahead in the queue */
     size_t of_count;
     size_t of_more;
+    size_t any;      /* any so many of them are enough; 0: it takes all of them */
     int64_t next_ms; /* when it is asked again by time alone; REASON_NEVER: only by a fact */
     int64_t have;    /* the numbers of the sentence: "have of limit places are taken" */
     int64_t limit;
@@ -87,8 +89,9 @@ bool reasons_add(reasons *list, arena *a, reason r);
 str reason_text(arena *a, const reason *r);
 /* {"rule":...,"nextAt":...}: the one form in which programs read a reason. Of holders and of those
  * who must act at most so many names are written, and then how many more there are ("holdersMore",
- * and "more" in "releasedBy"): where everybody waits for everybody ahead, a list of all who wait
- * would grow with the square of the queue. */
+ * and "more" in "releasedBy", where "any" says how many are enough, if not all are needed): where
+ * everybody waits for everybody ahead, a list of all who wait would grow with the square of the
+ * queue. */
 #define REASON_NAMES_ALL SIZE_MAX
 #define REASON_NAMES_BRIEF 20u
 void reason_json(const reason *r, size_t most, arena *a, buf *out);

@@ -133,86 +133,6 @@ static bool failed_reason(releases *r, uint32_t g, const rel_member *m, arena *a
     return true;
 }
 
-static bool all_in(const reason *small, const reason *big)
-{
-    for (size_t i = 0; i < small->of_count; i++) {
-        bool found = false;
-        for (size_t k = 0; k < big->of_count && !found; k++)
-            found = str_eq(small->of[i], big->of[k]);
-        if (!found)
-            return false;
-    }
-    return true;
-}
-
-static bool same_reason(const reason *a, const reason *b)
-{
-    return a->rule == b->rule && str_eq(a->scope, b->scope) && str_eq(a->detail, b->detail) &&
-           a->next_ms == b->next_ms && a->of_more == b->of_more && all_in(a, b) && all_in(b, a);
-}
-static bool named_in(str name, const str *at, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        if (str_eq(name, at[i]))
-            return true;
-    return false;
-}
-
-/* Whether so many of those that are unavailable are to be complete anyway, for another limit. */
-static bool makes_room(const reason *by, const reason *r)
-{
-    bool limit = by->rule == REASON_BATCH || by->rule == REASON_BUDGET ||
-                 by->rule == REASON_CONCURRENCY || by->rule == REASON_PARTITION;
-    size_t asked = 0, given = 0;
-    if (r->rule != REASON_UNAVAILABLE || !limit || by->act != RELEASE_COMPLETE ||
-        r->act != RELEASE_COMPLETE || r->of_count == 0)
-        return false;
-    for (size_t i = 0; i < r->of_count; i++) {
-        bool holds = named_in(r->of[i], r->holders, r->holder_count);
-        asked += holds;
-        if (!holds && !named_in(r->of[i], by->of, by->of_count))
-            return false; /* it stands ahead */
-    }
-    for (size_t i = 0; i < r->holder_count; i++)
-        given += named_in(r->holders[i], by->of, by->of_count);
-    return given >= asked;
-}
-
-/* Who must be complete for a role is no second reason as a dependency, nor are approvals that
- * another rule asks for in a greater number. */
-static bool implies(const reason *by, const reason *r, bool earlier_)
-{
-    if (r->rule == REASON_APPROVAL && by->rule == REASON_APPROVAL && all_in(r, by))
-        return by->limit > r->limit || (by->limit == r->limit && earlier_);
-    if (r->rule == REASON_RETRY && r->act == RELEASE_RETRY &&
-        (by->rule == REASON_SKIPPED || by->rule == REASON_ROLLED_BACK ||
-         by->rule == REASON_QUARANTINED))
-        return true; /* to retry it is asked for already */
-    if (r->rule == REASON_FAILED && by->rule == REASON_DEPENDENCY && by->act == RELEASE_COMPLETE &&
-        all_in(r, by))
-        return true; /* to complete it is more than to retry it */
-    if (makes_room(by, r))
-        return true;
-    return r->rule == REASON_DEPENDENCY && by->rule == REASON_BRACKET &&
-           by->act == RELEASE_COMPLETE && r->of_count > 0 && all_in(r, by);
-}
-
-/* A reason that stands there already, or that another implies, is not listed. */
-static void reasons_reduce(reasons *list)
-{
-    size_t kept = 0;
-    for (size_t i = 0; i < list->len; i++) {
-        bool drop = false;
-        for (size_t k = 0; k < kept && !drop; k++)
-            drop = same_reason(&list->at[k], &list->at[i]);
-        for (size_t k = 0; k < list->len && !drop; k++)
-            drop = k != i && implies(&list->at[k], &list->at[i], k < i);
-        if (!drop)
-            list->at[kept++] = list->at[i];
-    }
-    list->len = kept;
-}
-
 /* A job from before the group was locked: the group waits for its end. */
 static bool busy_reason(releases *r, uint32_t t, arena *a, reasons *out)
 {
@@ -481,7 +401,7 @@ static bool reasons_merge(reasons *list, const reasons *later, arena *a)
         reason *known = NULL;
         for (size_t k = 0; k < list->len && !known; k++)
             if (list->at[k].rule == r->rule && str_eq(list->at[k].scope, r->scope) &&
-                all_in(r, &list->at[k])) /* else it is the same of somebody else */
+                reason_names_all(&list->at[k], r)) /* else it is the same of somebody else */
                 known = &list->at[k];
         if (!known && !reasons_add(list, a, *r))
             return false;
@@ -564,6 +484,5 @@ bool target_reasons(releases *r, uint32_t t, arena *a, reasons *out)
     case PLACEMENT_BLOCKED:
     case PLACEMENT_FAILED: good = in_time(r, t, waiting_reasons, a, out); break;
     }
-    reasons_reduce(out);
-    return good;
+    return good && reasons_reduce(out, a);
 }

@@ -206,6 +206,7 @@ void target_drop(releases *r, uint32_t t)
         decision *d = decide(r, DECISION_RELEASE, t);
         if (d)
             d->state = STR("gone");
+        slots_progress(r, target->resource); /* it moved until now */
     }
     if (target->lane != NO)
         paces_leave(r, t, true);

@@ -127,7 +127,8 @@ static bool completes(const chain_context *c, uint32_t rule_, uint32_t u)
     return false;
 }
 
-/* Those that are waited for and can complete, or cannot. False without memory. */
+/* Those that are waited for and can complete, or cannot; any: one of them is enough. False without
+ * memory. */
 static bool name_blockers(const chain_context *c, uint32_t rule_, bool able, reason *why)
 {
     releases *r = c->r;
@@ -145,12 +146,14 @@ static bool name_blockers(const chain_context *c, uint32_t rule_, bool able, rea
             continue;
         blockers[n++] = rel_text(r, r->deployments.at[up->deployment].name);
         text = n == 1 ? blockers[0]
-                      : arena_printf(c->a, "%.*s, %.*s", STR_ARG(text), STR_ARG(blockers[n - 1]));
+                      : arena_printf(c->a, "%.*s%s%.*s", STR_ARG(text), why->any ? " or " : ", ",
+                                     STR_ARG(blockers[n - 1]));
     }
     *holder = rel_text(r, r->resources.at[t->resource].name);
     why->act = able ? RELEASE_COMPLETE : RELEASE_PUBLISH;
     why->of = blockers;
     why->of_count = n;
+    why->any = n > 1 ? why->any : 0;
     why->detail = able ? text : arena_printf(c->a, "another version of %.*s", STR_ARG(text));
     why->holders = holder;
     why->holder_count = 1;
@@ -161,7 +164,9 @@ static bool name_blockers(const chain_context *c, uint32_t rule_, bool able, rea
  * those that can are. */
 static void tell_blockers(const chain_context *c, uint32_t rule_, bool any, verdict *v)
 {
-    reason able = v->reason, unable = v->reason;
+    reason able = v->reason;
+    able.any = any;
+    reason unable = able;
     if (!name_blockers(c, rule_, true, &able) || !name_blockers(c, rule_, false, &unable))
         return;
     v->reason = able.of_count > 0 ? able : unable;

@@ -668,6 +668,7 @@ bool partition_pace_reasons(const releases *r, uint32_t p, uint32_t t, arena *a,
     if (holds_release(r, m, t) || !s.pending)
         return true;
     partition_question q = {.member = res,
+                            .repeats = true,
                             .now_ms = r->core->now_ms,
                             .scope = scope,
                             .editable =

@@ -256,7 +256,7 @@ const char target_schema[] =
     ",\"message\":" TEXT_TYPE ",\"holders\":" TEXTS_TYPE ",\"holdersMore\":" COUNT_TYPE
     ",\"releasedBy\":{\"type\":\"object\",\"required\":[\"act\",\"of\"],"
     "\"properties\":{\"act\":" TEXT_TYPE ",\"of\":" TEXTS_TYPE ",\"more\":" COUNT_TYPE
-    "}},\"nextAt\":{\"type\":[\"string\",\"null\"],"
+    ",\"any\":" COUNT_TYPE "}},\"nextAt\":{\"type\":[\"string\",\"null\"],"
     "\"format\":\"date-time\"}}}}}}";
 
 #define OBJECTS_TYPE "{\"type\":\"array\",\"items\":{\"type\":\"object\"}}"

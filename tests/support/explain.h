@@ -3,8 +3,10 @@
  * that are stuck.
  *
  * The same fleet is made again from its seed as often as needed, and then:
- *     all that the reasons of a placement name is done: the placement starts;
- *     all but one reason, or but one of those it must be done to: it does not;
+ *     all that the reasons of a placement name is done: the placement starts; where any so many are
+ *         enough, the first ones as well as the last ones;
+ *     all but one reason, or but one of those it must be done to: it does not; where any so many
+ *         are enough, with one fewer;
  *     what the reasons of somebody else name is done instead: it does not.
  * How a fleet is made, and what doing an act means in it, is the test's own. */
 #ifndef DROVER_TESTS_SUPPORT_EXPLAIN_H
@@ -63,6 +65,7 @@ typedef struct explain_case {
     explain_counts *counts;
     arena *a;
     void *world; /* as it was found */
+    bool last;   /* of those of whom any will do, the last ones do it */
 } explain_case;
 
 /* ALL=1 goes on after what is wrong, to see all of it. */
@@ -104,6 +107,8 @@ static inline void explain_print(const explain_target *t, const reasons *list, a
         print_error("    %.*s, %.*s: %.*s; %.*s of", STR_ARG(reason_rule_name(r->rule)),
                     STR_ARG(r->scope), STR_ARG(reason_text(a, r)),
                     STR_ARG(release_act_name(r->act)));
+        if (r->any > 0)
+            print_error(" any %zu of", r->any);
         for (size_t of = 0; of < r->of_count; of++)
             print_error(" %.*s", STR_ARG(r->of[of]));
         print_error("\n");
@@ -150,6 +155,51 @@ static inline bool explain_without(reason *r, const reason *left_out, arena *a)
     return count > 0;
 }
 
+/* Of those of whom any so many are enough, so many. */
+static inline void explain_trim(const explain_case *of, reason *r)
+{
+    if (!of->how->each(r) || r->any == 0 || r->of_count <= r->any)
+        return;
+    r->of += of->last ? r->of_count - r->any : 0;
+    r->of_count = r->any;
+}
+
+/* Whether another reason cannot do without that name. */
+static inline bool explain_wanted(const reasons *list, size_t but, str name)
+{
+    for (size_t i = 0; i < list->len; i++)
+        if (i != but && list->at[i].act == list->at[but].act && list->at[i].any == 0 &&
+            explain_has(&list->at[i], name))
+            return true;
+    return false;
+}
+
+/* What is not done of a reason: one of its names, or all; where any so many are enough, so many
+ * that one is lacking, none of whom the other reasons cannot do without. False: there are not so
+ * many, and what the other reasons ask for is enough for this one. */
+static inline bool explain_leave(const explain_case *of, const reasons *list, size_t skip,
+                                 size_t but, reason *ret)
+{
+    const reason *r = &list->at[skip];
+    *ret = *r;
+    if (but != SIZE_MAX) {
+        ret->of = &r->of[but];
+        ret->of_count = 1;
+    }
+    if (!of->how->each(r) || r->any == 0)
+        return true;
+    size_t most = r->of_count - r->any + 1, count = 0;
+    str *names = ARENA_ARRAY(of->a, most, str);
+    for (size_t i = 0; i < r->of_count && count < most; i++) {
+        str name = r->of[of->last ? i : r->of_count - 1 - i];
+        if (!explain_wanted(list, skip, name))
+            names[count++] = name;
+    }
+    ret->of = names;
+    ret->of_count = count;
+    return count == most;
+}
+
 /* Does what a list of reasons names but for what is left out, of which only one name (but) may be
  * meant. Returns how late it has become. */
 static inline int64_t explain_obey(const explain_case *of, void *world, const explain_target *t,
@@ -164,6 +214,7 @@ static inline int64_t explain_obey(const explain_case *of, void *world, const ex
             continue;
         if (r.act == RELEASE_TIME && r.next_ms > time_ms)
             time_ms = r.next_ms;
+        explain_trim(of, &r);
         of->how->obey(world, t, &r);
     }
     return time_ms;
@@ -203,6 +254,9 @@ static inline bool explain_follow(const explain_case *of, const explain_target *
             explain_print(t, &list, of->a);
         placement_view view;
         bool there = engine_placement(how->engine(world), t->id, &view);
+        if (getenv("SHOW") && there)
+            print_error("    (state %d, wants %.*s, has %.*s)\n", (int)view.state,
+                        STR_ARG(view.wanted), STR_ARG(view.current));
         check_msg(!there || view.state == PLACEMENT_DONE || list.len > 0,
                   "ONLY=%llu: %s on %s has no reason any more", (unsigned long long)of->seed,
                   t->change, t->target);
@@ -210,12 +264,9 @@ static inline bool explain_follow(const explain_case *of, const explain_target *
                           (skip != SIZE_MAX && !explain_asks(&list, &left_out))))
             break;
         done = list;
-        if (round == 0 && skip < list.len) {
-            left_out = list.at[skip];
-            if (but != SIZE_MAX) {
-                left_out.of = &list.at[skip].of[but];
-                left_out.of_count = 1;
-            }
+        if (round == 0 && skip < list.len && !explain_leave(of, &list, skip, but, &left_out)) {
+            how->free(world);
+            return true;
         }
         int64_t now_ms = explain_obey(of, world, t, &list, skip == SIZE_MAX ? NULL : &left_out);
         time_ms = now_ms > time_ms ? now_ms : time_ms;
@@ -322,7 +373,7 @@ static inline void explain_others(const explain_case *of, const explain_target *
     how->free(world);
 }
 
-static inline void explain_one(const explain_case *of, const explain_target *t, const reasons *list)
+static inline void explain_one(explain_case *of, const explain_target *t, const reasons *list)
 {
     const explain_fleet *how = of->how;
     explain_counts *counts = of->counts;
@@ -330,17 +381,24 @@ static inline void explain_one(const explain_case *of, const explain_target *t, 
     counts->asked++;
     if (getenv("SHOW"))
         explain_print(t, list, a);
-    if (!explain_follow(of, t, SIZE_MAX, SIZE_MAX)) {
-        explain_print(t, list, a);
-        explain_wrong("ONLY=%llu: %s on %s does not start", (unsigned long long)of->seed, t->change,
-                      t->target);
+    bool choice = false;
+    for (size_t k = 0; k < list->len; k++)
+        choice |= list->at[k].any > 0 && how->each(&list->at[k]);
+    for (of->last = false; true; of->last = true) {
+        if (!explain_follow(of, t, SIZE_MAX, SIZE_MAX)) {
+            explain_print(t, list, a);
+            explain_wrong("ONLY=%llu: %s on %s does not start", (unsigned long long)of->seed,
+                          t->change, t->target);
+        }
+        if (of->last || !choice)
+            break;
     }
     for (size_t k = 0; k < list->len; k++) {
         const reason *r = &list->at[k];
         counts->rules[r->rule]++;
         if (how->single && !how->single(of->world, list, k))
             continue;
-        size_t parts = how->each(r) ? r->of_count : 0;
+        size_t parts = how->each(r) && r->any == 0 ? r->of_count : 0;
         for (size_t i = 0; i < (parts > 1 ? parts : 1); i++) {
             counts->left_out++;
             if (!explain_follow(of, t, k, parts > 1 ? i : SIZE_MAX))
@@ -412,7 +470,7 @@ static inline void explain_starved(engine *e, int64_t now_ms)
 static inline void explain_check(const explain_fleet *how, uint64_t seed, explain_counts *counts)
 {
     void *world = how->stuck(seed);
-    explain_case one = {how, seed, counts, arena_new(0), world};
+    explain_case one = {how, seed, counts, arena_new(0), world, false};
     arena *a = one.a;
     explain_all all = {0};
     engine_placements(how->engine(world), explain_collect, &all);

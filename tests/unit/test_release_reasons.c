@@ -34,6 +34,7 @@ typedef struct wild {
     const char *given[POLICIES][RULES], *rules[POLICIES][RULES]; /* and as they were edited */
     const char *selectors[POLICIES];
     bool any_version; /* whichever is published last */
+    size_t published; /* so many times something had to be published */
 } wild;
 
 /* ---- documents ---- */
@@ -414,9 +415,10 @@ static void obey(void *context, const explain_target *of, const reason *r)
     case RELEASE_THAW: act(w, (fact_act){.act = ACT_THAW, .name = r->of[0]}); return;
     case RELEASE_EDIT: edit(w, r); return;
     case RELEASE_PUBLISH:
-        for (int c = 0; c < CHANGES; c++)
-            if (str_eq(r->of[0], str_of(changes[c])))
-                publish_good(w, c);
+        for (size_t i = 0; i < r->of_count; i++)
+            for (int c = 0; c < CHANGES; c++)
+                if (str_eq(r->of[i], str_of(changes[c])))
+                    publish_good(w, c);
         w->any_version = true;
         return;
     case RELEASE_LABEL:
@@ -436,11 +438,19 @@ static bool has_bracket(const wild *w)
     return false;
 }
 
+/* Of "v12". */
+static long number_of(const char *tag)
+{
+    return *tag ? strtol(tag + 1, NULL, 10) : 0;
+}
+
 static bool starts(void *context, const explain_target *of)
 {
     wild *w = context;
     size_t before = w->w.jobs.len;
-    /* Which version a group brings is settled when it locks. */
+    /* Which version a group brings is settled when it locks. Elsewhere it is the one that was asked
+     * about, or a newer one that what was done has let in: who is complete in one environment may
+     * let it into the next. */
     bool any_version = w->any_version || has_bracket(w);
     step(w);
     if (w->until > w->w.now) {
@@ -449,9 +459,12 @@ static bool starts(void *context, const explain_target *of)
     }
     for (size_t i = before; i < w->w.jobs.len; i++) {
         const world_job *j = &w->w.jobs.at[i];
+        if (getenv("SHOW"))
+            fprintf(stderr, "    > %s %s on %s in %s\n", j->deployment, j->version, j->resource,
+                    j->environment);
         if (strcmp(j->deployment, of->change) == 0 && strcmp(j->resource, of->target) == 0 &&
             strcmp(j->environment, of->environment) == 0 &&
-            (any_version || strcmp(j->version, of->wanted) == 0))
+            (any_version || number_of(j->version) >= number_of(of->wanted)))
             return true;
     }
     return false;
@@ -537,11 +550,14 @@ static bool of_partitions(const reason *r)
  * there. And whom one act released, and whom one limit let through, want the same places. */
 static bool again(void *context, size_t round, const reasons *done, const reasons *list)
 {
-    if (has_bracket(context) && round <= BRACKET_ROUNDS)
-        return true;
+    wild *w = context;
+    bool published = false;
     for (size_t i = 0; i < done->len; i++)
-        if (done->at[i].act == RELEASE_PUBLISH)
-            return true;
+        published |= done->at[i].act == RELEASE_PUBLISH;
+    /* A group begins to collect, and locks, anew with each version that had to be published. */
+    w->published += published;
+    if (published || (has_bracket(context) && round <= BRACKET_ROUNDS + w->published))
+        return true;
     /* Who holds a slot without moving is quarantined while time passes, as was said, and then is to
      * be retried once more. */
     if (lists(done, REASON_QUARANTINED))

@@ -23,7 +23,7 @@ export interface Reason {
   scope: string;
   message: string;
   holders: string[];
-  releasedBy: { act: string; of: string[] };
+  releasedBy: { act: string; of: string[]; any?: number };
   nextAt: string | null;
 }
 
