@@ -550,28 +550,13 @@ static void open_partitions(inquiry *in)
 
 /* ---- the limits ---- */
 
-static int64_t count_ahead(const inquiry *in)
-{
-    roll members = roll_of(in->p, in->home);
-    int64_t ahead = 0;
-    for (size_t i = 0; i < members.len; i++) {
-        const paced *member = &in->p->members.at[members.at[i]];
-        if (member == in->me)
-            break;
-        ahead += !is_supposed(in, member) && test_ahead(in, member, in->home);
-    }
-    return ahead;
-}
-
 /* The partition's own limit: holders first, then those ahead. */
 static void partition_limit(inquiry *in, walk_end end)
 {
-    int64_t have = in->base[in->home].unavailable;
-    int64_t limit = at_least_one(in->p->parts.at[in->home].cap);
-    int64_t need = have + 1 - limit + (end == WALK_PARTITION_FULL ? count_ahead(in) : 0);
-    int64_t holders = suppose_first(in, test_unavailable, in->home, need);
-    if (end == WALK_PARTITION_FULL)
-        suppose_first(in, test_ahead, in->home, need - holders);
+    demand d = demand_of(in, end);
+    int64_t lacks = demand_lacks(in, &d);
+    lacks -= suppose_first(in, test_unavailable, in->home, lacks);
+    suppose_first(in, d.test, in->home, lacks);
 }
 
 typedef VEC(member_id) blamed;
@@ -726,14 +711,24 @@ static walk_end limits(inquiry *in, bool *ret_helps)
     return first;
 }
 
+/* Whether meeting the demands is enough, whoever meets them. */
+static bool demands_hold(inquiry *in)
+{
+    bool choice = false;
+    if (in->overlap || !demands_find(in))
+        return false;
+    for (size_t i = 0; i < in->demand_count; i++)
+        choice |= in->demands[i].need < in->demands[i].size;
+    return !choice || (demands_suffice(in, true) && demands_suffice(in, false));
+}
+
 /* Finds whom it takes, and says so. */
 static void inquire(inquiry *in)
 {
     walk_end end = WALK_RELEASED;
     bool helps = true;
     reach(in);
-    in->met = !in->overlap && demands_find(in) &&
-              (in->demand_count == 0 || (demands_suffice(in, true) && demands_suffice(in, false)));
+    in->met = demands_hold(in);
     if (in->met) {
         demands_reduce(in);
     } else {

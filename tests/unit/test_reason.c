@@ -55,11 +55,36 @@ static void sentences_name_numbers_holders_and_times(void **state)
     arena_free(a);
 }
 
+static void the_json_says_how_many_are_enough(void **state)
+{
+    (void)state;
+    arena *a = arena_new(0);
+    buf out = BUF(4096);
+    static const str of[] = {STR("a"), STR("b"), STR("c")};
+    reason r = {.rule = REASON_UNAVAILABLE,
+                .scope = STR("partition p"),
+                .act = RELEASE_COMPLETE,
+                .of = of,
+                .of_count = 3,
+                .any = 2,
+                .have = 3,
+                .limit = 2,
+                .next_ms = REASON_NEVER};
+    reason_json(&r, 2, a, &out);
+    check_text(buf_str(&out),
+               "{\"rule\":\"unavailable\",\"scope\":\"partition p\",\"message\":\"3 targets are "
+               "unavailable, 2 may be\",\"holders\":[],\"releasedBy\":{\"act\":\"complete\","
+               "\"of\":[\"a\",\"b\"],\"more\":1,\"any\":2},\"nextAt\":null}");
+    buf_done(&out);
+    arena_free(a);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_rule_has_a_name_and_a_sentence),
         cmocka_unit_test(sentences_name_numbers_holders_and_times),
+        cmocka_unit_test(the_json_says_how_many_are_enough),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
