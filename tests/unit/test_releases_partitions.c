@@ -412,7 +412,7 @@ static void test_soak_approval_and_threshold(void **state)
                   "{name: rest, approval: true, clusterSelector: {matchLabels: {ring: rest}}}]}\n");
     publish(&w, "app", 1);
     check_text(reasons_at(&w, a, "app", "h3"),
-               "partition:complete h1,h2; soak:time @01T08:05:00Z; approval:approve rest");
+               "soak:time @01T08:05:00Z; approval:approve rest; unavailable:complete h1,h2");
     world_at(&w, "2026-03-01T08:02:00Z");
     check_text(reasons_at(&w, a, "app", "h3"), "soak:time @01T08:06:00Z; approval:approve rest");
     world_at(&w, "2026-03-01T09:00:00Z");
