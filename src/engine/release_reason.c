@@ -4,6 +4,7 @@
 #include <assert.h>
 
 #include "engine/chain.h"
+#include "engine/release_reduce.h"
 
 /* ---- states ---- */
 

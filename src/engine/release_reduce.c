@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which reasons of a release target need not be said: those that stand there already, and those
- * that others imply. Looks at reasons only. */
-#include <stdlib.h>
+#include "engine/release_reduce.h"
 
-#include "engine/releases_internal.h"
+#include <stdlib.h>
 
 static int compare_names(const void *a, const void *b)
 {

@@ -777,12 +777,6 @@ bool target_reasons(releases *r, uint32_t t, arena *a, reasons *out);
  * what failed. version: of the rollout that is asked about; NO: whatever is wanted. */
 bool hope_of_any(releases *r, const index_list *waits, uint32_t version);
 
-/* release_reduce.c */
-/* Leaves out what need not be said. False without memory. */
-bool reasons_reduce(reasons *list, arena *a);
-/* Whether a reason names everybody that another one does. */
-bool reason_names_all(const reason *r, const reason *other);
-
 /* release_rollout.c */
 void releases_rollout(const void *self, str change, str version_, rollout_view *ret);
 
