@@ -23,6 +23,7 @@ import rollout
 from agent_stage import NAMES, SPACE, STRATEGY, Agent, Stage, grant, resources, settings, web
 
 MANAGER = ["--controllers=serviceaccount-token-controller"]  # fills the Secret of an account
+WRITES_SINCE_BACKUP = 3000
 RECORD = ("configmaps", "drover-cluster-agent-hub", "drover-system")
 
 
@@ -257,6 +258,10 @@ def set_back(stage):
     for version in ("seventeen", "eighteen"):
         stage.change(web(version), settings(version))
         stage.wait(version)
+    # A backup is old: the hub comes to the versions that are known again after the silence only.
+    main.api.create("configmaps", {"metadata": {"name": "age"}}, "default")
+    for number in range(WRITES_SINCE_BACKUP):
+        main.api.patch("configmaps", "age", {"data": {"n": str(number)}}, "default")
     for name in ("kube-apiserver", "etcd"):
         main.kill(name)
     shutil.rmtree(main.folder / "etcd")
@@ -310,6 +315,8 @@ def main():
             arguments={"kube-controller-manager": MANAGER}))
         owned = [stack.enter_context(plane.Cluster(f"check-agents-{name}", scheduler=False))
                  for name in NAMES]
+        for cluster in (main_cluster, *owned):
+            cluster.api.drop()  # a slow machine starts three in more time than a server waits
         hub.prepare(main_cluster, program)
         stage = Stage(program, main_cluster, owned)
         for own in owned:
