@@ -249,7 +249,7 @@ def made_anew(stage):
 
 def set_back(stage):
     """a hub that comes back from an older backup is obeyed: clusters run what it says"""
-    main, copy = stage.main, stage.main.folder / "etcd-backup"
+    main, copy, old = stage.main, stage.main.folder / "etcd-backup", version_of(stage)
     for name in ("kube-apiserver", "etcd"):
         main.kill(name)
     shutil.copytree(main.folder / "etcd", copy)
@@ -268,12 +268,12 @@ def set_back(stage):
     copy.rename(main.folder / "etcd")
     for name in ("etcd", "kube-apiserver"):
         main.run_again(name)
-    api.wait_until("the hub wants the old version", lambda: version_of(stage) == "sixteen")
+    api.wait_until("the hub wants the old version", lambda: version_of(stage) == old)
     # Its status is as old, and says that all is well: what counts is what runs.
     # Until it is noticed a set-back looks like silence, which is taken for one after a while.
     api.wait_until("the clusters run it",
-                   lambda: stage.all(lambda a: a.version() == "sixteen"), 240)
-    stage.wait("sixteen")
+                   lambda: stage.all(lambda a: a.version() == old), 240)
+    stage.wait(old)
     stage.change(web("nineteen"), settings("nineteen"))
     stage.wait("nineteen")
 
