@@ -54,7 +54,7 @@ CONTROLLERS = [
     "statefulset-controller", "taint-eviction-controller", "ttl-after-finished-controller",
 ]
 QUIET_FOR_EVER = "24h"  # KWOK nodes have no leases; only a test makes a node NotReady
-READY_SECONDS = 120
+READY_SECONDS = 300
 LOG_LINES_SHOWN = 15
 PR_SET_PDEATHSIG = 1
 

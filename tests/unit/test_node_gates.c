@@ -569,6 +569,32 @@ static void acts_of_reasons(void **state)
     }
 }
 
+/* What holds a whole Skyhook back, as its status shows it. */
+static void held(void **state)
+{
+    (void)state;
+    fleet *f = fleet_new();
+    add(f, "first", "", "  priority: 10\n  sequencing: all\n", "");
+    add(f, "second", "", "  priority: 20\n  deploymentPolicy: missing\n", "");
+    add(f, "idle", "skyhook.nvidia.com/disable: 'true'", "  priority: 1\n  sequencing: all\n", "");
+    fleet_nodes_add(f, 2);
+    fleet_step(f);
+    held_view of_second = engine_held(f->engine, STR("second"));
+    assert_true(of_second.policy_missing && of_second.predecessor);
+    held_view of_first = engine_held(f->engine, STR("first")); /* what is disabled holds nobody */
+    assert_true(!of_first.policy_missing && !of_first.predecessor);
+    fleet_run(f, -1);
+    check_state(f, "first", "node-002", DONE);
+    assert_false(engine_held(f->engine, STR("second")).predecessor);
+    fleet_document(f, API "kind: DeploymentPolicy\nmetadata: {name: missing}\n"
+                          "spec: {default: {budget: {count: 1}, strategy: {fixed: {}}}}\n");
+    fleet_step(f);
+    assert_false(engine_held(f->engine, STR("second")).policy_missing);
+    held_view nobody = engine_held(f->engine, STR("nobody"));
+    assert_true(!nobody.policy_missing && !nobody.predecessor);
+    fleet_free(f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -592,6 +618,7 @@ int main(void)
         cmocka_unit_test(d_taint_of_a_deleted_skyhook),
         cmocka_unit_test(deleted_in_flight),
         cmocka_unit_test(acts_of_reasons),
+        cmocka_unit_test(held),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
