@@ -136,7 +136,7 @@ static bool allows(const chain_context *c, bool dependencies, int64_t *next_ms)
         if (v.kind != VERDICT_ALLOWED)
             return false;
     }
-    v = verdict_yes();
+    verdict_clear(c, &v);
     if (dependencies)
         version_dependency_verdict(c, &v);
     if (v.kind == VERDICT_ALLOWED)

@@ -553,6 +553,34 @@ static void a_selector_that_matches_no_environment(void **state)
     world_close(&w);
 }
 
+/* ---- hooks ---- */
+
+/* A hook that gets a version alone starts nothing, and is said to wait for nothing. */
+static void a_hook_alone_runs_with_the_next_change(void **state)
+{
+    (void)state;
+    world w;
+    arena *a = arena_new(0);
+    reasons none = {0};
+    open_world(&w);
+    put_rules(&w, "true",
+              "  - deploymentBracket: {deploymentSelector: 'true', readinessMode: immediate, "
+              "preSelector: 'deployment.name == \"base\"'}\n");
+    put_host(&w, "h", "prod", RUNS_V1);
+    publish(&w, "base", "v2");
+    placement_view hook = view_at(&w, "base", "h");
+    assert_int_equal(hook.state, PLACEMENT_DONE);
+    assert_int_equal(jobs_count(&w, "base", "h"), 0);
+    check_text(engine_sentence(a, &hook, &none),
+               "h needs nothing of base now: a hook runs when another member of its bracket "
+               "changes, next at v2");
+    publish(&w, "app", "v2");
+    check_text(view_at(&w, "base", "h").wanted, "v2");
+    assert_int_equal(jobs_count(&w, "base", "h"), 1);
+    arena_free(a);
+    world_close(&w);
+}
+
 /* ---- deploymentWindow ---- */
 
 /* Windows that never open, or never close, at 2026-03-01T08:00. next: when that changes. */
@@ -680,6 +708,7 @@ int main(void)
         cmocka_unit_test(a_success_that_is_too_old),
         cmocka_unit_test(a_soak_that_outlasts_the_age),
         cmocka_unit_test(a_selector_that_matches_no_environment),
+        cmocka_unit_test(a_hook_alone_runs_with_the_next_change),
         cmocka_unit_test(windows_that_never_open),
         cmocka_unit_test(windows_by_the_minute_and_second_hold),
     };
