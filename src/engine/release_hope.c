@@ -13,7 +13,6 @@
 #include "base/mem.h"
 #include "engine/chain.h"
 
-#define HOPE_UNKNOWN 0
 #define HOPE_ASKED 1 /* just now */
 #define HOPE_NO 2
 #define HOPE_YES 3
@@ -22,18 +21,19 @@
  * is better than to say that something is over which goes on. */
 #define HOPE_DEPTH_MAX 500u
 
-/* Keys of what many wait for, beside (pace, place): paces are numbered below all of these. */
+/* Keys of what is known, beside (pace, place): paces are numbered below all of these. */
 #define KEY_LANE UINT32_C(0x80000000) /* with the lane's number; the version */
 #define KEY_SLOTS UINT32_C(0xfffffffe)
 #define KEY_CELL UINT32_C(0xfffffffd)
+#define KEY_TARGET UINT32_C(0xfffffffc)
 
 typedef struct hopes {
     releases *r;
     uint32_t version; /* the one that is asked about; NO: whatever is wanted */
-    byte_list of_target;
-    keymap of_many;
-    bool circle; /* somebody was asked who was being asked, in this pass */
-    bool found;  /* somebody was found to have hope, in this pass */
+    keymap known;     /* in this pass: targets, and what many wait for */
+    keymap proven;    /* targets that have hope, whatever is found later */
+    bool circle;      /* somebody was asked who was being asked, in this pass */
+    bool found;       /* somebody was found to have hope, in this pass */
     uint32_t depth;
     arena *a;
 } hopes;
@@ -48,22 +48,22 @@ typedef struct limit {
 
 static bool hopeful(hopes *h, uint32_t t);
 
-/* ---- what many wait for ---- */
+/* ---- what is known ---- */
 
 /* What is known of it; if nothing is, it is being asked from now on. */
 static bool is_known(hopes *h, uint64_t key, bool *ret)
 {
-    uint32_t is = keymap_get(&h->of_many, key);
+    uint32_t is = keymap_get(&h->known, key);
     *ret = is == HOPE_YES;
     h->circle = h->circle || is == HOPE_ASKED;
-    if (is == NO && !keymap_put(&h->of_many, key, HOPE_ASKED))
+    if (is == NO && !keymap_put(&h->known, key, HOPE_ASKED))
         rel_no_memory(h->r);
     return is != NO;
 }
 
 static bool learn(hopes *h, uint64_t key, bool hope)
 {
-    if (!keymap_put(&h->of_many, key, hope ? HOPE_YES : HOPE_NO))
+    if (!keymap_put(&h->known, key, hope ? HOPE_YES : HOPE_NO))
         rel_no_memory(h->r);
     return hope;
 }
@@ -330,46 +330,39 @@ static bool limits_let(hopes *h, uint32_t t)
 
 static bool hopeful(hopes *h, uint32_t t)
 {
-    uint8_t *is = &h->of_target.at[t];
-    if (*is == HOPE_ASKED)
-        h->circle = true;
-    if (*is != HOPE_UNKNOWN)
-        return *is == HOPE_YES;
-    if (h->depth == HOPE_DEPTH_MAX || h->r->targets.at[t].lane == NO)
-        return true; /* without a lane it is looked at in the next step */
+    uint64_t key = KEY_PAIR(KEY_TARGET, t);
+    bool hope;
+    if (keymap_get(&h->proven, t) != NO || h->depth == HOPE_DEPTH_MAX || h->r->core->no_memory ||
+        h->r->targets.at[t].lane == NO) /* it is looked at in the next step */
+        return true;
+    if (is_known(h, key, &hope))
+        return hope;
     h->r->core->looked_at++;
     h->depth++;
-    *is = HOPE_ASKED;
     arena_place before = arena_mark(h->a);
-    bool hope =
+    hope =
         comes_behind(h, t) ? version_lets(h, t, h->version) : limits_let(h, t) && gates_let(h, t);
     arena_rewind(h->a, before);
     h->depth--;
-    *is = hope ? HOPE_YES : HOPE_NO;
     h->found = h->found || hope;
-    return hope;
+    if (hope && !keymap_put(&h->proven, t, HOPE_YES))
+        rel_no_memory(h->r);
+    return learn(h, key, hope);
 }
 
 bool hope_of_any(releases *r, const index_list *waits, uint32_t version_)
 {
     hopes h = {.r = r, .version = version_, .a = arena_new(0)};
-    bool good = h.a != NULL, hope = false, again = true;
-    while (good && h.of_target.len < r->targets.len)
-        good = vec_push(&h.of_target, (uint8_t)HOPE_UNKNOWN);
-    while (good && !hope && again) {
-        for (size_t i = 0; i < h.of_target.len; i++)
-            if (h.of_target.at[i] != HOPE_YES)
-                h.of_target.at[i] = HOPE_UNKNOWN;
-        keymap_clear(&h.of_many);
+    bool hope = false, again = h.a != NULL || rel_no_memory(r);
+    while (!hope && again) {
+        keymap_clear(&h.known);
         h.circle = h.found = false;
         for (size_t i = 0; i < waits->len && !hope; i++)
             hope = hopeful(&h, waits->at[i]);
         again = h.circle && h.found && !r->core->no_memory;
     }
-    if (!good)
-        rel_no_memory(r);
     arena_free(h.a);
-    vec_done(&h.of_target);
-    keymap_done(&h.of_many);
+    keymap_done(&h.known);
+    keymap_done(&h.proven);
     return hope;
 }
