@@ -121,8 +121,17 @@ async function newPage(errors, settings) {
   return page;
 }
 
-export async function open(server, { how = 'link', path = '', errors = [], ...settings } = {}) {
+/** late: what matches it is answered a second later, the first time it is asked for. */
+export async function open(
+  server,
+  { how = 'link', path = '', errors = [], late = '', ...settings } = {},
+) {
   const page = await newPage(errors, settings);
+  const delay = async (route) => {
+    await pause(1000);
+    await route.continue();
+  };
+  if (late) await page.route(late, delay, { times: 1 });
   if (how === 'link') await page.goto(await server.link());
   else {
     await page.goto(server.url);

@@ -232,7 +232,8 @@ export interface Wish {
 
 export async function request(path: string, wish: Wish = {}): Promise<Response> {
   const headers: Record<string, string> = { ...wish.headers };
-  if (token.value) headers['Authorization'] = `Bearer ${token.value}`;
+  const shown = token.value;
+  if (shown) headers['Authorization'] = `Bearer ${shown}`;
   const init: RequestInit = {
     method: wish.method ?? 'GET',
     headers,
@@ -246,7 +247,8 @@ export async function request(path: string, wish: Wish = {}): Promise<Response> 
   const answer = await fetch(`/api/v1/${path}`, init);
   if (answer.ok) return answer;
   const why = await refusal(answer);
-  if (answer.status === 401 && token.value) {
+  // An answer may be late: what it says of another token than the present one is of no interest.
+  if (answer.status === 401 && shown && shown === token.value) {
     setToken('');
     // An operator may be looked at without a token.
     if (inOperator()) location.reload();

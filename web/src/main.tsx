@@ -20,14 +20,14 @@ import './style.css';
 const problem = signal('');
 
 async function enter(): Promise<void> {
-  const shown = token.peek() !== ''; // without one it is only asked whether one is needed
+  const shown = token.peek(); // without one it is only asked whether one is needed
   try {
     await begin();
     problem.value = '';
   } catch (error) {
     if (shown)
       problem.value = error instanceof Refusal ? error.message : 'the server cannot be reached';
-    setToken('');
+    if (token.peek() === shown) setToken('');
   }
 }
 
