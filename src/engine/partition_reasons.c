@@ -395,8 +395,9 @@ static bool demand_widen(inquiry *in, walk_end end)
     return true;
 }
 
-/* Finds one limit after the other that is to be met. False: that is not enough, or whom a pass
- * releases before me (maxNew) makes a difference of who is complete. */
+/* Finds one limit after the other that is to be met. False: that is not enough, or it matters who
+ * is complete: whom a pass releases before me (maxNew), and who takes places of the whole in
+ * partitions that may be not ready. */
 static bool demands_find(inquiry *in)
 {
     size_t before = in->demand_count;
@@ -405,7 +406,8 @@ static bool demands_find(inquiry *in)
         for (size_t i = before; i < in->demand_count; i++)
             known |= in->demands[i].end == end;
         demand d = demand_of(in, end);
-        if (end == WALK_MAX_NEW || d.need < 1 || (known && !demand_widen(in, end)))
+        bool differs = end == WALK_WHOLE_FULL && in->p->budget > 0 && in->home > 0;
+        if (differs || end == WALK_MAX_NEW || d.need < 1 || (known && !demand_widen(in, end)))
             return false;
         if (!known)
             in->demands[in->demand_count++] = d;
@@ -711,14 +713,21 @@ static walk_end limits(inquiry *in, bool *ret_helps)
     return first;
 }
 
-/* Whether meeting the demands is enough, whoever meets them. */
+/* Whether meeting the demands is enough, whoever meets them. Whether an earlier partition is to be
+ * approved depends on who of it still waits then: there it is said who is to meet them. */
 static bool demands_hold(inquiry *in)
 {
-    bool choice = false;
+    bool choice = false, approval = false;
     if (in->overlap || !demands_find(in))
         return false;
     for (size_t i = 0; i < in->demand_count; i++)
         choice |= in->demands[i].need < in->demands[i].size;
+    for (uint32_t i = 0; i < in->home; i++) {
+        const part *at = &in->p->parts.at[i];
+        approval |= at->approval && !at->approved && at->now.candidates > 0;
+    }
+    if (choice && approval)
+        return false;
     return !choice || (demands_suffice(in, true) && demands_suffice(in, false));
 }
 

@@ -298,6 +298,9 @@ static inline bool explain_touches(const reason *other, const reason *r)
     if (other->act == RELEASE_COMPLETE && r->rule == REASON_APPROVAL &&
         str_starts(r->scope, STR("partition ")))
         return true; /* a partition in which nobody waits any more needs no approval */
+    if (other->act == RELEASE_COMPLETE && r->act == RELEASE_COMPLETE &&
+        r->rule == REASON_PROGRESSION)
+        return true; /* whoever is completed may be what the environment lacks */
     if (other->act == RELEASE_TIME && r->next_ms != REASON_NEVER)
         return r->next_ms <= other->next_ms;
     if (r->act != other->act || r->act == RELEASE_TIME)
