@@ -63,6 +63,8 @@ typedef struct verb {
     X(history)                                                                                     \
     X(replay)                                                                                      \
     X(logs)                                                                                        \
+    X(complete)                                                                                    \
+    X(cancel)                                                                                      \
     X(token)                                                                                       \
     X(worker)                                                                                      \
     X(backup)                                                                                      \

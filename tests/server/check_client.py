@@ -42,6 +42,11 @@ apiVersion: drover.dev/v1alpha1
 kind: Deployment
 metadata: {name: pulled}
 spec: {resourceSelector: 'resource.name == "h1"', job: {pull: {}}}
+---
+apiVersion: drover.dev/v1alpha1
+kind: Deployment
+metadata: {name: by-hand}
+spec: {resourceSelector: 'resource.name == "h2"', job: {manual: {instructions: swap it}}}
 """
 
 
@@ -232,13 +237,36 @@ def tokens(cli):
     cli.expect("backup over a file", 1, "backup", file, err="exists")
 
 
-def job_of(cli, tag):
-    jobs = cli.server.request("GET", "/api/v1/jobs?deployment=pulled").json["items"]
+def job_of(cli, tag, deployment="pulled"):
+    jobs = cli.server.request("GET", f"/api/v1/jobs?deployment={deployment}").json["items"]
     return next((job for job in jobs if job["version"] == tag), None)
 
 
 def job_is(cli, tag, *states, seconds=20):
     return servers.wait_for(lambda: (job_of(cli, tag) or {}).get("state") in states, seconds)
+
+
+def by_hand(cli):
+    """Manual jobs: done, failed, and what cannot be said of a job."""
+    def number(tag):
+        servers.wait_for(lambda: job_of(cli, tag, "by-hand"), 20)
+        return str(job_of(cli, tag, "by-hand")["number"])
+
+    def ended(tag):
+        job = job_of(cli, tag, "by-hand")
+        return job["state"], job.get("reason", "")
+    cli.run("version", "publish", "by-hand", "1")
+    cli.expect("complete", 0, "complete", number("1"), out=f"job/{number('1')} succeeded")
+    cli.tap.test("it succeeded", drover.difference(("succeeded", ""), ended("1")))
+    cli.expect("complete again", 1, "complete", number("1"), err="had ended already")
+    cli.expect("cancel what has ended", 1, "cancel", number("1"), err="has ended")
+    cli.run("version", "publish", "by-hand", "2")
+    cli.expect("complete --failed", 0, "complete", number("2"), "--failed", "--reason", "no spare",
+               out=f"job/{number('2')} failed")
+    cli.tap.test("it failed", drover.difference(("failed", "no spare"), ended("2")))
+    cli.expect("complete what is no number", 1, "complete", "x")
+    cli.expect("complete nothing", 2, "complete", err="JOB")
+    cli.expect("cancel what is not there", 1, "cancel", "999999")
 
 
 def worker(cli, *command, lease="5", once=False):
@@ -302,7 +330,7 @@ def workers(cli):
     cli.run("version", "publish", "pulled", "6")
     process = worker(cli, *command(60))
     servers.wait_for(lambda: "b 6" in marked(), 20)
-    cli.server.request("POST", f"/api/v1/jobs/{job_of(cli, '6')['number']}/cancel")
+    cli.expect("cancel", 0, "cancel", str(job_of(cli, "6")["number"]), out="asked to end")
     cli.tap.test("a cancelled job is ended", None if job_is(cli, "6", "failed") else job_of(cli,
         "6"))
     # A server that is away for longer than the claim: the command is stopped before it ends.
@@ -333,6 +361,7 @@ def main():
             partitions(cli)
             watch(cli)
             tokens(cli)
+            by_hand(cli)
             workers(cli)
             cli.expect("delete", 0, "delete", "resource", "h2", out="resource/h2 deleted")
             cli.expect("delete again", 1, "delete", "resource/h2", err="there is no")
