@@ -66,8 +66,6 @@ struct connection {
     bool found_plain;  /* that was just found out */
     uint64_t asked_ns; /* when the first request was sent that nothing was heard after; 0: none */
     bool closing;
-    void (*wait)(void *context); /* see connection_before_reading; NULL: nobody */
-    void *wait_context;
     uint64_t bunch_ms; /* see connection_bunch */
     uv_timer_t bunch;
     watched *resting; /* what is not looked at until then; NULL: none */
@@ -303,8 +301,6 @@ static void on_socket(uv_poll_t *poll, int status, int events)
     int flags = (events & UV_READABLE ? CURL_CSELECT_IN : 0) |
                 (events & UV_WRITABLE ? CURL_CSELECT_OUT : 0) | (status < 0 ? CURL_CSELECT_ERR : 0);
     int running;
-    if (c->wait)
-        c->wait(c->wait_context);
     c->heard = 0;
     curl_multi_socket_action(c->multi, w->socket, flags, &running);
     rest(c, w);
@@ -496,14 +492,9 @@ connection *connection_open(uv_loop_t *loop, const kube_access *access, const ch
 
 connection *connection_beside(const connection *c, err *error)
 {
-    return open_from(c,
-                     (connection){.loop = c->loop,
-                                  .access = c->access,
-                                  .agent = c->agent,
-                                  .plain = true,
-                                  .wait = c->wait,
-                                  .wait_context = c->wait_context},
-                     error);
+    return open_from(
+        c, (connection){.loop = c->loop, .access = c->access, .agent = c->agent, .plain = true},
+        error);
 }
 
 connection *connection_close(connection *c)
@@ -528,12 +519,6 @@ connection *connection_close(connection *c)
     uv_close((uv_handle_t *)&c->timer, timer_closed);
     uv_close((uv_handle_t *)&c->bunch, timer_closed);
     return NULL;
-}
-
-void connection_before_reading(connection *c, void (*wait)(void *context), void *context)
-{
-    c->wait = wait;
-    c->wait_context = context;
 }
 
 void connection_bunch(connection *c, uint64_t ms)

@@ -65,9 +65,6 @@ connection *connection_open(uv_loop_t *loop, const kube_access *access, const ch
 /* Another connection to the same server with the same credentials, without HTTP/2. It must be
  * closed first. */
 connection *connection_beside(const connection *c, err *error);
-/* Called when something has come in, before it is read: who waits a moment there reads together
- * what comes together. For this connection, and those that are opened beside it later. */
-void connection_before_reading(connection *c, void (*wait)(void *context), void *context);
 /* What comes in is looked at only so often, in bunches: for watches whose news nobody waits for. A
  * process that is woken up pays for that far more than for what it then reads. 0: at once. */
 void connection_bunch(connection *c, uint64_t ms);

@@ -691,11 +691,6 @@ bool node_shell_waits_for(const node_shell *s, shell_kind kind)
     return waits;
 }
 
-size_t node_shell_flights(const node_shell *s)
-{
-    return s->flights;
-}
-
 bool node_shell_is_due(const node_shell *s)
 {
     return s->due && !s->stale;

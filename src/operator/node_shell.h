@@ -94,9 +94,6 @@ bool node_shell_is_due(const node_shell *s);
 /* Whether something waits for news of a kind: it need not be told at once otherwise. */
 bool node_shell_waits_for(const node_shell *s, shell_kind kind);
 
-/* On so many nodes something is under way. */
-size_t node_shell_flights(const node_shell *s);
-
 /* Somebody else has written what only this shell should write, such as another operator: it does
  * nothing more, and is to be thrown away and made anew from the objects. */
 bool node_shell_stale(const node_shell *s);

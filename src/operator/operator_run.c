@@ -19,8 +19,6 @@
 #define TIMER_MS_MAX INT64_C(60000)
 /* How long news of nodes and pods may wait for more of them, if nothing waits for them. */
 #define BUNCH_MS 200
-/* What comes in so soon after something else is read with it. */
-#define GATHER_MS 6
 #define PATH_BYTES (LIMIT_NAME_BYTES + 256)
 #define HOST_BYTES 256
 /* Before it begins anew: two that are not elected must not keep each other busy. */
@@ -60,8 +58,7 @@ struct run {
     watched kinds[SHELL_KIND_COUNT];
     watched_node *nodes;
     bool ready_told;
-    bool gathered; /* since it was woken up */
-    bool anew;     /* the shell was thrown away, and another is to be made when the timer says so */
+    bool anew; /* the shell was thrown away, and another is to be made when the timer says so */
     bool failed;
     probes *metrics, *health;
     bool ending, releasing; /* it was told to end; it gives the Lease back */
@@ -355,18 +352,6 @@ static bool turn_nodes(run *r)
     return true;
 }
 
-/* While several nodes are worked on, what comes together is read together: to be woken up costs
- * more than to read. A single node is not made to wait, nor is what is due. */
-static void gather(void *context)
-{
-    run *r = context;
-    bool several = r->shell && node_shell_flights(r->shell) > 1;
-    struct timespec time = {.tv_nsec = GATHER_MS * 1000000L};
-    if (several && !r->gathered && uv_backend_timeout(&r->loop) != 0)
-        nanosleep(&time, NULL); /* a signal ends it */
-    r->gathered = true;
-}
-
 /* A lone event is looked at at once: the rest comes after it. What is due is not held up, and nodes
  * are not made to wait. */
 static void take_a_rest(run *r)
@@ -383,7 +368,6 @@ static void take_a_rest(run *r)
 static void before_wait(uv_prepare_t *prepare)
 {
     run *r = prepare->data;
-    r->gathered = false;
     if (r->ending)
         end_in_order(r);
     if (r->ending || (!r->shell && !r->hub))
@@ -543,7 +527,6 @@ static bool open_cluster(run *r, const kube_access *access, err *error)
     r->connection = connection_open(&r->loop, access, "drover-operator", error);
     if (!r->connection)
         return false;
-    connection_before_reading(r->connection, gather, r);
     return r->settings->elect ? stand_for_election(r, error) : begin_work(r, error);
 }
 
