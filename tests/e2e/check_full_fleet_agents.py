@@ -24,6 +24,7 @@ from agent_stage import NAMES, SPACE, STRATEGY, Agent, Stage, grant, resources, 
 
 MANAGER = ["--controllers=serviceaccount-token-controller"]  # fills the Secret of an account
 WRITES_SINCE_BACKUP = 3000
+BOOKMARK_SECONDS = 75
 RECORD = ("configmaps", "drover-cluster-agent-hub", "drover-system")
 
 
@@ -259,9 +260,11 @@ def set_back(stage):
         stage.change(web(version), settings(version))
         stage.wait(version)
     # A backup is old: the hub comes to the versions that are known again after the silence only.
+    # Which ones are known to a watch in which nothing happens is said once a minute.
     main.api.create("configmaps", {"metadata": {"name": "age"}}, "default")
     for number in range(WRITES_SINCE_BACKUP):
         main.api.patch("configmaps", "age", {"data": {"n": str(number)}}, "default")
+    time.sleep(BOOKMARK_SECONDS)
     for name in ("kube-apiserver", "etcd"):
         main.kill(name)
     shutil.rmtree(main.folder / "etcd")
@@ -272,7 +275,7 @@ def set_back(stage):
     # Its status is as old, and says that all is well: what counts is what runs.
     # Until it is noticed a set-back looks like silence, which is taken for one after a while.
     api.wait_until("the clusters run it",
-                   lambda: stage.all(lambda a: a.version() == old), 240)
+                   lambda: stage.all(lambda a: a.version() == old), 300)
     stage.wait(old)
     stage.change(web("nineteen"), settings("nineteen"))
     stage.wait("nineteen")
