@@ -299,8 +299,10 @@ static inline bool explain_touches(const reason *other, const reason *r)
         str_starts(r->scope, STR("partition ")))
         return true; /* a partition in which nobody waits any more needs no approval */
     if (other->act == RELEASE_COMPLETE && r->act == RELEASE_COMPLETE &&
-        r->rule == REASON_PROGRESSION)
-        return true; /* whoever is completed may be what the environment lacks */
+        (r->rule == REASON_PROGRESSION || other->rule == REASON_PROGRESSION))
+        return true; /* whoever is completed may be what the environment lacks, or be of it */
+    if (other->act == RELEASE_PUBLISH && r->rule == REASON_STOPPED)
+        return true; /* new work lifts a stop */
     if (other->act == RELEASE_TIME && r->next_ms != REASON_NEVER)
         return r->next_ms <= other->next_ms;
     if (r->act != other->act || r->act == RELEASE_TIME)
@@ -359,10 +361,13 @@ static inline void explain_others(const explain_case *of, const explain_target *
     assert_true(engine_placement(how->engine(world), other->id, &view));
     assert_true(engine_reasons(how->engine(world), t->id, a, &own));
     assert_true(engine_reasons(how->engine(world), other->id, a, &list));
+    bool completes = false; /* something on the other's target, which others may wait for */
+    for (size_t i = 0; i < list.len; i++)
+        completes |= list.at[i].act == RELEASE_COMPLETE;
     bool on_its_own = (!how->one_way || how->one_way(world)) &&
                       strcmp(t->target, other->target) != 0 && how->asks(&view, &list) &&
                       explain_leaves(of, &own, &list) && !explain_involves(&list, t) &&
-                      !explain_edits(&list, t);
+                      !explain_edits(&list, t) && !(completes && explain_involves(&own, other));
     if (on_its_own)
         explain_obey(of, world, other, &list, NULL);
     if (on_its_own && how->starts(world, t)) {
