@@ -66,6 +66,7 @@ typedef struct explain_case {
     arena *a;
     void *world; /* as it was found */
     bool last;   /* of those of whom any will do, the last ones do it */
+    bool later;  /* it is asked once more */
 } explain_case;
 
 /* ALL=1 goes on after what is wrong, to see all of it. */
@@ -210,6 +211,10 @@ static inline int64_t explain_obey(const explain_case *of, void *world, const ex
         reason r = list->at[i];
         if (left_out && explain_same(&r, left_out) && left_out->of_count == 0)
             continue;
+        /* What is left out stays so: when it is asked once more nobody else does it instead. */
+        if (left_out && of->later && r.any > 0 && r.act == left_out->act &&
+            explain_share(r.of, r.of_count, left_out->of, left_out->of_count))
+            continue;
         if (left_out && !explain_without(&r, left_out, of->a))
             continue;
         if (r.act == RELEASE_TIME && r.next_ms > time_ms)
@@ -268,7 +273,9 @@ static inline bool explain_follow(const explain_case *of, const explain_target *
             how->free(world);
             return true;
         }
-        int64_t now_ms = explain_obey(of, world, t, &list, skip == SIZE_MAX ? NULL : &left_out);
+        explain_case now = *of;
+        now.later = round > 0;
+        int64_t now_ms = explain_obey(&now, world, t, &list, skip == SIZE_MAX ? NULL : &left_out);
         time_ms = now_ms > time_ms ? now_ms : time_ms;
         started = how->starts(world, t);
     }
@@ -478,7 +485,7 @@ static inline void explain_starved(engine *e, int64_t now_ms)
 static inline void explain_check(const explain_fleet *how, uint64_t seed, explain_counts *counts)
 {
     void *world = how->stuck(seed);
-    explain_case one = {how, seed, counts, arena_new(0), world, false};
+    explain_case one = {how, seed, counts, arena_new(0), world, false, false};
     arena *a = one.a;
     explain_all all = {0};
     engine_placements(how->engine(world), explain_collect, &all);
