@@ -276,7 +276,6 @@ def set_back(stage):
     # Until it is noticed a set-back looks like silence, which is taken for one after a while.
     api.wait_until("the clusters run it",
                    lambda: stage.all(lambda a: a.version() == old), 300)
-    stage.wait(old)
     stage.change(web("nineteen"), settings("nineteen"))
     stage.wait("nineteen")
 
