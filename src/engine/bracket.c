@@ -610,22 +610,36 @@ static str deployment_name(const releases *r, uint32_t t)
     return rel_text(r, r->deployments.at[r->targets.at[t].deployment].name);
 }
 
-/* Another group executes on the resource: those of its members that are not done. */
-static void another_first(const chain_context *c, uint32_t active, verdict *v)
+/* The group's members that are not done. of has room for all. */
+static size_t unfinished(const releases *r, uint32_t g, str *of)
+{
+    const rel_group *group = &r->groups.at[g];
+    size_t count = 0;
+    for (size_t i = 0; i < group->members.len; i++)
+        if (!member_over(&group->members.at[i]))
+            of[count++] = deployment_name(r, group->members.at[i].target);
+    return count;
+}
+
+/* Another group comes first on the resource: its members that are not done, or if it only waits for
+ * its turn to end, those of the group that executes. */
+static void another_first(const chain_context *c, uint32_t first, verdict *v)
 {
     const releases *r = c->r;
-    const rel_group *first = &r->groups.at[active];
+    const rel_group *group = &r->groups.at[first];
+    uint32_t active = r->sites.at[group->site].active;
+    size_t room = group->members.len + (active == NO ? 0 : r->groups.at[active].members.len) + 1;
     verdict_no(v, VERDICT_WAITING, REASON_BRACKET, NEVER);
     v->reason.act = RELEASE_COMPLETE;
-    str *of = c->a ? ARENA_ARRAY(c->a, first->members.len + 1, str) : NULL;
+    str *of = c->a ? ARENA_ARRAY(c->a, room, str) : NULL;
     if (!of)
         return;
-    for (size_t i = 0; i < first->members.len; i++)
-        if (!member_over(&first->members.at[i]))
-            of[v->reason.of_count++] = deployment_name(r, first->members.at[i].target);
     v->reason.of = of;
+    v->reason.of_count = unfinished(r, first, of);
+    if (v->reason.of_count == 0 && active != NO)
+        v->reason.of_count = unfinished(r, active, of);
     v->reason.detail = arena_printf(c->a, "the version group %.*s comes first on this resource",
-                                    STR_ARG(rel_text(r, first->name)));
+                                    STR_ARG(rel_text(r, group->name)));
 }
 
 /* All wait for this one's version, and the version-level rules hold it: it locks when they let it.

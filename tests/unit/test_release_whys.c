@@ -288,6 +288,36 @@ static void a_failure_that_is_superseded(void **state)
     world_close(&w);
 }
 
+/* app was skipped in the group that is queued, and is wanted again. Nothing else is left to do in
+ * that group but to wait for its turn: for tool. */
+static void behind_a_group_that_only_waits_for_its_turn(void **state)
+{
+    (void)state;
+    world w;
+    arena *a = arena_new(0);
+    open_world(&w);
+    put_deployment(&w, "tool");
+    put_rules(&w, "true",
+              "  - deploymentBracket: {deploymentSelector: 'true', readinessMode: immediate, "
+              "preSelector: 'deployment.name == \"base\"'}\n");
+    put_host(&w, "h", "prod", "");
+    plan_jobs(&w, "tool", 0);
+    publish(&w, "base", "v1");
+    publish(&w, "tool", "v1");
+    world_until(&w, w.now + 61); /* the hook has run, and tool has begun */
+    assert_int_equal(jobs_count(&w, "tool", "h"), 1);
+    publish(&w, "app", "v1");
+    world_act(&w, (fact_act){.act = ACT_SKIP, .change = STR("app"), .target = STR("h")});
+    world_act(&w, (fact_act){.act = ACT_RETRY, .change = STR("app"), .target = STR("h")});
+    check_text(reasons_at(&w, a, "app", "h"), "bracket:complete base");
+    world_delete(&w, KIND_DEPLOYMENT, "base");
+    check_text(reasons_at(&w, a, "app", "h"), "bracket:complete tool");
+    world_until(&w, w.now + HOUR);
+    assert_int_equal(jobs_count(&w, "app", "h"), 1);
+    arena_free(a);
+    world_close(&w);
+}
+
 /* ---- dependencies ---- */
 
 /* Who waits for a version that nobody has published is helped by publishing it; then by its end. */
@@ -697,6 +727,7 @@ int main(void)
         cmocka_unit_test(what_a_slot_implies),
         cmocka_unit_test(a_quarantine_to_come),
         cmocka_unit_test(a_failure_that_is_superseded),
+        cmocka_unit_test(behind_a_group_that_only_waits_for_its_turn),
         cmocka_unit_test(dependencies_on_versions),
         cmocka_unit_test(a_dependency_on_a_hook_that_never_ran),
         cmocka_unit_test(every_need_of_a_version),
