@@ -610,14 +610,18 @@ static str deployment_name(const releases *r, uint32_t t)
     return rel_text(r, r->deployments.at[r->targets.at[t].deployment].name);
 }
 
-/* The group's members that are not done. of has room for all. */
+/* The group's members that are not done; of one that failed and is about to be superseded, those
+ * that still run. of has room for all. */
 static size_t unfinished(const releases *r, uint32_t g, str *of)
 {
     const rel_group *group = &r->groups.at[g];
+    bool ends = group->state == GROUP_STATE_FAILED && r->sites.at[group->site].ready != NO;
     size_t count = 0;
-    for (size_t i = 0; i < group->members.len; i++)
-        if (!member_over(&group->members.at[i]))
-            of[count++] = deployment_name(r, group->members.at[i].target);
+    for (size_t i = 0; i < group->members.len; i++) {
+        const rel_member *m = &group->members.at[i];
+        if (ends ? m->state == MEMBER_IS_RUNNING : !member_over(m))
+            of[count++] = deployment_name(r, m->target);
+    }
     return count;
 }
 

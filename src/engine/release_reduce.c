@@ -73,7 +73,9 @@ static bool implies(const reason *by, const reason *r, bool earlier_)
     if (r->rule == REASON_FAILED && by->rule == REASON_DEPENDENCY && by->act == RELEASE_COMPLETE &&
         reason_names_all(by, r))
         return true; /* to complete it is more than to retry it */
-    if (r->rule == REASON_FAILED && r->act == RELEASE_RETRY && by->rule == REASON_QUARANTINED &&
+    bool once_more =
+        r->rule == REASON_FAILED || r->rule == REASON_SKIPPED || r->rule == REASON_ROLLED_BACK;
+    if (once_more && r->act == RELEASE_RETRY && by->rule == REASON_QUARANTINED &&
         by->next_ms == REASON_NEVER)
         return true; /* to retry all of the resource is asked for */
     if (makes_room(by, r))

@@ -642,6 +642,18 @@ static bool tell(arena *a, reason why, str of, reasons *out)
     return reasons_add(out, a, why);
 }
 
+/* What to resume: a deployment that is to be resumed anyway, since that lifts both. */
+static str resumed_as(const releases *r, const rel_pace *pace, const reasons *others)
+{
+    for (size_t i = 0; i < others->len; i++) {
+        const reason *o = &others->at[i];
+        if (o->act == RELEASE_RESUME && o->of_count == 1 && str_eq(o->scope, STR("deployment")) &&
+            pace_called(r, pace, o->of[0]))
+            return o->of[0];
+    }
+    return pace_change(r, pace);
+}
+
 bool partition_pace_reasons(const releases *r, uint32_t p, uint32_t t, arena *a, reasons *out)
 {
     const rel_pace *pace = &r->paces.at[p];
@@ -662,7 +674,7 @@ bool partition_pace_reasons(const releases *r, uint32_t p, uint32_t t, arena *a,
                        .have = partitions_failures(x->roll.pacing),
                        .limit = strategy_of(x) ? strategy_of(x)->failure_threshold.value : 0,
                        .detail = STR("failureThreshold was reached")},
-              pace_change(r, pace), out))
+              resumed_as(r, pace, out), out))
         return false;
     standing s = standing_of(r, pace, t);
     if (holds_release(r, m, t) || !s.pending)

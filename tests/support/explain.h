@@ -308,8 +308,9 @@ static inline bool explain_touches(const reason *other, const reason *r)
     if (other->act == RELEASE_COMPLETE && r->act == RELEASE_COMPLETE &&
         (r->rule == REASON_PROGRESSION || other->rule == REASON_PROGRESSION))
         return true; /* whoever is completed may be what the environment lacks, or be of it */
-    if (other->act == RELEASE_PUBLISH && r->rule == REASON_STOPPED)
-        return true; /* new work lifts a stop */
+    if (other->act == RELEASE_PUBLISH &&
+        (r->rule == REASON_STOPPED || (r->rule == REASON_HALTED && r->limit > 0)))
+        return true; /* new work lifts a stop, and a halt that failures caused */
     if (other->act == RELEASE_TIME && r->next_ms != REASON_NEVER)
         return r->next_ms <= other->next_ms;
     if (r->act != other->act || r->act == RELEASE_TIME)

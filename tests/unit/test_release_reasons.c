@@ -510,6 +510,22 @@ static bool lists(const reasons *list, reason_rule rule_)
     return false;
 }
 
+static bool completes_on_the_host(const reasons *list)
+{
+    for (size_t i = 0; i < list->len; i++)
+        if (on_the_host(&list->at[i]) && list->at[i].act == RELEASE_COMPLETE)
+            return true;
+    return false;
+}
+
+static size_t retries(const reasons *list)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < list->len; i++)
+        count += list->at[i].rule == REASON_FAILED || list->at[i].rule == REASON_RETRY;
+    return count;
+}
+
 /* Whether something else that is done here may do away with the reason, too. */
 static bool single(void *context, const reasons *list, size_t index)
 {
@@ -532,7 +548,14 @@ static bool single(void *context, const reasons *list, size_t index)
     if (lists(list, REASON_PROGRESSION) && r->act == RELEASE_TIME)
         return false;
     /* A group that failed is superseded by the next one, which a retry may open. */
-    if (lists(list, REASON_RETRY) && lists(list, REASON_FAILED) && r->act == RELEASE_RETRY)
+    if (lists(list, REASON_FAILED) && retries(list) > 1 && r->act == RELEASE_RETRY)
+        return false;
+    /* Where an environment is left nobody, an older version that was approved may come first. */
+    if (has_bracket(context) && lists(list, REASON_PROGRESSION) && r->rule == REASON_APPROVAL)
+        return false;
+    /* Who is taken away from the host may have been the only one of the group that runs there: a
+     * first deployment needs no window. */
+    if (has_bracket(context) && r->rule == REASON_WINDOW && completes_on_the_host(list))
         return false;
     /* New work lifts a stop. */
     return !(lists(list, REASON_SKIPPED) && r->rule == REASON_STOPPED);
