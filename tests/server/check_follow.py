@@ -244,24 +244,32 @@ def logs(cli):
         cli.tap.test("logs -f: ends with the job", drover.difference(0, process.wait(timeout=20)))
 
 
+def screen_until(terminal, wanted, seconds=10):
+    """The last screen, as lines, and whether it is the one that is wanted: what is shown is drawn
+    again and again, also before a key is read."""
+    text, end = "", time.monotonic() + seconds
+    while True:
+        text += read_until(terminal, "any other key goes back", 1)[0]
+        shown = text.rsplit("\033[H", 1)[-1].replace("\r", "").split("\n")
+        good = "any other key goes back" in shown[-1] and wanted(shown)
+        if good or time.monotonic() > end:
+            return shown, good
+
+
 def watching_little(cli):
     """An explanation that is longer than the screen: its beginning is what counts."""
     child, terminal = cli.terminal("watch", rows=7)
     read_until(terminal, "app is paused", 10)
     os.write(terminal, b"G\n")
-    text, good = read_until(terminal, "any other key goes back", 10)
-    shown = text.rsplit("\033[H", 1)[-1].replace("\r", "").split("\n")
-    good = good and len(shown) <= 7 and "h4 waits for app" in shown[0] and "...\033[K" in shown
+    shown, good = screen_until(terminal, lambda at: "h4 waits for app" in at[0])
+    good = good and len(shown) <= 7 and "...\033[K" in shown
     cli.tap.test("watch: an explanation in little room", None if good else shown)
     os.write(terminal, b"j")
-    text, good = read_until(terminal, "any other key goes back", 10)
-    moved = text.rsplit("\033[H", 1)[-1].replace("\r", "").split("\n")
-    good = good and len(moved) <= 7 and moved[0] == shown[1]
-    cli.tap.test("watch: it can be moved", None if good else (shown, moved))
+    moved, good = screen_until(terminal, lambda at: at[0] == shown[1])
+    cli.tap.test("watch: it can be moved", None if good and len(moved) <= 7 else (shown, moved))
     os.write(terminal, b"G")
-    text, good = read_until(terminal, "any other key goes back", 10)
-    moved = text.rsplit("\033[H", 1)[-1].replace("\r", "").split("\n")
-    good = good and "released by" in text and "...\033[K" not in moved
+    moved, good = screen_until(terminal, lambda at: "...\033[K" not in at)
+    good = good and any("released by" in line for line in moved)
     cli.tap.test("watch: to its end", None if good else moved)
     os.write(terminal, b"xq")
     read_until(terminal, "\033[?1049l", 10)
