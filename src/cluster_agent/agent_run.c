@@ -125,6 +125,8 @@ static void follow_kind(void *context, agent_kind *kind, str path)
         k->follower =
             follower_start(&r->loop, r->sides[AGENT_OWN].watches, path,
                            (watch_sink){k, object_seen, object_gone, object_synced, NULL});
+        if (k->follower)
+            follower_doubt(k->follower);
         r->kinds = k;
     }
     r->failed |= !k || !k->follower;
@@ -298,6 +300,7 @@ static bool open_watches(run *r, err *error)
                                          (watch_sink){w, seen, gone, synced, NULL});
         if (!w->follower)
             return err_memory(error);
+        follower_doubt(w->follower); /* what a cluster runs is little */
     }
     uv_prepare_start(&r->prepare, before_wait);
     return true;

@@ -84,6 +84,11 @@ follower *follower_start(uv_loop_t *loop, connection *c, str path, watch_sink si
     return f;
 }
 
+void follower_doubt(follower *f)
+{
+    list_watch_doubt(f->watch);
+}
+
 static void closed(uv_handle_t *handle)
 {
     follower *f = handle->data;

@@ -126,6 +126,8 @@ static void carry(leader *l, const kube_write *write)
 static void tell(leader *l)
 {
     bool leads = leader_leads(l);
+    if (lease_take_set_back(l->lease) && l->handler.set_back)
+        l->handler.set_back(l->handler.context);
     if (leads == l->leads)
         return;
     l->leads = leads;

@@ -16,6 +16,10 @@ typedef struct leader_handler {
     void (*began)(void *context);
     void (*ended)(void *context);
     void (*released)(void *context); /* the last word after leader_release */
+    /* The server was set back to a backup: versions that are known mean nothing any more, and
+     * watches may go on as if nothing had happened. Also told to who does not lead. NULL: that does
+     * not matter. */
+    void (*set_back)(void *context);
 } leader_handler;
 
 typedef struct leader leader;

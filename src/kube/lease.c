@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "base/mem.h"
+#include "base/num.h"
 
 #define VERSION_BYTES 64
 #define BODY_BYTES_MAX (8u * 1024u)
@@ -26,6 +27,7 @@ struct lease {
     int64_t sent_ms, next_ms;
     int64_t until_ms; /* leads; 0: does not */
     bool releasing, released;
+    bool set_back;
     buf body;
     char problem[WRITE_MESSAGE_BYTES];
 };
@@ -65,6 +67,13 @@ int64_t lease_until(const lease *l)
     return l->releasing ? 0 : l->until_ms;
 }
 
+bool lease_take_set_back(lease *l)
+{
+    bool was = l->set_back;
+    l->set_back = false;
+    return was;
+}
+
 str lease_holder(const lease *l)
 {
     return l->known == KNOWN_SEEN ? str_of(l->holder) : STR_EMPTY;
@@ -94,6 +103,13 @@ static str text_of(yyjson_val *object, const char *key)
     return v && yyjson_is_str(v) ? (str){yyjson_get_str(v), yyjson_get_len(v)} : STR_EMPTY;
 }
 
+/* Versions grow, whoever writes; those that are no numbers say nothing. */
+static bool is_older(const lease *l, str version)
+{
+    int64_t before, now;
+    return num_parse(str_of(l->version), &before) && num_parse(version, &now) && now < before;
+}
+
 /* What was seen of it counts from now, whatever times are written in it. */
 static bool take_object(lease *l, yyjson_val *object, int64_t now_ms)
 {
@@ -104,6 +120,7 @@ static bool take_object(lease *l, yyjson_val *object, int64_t now_ms)
         return false;
     if (l->known != KNOWN_SEEN || !str_eq(version, str_of(l->version)))
         l->observed_ms = now_ms;
+    l->set_back |= is_older(l, version);
     l->known = KNOWN_SEEN;
     memcpy(l->version, version.ptr, version.len);
     l->version[version.len] = '\0';

@@ -59,6 +59,9 @@ void lease_answer(lease *l, const write_outcome *outcome, yyjson_val *object, in
 /* Whether this process leads at the moment; it leads until lease_until unless it renews. */
 bool lease_leads(const lease *l, int64_t now_ms);
 int64_t lease_until(const lease *l);
+/* Whether the Lease was found older than it was, which happens when the server is set back to a
+ * backup alone. True once for each time. */
+bool lease_take_set_back(lease *l);
 /* Who holds it as far as is known; empty: nobody, or nothing was heard yet. */
 str lease_holder(const lease *l);
 /* What keeps it from being read or renewed, empty if nothing does. */

@@ -26,6 +26,7 @@ struct list_watch {
     str path;
     phase phase;
     bool pages_only; /* the server refused a streamed list */
+    bool doubts;     /* see list_watch_doubt */
     bool synced;
     bool running;
     bool failing; /* the answer that comes in is an error */
@@ -75,6 +76,11 @@ list_watch *list_watch_free(list_watch *w)
     buf_done(&w->request);
     mem_free((char *)(uintptr_t)w->path.ptr);
     return mem_free(w);
+}
+
+void list_watch_doubt(list_watch *w)
+{
+    w->doubts = true;
 }
 
 bool list_watch_synced(const list_watch *w)
@@ -399,6 +405,17 @@ static void refused(list_watch *w)
     }
 }
 
+/* Watches of many kinds do not end together. */
+static unsigned timeout_seconds(const list_watch *w)
+{
+    return WATCH_TIMEOUT_SECONDS + (unsigned)(str_hash(w->path) % 60);
+}
+
+static bool lasted_its_time(const list_watch *w, int64_t now_ms)
+{
+    return now_ms - w->begun_ms >= timeout_seconds(w) * INT64_C(1000) - WATCH_SHORT_MS;
+}
+
 void list_watch_end(list_watch *w, bool whole, int64_t now_ms)
 {
     assert(w->running);
@@ -420,6 +437,8 @@ void list_watch_end(list_watch *w, bool whole, int64_t now_ms)
         w->failures = 0;
     if (!good && !listed && w->phase == PHASE_STREAM)
         w->restart = true; /* half a streamed list cannot be gone on with */
+    if (w->doubts && listed && !(good && lasted_its_time(w, now_ms)))
+        w->restart = true;
     bool wait = !fallback && (brief || (!good && (!w->progressed || !listed)));
     if (w->restart)
         list_anew(w);
@@ -451,7 +470,7 @@ static void add_query(list_watch *w)
     buf_clear(out);
     buf_add(out, w->path);
     buf_addc(out, str_find(w->path, STR("?")) == SIZE_MAX ? '?' : '&');
-    unsigned timeout = WATCH_TIMEOUT_SECONDS + (unsigned)(str_hash(w->path) % 60);
+    unsigned timeout = timeout_seconds(w);
     switch (w->phase) {
     case PHASE_STREAM:
         buf_addf(out,

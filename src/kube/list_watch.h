@@ -54,6 +54,10 @@ typedef struct list_watch list_watch;
 /* path: of the collection, such as /api/v1/nodes, with a query or without. NULL without memory. */
 list_watch *list_watch_new(str path, watch_sink sink);
 list_watch *list_watch_free(list_watch *w);
+/* A watch that ends otherwise than by its time is not gone on with from here on: what exists is
+ * listed. For kinds of few objects. A server that is set back to a backup, as near as it may be,
+ * ends all watches, and then knows nothing of the versions that it has told. */
+void list_watch_doubt(list_watch *w);
 
 typedef enum watch_ask_kind { ASK_SEND, ASK_ABORT, ASK_WAIT } watch_ask_kind;
 typedef struct watch_ask {

@@ -446,6 +446,15 @@ static void ended(void *context)
     end_work(r);
 }
 
+static void server_set_back(void *context)
+{
+    run *r = context;
+    if (r->ending || (!r->shell && !r->hub))
+        return;
+    log_line(LOG_WARN, "the API server was set back to an older state");
+    throw_away(r);
+}
+
 static void released(void *context)
 {
     run *r = context;
@@ -473,7 +482,7 @@ static bool stand_for_election(run *r, err *error)
                              .name = STR(OPERATOR_LEASE),
                              .identity = str_of(r->identity)};
     r->leader = leader_start(&r->loop, r->connection, &options,
-                             (leader_handler){r, began, ended, released});
+                             (leader_handler){r, began, ended, released, server_set_back});
     return r->leader || err_memory(error);
 }
 

@@ -135,7 +135,7 @@ int main(int count, char **words)
                              .deadline_ms = strtol(words[4], NULL, 10),
                              .retry_ms = strtol(words[5], NULL, 10)};
     p.leader =
-        leader_start(loop, p.connection, &options, (leader_handler){&p, began, ended, released});
+        leader_start(loop, p.connection, &options, (leader_handler){&p, began, ended, released, NULL});
     p.writer = writer_start(loop, p.connection,
                             (writer_options){.seed = 1, .permit = leader_permit(p.leader)});
     p.signal.data = &p;

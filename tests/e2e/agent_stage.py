@@ -117,7 +117,7 @@ class Stage:
     def __init__(self, program, main, owned):
         self.program, self.main = program, main
         self.agents = [Agent(program, name, main, own) for name, own in zip(NAMES, owned)]
-        self.operator = hub.operator(program, main)
+        self.operator = hub.operator(program, main, elect=True)
 
     def all(self, check):
         return all(check(agent) for agent in self.agents)

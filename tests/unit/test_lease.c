@@ -184,6 +184,34 @@ static void test_renewal_in_doubt(void **state)
     lease_free(t.lease);
 }
 
+/* A Lease that is older than it was: the server was set back. Whoever holds it in there. */
+static void test_set_back(void **state)
+{
+    (void)state;
+    talk t;
+    lead(&t);
+    sent(&t, WRITE_MERGE);
+    answer(&t, WRITE_DONE, LEASE("20", "me"));
+    assert_false(lease_take_set_back(t.lease));
+    sent(&t, WRITE_MERGE);
+    answer(&t, WRITE_CONFLICT, NULL);
+    sent(&t, WRITE_READ);
+    answer(&t, WRITE_DONE, LEASE("9", "me"));
+    assert_true(leads(&t));
+    assert_true(lease_take_set_back(t.lease));
+    assert_false(lease_take_set_back(t.lease)); /* said once */
+    sent(&t, WRITE_MERGE);
+    answer(&t, WRITE_DONE, LEASE("12", "me"));
+    assert_false(lease_take_set_back(t.lease)); /* from there on it counts anew */
+    sent(&t, WRITE_MERGE);
+    answer(&t, WRITE_CONFLICT, NULL);
+    sent(&t, WRITE_READ);
+    answer(&t, WRITE_DONE, LEASE("11", "other"));
+    assert_true(lease_take_set_back(t.lease));
+    assert_false(leads(&t));
+    lease_free(t.lease);
+}
+
 static void test_frozen(void **state)
 {
     (void)state;
@@ -451,10 +479,11 @@ static void test_never_two(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_first_of_all),    cmocka_unit_test(test_another_has_it),
-        cmocka_unit_test(test_server_is_away),  cmocka_unit_test(test_renewal_in_doubt),
-        cmocka_unit_test(test_frozen),          cmocka_unit_test(test_given_back),
-        cmocka_unit_test(test_strange_objects), cmocka_unit_test(test_never_two),
+        cmocka_unit_test(test_first_of_all),   cmocka_unit_test(test_another_has_it),
+        cmocka_unit_test(test_server_is_away), cmocka_unit_test(test_renewal_in_doubt),
+        cmocka_unit_test(test_set_back),       cmocka_unit_test(test_frozen),
+        cmocka_unit_test(test_given_back),     cmocka_unit_test(test_strange_objects),
+        cmocka_unit_test(test_never_two),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -485,6 +485,37 @@ static void test_watch_of_the_future(void **state)
     end(&t);
 }
 
+/* Few objects: whatever happened while nothing was heard, what exists is what counts, also on a
+ * server that was set back and has come to the known version once more. */
+static void test_doubt(void **state)
+{
+    (void)state;
+    talk t;
+    list_two(&t);
+    list_watch_doubt(t.watch);
+    list_watch_bytes(t.watch, STR(MODIFIED("a", "7")), t.now_ms);
+    told(&t, "a@7 ");
+    list_watch_end(t.watch, false, t.now_ms); /* cut */
+    expect(&t, "sendInitialEvents");
+    answer(&t, 503, "{}", true);
+    expect(&t, "sendInitialEvents");
+    list_watch_status(t.watch, 200, 0, t.now_ms);
+    list_watch_bytes(t.watch, STR(ADDED("a", "1") LISTED("8")), t.now_ms);
+    told(&t, "a@1 -b synced ");
+    t.now_ms += 200000; /* ended in order, but too early: the server goes down */
+    list_watch_end(t.watch, true, t.now_ms);
+    expect(&t, "sendInitialEvents");
+    list_watch_status(t.watch, 200, 0, t.now_ms);
+    list_watch_bytes(t.watch, STR(ADDED("a", "1") LISTED("9")), t.now_ms);
+    told(&t, "a@1 synced ");
+    t.now_ms += 360000; /* its time is over: there was no pause in which anything could happen */
+    list_watch_end(t.watch, true, t.now_ms);
+    expect(&t, "resourceVersion=9&");
+    list_watch_end(t.watch, false, t.now_ms); /* but here is one */
+    expect(&t, "sendInitialEvents");
+    end(&t);
+}
+
 static void test_back_off(void **state)
 {
     (void)state;
@@ -632,6 +663,7 @@ int main(void)
         cmocka_unit_test(test_pieces),
         cmocka_unit_test(test_stalled_watch_is_cut),
         cmocka_unit_test(test_watch_of_the_future),
+        cmocka_unit_test(test_doubt),
         cmocka_unit_test(test_back_off),
         cmocka_unit_test(test_retry_after),
         cmocka_unit_test(test_short_watches_are_not_asked_for_at_once),
