@@ -134,8 +134,8 @@ int main(int count, char **words)
                              .duration_ms = strtol(words[3], NULL, 10),
                              .deadline_ms = strtol(words[4], NULL, 10),
                              .retry_ms = strtol(words[5], NULL, 10)};
-    p.leader =
-        leader_start(loop, p.connection, &options, (leader_handler){&p, began, ended, released, NULL});
+    p.leader = leader_start(loop, p.connection, &options,
+                            (leader_handler){&p, began, ended, released, NULL});
     p.writer = writer_start(loop, p.connection,
                             (writer_options){.seed = 1, .permit = leader_permit(p.leader)});
     p.signal.data = &p;
