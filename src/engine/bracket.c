@@ -578,6 +578,15 @@ static void member_join(releases *r, rel_group *into, uint32_t g, const rel_memb
     has->state = MEMBER_IS_PENDING;
 }
 
+/* Whether one that executes takes in others now, as far as it is for itself to say. */
+static bool takes_in(const releases *r, uint32_t g)
+{
+    const rel_group *group = &r->groups.at[g];
+    return r->rules.at[r->sites.at[group->site].rule].overlap == OVERLAP_MERGE &&
+           group->state == GROUP_STATE_EXECUTING && !group->rolling_back &&
+           all_over(group, is_pre) && !post_started(group);
+}
+
 /* A hook that the group has not run cannot prepare what is under way already. */
 static bool prepared_for(const releases *r, uint32_t a, uint32_t b)
 {
@@ -591,12 +600,11 @@ static bool prepared_for(const releases *r, uint32_t a, uint32_t b)
 void group_merge(releases *r, uint32_t s)
 {
     rel_site *site = &r->sites.at[s];
-    if (site->active == NO || site->ready == NO || r->rules.at[site->rule].overlap != OVERLAP_MERGE)
+    if (site->active == NO || site->ready == NO || !takes_in(r, site->active))
         return;
     uint32_t a = site->active, b = site->ready;
     rel_group *into = &r->groups.at[a];
-    if (into->state != GROUP_STATE_EXECUTING || into->rolling_back || !all_over(into, is_pre) ||
-        post_started(into) || !prepared_for(r, a, b))
+    if (!prepared_for(r, a, b))
         return;
     for (size_t i = 0; i < r->groups.at[b].members.len; i++)
         member_join(r, into, a, &r->groups.at[b].members.at[i]);
@@ -610,12 +618,25 @@ static str deployment_name(const releases *r, uint32_t t)
     return rel_text(r, r->deployments.at[r->targets.at[t].deployment].name);
 }
 
-/* The group's members that are not done; of one that failed and is about to be superseded, those
- * that still run. of has room for all. */
-static size_t unfinished(const releases *r, uint32_t g, str *of)
+/* Whether the group has had the version that is asked about, or a newer one, and passed it over: as
+ * long as it is not over nothing opens another for that. */
+static bool passed_over(const chain_context *c, uint32_t g)
 {
+    const rel_member *m = member_in(c->r, g, c->target);
+    uint32_t v = !m || m->redeploy ? NO : m->later != NO ? m->later : m->version;
+    return v != NO && (v == c->version || version_newer(c->r, v, c->version));
+}
+
+/* The group's members that are not done; of one that failed and is about to be superseded, by the
+ * one that is ready or by what is asked about, those that still run. of has room for all. */
+static size_t unfinished(const chain_context *c, uint32_t g, str *of)
+{
+    const releases *r = c->r;
     const rel_group *group = &r->groups.at[g];
-    bool ends = group->state == GROUP_STATE_FAILED && r->sites.at[group->site].ready != NO;
+    bool asked =
+        c->group == NO && r->targets.at[c->target].site == group->site && !passed_over(c, g);
+    bool next = asked || r->sites.at[group->site].ready != NO;
+    bool ends = group->state == GROUP_STATE_FAILED && next;
     size_t count = 0;
     for (size_t i = 0; i < group->members.len; i++) {
         const rel_member *m = &group->members.at[i];
@@ -639,9 +660,9 @@ static void another_first(const chain_context *c, uint32_t first, verdict *v)
     if (!of)
         return;
     v->reason.of = of;
-    v->reason.of_count = unfinished(r, first, of);
+    v->reason.of_count = unfinished(c, first, of);
     if (v->reason.of_count == 0 && active != NO)
-        v->reason.of_count = unfinished(r, active, of);
+        v->reason.of_count = unfinished(c, active, of);
     v->reason.detail = arena_printf(c->a, "the version group %.*s comes first on this resource",
                                     STR_ARG(rel_text(r, group->name)));
 }
@@ -710,6 +731,21 @@ static bool hook_explain(const chain_context *c, uint32_t rule_, uint32_t hook, 
                  .detail = arena_printf(c->a, "the hook %.*s has no version", STR_ARG(*of))});
 }
 
+/* Whether what is asked about waits for the group: it does not if it joins it, nor if the group has
+ * failed and ends by it. */
+static bool comes_behind(const chain_context *c, uint32_t g)
+{
+    const releases *r = c->r;
+    const rel_group *group = &r->groups.at[g];
+    const index_list *targets = &r->sites.at[group->site].targets;
+    bool prepared = takes_in(r, g);
+    for (size_t i = 0; prepared && i < targets->len; i++)
+        prepared = r->lanes.at[r->targets.at[targets->at[i]].lane].role != ROLE_PRE ||
+                   member_in(r, g, targets->at[i]);
+    return passed_over(c, g) ||
+           (!prepared && (group->state != GROUP_STATE_FAILED || group_runs(group)));
+}
+
 bool collecting_explain(const chain_context *c, reasons *out)
 {
     const rel_site *site = &c->r->sites.at[c->r->targets.at[c->target].site];
@@ -720,7 +756,8 @@ bool collecting_explain(const chain_context *c, reasons *out)
         told = told || out->at[i].rule == REASON_BRACKET;
     for (size_t i = 0; i < 2 && !told; i++) {
         /* A group that is not over has had it already, and passed it over: it is the next one's. */
-        if (groups[i] == NO || !member_in(c->r, groups[i], c->target))
+        if (groups[i] == NO || !member_in(c->r, groups[i], c->target) ||
+            !comes_behind(c, groups[i]))
             continue;
         verdict v = {.kind = VERDICT_ALLOWED,
                      .reason = {.scope = c->r->rules.at[site->rule].scope}};

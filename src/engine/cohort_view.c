@@ -346,6 +346,7 @@ static bool moving_reasons(asker by, uint32_t next)
     moved.in_batch = false;
     there.matched++;
     there.startable += moved.state == MEMBER_STARTABLE;
+    there.holders += entry_holds(by.c, &moved); /* it brings its place along */
     asker then = by;
     then.e = &moved;
     then.p = &there;

@@ -156,12 +156,21 @@ static bool busy_reason(releases *r, uint32_t t, arena *a, reasons *out)
 static int64_t superseded_at(releases *r, uint32_t g, const rel_member *m)
 {
     const rel_target *t = &r->targets.at[m->target];
+    const rel_group *group = &r->groups.at[g];
     site_collection next;
-    if (t->wanted == NO || t->wanted == t->current || t->wanted == m->version ||
-        t->site != r->groups.at[g].site)
+    if (group->state != GROUP_STATE_FAILED || group_runs(group) || t->wanted == NO ||
+        t->wanted == t->current || t->wanted == m->version || t->site != group->site)
         return NEVER;
     site_collect(r, t->site, &next);
     return next.locks_ms;
+}
+
+/* Whether it is about to take the place of one that has failed, and all that this one holds. */
+static bool takes_over(const releases *r, uint32_t g)
+{
+    const rel_site *site = &r->sites.at[r->groups.at[g].site];
+    const rel_group *old = site->active == NO ? NULL : &r->groups.at[site->active];
+    return site->ready == g && old && old->state == GROUP_STATE_FAILED && old->starts > 0;
 }
 
 /* It has failed, and only a person gets it going again, or the next group at next_ms. */
@@ -267,14 +276,15 @@ static bool group_reasons(releases *r, uint32_t g, const rel_member *m, arena *a
         if (!chain_explain(&its, out))
             return false;
     }
-    /* What has begun holds its places. */
-    if ((!begun && !paces_reasons(r, CLAIM_GROUP(g), a, out)) ||
+    /* What has begun holds its places, and so does who takes over what was begun. */
+    if ((!begun && !takes_over(r, g) && !paces_reasons(r, CLAIM_GROUP(g), a, out)) ||
         !slot_reasons(r, CLAIM_GROUP(g), a, out))
         return false;
+    int64_t next_ms = superseded_at(r, g, m);
+    size_t from = out->len;
     if (!failed_reason(r, g, m, a, out) || !role_reason(r, g, m, a, out))
         return false;
     bool told = m->state != MEMBER_IS_FAILED; /* that it must be retried */
-    int64_t next_ms = told ? NEVER : superseded_at(r, g, m);
     for (size_t i = 0; i < own.len; i++) {
         bool again = own.at[i].rule == REASON_RETRY;
         /* Not even a rule that would let it be tried again gets a failed group going. */
@@ -284,6 +294,13 @@ static bool group_reasons(releases *r, uint32_t g, const rel_member *m, arena *a
         told = told || again;
         if (!reasons_add(out, a, own.at[i]))
             return false;
+    }
+    /* The next group waits for nobody of this one: who failed, or was to come first, is let be. */
+    for (size_t i = from; i < out->len; i++) {
+        bool member = out->at[i].rule == REASON_FAILED || out->at[i].rule == REASON_BRACKET ||
+                      out->at[i].rule == REASON_DEPENDENCY;
+        if (member && out->at[i].next_ms == NEVER)
+            out->at[i].next_ms = next_ms;
     }
     return told || own_failure(r, m->target, next_ms, a, out);
 }

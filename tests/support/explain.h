@@ -308,9 +308,11 @@ static inline bool explain_touches(const reason *other, const reason *r)
     if (other->act == RELEASE_COMPLETE && r->act == RELEASE_COMPLETE &&
         (r->rule == REASON_PROGRESSION || other->rule == REASON_PROGRESSION))
         return true; /* whoever is completed may be what the environment lacks, or be of it */
-    if (other->act == RELEASE_PUBLISH &&
+    if ((other->act == RELEASE_PUBLISH || other->rule == REASON_APPROVAL ||
+         other->rule == REASON_PROGRESSION || other->rule == REASON_VERSION_SELECTOR) &&
         (r->rule == REASON_STOPPED || (r->rule == REASON_HALTED && r->limit > 0)))
-        return true; /* new work lifts a stop, and a halt that failures caused */
+        return true; /* new work lifts a stop, and a halt that failures caused: a version that is
+                        published, or that the rules for versions let in */
     if (other->act == RELEASE_TIME && r->next_ms != REASON_NEVER)
         return r->next_ms <= other->next_ms;
     if (r->act != other->act || r->act == RELEASE_TIME)

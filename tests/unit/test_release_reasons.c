@@ -569,6 +569,12 @@ static bool of_partitions(const reason *r)
            (r->rule == REASON_APPROVAL && str_starts(r->scope, STR("partition ")));
 }
 
+/* Of two version groups on one resource that one limit let through together one comes first. */
+static bool comes_first(const reason *r)
+{
+    return r->rule == REASON_BRACKET && r->act == RELEASE_COMPLETE && !is_role(r);
+}
+
 /* Which jobs a version group has is settled when it locks, and what a new version needs when it is
  * there. And whom one act released, and whom one limit let through, want the same places. */
 static bool again(void *context, size_t round, const reasons *done, const reasons *list)
@@ -588,7 +594,8 @@ static bool again(void *context, size_t round, const reasons *done, const reason
     for (size_t i = 0; i < list->len; i++)
         if (list->at[i].rule != REASON_CONCURRENCY && list->at[i].rule != REASON_BATCH &&
             list->at[i].rule != REASON_BUDGET && list->at[i].rule != REASON_DEPENDENCY &&
-            !of_partitions(&list->at[i]))
+            !of_partitions(&list->at[i]) &&
+            !(comes_first(&list->at[i]) && lists(done, REASON_CONCURRENCY)))
             return false;
     return true;
 }

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What compartments say of a member that is between two of them. */
+#include "support/check.h"
+
+#include "engine/cohort.h"
+
+enum { N1, N2, N3, N4, N5 };
+
+static label_set zone(arena *a, const char *name)
+{
+    label *one = ARENA_NEW(a, label);
+    assert_non_null(one);
+    *one = (label){STR("zone"), str_of(name)};
+    return (label_set){.at = one, .len = 1};
+}
+
+static void step(cohort *c)
+{
+    cohort_events events = {0};
+    err error;
+    assert_true(cohort_step(c, 0, &events));
+    check_msg(cohort_check(c, &error), "%s", error.text);
+    vec_done(&events);
+}
+
+/* n1 and n2 are in a batch of "a", and three are in the default compartment, of which half may be
+ * under way: n3 is tried again, n4 could start and has no place. */
+static cohort *two_compartments(arena *a)
+{
+    static const str names[] = {STR("n1"), STR("n2"), STR("n3"), STR("n4"), STR("n5")};
+    err error;
+    const selector *of_a = selector_parse(a, STR("zone=a"), &error);
+    compartment_rule rules[] = {
+        {.name = STR("a"), .selector = of_a, .budget = 2, .initial_batch = 2},
+        {.name = STR(COHORT_DEFAULT), .percent = true, .budget = 50, .initial_batch = 1}};
+    cohort *c = cohort_new();
+    assert_true(c && of_a && cohort_set_policy(c, &(cohort_policy){rules, 2, false}));
+    for (member_id m = N1; m <= N5; m++) {
+        assert_true(cohort_join(c, m, names[m], 0, zone(a, m <= N2 ? "a" : "b")));
+        assert_true(cohort_set_state(c, m, m <= N3 ? MEMBER_STARTABLE : MEMBER_WAITING));
+    }
+    step(c);
+    assert_true(cohort_outcome(c, N3, MEMBER_FAILED) && cohort_set_retry(c, N3, 0));
+    step(c);
+    assert_true(cohort_is_retrying(c, N3));
+    assert_true(cohort_set_state(c, N4, MEMBER_STARTABLE));
+    step(c);
+    assert_int_equal(cohort_state(c, N4), MEMBER_STARTABLE);
+    return c;
+}
+
+/* n1 has failed, is held out of service, and belongs to the default compartment when its batch is
+ * over. The place that it holds comes along: it needs no other. */
+static void who_moves_takes_its_place_along(void **state)
+{
+    (void)state;
+    arena *a = arena_new(0);
+    cohort *c = two_compartments(a);
+    reasons list = {0};
+    cohort_set_held(c, N1, true);
+    assert_true(cohort_outcome(c, N1, MEMBER_FAILED) && cohort_set_retry(c, N1, 0));
+    assert_true(cohort_join(c, N1, STR("n1"), 0, zone(a, "b")));
+    step(c);
+    assert_true(cohort_reasons(c, N1, a, &list));
+    assert_int_equal(list.len, 1);
+    assert_int_equal(list.at[0].rule, REASON_BATCH);
+    check_text(list.at[0].scope, "compartment a");
+    assert_int_equal(list.at[0].of_count, 1);
+    check_text(list.at[0].of[0], "n2");
+    assert_true(cohort_outcome(c, N2, MEMBER_DONE));
+    step(c);
+    assert_true(cohort_is_retrying(c, N1));
+    assert_int_equal(cohort_state(c, N4), MEMBER_STARTABLE);
+    cohort_free(c);
+    arena_free(a);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(who_moves_takes_its_place_along)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Why members of version groups do not move where one group follows another: what the next one
+ * takes over from a group that failed, what it joins, and what it has to wait for. */
+#include "support/check.h"
+
+#include "support/world.h"
+
+#define API "apiVersion: drover.dev/v1alpha1\n"
+#define RUNS_V0                                                                                    \
+    "{deployment: app, version: v0}, {deployment: base, version: v0}, "                            \
+    "{deployment: tool, version: v0}"
+
+static void put_host(world *w, const char *name, const char *uses)
+{
+    world_apply(w,
+                API "kind: Resource\nmetadata: {name: %s, labels: {%s}}\nspec: {kind: host, "
+                    "version: v1}\nstatus: {releases: [" RUNS_V0 "]}\n",
+                name, uses);
+}
+
+/* On h1 and h2, at 08:00. */
+static void open_world(world *w, const char *rules)
+{
+    static const char *const changes[] = {"app", "base", "tool"};
+    world_open(w, "2026-03-01T08:00:00Z");
+    world_apply(w, API
+                "kind: Environment\nmetadata: {name: prod}\nspec: {resourceSelector: 'true'}\n");
+    for (size_t i = 0; i < COUNT_OF(changes); i++)
+        world_apply(w,
+                    API "kind: Deployment\nmetadata: {name: %s}\nspec: {resourceSelector: "
+                        "'resource.metadata[\"%s\"] == \"yes\"', job: {pull: {}}}\n",
+                    changes[i], changes[i]);
+    world_apply(w, API "kind: RolloutPolicy\nmetadata: {name: p}\nspec:\n  rules:\n%s", rules);
+}
+
+static void publish(world *w, const char *change, const char *tag)
+{
+    world_apply(w,
+                API "kind: Version\nmetadata: {name: %s-%s, creationTimestamp: '%s'}\nspec: "
+                    "{deployment: %s, tag: %s}\n",
+                change, tag, time_at(w->now), change, tag);
+}
+
+static void plan(world *w, const char *change, const char *host, int64_t seconds, int fail)
+{
+    assert_true(vec_push(
+        &w->plans,
+        (world_plan){.deployment = change, .resource = host, .seconds = seconds, .fail = fail}));
+}
+
+static void on_h1(world *w, act_kind act, const char *change)
+{
+    world_act(w, (fact_act){.act = act, .change = str_of(change), .target = STR("h1")});
+}
+
+static str last_job(const world *w, arena *a, const char *change, const char *host)
+{
+    size_t count = jobs_count(w, change, host);
+    const world_job *j = count > 0 ? job_of(w, change, host, count - 1) : NULL;
+    return j ? arena_printf(a, "%s at %s", j->version, time_at(j->start) + 11) : STR_EMPTY;
+}
+
+#define COLLECTED(overlap)                                                                         \
+    "  - deploymentBracket: {deploymentSelector: 'true', readinessWindowSeconds: 300, "            \
+    "overlapStrategy: " overlap "}\n"
+#define BASE_FIRST                                                                                 \
+    "  - deploymentDependency: {dependsOn: 'deployment.name == \"base\"', appliesTo: "             \
+    "'deployment.name == \"app\"'}\n"
+
+/* base has failed on h1 while tool runs there, and h2 is in the open batch. The next group of h1
+ * has the place of the one that failed: it waits for tool alone. */
+static void the_next_group_takes_the_place_over(void **state)
+{
+    (void)state;
+    world w;
+    arena *a = arena_new(0);
+    open_world(&w, COLLECTED("queue") "  - deploymentPolicy: {default: {budget: {count: 1}, "
+                                      "strategy: {fixed: {initialBatch: 1}}}}\n");
+    plan(&w, NULL, "h2", DAY, 0);
+    plan(&w, "base", "h1", 60, -1);
+    plan(&w, "tool", "h1", HOUR, 0);
+    put_host(&w, "h1", "app: 'yes', base: 'yes', tool: 'yes'");
+    put_host(&w, "h2", "app: 'yes'");
+    publish(&w, "app", "v1");
+    publish(&w, "base", "v1");
+    publish(&w, "tool", "v1");
+    world_at(&w, "2026-03-01T08:10:00Z");
+    check_text(last_job(&w, a, "app", "h2"), "v1 at 08:06:00Z");
+    publish(&w, "app", "v2");
+    world_at(&w, "2026-03-01T08:20:00Z");
+    check_text(reasons_at(&w, a, "app", "h1"), "bracket:complete tool; busy:complete tool");
+    world_at(&w, "2026-03-01T09:10:00Z");
+    check_text(last_job(&w, a, "app", "h1"), "v2 at 09:05:00Z");
+    assert_false(job_of(&w, "app", "h2", 0)->ended);
+    arena_free(a);
+    world_close(&w);
+}
+
+/* base has failed, and app waits for it. A newer version of app opens the next group, which does
+ * not: time alone lets app go on. */
+static void the_next_group_waits_for_nobody_who_failed(void **state)
+{
+    (void)state;
+    world w;
+    arena *a = arena_new(0);
+    open_world(&w, COLLECTED("queue") BASE_FIRST);
+    plan(&w, "base", NULL, 60, -1);
+    put_host(&w, "h1", "app: 'yes', base: 'yes'");
+    publish(&w, "app", "v1");
+    publish(&w, "base", "v1");
+    world_at(&w, "2026-03-01T08:10:00Z");
+    check_text(reasons_at(&w, a, "app", "h1"), "dependency:complete base");
+    publish(&w, "app", "v2");
+    check_text(reasons_at(&w, a, "app", "h1"), "dependency:complete base @01T08:15:00Z");
+    world_at(&w, "2026-03-01T08:20:00Z");
+    check_text(last_job(&w, a, "app", "h1"), "v2 at 08:15:00Z");
+    arena_free(a);
+    world_close(&w);
+}
+
+/* What was skipped while a group is under way is of the next one, once it is retried: that one ends
+ * a group that failed, or joins one that executes. */
+static void check_skipped(const char *overlap, int64_t base_takes, int base_fails)
+{
+    world w;
+    arena *a = arena_new(0);
+    open_world(&w, overlap);
+    plan(&w, "base", NULL, base_takes, base_fails);
+    put_host(&w, "h1", "app: 'yes', base: 'yes'");
+    publish(&w, "app", "v1");
+    publish(&w, "base", "v1");
+    world_at(&w, "2026-03-01T08:10:00Z");
+    check_text(last_job(&w, a, "app", "h1"), "v1 at 08:05:00Z");
+    publish(&w, "app", "v2");
+    on_h1(&w, ACT_SKIP, "app");
+    world_at(&w, "2026-03-01T08:20:00Z");
+    check_text(reasons_at(&w, a, "app", "h1"), "skipped:retry app");
+    on_h1(&w, ACT_RETRY, "app");
+    check_text(last_job(&w, a, "app", "h1"), "v2 at 08:20:00Z");
+    arena_free(a);
+    world_close(&w);
+}
+
+static void what_was_skipped_ends_a_group_that_failed(void **state)
+{
+    (void)state;
+    check_skipped(COLLECTED("queue"), 60, -1);
+}
+
+static void what_was_skipped_joins_a_group_that_executes(void **state)
+{
+    (void)state;
+    check_skipped(COLLECTED("merge"), DAY, 0);
+}
+
+/* But what a group itself has passed over waits for its end. */
+static void what_a_group_passed_over_waits_for_it(void **state)
+{
+    (void)state;
+    world w;
+    arena *a = arena_new(0);
+    open_world(&w, COLLECTED("queue") BASE_FIRST);
+    plan(&w, "base", NULL, 600, 1);
+    put_host(&w, "h1", "app: 'yes', base: 'yes'");
+    publish(&w, "app", "v1");
+    publish(&w, "base", "v1");
+    world_at(&w, "2026-03-01T08:10:00Z");
+    on_h1(&w, ACT_SKIP, "app");
+    world_at(&w, "2026-03-01T08:30:00Z");
+    check_text(reasons_at(&w, a, "app", "h1"), "skipped:retry app; bracket:complete base");
+    on_h1(&w, ACT_RETRY, "app");
+    check_text(last_job(&w, a, "app", "h1"), "");
+    on_h1(&w, ACT_RETRY, "base");
+    world_at(&w, "2026-03-01T08:50:00Z");
+    check_text(last_job(&w, a, "app", "h1"), "v1 at 08:40:00Z");
+    arena_free(a);
+    world_close(&w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_next_group_takes_the_place_over),
+        cmocka_unit_test(the_next_group_waits_for_nobody_who_failed),
+        cmocka_unit_test(what_was_skipped_ends_a_group_that_failed),
+        cmocka_unit_test(what_was_skipped_joins_a_group_that_executes),
+        cmocka_unit_test(what_a_group_passed_over_waits_for_it),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
