@@ -5,6 +5,10 @@
 
 #include "base/mem.h"
 
+/* What an event tells of is more urgent than the event: it is not sent along with the writes that
+ * follow from the same news, but behind them. */
+#define REST_MS 100
+
 /* One event that is being written. */
 typedef struct carried {
     recorder *recorder;
@@ -94,8 +98,17 @@ void recorder_tell(recorder *r, const kube_event *event)
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
     events_tell(r->events, event, (int64_t)uv_now(r->loop),
-               (moment){now.tv_sec, (int32_t)now.tv_nsec});
-    wake(r);
+                (moment){now.tv_sec, (int32_t)now.tv_nsec});
+    bool sooner =
+        uv_is_active((uv_handle_t *)&r->timer) && uv_timer_get_due_in(&r->timer) <= REST_MS;
+    if (!r->stopping && !sooner)
+        uv_timer_start(&r->timer, go_on, REST_MS, 0);
+}
+
+void recorder_hurry(recorder *r)
+{
+    if (r && !r->stopping)
+        go_on(&r->timer);
 }
 
 events_counts recorder_count(const recorder *r)

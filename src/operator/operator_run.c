@@ -403,6 +403,7 @@ static void on_signal(uv_signal_t *handle, int number)
         return;
     }
     r->ending = true;
+    recorder_hurry(r->recorder);
     uv_timer_start(&r->timer, on_timer, OPERATOR_ENDING_MS, 0);
 }
 
