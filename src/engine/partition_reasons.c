@@ -32,6 +32,7 @@ struct inquiry {
     uint32_t home; /* the first partition I sit in */
     candidate_kind kind;
     uint32_t supposed;
+    int64_t supposed_count;
     tally *base; /* counts with what is supposed */
     tally *work;
     bool *open;      /* partitions that are approved, or supposed to be */
@@ -42,7 +43,8 @@ struct inquiry {
     int64_t unavailable;
     demand *demands; /* one for each partition and each kind of limit at most */
     size_t demand_count;
-    bool met; /* meeting them is enough */
+    bool met;     /* meeting them is enough */
+    bool stirred; /* more is supposed by now than takes the walk to my partition */
     bool no_memory;
 };
 
@@ -123,6 +125,7 @@ static void suppose(inquiry *in, paced *member, int64_t sign)
     const partitions *p = in->p;
     assert(is_supposed(in, member) == (sign < 0));
     member->supposed = sign > 0 ? in->supposed : 0;
+    in->supposed_count += sign;
     bool unavailable = paced_unavailable(member->flags);
     in->unavailable -= unavailable && !member->own ? sign : 0;
     for (uint32_t s = member->seats; s; s = p->seats.at[s].next) {
@@ -405,13 +408,16 @@ static bool demands_find(inquiry *in)
         bool known = false;
         for (size_t i = before; i < in->demand_count; i++)
             known |= in->demands[i].end == end;
-        demand d = demand_of(in, end);
         bool differs = end == WALK_WHOLE_FULL && in->p->budget > 0 && in->home > 0;
-        if (differs || end == WALK_MAX_NEW || d.need < 1 || (known && !demand_widen(in, end)))
+        if (differs || end == WALK_MAX_NEW)
+            return false;
+        demand d = demand_of(in, end);
+        if (d.need < 1 || (known && !demand_widen(in, end)))
             return false;
         if (!known)
             in->demands[in->demand_count++] = d;
         const demand *last = &in->demands[in->demand_count - 1];
+        in->stirred = true;
         suppose_first(in, last->test, last->index, demand_lacks(in, last));
     }
     return true;
@@ -430,6 +436,7 @@ static void suppose_nobody(inquiry *in)
  * others or after them. */
 static bool demands_suffice(inquiry *in, bool candidates)
 {
+    in->stirred = true;
     suppose_nobody(in);
     for (size_t k = 0; k < in->demand_count; k++) {
         const demand *d = &in->demands[k];
@@ -563,12 +570,6 @@ static void partition_limit(inquiry *in, walk_end end)
 
 typedef VEC(member_id) blamed;
 
-static walk_end ask_closed(inquiry *in, uint32_t index)
-{
-    in->open[index] = false;
-    return ask(in);
-}
-
 /* Leaves out everybody who need not be complete, those first who are least to blame, until
  * everybody who stays is needed: a holder who stays may free a place for another one who then
  * must be complete too. */
@@ -590,7 +591,8 @@ static void leave_out(inquiry *in, const blamed *list)
         for (uint32_t i = 0; in->overlap && i < in->p->parts.len; i++) {
             if (!in->open[i] || !in->p->parts.at[i].approval || in->p->parts.at[i].approved)
                 continue;
-            in->open[i] = ask_closed(in, i) != WALK_RELEASED;
+            in->open[i] = false;
+            in->open[i] = ask(in) != WALK_RELEASED;
             changed |= !in->open[i];
         }
     }
@@ -697,17 +699,14 @@ static walk_end limits(inquiry *in, bool *ret_helps)
     if (first == WALK_NO_CREATE || first == WALK_PARTITION_FULL)
         partition_limit(in, first);
     if (first != WALK_RELEASED && ask(in) != WALK_RELEASED) {
-        collect_supposed(in, &list);
-        size_t before = list.len;
         *ret_helps = suppose_all(in, &list);
-        while (!*ret_helps && list.len > before)
+        while (!*ret_helps && list.len > 0)
             suppose(in, &in->p->members.at[list.at[--list.len]], -1);
         whole = true;
     }
-    if (whole && *ret_helps) {
+    if (whole && *ret_helps && in->supposed_count <= PARTITION_BLAMED_MAX) {
         collect_supposed(in, &list);
-        if (list.len <= PARTITION_BLAMED_MAX)
-            leave_out(in, &list);
+        leave_out(in, &list);
     }
     vec_done(&list);
     return first;
@@ -741,9 +740,11 @@ static void inquire(inquiry *in)
     if (in->met) {
         demands_reduce(in);
     } else {
-        suppose_nobody(in);
-        in->demand_count = 0;
-        reach(in);
+        if (in->stirred) {
+            suppose_nobody(in);
+            in->demand_count = 0;
+            reach(in);
+        }
         end = limits(in, &helps);
     }
     for (uint32_t i = 0; i < in->home; i++)

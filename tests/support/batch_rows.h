@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* batch_rows.h - the table of semantics.md A4, row by row, for whoever runs batches: Skyhooks on
+/* batch_rows.h - the table of semantics.md A4, row by row, and more rows that
+ * follow from its rules, for whoever runs batches: Skyhooks on
  * nodes, and rules of a RolloutPolicy. */
 #ifndef DROVER_TESTS_SUPPORT_BATCH_ROWS_H
 #define DROVER_TESTS_SUPPORT_BATCH_ROWS_H
@@ -66,6 +67,42 @@ static const batch_row batch_rows[] = {
      "fixed: {initialBatch: 4, batchThreshold: 75, failureThreshold: 2}", ALL_OF_THEM, 12, 12,
      "4[1],4[1],4", COUNTS(4, 10, 0, 0), .blocked = {1, 1}},
     {"no strategy, budget 25%", NULL, "percent: 25", 10, 2, "2,2,2,2,2", COUNTS(6, 10, 0, 0)},
+    /* Not in the table: worked out from A3 and A4. */
+    {"linear, delta 3, budget 33%: the ceiling cuts the last ones", "linear: {delta: 3}",
+     "percent: 33", 20, 6, "1,4,6,6,3", COUNTS(6, 20, 0, 0)},
+    {"linear, initial 4, delta 5: down to one, never to none",
+     "linear: {initialBatch: 4, delta: 5, safetyLimit: 100}", ALL_OF_THEM, 12, 12, "4(1),1(1),1,6",
+     COUNTS(5, 10, 2, 0), .failures = {1, 1}},
+    {"exponential, factor 3, initial 2; a failed batch is divided",
+     "exponential: {initialBatch: 2, growthFactor: 3}", ALL_OF_THEM, 30, 30, "2,6(1),2,6,14",
+     COUNTS(6, 29, 1, 0), .failures = {0, 1}},
+    {"exponential, factor 10: divided to one", "exponential: {growthFactor: 10, safetyLimit: 90}",
+     ALL_OF_THEM, 25, 25, "1,10(3),1,10,3", COUNTS(6, 22, 3, 0), .failures = {0, 3}},
+    {"exponential, safetyLimit 10: a failure behind it does not slow down",
+     "exponential: {safetyLimit: 10, failureThreshold: 1}", ALL_OF_THEM, 15, 15, "1,2(1),4(1),8",
+     COUNTS(5, 13, 2, 0), .failures = {0, 1, 1}},
+    {"linear, safetyLimit 100, failureThreshold 1: stops at the last one",
+     "linear: {safetyLimit: 100, failureThreshold: 1}", ALL_OF_THEM, 6, 6, "1,2,3(1)",
+     COUNTS(4, 5, 1, 1), STOPPED, .failures = {0, 0, 1}},
+    {"fixed 3, threshold 66: two of three are enough",
+     "fixed: {initialBatch: 3, batchThreshold: 66, failureThreshold: 1}", ALL_OF_THEM, 9, 9,
+     "3(1),3(1),3(1)", COUNTS(4, 6, 3, 0), .failures = {1, 1, 1}},
+    {"fixed 3, threshold 67: two of three are not",
+     "fixed: {initialBatch: 3, batchThreshold: 67, failureThreshold: 1}", ALL_OF_THEM, 9, 9, "3(1)",
+     COUNTS(2, 2, 1, 1), STOPPED, .failures = {1}},
+    {"fixed 2, failureThreshold 2: a good batch between starts the count anew",
+     "fixed: {initialBatch: 2, failureThreshold: 2}", ALL_OF_THEM, 20, 20,
+     "2(1),2,2(1),2,2(1),2,2,2,2,2", COUNTS(11, 17, 3, 0), .failures = {1, 0, 1, 0, 1}},
+    {"fixed 100 of 7", "fixed: {initialBatch: 100}", ALL_OF_THEM, 7, 7, "7", COUNTS(2, 7, 0, 0)},
+    {"fixed 2, threshold 1, failureThreshold 1: only what fails in whole is failed",
+     "fixed: {initialBatch: 2, batchThreshold: 1, failureThreshold: 1}", ALL_OF_THEM, 8, 8,
+     "2(1),2(2)", COUNTS(3, 1, 3, 1), STOPPED, .failures = {1, 2}},
+    {"linear 2, failureThreshold 1; the only failure is a blocked node",
+     "linear: {initialBatch: 2, failureThreshold: 1}", ALL_OF_THEM, 10, 10, "2[1]",
+     COUNTS(2, 1, 0, 1), STOPPED, .blocked = {1}},
+    {"no strategy, count 4; failures hold nothing", NULL, "count: 4", 10, 4, "4(4),4(2),2",
+     COUNTS(4, 4, 6, 0), .failures = {4, 2}},
+    {"no strategy, 1%: one at a time", NULL, "percent: 1", 3, 1, "1,1,1", COUNTS(4, 3, 0, 0)},
 };
 
 #undef COUNTS

@@ -89,6 +89,34 @@ static const partition_row partition_cuts[] = {
      END(200, 10, 10, 0)},
 };
 
+/* Not in the table: worked out from the pass and from fleet.md 2.3. */
+static const partition_row partition_more[] = {
+    {"two partitions of 30, the first with a limit of its own", OLD(60), .manual = {30, 30},
+     MU = "#2", .own = "#5", PROMPT, .releases = "U5 x5; U7; U2 x14; 0", END(60, 2, 2, 0)},
+    {"an own limit of 0 is one at a time", OLD(8), .manual = {4, 4}, MU = "50%", .own = "#0",
+     PROMPT, .releases = "U1 x4; U2 x2; 0", END(8, 2, 2, 0)},
+    {"66.7% of 3", OLD(3), MU = "66.7%", PROMPT, .releases = "U2; U1; 0", END(3, 1, 1, 0)},
+    {"66.6% of 3", OLD(3), MU = "66.6%", PROMPT, .releases = "U1 x3; 0", END(3, 1, 1, 0)},
+    {"a limit as text is not cut to the clusters", OLD(5), MU = "7", PROMPT, .releases = "U5; 0",
+     END(5, 1, 1, 0)},
+    {"0% is one", OLD(4), MU = "0%", PROMPT, .releases = "U1 x4; 0", END(4, 1, 1, 0)},
+    {"partitions of 7 of 20, from 10 on", OLD(20), .threshold = 10, .size = "#7", MU = "50%",
+     PROMPT, .releases = "U3 x2; U4; U3; U4; U3; 0", END(20, 3, 3, 0)},
+    {"one partition may be not ready", OLD(20), .threshold = 10, .size = "#5", MU = "#1",
+     MUP = "#1", .releases = "U1; 0", END(0, 2, 4, 2)},
+    {"two are paused, caps count them", OLD(10), .paused = 2, MU = "50%", .releases = "U5; 0",
+     END(0, 1, 1, 1)},
+    {"paused ones hold no partition", OLD(6), .manual = {3, 3}, .paused = 3, MU = "#0", PROMPT,
+     .releases = "U1 x3; 0", END(3, 2, 2, 0)},
+    {"offline ones hold an update", OLD(12), .offline = 2, MU = "25%", PROMPT,
+     .releases = "U3; U1 x9; 0", END(10, 1, 1, 0)},
+    {"offline ones take all the places", OLD(12), .offline = 3, MU = "25%", PROMPT,
+     .releases = "U3; 0", END(0, 1, 1, 1)},
+    {"who is in no partition counts for no limit", OLD(20), .manual = {4, 4}, MU = "50%", PROMPT,
+     .releases = "U2; U4; U2; 0", END(8, 2, 2, 0)},
+    {"maxNew 1", NEW(3), .max_new = 1, MU = "#3", PROMPT, .releases = "C1 x3; 0", END(3, 1, 1, 0)},
+};
+
 static const char *const partition_names[] = {"p0", "p1", "p2", "p3", "p4"};
 
 /* ---- "Rollout Strategy", its own scenarios, as semantics.md reads them ---- */

@@ -746,6 +746,8 @@ int main(void)
     static row_list all;
     for (size_t i = 0; i < COUNT_OF(partition_rows); i++)
         rows_add(&all, b_row, &partition_rows[i], "B: %s", partition_rows[i].id);
+    for (size_t i = 0; i < COUNT_OF(partition_more); i++)
+        rows_add(&all, b_row, &partition_more[i], "B, more: %s", partition_more[i].id);
     for (size_t i = 0; i < COUNT_OF(partition_cuts); i++)
         rows_add(&all, b_row, &partition_cuts[i], "B, partitions: %s", partition_cuts[i].id);
     for (size_t i = 0; i < COUNT_OF(partition_scenarios); i++)

@@ -41,13 +41,14 @@ static void a4_row(void **state)
     f->blocked = r->blocked;
     f->blocked_count = COUNT_OF(r->blocked);
     /* The schema wants a strategy in the default: one without is a compartment of its own. */
-    char pacing[256];
+    char pacing[256], rest[256];
     snprintf(pacing, sizeof pacing, "    strategy: {%s}\n", r->strategy ? r->strategy : "");
+    snprintf(rest, sizeof rest, KEEP "  compartments: [{name: rest, selector: {}, budget: {%s}}]\n",
+             r->budget);
     if (r->strategy)
         add_policy(f, r->budget, pacing, KEEP);
     else
-        add_policy(f, "count: 1", STRATEGY("fixed", ""),
-                   KEEP "  compartments: [{name: rest, selector: {}, budget: {percent: 25}}]\n");
+        add_policy(f, "count: 1", STRATEGY("fixed", ""), rest);
     const char *group = r->strategy ? "__default__" : "rest";
     add_skyhook(f, "sk", "  deploymentPolicy: pace\n", "1.0.0");
     fleet_nodes_add(f, r->nodes);

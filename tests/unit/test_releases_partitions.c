@@ -633,6 +633,9 @@ int main(void)
     static row_list all;
     for (size_t i = 0; i < COUNT_OF(partition_rows); i++)
         rows_add(&all, row_as_a_rule, &partition_rows[i], "B as a rule: %s", partition_rows[i].id);
+    for (size_t i = 0; i < COUNT_OF(partition_more); i++)
+        rows_add(&all, row_as_a_rule, &partition_more[i], "B as a rule, more: %s",
+                 partition_more[i].id);
     for (size_t i = 0; i < COUNT_OF(partition_cuts); i++)
         rows_add(&all, row_as_a_rule, &partition_cuts[i], "B as a rule, partitions: %s",
                  partition_cuts[i].id);
