@@ -151,10 +151,16 @@ bool hub_has_text(yyjson_val *list, str text)
     return false;
 }
 
+int64_t hub_due_ms(const cluster_shell *s, int64_t of_ms)
+{
+    int64_t due = s->now_ms + of_ms;
+    return of_ms < HUB_STATUS_GRID_MS ? due : due - due % HUB_STATUS_GRID_MS;
+}
+
 void hub_touch(cluster_shell *s, hub_clock *clock, int64_t of_ms)
 {
     if (!clock->dirty)
-        clock->due_ms = s->now_ms + of_ms;
+        clock->due_ms = hub_due_ms(s, of_ms);
     clock->dirty = true;
 }
 
@@ -532,14 +538,12 @@ static void write_bundles(cluster_shell *s)
 static void end_patience(cluster_shell *s)
 {
     while (s->patient_from < s->patient.len) {
-        hub_cluster *c = s->patient.at[s->patient_from];
-        if (c && c->patient_ms > s->now_ms)
+        hub_patience one = s->patient.at[s->patient_from];
+        if (one.cluster && one.until_ms > s->now_ms)
             break;
         s->patient_from++;
-        if (!c)
-            continue;
-        c->patient = false;
-        hub_cluster_touch(s, c);
+        if (one.cluster && one.until_ms == one.cluster->patient_ms)
+            hub_cluster_touch(s, one.cluster);
     }
     if (s->patient_from == s->patient.len)
         s->patient_from = s->patient.len = 0;
@@ -625,8 +629,8 @@ int64_t cluster_shell_next_ms(const cluster_shell *s)
             break;
         }
     for (size_t i = s->patient_from; i < s->patient.len; i++)
-        if (s->patient.at[i]) {
-            next = sooner(next, s->patient.at[i]->patient_ms);
+        if (s->patient.at[i].cluster) {
+            next = sooner(next, s->patient.at[i].until_ms);
             break;
         }
     for (size_t i = 0; i < s->queue.len; i++)

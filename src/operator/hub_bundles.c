@@ -168,7 +168,7 @@ void hub_bundles_seen(cluster_shell *s, yyjson_val *json)
     if (!b)
         return;
     bool same = str_eq(hub_text(b->object.uid), read_text(meta, "uid"));
-    if (b->present && same && read_revision(json, revision_text) < b->object.revision)
+    if (b->present && same && read_revision(json, revision_text) <= b->object.revision)
         return; /* an answer was quicker than the watch */
     if (b->present && !same)
         unknow(s, b);

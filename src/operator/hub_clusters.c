@@ -43,7 +43,9 @@ void hub_cluster_free(cluster_shell *s, hub_cluster *c)
     if (c->home && hub_find(&s->homes, str_of(c->home)) == c)
         strmap_remove(&s->homes, str_of(c->home));
     forget(s->late.at, s->late_from, s->late.len, c);
-    forget(s->patient.at, s->patient_from, s->patient.len, c);
+    for (size_t i = s->patient_from; i < s->patient.len; i++)
+        if (s->patient.at[i].cluster == c)
+            s->patient.at[i].cluster = NULL;
     forget(s->changed.at, 0, s->changed.len, c);
     for (size_t i = 0; i < c->groups.len; i++)
         hub_touch(s, &c->groups.at[i]->clock, s->settings.status_every_ms);
@@ -169,7 +171,7 @@ void hub_clusters_seen(cluster_shell *s, yyjson_val *json)
     if (!c)
         return;
     bool same = str_eq(hub_text(c->object.uid), read_text(meta, "uid"));
-    if (c->present && same && read_revision(json, revision_text) < c->object.revision)
+    if (c->present && same && read_revision(json, revision_text) <= c->object.revision)
         return; /* an answer was quicker than the watch */
     hub_object_seen(s, &c->object, json);
     c->present = true;

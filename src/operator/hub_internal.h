@@ -15,9 +15,12 @@
 #include "operator/shell_read.h"
 
 #define HUB_STATUS_EVERY_MS 1000
+/* Statuses are written together, when the clock comes to a multiple of this: many writes at once
+ * cost far less than as many that each wake somebody up. */
+#define HUB_STATUS_GRID_MS 1000
 #define HUB_CLUSTER_STATUS_EVERY_MS 5000
-/* Until a Cluster says that a deployment waits for something else than before: most are ready by
- * then, and that is the next thing it says. */
+/* Until a Cluster says that a deployment waits, or waits for something else than before: most are
+ * ready by then, and what it said all the time is true again. The Bundle says so at once. */
 #define HUB_CLUSTER_WAITS_MS 30000
 /* A write that was refused is tried again after this time, in case somebody repaired the cause. */
 #define HUB_REFUSED_MS 30000
@@ -147,8 +150,7 @@ struct hub_cluster {
     hub_tally all;
     int64_t deployments;
     hub_clock clock;
-    bool patient;       /* among those whose status can wait */
-    int64_t patient_ms; /* until then */
+    int64_t patient_ms; /* until then its status can wait; 0: it does not */
 };
 
 typedef struct hub_group {
@@ -197,6 +199,12 @@ typedef struct hub_ticket {
     uint64_t revision, number;
 } hub_ticket;
 
+/* Until when a Cluster's status waits; one that was written meanwhile does so no more. */
+typedef struct hub_patience {
+    hub_cluster *cluster; /* NULL: it is gone */
+    int64_t until_ms;
+} hub_patience;
+
 struct cluster_shell {
     hub_settings settings;
     hub_api api;
@@ -212,7 +220,7 @@ struct cluster_shell {
     VEC(hub_place *) queue;  /* to be written */
     VEC(hub_cluster *) late; /* whose status is to be written, in the order of their time */
     size_t late_from;
-    VEC(hub_cluster *) patient; /* whose status may be written later than that, likewise */
+    VEC(hub_patience) patient; /* whose status may be written later than that, likewise */
     size_t patient_from;
     VEC(hub_cluster *) changed; /* to be looked at again */
     bool contents_stale;
@@ -260,8 +268,10 @@ bool hub_may_send(const cluster_shell *s, const hub_object *o);
 /* What the answer to a write means for the object's next one. True: it took effect. */
 bool hub_answered(cluster_shell *s, hub_object *o, const hub_ticket *t, const write_outcome *how);
 void hub_object_seen(cluster_shell *s, hub_object *o, yyjson_val *json);
-/* Says that a status is to be written; of_ms: how long others may join it. */
+/* Says that a status is to be written; of_ms: how long others may join it, or less by up to
+ * HUB_STATUS_GRID_MS. */
 void hub_touch(cluster_shell *s, hub_clock *clock, int64_t of_ms);
+int64_t hub_due_ms(const cluster_shell *s, int64_t of_ms);
 /* A hash that does not depend on the order of keys. */
 uint64_t hub_digest(yyjson_val *value);
 /* Of the labels without the time of release. */

@@ -228,6 +228,23 @@ static bool waits(bundle_state state)
     return state == BUNDLE_PENDING || state == BUNDLE_OUT_OF_SYNC || state == BUNDLE_WAIT_APPLIED;
 }
 
+static bool is_well(bundle_state state)
+{
+    return state == BUNDLE_NONE || state == BUNDLE_READY || waits(state);
+}
+
+/* Partitions that are cut anew are the Bundle's alone. */
+static void tell_state(cluster_shell *s, hub_place *p, bundle_state before)
+{
+    bundle_state now = (bundle_state)p->state;
+    if (before == now)
+        hub_touch(s, &p->bundle->clock, s->settings.status_every_ms);
+    else if (is_well(before) && waits(now))
+        touch_later(s, p);
+    else
+        touch(s, p);
+}
+
 void hub_place_look(cluster_shell *s, hub_place *p)
 {
     deployment_view v = {.partition = UINT32_MAX};
@@ -236,17 +253,15 @@ void hub_place_look(cluster_shell *s, hub_place *p)
     bundle_state state = target ? state_of(p, v.wanted) : BUNDLE_NONE;
     bool changed = target != p->counted || state != (bundle_state)p->state ||
                    (target && v.partition != p->partition);
-    bool waited = p->counted && waits((bundle_state)p->state);
+    bundle_state before = (bundle_state)p->state;
     if (changed && p->counted)
         count(p, -1);
     p->state = (uint8_t)state;
     p->partition = v.partition;
     if (changed && target)
         count(p, 1);
-    if (changed && waited && target && waits(state))
-        touch_later(s, p);
-    else if (changed)
-        touch(s, p);
+    if (changed)
+        tell_state(s, p, before);
     bool news = target && !p->target;
     p->target = target;
     if (news && p->exists)
@@ -383,14 +398,15 @@ static void take_spec(cluster_shell *s, hub_place *p, yyjson_val *json)
     }
 }
 
-static void take_deployment(cluster_shell *s, hub_place *p, yyjson_val *json)
+/* False: it was seen before, or what came after it was. */
+static bool take_deployment(cluster_shell *s, hub_place *p, yyjson_val *json)
 {
     yyjson_val *meta = yyjson_obj_get(json, "metadata"), *status = yyjson_obj_get(json, "status");
     char revision_text[SHELL_VERSION_BYTES];
     uint64_t revision = read_revision(json, revision_text);
     bool same = p->exists && str_eq(hub_text(p->uid), read_text(meta, "uid"));
-    if (same && revision < p->revision)
-        return; /* an answer was quicker than the watch */
+    if (same && revision <= p->revision)
+        return false; /* an answer was quicker than the watch */
     if (!same) {
         forget_deployment(s, p);
         p->exists = true;
@@ -417,6 +433,7 @@ static void take_deployment(cluster_shell *s, hub_place *p, yyjson_val *json)
                                             is_failure(p, condition_of(status, "Installed")));
     take_entry(s, p, status);
     take_resources(s, p, yyjson_obj_get(status, "resourceCounts"));
+    return true;
 }
 
 /* ---- those of unknown Clusters ---- */
@@ -532,8 +549,7 @@ void hub_deployments_seen(cluster_shell *s, yyjson_val *json)
     if (!p)
         return;
     bool ready = p->ready, existed = p->exists;
-    take_deployment(s, p, json);
-    if (s->no_memory)
+    if (!take_deployment(s, p, json) || s->no_memory)
         return;
     hub_report(s, p, false);
     hub_place_look(s, p);

@@ -275,11 +275,18 @@ void hub_bundle_status(cluster_shell *s, hub_bundle *b)
 
 /* ---- Clusters ---- */
 
+/* There are few of them: they are told of everything. */
+static void touch_groups(cluster_shell *s, const hub_cluster *c)
+{
+    for (size_t i = 0; i < c->groups.len; i++)
+        hub_touch(s, &c->groups.at[i]->clock, s->settings.cluster_status_every_ms);
+}
+
 void hub_cluster_touch(cluster_shell *s, hub_cluster *c)
 {
     hub_touch(s, &c->clock, s->settings.cluster_status_every_ms);
-    for (size_t i = 0; i < c->groups.len; i++)
-        hub_touch(s, &c->groups.at[i]->clock, s->settings.cluster_status_every_ms);
+    c->patient_ms = 0;
+    touch_groups(s, c);
     if (c->queued)
         return;
     c->queued = vec_push(&s->late, c);
@@ -289,11 +296,11 @@ void hub_cluster_touch(cluster_shell *s, hub_cluster *c)
 
 void hub_cluster_touch_later(cluster_shell *s, hub_cluster *c)
 {
-    if (c->patient || c->queued)
+    touch_groups(s, c);
+    if (c->patient_ms || c->queued)
         return;
-    c->patient_ms = s->now_ms + HUB_CLUSTER_WAITS_MS;
-    c->patient = vec_push(&s->patient, c);
-    if (!c->patient)
+    c->patient_ms = hub_due_ms(s, HUB_CLUSTER_WAITS_MS);
+    if (!vec_push(&s->patient, ((hub_patience){c, c->patient_ms})))
         hub_memory(s);
 }
 

@@ -591,6 +591,43 @@ static void waits_for_who_is_offline(void **state)
     fake_free(f);
 }
 
+static void check_cluster(fake *f, int at, const char *ready)
+{
+    check_text(str_of(fake_text(f, FAKE_CLUSTERS, names[at], "/status/display/readyBundles")),
+               ready);
+}
+
+/* A Cluster that is soon as it was says nothing; one whose agent is silent, or that fails, does. */
+static void clusters_say_little(void **state)
+{
+    (void)state;
+    fake *f = begin(",\"rolloutStrategy\":{\"maxUnavailable\":8}");
+    cap = 0;
+    fake_run(f, -1);
+    check_cluster(f, 1, "1/1");
+    hub_counts before = cluster_shell_count(f->shell);
+    assert_int_equal(before.cluster_statuses, CLUSTERS);
+    change_content(f, "two");
+    fake_run(f, -1);
+    check_display(f, "8/8", "");
+    assert_int_equal(cluster_shell_count(f->shell).cluster_statuses, before.cluster_statuses);
+    f->agent = silent_on_c01;
+    change_content(f, "three");
+    fake_run(f, 20000);
+    check_display(f, "7/8", "WaitApplied");
+    check_cluster(f, 1, "1/1");
+    fake_run(f, 20000);
+    check_cluster(f, 1, "0/1");
+    assert_int_equal(cluster_shell_count(f->shell).cluster_statuses, before.cluster_statuses + 1);
+    f->agent = fails_on_new;
+    snprintf(bad, sizeof bad, "none");
+    change_content(f, "four");
+    fake_run(f, 8000);
+    check_cluster(f, 2, "0/1");
+    bad[0] = '\0';
+    fake_free(f);
+}
+
 /* ---- partitions ---- */
 
 static void keeps_partitions(void **state)
@@ -660,6 +697,7 @@ int main(void)
         cmocka_unit_test(opens_approved_partitions),
         cmocka_unit_test(approves_once_and_for_all),
         cmocka_unit_test(waits_for_who_is_offline),
+        cmocka_unit_test(clusters_say_little),
         cmocka_unit_test(keeps_partitions),
         cmocka_unit_test(sums_up),
         cmocka_unit_test(survives_a_crash_after_every_write),
