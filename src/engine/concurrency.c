@@ -180,6 +180,13 @@ static bool lane_has(const releases *r, uint32_t lane, uint32_t rule_)
     return lane != NO && index_has(&r->lanes.at[lane].rules, rule_);
 }
 
+/* Its last attempt at what is wanted failed: left alone, tried again, or a person asked for that.
+ */
+static bool failed_last(const rel_target *t)
+{
+    return (t->failed_version == t->wanted && t->attempts > 0) || t->retried == t->wanted;
+}
+
 static bool target_needs(releases *r, uint32_t t)
 {
     const rel_target *target = &r->targets.at[t];
@@ -187,13 +194,13 @@ static bool target_needs(releases *r, uint32_t t)
         return true;
     if (target->site != NO || !target_pending(r, t))
         return false;
-    if (target->failed_version == target->wanted && target->attempts > 0)
-        return true;
     chain_context c = {
         .r = r, .target = t, .lane = target->lane, .version = target->wanted, .group = NO};
-    /* A slot is not kept for what waits for its batch or partition: whoever has a place there may
-     * need it. */
-    return chain_allows_but_dependencies(&c) && paces_permit(r, CLAIM_TARGET(t));
+    /* What failed keeps its slot whatever gate holds its next attempt. But no slot is kept for what
+     * waits for its batch or partition only: whoever has a place there may need that slot, and
+     * both would wait for ever. */
+    return chain_allows_but_dependencies(&c) ? paces_permit(r, CLAIM_TARGET(t))
+                                             : failed_last(target);
 }
 
 static bool group_needs(const releases *r, uint32_t g, uint32_t rule_)
@@ -275,10 +282,27 @@ static bool slot_overdue(releases *r, uint32_t res, size_t i, int64_t *next_ms)
     return false;
 }
 
+/* When something that failed here is tried again by itself: from then on it must have its place to
+ * keep the slot, also if a dependency holds it and nobody asks for the time. */
+static int64_t retry_due(const releases *r, uint32_t res)
+{
+    const index_list *targets = &r->resources.at[res].targets;
+    int64_t next_ms = NEVER;
+    for (size_t i = 0; i < targets->len; i++) {
+        const rel_target *t = &r->targets.at[targets->at[i]];
+        if (t->job != 0 || t->attempts == 0 || t->lane == NO)
+            continue;
+        retry_answer a = retry_ask(r, targets->at[i]);
+        if (a.again && a.at_ms > r->core->now_ms)
+            next_ms = earlier(next_ms, a.at_ms);
+    }
+    return next_ms;
+}
+
 void slots_settle(releases *r, uint32_t res)
 {
     rel_resource *resource_ = &r->resources.at[res];
-    int64_t next_ms = NEVER;
+    int64_t next_ms = resource_->holds.len > 0 ? retry_due(r, res) : NEVER;
     for (size_t i = 0; i < resource_->holds.len;) {
         uint32_t rule_ = resource_->holds.at[i].rule;
         if (!slot_needed(r, res, rule_)) {

@@ -214,6 +214,8 @@ static void retry_target(releases *r, uint32_t t, uint32_t version_)
         if (target->failed_version != NO && target->failed_version != target->wanted &&
             target->rollback_to == NO)
             paces_whole(r, t);
+        if (target->attempts > 0 && !target->failed_rollback)
+            target->retried = target->failed_version;
         target->failed_version = NO;
         target->attempts = 0;
         target->failed_rollback = false;
@@ -246,6 +248,7 @@ static void skip_target(releases *r, uint32_t t, uint32_t version_)
         if (v != NO && v != target->current)
             target_refuse(r, t, v, REFUSAL_SKIPPED);
         target->failed_version = NO;
+        target->retried = NO;
         target->attempts = 0;
         target->failed_rollback = false;
     }

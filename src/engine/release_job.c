@@ -164,6 +164,7 @@ void job_start(releases *r, uint32_t t, uint32_t version_, uint32_t group, job_r
     target->job_group = group;
     target->job_role = role;
     target->rollback_to = NO;
+    target->retried = NO;
     claim_withdraw(r, CLAIM_TARGET(t));
     wake_at(r, WAKE_TARGET, t, NEVER);
     slots_progress(r, target->resource);

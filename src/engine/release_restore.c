@@ -70,6 +70,7 @@ static void read_target(releases *r, yyjson_val *json)
     x->failed_as = (job_states)number(json, "failedAs");
     x->failure = rel_name(r, text(json, "failure"));
     x->failed_rollback = number(json, "failedRollback") != 0;
+    x->retried = version_named(r, d, json, "retried");
     x->rollback_to = version_named(r, d, json, "rollbackTo");
     tally_forget(r, t);
     read_pairs(r, t, yyjson_obj_get(json, "successes"), true);

@@ -146,6 +146,7 @@ static void write_target(writer *w, uint32_t t)
         text(w, "failure", rel_text(r, x->failure));
         flag(w, "failedRollback", x->failed_rollback);
     }
+    tag_of(w, "retried", x->retried);
     tag_of(w, "rollbackTo", x->rollback_to);
     write_refusals(w, t);
     write_history(w, t);

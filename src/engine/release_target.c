@@ -174,6 +174,7 @@ static void target_add(releases *r, uint32_t d, uint32_t e, uint32_t res)
                         .wanted = NO,
                         .aim = NO,
                         .failed_version = NO,
+                        .retried = NO,
                         .rollback_to = NO,
                         .waits_in = NO,
                         .job_group = NO,

@@ -242,6 +242,7 @@ typedef struct rel_target {
     job_states failed_as;
     name_id failure;
     bool failed_rollback;
+    uint32_t retried;     /* what failed and a person lets be tried again, until a job starts; NO */
     uint32_t rollback_to; /* a version to go back to, at once; NO: none */
     uint32_t refusals;    /* how many versions are refused here */
     /* bookkeeping */

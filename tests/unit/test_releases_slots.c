@@ -164,6 +164,165 @@ static void c3_timeouts(void **state)
     }
 }
 
+/* ---- what failed keeps its slot ---- */
+
+#define LIMIT_ONE "  - resourceConcurrency: {groupSelector: 'true', limitType: count, limitValue: 1"
+
+static void act_on_first(world *w, act_kind what)
+{
+    world_act(w, (fact_act){.act = what, .change = STR("app"), .target = STR("h0000")});
+}
+
+static void halt_first(world *w, act_kind what)
+{
+    world_act(w, (fact_act){.act = what, .target = STR("h0000")});
+}
+
+/* The first host fails, and is halted before a person asks for its retry: at 08:05 nothing has
+ * moved. */
+static void open_retry_held(world *w, int hosts, const char *rules)
+{
+    open_hosts(w, hosts, rules);
+    assert_true(vec_push(&w->plans, (world_plan){"app", "h0000", 60, 1, false, false}));
+    publish(w, "1");
+    world_until(w, at_time("2026-03-01T08:05:00Z"));
+    assert_int_equal(w->jobs.len, 1);
+    halt_first(w, ACT_HALT);
+    act_on_first(w, ACT_RETRY);
+    assert_int_equal(w->jobs.len, 1);
+}
+
+static void c3_a_retry_keeps_the_slot(void **state)
+{
+    (void)state;
+    world w;
+    arena *a = arena_new(0);
+    open_retry_held(&w, 3, LIMIT_ONE "}\n");
+    world_at(&w, "2026-03-01T10:00:00Z");
+    assert_int_equal(w.jobs.len, 1);
+    check_text(reasons_at(&w, a, "app", "h0000"), "halted:resume h0000");
+    check_text(reasons_at(&w, a, "app", "h0001"), "concurrency:complete h0000");
+    /* Asking twice is asking once. */
+    act_on_first(&w, ACT_RETRY);
+    assert_int_equal(w.jobs.len, 1);
+    halt_first(&w, ACT_RESUME);
+    world_until(&w, INT64_MAX);
+    assert_int_equal(w.jobs.len, 4);
+    check_text(str_of(w.jobs.at[1].resource), "h0000");
+    check_time(w.jobs.at[2].start, "2026-03-01T10:01:00Z");
+    arena_free(a);
+    world_close(&w);
+}
+
+/* What ends the hold of a retry that cannot start; and what does not. */
+static void c3_what_frees_the_slot_of_a_retry(void **state)
+{
+    (void)state;
+    world w;
+    open_retry_held(&w, 2, LIMIT_ONE "}\n");
+    act_on_first(&w, ACT_SKIP);
+    assert_int_equal(jobs_count(&w, "app", "h0001"), 1);
+    world_close(&w);
+
+    open_retry_held(&w, 2, LIMIT_ONE "}\n");
+    publish(&w, "2"); /* h0000 has nothing to mend any more, and is halted */
+    assert_int_equal(jobs_count(&w, "app", "h0001"), 1);
+    world_close(&w);
+
+    open_retry_held(&w, 2, LIMIT_ONE "}\n");
+    world_delete(&w, KIND_RESOURCE, "h0000");
+    assert_int_equal(jobs_count(&w, "app", "h0001"), 1);
+    world_close(&w);
+
+    /* Asking is no progress. */
+    open_retry_held(&w, 2, LIMIT_ONE ", slotTimeoutSeconds: 600, onTimeout: release}\n");
+    world_until(&w, INT64_MAX);
+    check_time(job_of(&w, "app", "h0001", 0)->start, "2026-03-01T08:11:00Z");
+    world_close(&w);
+
+    open_retry_held(&w, 2, LIMIT_ONE ", slotTimeoutSeconds: 600}\n");
+    world_until(&w, INT64_MAX);
+    assert_int_equal(w.jobs.len, 1);
+    world_close(&w);
+}
+
+/* Only the first host has a window. */
+static void c3_a_closed_window_keeps_the_slot_of_a_retry(void **state)
+{
+    (void)state;
+    world w;
+    open_hosts(&w, 2, LIMIT_ONE "}\n");
+    world_apply(&w, API "kind: RolloutPolicy\nmetadata: {name: q}\nspec:\n  selector: "
+                        "'resource.metadata[\"half\"] == \"0\"'\n  rules:\n"
+                        "  - deploymentWindow: {rrule: 'FREQ=HOURLY', durationMinutes: 15}\n");
+    publish(&w, "1");
+    world_until(&w, at_time("2026-03-01T08:10:00Z"));
+    assert_int_equal(w.jobs.len, 2);
+    assert_true(vec_push(&w.plans, (world_plan){"app", "h0000", 60, 1, false, false}));
+    publish(&w, "2");
+    world_until(&w, at_time("2026-03-01T08:20:00Z"));
+    act_on_first(&w, ACT_RETRY);
+    world_until(&w, INT64_MAX);
+    assert_int_equal(w.jobs.len, 5);
+    check_time(job_of(&w, "app", "h0000", 2)->start, "2026-03-01T09:00:00Z");
+    check_time(job_of(&w, "app", "h0001", 1)->start, "2026-03-01T09:01:00Z");
+    world_close(&w);
+}
+
+/* What is tried again by itself has its slot in the pause, and when it is held after it. */
+static void c3_a_pause_before_a_retry_keeps_the_slot(void **state)
+{
+    (void)state;
+    world w;
+    open_hosts(&w, 2, LIMIT_ONE "}\n  - retry: {maxRetries: 1, backoffSeconds: 600}\n");
+    assert_true(vec_push(&w.plans, (world_plan){"app", "h0000", 60, 1, false, false}));
+    publish(&w, "1");
+    world_until(&w, at_time("2026-03-01T08:05:00Z"));
+    halt_first(&w, ACT_HALT);
+    world_at(&w, "2026-03-01T09:00:00Z");
+    assert_int_equal(w.jobs.len, 1);
+    halt_first(&w, ACT_RESUME);
+    world_until(&w, INT64_MAX);
+    assert_int_equal(w.jobs.len, 3);
+    check_time(job_of(&w, "app", "h0001", 0)->start, "2026-03-01T09:01:00Z");
+    world_close(&w);
+}
+
+#define ONE_BY_ONE                                                                                 \
+    "  - deploymentPolicy: {default: {budget: {count: 1}, strategy: {fixed: {initialBatch: 1}}}}\n"
+
+/* The next host has the place in the batch and waits for the slot: who has the slot and waits for
+ * the place lets it go, or both would wait for ever. As long as something else holds it, it keeps
+ * its slot. */
+static void c3_a_slot_is_not_kept_for_a_place_in_a_batch(void **state)
+{
+    (void)state;
+    world w;
+    open_retry_held(&w, 2, LIMIT_ONE "}\n" ONE_BY_ONE);
+    world_at(&w, "2026-03-01T09:00:00Z");
+    assert_int_equal(w.jobs.len, 1);
+    halt_first(&w, ACT_RESUME);
+    world_until(&w, INT64_MAX);
+    assert_int_equal(w.jobs.len, 3);
+    check_text(str_of(w.jobs.at[1].resource), "h0001");
+    check_time(job_of(&w, "app", "h0000", 1)->start, "2026-03-01T09:01:00Z");
+    world_close(&w);
+
+    /* The same when a rule says only later that it is tried again. */
+    open_hosts(&w, 2, LIMIT_ONE "}\n" ONE_BY_ONE);
+    assert_true(vec_push(&w.plans, (world_plan){"app", "h0000", 60, 1, false, false}));
+    publish(&w, "1");
+    world_at(&w, "2026-03-01T08:05:00Z");
+    assert_int_equal(w.jobs.len, 1);
+    world_apply(&w, API "kind: RolloutPolicy\nmetadata: {name: q}\nspec:\n  rules:\n"
+                        "  - retry: {maxRetries: 1, backoffSeconds: 600}\n");
+    world_until(&w, INT64_MAX);
+    assert_int_equal(w.jobs.len, 3);
+    check_time(job_of(&w, "app", "h0001", 0)->start, "2026-03-01T08:11:00Z");
+    check_time(job_of(&w, "app", "h0000", 1)->start, "2026-03-01T08:12:00Z");
+    world_close(&w);
+}
+
 /* A host that speaks FleetLock takes the same slots, and may ask twice. */
 static void c3_fleetlock_hosts(void **state)
 {
@@ -345,6 +504,11 @@ int main(void)
     ROWS_TEST(&all, c3_order_of_waiters);
     ROWS_TEST(&all, c3_several_rules);
     ROWS_TEST(&all, c3_timeouts);
+    ROWS_TEST(&all, c3_a_retry_keeps_the_slot);
+    ROWS_TEST(&all, c3_what_frees_the_slot_of_a_retry);
+    ROWS_TEST(&all, c3_a_closed_window_keeps_the_slot_of_a_retry);
+    ROWS_TEST(&all, c3_a_pause_before_a_retry_keeps_the_slot);
+    ROWS_TEST(&all, c3_a_slot_is_not_kept_for_a_place_in_a_batch);
     ROWS_TEST(&all, c3_fleetlock_hosts);
     ROWS_TEST(&all, c3_shrinking_limit);
     ROWS_TEST(&all, c3_thousand_at_once);
