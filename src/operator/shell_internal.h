@@ -16,8 +16,8 @@
 #define SHELL_POD_REASON_MS 2000
 /* A write that was refused is tried again after this time, in case somebody repaired the cause. */
 #define SHELL_REFUSED_MS 30000
-/* How long the taint that follows a cordon is waited for. */
-#define SHELL_SETTLE_MS 1000
+/* How long the taint that follows a cordon is waited for: a busy controller takes a second. */
+#define SHELL_SETTLE_MS 5000
 #define SHELL_MIRROR_NODES 500 /* up to so many nodes the Skyhook's status mirrors */
 /* A node that drains takes a watch: writes must have room beside them on the connection. */
 #define SHELL_DRAINS_MAX 40
