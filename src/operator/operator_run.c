@@ -353,11 +353,14 @@ static bool turn_nodes(run *r)
 }
 
 /* A lone event is looked at at once: the rest comes after it. What is due is not held up, and nodes
- * are not made to wait. */
-static void take_a_rest(run *r)
+ * are not made to wait. A loop that has a socket to add, as after each write, says that it is due
+ * at once: then wait_ms is what counts, unless there is more to write. */
+static void take_a_rest(run *r, int64_t wait_ms, bool writes)
 {
     int rest = r->hub && !r->shell ? hub_run_rest_ms(r->hub) : 0;
     int due = uv_backend_timeout(&r->loop);
+    if (due == 0 && !writes)
+        due = (int)wait_ms;
     if (due >= 0 && due < rest)
         rest = due;
     struct timespec time = {.tv_nsec = rest * 1000000L};
@@ -379,6 +382,7 @@ static void before_wait(uv_prepare_t *prepare)
         throw_away(r);
         return;
     }
+    size_t waited = r->writer ? writer_waiting(r->writer) : 0;
     r->failed |= r->hub && !hub_run_turn(r->hub, &later);
     if (r->failed) {
         uv_stop(&r->loop);
@@ -391,7 +395,7 @@ static void before_wait(uv_prepare_t *prepare)
     int64_t wait = due == REASON_NEVER ? TIMER_MS_MAX : due - clock_ms();
     wait = wait < 0 ? 0 : wait > TIMER_MS_MAX ? TIMER_MS_MAX : wait;
     uv_timer_start(&r->timer, on_timer, (uint64_t)wait, 0);
-    take_a_rest(r);
+    take_a_rest(r, wait, r->writer && writer_waiting(r->writer) > waited);
 }
 
 static void on_signal(uv_signal_t *handle, int number)
