@@ -216,7 +216,8 @@ static member_state state_of_target(releases *r, uint32_t t, bool gates, bool *r
         return MEMBER_FAILED;
     if (!busy && !target_pending(r, t))
         return MEMBER_DONE;
-    return gates ? MEMBER_STARTABLE : MEMBER_WAITING;
+    /* What goes back needs no place, and has none while it does. */
+    return gates && !busy ? MEMBER_STARTABLE : MEMBER_WAITING;
 }
 
 /* Whether every partition rule has released the target. */

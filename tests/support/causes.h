@@ -473,9 +473,12 @@ static bool follows_environment(const causes *c, const stalled *s, const reason 
            cause_any_failed(c, TARGET_RESOURCE);
 }
 
+/* Nothing moved under its slot for too long: it failed, a host had the slot, or a halt that may be
+ * over by now stopped its work. */
 static bool is_quarantined(const causes *c, const stalled *s, const reason *r)
 {
     return has_failed(c, s, r) || cause_last(c, HAPPENED(CLAIM_SLOT), s->view.target, STR_EMPTY) ||
+           cause_last(c, HAPPENED(HALT), STR_EMPTY, s->view.change) ||
            cause_of_other(c, s, STR_EMPTY, s->view.target);
 }
 

@@ -436,6 +436,32 @@ static void a_halt_that_is_edited_while_down(void **state)
     }
 }
 
+/* A3: what goes back to an older version is not startable, and no batch waits for it; live and
+ * after a restart. */
+static void a3_what_goes_back_has_no_place(void **state)
+{
+    (void)state;
+    for (int restarted = 0; restarted < 2; restarted++) {
+        world w;
+        open_fleet(&w, 3, RULES PACE("fixed: {initialBatch: 1}", ""));
+        publish(&w, "app", "1");
+        world_until(&w, INT64_MAX);
+        w.now = at_time("2026-03-01T09:00:00Z");
+        publish(&w, "app", "2");
+        world_at(&w, "2026-03-01T09:01:10Z");
+        check_time(job_of(&w, "app", "h1", 1)->start, "2026-03-01T09:01:00Z");
+        assert_true(vec_push(&w.plans, (world_plan){"app", "h0", 600, 0, false, false}));
+        world_act(&w, (fact_act){.act = ACT_ROLLBACK, .change = STR("app"), .target = STR("h0")});
+        check_text(str_of(job_of(&w, "app", "h0", 2)->version), "1");
+        if (restarted)
+            restart(&w, NULL, NULL);
+        world_until(&w, INT64_MAX);
+        check_time(job_of(&w, "app", "h2", 1)->start, "2026-03-01T09:02:00Z");
+        check_text(view_at(&w, "app", "h0").current, "1");
+        close_fleet(&w);
+    }
+}
+
 int main(void)
 {
     static row_list all;
@@ -451,5 +477,6 @@ int main(void)
     ROWS_TEST(&all, a6_record_without_versions);
     ROWS_TEST(&all, limits_that_shrink_while_down);
     ROWS_TEST(&all, a_halt_that_is_edited_while_down);
+    ROWS_TEST(&all, a3_what_goes_back_has_no_place);
     return rows_run(&all);
 }
