@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which version of each deployment the batches of a pace bring out. Another one in mid-rollout is
- * an edit: it lifts stops, and batches begin anew. The note is saved, so that a version published
- * while nobody looked is one too. Decides nothing else: rule_compartments.c acts on "edited".
+/* Which version of each deployment the batches of a pace bring out, and in a bracket its
+ * partitions. Another one in mid-rollout is an edit: it lifts stops, and batches begin anew. The
+ * note is saved, so that a version published while nobody looked is one too. Decides nothing else:
+ * rule_compartments.c and rule_partitions.c act on "edited".
  *
  * A version is noted when a member has it to do, not when it is published: what the rules that
  * choose versions hold back is no work yet. */
@@ -143,6 +144,12 @@ static bool known(const releases *r, const rel_pace *p, uint32_t deployment_, ui
                    STR_ARG(rel_text(r, r->versions.at[v].tag)));
 }
 
+static bool counts(const rel_pace *p, uint32_t res)
+{
+    return p->partition ? partition_pace_has(p, res)
+                        : cohort_state(p->cohort, res) != MEMBER_ABSENT;
+}
+
 bool pace_work_compare(const releases *r, const rel_pace *p, err *error)
 {
     for (size_t i = 0; p->cell != NO && i < r->cells.at[p->cell].targets.len; i++) {
@@ -156,7 +163,7 @@ bool pace_work_compare(const releases *r, const rel_pace *p, err *error)
     for (uint32_t g = 0; p->cell == NO && g < r->groups.len; g++) {
         const rel_group *group = &r->groups.at[g];
         if (!group->used || r->sites.at[group->site].environment != p->environment ||
-            cohort_state(p->cohort, r->sites.at[group->site].resource) == MEMBER_ABSENT)
+            !counts(p, r->sites.at[group->site].resource))
             continue;
         for (size_t i = 0; i < group->members.len; i++) {
             uint32_t v = member_work(r, p, &group->members.at[i]);

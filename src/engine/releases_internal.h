@@ -714,7 +714,7 @@ bool pace_in_batch(const releases *r, uint32_t t);
 /* A pace of that rule kind that the target is under, behind the given one; NO: no more. */
 uint32_t pace_next(const releases *r, uint32_t t, rule_kind kind, uint32_t behind);
 
-/* pace_work.c: p is a pace with compartments */
+/* pace_work.c: p is a pace with compartments, or with partitions of a bracket */
 /* Notes what version a target, or the groups of a resource in a bracket, have to do. */
 void pace_work_target(releases *r, uint32_t p, uint32_t t);
 void pace_work_resource(releases *r, uint32_t p, uint32_t res);

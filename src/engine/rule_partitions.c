@@ -37,6 +37,7 @@ struct rel_partitions *partition_pace_free(rel_partitions *x)
     vec_done(&x->members);
     vec_done(&x->doubted);
     vec_done(&x->picks);
+    vec_done(&x->seen.parts);
     return mem_free(x);
 }
 
@@ -61,7 +62,6 @@ void partition_pace_rule(releases *r, uint32_t p)
     rel_partitions *x = r->paces.at[p].partition;
     const rollout_strategy *s = strategy_of(x);
     bool fresh = x->roll.everything == 0;
-    x->tightened = true;
     if (s && !partition_rollout_set(&x->roll, s, fresh))
         rel_no_memory(r);
 }
@@ -77,6 +77,7 @@ static void begin_anew(releases *r, uint32_t p)
         return;
     }
     partition_pace_free(old);
+    pace_work_forget(&r->paces.at[p]);
     partition_pace_rule(r, p);
 }
 
@@ -122,7 +123,6 @@ void partition_pace_leave(releases *r, uint32_t p, uint32_t res)
     partitions_leave(x->roll.pacing, res);
     x->members.at[res] = (part_member){0};
     x->count--;
-    x->tightened = true;
     x->roll.dirty = true;
     pace_mark(r, p);
 }
@@ -221,7 +221,9 @@ unsigned flags_of(const releases *r, const part_member *m, const standing *s, ui
     return flags;
 }
 
-/* A wish that changed may begin a rollout; one that somebody's edit brought is an edit for all. */
+/* A wish that changed may begin a rollout; one that somebody's edit brought is an edit for all. In
+ * a bracket each resource has its own: there another version is one (pace_work.c), and not that a
+ * member left its group. */
 static void note_wish(rel_partitions *x, part_member *m, const standing *s, bool bracket)
 {
     if (bracket && s->wish == 0 && m->known)
@@ -234,7 +236,7 @@ static void note_wish(rel_partitions *x, part_member *m, const standing *s, bool
     if (!changed)
         return;
     x->roll.work_changed = x->roll.dirty = true;
-    x->roll.edited |= s->wish != x->edition;
+    x->roll.edited |= !bracket && s->wish != x->edition;
     x->edition = s->wish;
 }
 
@@ -383,8 +385,10 @@ void partition_pace_tell(releases *r, uint32_t p, uint32_t res)
 {
     bool has = member_at(r->paces.at[p].partition, res) != NULL;
     uint32_t t = has ? target_of_member(r, &r->paces.at[p], res) : NO;
-    if (t != NO)
-        partition_pace_report(r, p, (partition_news){t, false, pace_in_batch(r, t)});
+    if (t == NO)
+        return;
+    pace_work_resource(r, p, res);
+    partition_pace_report(r, p, (partition_news){t, false, pace_in_batch(r, t)});
 }
 
 static void mark_member(releases *r, const rel_pace *p, uint32_t res)
@@ -412,19 +416,50 @@ static void give_back(releases *r, uint32_t p)
     x->doubted.len = 0;
 }
 
-/* A limit that shrank stops starts: an update that was released and has not begun is asked anew. */
+/* Whether a limit is smaller than it was when this was last asked. An edit of something else, or
+ * somebody who leaves a limit that is a count as it is, takes nobody's release away. */
+static bool limits_shrank(rel_partitions *x)
+{
+    const partitions *pacing = x->roll.pacing;
+    part_limits *seen = &x->seen;
+    partition_figures figures = partitions_figures(pacing);
+    size_t count = partitions_count(pacing);
+    bool shrank = figures.cuts != seen->cuts || figures.cap < seen->whole;
+    int64_t own = 0;
+    if (!vec_reserve(&seen->parts, count)) {
+        rel_no_memory(x->r);
+        return false;
+    }
+    for (size_t i = 0; i < count; i++) {
+        partition_view at;
+        partitions_view(pacing, i, &at);
+        shrank = shrank || at.cap < seen->parts.at[i];
+        seen->parts.at[i] = at.cap;
+        own += at.own;
+    }
+    shrank = shrank || own < seen->own;
+    seen->parts.len = count;
+    seen->cuts = figures.cuts;
+    seen->whole = figures.cap;
+    seen->own = own;
+    return shrank;
+}
+
+/* A limit that shrank stops starts: an update that was released and has not begun is asked anew, in
+ * its turn among those that were not. */
 static void take_back(releases *r, uint32_t p)
 {
     rel_partitions *x = r->paces.at[p].partition;
-    bool exceeded = x->tightened && partitions_exceeded(x->roll.pacing);
-    x->tightened = false;
+    bool exceeded = limits_shrank(x) && partitions_exceeded(x->roll.pacing);
     for (uint32_t res = 0; exceeded && res < x->members.len; res++) {
         part_member *m = &x->members.at[res];
         uint32_t t = m->released && !m->down ? target_of_member(r, &r->paces.at[p], res) : NO;
         if (t == NO || !standing_of(r, &r->paces.at[p], t).has)
             continue;
+        int64_t unused;
+        bool gates = r->paces.at[p].cell != NO && claim_gates(r, CLAIM_TARGET(t), &unused);
         m->released = m->doubted = false;
-        refresh(r, p, t, false);
+        refresh(r, p, t, gates_of(r, p, t, gates));
         mark_member(r, &r->paces.at[p], res);
     }
 }
@@ -518,6 +553,7 @@ void partition_pace_step(releases *r, uint32_t p)
         return;
     give_back(r, p);
     bool was_halted = partitions_halted(x->roll.pacing);
+    x->roll.edited |= pace_work_take(&r->paces.at[p]);
     if (!partition_rollout_begin(&x->roll, x->count, &cut))
         rel_no_memory(r);
     r->core->looked_at += cut ? x->count : 0;

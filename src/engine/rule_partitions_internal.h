@@ -17,6 +17,14 @@ typedef struct part_member {
     uint64_t wish; /* hash of the versions it is to run */
 } part_member;
 
+/* Limits as they were at the last step: what is smaller now has shrunk. */
+typedef struct part_limits {
+    uint64_t cuts;      /* of partition_figures: after another cut, others hold */
+    int64_t whole;      /* of updates, over all partitions but those with their own */
+    int64_t own;        /* so many partitions have their own */
+    VEC(int64_t) parts; /* of each partition */
+} part_limits;
+
 typedef struct rel_partitions {
     releases *r;
     uint32_t rule;
@@ -25,7 +33,7 @@ typedef struct rel_partitions {
     size_t count;
     uint64_t edition; /* the wish that the last edit brought */
     index_list doubted;
-    bool tightened; /* its limits may have shrunk since the last step */
+    part_limits seen;
     partition_picks picks;
 } rel_partitions;
 

@@ -55,6 +55,8 @@ bool partition_pace_compare(releases *r, uint32_t p, err *error)
     const rel_partitions *x = r->paces.at[p].partition;
     if (!strategy_of(x) || r->paces.at[p].dirty)
         return true;
+    if (r->paces.at[p].cell == NO && !pace_work_compare(r, &r->paces.at[p], error))
+        return false;
     for (uint32_t res = 0; res < x->members.len; res++)
         if (x->members.at[res].present && !compare_member(r, p, res, error))
             return false;
@@ -130,13 +132,12 @@ static void save_hashes(const sorting *s, resource_list *list, uint64_t usual, b
     buf_addz(out, last != usual ? "]}" : "}");
 }
 
-/* Who is there, whatever the order: another sum means that somebody left or came. */
-static uint64_t members_sum(const rel_partitions *x)
+static void save_limits(const part_limits *seen, buf *out)
 {
-    uint64_t sum = 0;
-    for (uint32_t res = 0; res < x->members.len; res++)
-        sum += x->members.at[res].present ? str_hash(resource_name(x->r, res)) : 0;
-    return sum;
+    buf_addf(out, ",\"own\":%" PRId64 ",\"caps\":[%" PRId64, seen->own, seen->whole);
+    for (size_t i = 0; i < seen->parts.len; i++)
+        buf_addf(out, ",%" PRId64, seen->parts.at[i]);
+    buf_addc(out, ']');
 }
 
 void partition_pace_save(const releases *r, const rel_pace *p, buf *out)
@@ -150,8 +151,9 @@ void partition_pace_save(const releases *r, const rel_pace *p, buf *out)
         qsort_r(list.at, list.len, sizeof *list.at, by_name, (void *)(uintptr_t)r);
     buf_addf(out, ",\"settings\":\"%016" PRIx64 "\",\"edition\":\"%016" PRIx64 "\"",
              x->roll.settings, x->edition);
-    buf_addf(out, ",\"limits\":\"%016" PRIx64 "\",\"members\":\"%016" PRIx64 "\"",
-             x->roll.everything, members_sum(x));
+    buf_addf(out, ",\"limits\":\"%016" PRIx64 "\"", x->roll.everything);
+    save_limits(&x->seen, out);
+    pace_work_save(r, p, out);
     save_released(x, &list, out);
     buf_addz(out, ",\"down\":");
     save_hashes(&(sorting){x, down_at}, &list, 0, out);
@@ -238,16 +240,34 @@ static void restore_flags(releases *r, uint32_t p)
     }
 }
 
+/* Limits as they were. Records from before they were kept, and those of another cut, say nothing:
+ * then releases are looked at once more. */
+static void restore_limits(rel_partitions *x, yyjson_val *saved)
+{
+    yyjson_val *caps = yyjson_obj_get(saved, "caps"), *cap;
+    size_t i, count;
+    if (yyjson_arr_size(caps) != partitions_count(x->roll.pacing) + 1)
+        return;
+    x->seen.parts.len = 0;
+    yyjson_arr_foreach(caps, i, count, cap)
+    {
+        if (i == 0)
+            x->seen.whole = yyjson_get_sint(cap);
+        else if (!vec_push(&x->seen.parts, yyjson_get_sint(cap)))
+            rel_no_memory(x->r);
+    }
+    x->seen.own = yyjson_get_sint(yyjson_obj_get(saved, "own"));
+    x->seen.cuts = partitions_figures(x->roll.pacing).cuts;
+}
+
 /* What was edited, and who left, while nobody looked is taken as it would have been live: limits
- * may have shrunk, and an edit lifts a halt. Records from before this was kept say neither: then
- * releases are looked at once more, and a halt stays. */
+ * may have shrunk, and an edit lifts a halt. Records from before it was kept do not say: then a
+ * halt stays. */
 static void restore_edits(rel_partitions *x, yyjson_val *saved)
 {
     str limits = text_of(yyjson_obj_get(saved, "limits"));
-    bool edited = limits.len > 0 && hash_in(limits) != x->roll.everything;
-    x->tightened = limits.len == 0 || edited ||
-                   hash_in(text_of(yyjson_obj_get(saved, "members"))) != members_sum(x);
-    if (edited)
+    restore_limits(x, saved);
+    if (limits.len > 0 && hash_in(limits) != x->roll.everything)
         partitions_resume(x->roll.pacing);
 }
 
@@ -255,6 +275,7 @@ bool partition_pace_restore(releases *r, uint32_t p, yyjson_val *saved, err *err
 {
     rel_partitions *x = r->paces.at[p].partition;
     x->edition = hash_in(text_of(yyjson_obj_get(saved, "edition")));
+    pace_work_restore(r, p, saved);
     restore_members(x, saved);
     partition_rollout_restore(&x->roll, saved);
     x->roll.cut_due = hash_in(text_of(yyjson_obj_get(saved, "settings"))) != x->roll.settings;

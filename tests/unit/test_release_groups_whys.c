@@ -177,6 +177,33 @@ static void what_a_group_passed_over_waits_for_it(void **state)
     world_close(&w);
 }
 
+/* That a deployment leaves a host is no edit of the others: a halt stays. Another version is one.
+ */
+static void a_member_that_leaves_lifts_no_halt(void **state)
+{
+    (void)state;
+    world w;
+    arena *a = arena_new(0);
+    open_world(&w, COLLECTED("queue") "  - rolloutStrategy: {maxUnavailable: 1, failureThreshold: "
+                                      "1}\n");
+    plan(&w, "app", NULL, 60, 1);
+    put_host(&w, "h1", "app: 'yes'");
+    put_host(&w, "h2", "app: 'yes', tool: 'yes'");
+    publish(&w, "app", "v1");
+    publish(&w, "tool", "v1");
+    world_at(&w, "2026-03-01T08:10:00Z");
+    check_text(last_job(&w, a, "app", "h1"), "v1 at 08:05:00Z");
+    put_host(&w, "h2", "app: 'yes'");
+    check_text(reasons_at(&w, a, "app", "h2"),
+               "halted:resume p/rolloutStrategy/0; unavailable:complete h1");
+    publish(&w, "app", "v2");
+    world_at(&w, "2026-03-01T08:20:00Z");
+    check_text(last_job(&w, a, "app", "h1"), "v2 at 08:15:00Z");
+    check_text(last_job(&w, a, "app", "h2"), "v2 at 08:16:00Z");
+    arena_free(a);
+    world_close(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -185,6 +212,7 @@ int main(void)
         cmocka_unit_test(what_was_skipped_ends_a_group_that_failed),
         cmocka_unit_test(what_was_skipped_joins_a_group_that_executes),
         cmocka_unit_test(what_a_group_passed_over_waits_for_it),
+        cmocka_unit_test(a_member_that_leaves_lifts_no_halt),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -468,6 +468,44 @@ static void test_a_release_waits_for_its_slot(void **state)
     world_close(&w);
 }
 
+#define PACED_SLOTS(unavailable, slots)                                                            \
+    "  - rolloutStrategy: {maxUnavailable: " unavailable "}\n"                                     \
+    "  - resourceConcurrency: {groupSelector: 'true', limitType: count, limitValue: " slots "}\n"
+
+/* h1 to h4, those up to "old" run v0: what a pass releases waits for slots. One host leaves, there
+ * are two slots then, and these have them. */
+static void check_releases(int old, const char *before, const char *after, const char *want)
+{
+    world w;
+    arena *a = arena_new(0);
+    open_world(&w);
+    put_rules(&w, before);
+    for (int i = 1; i <= 4; i++)
+        world_apply(&w,
+                    API "kind: Resource\nmetadata: {name: h%d}\nspec: {kind: host, version: v1}\n"
+                        "status: {releases: [%s]}\n",
+                    i, i <= old ? "{deployment: app, version: v0}" : "");
+    publish(&w, "app", 1);
+    check_text(started(&w, a), "");
+    world_delete(&w, KIND_RESOURCE, "h4");
+    put_rules(&w, after);
+    check_text(started(&w, a), want);
+    arena_free(a);
+    world_close(&w);
+}
+
+/* First releases may be more than the limit is. An update beside them keeps the release that it has
+ * when another rule is edited, or somebody leaves; a limit that shrinks takes it back. */
+static void test_only_a_limit_that_shrank_takes_releases_back(void **state)
+{
+    (void)state;
+    check_releases(1, PACED_SLOTS("1", "0"), PACED_SLOTS("1", "2"), "h1 h2");
+    check_releases(1, PACED_SLOTS("1", "0"), PACED_SLOTS("2", "2"), "h1 h2");
+    check_releases(4, PACED_SLOTS("2", "0"), PACED_SLOTS("2", "2"), "h1 h2");
+    check_releases(4, PACED_SLOTS("2", "0"), PACED_SLOTS("1", "2"), "h1");
+    check_releases(4, PACED_SLOTS("50%", "0"), PACED_SLOTS("50%", "2"), "h1");
+}
+
 /* A later partition that failed gives its slot to an earlier one once a newer version is out. */
 static void test_slots_and_partitions_do_not_wait_for_each_other(void **state)
 {
@@ -652,6 +690,7 @@ int main(void)
     ROWS_TEST(&all, test_a_newer_version_in_mid_job);
     ROWS_TEST(&all, test_soak_approval_and_threshold);
     ROWS_TEST(&all, test_a_release_waits_for_its_slot);
+    ROWS_TEST(&all, test_only_a_limit_that_shrank_takes_releases_back);
     ROWS_TEST(&all, test_slots_and_partitions_do_not_wait_for_each_other);
     ROWS_TEST(&all, test_with_compartments);
     ROWS_TEST(&all, c7_partitions_in_a_bracket);
