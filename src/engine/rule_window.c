@@ -37,20 +37,40 @@ struct window_cache *window_free(struct window_cache *w)
 
 /* ---- reading the rule ---- */
 
-static icaltimezone *zone_named(const char *name)
+/* libical counts in local time and is told no zone: zones are zone.h's. */
+static struct icaltimetype time_shown(int64_t wall)
 {
-    return strcmp(name, "UTC") == 0 ? icaltimezone_get_utc_timezone()
-                                    : icaltimezone_get_builtin_timezone(name);
+    struct icaltimetype at =
+        icaltime_from_timet_with_zone((time_t)wall, 0, icaltimezone_get_utc_timezone());
+    at.zone = NULL;
+    return at;
 }
 
-/* As the clocks of the window's zone show it: libical counts in local time. */
-static struct icaltimetype local_time(struct icaltimetype at, icaltimezone *zone)
+/* As the clocks of the window's zone show a moment. */
+static struct icaltimetype local_time(int64_t seconds, const time_zone *z)
 {
-    if (icaltime_is_utc(at))
-        at = icaltime_convert_to_zone(at, zone);
-    at.zone = NULL;
-    at.is_date = 0;
-    return at;
+    return time_shown(seconds + zone_offset(z, seconds));
+}
+
+/* DTSTART, which may be in UTC, in a zone of its own, or in the window's. */
+static bool read_start(struct window_cache *w, const recurrence *parts)
+{
+    struct icaltimetype start = icaltime_from_string(parts->start);
+    const time_zone *own = parts->zone[0] ? zone_named(str_of(parts->zone)) : NULL;
+    int64_t wall = (int64_t)icaltime_as_timet(start), ms = wall * SECOND_MS;
+    if (icaltime_is_null_time(start))
+        return false;
+    bool local = !icaltime_is_utc(start);
+    if (local && own)
+        moment_shown(wall, own, &ms);
+    w->anchor = local && !own ? time_shown(wall) : local_time(ms / SECOND_MS, w->zone);
+    return true;
+}
+
+static struct icaltimetype until_shown(struct icaltimetype until, const time_zone *z)
+{
+    int64_t seconds = (int64_t)icaltime_as_timet(until);
+    return icaltime_is_utc(until) ? local_time(seconds, z) : time_shown(seconds);
 }
 
 static bool read_rule(struct window_cache *w, str text)
@@ -65,17 +85,8 @@ static bool read_rule(struct window_cache *w, str text)
     w->recurrence.count = 0;
     w->ends = w->count > 0 || !icaltime_is_null_time(w->recurrence.until);
     if (!icaltime_is_null_time(w->recurrence.until) && !w->recurrence.until.is_date)
-        w->recurrence.until = local_time(w->recurrence.until, w->zone);
-    if (!parts.start[0])
-        return true;
-    struct icaltimetype start = icaltime_from_string(parts.start);
-    icaltimezone *other = parts.zone[0] ? zone_named(parts.zone) : NULL;
-    if (other && !icaltime_is_utc(start)) {
-        icaltimezone_convert_time(&start, other, w->zone);
-        start.zone = NULL;
-    }
-    w->anchor = local_time(start, w->zone);
-    return !icaltime_is_null_time(w->anchor);
+        w->recurrence.until = until_shown(w->recurrence.until, w->zone);
+    return !parts.start[0] || read_start(w, &parts);
 }
 
 /* ---- occurrences ---- */
@@ -120,9 +131,7 @@ static icalrecur_iterator *iterator_near(const struct window_cache *w, struct ic
     if (ahead && unit > 0) {
         int64_t step = unit * w->recurrence.interval, from = (int64_t)icaltime_as_timet(anchor);
         int64_t skip = ((int64_t)icaltime_as_timet(begin) - from) / step * step;
-        anchor = icaltime_from_timet_with_zone((time_t)(from + skip), 0,
-                                               icaltimezone_get_utc_timezone());
-        anchor.zone = NULL;
+        anchor = time_shown(from + skip);
     }
     icalrecur_iterator *it = icalrecur_iterator_new(w->recurrence, anchor);
     if (it && ahead && unit == 0)
@@ -130,48 +139,35 @@ static icalrecur_iterator *iterator_near(const struct window_cache *w, struct ic
     return it;
 }
 
-int64_t offset_at(icaltimezone *zone, int64_t seconds)
+bool moment_shown(int64_t wall, const time_zone *z, int64_t *ret_ms)
 {
-    int summer;
-    struct icaltimetype at = icaltime_from_timet_with_zone((time_t)seconds, 0, NULL);
-    return icaltimezone_get_utc_offset_of_utc_time(zone, &at, &summer);
-}
-
-bool moment_shown(int64_t wall, icaltimezone *zone, int64_t *ret_ms)
-{
-    int64_t before = offset_at(zone, wall - DAY_SECONDS);
-    int64_t after = offset_at(zone, wall + DAY_SECONDS);
+    int64_t before = zone_offset(z, wall - DAY_SECONDS);
+    int64_t after = zone_offset(z, wall + DAY_SECONDS);
     *ret_ms = (wall - before) * 1000;
-    if (offset_at(zone, wall - before) == before)
+    if (zone_offset(z, wall - before) == before)
         return true;
-    if (offset_at(zone, wall - after) != after)
+    if (zone_offset(z, wall - after) != after)
         return false;
     *ret_ms = (wall - after) * 1000;
     return true;
 }
 
-int64_t moment_again(int64_t wall, icaltimezone *zone, int64_t first_ms)
+int64_t moment_again(int64_t wall, const time_zone *z, int64_t first_ms)
 {
-    int64_t after = offset_at(zone, wall + DAY_SECONDS);
+    int64_t after = zone_offset(z, wall + DAY_SECONDS);
     int64_t again_ms = (wall - after) * 1000;
-    return again_ms > first_ms && offset_at(zone, wall - after) == after ? again_ms : NEVER;
+    return again_ms > first_ms && zone_offset(z, wall - after) == after ? again_ms : NEVER;
 }
 
 static struct window_cache *cache_new(const deployment_window *doc)
 {
     struct window_cache *w = mem_zalloc(sizeof *w);
-    char zone[128];
     if (!w)
         return NULL;
     w->anchor = icaltime_from_string("19700101T000000");
     w->allow = doc->allow_window;
     w->duration_ms = doc->duration_minutes * MINUTE_MS;
-    str name = doc->timezone.len > 0 ? doc->timezone : STR("UTC");
-    if (name.len < sizeof zone) {
-        memcpy(zone, name.ptr, name.len);
-        zone[name.len] = 0;
-        w->zone = zone_named(zone);
-    }
+    w->zone = zone_named(doc->timezone.len > 0 ? doc->timezone : STR("UTC"));
     w->latest_ms = INT64_MIN;
     w->good = w->zone && read_rule(w, doc->rrule);
     return !w->good || steps_make(w) ? w : window_free(w);
@@ -318,10 +314,7 @@ static bool fill(struct window_cache *w, int64_t at_ms)
     w->spans.len = 0;
     w->from_ms = k.from_ms + w->duration_ms + PUT_BACK_MS;
     w->to_ms = INT64_MAX;
-    struct icaltimetype begin =
-        icaltime_from_timet_with_zone((time_t)(k.from_ms / 1000), 0, w->zone);
-    begin.zone = NULL;
-    k.it = iterator_near(w, begin);
+    k.it = iterator_near(w, local_time(k.from_ms / SECOND_MS, w->zone));
     if (!k.it)
         return true;
     int64_t last_ms = NEVER;

@@ -10,6 +10,7 @@
 #include <libical/ical.h>
 
 #include "engine/chain.h"
+#include "select/zone.h"
 
 #define MINUTE_SECONDS 60
 #define HOUR_SECONDS 3600
@@ -45,7 +46,7 @@ typedef struct window_answer {
 struct window_cache {
     bool good, allow;
     struct icalrecurrencetype recurrence; /* with steps: of the days */
-    icaltimezone *zone;
+    const time_zone *zone;
     struct icaltimetype anchor;
     bool ends;     /* by UNTIL or COUNT */
     int64_t count; /* COUNT, 0: none; kept here, since libical counts what does not occur, too */
@@ -69,13 +70,12 @@ typedef struct counting {
 
 /* ---- clocks: times as the zone shows them are in seconds ---- */
 
-int64_t offset_at(icaltimezone *zone, int64_t seconds);
 /* The first moment at which the clocks of the zone show a time. False if they skip it; then it is
  * what the offset before the gap makes of it. */
-bool moment_shown(int64_t wall, icaltimezone *zone, int64_t *ret_ms);
+bool moment_shown(int64_t wall, const time_zone *z, int64_t *ret_ms);
 /* The moment at which clocks that were put back show it once more; NEVER: they do not. What comes
  * by the hour, minute or second comes then, too: an hour that is repeated has no hole. */
-int64_t moment_again(int64_t wall, icaltimezone *zone, int64_t first_ms);
+int64_t moment_again(int64_t wall, const time_zone *z, int64_t first_ms);
 
 /* ---- steps ---- */
 

@@ -227,8 +227,8 @@ static bool add_minute(struct window_cache *w, counting *k, int64_t day, int64_t
 
 bool steps_day(struct window_cache *w, counting *k, int64_t day)
 {
-    int64_t offset = offset_at(w->zone, day - DAY_SECONDS);
-    if (offset == offset_at(w->zone, day + 2 * DAY_SECONDS))
+    int64_t offset = zone_offset(w->zone, day - DAY_SECONDS);
+    if (offset == zone_offset(w->zone, day + 2 * DAY_SECONDS))
         return add_stretch(w, k, day, (stretch){day, day + DAY_SECONDS, offset});
     for (int64_t hour = day; hour < day + DAY_SECONDS; hour += HOUR_SECONDS) {
         bool good = true, once = shown_once(w, hour, hour + HOUR_SECONDS, &offset);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/recurrence.h"
 
-#include <fcntl.h>
 #include <libical/ical.h>
-#include <unistd.h>
+
+#include "select/zone.h"
 
 static bool copy_text(char *out, size_t size, str text)
 {
@@ -112,33 +112,7 @@ bool recurrence_parse(str text, recurrence *ret, err *error)
     return true;
 }
 
-static bool is_zone_name(str name)
-{
-    if (name.len == 0 || name.len > 60 || name.ptr[0] == '/' ||
-        str_find(name, STR("..")) != SIZE_MAX)
-        return false;
-    for (size_t i = 0; i < name.len; i++) {
-        char c = name.ptr[i];
-        bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-        if (!letter && c != '_' && c != '-' && c != '+' && c != '/')
-            return false;
-    }
-    return true;
-}
-
 bool timezone_known(str name)
 {
-    if (str_eq(name, STR("UTC")))
-        return true;
-    if (!is_zone_name(name))
-        return false;
-    char path[128];
-    snprintf(path, sizeof path, "/usr/share/zoneinfo/%.*s", STR_ARG(name));
-    int file = open(path, O_RDONLY | O_CLOEXEC);
-    if (file < 0)
-        return false;
-    char magic[4] = {0};
-    bool known = read(file, magic, sizeof magic) == 4 && memcmp(magic, "TZif", 4) == 0;
-    close(file);
-    return known;
+    return zone_named(name) != NULL;
 }

@@ -20,7 +20,8 @@ typedef struct recurrence {
 } recurrence;
 
 bool recurrence_parse(str text, recurrence *ret, err *error);
-/* Whether the system knows that IANA time zone. "UTC" is always known. */
+/* Whether the system knows that IANA time zone (select/zone.h, which reads it). "UTC" is always
+ * known. */
 bool timezone_known(str name);
 
 #endif

@@ -2,6 +2,7 @@
 /* The half of the checker that knows names: variables, types, functions. */
 #include "base/mem.h"
 #include "select/cel_internal.h"
+#include "select/zone.h"
 
 local *cel_local(const checker *c, str name)
 {
@@ -278,6 +279,16 @@ static bool constant_pattern(checker *c, node *n)
     return true;
 }
 
+/* Time zones that are written out ("getHours('Europe/Berlin')") are read here, so that evaluating
+ * opens no file. One that is unknown is an error when it is asked for, as in CEL everywhere. */
+static void constant_zone(const node *n)
+{
+    const node *name = n->count == 2 ? n->items[1] : NULL;
+    if (name && name->kind == NODE_CONST && name->value.kind == CEL_STRING &&
+        str_starts(n->name, STR("get")))
+        zone_named(cel_text(name->value));
+}
+
 /* math.abs(x): the target is not a value but a part of the name. */
 static bool namespaced(checker *c, node *n)
 {
@@ -386,6 +397,7 @@ bool cel_check_call(checker *c, node *n)
         return false;
     if (any && !constant_pattern(c, n))
         return false;
+    constant_zone(n);
     n->type = result_type(c, n);
     cel_fold(c, n);
     return true;

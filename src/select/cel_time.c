@@ -4,7 +4,7 @@
 
 #include "base/duration.h"
 #include "select/cel_functions.h"
-#include "select/cel_zone.h"
+#include "select/zone.h"
 
 /* "+hh:mm", "-hh:mm" and "hh:mm". */
 static bool numeric_zone(str zone, int64_t *ret_seconds)
@@ -31,16 +31,19 @@ static bool calendar(run *r, const cel_value *args, uint32_t count, civil *ret, 
     moment m = cel_moment(args[0]);
     int64_t offset = 0;
     if (count > 1) {
-        str zone = cel_text(args[1]);
+        str name = cel_text(args[1]);
         if (!cel_charge(r, 50)) {
             *problem = r->fatal;
             return false;
         }
-        if (!numeric_zone(zone, &offset) && !cel_zone_offset(zone, m.seconds, &offset)) {
+        bool numeric = numeric_zone(name, &offset);
+        const time_zone *z = numeric ? NULL : zone_named(name);
+        if (!numeric && !z) {
             *problem = cel_failf(r, CEL_INVALID_ARGUMENT, "unknown time zone \"%.*s\"",
-                                 zone.len > 60 ? 60 : (int)zone.len, zone.ptr);
+                                 name.len > 60 ? 60 : (int)name.len, name.ptr);
             return false;
         }
+        offset = numeric ? offset : zone_offset(z, m.seconds);
     }
     *ret = moment_civil(m, offset);
     return true;

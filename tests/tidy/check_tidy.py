@@ -45,6 +45,20 @@ DATA_FOLDERS = {"corpus", "data", "cases", "testdata"}
 
 HEAP_CALL = re.compile(
     r"\b(malloc|calloc|realloc|reallocarray|free|strdup|strndup|v?asprintf)\s*\(")
+# What is pure has no clock, no chance, no files, no network, no threads, no environment.
+PURE = ("select", "model", "engine", "sim")
+IMPURE_CALL = re.compile(
+    r"\b(f?open(at)?|fread|fwrite|f?puts|f?printf|read|write|socket|connect|send|recv|stat|access"
+    r"|time|clock|clock_gettime|gettimeofday|localtime_r|mktime|tzset|n?sleep|usleep|nanosleep"
+    r"|s?rand(om)?|rand_r|[dlm]rand48|getrandom|getentropy|getenv|setenv|setlocale|getpid"
+    r"|fork|exec[vl]p?e?|system|popen|signal|sigaction|pthread_\w+|thrd_\w+|mtx_\w+|uv_\w+"
+    r"|icaltimezone_(get_builtin\w+|convert_time|set_\w+)|icaltime_(current|today)\w*)\s*\(")
+IMPURE_INCLUDE = re.compile(
+    r"^\s*#\s*include\s+<(time|unistd|fcntl|pthread|threads|signal|stdatomic|locale|dirent"
+    r"|netdb|poll|sys/\w+|netinet/\w+|uv)\.h>")
+CHANGING_STATIC = re.compile(r"^\s*(static|_Thread_local)\s+(?!const\b|inline\b)[^(]*?[;={]")
+# The one file that reads files, and what it keeps of them: src/select/zone.h says why.
+ZONES = pathlib.Path("src/select/zone.c")
 UNFINISHED = re.compile(r"\b(TO" r"DO|FIX" r"ME|XX" r"X)\b")
 MACHINE = [
     re.compile(r"(?<![\w.])/wor" r"k/"),
@@ -203,6 +217,20 @@ def check_heap(files):
                 yield f"{path}:{number}: {match.group(1)}, allowed mem.h and arena.h"
 
 
+def check_pure(files):
+    """Decisions follow from facts alone: also what they are made with has nothing else to ask."""
+    for path, text in files:
+        if path.parts[0] != "src" or path.parts[1] not in PURE or not is_c(path) or path == ZONES:
+            continue
+        for number, line in enumerate(without_comments(text).split("\n"), 1):
+            for pattern in (IMPURE_CALL, IMPURE_INCLUDE):
+                match = pattern.search(line)
+                if match and not re.search(r"(->|\.)\s*" + re.escape(match.group().strip()), line):
+                    yield f"{path}:{number}: {match.group().strip()}, allowed facts only"
+            if CHANGING_STATIC.match(line) and " const " not in line:
+                yield f"{path}:{number}: a static that changes: {line.strip()}"
+
+
 def check_unfinished(files):
     for path, text in files:
         if is_source(path) or path.suffix == ".md":
@@ -252,6 +280,7 @@ RULES = [
     ("functions are short and take few parameters", check_functions),
     ("files are short", check_file_length),
     ("the heap is used through src/base only", check_heap),
+    ("what decides asks no clock, no chance and no file, and keeps nothing", check_pure),
     ("nothing is marked as unfinished", check_unfinished),
     ("every source is built", check_built),
     ("no file names a machine or a mirror", check_machine),

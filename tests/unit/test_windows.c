@@ -8,6 +8,8 @@
 
 #include "base/str.h"
 #include "engine/window.h"
+#include "model/recurrence.h"
+#include "select/zone.h"
 
 #define RULES 60
 #define DAYS 3
@@ -256,11 +258,50 @@ static void far_ends_are_found_soon(void **state)
     check_msg(ended.tv_sec - begun.tv_sec < 10, "%lld s", (long long)(ended.tv_sec - begun.tv_sec));
 }
 
+/* ---- zones ---- */
+
+/* Decisions open no file: whoever takes in a document has read its zones. */
+static void zones_are_read_with_the_document(void **state)
+{
+    (void)state;
+    deployment_window w = {.rrule = STR("DTSTART;TZID=Asia/Kathmandu:20260101T020000\n"
+                                        "RRULE:FREQ=DAILY;BYHOUR=2"),
+                           .allow_window = true,
+                           .duration_minutes = 60,
+                           .timezone = STR("America/St_Johns")};
+    int64_t from_ms = INT64_C(1772352000000), first = 0;
+    recurrence parts;
+    assert_true(recurrence_parse(w.rrule, &parts, NULL));
+    assert_true(timezone_known(w.timezone));
+    uint64_t before = zone_lookups();
+    assert_true(window_open_spans(&w, from_ms, from_ms + 365 * DAY * 1000, note_first, &first));
+    /* It starts at 16:45 in Newfoundland: the hour is 2, the minute stays, and that is 06:15Z. */
+    assert_int_equal(first, INT64_C(1772432100) * 1000);
+    assert_int_equal(zone_lookups(), before);
+}
+
+static void a_zone_is_read_once_and_kept(void **state)
+{
+    (void)state;
+    static const char *const unknown[] = {"Mars/Base", "posix/Europe/Berlin", "right/Europe/Paris"};
+    const time_zone *berlin = zone_named(STR("Europe/Berlin"));
+    uint64_t before = zone_lookups();
+    assert_non_null(berlin);
+    assert_ptr_equal(zone_named(STR("Europe/Berlin")), berlin);
+    assert_int_equal(zone_lookups(), before);
+    assert_int_equal(zone_offset(berlin, 1782864000), 7200); /* July 2026 */
+    assert_int_equal(zone_offset(berlin, 4070908800), 3600); /* January 2099 */
+    for (size_t i = 0; i < COUNT_OF(unknown); i++)
+        assert_null(zone_named(str_of(unknown[i])));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(steps_are_what_clocks_show),
         cmocka_unit_test(far_ends_are_found_soon),
+        cmocka_unit_test(zones_are_read_with_the_document),
+        cmocka_unit_test(a_zone_is_read_once_and_kept),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

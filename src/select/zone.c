@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "select/cel_zone.h"
+#include "select/zone.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -8,12 +8,11 @@
 
 #define ZONE_FOLDER "/usr/share/zoneinfo/"
 #define ZONE_NAME_BYTES 64
-#define ZONE_FILE_BYTES 16384
-#define ZONES_KEPT 8
+#define ZONE_FILE_BYTES 8192 /* twice the longest there is */
 #define HEADER_BYTES 44
 #define DAY 86400
 
-typedef struct zone {
+struct time_zone {
     char name[ZONE_NAME_BYTES];
     unsigned char bytes[ZONE_FILE_BYTES];
     const unsigned char *times; /* 8 bytes each, big endian, rising */
@@ -22,10 +21,13 @@ typedef struct zone {
     uint32_t time_count;
     uint32_t type_count;
     str footer; /* the rule for all time behind the last transition */
-} zone;
+};
 
-static zone kept[ZONES_KEPT];
-static unsigned next_kept;
+/* The zones that were read, in the order in which they were first named. */
+static time_zone kept[ZONES_MAX];
+static unsigned kept_count;
+static uint64_t lookups;
+static const time_zone utc = {.name = "UTC"};
 
 /* ---- The file ----------------------------------------------------------------------------- */
 
@@ -60,7 +62,7 @@ static size_t block_bytes(const header *h, size_t time_bytes)
            h->leap_count * (time_bytes + 4) + h->standard_count + h->utc_count;
 }
 
-static bool understand(zone *z, size_t len)
+static bool understand(time_zone *z, size_t len)
 {
     header h;
     if (!read_header(z->bytes, len, &h) || z->bytes[4] < '2')
@@ -86,11 +88,11 @@ static bool understand(zone *z, size_t len)
     return true;
 }
 
-static bool load(zone *z, const char *name)
+static bool load(time_zone *z, const char *name)
 {
     char path[sizeof ZONE_FOLDER + ZONE_NAME_BYTES];
     snprintf(path, sizeof path, "%s%s", ZONE_FOLDER, name);
-    z->name[0] = '\0';
+    lookups++;
     FILE *file = fopen(path, "rb");
     if (!file)
         return false;
@@ -103,9 +105,12 @@ static bool load(zone *z, const char *name)
     return true;
 }
 
-/* Names become paths: only names of zones get that far. */
+/* Names become paths: only names of zones get that far. The copies of the database that count leap
+ * seconds, or say once more the same, are none. */
 static bool is_name(str name)
 {
+    if (str_starts(name, STR("right/")) || str_starts(name, STR("posix/")))
+        return false;
     if (name.len == 0 || name.len >= ZONE_NAME_BYTES || !isalpha((unsigned char)name.ptr[0]))
         return false;
     for (size_t i = 0; i < name.len; i++)
@@ -115,18 +120,25 @@ static bool is_name(str name)
     return true;
 }
 
-static const zone *find(str name)
+const time_zone *zone_named(str name)
 {
     char copy[ZONE_NAME_BYTES];
+    if (str_eq(name, STR("UTC")))
+        return &utc; /* also where no zones are installed */
     if (!is_name(name))
         return NULL;
     snprintf(copy, sizeof copy, "%.*s", STR_ARG(name));
-    for (unsigned i = 0; i < ZONES_KEPT; i++)
-        if (kept[i].name[0] && strcmp(kept[i].name, copy) == 0)
+    for (unsigned i = 0; i < kept_count; i++)
+        if (strcmp(kept[i].name, copy) == 0)
             return &kept[i];
-    zone *z = &kept[next_kept];
-    next_kept = (next_kept + 1) % ZONES_KEPT;
-    return load(z, copy) ? z : NULL;
+    if (kept_count == ZONES_MAX || !load(&kept[kept_count], copy))
+        return NULL;
+    return &kept[kept_count++];
+}
+
+uint64_t zone_lookups(void)
+{
+    return lookups;
 }
 
 /* ---- The rule at its end: "CET-1CEST,M3.5.0,M10.5.0/3" ------------------------------------- */
@@ -248,27 +260,22 @@ static bool footer_offset(str text, int64_t seconds, int64_t *ret)
     return true;
 }
 
-bool cel_zone_offset(str name, int64_t seconds, int64_t *ret_offset)
+int64_t zone_offset(const time_zone *z, int64_t at)
 {
-    if (str_eq(name, STR("UTC"))) {
-        *ret_offset = 0; /* also where no zones are installed */
-        return true;
-    }
-    const zone *z = find(name);
-    if (!z)
-        return false;
     uint32_t low = 0;
     uint32_t high = z->time_count;
+    int64_t offset;
+    if (z == &utc)
+        return 0;
     while (low < high) {
         uint32_t middle = (low + high) / 2;
-        if (read_i64(z->times + (size_t)middle * 8) <= seconds)
+        if (read_i64(z->times + (size_t)middle * 8) <= at)
             low = middle + 1;
         else
             high = middle;
     }
-    if (low == z->time_count && z->footer.len > 0 && footer_offset(z->footer, seconds, ret_offset))
-        return true;
+    if (low == z->time_count && z->footer.len > 0 && footer_offset(z->footer, at, &offset))
+        return offset;
     unsigned type = low == 0 ? 0 : z->types[low - 1];
-    *ret_offset = (int32_t)read_u32(z->rules + (size_t)type * 6);
-    return true;
+    return (int32_t)read_u32(z->rules + (size_t)type * 6);
 }
