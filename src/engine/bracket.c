@@ -72,10 +72,26 @@ void group_state_set(releases *r, uint32_t g, rel_group_state state, str detail)
     d->size = (int64_t)group->members.len;
 }
 
+/* Hooks run in every group: that one failed, or was skipped, is over with the group it was in. */
+static void hooks_pardon(releases *r, const rel_group *group)
+{
+    for (size_t i = 0; i < group->members.len; i++) {
+        const rel_member *m = &group->members.at[i];
+        rel_target *target = &r->targets.at[m->target];
+        bool stuck = m->state == MEMBER_IS_FAILED || m->state == MEMBER_IS_SKIPPED;
+        if (m->role == ROLE_MEMBER || !stuck || target->job != 0 ||
+            target->failed_version != m->version)
+            continue;
+        target->failed_version = NO;
+        target->attempts = 0;
+    }
+}
+
 void group_end(releases *r, uint32_t g, rel_group_state state, str detail)
 {
     rel_group *group = &r->groups.at[g];
     rel_site *site = &r->sites.at[group->site];
+    hooks_pardon(r, group);
     claim_withdraw(r, CLAIM_GROUP(g));
     group_state_set(r, g, state, detail);
     if (site->ready == g)
@@ -180,12 +196,24 @@ static void member_remove(rel_group *g, size_t i)
 
 /* ---- before the start ---- */
 
+/* A newer version of a hook that failed is a fix: the group that waits for it goes on with it. */
+static bool hook_fixed(const releases *r, const rel_member *m)
+{
+    const rel_target *t = &r->targets.at[m->target];
+    return m->role != ROLE_MEMBER && m->state == MEMBER_IS_FAILED && t->job == 0 &&
+           t->wanted != NO && version_newer(r, t->wanted, m->version);
+}
+
 void group_relock(releases *r, uint32_t g)
 {
     rel_group *group = &r->groups.at[g];
     for (size_t i = 0; i < group->members.len;) {
         rel_member *m = &group->members.at[i];
         const rel_target *t = &r->targets.at[m->target];
+        if (hook_fixed(r, m)) {
+            m->version = t->wanted;
+            m->state = MEMBER_IS_PENDING;
+        }
         if (m->state != MEMBER_IS_PENDING || version_ready(r, m->version) ||
             (m->redeploy && m->version == t->current) || t->job != 0) {
             i++;
