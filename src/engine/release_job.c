@@ -264,8 +264,12 @@ void job_take(releases *r, const fact_job *f)
     uint32_t t = release_find(r, f->deployment, f->environment, f->resource);
     if (t == NO || f->job == 0 || r->targets.at[t].job != f->job)
         return;
-    rel_target *target = &r->targets.at[t];
     bool success = f->outcome == OUTCOME_SUCCEEDED && !f->verification_failed;
+    /* Whether it is tried again, or goes back, is for the rules to say that stand now: a policy may
+     * have gone in the same step. */
+    if (!success)
+        lanes_settle(r);
+    rel_target *target = &r->targets.at[t];
     uint32_t group = target->job_group;
     decision *d = decide(r, DECISION_RELEASE, t);
     if (d) {

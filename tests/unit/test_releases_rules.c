@@ -509,6 +509,27 @@ static void c6_retry_row(void **state)
     world_close(&w);
 }
 
+/* A policy that goes in the same step as a failure comes to light has nothing to say of it. */
+static void c6_failure_after_the_policy(void **state)
+{
+    (void)state;
+    world w;
+    metadata of = {.name = STR("p")};
+    object policy = {.kind = KIND_ROLLOUT_POLICY, .metadata = &of};
+    open_app(&w, "2026-03-01T08:00:00Z", 1,
+             "  - retry: {maxRetries: 3}\n  - rollback: {onJobStatuses: [failure]}\n");
+    assert_true(vec_push(&w.plans, (world_plan){"app", NULL, 60, -1, false, false}));
+    publish(&w, "app", "2");
+    w.now += MINUTE;
+    fact both[] = {{.kind = FACT_DOCUMENT_GONE, .document = &policy},
+                   job_answer(&w, &w.jobs.at[0])};
+    world_step(&w, both, COUNT_OF(both));
+    world_until(&w, INT64_MAX);
+    assert_int_equal(w.jobs.len, 1);
+    assert_int_equal(view_at(&w, "app", "h0").state, PLACEMENT_FAILED);
+    world_close(&w);
+}
+
 /* ---- rollback ---- */
 
 static void c6_rollback(void **state)
@@ -760,6 +781,7 @@ int main(void)
     ROWS_TEST(&all, c6_window_in_the_repeated_hour);
     ROWS_TEST(&all, c6_cooldown);
     ROWS_ADD(&all, c6_retry_row, retries, "C6, retry");
+    ROWS_TEST(&all, c6_failure_after_the_policy);
     ROWS_TEST(&all, c6_rollback);
     ROWS_TEST(&all, c6_rollback_by_hand);
     ROWS_TEST(&all, c5_dependency_rows);
