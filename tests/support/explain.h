@@ -297,6 +297,9 @@ static inline bool explain_touches(const reason *other, const reason *r)
         (other->act == RELEASE_PUBLISH || other->rule == REASON_APPROVAL ||
          other->rule == REASON_PROGRESSION || other->rule == REASON_VERSION_SELECTOR))
         return true; /* a version group may wait for it: it locks when all have one, or in time */
+    if (r->rule == REASON_BRACKET && r->act == RELEASE_TIME && other->act == RELEASE_COMPLETE)
+        return true; /* so it does if whoever is completed is what an environment lacked: that lets
+                        the versions in that are still collected */
     if (other->act == RELEASE_PUBLISH && r->act == RELEASE_RETRY &&
         explain_share(r->of, r->of_count, other->of, other->of_count))
         return true; /* a newer version takes the place of the one that failed */

@@ -6,6 +6,7 @@
  * time a cooldown is over. */
 #include "support/check.h"
 
+#include "base/strmap.h"
 #include "support/explain.h"
 #include "support/world.h"
 
@@ -39,32 +40,58 @@ typedef struct wild {
 
 /* ---- documents ---- */
 
-static const object *put(wild *w, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static const object *put(wild *w, const char *format, ...)
+/* The same fleet is made again and again from the same texts, and to read them is most of the work:
+ * each is read once, and kept while any fleet is there. */
+typedef struct kept_document {
+    uint64_t hash;
+    char *text;
+    loaded is;
+} kept_document;
+
+static VEC(kept_document) documents;
+static size_t fleets;
+
+static const object *document_of(char *text)
 {
-    char *copy;
-    va_list args;
-    va_start(args, format);
-    int length = vasprintf(&copy, format, args);
-    va_end(args);
-    char *text = mem_alloc((size_t)length + 1);
-    memcpy(text, copy, (size_t)length + 1);
-    free(copy);
-    assert_true(vec_push(&w->w.copies, text));
-    loaded l = load_text("world.yaml", str_of(text));
-    if (!l.good || l.objects->len != 1) {
-        buf found = problems_as_text(l.found);
+    uint64_t hash = str_hash(str_of(text));
+    for (size_t i = 0; i < documents.len; i++)
+        if (documents.at[i].hash == hash && strcmp(documents.at[i].text, text) == 0) {
+            free(text);
+            return &documents.at[i].is.objects->at[0];
+        }
+    kept_document fresh = {hash, text, load_text("world.yaml", str_of(text))};
+    if (!fresh.is.good || fresh.is.objects->len != 1) {
+        buf found = problems_as_text(fresh.is.found);
         print_error("%s\n%.*s", text, STR_ARG(buf_str(&found)));
         fail();
     }
-    assert_true(vec_push(&w->w.texts, l));
-    const object *o = &l.objects->at[0];
+    assert_true(vec_push(&documents, fresh));
+    return &fresh.is.objects->at[0];
+}
+
+static void documents_forget(void)
+{
+    for (size_t i = 0; i < documents.len; i++) {
+        loaded_free(&documents.at[i].is);
+        free(documents.at[i].text);
+    }
+    vec_done(&documents);
+}
+
+static void put(wild *w, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void put(wild *w, const char *format, ...)
+{
+    char *text;
+    va_list args;
+    va_start(args, format);
+    assert_true(vasprintf(&text, format, args) > 0);
+    va_end(args);
+    const object *o = document_of(text);
     fact f = {.kind = FACT_DOCUMENT, .document = o};
     if (o->kind == KIND_RESOURCE)
         f = (fact){.kind = FACT_TARGET,
                    .target = {.kind = TARGET_RESOURCE, .name = o->metadata->name, .document = o}};
     assert_true(vec_push(&w->pending, f));
-    return o;
 }
 
 static void step(wild *w)
@@ -259,6 +286,7 @@ static void random_event(wild *w)
 static void *stuck(uint64_t seed)
 {
     wild *w = calloc(1, sizeof *w);
+    fleets++;
     w->r = (rng){seed};
     world_open(&w->w, "2026-03-01T08:00:00Z");
     w->w.quiet = true;
@@ -304,6 +332,8 @@ static void wild_free(void *context)
     world_close(&w->w);
     vec_done(&w->pending);
     free(w);
+    if (--fleets == 0)
+        documents_forget();
 }
 
 static engine *wild_engine(void *context)
@@ -464,7 +494,9 @@ static bool starts(void *context, const explain_target *of)
                     j->environment);
         if (strcmp(j->deployment, of->change) == 0 && strcmp(j->resource, of->target) == 0 &&
             strcmp(j->environment, of->environment) == 0 &&
-            (any_version || number_of(j->version) >= number_of(of->wanted)))
+            /* What failed goes back before anything newer comes: that is its start then. */
+            (any_version || j->role == ROLE_ROLLBACK ||
+             number_of(j->version) >= number_of(of->wanted)))
             return true;
     }
     return false;
@@ -595,6 +627,8 @@ static bool again(void *context, size_t round, const reasons *done, const reason
         if (list->at[i].rule != REASON_CONCURRENCY && list->at[i].rule != REASON_BATCH &&
             list->at[i].rule != REASON_BUDGET && list->at[i].rule != REASON_DEPENDENCY &&
             !of_partitions(&list->at[i]) &&
+            /* When a soak is over that nobody could foresee, a window may be closed. */
+            !(list->at[i].act == RELEASE_TIME && lists(list, REASON_SOAK)) &&
             !(comes_first(&list->at[i]) && lists(done, REASON_CONCURRENCY)))
             return false;
     return true;
