@@ -592,6 +592,8 @@ void group_begin(releases *r, uint32_t g);
 /* The group that is ready takes the place of one that failed; or joins one that executes. */
 void group_supersede(releases *r, uint32_t s);
 void group_merge(releases *r, uint32_t s);
+/* Whether one that executes takes in others now, as far as it is for itself to say. */
+bool group_takes_in(const releases *r, uint32_t g);
 /* Locked versions that were withdrawn before their job began are locked again. */
 void group_relock(releases *r, uint32_t g);
 /* Locked versions that run already are dropped. True if nothing is left to change. */
