@@ -21,19 +21,20 @@ typedef uint32_t placement_id; /* given out once, never reused */
     X(CORDON, "cordon")                                                                            \
     X(UNCORDON, "uncordon")                                                                        \
     X(DRAIN, "drain")                                                                              \
-    X(RUN, "run")       /* run one stage of a package on a node */                                 \
-    X(RECORD, "record") /* a package's entry in the node's state changed */                        \
+    X(RUN, "run")         /* run one stage of a package on a node */                               \
+    X(RECORD, "record")   /* a package's entry in the node's state changed */                      \
+    X(REAPPLY, "reapply") /* the node was rebooted, so all packages are applied to it again */     \
     X(TAINT, "taint")                                                                              \
     X(UNTAINT, "untaint")                                                                          \
-    X(DEPLOY, "deploy")         /* make this version the live one on a cluster */                  \
-        X(PASS, "pass")         /* a pass over a change's partitions came to this */               \
-        X(JOB, "job")           /* run a job for a release target */                               \
-        X(GROUP, "group")       /* a version group changed its state */                            \
-        X(SLOT, "slot")         /* a resource took or gave back a concurrency slot */              \
-        X(FINALIZE, "finalize") /* a Skyhook that is deleted has nothing left to do: its           \
-                                   finalizer may go. Decided again when the document is shown      \
-                                   with it once more */                                            \
-        X(WAKE, "wake")         /* ask again at this time, at the latest */
+    X(DEPLOY, "deploy")     /* make this version the live one on a cluster */                      \
+    X(PASS, "pass")         /* a pass over a change's partitions came to this */                   \
+    X(JOB, "job")           /* run a job for a release target */                                   \
+    X(GROUP, "group")       /* a version group changed its state */                                \
+    X(SLOT, "slot")         /* a resource took or gave back a concurrency slot */                  \
+    X(FINALIZE, "finalize") /* a Skyhook that is deleted has nothing left to do: its               \
+                               finalizer may go. Decided again when the document is shown          \
+                               with it once more */                                                \
+    X(WAKE, "wake")         /* ask again at this time, at the latest */
 
 typedef enum decision_kind {
 #define X(kind, text) DECISION_##kind,

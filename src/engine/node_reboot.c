@@ -51,10 +51,12 @@ void reboot_advance(nodes *self, node_placement *p)
 static void rebooted(nodes *self, node_placement *p)
 {
     bool ours = p->phase != PHASE_IDLE && rebooting_entry(p); /* it is part of the work */
-    if (self->core->settings.reapply_on_reboot && !ours)
+    if (self->core->settings.reapply_on_reboot && !ours) {
+        p->rebooted = p->entries.len > 0;
         placement_reset(self, p);
-    else if (p->failed && p->phase == PHASE_IDLE)
+    } else if (p->failed && p->phase == PHASE_IDLE) {
         placement_forgive(self, p);
+    }
 }
 
 void reboot_seen(nodes *self, uint32_t target)

@@ -336,6 +336,9 @@ static void target_evaluate(nodes *self, uint32_t target)
     for (uint32_t i = self->targets.at[target].first; i != NOBODY; i = next) {
         node_placement *p = &self->placements.at[i];
         next = p->next;
+        if (p->rebooted)
+            node_decide(self, DECISION_REAPPLY, p);
+        p->rebooted = false;
         if (p->phase != PHASE_IDLE) {
             self->core->looked_at++;
             flight_advance(self, p);

@@ -118,6 +118,7 @@ typedef struct node_placement {
     bool drained : 1;
     bool in_priority : 1;    /* in nodePriority */
     bool leave_priority : 1; /* a reset takes it out when its stage ends */
+    bool rebooted : 1;       /* REAPPLY is to be decided */
     bool reset_pending : 1;  /* and its entries too */
     bool malformed : 1;      /* its nodeState could not be read */
     bool deferred : 1;       /* evaluated again when its batch is judged */

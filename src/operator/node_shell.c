@@ -511,6 +511,7 @@ static void carry_out(node_shell *s, const decision *d)
     case DECISION_JOB:
     case DECISION_GROUP:
     case DECISION_SLOT:
+    case DECISION_REAPPLY:     /* of which each entry is a RECORD */
     case DECISION_WAKE: break; /* of the other vocabularies, or by node_shell_next_ms */
     }
 }

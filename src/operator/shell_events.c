@@ -100,6 +100,21 @@ static void tell_batch(node_shell *s, const decision *d)
     tell_change(s, c, "Apply", text, false);
 }
 
+/* On both: who looks at the Skyhook wonders why a node that was complete is not. */
+static void tell_reboot(node_shell *s, const decision *d)
+{
+    const shell_change *c = shell_find_change(s, d->change);
+    char text[EVENT_MESSAGE_BYTES_MAX];
+    snprintf(text, sizeof text,
+             "the node was rebooted: packages of [skyhook:%.*s] are applied again",
+             STR_ARG(d->change));
+    tell_node(s, d->target, "Reboot", text, false);
+    snprintf(text, sizeof text, "node [%.*s] was rebooted: packages are applied to it again",
+             STR_ARG(d->target));
+    if (c)
+        tell_change(s, c, "Reboot", text, false);
+}
+
 void events_decided(node_shell *s, const decision *d)
 {
     char text[EVENT_MESSAGE_BYTES_MAX];
@@ -123,6 +138,7 @@ void events_decided(node_shell *s, const decision *d)
                  STR_ARG(d->target), STR_ARG(d->package), STR_ARG(d->version), STR_ARG(d->change));
         tell_node(s, d->target, "Interrupt", text, false);
         break;
+    case DECISION_REAPPLY: tell_reboot(s, d); break;
     case DECISION_CORDON:
         if (str_eq(d->detail, STR("again")))
             tell_node(s, d->target, "Interrupt",

@@ -459,6 +459,7 @@ static bool answer_placed(sim *s, const decision *d, sim_placement *p, err *erro
     case DECISION_DEPLOY: return answer_deploy(s, d, p, error);
     case DECISION_JOB: return answer_job(s, d, p, error);
     case DECISION_RECORD:
+    case DECISION_REAPPLY:
     case DECISION_BATCH:
     case DECISION_JUDGE:
     case DECISION_HALT:

@@ -128,6 +128,7 @@ void story_decision(buf *out, int64_t ms, const decision *d, int64_t batch)
         buf_addf(out, "record %.*s %.*s %.*s on %.*s", STR_ARG(d->package), STR_ARG(d->stage),
                  STR_ARG(d->state), STR_ARG(d->target));
         break;
+    case DECISION_REAPPLY: story_node(out, "reapply", d); break;
     case DECISION_TAINT: story_node(out, "taint", d); break;
     case DECISION_UNTAINT: story_node(out, "untaint", d); break;
     case DECISION_DEPLOY: story_deploy(out, d); break;

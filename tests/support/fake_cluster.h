@@ -119,6 +119,7 @@ struct fake {
     bool answers_last; /* events are told before answers */
     uint64_t conflicts;
     buf log;
+    buf told; /* Events, a line each */
 };
 
 /* From now on: the fault, at which write it happens, and in which order the shell hears of things.
@@ -613,6 +614,13 @@ static inline void fake_end_side(fake_side *side)
     side->shell = node_shell_free(side->shell);
 }
 
+static inline void fake_event(void *context, const kube_event *e)
+{
+    const fake_side *side = context;
+    buf_addf(&side->cluster->told, "%.*s %.*s %.*s: %.*s\n", STR_ARG(e->kind), STR_ARG(e->name),
+             STR_ARG(e->reason), STR_ARG(e->message));
+}
+
 /* A shell that knows nothing but what the objects say. */
 static inline void fake_start_side(fake *f, size_t which)
 {
@@ -622,7 +630,7 @@ static inline void fake_start_side(fake *f, size_t which)
     side->cluster = f;
     side->begun++;
     side->shell =
-        node_shell_new(&f->settings, (api){side, fake_send, fake_follow, NULL, NULL}, &error);
+        node_shell_new(&f->settings, (api){side, fake_send, fake_follow, fake_event, NULL}, &error);
     assert_non_null(side->shell);
     f->shell = f->sides[0].shell;
     int64_t delay_ms = side->delay_ms;
@@ -786,6 +794,7 @@ static inline fake *fake_new(void)
     f->memory = arena_new(0);
     assert_non_null(f->memory);
     f->log = BUF(64u << 20);
+    f->told = BUF(64u << 20);
     return f;
 }
 
@@ -799,6 +808,7 @@ static inline void fake_free(fake *f)
         yyjson_doc_free(f->objects[i].doc);
     arena_free(f->memory);
     buf_done(&f->log);
+    buf_done(&f->told);
     test_free(f);
 }
 

@@ -169,6 +169,7 @@ static void reapply_on_reboot(void **state)
         fleet_run(f, -1);
         assert_int_equal(fleet_count(f, " run sk node-001 aa 1 apply"), (size_t)set);
         assert_int_equal(fleet_count(f, " run sk node-001 bb 1 apply"), (size_t)set);
+        assert_int_equal(fleet_count(f, " reapply sk node-001"), (size_t)set);
         assert_int_equal(fleet_count(f, " run sk node-002"), 0);
         check_state(f, "sk", "node-001", DONE);
         fleet_lines(f, "");
@@ -206,6 +207,7 @@ static void reboot_while_nobody_looked(void **state)
             reboot(f, same ? "boot-1" : "boot-2");
         fleet_run(f, -1);
         assert_int_equal(fleet_count(f, " run sk node-001 aa 1 apply"), set && !same);
+        assert_int_equal(fleet_count(f, " reapply sk node-001"), set && !same);
         check_state(f, "sk", "node-001", DONE);
         buf_done(&saved);
         fleet_free(f);

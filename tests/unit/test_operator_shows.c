@@ -169,6 +169,41 @@ static void conditions_follow_after_a_restart(void **state)
     fake_free(f);
 }
 
+/* ---- events ---- */
+
+/* Whoever looks at a node, or at the Skyhook, is told why its packages run again; also of a reboot
+ * while nobody looked, and only where they do. */
+static void reboots_are_told(void **state)
+{
+    (void)state;
+    for (int row = 0; row < 4; row++) {
+        bool reapply = row < 2, away = row % 2;
+        fake *f = begin(skyhook_plain);
+        f->settings.engine.reapply_on_reboot = reapply;
+        fake_start(f);
+        fake_run(f, -1);
+        buf_clear(&f->told);
+        if (away)
+            fake_end_side(&f->sides[0]);
+        fake_reboot(f, "n03");
+        if (away)
+            fake_start(f);
+        fake_run(f, -1);
+        str told = buf_str(&f->told);
+        size_t on_node = str_find(told, STR("Node n03 Reboot: the node was rebooted: packages of "
+                                            "[skyhook:sk] are applied again\n"));
+        size_t on_change = str_find(told, STR("Skyhook sk Reboot: node [n03] was rebooted: "
+                                              "packages are applied to it again\n"));
+        check_msg((on_node != SIZE_MAX) == reapply && (on_change != SIZE_MAX) == reapply,
+                  "row %d: %.*s", row, STR_ARG(told));
+        size_t count = 0;
+        while (told.ptr && told.len > 0)
+            count += str_find(str_cut(&told, '\n'), STR(" Reboot: ")) != SIZE_MAX;
+        assert_int_equal(count, reapply ? 2 : 0);
+        fake_free(f);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -178,6 +213,7 @@ int main(void)
         cmocka_unit_test(config_updates_are_shown),
         cmocka_unit_test(taints_before_it_untaints),
         cmocka_unit_test(conditions_follow_after_a_restart),
+        cmocka_unit_test(reboots_are_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
