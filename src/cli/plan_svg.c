@@ -148,15 +148,15 @@ static void head(canvas *c)
         escaped_cut(c->out, p->reason, 100);
     }
     buf_addz(c->out, "</text>\n");
-    int64_t peak = sim_ledger(p->sim)->peak_in_flight;
-    buf_addf(
-        c->out,
-        "<text x=\"32\" y=\"104\" class=\"sub\">%lld targets: %lld done, %lld failed, %lld "
-        "excluded \u00b7 at most %lld in flight (%lld%%) \u00b7 %lld starts \u00b7 %lld drains",
-        (long long)p->counts.targets, (long long)p->counts.done, (long long)p->counts.failed,
-        (long long)p->counts.excluded, (long long)peak,
-        (long long)(p->counts.targets > 0 ? peak * 100 / p->counts.targets : 0),
-        (long long)sim_ledger(p->sim)->starts, (long long)p->drains);
+    int64_t peak = sim_ledger(p->sim)->peak_in_flight, starts = sim_ledger(p->sim)->starts;
+    char share[PLAN_SHARE_BYTES];
+    buf_addf(c->out,
+             "<text x=\"32\" y=\"104\" class=\"sub\">%lld target%s: %lld done, %lld failed, %lld "
+             "excluded \u00b7 at most %lld in flight (%s) \u00b7 %lld start%s \u00b7 %lld drain%s",
+             (long long)p->counts.targets, plan_s(p->counts.targets), (long long)p->counts.done,
+             (long long)p->counts.failed, (long long)p->counts.excluded, (long long)peak,
+             plan_share(p, share), (long long)starts, plan_s(starts), (long long)p->drains,
+             plan_s(p->drains));
     if (p->drains_saved > 0)
         buf_addf(c->out, " instead of %lld", (long long)(p->drains + p->drains_saved));
     buf_addz(c->out, "</text>\n");
@@ -382,8 +382,8 @@ static str group_name(const canvas *c, const plan_change *change, const plan_gro
 static void batch_lane(canvas *c, const plan_change *change, const plan_group *g)
 {
     char below[128];
-    snprintf(below, sizeof below, "%lld targets, limit %lld, %.*s", (long long)g->view.matched,
-             (long long)g->view.limit, STR_ARG(g->view.strategy));
+    snprintf(below, sizeof below, "%lld target%s, limit %lld, %.*s", (long long)g->view.matched,
+             plan_s(g->view.matched), (long long)g->view.limit, STR_ARG(g->view.strategy));
     lane_name(c, group_name(c, change, g), below);
     for (size_t i = 0; g->batches && i < g->batches->batches.len; i++)
         batch_bar(c, g, &g->batches->batches.at[i]);
@@ -477,8 +477,8 @@ static void partition_lane(canvas *c, const plan_change *change, const plan_grou
     if (strcmp(change->kind, "Deployment") == 0)
         partition_jobs(c, change, g, &sum);
     plan_load_measure(&sum, c->span_ms);
-    snprintf(below, sizeof below, "%lld targets, limit %lld%s", (long long)g->view.matched,
-             (long long)g->view.limit, g->view.ready ? "" : ", not ready");
+    snprintf(below, sizeof below, "%lld target%s, limit %lld%s", (long long)g->view.matched,
+             plan_s(g->view.matched), (long long)g->view.limit, g->view.ready ? "" : ", not ready");
     load_lane(c, group_name(c, change, g), below, &sum, g->view.ready ? GOOD : BAD);
 }
 

@@ -39,9 +39,10 @@ static void head(const plan *p, FILE *to)
     if (assumption.len > 0)
         fprintf(to, "assumes %.*s\n", STR_ARG(assumption));
     const ledger *l = sim_ledger(p->sim);
-    fprintf(to, "%lld targets: %lld done, %lld failed, %lld excluded; %lld starts, %lld drains",
-            (long long)p->counts.targets, (long long)p->counts.done, (long long)p->counts.failed,
-            (long long)p->counts.excluded, (long long)l->starts, (long long)p->drains);
+    fprintf(to, "%lld target%s: %lld done, %lld failed, %lld excluded; %lld start%s, %lld drain%s",
+            (long long)p->counts.targets, plan_s(p->counts.targets), (long long)p->counts.done,
+            (long long)p->counts.failed, (long long)p->counts.excluded, (long long)l->starts,
+            plan_s(l->starts), (long long)p->drains, plan_s(p->drains));
     if (p->drains_saved > 0)
         fprintf(to, " instead of %lld", (long long)(p->drains + p->drains_saved));
     fputs("\n", to);
@@ -57,7 +58,7 @@ static void sparkline(const plan *p, FILE *to)
     if (peak == 0)
         return;
     plan_curve(p, SPARK_COLUMNS, curve);
-    char span[PLAN_SPAN_BYTES];
+    char span[PLAN_SPAN_BYTES], share[PLAN_SHARE_BYTES];
     fputs("\nin flight  ", to);
     for (size_t i = 0; i < SPARK_COLUMNS; i++) {
         int64_t level = (curve[i] * 8 + peak - 1) / peak;
@@ -65,7 +66,7 @@ static void sparkline(const plan *p, FILE *to)
     }
     fprintf(to, "  peak %lld", (long long)peak);
     if (p->counts.targets > 0)
-        fprintf(to, " (%lld%%)", (long long)(peak * 100 / p->counts.targets));
+        fprintf(to, " (%s)", plan_share(p, share));
     fprintf(to, "\n           0s%*s\n", SPARK_COLUMNS - 2, plan_span(p->seconds, span));
 }
 
@@ -179,7 +180,8 @@ static bool waiting_row(void *context, const placement_view *v)
     table_cell(w->table, v->target);
     table_cell(w->table, v->change);
     table_cell(w->table, str_of(states[v->state]));
-    table_cell(w->table, why.len > 0 ? reason_text(w->plan->arena, &why.at[0]) : STR("-"));
+    table_cell(w->table,
+               why.len > 0 ? reason_text(w->plan->arena, plan_main_reason(&why)) : STR("-"));
     return true;
 }
 

@@ -162,6 +162,14 @@ static bool find_culprit(void *context, const placement_view *v)
     return true;
 }
 
+const reason *plan_main_reason(const reasons *why)
+{
+    for (size_t i = 0; i < why->len; i++)
+        if (why->at[i].act != RELEASE_TIME)
+            return &why->at[i];
+    return why->len > 0 ? &why->at[0] : NULL;
+}
+
 static str stalled_reason(plan *p)
 {
     culprit c = {.plan = p};
@@ -170,7 +178,7 @@ static str stalled_reason(plan *p)
     engine_placements(e, find_culprit, &c);
     if (c.rank == 0 || !engine_reasons(e, c.view.id, p->arena, &why) || why.len == 0)
         return STR("nothing can move any more");
-    str text = reason_text(p->arena, &why.at[0]);
+    str text = reason_text(p->arena, plan_main_reason(&why));
     return arena_printf(p->arena, "%.*s, %.*s: %.*s", STR_ARG(c.view.target),
                         STR_ARG(c.view.change), STR_ARG(text));
 }

@@ -44,6 +44,9 @@ str plan_change_name(arena *a, const object *o);
 void plan_json(const plan *p, buf *out);
 /* What a plan of a live fleet takes for granted, in a sentence; empty for one of files. */
 str plan_assumption(const plan *p);
+/* The reason that says most in one sentence: the first that does not pass by itself with time, else
+ * the first. NULL: there is none. */
+const reason *plan_main_reason(const reasons *why);
 
 /* A time since 1970 as a JSON text; null for REASON_NEVER. */
 void plan_time_json(int64_t ms, buf *out);

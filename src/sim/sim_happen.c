@@ -373,6 +373,19 @@ static str change_named(sim *s, str name)
     return b ? sim_change_name(s, b) : name;
 }
 
+/* Whether there is a change of that name. What a live fleet has is not all in documents here. */
+static bool is_change(sim *s, str name)
+{
+    for (size_t i = 0; i < s->documents.len; i++) {
+        const object *o = s->documents.at[i];
+        bool change =
+            o->kind == KIND_SKYHOOK || o->kind == KIND_BUNDLE || o->kind == KIND_DEPLOYMENT;
+        if (change && (str_eq(o->metadata->name, name) || str_eq(sim_change_name(s, o), name)))
+            return true;
+    }
+    return sim_is_live(s);
+}
+
 /* The id of a deployment's version: its uid, else its name. */
 static str version_id(const sim *s, str name, str tag)
 {
@@ -389,6 +402,9 @@ static str version_id(const sim *s, str name, str tag)
 static bool act(sim *s, const happening *h, act_kind kind, err *error)
 {
     str who = h->who.len > 0 ? h->who : arena_printf(s->arena, "person-%zu", s->happened);
+    bool whole = kind == ACT_PAUSE || kind == ACT_RESUME || kind == ACT_RESET;
+    if (whole && h->name.len > 0 && !s->settings.lenient && !is_change(s, h->name))
+        return unknown(s, happening_text(h->kind), h->name, error);
     fact f = {.kind = FACT_ACT,
               .act = {.act = kind,
                       .who = who,

@@ -120,9 +120,26 @@ def one(program, case):
     return None if drawn == windows else picture
 
 
+def reason(program):
+    """What failed waits for a person, whenever the next window opens."""
+    result = run(program, documents("web"), ["--from", "1", "--fail-once", "resource-0001",
+                                             "-o", "json"], "")
+    found = json.loads(result.out)["reason"]
+    return None if "not tried again by itself" in found else found
+
+
+def stranger(program):
+    """What is not there cannot be paused."""
+    result = run(program, documents("web"), [], '{"after":"1m","do":"pause","name":"nobody"}\n')
+    good = result.status == 1 and 'pause: found "nobody", which is not there' in result.err
+    return None if good else str(result)
+
+
 def main():
     tap = drover.Tap()
     for program in drover.programs():
+        tap.test("what does not pass with time is the reason of a plan", reason(program))
+        tap.test("a pause of something unknown is refused", stranger(program))
         for name, case in CASES.items():
             tap.test(name, one(program, case))
     return tap.done()
