@@ -9,6 +9,9 @@
 #define STEPS_PER_SECOND_MAX 100000u
 /* So many wakes in a row without anything happening are taken for "nothing will". */
 #define IDLE_WAKES_MAX 2000u
+/* After so many it is asked whether time alone can help anybody, unless more than so many wait. */
+#define IDLE_WAKES_FEW 8u
+#define ASKED_MAX 2000
 
 /* ---- facts ---- */
 
@@ -301,6 +304,39 @@ static int64_t happening_ms(const sim *s)
     return s->settings.start_ms + s->happenings.at[s->happened].after_ms / 1000 * 1000;
 }
 
+typedef struct asking {
+    const sim *s;
+    arena *a;
+    bool helps; /* somebody waits for nothing but time, or cannot be asked */
+} asking;
+
+/* Whoever waits for a person, or for somebody else, is not let go by time. */
+static bool ask_why(void *context, const placement_view *v)
+{
+    asking *k = context;
+    reasons why = {.most = 1};
+    if (v->state == PLACEMENT_DONE || v->state == PLACEMENT_EXCLUDED)
+        return true;
+    arena_rewind(k->a, (arena_place){0});
+    bool held = false, asked = engine_reasons(k->s->engine, v->id, k->a, &why);
+    for (size_t i = 0; i < why.len; i++)
+        held = held || (why.at[i].act != RELEASE_TIME && why.at[i].next_ms == REASON_NEVER);
+    k->helps = !asked || !held;
+    return !k->helps;
+}
+
+/* Whether to wait may help, where nothing runs and nothing is to happen: windows open and close for
+ * ever, also over what failed and waits for a person. */
+static bool time_helps(const sim *s, int64_t waiting)
+{
+    if (s->idle_wakes < IDLE_WAKES_FEW || waiting > ASKED_MAX)
+        return true;
+    asking k = {.s = s, .a = arena_new(0)};
+    k.helps = !k.a || !engine_placements(s->engine, ask_why, &k) || k.helps;
+    arena_free(k.a);
+    return k.helps;
+}
+
 /* The next second in which something may happen; AGENDA_NEVER: nothing can. */
 static bool next_second(sim *s, int64_t *ret_ms, err *error)
 {
@@ -313,7 +349,8 @@ static bool next_second(sim *s, int64_t *ret_ms, err *error)
         if (!sim_count(s, &counts))
             return err_memory(error);
         /* Waking up helps nobody when all are done, or can only fail again. */
-        if (counts.unfinished == counts.hopeless || s->idle_wakes > IDLE_WAKES_MAX)
+        if (counts.unfinished == counts.hopeless || s->idle_wakes > IDLE_WAKES_MAX ||
+            !time_helps(s, counts.unfinished))
             wake = AGENDA_NEVER;
     }
     if (wake < ms)
