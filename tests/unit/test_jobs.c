@@ -293,6 +293,14 @@ static size_t pids_in_log(int64_t number, pid_t out[8])
     return n;
 }
 
+/* Whoever was killed is gone soon, not at once. */
+static void expect_gone(pid_t pid)
+{
+    for (int i = 0; i < 500 && alive(pid); i++)
+        usleep(10000);
+    check_msg(!alive(pid), "%d is left", (int)pid);
+}
+
 static void the_time_limit_ends_the_whole_group(void **state)
 {
     (void)state;
@@ -306,7 +314,7 @@ static void the_time_limit_ends_the_whole_group(void **state)
     pid_t pids[8];
     assert_int_equal(pids_in_log(1, pids), 2);
     for (size_t i = 0; i < 2; i++)
-        check_msg(!alive(pids[i]), "%d is left", (int)pids[i]);
+        expect_gone(pids[i]);
 }
 
 static void what_a_command_leaves_behind_is_killed(void **state)
@@ -316,9 +324,7 @@ static void what_a_command_leaves_behind_is_killed(void **state)
     expect_end(1, OUTCOME_SUCCEEDED, "");
     pid_t pids[8];
     assert_int_equal(pids_in_log(1, pids), 1);
-    for (int i = 0; i < 100 && alive(pids[0]); i++)
-        usleep(10000);
-    assert_false(alive(pids[0]));
+    expect_gone(pids[0]);
 }
 
 static void a_job_can_be_cancelled(void **state)
@@ -720,9 +726,7 @@ static void a_job_without_supervisor_is_lost_and_does_not_go_on(void **state)
         usleep(1000);
     assert_true(job_signal(str_of(folder), 1, SIGKILL));
     expect_end(1, OUTCOME_LOST, "its supervisor is gone and left no record");
-    for (int i = 0; i < 100 && alive(pids[0]); i++)
-        usleep(10000);
-    assert_false(alive(pids[0]));
+    expect_gone(pids[0]);
 }
 
 static void a_process_with_the_same_number_is_not_taken_for_it(void **state)
