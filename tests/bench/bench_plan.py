@@ -19,11 +19,13 @@ GOALS = (0.1, 1, 15)
 GROWTH_GOAL = 1.5  # times n log n
 TIERS = {"a": 100, "b": 50, "c": 25, "d": 10}  # a compartment and its budget in per cent
 BRACKET_RESOURCES = 10_000
+STALLED_CLUSTERS = 6_000  # each says for whom it waits, and that is found for each by itself
 BRACKET_SECONDS = {"drain": 480, "os-patch": 180, "kubelet": 180, "containerd": 180, "uncordon": 60}
 
 
 def document(group, kind, name, spec):
-    version = {"skyhook": "skyhook.nvidia.com/v1alpha1", "drover": "drover.dev/v1alpha1"}[group]
+    version = {"skyhook": "skyhook.nvidia.com/v1alpha1", "drover": "drover.dev/v1alpha1",
+               "fleet": "fleet.cattle.io/v1alpha1"}[group]
     return {"apiVersion": version, "kind": kind, "metadata": {"name": name}, "spec": spec}
 
 
@@ -62,7 +64,13 @@ def bracket_documents():
     return found
 
 
-def plan(program, documents, words):
+def partition_documents():
+    return [document("fleet", "Bundle", "b", {
+        "targets": [{"clusterSelector": {}}],
+        "rolloutStrategy": {"maxUnavailable": "10%", "autoPartitionSize": "25%"}})]
+
+
+def plan(program, documents, words, ends=0):
     """Processor seconds, peak memory in bytes."""
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder, "fleet.yaml")
@@ -72,7 +80,7 @@ def plan(program, documents, words):
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
         _, status, usage = os.wait4(child.pid, 0)
         child.returncode = os.waitstatus_to_exitcode(status)
-    if child.returncode != 0:
+    if child.returncode != ends:
         sys.exit(f"bench_plan: drover plan ended with {child.returncode}")
     return usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024
 
@@ -98,6 +106,10 @@ def main():
     taken, _ = plan(program, bracket_documents(), ["--resources", str(BRACKET_RESOURCES)])
     row(f"drover plan, bracket of {len(BRACKET_SECONDS)} on {BRACKET_RESOURCES:,} resources",
         taken, "s", 2)
+    taken, _ = plan(program, partition_documents(),
+                    ["--clusters", str(STALLED_CLUSTERS), "--from", "v1", "--silent", "-o", "json"],
+                    ends=1)
+    row(f"drover plan -o json, {STALLED_CLUSTERS:,} clusters behind one partition", taken, "s", 2)
 
 
 if __name__ == "__main__":
