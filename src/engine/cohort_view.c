@@ -301,7 +301,11 @@ static bool stop_is_certain(const asker *by)
         complete += ends || e->outcome == MEMBER_DONE;
         done += ends;
     }
-    done += count_ahead(by);
+    done += (int64_t)queue_ahead(by);
+    for (size_t i = 0; i < by->c->others.len; i++) {
+        const entry *e = &by->c->members.at[by->c->others.at[i]];
+        done += is_ahead(by, e) && !e->in_batch; /* an outcome is final until the batch is judged */
+    }
     return complete * 100 / (int64_t)p->batch.len < p->rule.batch_threshold &&
            done * 100 / p->matched < p->rule.safety_limit;
 }

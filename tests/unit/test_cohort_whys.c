@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What compartments say of a member that is between two of them. */
+/* What compartments say of a member that is between two of them, or in a batch that ends badly. */
 #include "support/check.h"
 
 #include "engine/cohort.h"
@@ -75,8 +75,45 @@ static void who_moves_takes_its_place_along(void **state)
     arena_free(a);
 }
 
+/* n2 and n3 have failed in a batch that n4 is still under way in. That n2 is tried again before n3
+ * does not help: its outcome is final until the batch is judged, and half of them done is too few.
+ */
+static void who_failed_in_the_batch_is_no_progress(void **state)
+{
+    (void)state;
+    static const str names[] = {STR("n1"), STR("n2"), STR("n3"), STR("n4")};
+    static const compartment_rule rule = {.name = STR(COHORT_DEFAULT),
+                                          .budget = 4,
+                                          .initial_batch = 4,
+                                          .batch_threshold = 100,
+                                          .failure_threshold = 1,
+                                          .safety_limit = 75};
+    arena *a = arena_new(0);
+    cohort *c = cohort_new();
+    reasons list = {0};
+    compartment_view view;
+    assert_true(c && cohort_set_policy(c, &(cohort_policy){&rule, 1, false}));
+    for (member_id m = N1; m <= N4; m++)
+        assert_true(cohort_join(c, m, names[m], 0, (label_set){0}) &&
+                    cohort_set_state(c, m, MEMBER_STARTABLE));
+    step(c);
+    assert_true(cohort_outcome(c, N1, MEMBER_DONE));
+    for (member_id m = N2; m <= N3; m++)
+        assert_true(cohort_outcome(c, m, MEMBER_FAILED) && cohort_set_retry(c, m, 0));
+    step(c);
+    assert_true(cohort_reasons(c, N3, a, &list));
+    assert_true(list.len > 0 && list.at[0].rule == REASON_STOPPED);
+    assert_true(cohort_outcome(c, N4, MEMBER_DONE));
+    step(c);
+    cohort_view(c, 0, &view);
+    assert_true(view.stopped);
+    cohort_free(c);
+    arena_free(a);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(who_moves_takes_its_place_along)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(who_moves_takes_its_place_along),
+                                       cmocka_unit_test(who_failed_in_the_batch_is_no_progress)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
