@@ -298,7 +298,7 @@ static exit_status read_fleet(scenario *sc, const verb *c, const options *given)
 static exit_status make_sim(scenario *sc, const verb *c, const options *given, bool tell)
 {
     if (!sc->alive)
-        lint_all(sc->in.objects, sc->in.problems);
+        lint_planned(sc->in.objects, sc->in.problems);
     if (input_bad(&sc->in)) {
         input_report(&sc->in);
         return STATUS_NO;

@@ -268,7 +268,7 @@ static void done(lint *l)
     arena_free(l->arena);
 }
 
-bool lint_all(const object_list *objects, problems *found)
+static bool look(const object_list *objects, problems *found, bool planned)
 {
     lint l = {.found = found, .objects = objects};
     strmap taken = {0};
@@ -277,7 +277,8 @@ bool lint_all(const object_list *objects, problems *found)
     if (good) {
         check_duplicates(&l, objects, &taken);
         check_tags(&l, &taken);
-        check_policies(&l);
+        if (!planned)
+            check_policies(&l);
         check_versions(&l);
         good =
             lint_dependencies(&l) && lint_compartments(&l) && lint_partitions(&l) && lint_rules(&l);
@@ -287,4 +288,14 @@ bool lint_all(const object_list *objects, problems *found)
     strmap_done(&taken);
     done(&l);
     return problems_errors(found) == before && !problems_out_of_memory(found);
+}
+
+bool lint_all(const object_list *objects, problems *found)
+{
+    return look(objects, found, false);
+}
+
+bool lint_planned(const object_list *objects, problems *found)
+{
+    return look(objects, found, true);
 }

@@ -59,6 +59,16 @@ static void story_batch(buf *out, const decision *d)
     buf_addz(out, d->failed ? ": failed" : ": good");
 }
 
+/* A package that is uninstalled has no stage any more: its entry goes. */
+static void story_record(buf *out, const decision *d)
+{
+    if (d->stage.len == 0)
+        buf_addf(out, "forget %.*s on %.*s", STR_ARG(d->package), STR_ARG(d->target));
+    else
+        buf_addf(out, "record %.*s %.*s %.*s on %.*s", STR_ARG(d->package), STR_ARG(d->stage),
+                 STR_ARG(d->state), STR_ARG(d->target));
+}
+
 static void story_job(buf *out, const decision *d)
 {
     buf_addf(out, "run %.*s %.*s on %.*s", STR_ARG(d->change), STR_ARG(d->version),
@@ -124,10 +134,7 @@ void story_decision(buf *out, int64_t ms, const decision *d, int64_t batch)
                  STR_ARG(d->stage), STR_ARG(d->target));
         buf_addf(out, " (job %lld)", (long long)d->number);
         break;
-    case DECISION_RECORD:
-        buf_addf(out, "record %.*s %.*s %.*s on %.*s", STR_ARG(d->package), STR_ARG(d->stage),
-                 STR_ARG(d->state), STR_ARG(d->target));
-        break;
+    case DECISION_RECORD: story_record(out, d); break;
     case DECISION_REAPPLY: story_node(out, "reapply", d); break;
     case DECISION_TAINT: story_node(out, "taint", d); break;
     case DECISION_UNTAINT: story_node(out, "untaint", d); break;

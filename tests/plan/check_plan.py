@@ -186,6 +186,66 @@ def refused(tap, program):
               f"{words[0]} refuses what validate refuses", f"{told.err}{result.err}{result.out}")
 
 
+WITHOUT_POLICY = """
+apiVersion: skyhook.nvidia.com/v1alpha1
+kind: Skyhook
+metadata: {name: tuning}
+spec:
+  nodeSelectors: {matchLabels: {role: gpu}}
+  deploymentPolicy: slow
+  packages: {kernel: {version: 1.0.0, image: ghcr.io/example/kernel}}
+"""
+SLOW = {"apiVersion": "skyhook.nvidia.com/v1alpha1", "kind": "DeploymentPolicy",
+        "metadata": {"name": "slow"},
+        "spec": {"default": {"budget": {"count": 2}, "strategy": {"fixed": {"initialBatch": 2}}}}}
+
+
+def a1_policy_that_does_not_exist(tap, program):
+    """A1: nothing starts and the plan says why; everything goes on when the policy appears."""
+    words = ["-f", "-", "--nodes", "3:role=gpu", *START, "-o", "json"]
+    result = drover.run(program, "plan", *words, stdin=WITHOUT_POLICY.encode())
+    plan = json.loads(result.out or "{}")
+    rules = {r["rule"] for w in plan.get("waiting", []) for r in w["reasons"]}
+    check(tap, (result.status, plan.get("outcome"), plan.get("starts"), rules) ==
+          (1, "stalled", 0, {"policyNotFound"}), "A1: without its policy nothing starts",
+          str(result))
+    result = drover.run(program, "explain", "node-0001", *words, stdin=WITHOUT_POLICY.encode())
+    check(tap, result.status == 0 and '"policyNotFound"' in result.out,
+          "A1: explain says that the policy does not exist", str(result))
+    with tempfile.NamedTemporaryFile("w") as events:
+        events.write(json.dumps({"after": "100s", "do": "apply", "document": SLOW}) + "\n")
+        events.flush()
+        result = drover.run(program, "plan", *words, "--events", events.name,
+                            stdin=WITHOUT_POLICY.encode())
+    plan = json.loads(result.out or "{}")
+    starts = [b["start"] for c in plan.get("changes", []) for g in c["groups"]
+              for b in g["batches"]]
+    check(tap, (result.status, plan.get("outcome"), starts) == (0, "complete", [100, 220]),
+          "A1: everything goes on when the policy appears", str(result))
+
+
+REMOVED = """
+apiVersion: skyhook.nvidia.com/v1alpha1
+kind: Skyhook
+metadata: {name: tuning}
+spec:
+  nodeSelectors: {matchLabels: {role: gpu}}
+  packages:
+    kernel:
+      {version: 1.0.0, image: ghcr.io/example/kernel, uninstall: {enabled: true, apply: true}}
+"""
+
+
+def trace_of_an_uninstall(tap, program):
+    """What is gone from a node has no stage and no state to tell of."""
+    result = drover.run(program, "plan", "-f", "-", "--nodes", "1:role=gpu", "--from",
+                        "kernel=1.0.0", *START, "-o", "trace", stdin=REMOVED.encode())
+    told = [line.split(maxsplit=1)[1] for line in result.out.splitlines()]
+    check(tap, result.status == 0 and "run kernel 1.0.0 uninstall on node-0001 (job 1)" in told
+          and "forget kernel on node-0001" in told, "a trace tells what is uninstalled",
+          str(result))
+
+
 def unknown_names(tap, program):
     """A flag about something that does not exist says so, and what there is."""
     for base, words, message in [
@@ -514,6 +574,8 @@ def main():
         statuses(tap, program)
         unknown_names(tap, program)
         refused(tap, program)
+        trace_of_an_uninstall(tap, program)
+        a1_policy_that_does_not_exist(tap, program)
         drains(tap, program)
         bundles(tap, program)
         batches(tap, program)
