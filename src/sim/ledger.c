@@ -194,20 +194,38 @@ void ledger_recovers(ledger *l, const decision *d)
     g->completed++;
 }
 
-void ledger_passes(ledger *l, const decision *d, int64_t ms)
+/* The last pass of a change is taken out if it released nothing. */
+static bool take_idle_pass(ledger *l, name_id change, ledger_pass *ret)
 {
-    name_id change = name_of(l, d->change);
     for (size_t i = l->passes.len; i-- > 0;) {
         const ledger_pass *one = &l->passes.at[i];
         if (one->change != change)
             continue;
         if (one->created + one->updated + one->fixed > 0)
-            break;
+            return false;
+        *ret = *one;
         memmove(&l->passes.at[i], &l->passes.at[i + 1], (l->passes.len - i - 1) * sizeof *one);
         l->passes.len--;
-        break;
+        return true;
     }
-    ledger_pass p = {change, ms, d->created, d->updated, d->fixed, d->visited, d->not_ready};
+    return false;
+}
+
+void ledger_passes(ledger *l, const decision *d, int64_t ms)
+{
+    ledger_pass p;
+    name_id change = name_of(l, d->change);
+    take_idle_pass(l, change, &p);
+    p = (ledger_pass){change, ms, d->created, d->updated, d->fixed, d->visited, d->not_ready};
+    keep(l, vec_push(&l->passes, p));
+}
+
+void ledger_passes_again(ledger *l, str change, int64_t ms)
+{
+    ledger_pass p;
+    if (!take_idle_pass(l, name_of(l, change), &p))
+        return;
+    p.start_ms = ms;
     keep(l, vec_push(&l->passes, p));
 }
 

@@ -115,6 +115,9 @@ void ledger_recovers(ledger *l, const decision *d);
 
 /* A pass of a bundle. Of those that released nothing only the last of each bundle stays. */
 void ledger_passes(ledger *l, const decision *d, int64_t ms);
+/* A deployment of the bundle came to an end, which leads to a pass. One that releases nothing and
+ * finds the partitions as they were is not told of; it is the last of its bundle all the same. */
+void ledger_passes_again(ledger *l, str change, int64_t ms);
 /* Returns the job's number in the ledger. */
 uint32_t ledger_job_starts(ledger *l, const decision *d, uint32_t target, int64_t ms);
 void ledger_job_ends(ledger *l, uint32_t job, bool failed, int64_t ms);

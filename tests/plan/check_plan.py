@@ -297,6 +297,30 @@ def bundles(tap, program):
           "each fleet.yaml is a Bundle of its own", f"{plan['outcome']} {found}")
 
 
+CAPPED = """
+apiVersion: fleet.cattle.io/v1alpha1
+kind: Bundle
+metadata: {name: app, namespace: fleet-default}
+spec:
+  targets: [{clusterSelector: {}}]
+  rolloutStrategy: {maxUnavailable: 5}
+"""
+
+
+def passes(tap, program):
+    """P37: the last pass is the one after the last cluster's end, if that one failed, too."""
+    for more, starts, ready in [([], [0, 60, 120, 180, 240, 300], 25),
+                                (["--fail", "cluster-0024"], [0, 60, 120, 180, 240, 300], 24),
+                                (["--silent"], [0, 0], 0)]:
+        result = drover.run(program, "plan", "-f", "-", "--clusters", "25", "--from", "old", *more,
+                            *START, "-o", "json", stdin=CAPPED.encode())
+        plan = json.loads(result.out)
+        found = [one["start"] for one in plan["passes"]]
+        check(tap, found == starts and plan["done"] == ready and
+              plan["passes"][-1]["updated"] == 0,
+              f"P37: the passes of 25 clusters {' '.join(more)}", f"{found} {plan['done']}")
+
+
 # Twelve nodes, three at a time; four more in a compartment of their own.
 BATCHES = """
 apiVersion: skyhook.nvidia.com/v1alpha1
@@ -578,6 +602,7 @@ def main():
         a1_policy_that_does_not_exist(tap, program)
         drains(tap, program)
         bundles(tap, program)
+        passes(tap, program)
         batches(tap, program)
         batches_that_end_with_their_members(tap, program)
         stalled(tap, program)
