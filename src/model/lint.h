@@ -11,8 +11,8 @@
 
 /* False when an error was reported or memory ran out. */
 bool lint_all(const object_list *objects, problems *found);
-/* The same of documents that are planned. A Skyhook whose policy is missing is no error there: it is
- * blocked until the policy appears, and the plan says so. */
+/* The same of documents that are planned. A Skyhook whose policy is missing is no error there: it
+ * is blocked until the policy appears, and the plan says so. */
 bool lint_planned(const object_list *objects, problems *found);
 
 #endif

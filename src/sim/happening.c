@@ -221,15 +221,21 @@ static bool complete(const happening *h, err *error)
         return true;
     case HAPPEN_PAUSE:
     case HAPPEN_RESUME:
-    case HAPPEN_APPROVE:
     case HAPPEN_RETRY:
     case HAPPEN_SKIP:
     case HAPPEN_RESET:
-    case HAPPEN_REJECT:
     case HAPPEN_ROLLBACK:
+    case HAPPEN_HALT:
+        if (h->target.len == 0 && h->name.len == 0)
+            return err_set(error, "%s needs \"name\" or \"target\"", words[h->kind]);
+        return true;
+    case HAPPEN_APPROVE:
+    case HAPPEN_REJECT:
+        if (h->name.len == 0 && h->version.len == 0)
+            return err_set(error, "%s needs \"name\" or \"version\"", words[h->kind]);
+        return true;
     case HAPPEN_FREEZE:
-    case HAPPEN_THAW:
-    case HAPPEN_HALT: return true;
+    case HAPPEN_THAW: return true;
     }
     return true;
 }

@@ -236,7 +236,8 @@ static bool join(sim *s, const happening *h, err *error)
         traits.deploy_namespace = STR("cluster-fleet-made-up");
     uint32_t before = herd_find(&s->herd, kind, h->target);
     if (before != HERD_NONE)
-        return true;
+        return s->settings.lenient || err_set(error, "join: found \"%s\", which is there already",
+                                              str_shown(h->target).text);
     if (!sim_rejoins(s, kind, h->target, error))
         return false;
     herd_traits *own = herd_share(&s->herd, &traits);
@@ -386,25 +387,57 @@ static bool is_change(sim *s, str name)
     return sim_is_live(s);
 }
 
+/* The version with that tag, or id: of a deployment, or of any without a name. */
+static const object *document_version(const sim *s, str name, str tag)
+{
+    const object *by_id = NULL;
+    for (size_t i = 0; i < s->documents.len; i++) {
+        const object *o = s->documents.at[i];
+        if (o->kind != KIND_VERSION ||
+            (name.len > 0 && !str_eq(o->version->spec.deployment, name)))
+            continue;
+        if (str_eq(o->version->spec.tag, tag))
+            return o;
+        if (str_eq(o->metadata->name, tag) || str_eq(o->metadata->uid, tag))
+            by_id = o;
+    }
+    return by_id;
+}
+
 /* The id of a deployment's version: its uid, else its name. */
 static str version_id(const sim *s, str name, str tag)
 {
-    for (size_t i = 0; i < s->documents.len; i++) {
-        const object *o = s->documents.at[i];
-        if (o->kind != KIND_VERSION || !str_eq(o->version->spec.tag, tag) ||
-            (name.len > 0 && !str_eq(o->version->spec.deployment, name)))
-            continue;
-        return o->metadata->uid.len > 0 ? o->metadata->uid : o->metadata->name;
-    }
-    return tag;
+    const object *o = document_version(s, name, tag);
+    if (!o)
+        return tag;
+    return o->metadata->uid.len > 0 ? o->metadata->uid : o->metadata->name;
+}
+
+/* Whether what a person names is there: a change, one of its versions, a target. A freeze has a
+ * name of its own, and what is approved without a version is a partition. */
+static bool names_something(sim *s, const happening *h, act_kind kind, err *error)
+{
+    const char *what = happening_text(h->kind);
+    bool versioned = h->version.len > 0 && document_named(s, KIND_DEPLOYMENT, h->name) &&
+                     !sim_is_live(s);
+    if (s->settings.lenient || kind == ACT_FREEZE || kind == ACT_THAW)
+        return true;
+    if (h->name.len > 0 && !is_change(s, h->name))
+        return unknown(s, what, h->name, error);
+    if (versioned && !document_version(s, h->name, h->version))
+        return err_set(error, "%s: found version \"%s\" of \"%s\", which is not there", what,
+                       str_shown(h->version).text, str_shown(h->name).text);
+    bool cut = kind == ACT_APPROVE && h->version.len == 0;
+    if (h->target.len > 0 && !cut && herd_find_any(&s->herd, h->target) == HERD_NONE)
+        return unknown(s, what, h->target, error);
+    return true;
 }
 
 static bool act(sim *s, const happening *h, act_kind kind, err *error)
 {
     str who = h->who.len > 0 ? h->who : arena_printf(s->arena, "person-%zu", s->happened);
-    bool whole = kind == ACT_PAUSE || kind == ACT_RESUME || kind == ACT_RESET;
-    if (whole && h->name.len > 0 && !s->settings.lenient && !is_change(s, h->name))
-        return unknown(s, happening_text(h->kind), h->name, error);
+    if (!names_something(s, h, kind, error))
+        return false;
     fact f = {.kind = FACT_ACT,
               .act = {.act = kind,
                       .who = who,
@@ -436,12 +469,28 @@ static void tell_happening(sim *s, const happening *h)
              h->version.len > 0 ? " " : "", STR_ARG(h->version));
 }
 
+/* Only nodes are cordoned, tainted and rebooted; only clusters are paused one by one. */
+static bool fits(const sim *s, const happening *h, uint32_t target, err *error)
+{
+    target_kind kind = (target_kind)s->herd.targets.at[target].kind;
+    bool of_node = h->kind == HAPPEN_CORDON || h->kind == HAPPEN_UNCORDON ||
+                   h->kind == HAPPEN_TAINT || h->kind == HAPPEN_UNTAINT || h->kind == HAPPEN_REBOOT;
+    bool of_cluster = h->kind == HAPPEN_PAUSE || h->kind == HAPPEN_RESUME;
+    bool good = of_node ? kind == TARGET_NODE : !of_cluster || kind == TARGET_CLUSTER;
+    if (good || s->settings.lenient)
+        return true;
+    return err_set(error, "%s: found \"%s\", allowed a %s", happening_text(h->kind),
+                   str_shown(h->target).text, of_node ? "node" : "cluster");
+}
+
 static bool happen_to_target(sim *s, const happening *h, err *error)
 {
     sim_failure at = sim_failure_of(h->target, false);
     uint32_t target = herd_find_any(&s->herd, at.target);
     if (target == HERD_NONE)
         return unknown(s, happening_text(h->kind), h->target, error);
+    if (!fits(s, h, target, error))
+        return false;
     if (h->kind == HAPPEN_FAIL)
         return sim_add_failure(s, &at, error);
     if (h->kind == HAPPEN_HEAL)

@@ -270,6 +270,31 @@ def unknown_names(tap, program):
         check(tap, result.status == status, f"{' '.join(words)} is taken", str(result))
 
 
+def unknown_in_events(tap, program):
+    """What happens to something that is not there, or is of another kind, says so; nothing is
+    taken for something else, or left out in silence."""
+    for base, event, message in [
+            (SKYHOOK, {"do": "pause"}, ':1: pause needs "name" or "target"'),
+            (RELEASE, {"do": "approve"}, ':1: approve needs "name" or "version"'),
+            (SKYHOOK, {"do": "retry", "name": "gpu"}, 'retry: found "gpu", which is not there'),
+            (SKYHOOK, {"do": "retry", "name": "gpu-init", "target": "node-99"},
+             'retry: found "node-99", which is not there'),
+            (RELEASE, {"do": "approve", "name": "kubelet", "version": "9"},
+             'approve: found version "9" of "kubelet", which is not there'),
+            (RELEASE, {"do": "cordon", "target": "prod-east-03"},
+             'cordon: found "prod-east-03", allowed a node'),
+            (SKYHOOK, {"do": "pause", "target": "node-03"},
+             'pause: found "node-03", allowed a cluster'),
+            (SKYHOOK, {"do": "join", "target": "node-03"},
+             'join: found "node-03", which is there already')]:
+        with tempfile.NamedTemporaryFile("w") as events:
+            events.write(json.dumps({"after": "1m", **event}) + "\n")
+            events.flush()
+            result = drover.run(program, "plan", *base, *START, "--events", events.name)
+        check(tap, result.status in (1, 2) and message in result.err and not result.out,
+              f"the event {json.dumps(event)} is refused", str(result))
+
+
 def drains(tap, program):
     """T5: a drain for each of three deployments on ten nodes, against one drain for all three."""
     for name, expected in [("apart", (90, 30, 0)), ("together", (50, 10, 20))]:
@@ -597,6 +622,7 @@ def main():
             shape(tap, name, compare(tap, program, name, words, status))
         statuses(tap, program)
         unknown_names(tap, program)
+        unknown_in_events(tap, program)
         refused(tap, program)
         trace_of_an_uninstall(tap, program)
         a1_policy_that_does_not_exist(tap, program)
