@@ -10,6 +10,7 @@
 #define CHUNK_BYTES_FIRST ((size_t)4096)
 #define CHUNK_BYTES_MOST ((size_t)1024 * 1024)
 #define ALIGNMENT ((size_t)16)
+#define BRIEF_BYTES 256
 
 typedef struct chunk {
     struct chunk *next; /* the one to use when this is full: kept over a rewind */
@@ -118,10 +119,13 @@ str arena_printf(arena *a, const char *format, ...)
     va_start(args, format);
     va_list again;
     va_copy(again, args);
-    int length = vsnprintf(NULL, 0, format, args);
+    char brief[BRIEF_BYTES]; /* most texts fit: they are made once */
+    int length = vsnprintf(brief, sizeof brief, format, args);
     va_end(args);
     char *text = length < 0 ? NULL : arena_alloc(a, (size_t)length + 1);
-    if (text)
+    if (text && (size_t)length < sizeof brief)
+        memcpy(text, brief, (size_t)length + 1);
+    else if (text)
         vsnprintf(text, (size_t)length + 1, format, again);
     va_end(again);
     return (str){text, text ? (size_t)length : 0};

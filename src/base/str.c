@@ -259,7 +259,10 @@ void buf_add(buf *b, str text)
 
 void buf_addc(buf *b, char c)
 {
-    buf_add(b, (str){&c, 1});
+    if (!buf_room(b, 1))
+        return;
+    b->ptr[b->len++] = c;
+    b->ptr[b->len] = '\0';
 }
 
 void buf_addz(buf *b, const char *zero_terminated)

@@ -36,26 +36,46 @@ static char short_escape(unsigned char c)
     return 0;
 }
 
-/* encoding/json escapes what HTML would take for markup, and the two separators of JavaScript. */
+/* What encoding/json does not write as it is: control characters, what HTML would take for markup,
+ * and the two separators of JavaScript. Returns how many bytes that is; 0: none. */
+static size_t escaped(str text, size_t at)
+{
+    unsigned char c = (unsigned char)text.ptr[at];
+    if (c == 0xE2)
+        return at + 2 < text.len && (unsigned char)text.ptr[at + 1] == 0x80 &&
+                       ((unsigned char)text.ptr[at + 2] & 0xFE) == 0xA8
+                   ? 3
+                   : 0;
+    return c < 0x20 || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&';
+}
+
+static void put_escape(buf *out, str text)
+{
+    unsigned char c = (unsigned char)text.ptr[0];
+    if (c == 0xE2) {
+        buf_addz(out, (unsigned char)text.ptr[2] == 0xA8 ? "\\u2028" : "\\u2029");
+    } else if (short_escape(c)) {
+        buf_addc(out, '\\');
+        buf_addc(out, short_escape(c));
+    } else {
+        buf_addf(out, "\\u%04x", (unsigned)c);
+    }
+}
+
 void go_text(buf *out, str text)
 {
+    size_t plain = 0, at = 0;
     buf_addc(out, '"');
-    for (size_t i = 0; i < text.len; i++) {
-        unsigned char c = (unsigned char)text.ptr[i];
-        bool separator = c == 0xE2 && i + 2 < text.len && (unsigned char)text.ptr[i + 1] == 0x80 &&
-                         ((unsigned char)text.ptr[i + 2] & 0xFE) == 0xA8;
-        if (separator) {
-            buf_addz(out, (unsigned char)text.ptr[i + 2] == 0xA8 ? "\\u2028" : "\\u2029");
-            i += 2;
-        } else if (short_escape(c)) {
-            buf_addc(out, '\\');
-            buf_addc(out, short_escape(c));
-        } else if (c < 0x20 || c == '<' || c == '>' || c == '&') {
-            buf_addf(out, "\\u%04x", (unsigned)c);
-        } else {
-            buf_addc(out, (char)c);
+    while (at < text.len) {
+        size_t bytes = escaped(text, at);
+        if (bytes > 0) {
+            buf_add(out, str_part(text, plain, at - plain));
+            put_escape(out, str_part(text, at, bytes));
+            plain = at + bytes;
         }
+        at += bytes > 0 ? bytes : 1;
     }
+    buf_add(out, str_part(text, plain, text.len));
     buf_addc(out, '"');
 }
 

@@ -82,6 +82,8 @@ static void written(cluster_shell *s, const hub_ticket *t, const write_outcome *
     if (!p)
         return;
     p->sending = false;
+    if (p->missed)
+        hub_queue(s, p);
     settle(s, p, t, how);
     hub_bundle *b = p->bundle;
     hub_cluster *c = p->cluster;
@@ -356,6 +358,7 @@ bool hub_deploy(cluster_shell *s, hub_place *p)
 {
     deployment_view v;
     bool waits = p->waits_for && p->waits_for >= p->revision;
+    p->missed = p->sending;
     if (p->sending || waits)
         return true; /* what comes then queues it again */
     if (p->held_until_ms > s->now_ms)

@@ -92,6 +92,7 @@ struct hub_place {
     bool deleting, finalizer;
     bool secret_gone; /* before the deployment that is no target any more */
     bool queued, sending;
+    bool missed; /* its turn came while a write was under way */
 };
 
 /* Deployments by their states. */

@@ -376,6 +376,19 @@ static void take_resources(cluster_shell *s, hub_place *p, yyjson_val *counts)
         memcpy(p->resources, now, sizeof now);
 }
 
+/* What was written last needs not be compared with what is wanted: it is just that. Anything else
+ * somebody else may have changed. */
+static void take_change(cluster_shell *s, hub_place *p)
+{
+    bool ours = p->digest == p->sent;
+    if (ours && p->live && p->want == str_hash(version_text(p->live)))
+        p->want = 0;
+    if (ours || !p->sending)
+        p->sent = 0; /* from here on it is to be written again if it changes */
+    if (!ours && p->target)
+        hub_queue(s, p);
+}
+
 static void take_spec(cluster_shell *s, hub_place *p, yyjson_val *json)
 {
     yyjson_val *meta = yyjson_obj_get(json, "metadata"), *spec = yyjson_obj_get(json, "spec");
@@ -393,8 +406,7 @@ static void take_spec(cluster_shell *s, hub_place *p, yyjson_val *json)
         p->digest = hub_digest(spec) ^ (of_labels * 3);
         p->labels = of_labels;
         p->generation = generation;
-        if (p->target)
-            hub_queue(s, p); /* somebody else may have changed it */
+        take_change(s, p);
     }
 }
 
@@ -408,7 +420,9 @@ static bool take_deployment(cluster_shell *s, hub_place *p, yyjson_val *json)
     if (same && revision <= p->revision)
         return false; /* an answer was quicker than the watch */
     if (!same) {
+        uint64_t sent = p->exists ? 0 : p->sent; /* it was just created */
         forget_deployment(s, p);
+        p->sent = sent;
         p->exists = true;
         p->bundle->deployments++;
         p->cluster->deployments++;

@@ -316,6 +316,43 @@ static void pauses(void **state)
     fake_free(f);
 }
 
+/* What a watch tells, before the answers to writes. */
+static void deliver_events(fake *f)
+{
+    for (size_t i = 0; i < f->messages.len; i++) {
+        fake_message m = f->messages.at[i];
+        if (m.is_answer)
+            continue;
+        memmove(&f->messages.at[i], &f->messages.at[i + 1], (f->messages.len - i - 1) * sizeof m);
+        f->messages.len--;
+        i--;
+        fake_deliver_one(f, m);
+    }
+}
+
+/* A cluster that is paused while its deployment is written is paused all the same. */
+static void pauses_during_a_write(void **state)
+{
+    (void)state;
+    fake *f = begin("");
+    char home[FAKE_NAME_BYTES];
+    char first[FAKE_NAME_BYTES];
+    cap = 0;
+    fake_run(f, -1);
+    snprintf(first, sizeof first, "%s", of_deployment(f, 0, "/spec/deploymentID"));
+    change_content(f, "two");
+    while (strcmp(of_deployment(f, 0, "/spec/deploymentID"), first) == 0) {
+        fake_deliver(f);
+        assert_true(cluster_shell_turn(f->shell, f->now_ms));
+    }
+    fake_edit(f, FAKE_CLUSTERS, names[0], "{\"spec\":{\"paused\":true}}");
+    deliver_events(f);
+    assert_true(cluster_shell_turn(f->shell, f->now_ms));
+    fake_run(f, -1);
+    assert_true(yyjson_get_bool(fake_get(f, fake_home(names[0], home), "app", "/spec/paused")));
+    fake_free(f);
+}
+
 /* ---- who is a target ---- */
 
 static void clusters_come_and_go(void **state)
@@ -392,6 +429,11 @@ static void puts_right(void **state)
     fake_run(f, -1);
     check_text(str_of(of_deployment(f, 7, "/metadata/labels/fleet.cattle.io~1commit")), "abc");
     check_display(f, "8/8", "");
+    /* Also what was written again since it was made. */
+    fake_edit(f, fake_home(names[7], home), "app",
+              "{\"spec\":{\"correctDrift\":{\"enabled\":true}}}");
+    fake_run(f, -1);
+    assert_null(fake_get(f, fake_home(names[7], home), "app", "/spec/correctDrift"));
     fake_free(f);
 }
 
@@ -687,6 +729,7 @@ int main(void)
         cmocka_unit_test(updates),
         cmocka_unit_test(updates_strictly),
         cmocka_unit_test(pauses),
+        cmocka_unit_test(pauses_during_a_write),
         cmocka_unit_test(clusters_come_and_go),
         cmocka_unit_test(bundles_go),
         cmocka_unit_test(puts_right),
