@@ -166,9 +166,9 @@ static void install_words(chart_job *j, const manifest *m)
     }
     for (size_t i = 0; i < c->values_files.len; i++)
         flag(j, w, "--values", in_folder(j, "files/", c->values_files.at[i]));
+    flag(j, w, "--values", in_folder(j, "", STR("values.json")));
     for (size_t i = 0; i < c->values_from.len; i++)
         flag(j, w, "--values", arena_printf(j->arena, "%s/" FROM_FORM, j->folder, i));
-    flag(j, w, "--values", in_folder(j, "", STR("values.json")));
     flag(j, w, "--history-max",
          arena_printf(j->arena, "%lld",
                       (long long)(c->max_history > 0 ? c->max_history : CHART_HISTORY_MAX)));

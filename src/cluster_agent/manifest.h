@@ -62,7 +62,7 @@ typedef struct chart_order {
     str name, repo, version;
     str values;            /* JSON object; may be "{}" */
     str_list values_files; /* names of files, relative to the root */
-    str_list values_from;  /* YAML of helm.valuesFrom, read by whoever can; values win over it */
+    str_list values_from;  /* YAML of helm.valuesFrom, read by whoever can; wins over values */
     int64_t timeout_s;     /* 0: helm's own */
     int64_t max_history;
     bool atomic, force, take_ownership, wait_for_jobs, disable_dns, skip_schema_validation;
