@@ -131,10 +131,25 @@ static void keep_bundle(reading *r, yyjson_val *head)
                text_of(yyjson_obj_get(head, "annotations"), BUNDLE_RECORD));
 }
 
+/* Without its values nobody knows what it deploys: a plan would have all clusters out of date. */
+static bool lacks_values(object_kind kind, yyjson_val *json)
+{
+    yyjson_val *head = yyjson_obj_get(json, "metadata");
+    if (kind != KIND_BUNDLE || text_of(yyjson_obj_get(json, "spec"), "valuesHash").len == 0)
+        return false;
+    fprintf(stderr,
+            "drover: left out: Bundle %.*s/%.*s: its values lie in a Secret (spec.valuesHash), "
+            "which only the operator reads\n",
+            STR_ARG(text_of(head, "namespace")), STR_ARG(text_of(head, "name")));
+    return true;
+}
+
 static bool take(void *context, yyjson_val *json, err *error)
 {
     reading *r = context;
     bool good;
+    if (lacks_values(r->kind, json))
+        return true;
     buf text = BUF(LIMIT_TEXT_BYTES);
     put_document(&text, r->kind, json);
     if (text.failed || !is_good(buf_str(&text), error, &good)) {

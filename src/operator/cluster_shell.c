@@ -450,7 +450,8 @@ static bool restore(cluster_shell *s)
 
 static bool begin(cluster_shell *s)
 {
-    if (!cluster_shell_wants_deployments(s) || !s->synced[HUB_DEPLOYMENT])
+    HUB_EACH(&s->bundles, hub_bundle, b) hub_values_step(s, b);
+    if (!cluster_shell_wants_deployments(s) || !s->synced[HUB_DEPLOYMENT] || !hub_values_asked(s))
         return false;
     look_again(s);
     if (s->restored || s->no_memory)
@@ -620,7 +621,12 @@ int64_t cluster_shell_next_ms(const cluster_shell *s)
     if (!s->restored)
         return REASON_NEVER;
     int64_t next = sooner(engine_next_ms(s->engine), s->contents_due_ms);
-    HUB_EACH(&s->bundles, hub_bundle, b) next = sooner(next, clock_next(&b->clock, &b->object));
+    HUB_EACH(&s->bundles, hub_bundle, b)
+    {
+        next = sooner(next, clock_next(&b->clock, &b->object));
+        if (b->unread && !b->reading)
+            next = sooner(next, b->unread_until_ms);
+    }
     HUB_EACH(&s->groups, hub_group, g) next = sooner(next, clock_next(&g->clock, &g->object));
     HUB_EACH(&s->repos, hub_repo, r) next = sooner(next, clock_next(&r->clock, &r->object));
     for (size_t i = s->late_from; i < s->late.len; i++)

@@ -32,7 +32,7 @@ void hub_bundle_free(cluster_shell *s, hub_bundle *b)
     strmap_remove(&s->bundles, str_of(b->key));
     shell_document_free(b->document);
     char *owned[] = {b->object.uid, b->key,  b->record, b->finalizers,    b->error, b->content,
-                     b->sha256,     b->repo, b->status, b->ready_message, b->acts};
+                     b->sha256,     b->repo, b->status, b->ready_message, b->acts,  b->unread};
     vec_done(&b->places);
     vec_done(&b->parts);
     for (size_t i = 0; i < sizeof owned / sizeof owned[0]; i++)
@@ -110,12 +110,12 @@ static void take_rest(cluster_shell *s, hub_bundle *b, yyjson_val *json)
 
 static void unknow(cluster_shell *s, hub_bundle *b)
 {
+    b->relook = true; /* also if it never was: what it deployed before is to go */
     if (!b->known)
         return;
     fact f = {.kind = FACT_DOCUMENT_GONE, .document = &b->document->object};
     hub_take(s, &f);
     b->known = false;
-    b->relook = true;
 }
 
 static void name_content(cluster_shell *s, hub_bundle *b)
@@ -136,7 +136,7 @@ static void name_content(cluster_shell *s, hub_bundle *b)
     hub_set(s, &b->sha256, str_of(hex));
 }
 
-static void take_document(cluster_shell *s, hub_bundle *b, yyjson_val *json)
+void hub_bundle_take(cluster_shell *s, hub_bundle *b, yyjson_val *json)
 {
     err error;
     shell_document *read = shell_document_new(json, API_FLEET, "Bundle", &error);
@@ -180,10 +180,13 @@ void hub_bundles_seen(cluster_shell *s, yyjson_val *json)
         return;
     b->digest = digest;
     b->deleting = yyjson_obj_get(meta, "deletionTimestamp") != NULL;
+    hub_values_forget(b);
     if (b->deleting)
         unknow(s, b);
+    else if (read_text(yyjson_obj_get(json, "spec"), "valuesHash").len > 0)
+        hub_values_want(s, b, json);
     else
-        take_document(s, b, json);
+        hub_bundle_take(s, b, json);
     hub_touch(s, &b->clock, s->settings.status_every_ms);
 }
 
@@ -193,6 +196,7 @@ void hub_bundles_gone(cluster_shell *s, str key)
     if (!b)
         return;
     unknow(s, b);
+    hub_values_forget(b);
     b->present = b->deleting = false;
     b->digest = 0;
     b->record = mem_free(b->record);

@@ -354,6 +354,13 @@ static bool carry_out(cluster_shell *s, hub_place *p, str wanted)
     return p->sending;
 }
 
+/* The Bundle is there, but cannot be read, or not yet: what it deployed stays as it is. */
+static bool is_kept(const hub_place *p)
+{
+    const hub_bundle *b = p->bundle;
+    return b->present && !b->deleting && !b->known && p->cluster->present && !p->cluster->deleting;
+}
+
 bool hub_deploy(cluster_shell *s, hub_place *p)
 {
     deployment_view v;
@@ -364,7 +371,7 @@ bool hub_deploy(cluster_shell *s, hub_place *p)
     if (p->held_until_ms > s->now_ms)
         return false;
     if (!p->target)
-        return remove_deployment(s, p);
+        return is_kept(p) || remove_deployment(s, p);
     if (p->deleting && p->finalizer)
         patch(s, p, STR("{\"metadata\":{\"finalizers\":null}}"));
     if (p->deleting || !p->cluster->home ||

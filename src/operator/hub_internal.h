@@ -118,6 +118,9 @@ struct hub_bundle {
     bool has_finalizer;
     char *finalizers;    /* as they are, JSON; NULL: none */
     char *error;         /* why it cannot be carried out; NULL: it can */
+    char *unread;        /* the Bundle, JSON, until the values that it lacks are read; else NULL */
+    int64_t unread_until_ms; /* they are not asked for before */
+    bool reading, asked;     /* they were asked for, and there was an answer */
     char *content;       /* name; empty: it needs none */
     char *sha256;        /* of its resources; empty: not known */
     char *repo;          /* the GitRepo it is of; empty: none */
@@ -298,6 +301,17 @@ void hub_bundle_step(cluster_shell *s, hub_bundle *b);
 /* Counts anew if the partitions were cut anew. */
 void hub_bundle_counts(cluster_shell *s, hub_bundle *b);
 void hub_bundle_refuse(cluster_shell *s, hub_bundle *b, const char *why); /* NULL: no more */
+
+/* Takes the document in. */
+void hub_bundle_take(cluster_shell *s, hub_bundle *b, yyjson_val *json);
+
+/* ---- hub_values.c ---- */
+/* The document is taken in when the Secret was read that spec.valuesHash is about. */
+void hub_values_want(cluster_shell *s, hub_bundle *b, yyjson_val *json);
+void hub_values_forget(hub_bundle *b);
+void hub_values_step(cluster_shell *s, hub_bundle *b);
+/* Every Secret was answered for once. */
+bool hub_values_asked(const cluster_shell *s);
 
 /* ---- hub_acts.c ---- */
 void hub_acts_seen(cluster_shell *s, hub_bundle *b, yyjson_val *annotations);
