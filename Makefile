@@ -32,6 +32,7 @@ test:
 # And what is too long for every day: processes killed after each of their writes, on real clusters.
 test-full:
 	scripts/setup helm
+	scripts/setup fleetagent
 	$(MAKE) test TEST_FLAGS="$(TEST_FLAGS) --full"
 
 # The fast part: what one runs between two edits.

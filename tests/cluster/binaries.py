@@ -4,8 +4,9 @@
 They are kept in $DROVER_CLUSTER_CACHE, by default ~/.cache/drover/cluster, in a folder named after
 the pins: another version is another folder, and a checkout owns nothing of it. What a real kubelet
 needs besides is taken from Debian's packages, which are unpacked there and not installed: a machine
-that has Docker keeps its own containerd, and no service is started. The helm program, which only
-the full tests need, is built from helm/go.mod in the same way, and only when it is asked for.
+that has Docker keeps its own containerd, and no service is started. Helm and Fleet's own agent,
+which only the full tests need, are built from helm/go.mod and fleetagent/go.mod in the same way,
+and only when they are asked for.
 """
 
 import fcntl
@@ -20,8 +21,6 @@ import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 MODULE = HERE / "kubernetes"
-HELM_MODULE = HERE / "helm"
-HELM_PACKAGE = "helm.sh/helm/v3/cmd/helm"
 PROGRAM = "kubernetes"
 NAMES = ["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet",
          "kubectl", "kwok"]
@@ -123,52 +122,70 @@ def compile_into(target):
     work.rename(target)
 
 
-# ---- helm
+# ---- what only the full tests need
 
-def helm_version():
-    return re.search(r"helm\.sh/helm/v3 (v\S+)", (HELM_MODULE / "go.mod").read_text()).group(1)
+class Extra:
+    """A program of somebody else, built from the folder here that has the name of its setup."""
 
+    def __init__(self, setup, module, package, stamp):
+        self.setup, self.module, self.stamp = setup, module, stamp
+        self.package = f"{module}/{package}"
+        self.name = package.rpartition("/")[2]
 
-def helm_folder():
-    """Where the helm program for the present pins is, or will be: a folder for $PATH."""
-    pins = hashlib.sha256(HELM_PACKAGE.encode())
-    for name in ("go.mod", "go.sum"):
-        pins.update((HELM_MODULE / name).read_bytes())
-    return cache() / f"helm-{pins.hexdigest()[:16]}"
+    def version(self):
+        pins = (HERE / self.setup / "go.mod").read_text()
+        return re.search(re.escape(self.module) + r" (v\S+)", pins).group(1)
 
+    def folder(self):
+        """Where the program for the present pins is, or will be: a folder for $PATH."""
+        pins = hashlib.sha256(self.package.encode())
+        for name in ("go.mod", "go.sum"):
+            pins.update((HERE / self.setup / name).read_bytes())
+        return cache() / f"{self.setup}-{pins.hexdigest()[:16]}"
 
-def missing_helm():
-    """None when it is there, else why not."""
-    if (helm_folder() / "helm").exists():
-        return None
-    return f"no helm in {helm_folder()}; scripts/setup helm builds it"
+    def missing(self):
+        """None when it is there, else why not."""
+        if (self.folder() / self.name).exists():
+            return None
+        return f"no {self.name} in {self.folder()}; scripts/setup {self.setup} builds it"
 
-
-def build_helm():
-    """Builds it if it is missing, and returns its folder."""
-    target = helm_folder()
-    if missing_helm() is None:
-        return target
-    problem = go_problem()
-    if problem:
-        raise CannotBuild(f"helm cannot be built: {problem}")
-    cache().mkdir(parents=True, exist_ok=True)
-    with open(cache() / "lock-helm", "w", encoding="ascii") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if missing_helm() is None:
+    def build(self):
+        """Builds it if it is missing, and returns its folder."""
+        target = self.folder()
+        if self.missing() is None:
             return target
-        began = time.monotonic()
-        print(f"cluster: building helm {helm_version()}", file=sys.stderr, flush=True)
-        work = target.with_name(target.name + ".part")
-        shutil.rmtree(work, ignore_errors=True)
-        work.mkdir(parents=True)
-        stamp = f"-s -w -X helm.sh/helm/v3/internal/version.version={helm_version()}"
+        problem = go_problem()
+        if problem:
+            raise CannotBuild(f"{self.name} cannot be built: {problem}")
+        cache().mkdir(parents=True, exist_ok=True)
+        with open(cache() / f"lock-{self.setup}", "w", encoding="ascii") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if self.missing() is None:
+                return target
+            began = time.monotonic()
+            print(f"cluster: building {self.name} {self.version()}", file=sys.stderr, flush=True)
+            work = target.with_name(target.name + ".part")
+            shutil.rmtree(work, ignore_errors=True)
+            work.mkdir(parents=True)
+            self.compile_into(work)
+            work.rename(target)
+            print(f"cluster: built in {time.monotonic() - began:.0f} s", file=sys.stderr)
+        return target
+
+    def compile_into(self, work):
+        how = {"cwd": HERE / self.setup, "env": dict(os.environ, CGO_ENABLED="0")}
+        found = subprocess.run(["go", "list", "-mod=readonly", "-deps", self.package], check=False,
+                               stdout=subprocess.DEVNULL, **how)
+        if found.returncode != 0:  # not every mirror has every module
+            raise CannotBuild(f"{self.name} cannot be built: not all modules can be fetched")
+        stamp = f"-s -w -X {self.module}/{self.stamp}={self.version()}"
         subprocess.run(["nice", "go", "build", "-trimpath", "-mod=readonly", "-ldflags", stamp,
-                        "-o", str(work / "helm"), HELM_PACKAGE], cwd=HELM_MODULE, check=True,
-                       env=dict(os.environ, CGO_ENABLED="0"))
-        work.rename(target)
-        print(f"cluster: built in {time.monotonic() - began:.0f} s", file=sys.stderr)
-    return target
+                        "-o", str(work / self.name), self.package], check=True, **how)
+
+
+HELM = Extra("helm", "helm.sh/helm/v3", "cmd/helm", "internal/version.version")
+FLEETAGENT = Extra("fleetagent", "github.com/rancher/fleet", "cmd/fleetagent",
+                   "pkg/version.Version")
 
 
 # ---- all of the cluster

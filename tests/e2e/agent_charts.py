@@ -60,9 +60,10 @@ metadata:
 
 
 def chart_bundle(**values):
+    """The site is the cluster's own business: what it says wins over the Bundle."""
     bundle = hub.bundle("chart", "", agent_stage.STRATEGY,
                         defaultNamespace=agent_stage.SPACE, helm={
-        "releaseName": "front", "values": values,
+        "releaseName": "front", "values": {"site": "overruled", **values},
         "valuesFrom": [{"configMapKeyRef": {"name": "site"}}]})
     bundle["spec"]["resources"] = [{"name": name, "content": text}
                                    for name, text in CHART.items()]
@@ -79,7 +80,7 @@ def chart_data(agent):
 
 
 def helm(agent, *words):
-    return subprocess.run([str(binaries.helm_folder() / "helm"), *words, "--namespace",
+    return subprocess.run([str(binaries.HELM.folder() / "helm"), *words, "--namespace",
                            agent_stage.SPACE,
                            "--kubeconfig", str(agent.own.kubeconfig())], capture_output=True,
                           check=True).stdout.decode()
@@ -89,7 +90,7 @@ def charts(stage):
     """a chart is installed by helm with values of the cluster, updated, watched and put right"""
     for agent in stage.agents:
         agent.own.api.create("configmaps", {"metadata": {"name": "site"}, "data": {
-            "values.yaml": f"site: {agent.name}\nword: overruled\n"}}, agent_stage.SPACE)
+            "values.yaml": f"site: {agent.name}\n"}}, agent_stage.SPACE)
     stage.main.api.create("bundles", chart_bundle(word="one", extra=True), hub.SPACE)
     hub.wait_ready(stage.main, "chart", len(agent_stage.NAMES))
     for agent in stage.agents:
@@ -115,8 +116,7 @@ def chart_drifts(stage):
     one.kill()
     one.start()
     api.wait_until("it is told", lambda: one.modified("chart") == ["front-settings"], 60)
-    stage.main.api.patch("bundles", "chart", {"spec": {"correctDrift": {"enabled": True}}},
-                         hub.SPACE)
+    stage.main.api.patch("bundles", "chart", {"spec": {"correctDrift": one.puts_right}}, hub.SPACE)
     api.wait_until("it is put back", lambda: chart_data(one)["word"] == "two", 60)
     hub.wait_ready(stage.main, "chart", len(agent_stage.NAMES))
 

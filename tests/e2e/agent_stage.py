@@ -44,6 +44,8 @@ def resources(*things):
 class Agent:
     """`drover cluster-agent` of one cluster, as a process."""
 
+    puts_right = {"enabled": True}  # what of correctDrift lets it put right what a hand changed
+
     def __init__(self, program, name, main, own):
         self.program, self.name, self.main, self.own = program, name, main, own
         self.home = None
@@ -78,7 +80,7 @@ class Agent:
                  str(self.own.kubeconfig(rollout.USER)), "--heartbeat", "2s", *words],
                 stdout=log, stderr=log,
                 env=dict(os.environ,
-                         PATH=f"{binaries.helm_folder()}{os.pathsep}{os.environ['PATH']}"))
+                         PATH=f"{binaries.HELM.folder()}{os.pathsep}{os.environ['PATH']}"))
 
     def kill(self):
         self.process.kill()
@@ -114,9 +116,9 @@ class Agent:
 class Stage:
     """The three clusters and what runs on them."""
 
-    def __init__(self, program, main, owned):
+    def __init__(self, program, main, owned, kind=Agent):
         self.program, self.main = program, main
-        self.agents = [Agent(program, name, main, own) for name, own in zip(NAMES, owned)]
+        self.agents = [kind(program, name, main, own) for name, own in zip(NAMES, owned)]
         self.operator = hub.operator(program, main, elect=True)
 
     def all(self, check):

@@ -127,10 +127,10 @@ def drifts(stage):
 
     def told():
         status = one.deployment()["status"]
-        return not status["nonModified"] and status["modifiedStatus"][0]["name"] == "settings"
+        return not status.get("nonModified") and status["modifiedStatus"][0]["name"] == "settings"
     api.wait_until("it is told", told)
-    stage.main.api.patch("bundles", "app", {"spec": {"correctDrift": {"enabled": True}}},
-                         hub.SPACE)
+    api.wait_until("the hub tells, too", lambda: stage.summary().get("modified") == 1)
+    stage.main.api.patch("bundles", "app", {"spec": {"correctDrift": one.puts_right}}, hub.SPACE)
     api.wait_until("it is back", lambda: one.find("configmaps", "settings"))
     stage.wait("ten")
     one.own.api.patch("configmaps", "settings", {"data": {"version": "mine"}}, SPACE)
@@ -335,8 +335,8 @@ def main():
         for act in ACTS:
             if wanted and act.__name__ not in wanted:
                 continue
-            if act in agent_charts.ACTS and binaries.missing_helm():
-                tap.skip(act.__doc__, binaries.missing_helm())
+            if act in agent_charts.ACTS and binaries.HELM.missing():
+                tap.skip(act.__doc__, binaries.HELM.missing())
                 continue
             wrong, began = None, time.monotonic()
             try:
