@@ -156,6 +156,34 @@ def depends(stage):
             lambda a: not a.find("configmaps", gone)), 60)
 
 
+def handed_on(stage):
+    """kustomize, serviceAccount, namespaceLabels and keepResources reach the agent as they are"""
+    bundle = hub.bundle("built", "", STRATEGY, defaultNamespace="built", keepResources=True,
+                        namespaceLabels={"team": "shop"}, kustomize={"dir": "site"})
+    bundle["spec"]["resources"] = [
+        {"name": "base/map.yaml", "content": json.dumps(settings("built"))},
+        {"name": "base/kustomization.yaml", "content": "resources: [map.yaml]\n"},
+        {"name": "site/kustomization.yaml", "content": "namePrefix: site-\nresources: [../base]\n"}]
+    stage.main.api.create("bundles", bundle, hub.SPACE)
+    hub.wait_ready(stage.main, "built", len(NAMES))
+
+    def made(agent):
+        return agent.own.api.find("configmaps", "site-settings", "built")
+    assert stage.all(made)
+    labels = [agent.own.api.get("namespaces", "built")["metadata"]["labels"]
+              for agent in stage.agents]
+    assert all(one["team"] == "shop" for one in labels), labels
+    stage.main.api.patch("bundles", "built", {"spec": {"serviceAccount": "nobody"}}, hub.SPACE)
+    api.wait_until("the account is missed", lambda: "looking up service account" in json.dumps(
+        stage.main.api.get("bundles", "built", hub.SPACE)["status"]["conditions"]), 60)
+    stage.main.api.patch("bundles", "built", {"spec": {"serviceAccount": None}}, hub.SPACE)
+    hub.wait_ready(stage.main, "built", len(NAMES))
+    stage.main.api.delete("bundles", "built", hub.SPACE)
+    api.wait_until("the hub has nothing", lambda: not hub.deployments(stage.main, "built"))
+    time.sleep(3)
+    assert stage.all(made), "it was to be kept"
+
+
 def paused(stage):
     """a paused Bundle reaches nobody, and all when it is not paused any more"""
     before = [agent.version() for agent in stage.agents]
@@ -190,8 +218,8 @@ def left_behind(stage):
 CHARTS = (agent_charts.charts, agent_charts.chart_drifts, agent_charts.chart_fails, values,
           agent_charts.chart_goes, hidden)  # what the agent did is looked at by the program helm
 ACTS = (shared.deploys, shared.updates, shared.prunes, shared.refused, shared.unknown,
-        shared.unready, drifts, paused, depends, *CHARTS, shared.offline, shared.hub_away,
-        shared.cluster_away, shared.killed, left_behind)
+        shared.unready, drifts, paused, depends, handed_on, *CHARTS, shared.offline,
+        shared.hub_away, shared.cluster_away, shared.killed, left_behind)
 
 
 def play(tap, stage, acts):
