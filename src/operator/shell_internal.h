@@ -37,6 +37,7 @@ typedef struct shell_node shell_node;
 typedef struct shell_change shell_change;
 typedef struct shell_place shell_place;
 typedef struct shell_job shell_job;
+typedef struct shell_pod shell_pod;
 typedef struct shell_drain shell_drain;
 
 /* What a node's condition says: bits of conditions_shown. */
@@ -206,7 +207,8 @@ struct shell_change {
 typedef struct shell_attempt {
     char *texts;
     job_key key;
-    const shell_job *job; /* NULL: it is a pod's */
+    const shell_job *job; /* one of the two, whose it is */
+    const shell_pod *pod;
     struct shell_attempt *next, **link;
 } shell_attempt;
 
@@ -229,9 +231,10 @@ struct shell_job {
 };
 
 /* A pod of a package that may still run. */
-typedef struct shell_pod {
+struct shell_pod {
     char *name, *uid;
-    char *job; /* empty: a raw pod of an older operator */
+    char *job;        /* empty: a raw pod of an older operator */
+    uint64_t job_uid; /* of that Job, by its hash; 0: nobody says */
     shell_attempt of;
     char waiting[64]; /* why a container does not begin; empty: it is not known to be stuck */
     int64_t waits_since_ms;
@@ -242,7 +245,7 @@ typedef struct shell_pod {
     /* of a raw pod */
     bool raw_over;      /* its stage has ended, though the pod may run for ever */
     bool raw_succeeded; /* well */
-} shell_pod;
+};
 
 struct node_shell {
     shell_settings settings;

@@ -315,6 +315,14 @@ static void job_stray(node_shell *s, str name, const job_key *key, yyjson_val *j
         failed_seen(s, json, key);
 }
 
+/* A pod that was seen before its Job counted for an earlier one, and may have held something up. */
+static void job_meets_pods(node_shell *s, const shell_job *j)
+{
+    const shell_host *h = find_host(s, j->of.key.node);
+    for (const shell_attempt *a = h ? h->first : NULL; a; a = a->next)
+        s->due |= a->pod && a->pod->job_uid == j->uid;
+}
+
 static void job_seen(node_shell *s, str name, const job_key *key, yyjson_val *json)
 {
     shell_job *j = shell_find_job(s, name);
@@ -331,6 +339,7 @@ static void job_seen(node_shell *s, str name, const job_key *key, yyjson_val *js
     if (!j)
         return;
     j->uid = str_hash(read_text(yyjson_obj_get(json, "metadata"), "uid"));
+    job_meets_pods(s, j);
     job_take(s, j, json);
 }
 
@@ -407,6 +416,15 @@ static job_key pod_key(node_shell *s, yyjson_val *json)
     return key;
 }
 
+static uint64_t job_uid_of(yyjson_val *json)
+{
+    yyjson_arr_iter walk = yyjson_arr_iter_with(read_at(json, "metadata", "ownerReferences"));
+    for (yyjson_val *one; (one = yyjson_arr_iter_next(&walk));)
+        if (str_eq(read_text(one, "kind"), STR("Job")))
+            return str_hash(read_text(one, "uid"));
+    return 0;
+}
+
 static shell_pod *pod_new(node_shell *s, yyjson_val *json)
 {
     yyjson_val *m = yyjson_obj_get(json, "metadata");
@@ -421,8 +439,10 @@ static shell_pod *pod_new(node_shell *s, yyjson_val *json)
     p->name = shell_copy(s, read_text(m, "name"));
     p->uid = shell_copy(s, read_text(m, "uid"));
     p->job = shell_copy(s, job);
+    p->job_uid = job_uid_of(json);
     bool good = attempt_keep(s, &key, NULL, &p->of) && !s->no_memory &&
                 strmap_put(&s->pods, str_of(p->name), (uint64_t)(uintptr_t)p);
+    p->of.pod = p;
     arena_rewind(s->scratch, mark);
     if (good)
         return p;
@@ -589,6 +609,13 @@ void pods_gone(node_shell *s, str name)
         pod_drop(s, p);
 }
 
+/* A pod is owned by its Job, and does not say by whose Skyhook that is. */
+static bool pod_is_present(node_shell *s, const shell_pod *p)
+{
+    const shell_job *j = shell_find_job(s, str_of(p->job));
+    return j && j->created && p->job_uid != 0 && j->uid == p->job_uid && is_present(s, &j->of.key);
+}
+
 /* By what the engine waits for now, not by what it waited for when they were seen: it may have
  * given an attempt up. */
 bool shell_runs_beside(node_shell *s, const shell_place *of, bool of_anybody)
@@ -597,7 +624,7 @@ bool shell_runs_beside(node_shell *s, const shell_place *of, bool of_anybody)
     for (const shell_attempt *a = h ? h->first : NULL; a; a = a->next) {
         bool counts = !a->job || a->job->created;
         if (counts && (of_anybody || str_eq(a->key.skyhook, str_of(of->skyhook))) &&
-            !is_present(s, &a->key))
+            !(a->pod ? pod_is_present(s, a->pod) : is_present(s, &a->key)))
             return true;
     }
     return false;

@@ -222,14 +222,16 @@ static void set_ready(fake *f, const char *node_name, bool ready)
     fake_edit(f, FAKE_NODES, node_name, patch);
 }
 
-/* The pod that the Job controller would make. */
-static void make_pod(fake *f, const char *job)
+/* The pod that the Job controller would make of the Job with that uid. */
+static void make_pod(fake *f, const char *job, const char *uid)
 {
     const fake_object *o = fake_find(f, FAKE_JOBS, job);
     assert_non_null(o);
     buf text = BUF(1u << 20);
-    buf_addz(&text, "{\"metadata\":{\"name\":\"pod-of-it\",\"namespace\":\"" FAKE_SPACE
-                    "\",\"annotations\":");
+    buf_addf(&text,
+             "{\"metadata\":{\"name\":\"pod-of-it\",\"namespace\":\"" FAKE_SPACE
+             "\",\"ownerReferences\":[{\"kind\":\"Job\",\"uid\":\"%s\"}],\"annotations\":",
+             uid);
     json_write(&text, yyjson_doc_ptr_get(o->doc, "/spec/template/metadata/annotations"));
     buf_addz(&text, ",\"labels\":{\"batch.kubernetes.io/job-name\":");
     buf_add_json(&text, str_of(job));
@@ -258,7 +260,7 @@ static void nothing_beside_a_lost_attempt(void **state)
         char job[FAKE_NAME_BYTES];
         snprintf(job, sizeof job, "%s", first_job(f, "-apply-n00-1-"));
         if (with_pod)
-            make_pod(f, job);
+            make_pod(f, job, fake_text(f, FAKE_JOBS, job, "/metadata/uid"));
         set_ready(f, "n00", false);
         fake_run(f, HOUR_MS + 60000);
         check_text(str_of(status_of(f, "n00")), "erroring");
@@ -273,6 +275,29 @@ static void nothing_beside_a_lost_attempt(void **state)
         fake_run(f, -1);
         assert_true(first_job(f, "-apply-n00-2-")[0] != '\0');
         check_complete(f);
+        fake_free(f);
+    }
+}
+
+/* A package goes on while the pod of another runs, but not
+ * while one runs whose Job was another of that name. */
+static void packages_beside_each_other(void **state)
+{
+    (void)state;
+    for (int foreign = 0; foreign < 2; foreign++) {
+        fake *f = begin("{\"metadata\":{\"name\":\"sk\"},\"spec\":{\"deploymentPolicy\":\"p\","
+                        "\"packages\":{\"aa\":{\"version\":\"1.0.0\",\"image\":\"example.test/a\"},"
+                        "\"bb\":{\"version\":\"1.0.0\",\"image\":\"example.test/b\"}}}}");
+        f->job_ms = 3 * HOUR_MS;
+        fake_run(f, 2000);
+        const char *other = first_job(f, "sk-bb-1-0-0-apply-n00-");
+        make_pod(f, other, foreign ? "old" : fake_text(f, FAKE_JOBS, other, "/metadata/uid"));
+        for (size_t i = 0; i < f->count; i++)
+            if (strstr(f->objects[i].name, "sk-aa-1-0-0-apply-n00-"))
+                f->objects[i].ends_ms = f->now_ms + 1000;
+        fake_run(f, 60000);
+        bool went_on = first_job(f, "sk-aa-1-0-0-config-n00-")[0] != '\0';
+        check_msg(went_on != foreign, "foreign %d\n%s", foreign, f->log.ptr);
         fake_free(f);
     }
 }
@@ -566,6 +591,7 @@ int main(void)
         cmocka_unit_test(edited_while_nobody_looked),
         cmocka_unit_test(record_is_put_back),
         cmocka_unit_test(nothing_beside_a_lost_attempt),
+        cmocka_unit_test(packages_beside_each_other),
         cmocka_unit_test(claim_that_ends_before_it_is_durable),
         cmocka_unit_test(refused_node_stops_no_other),
         cmocka_unit_test(act_is_taken_once),
