@@ -524,8 +524,16 @@ connection *connection_close(connection *c)
 void connection_bunch(connection *c, uint64_t ms)
 {
     c->bunch_ms = ms;
-    if (ms == 0 && c->resting)
+    if (ms == 0)
+        connection_wake(c);
+}
+
+bool connection_wake(connection *c)
+{
+    bool rested = c->resting;
+    if (rested)
         look(c->resting);
+    return rested;
 }
 
 /* ---- sending ---- */

@@ -68,6 +68,9 @@ connection *connection_beside(const connection *c, err *error);
 /* What comes in is looked at only so often, in bunches: for watches whose news nobody waits for. A
  * process that is woken up pays for that far more than for what it then reads. 0: at once. */
 void connection_bunch(connection *c, uint64_t ms);
+/* What rests until its bunch is looked at is looked at when the loop goes on. False: nothing rests.
+ */
+bool connection_wake(connection *c);
 /* Ends all requests without a word and lets go of the loop, which must run once more. */
 connection *connection_close(connection *c);
 

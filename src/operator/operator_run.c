@@ -58,7 +58,8 @@ struct run {
     watched kinds[SHELL_KIND_COUNT];
     watched_node *nodes;
     bool ready_told;
-    bool anew; /* the shell was thrown away, and another is to be made when the timer says so */
+    bool woken; /* news that rested was asked for, and the turn waits for it */
+    bool anew;  /* the shell was thrown away, and another is to be made when the timer says so */
     bool failed;
     probes *metrics, *health;
     bool ending, releasing; /* it was told to end; it gives the Lease back */
@@ -333,9 +334,21 @@ static void bunch(const run *r, shell_kind kind)
                          w->synced && !node_shell_waits_for(r->shell, kind) ? BUNCH_MS : 0);
 }
 
+/* Nothing is decided on what nodes were: a label that was set before a Skyhook came counts. */
+static bool wake_news(run *r)
+{
+    if (r->woken || !node_shell_is_due(r->shell))
+        return false;
+    for (shell_kind kind = 0; kind < SHELL_KIND_COUNT; kind++)
+        if (r->kinds[kind].connection)
+            r->woken |= connection_wake(r->kinds[kind].connection);
+    return r->woken;
+}
+
 /* False: what was known is thrown away. */
 static bool turn_nodes(run *r)
 {
+    r->woken = false;
     while (node_shell_is_due(r->shell) && !r->failed)
         r->failed = !node_shell_turn(r->shell, clock_ms());
     if (node_shell_stale(r->shell)) {
@@ -376,6 +389,10 @@ static void before_wait(uv_prepare_t *prepare)
     if (r->ending || (!r->shell && !r->hub))
         return;
     int64_t due = REASON_NEVER, later = REASON_NEVER;
+    if (r->shell && wake_news(r)) {
+        uv_timer_start(&r->timer, on_timer, 0, 0);
+        return;
+    }
     if (r->shell && !turn_nodes(r))
         return;
     if (r->hub && hub_run_stale(r->hub)) {
