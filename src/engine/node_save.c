@@ -280,6 +280,7 @@ bool placement_memory_read(nodes *self, node_placement *p, str text, err *error)
 static void get_placement(nodes *self, node_placement *p, yyjson_val *json)
 {
     node_target *t = &self->targets.at[p->target];
+    bool garbled = p->malformed; /* as the node's own state is now */
     p->entries.len = 0;
     get_entries(self, p, json, true);
     p->id = core_numbered(self->core, record_get_number(json, "id", 0));
@@ -300,6 +301,7 @@ static void get_placement(nodes *self, node_placement *p, yyjson_val *json)
     for (size_t i = 0; i < sizeof phase_texts / sizeof phase_texts[0]; i++)
         if (str_eq(get_text(json, "phase"), str_of(phase_texts[i])))
             p->phase = (uint8_t)i;
+    p->malformed |= garbled && p->phase == PHASE_IDLE;
     p->change->in_flight += p->phase != PHASE_IDLE;
     p->change->priority_entries += p->in_priority;
     p->running = 0;

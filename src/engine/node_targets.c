@@ -78,14 +78,19 @@ label_set target_labels(const node_target *t)
     return t->labels ? t->labels->set : (label_set){NULL, 0};
 }
 
-str target_annotation(const node_target *t, str prefix, str name)
+static str annotation_of(const label_block *block, str prefix, str name)
 {
-    for (size_t i = 0; t->annotations && i < t->annotations->set.len; i++) {
-        str key = t->annotations->set.at[i].key;
+    for (size_t i = 0; block && i < block->set.len; i++) {
+        str key = block->set.at[i].key;
         if (key.len == prefix.len + name.len && str_starts(key, prefix) && str_ends(key, name))
-            return t->annotations->set.at[i].value;
+            return block->set.at[i].value;
     }
     return (str){NULL, 0};
+}
+
+str target_annotation(const node_target *t, str prefix, str name)
+{
+    return annotation_of(t->annotations, prefix, name);
 }
 
 /* ---- taints ---- */
@@ -192,9 +197,12 @@ static void placement_read(nodes *self, node_placement *p)
     p->malformed = false;
     read_state(self, p);
     adopt_entries(p);
+    bool garbled = p->malformed;
     str memory = target_annotation(&self->targets.at[p->target], STR(NODE_MEMORY), name);
     if (memory.ptr && !placement_memory_read(self, p, memory, NULL))
         p->malformed = true;
+    /* In flight the next write puts it right. */
+    p->malformed |= garbled && p->phase == PHASE_IDLE;
     if (p->failed)
         p->retry_ms = self->core->now_ms;
 }
@@ -396,15 +404,33 @@ static void take_labels(nodes *self, uint32_t target, label_set labels)
     target_touch(self, target);
 }
 
-/* An annotation that could not be read may have been repaired, and one that shows what a Skyhook
- * left behind may come late. */
-static void state_seen(nodes *self, uint32_t target)
+/* Whether somebody has made something of the state that cannot be read. */
+static bool is_garbled(nodes *self, const node_placement *p, const label_block *before)
+{
+    str name = names_text(self->core->names, p->change->name);
+    str text = target_annotation(&self->targets.at[p->target], STR(NODE_STATE), name);
+    if (!text.ptr || str_eq(text, annotation_of(before, STR(NODE_STATE), name)))
+        return false;
+    scoped(arena_cleanup) arena *a = arena_new(0);
+    node_state ignored;
+    if (!a)
+        nodes_memory(self);
+    return a && !node_state_parse(a, text, &ignored, NULL);
+}
+
+/* An annotation that could not be read may have been repaired, one that could may have been broken,
+ * and one that shows what a Skyhook left behind may come late. */
+static void state_seen(nodes *self, uint32_t target, const label_block *before)
 {
     for (uint32_t i = self->targets.at[target].first; i != NOBODY;
          i = self->placements.at[i].next) {
         node_placement *p = &self->placements.at[i];
-        if (!p->malformed || p->phase != PHASE_IDLE)
+        if (p->phase != PHASE_IDLE)
             continue;
+        if (!p->malformed) {
+            p->malformed = is_garbled(self, p, before);
+            continue;
+        }
         bool cordoned = p->cordoned;
         bool seen = p->cordon_seen;
         p->entries.len = 0;
@@ -417,19 +443,20 @@ static void state_seen(nodes *self, uint32_t target)
             target_select(self, target, self->changes.at[i]);
 }
 
-static void take_annotations(nodes *self, node_target *t, label_set annotations)
+/* Returns those of before, which are the caller's then. */
+static label_block *take_annotations(nodes *self, node_target *t, label_set annotations)
 {
-    label_block *block = NULL;
+    label_block *block = NULL, *before = t->annotations;
     if (annotations.len > 0 && !(block = block_new(annotations))) {
         nodes_memory(self);
-        return;
+        return NULL;
     }
-    mem_free(t->annotations);
     t->annotations = block;
     for (size_t i = 0; i < annotations.len; i++) {
         t->touched |= str_starts(annotations.at[i].key, STR(NODE_PREFIX));
         t->auto_tainted |= str_starts(annotations.at[i].key, STR(NODE_AUTO_TAINT));
     }
+    return before;
 }
 
 static void take_readiness(nodes *self, uint32_t target, const fact_target *f)
@@ -473,8 +500,7 @@ void target_take(nodes *self, const fact_target *f)
     label_set none = {NULL, 0};
     bool annotated = !same_labels(t->annotations ? t->annotations->set : none, f->annotations);
     bool cordon = annotated || t->unschedulable != f->unschedulable || is_new;
-    if (annotated)
-        take_annotations(self, t, f->annotations);
+    label_block *before = annotated ? take_annotations(self, t, f->annotations) : NULL;
     if (!same_taints(t, f) || t->taint_decided || t->untaint_decided) {
         if (!copy_taints(self, t, f))
             nodes_memory(self);
@@ -485,7 +511,8 @@ void target_take(nodes *self, const fact_target *f)
     if (is_new || !same_labels(target_labels(t), f->labels))
         take_labels(self, target, f->labels);
     if (annotated && !is_new)
-        state_seen(self, target);
+        state_seen(self, target, before);
+    mem_free(before);
     if (cordon) {
         cordon_see(self, &self->targets.at[target]);
         target_touch(self, target);

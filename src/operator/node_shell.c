@@ -200,6 +200,18 @@ void shell_look_after(node_shell *s, shell_place *p)
         shell_memory(s);
 }
 
+/* Whether the node shows a word that a person has since made wrong: by a pause, a disable, the
+ * ignore label or a taint, or by the end of one of these. Where nothing has been begun, or all was
+ * complete, nothing is written for it. */
+static bool shows_wrong_word(const shell_place *p, skyhook_state state)
+{
+    uint32_t halts = 1u << SKYHOOK_PAUSED | 1u << SKYHOOK_DISABLED | 1u << SKYHOOK_BLOCKED;
+    uint32_t begun = 1u << SKYHOOK_IN_PROGRESS | 1u << SKYHOOK_ERRORING;
+    uint32_t noted = 1u << p->status;
+    return state != p->status && state != SKYHOOK_NONE &&
+           ((halts & noted) || ((begun & noted) && (halts & 1u << state)));
+}
+
 void shell_look(node_shell *s, shell_place *p)
 {
     arena_place mark = arena_mark(s->scratch);
@@ -226,6 +238,10 @@ void shell_look(node_shell *s, shell_place *p)
     shell_fly(s, p, selected && v.state == PLACEMENT_IN_FLIGHT);
     p->draining = selected && v.draining;
     arena_rewind(s->scratch, mark);
+    if (s->restored && !p->cleanup && !p->sent && shows_wrong_word(p, state)) {
+        p->dirty = true;
+        shell_queue(s, p->node);
+    }
     if (left)
         stale_maps_left(s, c, str_of(p->node->name));
 }

@@ -112,11 +112,8 @@ uint8_t conditions_wanted(const node_view *v)
 static void put_texts(node_shell *s, node_patch *patch, shell_place *p, const node_view *v)
 {
     buf state = BUF(SHELL_TEXT_BYTES), record = BUF(SHELL_TEXT_BYTES);
-    /* A state that could not be read is left for a person to look at. */
-    if (v->malformed)
-        buf_add(&state, place_text(s, p, NODE_NODE_STATE));
     bool good =
-        (v->malformed || put_state(s, p, v, &state)) &&
+        put_state(s, p, v, &state) &&
         engine_keep_placement(s->engine, str_of(p->skyhook), str_of(p->node->name), &record) &&
         !record.failed;
     if (good) {
@@ -126,6 +123,7 @@ static void put_texts(node_shell *s, node_patch *patch, shell_place *p, const no
     }
     if (!good || record.failed)
         shell_memory(s);
+    /* A state that could not be read is left for a person to look at. */
     if (good && !v->malformed && text_mark(buf_str(&state)) != p->state)
         patch_note(&patch->annotations, NODE_NODE_STATE, p->skyhook, buf_str(&state));
     if (good && text_mark(buf_str(&record)) != p->record) {

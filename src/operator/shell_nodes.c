@@ -114,6 +114,16 @@ static bool record_fits(node_shell *s, str record, str state)
     return fits;
 }
 
+/* What cannot be read asks for nothing: it is left for a person to look at. */
+static bool is_wish(node_shell *s, str state)
+{
+    arena_place mark = arena_mark(s->scratch);
+    node_state ignored;
+    bool readable = !state.ptr || node_state_parse(s->scratch, state, &ignored, NULL);
+    arena_rewind(s->scratch, mark);
+    return readable;
+}
+
 /* What a change of the two means that is no write of this process: another operator wrote them
  * both, or a person, or a command of theirs, changed or removed what was written of the packages.
  */
@@ -131,7 +141,7 @@ static void judge_texts(node_shell *s, shell_place *p, str state, str record)
     }
     /* A record that somebody took away is written again. */
     p->dirty |= !record.ptr && p->record;
-    p->edited |= edit == NOTED_PERSON;
+    p->edited |= edit == NOTED_PERSON && is_wish(s, state);
 }
 
 /* The status is merged: what went from a node's state would stay in its mirror there. */
@@ -164,7 +174,7 @@ static void take_place(node_shell *s, shell_place *p, label_set annotations, yyj
     snprintf(key, sizeof key, NODE_RECORD "%s", name);
     str record = label_get(annotations, str_of(key));
     if (!s->restored)
-        p->edited = !record_fits(s, record, state);
+        p->edited = !record_fits(s, record, state) && is_wish(s, state);
     else if (p->change && !p->cleanup && !p->node->is_new)
         judge_texts(s, p, state, record);
     note_lost(s, p, state);

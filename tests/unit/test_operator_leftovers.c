@@ -297,6 +297,83 @@ static void malformed_states_are_told(void **state)
     fake_free(f);
 }
 
+static const char *note_of(fake *f, const char *key)
+{
+    char path[128];
+    snprintf(path, sizeof path, "/metadata/annotations/skyhook.nvidia.com~1%s", key);
+    return fake_text(f, FAKE_NODES, "n03", path);
+}
+
+/* A state that somebody broke is no wish to run everything again. */
+static void broken_states_are_left(void **state)
+{
+    (void)state;
+    for (int restarted = 0; restarted < 2; restarted++) {
+        fake *f = fake_new();
+        fake_add_nodes(f, 8);
+        fake_create(f, FAKE_SKYHOOKS, skyhook_plain);
+        fake_start(f);
+        fake_run(f, -1);
+        char good[512];
+        snprintf(good, sizeof good, "%s", note_of(f, "nodeState_sk"));
+        fake_edit(f, FAKE_NODES, "n03",
+                  "{\"metadata\":{\"annotations\":{\"skyhook.nvidia.com/nodeState_sk\":\"{\"}}}");
+        if (restarted)
+            fake_start(f);
+        buf_clear(&f->log);
+        fake_run(f, -1);
+        check_condition(f, "NodeStateMalformed", "ParseError",
+                        "nodeState annotation cannot be parsed on 1 node(s): n03");
+        check_text(str_of(note_of(f, "nodeState_sk")), "{");
+        check_msg(str_find(buf_str(&f->log), STR(FAKE_JOBS)) == SIZE_MAX, "%s", f->log.ptr);
+        buf edit = BUF(4096);
+        buf_addz(&edit, "{\"metadata\":{\"annotations\":{\"skyhook.nvidia.com/nodeState_sk\":");
+        buf_add_json(&edit, str_of(good));
+        buf_addz(&edit, "}}}");
+        fake_edit(f, FAKE_NODES, "n03", edit.ptr);
+        buf_done(&edit);
+        fake_run(f, -1);
+        check_text(str_of(fake_text(f, FAKE_SKYHOOKS, "sk", "/status/completeNodes")), "8/8");
+        check_msg(str_find(buf_str(&f->log), STR(FAKE_JOBS)) == SIZE_MAX, "%s", f->log.ptr);
+        fake_free(f);
+    }
+}
+
+/* A node that is worked on shows that it is held, and by what, and nobody else is written to. */
+static void halts_are_shown_on_nodes(void **state)
+{
+    (void)state;
+    fake *f = fake_new();
+    fake_add_nodes(f, 8);
+    fake_create(f, FAKE_SKYHOOKS,
+                "{\"metadata\":{\"name\":\"sk\"},\"spec\":{\"interruptionBudget\":{\"count\":1},"
+                "\"packages\":{\"tune\":{\"version\":\"1.0.0\",\"image\":"
+                "\"example.test/tune\"}}}}");
+    fake_start(f);
+    f->job_ms = 60000;
+    fake_run(f, 2500);
+    check_text(str_of(fake_text(f, FAKE_NODES, "n00", "/metadata/labels/skyhook.nvidia.com~1"
+                                                      "status_sk")),
+               "in_progress");
+    static const char *const rows[][2] = {{"\"skyhook.nvidia.com/pause\":\"true\"", "paused"},
+                                          {"\"skyhook.nvidia.com/pause\":null,"
+                                           "\"skyhook.nvidia.com/disable\":\"true\"",
+                                           "disabled"},
+                                          {"\"skyhook.nvidia.com/disable\":null", "in_progress"}};
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        char edit[256];
+        snprintf(edit, sizeof edit, "{\"metadata\":{\"annotations\":{%s}}}", rows[i][0]);
+        buf_clear(&f->log);
+        fake_edit(f, FAKE_SKYHOOKS, "sk", edit);
+        fake_run(f, 1500);
+        check_text(str_of(fake_text(f, FAKE_NODES, "n00",
+                                    "/metadata/labels/skyhook.nvidia.com~1status_sk")),
+                   rows[i][1]);
+        check_msg(str_find(buf_str(&f->log), STR(FAKE_NODES "/n05")) == SIZE_MAX, "%s", f->log.ptr);
+    }
+    fake_free(f);
+}
+
 /* ---- pods of an older operator ---- */
 
 static void add_raw(fake *f, const char *states)
@@ -432,6 +509,8 @@ int main(void)
         cmocka_unit_test(uninstalls_are_told),
         cmocka_unit_test(deletions_that_wait_are_told),
         cmocka_unit_test(malformed_states_are_told),
+        cmocka_unit_test(broken_states_are_left),
+        cmocka_unit_test(halts_are_shown_on_nodes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
