@@ -4,6 +4,7 @@
 
 #include "engine/node_gate.h"
 #include "engine/nodes_internal.h"
+#include "engine/pod_rules.h"
 
 typedef struct teller {
     const nodes *self;
@@ -382,8 +383,11 @@ static void tell_drain(teller *t)
     }
     if (pdb.len == 0)
         return;
-    str text =
-        arena_printf(t->a, "%.*s, which the budget %.*s protects", STR_ARG(what), STR_ARG(pdb));
+    str text = str_eq(pdb, BUDGETS_SEVERAL)
+                   ? arena_printf(t->a, "%.*s, which nobody can evict: several budgets select it",
+                                  STR_ARG(what))
+                   : arena_printf(t->a, "%.*s, which the budget %.*s protects", STR_ARG(what),
+                                  STR_ARG(pdb));
     t->failed |= !text.ptr;
     r->detail = text.ptr ? text : what;
 }

@@ -40,6 +40,9 @@ typedef struct drain_wait {
  * then by name. */
 bool drain_tells(const drain_wait *a, const drain_wait *b);
 
+/* In place of a budget's name: several select the pod, and no API server evicts such a one. */
+#define BUDGETS_SEVERAL STR("*")
+
 /* A pod and the PodDisruptionBudget that selects it. */
 typedef struct eviction_view {
     bool running; /* its phase; any other ends without being asked */

@@ -107,23 +107,28 @@ static bool is_ready(yyjson_val *json)
     return false;
 }
 
-/* The first budget by name that does not let it go. */
+/* The first budget by name that does not let it go, or that there are several. */
 static str protector(const drain_blocker *b, const drain_pod_view *view, label_set labels,
                      yyjson_val *json)
 {
     str found = STR_EMPTY;
+    size_t selecting = 0;
+    bool running = str_eq(view->phase, STR("Running"));
+    bool leaving = read_at(json, "metadata", "deletionTimestamp");
     for (size_t i = 0; i < b->budgets.len; i++) {
         const blocker_budget *one = &b->budgets.at[i];
         eviction_view v = one->says;
-        v.running = str_eq(view->phase, STR("Running"));
-        v.leaving = read_at(json, "metadata", "deletionTimestamp");
+        v.running = running;
+        v.leaving = leaving;
         v.ready = is_ready(json);
+        if (!str_eq(one->space, view->space) || !selector_match(one->selects, labels))
+            continue;
+        selecting++;
         bool earlier = found.len == 0 || str_cmp(one->name, found) < 0;
-        if (earlier && str_eq(one->space, view->space) && selector_match(one->selects, labels) &&
-            eviction_refused(&v))
+        if (earlier && eviction_refused(&v))
             found = one->name;
     }
-    return found;
+    return selecting > 1 && running && !leaving ? BUDGETS_SEVERAL : found;
 }
 
 static bool is_spared(const drain_blocker *b, label_set labels)

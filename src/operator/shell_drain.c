@@ -169,7 +169,7 @@ static void evicted(node_shell *s, const shell_ticket *t, const write_outcome *h
     p->retry_ms = s->now_ms + RETRY_MS;
     if (how->kind == WRITE_BLOCKED)
         snprintf(p->budget, sizeof p->budget, "%s",
-                 how->budget[0] != '\0' ? how->budget : "PodDisruptionBudget");
+                 how->budget[0] != '\0' ? how->budget : BUDGETS_SEVERAL.ptr);
     else if (how->kind != WRITE_GONE && how->kind != WRITE_CONFLICT)
         log_line(LOG_WARN, "eviction of %s: %s", t->job, how->message);
 }

@@ -68,8 +68,15 @@ void events_deletion_blocked(node_shell *s, const shell_change *c, deletion_bloc
 void events_drain_blocked(node_shell *s, str node_name, const char *pod_text, const char *keeper)
 {
     char text[EVENT_MESSAGE_BYTES_MAX];
-    snprintf(text, sizeof text, "the drain waits for pod %s, which PodDisruptionBudget %s protects",
-             pod_text, keeper);
+    if (str_eq(str_of(keeper), BUDGETS_SEVERAL))
+        snprintf(text, sizeof text,
+                 "the drain waits for pod %s, which nobody can evict: several "
+                 "PodDisruptionBudgets select it",
+                 pod_text);
+    else
+        snprintf(text, sizeof text,
+                 "the drain waits for pod %s, which PodDisruptionBudget %s protects", pod_text,
+                 keeper);
     tell_node(s, node_name, "Drain", text, true);
 }
 
