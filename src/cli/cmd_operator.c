@@ -108,7 +108,8 @@ static exit_status run_with(const options *given, operator_settings *s)
 
 static exit_status run(const options *given)
 {
-    operator_settings s = {.shell = {.job = job_settings_default, .version = STR(DROVER_VERSION)}};
+    operator_settings s = {
+        .shell = {.job = job_settings_default, .version = STR("v" DROVER_VERSION)}};
     job_settings *job = &s.shell.job;
     s.where = kube_where_of_environment(options_text(given, "kubeconfig", ""),
                                         options_text(given, "context", ""));

@@ -294,7 +294,7 @@ static const field status_fields[] = {
     F_INT(skyhook_status, "nodeOrderOffset", node_order_offset),
     F_MAP(skyhook_status, "configUpdates", config_updates, &update_shape),
     F_MAP(skyhook_status, "compartmentStatuses", compartment_statuses, &compartment_status_shape),
-    F_INT(skyhook_status, "nodesInProgress", nodes_in_progress),
+    F_INT(skyhook_status, "nodesInProgress", nodes_in_progress, OTHERWISE("0")),
     F_TEXT(skyhook_status, "completeNodes", complete_nodes, OTHERWISE("0/0")),
     F_TEXT(skyhook_status, "packageList", package_list),
     F_TEXT(skyhook_status, "drover", drover, OURS,

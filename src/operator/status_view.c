@@ -154,6 +154,17 @@ static void put_time(buf *out, int64_t ms)
     buf_addf(out, "\"%s\"", text);
 }
 
+#define TRANSITION "Transition" /* is as old as its words, all others as their status */
+
+static bool is_as_before(yyjson_val *one, const char *type, const shown_condition *c)
+{
+    bool by_words = strcmp(c->type, TRANSITION) == 0;
+    return str_eq(read_text(one, "type"), str_of(type)) &&
+           str_eq(read_text(one, "status"), c->holds ? STR("True") : STR("False")) &&
+           (!by_words || (str_eq(read_text(one, "reason"), str_of(c->reason)) &&
+                          str_eq(read_text(one, "message"), buf_str(c->message))));
+}
+
 static void put_condition(condition_writer *w, const char *prefix, shown_condition c)
 {
     char type[128];
@@ -161,8 +172,7 @@ static void put_condition(condition_writer *w, const char *prefix, shown_conditi
     str since = STR_EMPTY;
     yyjson_arr_iter walk = yyjson_arr_iter_with(w->before);
     for (yyjson_val *one; (one = yyjson_arr_iter_next(&walk));)
-        if (str_eq(read_text(one, "type"), str_of(type)) &&
-            str_eq(read_text(one, "status"), c.holds ? STR("True") : STR("False")))
+        if (is_as_before(one, type, &c))
             since = read_text(one, "lastTransitionTime");
     buf_addf(w->out, "%s{\"type\":\"%s\",\"status\":\"%s\",\"reason\":\"%s\",\"message\":",
              w->out->ptr[w->out->len - 1] == '[' ? "" : ",", type, c.holds ? "True" : "False",
@@ -216,7 +226,7 @@ static void put_conditions(node_shell *s, shell_change *c, const roll_up *r, buf
         buf_addf(&text, "Transitioned [%s] -> [%s]", skyhook_state_text(c->status),
                  skyhook_state_text(r->state));
     put_condition(&w, KEY_PREFIX,
-                  (shown_condition){"Transition", complete, skyhook_state_text(r->state),
+                  (shown_condition){TRANSITION, complete, skyhook_state_text(r->state),
                                     text.len > 0 ? &text : &ready});
     buf_clear(&text);
     put_skipped(c, is_tainted, r->tainted, &text);

@@ -169,6 +169,33 @@ static void conditions_follow_after_a_restart(void **state)
     fake_free(f);
 }
 
+/* ---- conditions ---- */
+
+static const char *condition_time(fake *f, const char *type)
+{
+    yyjson_val *all = fake_get(f, FAKE_SKYHOOKS, "sk", "/status/conditions");
+    yyjson_arr_iter walk = yyjson_arr_iter_with(all);
+    for (yyjson_val *one; (one = yyjson_arr_iter_next(&walk));)
+        if (yyjson_equals_str(yyjson_obj_get(one, "type"), type))
+            return yyjson_get_str(yyjson_obj_get(one, "lastTransitionTime"));
+    return "";
+}
+
+/* "Ready" has been false since the rollout began; "Transition" is as old as its words. */
+static void transition_is_as_old_as_its_words(void **state)
+{
+    (void)state;
+    fake *f = begin(skyhook_plain);
+    fake_run(f, 1500);
+    char began[64];
+    snprintf(began, sizeof began, "%s", condition_time(f, "Ready"));
+    fake_run(f, 6000);
+    check_text(str_of(condition_time(f, "Ready")), began);
+    check_msg(strcmp(condition_time(f, "skyhook.nvidia.com/Transition"), began) > 0, "%s", began);
+    fake_run(f, -1);
+    fake_free(f);
+}
+
 /* ---- events ---- */
 
 /* Whoever looks at a node, or at the Skyhook, is told why its packages run again; also of a reboot
@@ -213,6 +240,7 @@ int main(void)
         cmocka_unit_test(config_updates_are_shown),
         cmocka_unit_test(taints_before_it_untaints),
         cmocka_unit_test(conditions_follow_after_a_restart),
+        cmocka_unit_test(transition_is_as_old_as_its_words),
         cmocka_unit_test(reboots_are_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
