@@ -49,8 +49,17 @@ SKYHOOK_VERBS(X)
      .letter = 'o',                                                                                \
      .argument = "FORM",                                                                           \
      .help = "table, json, yaml or wide (table)"}
+/* Scripts give it to every command. */
+#define OPTION_FORM_ANYHOW                                                                         \
+    {.name = "output",                                                                             \
+     .letter = 'o',                                                                                \
+     .argument = "FORM",                                                                           \
+     .help = "accepted, and without effect: what is said is text"}
 #define OPTIONS_SKYHOOK                                                                            \
-    OPTION_DRY_RUN, OPTIONS_CLUSTER, {.name = "verbose", .letter = 'v', .help = "say more"}
+    OPTION_DRY_RUN, OPTIONS_CLUSTER,                                                               \
+    {                                                                                              \
+        .name = "verbose", .letter = 'v', .help = "accepted, and without effect"                   \
+    }
 
 /* A node, as far as Skyhooks left something on it. */
 typedef struct sk_node {

@@ -9,6 +9,7 @@
 #include "operator/object_names.h"
 
 #define PATH_BYTES 4096
+#define ALL_LINES "-1"
 
 typedef struct log_pod {
     str name, created, node;
@@ -18,6 +19,7 @@ typedef struct log_pod {
 typedef struct log_pods {
     sk *sk;
     str package, node, stage;
+    str tail; /* empty: all lines */
     VEC(log_pod) pods;
 } log_pods;
 
@@ -80,6 +82,15 @@ static void print_bytes(void *context, str bytes)
     fflush(stdout);
 }
 
+/* Of one stage its own container, and not that of its check; else all but the copy. */
+static bool is_shown(const log_pods *l, str container)
+{
+    if (l->stage.len == 0)
+        return !str_ends(container, STR("-init"));
+    return str_eq(container, STR("interrupt")) ||
+           (str_starts(container, l->package) && str_ends(container, l->stage));
+}
+
 static bool show_container(const log_pods *l, const log_pod *one, yyjson_val *status)
 {
     sk *s = l->sk;
@@ -87,7 +98,7 @@ static bool show_container(const log_pods *l, const log_pod *one, yyjson_val *st
     const char *word = state_word(status);
     scoped(buf_done) buf path = BUF(PATH_BYTES);
     err error = {0};
-    if (!word || str_ends(name, STR("-init")))
+    if (!word || !is_shown(l, name))
         return true;
     printf("==> Pod: %.*s, Container: %.*s [%s], Node: %.*s <==\n", STR_ARG(one->name),
            STR_ARG(name), word, STR_ARG(one->node));
@@ -95,8 +106,8 @@ static bool show_container(const log_pods *l, const log_pod *one, yyjson_val *st
     buf_addf(&path, "/api/v1/namespaces/%.*s/pods/%.*s/log?container=%.*s%s",
              STR_ARG(kube_session_namespace(s->session)), STR_ARG(one->name), STR_ARG(name),
              options_given(s->given, "follow") ? "&follow=true" : "");
-    if (options_given(s->given, "tail"))
-        buf_addf(&path, "&tailLines=%.*s", STR_ARG(options_text(s->given, "tail", "")));
+    if (l->tail.len > 0)
+        buf_addf(&path, "&tailLines=%.*s", STR_ARG(l->tail));
     if (kube_stream(s->session, buf_str(&path), print_bytes, NULL, &error))
         return true;
     fail("%s", error.text);
@@ -135,14 +146,16 @@ static exit_status show_all(log_pods *l)
 
 static exit_status work(sk *s)
 {
-    str of = sk_of(s), tail = options_text(s->given, "tail", "0");
-    for (size_t i = 0; i < tail.len; i++)
+    str of = sk_of(s), tail = options_text(s->given, "tail", ALL_LINES);
+    bool all = str_eq(tail, STR(ALL_LINES));
+    for (size_t i = 0; !all && i < tail.len; i++)
         if (tail.ptr[i] < '0' || tail.ptr[i] > '9')
             return fail("invalid argument \"%s\" for \"--tail\"", str_shown(tail).text);
     if (!of.ptr)
         return STATUS_NO;
     log_pods l = {.sk = s,
                   .package = s->given->operands.at[0],
+                  .tail = all ? STR_EMPTY : tail,
                   .node = options_text(s->given, "node", ""),
                   .stage = options_text(s->given, "stage", "")};
     scoped(buf_done) buf path = BUF(PATH_BYTES);
@@ -167,7 +180,8 @@ static const option options_of_logs[] = {
     {.name = "node", .argument = "NODE", .help = "only of this node"},
     {.name = "stage", .argument = "STAGE", .help = "only of this stage"},
     {.name = "follow", .letter = 'f', .help = "go on as more is printed"},
-    {.name = "tail", .argument = "N", .help = "the last N lines of each container"},
+    {.name = "tail", .argument = "N", .help = "the last N lines of each container; -1: all"},
+    OPTION_FORM_ANYHOW,
     OPTIONS_SKYHOOK,
     OPTIONS_END,
 };

@@ -92,8 +92,8 @@ static exit_status run_reset(const options *given)
     return sk_run(given, work_reset);
 }
 
-static const option options_of_node_reset[] = {OPTION_OF_SKYHOOK, OPTION_CONFIRM, OPTIONS_SKYHOOK,
-                                               OPTIONS_END};
+static const option options_of_node_reset[] = {OPTION_OF_SKYHOOK, OPTION_CONFIRM,
+                                               OPTION_FORM_ANYHOW, OPTIONS_SKYHOOK, OPTIONS_END};
 
 const verb skyhook_node_reset = {
     .name = "node reset",
@@ -162,7 +162,7 @@ static exit_status run_unignore(const options *given)
     return sk_run(given, work_unignore);
 }
 
-static const option options_of_ignore[] = {OPTIONS_SKYHOOK, OPTIONS_END};
+static const option options_of_ignore[] = {OPTION_FORM_ANYHOW, OPTIONS_SKYHOOK, OPTIONS_END};
 
 const verb skyhook_node_ignore = {
     .name = "node ignore",

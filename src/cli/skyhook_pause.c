@@ -37,7 +37,8 @@ static exit_status turn(sk *s, const switching *how)
     return STATUS_DONE;
 }
 
-static const option options_of_switch[] = {OPTION_CONFIRM, OPTIONS_SKYHOOK, OPTIONS_END};
+static const option options_of_switch[] = {OPTION_CONFIRM, OPTION_FORM_ANYHOW, OPTIONS_SKYHOOK,
+                                           OPTIONS_END};
 
 #define SWITCH(word, past, key, value, text)                                                       \
     static exit_status work_##word(sk *s)                                                          \

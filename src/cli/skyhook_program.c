@@ -80,7 +80,8 @@ static exit_status run_version(const options *given)
 static const option options_of_version[] = {
     {.name = "client-only", .help = "do not ask the cluster"},
     {.name = "timeout", .argument = "D", .help = "accepted, and without effect"},
-    OPTIONS_CLUSTER,
+    OPTION_FORM_ANYHOW,
+    OPTIONS_SKYHOOK,
     OPTIONS_END,
 };
 

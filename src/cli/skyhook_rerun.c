@@ -187,6 +187,7 @@ static const option options_of_rerun[] = {
      .argument = "STAGE",
      .help = "from apply, config, interrupt or post-interrupt on (the beginning)"},
     OPTION_CONFIRM,
+    OPTION_FORM_ANYHOW,
     OPTIONS_SKYHOOK,
     OPTIONS_END,
 };

@@ -268,6 +268,7 @@ static exit_status run_reset(const options *given)
 static const option options_of_reset[] = {
     OPTION_CONFIRM,
     {.name = "skip-batch-reset", .help = "keep batches, nodePriority and nodeOrderOffset"},
+    OPTION_FORM_ANYHOW,
     OPTIONS_SKYHOOK,
     OPTIONS_END,
 };
@@ -321,7 +322,8 @@ static exit_status run_policy_reset(const options *given)
     return sk_run(given, work_policy_reset);
 }
 
-static const option options_of_policy_reset[] = {OPTION_CONFIRM, OPTIONS_SKYHOOK, OPTIONS_END};
+static const option options_of_policy_reset[] = {OPTION_CONFIRM, OPTION_FORM_ANYHOW,
+                                                 OPTIONS_SKYHOOK, OPTIONS_END};
 
 const verb skyhook_deployment_policy_reset = {
     .name = "deployment-policy reset",

@@ -163,8 +163,10 @@ def packages(t):
     assert out.splitlines()[-1].split() == [NODES[1], "tuning", "1.1.0", "apply", "ERRORING"], out
     found = json.loads(t.run("package", "status", "tuning", "--skyhook", SK, "-o", "json"))
     assert [one["nodeName"] for one in found] == NODES[:2] and found[1]["restarts"] == 3, found
-    out = t.run("package", "logs", "tuning", "--skyhook", SK)
-    assert out == 'No pods found for package "tuning"\n', out
+    for words in ([], ["--tail", "-1"], ["--tail=5"]):
+        out = t.run("package", "logs", "tuning", "--skyhook", SK, *words)
+        assert out == 'No pods found for package "tuning"\n', out
+    assert t.try_run("package", "logs", "tuning", "--skyhook", SK, "--tail=-2").status == 1
 
 
 def ignoring(t):
@@ -291,8 +293,13 @@ def reading_only(t):
 
 
 def usage(t):
-    """errors are one line and 1; help and version are there"""
-    assert "package rerun" in t.run("help")
+    """errors are one line and 1; help and version are there; commands take the flags of all"""
+    assert "package rerun" in t.run("help") and "\n  2  " not in t.run("help")
+    for words in (["pause", SK], ["reset", SK], ["dp", "reset", SK], ["node", "ignore", NODES[0]],
+                  ["node", "reset", NODES[0], "--skyhook", SK], ["node", "list", "--skyhook", SK],
+                  ["package", "rerun", "tuning", "--skyhook", SK, "--node", NODES[0]]):
+        t.run(*words, "--dry-run", "-o", "json", "-v", "-n", "skyhook", "--context", "test")
+        assert t.try_run(*words, "--dry-run", "-o", "xml").status == 1, words
     assert t.run("version", "--client-only").startswith("Skyhook plugin:\t")
     result = drover.run(t.plugin, "nonsense")
     assert result.status == 1 and 'found command "nonsense"' in result.err, result
