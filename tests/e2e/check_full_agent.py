@@ -23,7 +23,8 @@ import registry
 import rollout
 
 SK = "real"
-APPLETS = ["sh", "env", "cat", "echo", "sleep", "touch", "ls", "kill", "mkdir", "test", "cp"]
+APPLETS = ["sh", "env", "cat", "echo", "sleep", "touch", "ls", "kill", "mkdir", "test", "cp", "rm",
+           "true"]
 
 
 def libraries(program):
@@ -44,15 +45,15 @@ def step(path):
             "idempotence": False, "upgrade_step": False}
 
 
-def package_image(images, version, scripts):
+def package_image(images, version, scripts, name="tuning"):
     """scripts: by mode, what it does on the host."""
-    config = {"schema_version": "v1", "package_name": "tuning", "package_version": version,
+    config = {"schema_version": "v1", "package_name": name, "package_version": version,
               "expected_config_files": [],
               "modes": {mode: [step(f"{mode}.sh")] for mode in scripts}}
     files = {"/skyhook-package/config.json": json.dumps(config).encode()}
     for mode, text in scripts.items():
         files[f"/skyhook-package/skyhook_dir/{mode}.sh"] = f"#!/bin/sh\n{text}\n".encode()
-    return images.add("tuning", version, files).rpartition(":")[0]
+    return images.add(name, version, files).rpartition(":")[0]
 
 
 def host_root(folder):
@@ -63,14 +64,19 @@ def host_root(folder):
     for applet in APPLETS:
         (folder / "bin" / applet).symlink_to("busybox")
     (folder / "dev/null").touch()
+    # What restarts services there; nothing of the machine's is asked.
+    (folder / "bin/systemctl").write_text("#!/bin/sh\necho $* >>/restarts\n", encoding="ascii")
+    (folder / "bin/systemctl").chmod(0o755)
     return folder
 
 
 class Story:
     """The cluster with its one real node."""
 
-    def __init__(self, cluster, images):
+    def __init__(self, cluster, images, program):
         self.cluster = cluster
+        self.name = cluster.folder / "kubectl-skyhook"
+        self.name.symlink_to(program)
         self.images = images
         self.root = host_root(cluster.folder / "host-root")
 
@@ -84,6 +90,12 @@ class Story:
              rollout.SPACE, f"job/{job['metadata']['name']}", *words], check=False,
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60)
         return found.stdout.decode()
+
+    def plugin(self, *words):
+        """`kubectl skyhook WORDS`"""
+        found = drover.run(self.name, *words, f"--kubeconfig={self.cluster.kubeconfig()}")
+        assert found.status == 0, found
+        return found.out
 
     def last_logs(self):
         """Of the Job that was made last, for who looks for the cause."""
@@ -117,6 +129,11 @@ def shows_logs(story):
     job = story.jobs("config", "tuning-1.0.0")[0]
     assert "the check of config" not in story.logs(job)
     assert "the check of config" in story.logs(job, "-c", "tuning-configcheck")
+    every = story.plugin("package", "logs", "tuning", "--skyhook", SK, "--tail", "-1")
+    assert "the check of config" in every and "the apply stage" in every, every
+    assert f", Container: tuning-apply [terminated], Node: {kubelet.NAME} <==" in every, every
+    one = story.plugin("package", "logs", "tuning", "--skyhook", SK, "--stage", "apply")
+    assert "the apply stage" in one and "tuning-applycheck" not in one, one
     flags = list((story.root / "var/lib/skyhook" / SK / "flags").rglob("*apply.sh*"))
     assert flags, "the agent left no flag"
 
@@ -134,6 +151,49 @@ def errs(story):
     assert "what went wrong" in story.logs(job), story.logs(job)
 
 
+SERVED = "served"
+
+
+def restarts(story):
+    """an interrupt restarts its services once, on the host, between config and post-interrupt; the
+    package sees its node's labels; uninstalled, it takes its files away"""
+    image = package_image(story.images, "1.0.0", {
+        "apply": "cp $SKYHOOK_DIR/node-metadata/labels.json /etc/labels", "apply-check": "true",
+        "config": "test ! -e /restarts", "config-check": "true",
+        "post-interrupt": "cp /restarts /etc/seen", "post-interrupt-check": "test -s /etc/seen",
+        "uninstall": "rm /etc/labels", "uninstall-check": "test ! -e /etc/labels"}, SERVED)
+    story.cluster.api.delete("skyhooks", SK)
+    story.cluster.api.create("skyhooks", rollout.skyhook(SERVED, {SERVED: {
+        "version": "1.0.0", "image": image, "uninstall": {"enabled": True},
+        "interrupt": {"type": "service", "services": ["one", "two"]}}}))
+    rollout.wait_status(story.cluster, SERVED, "complete", 180)
+    want = "daemon-reload\nrestart one\nrestart two\n"
+    assert (story.root / "etc/seen").read_text() == want, (story.root / "etc/seen").read_text()
+    labels = json.loads((story.root / "etc/labels").read_text())
+    assert labels["kubernetes.io/hostname"] == kubelet.NAME, labels
+    flags = sorted(path.name for path in (
+        story.root / "var/lib/skyhook" / SERVED / "interrupts/flags").rglob("*.complete"))
+    assert flags == [f"service_restart_{at}.complete" for at in range(3)], flags
+    story.cluster.api.delete("skyhooks", SERVED)
+    api.wait_until("it is uninstalled", lambda: not story.cluster.api.find("skyhooks", SERVED), 120)
+    assert not (story.root / "etc/labels").exists()
+
+
+def overruns(story):
+    """a step that takes too long is told to end, and its node is erroring, DeadlineExceeded"""
+    image = package_image(story.images, "1.0.0", {
+        "apply": "trap 'echo told >/etc/told; exit 0' TERM; sleep 300 & wait",
+        "apply-check": "true"}, "slow")
+    story.cluster.api.create("skyhooks", rollout.skyhook("slow", {"slow": {
+        "version": "1.0.0", "image": image, "stageTimeout": "5s"}}))
+
+    def why():
+        node = story.cluster.api.get("nodes", kubelet.NAME)
+        return json.loads(rollout.note(node, "drover_slow") or "{}").get("why")
+    api.wait_until("it is erroring", lambda: why() == "DeadlineExceeded", 120)
+    api.wait_until("the step was told", (story.root / "etc/told").exists, 30)
+
+
 def main():
     tap = drover.Tap()
     problem = binaries.missing() or kubelet.problem()
@@ -144,11 +204,11 @@ def main():
     with plane.Cluster("check-full-agent", scheduler=False) as cluster, \
             registry.Registry() as images, kubelet.RealNode(cluster, images):
         rollout.prepare(cluster, program)
-        story = Story(cluster, images)
+        story = Story(cluster, images, program)
         agent = agent_image(images, program.parent / "drover-agent")
         with rollout.Operator(program, cluster, f"--agent-image={agent}",
                               f"--host-root={story.root}"):
-            for act in (installs, shows_logs, errs):
+            for act in (installs, shows_logs, errs, restarts, overruns):
                 wrong = None
                 try:
                     act(story)

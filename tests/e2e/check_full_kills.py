@@ -4,8 +4,9 @@
 real API server: the end is the same, no limit is exceeded at any revision, and nobody stays
 cordoned.
 
-The rollout: a package with an interrupt on a small fleet, one node of which has an application to
-be evicted; its upgrade; its deletion. The kill comes when the server has taken the write and the
+The rollout: a package with a reboot on a small fleet, one node of which has an application to be
+evicted; a change of its config, with another interrupt; its upgrade; its deletion, which uninstalls
+it. The kill comes when the server has taken the write and the
 operator has not heard of it. Events are not counted: nothing rests on them. WRITES=20-39 kills only
 after these."""
 
@@ -81,6 +82,7 @@ class Life:
                      "containers": [{"name": "a", "image": "example.test/a:1"}]}}, "default")
         self.wait("its application runs", lambda: self.cluster.api.get(
             "pods", self.name, "default")["status"].get("phase") == "Running")
+        self.cluster.behave(**{f"interrupt_{node}": "reboot" for node in self.nodes})
 
     def complete(self, version):
         def there():
@@ -94,12 +96,18 @@ class Life:
     def run(self):
         client = self.cluster.api
         client.create("skyhooks", rollout.skyhook(
-            self.name, {"tune": rollout.package(interrupt={"type": "service", "services": ["a"]},
-                                                configMap={"a.conf": "1"})},
+            self.name, {"tune": rollout.package(
+                interrupt={"type": "reboot"}, configMap={"a.conf": "1"},
+                configInterrupts={"a.conf": {"type": "service", "services": ["a"]}},
+                uninstall={"enabled": True, "apply": False})},
             interruptionBudget={"count": BUDGET},
             nodeSelectors={"matchLabels": {"life": self.name}}))
         self.complete("1.0.0")
         assert not client.find("pods", self.name, "default"), "the application was not evicted"
+        client.patch("skyhooks", self.name,
+                     {"spec": {"packages": {"tune": {"configMap": {"a.conf": "2"}}}}})
+        self.complete("1.0.0")
+        assert self.runs("tune-1.0.0", "config") == 2 * NODES, "the change was not applied"
         client.patch("skyhooks", self.name,
                      {"spec": {"packages": {"tune": {"version": "2.0.0"}}}})
         self.complete("2.0.0")
@@ -112,6 +120,12 @@ class Life:
         client.delete("skyhooks", self.name)
         self.wait("it is gone", lambda: not client.find("skyhooks", self.name))
         return end
+
+    def runs(self, package, stage):
+        """How many Jobs of that stage there are."""
+        return len(self.cluster.api.list("jobs", rollout.SPACE, labelSelector=(
+            f"{ledger.NAME}={self.name},{rollout.PREFIX}package={package},"
+            f"{rollout.PREFIX}stage={stage}")))
 
     def clear(self):
         for node in self.nodes:
@@ -141,7 +155,8 @@ class Life:
             end[node] = {
                 "unschedulable": found["spec"].get("unschedulable", False),
                 "taints": found["spec"].get("taints", []),
-                "notes": {key: notes[key] for key in notes if "/drover_" not in key},
+                "notes": {key: notes[key] for key in notes
+                          if key.startswith(rollout.PREFIX) and "/drover_" not in key},
                 "labels": found["metadata"]["labels"],
                 "conditions": {c["type"]: c["status"] for c in found["status"]["conditions"]}}
         jobs = [self.stage_of(job) for job in client.list(
@@ -161,7 +176,8 @@ class Life:
         for node in self.nodes:
             found = self.cluster.api.get("nodes", node)
             assert not found["spec"].get("unschedulable"), f"{node} is left cordoned"
-            held = [key for key in found["metadata"]["annotations"] if "/cordon" in key]
+            held = [key for key in found["metadata"]["annotations"]
+                    if "/cordon" in key or key.endswith(f"_{self.name}")]
             assert not held, f"{node}: {held}"
 
     def live(self, log):

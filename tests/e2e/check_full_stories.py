@@ -12,9 +12,11 @@ sys.path[:0] = [str(HERE), str(HERE.parent / "cluster"), str(HERE.parent / "supp
 # pylint: disable=wrong-import-position
 import binaries
 import drover
+import fault_stories
 import job_stories
 import ledger
 import node_stories
+import package_stories
 import plane
 import policy_stories
 import rollout
@@ -34,18 +36,20 @@ def main():
         tap.skip("stories", problem)
         return tap.done()
     program = drover.programs()[0]
-    together = chosen(policy_stories.STORIES + job_stories.STORIES + node_stories.STORIES)
+    rounds = [policy_stories.STORIES + job_stories.STORIES + node_stories.STORIES,
+              package_stories.STORIES + fault_stories.STORIES]
     with plane.Cluster("check-full-stories", audit=ledger.POLICY) as cluster:
         rollout.prepare(cluster, program)
         stage = stories.Stage(cluster, program)
         stage.operator = rollout.Operator(
             program, cluster, f"--node-lost-after={node_stories.LOST_SECONDS}s")
         with stage.operator:
-            in_turn = chosen(node_stories.IN_TURN)
+            in_turn = chosen(node_stories.IN_TURN + fault_stories.IN_TURN)
             if in_turn:
                 stage.tell(tap, in_turn, at_once=False)
-            if together:
-                stage.tell(tap, together)
+            for together in rounds:
+                if chosen(together):
+                    stage.tell(tap, chosen(together))
             last = chosen(node_stories.LAST)
             if last:
                 stage.tell(tap, last, at_once=False)

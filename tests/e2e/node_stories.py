@@ -7,7 +7,7 @@ import rollout
 REBOOT = {"type": "reboot"}
 SERVICE = {"type": "service", "services": ["a"]}
 TAINT = {"key": "skyhook.nvidia.com", "value": "runtime-required", "effect": "NoSchedule"}
-LOST_SECONDS = 30  # of the operator's --node-lost-after in these tests
+LOST_SECONDS = 140  # of the operator's --node-lost-after in these tests; a reboot has 120
 
 
 # ---- drains
