@@ -279,7 +279,8 @@ void lane_refresh(releases *r, uint32_t l)
             rel_no_memory(r);
             break;
         }
-        if (c.passes)
+        /* Who refuses it asks about older ones. */
+        if (c.passes && r->versions.at[c.version].refused == 0)
             break;
     }
     wake_at(r, WAKE_LANE, l, next_ms);
@@ -404,8 +405,12 @@ void target_refuse(releases *r, uint32_t t, uint32_t version_, rel_refusal why)
 {
     if (version_ == NO)
         return;
-    if (!target_refused(r, t, version_, NULL))
+    if (!target_refused(r, t, version_, NULL)) {
         r->targets.at[t].refusals++;
+        r->versions.at[version_].refused++;
+        if (r->targets.at[t].lane != NO)
+            mark_lane(r, r->targets.at[t].lane);
+    }
     if (!keymap_put(&r->refused, KEY_PAIR(t, version_), (uint32_t)why))
         rel_no_memory(r);
     mark_target(r, t);
@@ -420,6 +425,7 @@ void target_pardon(releases *r, uint32_t t, uint32_t version_)
             continue;
         keymap_remove(&r->refused, KEY_PAIR(t, v));
         r->targets.at[t].refusals--;
+        r->versions.at[v].refused--;
     }
     mark_target(r, t);
 }

@@ -237,6 +237,7 @@ void target_drop(releases *r, uint32_t t)
     keymap_remove(&r->placement_of, target->id);
     const index_list *versions = &r->deployments.at[target->deployment].versions;
     for (size_t i = 0; i < versions->len; i++) {
+        r->versions.at[versions->at[i]].refused -= target_refused(r, t, versions->at[i], NULL);
         keymap_remove(&r->refused, KEY_PAIR(t, versions->at[i]));
         keymap_remove(&r->succeeded, KEY_PAIR(t, versions->at[i]));
     }

@@ -39,7 +39,8 @@ typedef struct rel_version {
     name_id tag;
     uint32_t deployment;
     int64_t published_ms;
-    uint64_t wish; /* hash of the tag, not 0 */
+    uint64_t wish;    /* hash of the tag, not 0 */
+    uint32_t refused; /* on so many targets */
 } rel_version;
 
 typedef struct rel_deployment {

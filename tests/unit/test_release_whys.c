@@ -717,6 +717,34 @@ static void windows_by_the_minute_and_second_hold(void **state)
     check_windows(dense_rows, COUNT_OF(dense_rows));
 }
 
+/* v2 is let in by staging and skipped on h1, where v1 waits for staging still. That nobody is left
+ * there changes nothing for v2, and lets v1 in. */
+static void who_skipped_a_version_asks_about_older_ones(void **state)
+{
+    (void)state;
+    world w;
+    arena *a = arena_new(0);
+    open_world(&w);
+    put_environment(&w, "staging");
+    put_rules(&w, "environment.name == \"prod\"",
+              "  - environmentProgression: {dependsOnEnvironmentSelector: 'environment.name == "
+              "\"staging\"'}\n");
+    publish(&w, "app", "v1");
+    world_at(&w, "2026-03-01T08:10:00Z");
+    publish(&w, "app", "v2");
+    put_host(&w, "s1", "staging", "{deployment: app, version: v2}");
+    world_act(&w, (fact_act){.act = ACT_PAUSE, .change = STR("app")});
+    put_host(&w, "h1", "prod", "");
+    world_act(&w, (fact_act){.act = ACT_SKIP, .change = STR("app"), .target = STR("h1")});
+    world_act(&w, (fact_act){.act = ACT_RESUME, .change = STR("app")});
+    check_text(reasons_at(&w, a, "app", "h1"), "progression:complete staging");
+    world_delete(&w, KIND_RESOURCE, "s1");
+    assert_int_equal(jobs_count(&w, "app", "h1"), 1);
+    check_text(str_of(job_of(&w, "app", "h1", 0)->version), "v1");
+    arena_free(a);
+    world_close(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -741,6 +769,7 @@ int main(void)
         cmocka_unit_test(a_selector_that_matches_no_environment),
         cmocka_unit_test(a_hook_alone_runs_with_the_next_change),
         cmocka_unit_test(windows_that_never_open),
+        cmocka_unit_test(who_skipped_a_version_asks_about_older_ones),
         cmocka_unit_test(windows_by_the_minute_and_second_hold),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
