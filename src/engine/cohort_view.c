@@ -86,6 +86,7 @@ typedef struct asker {
     reasons *out;
     bool reset;    /* it is among what is asked for: batches let go who is not in flight */
     bool after;    /* it waits for the end of the open batch */
+    bool spared;   /* and that is no stop if those that are tried again are done, too */
     uint32_t left; /* the compartment whose batch it is still in, if that is another one */
 } asker;
 
@@ -108,7 +109,7 @@ typedef bool (*chooser)(const asker *by, const entry *candidate);
 
 static bool in_open_batch(const asker *by, const entry *e)
 {
-    return e->compartment == by->index && (e->in_batch || by->reset) &&
+    return e->compartment == by->index && (e->in_batch || by->reset || by->spared) &&
            e->state == MEMBER_IN_FLIGHT;
 }
 
@@ -128,7 +129,8 @@ static bool holds_on(const asker *by, const entry *e)
 {
     if (e == by->self || place_then(by, e) != by->index)
         return false;
-    return (e->state == MEMBER_IN_FLIGHT && !e->in_batch && !by->reset) || keeps_place(by, e);
+    return (e->state == MEMBER_IN_FLIGHT && !e->in_batch && !by->reset && !by->spared) ||
+           keeps_place(by, e);
 }
 
 /* Who takes a place after the reset, if one is asked for, else now. */
@@ -285,9 +287,9 @@ static bool failed_reasons(const asker *by, reason base)
                                          : add_queue_reason(by, base, holds_then);
 }
 
-/* Whether the open batch must end in a stop: even if everybody who is in flight, and everybody who
- * is ahead of this member, succeeds. */
-static bool stop_is_certain(const asker *by)
+/* Whether the open batch must end in a stop: even if everybody in it who is in flight succeeds, and
+ * everybody who is ahead of this member; and those that are tried again, if they are counted. */
+static bool stop_is_certain(const asker *by, bool retried)
 {
     const compartment *p = by->p;
     if (!p->batch_open || p->rule.failure_threshold == 0 ||
@@ -305,9 +307,35 @@ static bool stop_is_certain(const asker *by)
     for (size_t i = 0; i < by->c->others.len; i++) {
         const entry *e = &by->c->members.at[by->c->others.at[i]];
         done += is_ahead(by, e) && !e->in_batch; /* an outcome is final until the batch is judged */
+        done += retried && e->state == MEMBER_IN_FLIGHT && !e->in_batch &&
+                e->compartment == by->index;
     }
     return complete * 100 / (int64_t)p->batch.len < p->rule.batch_threshold &&
            done * 100 / p->matched < p->rule.safety_limit;
+}
+
+/* The compartment after the open batch, or after the reset if one is asked for. Who is let go and
+ * has other labels by now comes or leaves then, and the ceiling moves along. */
+static compartment compartment_then(const asker *by)
+{
+    compartment then = *by->p;
+    for (size_t i = 0; i < by->c->others.len; i++) {
+        const entry *e = &by->c->members.at[by->c->others.at[i]];
+        if (e == by->self)
+            continue;
+        bool ends = !by->reset && e->in_batch && e->compartment == by->index;
+        uint32_t place = ends ? cohort_choose(by->c, e) : place_then(by, e);
+        then.matched += (place == by->index) - (e->compartment == by->index);
+        then.holders += holds_then(by, e) - holds_place(by, e);
+    }
+    return then;
+}
+
+static bool member_reasons(const asker *by, reason base)
+{
+    if (by->e->state == MEMBER_STARTABLE)
+        return fresh_reasons(by, base);
+    return by->e->state == MEMBER_FAILED ? failed_reasons(by, base) : true;
 }
 
 /* What the compartment says to the member, which is in it or would be. */
@@ -319,7 +347,9 @@ static bool compartment_reasons(asker *by)
     by->after = p->batch_open && (e->state == MEMBER_STARTABLE || e->in_batch);
     by->reset = p->stopped;
     if (e->state != MEMBER_FAILED || !failed_can_go(by, ceiling))
-        by->reset = p->stopped || stop_is_certain(by);
+        by->reset = p->stopped || stop_is_certain(by, false);
+    by->spared = by->reset && !p->stopped && !stop_is_certain(by, true);
+    by->reset = by->reset && !by->spared;
     reason base = {.rule = REASON_BUDGET,
                    .scope = arena_printf(by->a, "compartment %.*s", STR_ARG(p->rule.name)),
                    .next_ms = REASON_NEVER,
@@ -333,11 +363,13 @@ static bool compartment_reasons(asker *by)
                       .next_ms = REASON_NEVER,
                       .have = p->consecutive_failures + !p->stopped,
                       .detail = p->stopped ? STR("stopped") : STR("the batch will end in a stop")};
-    if (by->reset && !reasons_add(by->out, by->a, stopped))
-        return false;
-    if (e->state == MEMBER_STARTABLE)
-        return fresh_reasons(by, base);
-    return e->state == MEMBER_FAILED ? failed_reasons(by, base) : true;
+    if (!by->reset && !by->after)
+        return member_reasons(by, base);
+    compartment then = compartment_then(by);
+    asker later = *by;
+    later.p = &then;
+    base.limit = compartment_ceiling(&then, then.matched);
+    return (!by->reset || reasons_add(by->out, by->a, stopped)) && member_reasons(&later, base);
 }
 
 /* A member whose labels send it to another compartment when its batch has ended. */

@@ -286,8 +286,8 @@ static bool holds_up(const inquiry *in, uint32_t index)
 }
 
 /* Chooses the partitions that must become ready, and whose members must be complete for that. A
- * partition's time begins when the walk gets to it: one after the other, but for as many as may be
- * not ready at once. */
+ * partition's time begins when the walk first gets to it: one after the other, but for as many as
+ * may be not ready at once. */
 static void reach(inquiry *in)
 {
     const partitions *p = in->p;
@@ -306,9 +306,9 @@ static void reach(inquiry *in)
             while (!in->required[freed])
                 freed++;
             from_ms = in->soaked[freed++];
-        } else if (at->ready_since_ms != REASON_NEVER) {
-            from_ms = at->ready_since_ms;
         }
+        if (at->ready_since_ms != REASON_NEVER) /* the walk has been there, and is no more */
+            from_ms = at->ready_since_ms;
         in->soaked[i] = from_ms + p->soak_ms;
         rank++;
         int64_t need = in->base[i].bad - at->cap;

@@ -152,14 +152,15 @@ static bool busy_reason(releases *r, uint32_t t, arena *a, reasons *out)
 }
 
 /* When a newer version that is being collected takes the place of what has failed; NEVER: none is.
- */
+ * Whom the group never came to the next one takes along. */
 static int64_t superseded_at(releases *r, uint32_t g, const rel_member *m)
 {
     const rel_target *t = &r->targets.at[m->target];
     const rel_group *group = &r->groups.at[g];
     site_collection next;
-    if (group->state != GROUP_STATE_FAILED || group_runs(group) || t->wanted == NO ||
-        t->wanted == t->current || t->wanted == m->version || t->site != group->site)
+    bool newer = t->wanted != NO && t->wanted != t->current && t->wanted != m->version;
+    if (group->state != GROUP_STATE_FAILED || group_runs(group) || t->site != group->site ||
+        !(newer || (m->role == ROLE_MEMBER && m->state == MEMBER_IS_PENDING)))
         return NEVER;
     site_collect(r, t->site, &next);
     return next.locks_ms;
@@ -329,6 +330,19 @@ static bool explain_start(const chain_context *c, reasons *out)
             (paces_reasons(c->r, claim, c->a, out) && slot_reasons(c->r, claim, c->a, out)));
 }
 
+/* A version that is not wanted here before a person retries it, and what else would hold it. */
+static bool refused_reason(const chain_context *c, rel_refusal why, reasons *out)
+{
+    return one_reason(
+               c->r, c->target, c->a,
+               (reason){.rule = why == REFUSAL_SKIPPED ? REASON_SKIPPED : REASON_ROLLED_BACK,
+                        .scope = STR("release target"),
+                        .act = RELEASE_RETRY,
+                        .detail = rel_text(c->r, c->r->versions.at[c->version].tag)},
+               out) &&
+           explain_start(c, out);
+}
+
 static bool excluded_reason(releases *r, uint32_t t, arena *a, reasons *out)
 {
     rel_refusal why;
@@ -337,14 +351,7 @@ static bool excluded_reason(releases *r, uint32_t t, arena *a, reasons *out)
     chain_context c = {.r = r, .target = t, .lane = r->targets.at[t].lane, .group = NO, .a = a};
     c.version = target_refusal(r, t, &why);
     if (c.version != NO)
-        return one_reason(
-                   r, t, a,
-                   (reason){.rule = why == REFUSAL_SKIPPED ? REASON_SKIPPED : REASON_ROLLED_BACK,
-                            .scope = STR("release target"),
-                            .act = RELEASE_RETRY,
-                            .detail = rel_text(r, r->versions.at[c.version].tag)},
-                   out) &&
-               explain_start(&c, out);
+        return refused_reason(&c, why, out);
     /* Versions there may be, but none that versionSelector lets be. */
     const index_list *versions = &r->deployments.at[r->targets.at[t].deployment].versions;
     for (size_t i = 0; i < versions->len; i++) {
@@ -377,13 +384,51 @@ static bool going_back(reasons *list)
     return true;
 }
 
+/* Whether somebody must be retried whose completion is not asked for anyway. */
+static bool asks_retry(const reasons *list)
+{
+    for (size_t i = 0; i < list->len; i++)
+        if (list->at[i].rule == REASON_FAILED && !waited_for(list, list->at[i].of[0]))
+            return true;
+    return false;
+}
+
+/* A group that failed ends as soon as nothing of it runs if the next one is ready: whom it never
+ * came to waits in that one already, for whoever runs, and needs nobody retried. */
+static bool in_group_reasons(releases *r, uint32_t g, const rel_member *m, arena *a, reasons *out)
+{
+    const rel_group *group = &r->groups.at[g];
+    uint32_t next = r->sites.at[group->site].active == g ? r->sites.at[group->site].ready : NO;
+    if (next == NO || group->state != GROUP_STATE_FAILED || group->rolling_back ||
+        m->role != ROLE_MEMBER || m->state != MEMBER_IS_PENDING)
+        return group_reasons(r, g, m, a, out);
+    reasons own = {.most = out->most};
+    bool good = group_reasons(r, g, m, a, &own);
+    if (good && asks_retry(&own)) {
+        const rel_member *there = member_in(r, next, m->target);
+        return group_reasons(r, next, there ? there : m, a, out);
+    }
+    for (size_t i = 0; good && i < own.len; i++)
+        good = reasons_add(out, a, own.at[i]);
+    return good;
+}
+
+/* To retry what failed takes up again what was skipped or rolled back there, too: a newer version
+ * comes instead then. NO: none does. */
+static uint32_t retry_brings(releases *r, uint32_t t, rel_refusal *ret)
+{
+    uint32_t v = target_failed(r, t) ? target_refusal(r, t, ret) : NO;
+    bool newer = v != NO && version_newer(r, v, r->targets.at[t].failed_version);
+    return newer && version_answer(r, t, v).passes ? v : NO;
+}
+
 static bool waiting_reasons(releases *r, uint32_t t, arena *a, reasons *out)
 {
     const rel_target *target = &r->targets.at[t];
     uint32_t g;
     const rel_member *m = member_of_target(r, t, &g);
     if (m)
-        return group_reasons(r, g, m, a, out);
+        return in_group_reasons(r, g, m, a, out);
     chain_context c = {.r = r,
                        .target = t,
                        .lane = target->lane,
@@ -396,6 +441,12 @@ static bool waiting_reasons(releases *r, uint32_t t, arena *a, reasons *out)
     if (failed || target->rollback_to != NO)
         return people_explain(&c, out) && going_back(out) &&
                slot_reasons(r, CLAIM_TARGET(t), a, out);
+    rel_refusal why;
+    uint32_t newer = retry_brings(r, t, &why);
+    if (newer != NO) {
+        c.version = newer;
+        return refused_reason(&c, why, out);
+    }
     return c.version == NO || explain_start(&c, out);
 }
 

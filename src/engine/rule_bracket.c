@@ -40,12 +40,12 @@ static size_t unfinished(const chain_context *c, uint32_t g, str *of)
 }
 
 /* Another group comes first on the resource: its members that are not done, or if it only waits for
- * its turn to end, those of the group that executes. */
+ * its turn to end, those of the group that executes there, of whichever rule. */
 static void another_first(const chain_context *c, uint32_t first, verdict *v)
 {
     const releases *r = c->r;
     const rel_group *group = &r->groups.at[first];
-    uint32_t active = r->sites.at[group->site].active;
+    uint32_t active = r->resources.at[r->sites.at[group->site].resource].active;
     size_t room = group->members.len + (active == NO ? 0 : r->groups.at[active].members.len) + 1;
     verdict_no(v, VERDICT_WAITING, REASON_BRACKET, NEVER);
     v->reason.act = RELEASE_COMPLETE;
@@ -88,9 +88,12 @@ static void still_collecting(const chain_context *c, uint32_t s, verdict *v)
      * failure or a hook say why there is none. */
     v->implied = collected.locks_ms == NEVER || last_lacking(c, s, &collected);
     /* A version that is taken up again may have been published before what is collected now. */
-    const rel_rule *rule_ = &c->r->rules.at[c->r->sites.at[s].rule];
+    const rel_site *site = &c->r->sites.at[s];
+    const rel_rule *rule_ = &c->r->rules.at[site->rule];
     if (!c->a || v->implied || c->version == NO ||
-        c->r->versions.at[c->version].published_ms >= collected.opened_ms)
+        c->r->versions.at[c->version].published_ms >= collected.opened_ms ||
+        (site->active != NO && passed_over(c, site->active)) ||
+        (site->ready != NO && passed_over(c, site->ready)))
         return;
     v->reason.next_ms = c->r->versions.at[c->version].published_ms + rule_->window_ms;
     v->implied = v->reason.next_ms <= c->r->core->now_ms;
@@ -125,7 +128,7 @@ static bool hook_explain(const chain_context *c, uint32_t rule_, uint32_t hook, 
 }
 
 /* Whether what is asked about waits for the group: it does not if it joins it, nor if the group has
- * failed and ends by it. */
+ * failed and ends by it, or by what others of the site have that is still collected. */
 static bool comes_behind(const chain_context *c, uint32_t g)
 {
     const releases *r = c->r;
@@ -135,8 +138,9 @@ static bool comes_behind(const chain_context *c, uint32_t g)
     for (size_t i = 0; prepared && i < targets->len; i++)
         prepared = r->lanes.at[r->targets.at[targets->at[i]].lane].role != ROLE_PRE ||
                    member_in(r, g, targets->at[i]);
-    return passed_over(c, g) ||
-           (!prepared && (group->state != GROUP_STATE_FAILED || group_runs(group)));
+    bool fails = group->state == GROUP_STATE_FAILED && !group_runs(group);
+    bool collecting = r->sites.at[group->site].opened_ms != NEVER;
+    return !(fails && collecting) && (passed_over(c, g) || (!prepared && !fails));
 }
 
 bool collecting_explain(const chain_context *c, reasons *out)

@@ -51,6 +51,9 @@ typedef struct explain_fleet {
     /* Whether there is one way to start only: then what others wait for does not help. NULL: yes.
      */
     bool (*one_way)(void *world);
+    /* Whether the other reason's act touches what this one is about, besides what is so in every
+     * vocabulary. NULL: never. */
+    bool (*touches)(void *world, const reason *other, const reason *r);
 } explain_fleet;
 
 typedef struct explain_counts {
@@ -112,6 +115,8 @@ static inline void explain_print(const explain_target *t, const reasons *list, a
             print_error(" any %zu of", r->any);
         for (size_t of = 0; of < r->of_count; of++)
             print_error(" %.*s", STR_ARG(r->of[of]));
+        if (r->next_ms != REASON_NEVER)
+            print_error(", at %lld s", (long long)(r->next_ms / 1000));
         print_error("\n");
     }
 }
@@ -241,6 +246,21 @@ static inline bool explain_asks(const reasons *list, const reason *left_out)
     return false;
 }
 
+/* When what is left out comes by itself, as its own reason says or another one of the same act to
+ * the same names: who is to lose its slot in time holds nobody up any more. */
+static inline int64_t explain_alone(const reasons *list, const reason *left_out)
+{
+    int64_t alone_ms = left_out->next_ms;
+    for (size_t i = 0; i < list->len; i++) {
+        const reason *r = &list->at[i];
+        if (r->act == left_out->act && r->next_ms != REASON_NEVER &&
+            (alone_ms == REASON_NEVER || r->next_ms < alone_ms) &&
+            explain_share(r->of, r->of_count, left_out->of, left_out->of_count))
+            alone_ms = r->next_ms;
+    }
+    return alone_ms;
+}
+
 /* Does what the placement's reasons name but for one act (to one of its names, or to all), again
  * and again as long as it is asked. True if the placement started. */
 static inline bool explain_follow(const explain_case *of, const explain_target *t, size_t skip,
@@ -251,6 +271,7 @@ static inline bool explain_follow(const explain_case *of, const explain_target *
     reason left_out = {0};
     bool started = false;
     int64_t time_ms = REASON_NEVER; /* how late it has become */
+    int64_t alone_ms = REASON_NEVER;
     reasons done = {0};
     for (size_t round = 0; !started && round < EXPLAIN_ROUNDS; round++) {
         reasons list = {0};
@@ -273,6 +294,8 @@ static inline bool explain_follow(const explain_case *of, const explain_target *
             how->free(world);
             return true;
         }
+        if (round == 0)
+            alone_ms = explain_alone(&list, &left_out);
         explain_case now = *of;
         now.later = round > 0;
         int64_t now_ms = explain_obey(&now, world, t, &list, skip == SIZE_MAX ? NULL : &left_out);
@@ -281,8 +304,8 @@ static inline bool explain_follow(const explain_case *of, const explain_target *
     }
     how->free(world);
     /* What is left out may come by itself while time passes for something else. */
-    bool by_itself = skip != SIZE_MAX && left_out.next_ms != REASON_NEVER &&
-                     time_ms != REASON_NEVER && time_ms >= left_out.next_ms;
+    bool by_itself = skip != SIZE_MAX && alone_ms != REASON_NEVER && time_ms != REASON_NEVER &&
+                     time_ms >= alone_ms;
     return started && !by_itself;
 }
 
@@ -316,6 +339,8 @@ static inline bool explain_touches(const reason *other, const reason *r)
         (r->rule == REASON_STOPPED || (r->rule == REASON_HALTED && r->limit > 0)))
         return true; /* new work lifts a stop, and a halt that failures caused: a version that is
                         published, or that the rules for versions let in */
+    if (other->rule == REASON_HALTED && r->rule == REASON_HALTED && str_eq(other->scope, r->scope))
+        return true; /* a halt that a rule made is lifted by resuming any of those it stopped */
     if (other->act == RELEASE_TIME && r->next_ms != REASON_NEVER)
         return r->next_ms <= other->next_ms;
     if (r->act != other->act || r->act == RELEASE_TIME)
@@ -332,8 +357,12 @@ static inline bool explain_leaves(const explain_case *of, const reasons *list,
 {
     for (size_t i = 0; i < list->len; i++) {
         bool touched = of->how->single && !of->how->single(of->world, list, i);
+        /* What is quarantined only while time passes is not if none has to. */
+        touched |= list->at[i].rule == REASON_QUARANTINED && list->at[i].next_ms != REASON_NEVER;
         for (size_t k = 0; k < others->len; k++)
-            touched = touched || explain_touches(&others->at[k], &list->at[i]);
+            touched = touched || explain_touches(&others->at[k], &list->at[i]) ||
+                      (of->how->touches &&
+                       of->how->touches(of->world, &others->at[k], &list->at[i]));
         if (!touched)
             return true;
     }
@@ -487,6 +516,15 @@ static inline void explain_starved(engine *e, int64_t now_ms)
     buf_done(&after);
 }
 
+/* WHO="app on h4" asks that one only. */
+static inline bool explain_meant(const explain_target *t)
+{
+    const char *who = getenv("WHO");
+    char name[2 * EXPLAIN_NAME + 8];
+    snprintf(name, sizeof name, "%s on %s", t->change, t->target);
+    return !who || strcmp(who, name) == 0;
+}
+
 /* Everybody of one fleet that is not done. */
 static inline void explain_check(const explain_fleet *how, uint64_t seed, explain_counts *counts)
 {
@@ -503,7 +541,7 @@ static inline void explain_check(const explain_fleet *how, uint64_t seed, explai
         assert_true(engine_reasons(how->engine(world), t->id, a, &list));
         check_msg(list.len > 0, "ONLY=%llu: %s on %s has no reason", (unsigned long long)seed,
                   t->change, t->target);
-        if (!how->asks(&view, &list))
+        if (!how->asks(&view, &list) || !explain_meant(t))
             continue;
         explain_one(&one, t, &list);
         for (size_t k = 1; k <= EXPLAIN_OTHERS && k < all.at.len; k++)
@@ -516,9 +554,12 @@ static inline void explain_check(const explain_fleet *how, uint64_t seed, explai
 
 #define EXPLAIN_SEED 20260301
 
-/* So many fleets, the same ones every time; others with SEED=number, or the one of ONLY=number. */
+/* So many fleets, the same ones every time; others with SEED=number, more or fewer with
+ * FLEETS=number, or the one of ONLY=number. */
 static inline void explain_fleets(const explain_fleet *how, size_t fleets, explain_counts *counts)
 {
+    if (getenv("FLEETS"))
+        fleets = strtoull(getenv("FLEETS"), NULL, 10);
     rng r = getenv("SEED") ? rng_seeded() : (rng){EXPLAIN_SEED};
     const char *only = getenv("ONLY");
     if (only)

@@ -111,9 +111,135 @@ static void who_failed_in_the_batch_is_no_progress(void **state)
     arena_free(a);
 }
 
+/* n1 has failed in the batch of "a", and belongs to the default compartment, which is stopped. The
+ * reset that is asked for lets n1 go there: of four members two may start together, not one. */
+static void a_reset_moves_who_is_let_go(void **state)
+{
+    (void)state;
+    static const str names[] = {STR("n1"), STR("n2"), STR("n3"), STR("n4"), STR("n5")};
+    err error;
+    arena *a = arena_new(0);
+    const selector *of_a = selector_parse(a, STR("zone=a"), &error);
+    compartment_rule rules[] = {
+        {.name = STR("a"), .selector = of_a, .budget = 2, .initial_batch = 2},
+        {.name = STR(COHORT_DEFAULT), .percent = true, .budget = 50, .initial_batch = 2,
+         .batch_threshold = 100, .failure_threshold = 1, .safety_limit = 100}};
+    cohort *c = cohort_new();
+    reasons list = {0};
+    assert_true(c && of_a && cohort_set_policy(c, &(cohort_policy){rules, 2, false}));
+    for (member_id m = N1; m <= N5; m++) {
+        assert_true(cohort_join(c, m, names[m], 0, zone(a, m <= N2 ? "a" : "b")));
+        assert_true(cohort_set_state(c, m, m <= N3 ? MEMBER_STARTABLE : MEMBER_WAITING));
+    }
+    step(c);
+    assert_true(cohort_outcome(c, N3, MEMBER_FAILED) && cohort_outcome(c, N1, MEMBER_FAILED));
+    assert_true(cohort_join(c, N1, STR("n1"), 0, zone(a, "b")));
+    for (member_id m = N4; m <= N5; m++)
+        assert_true(cohort_set_state(c, m, MEMBER_STARTABLE));
+    step(c);
+    assert_true(cohort_reasons(c, N5, a, &list));
+    assert_int_equal(list.len, 1);
+    assert_int_equal(list.at[0].rule, REASON_STOPPED);
+    cohort_reset(c);
+    step(c);
+    assert_int_equal(cohort_state(c, N4), MEMBER_IN_FLIGHT);
+    assert_int_equal(cohort_state(c, N5), MEMBER_IN_FLIGHT);
+    cohort_free(c);
+    arena_free(a);
+}
+
+/* n3 is under way in a batch, n4 is tried again, and both places are taken. When n3 is done it goes
+ * to "a", where its labels are, and of the three that are left only one may be under way. */
+static void a_batch_that_ends_takes_its_places_along(void **state)
+{
+    (void)state;
+    static const str names[] = {STR("n1"), STR("n2"), STR("n3"), STR("n4"), STR("n5")};
+    err error;
+    arena *a = arena_new(0);
+    const selector *of_a = selector_parse(a, STR("zone=a"), &error);
+    compartment_rule rules[] = {
+        {.name = STR("a"), .selector = of_a, .budget = 2, .initial_batch = 2},
+        {.name = STR(COHORT_DEFAULT), .percent = true, .budget = 50, .initial_batch = 1}};
+    cohort *c = cohort_new();
+    reasons list = {0};
+    assert_true(c && of_a && cohort_set_policy(c, &(cohort_policy){rules, 2, false}));
+    for (member_id m = N2; m <= N5; m++) {
+        assert_true(cohort_join(c, m, names[m], 0, zone(a, "b")));
+        assert_true(cohort_set_state(c, m, m == N4 ? MEMBER_STARTABLE : MEMBER_WAITING));
+    }
+    step(c);
+    assert_true(cohort_outcome(c, N4, MEMBER_FAILED) && cohort_set_retry(c, N4, 0));
+    step(c);
+    assert_true(cohort_is_retrying(c, N4) && cohort_set_state(c, N3, MEMBER_STARTABLE));
+    step(c);
+    assert_int_equal(cohort_state(c, N3), MEMBER_IN_FLIGHT);
+    assert_true(cohort_join(c, N3, STR("n3"), 0, zone(a, "a")));
+    assert_true(cohort_set_state(c, N5, MEMBER_STARTABLE));
+    step(c);
+    assert_true(cohort_reasons(c, N5, a, &list));
+    assert_int_equal(list.len, 2);
+    assert_int_equal(list.at[0].rule, REASON_BATCH);
+    check_text(list.at[0].of[0], "n3");
+    assert_int_equal(list.at[1].rule, REASON_BUDGET);
+    check_text(list.at[1].of[0], "n4");
+    assert_true(cohort_outcome(c, N3, MEMBER_DONE));
+    step(c);
+    assert_int_equal(cohort_state(c, N5), MEMBER_STARTABLE);
+    assert_true(cohort_outcome(c, N4, MEMBER_DONE));
+    step(c);
+    assert_int_equal(cohort_state(c, N5), MEMBER_IN_FLIGHT);
+    cohort_free(c);
+    arena_free(a);
+}
+
+/* n1 has failed in a batch that n2 is under way in, and n3 is tried again. With n2 alone too few
+ * are done, and the batch ends in a stop; with n3 it does not. */
+static void who_is_tried_again_may_avert_the_stop(void **state)
+{
+    (void)state;
+    static const str names[] = {STR("n1"), STR("n2"), STR("n3"), STR("n4")};
+    static const compartment_rule rule = {.name = STR(COHORT_DEFAULT),
+                                          .budget = 4,
+                                          .initial_batch = 2,
+                                          .batch_threshold = 100,
+                                          .failure_threshold = 2,
+                                          .safety_limit = 50};
+    arena *a = arena_new(0);
+    cohort *c = cohort_new();
+    reasons list = {0};
+    assert_true(c && cohort_set_policy(c, &(cohort_policy){&rule, 1, false}));
+    for (member_id m = N1; m <= N4; m++)
+        assert_true(cohort_join(c, m, names[m], 0, (label_set){0}) &&
+                    cohort_set_state(c, m, m == N3 ? MEMBER_STARTABLE : MEMBER_WAITING));
+    step(c);
+    assert_true(cohort_outcome(c, N3, MEMBER_FAILED) && cohort_set_retry(c, N3, 0));
+    step(c);
+    assert_true(cohort_is_retrying(c, N3));
+    assert_true(cohort_set_state(c, N1, MEMBER_STARTABLE) &&
+                cohort_set_state(c, N2, MEMBER_STARTABLE));
+    step(c);
+    assert_true(cohort_outcome(c, N1, MEMBER_FAILED));
+    assert_true(cohort_set_state(c, N4, MEMBER_STARTABLE));
+    step(c);
+    assert_true(cohort_reasons(c, N4, a, &list));
+    assert_int_equal(list.len, 1);
+    assert_int_equal(list.at[0].rule, REASON_BATCH);
+    assert_int_equal(list.at[0].of_count, 2);
+    check_text(list.at[0].of[0], "n2");
+    check_text(list.at[0].of[1], "n3");
+    assert_true(cohort_outcome(c, N2, MEMBER_DONE) && cohort_outcome(c, N3, MEMBER_DONE));
+    step(c);
+    assert_int_equal(cohort_state(c, N4), MEMBER_IN_FLIGHT);
+    cohort_free(c);
+    arena_free(a);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(who_moves_takes_its_place_along),
-                                       cmocka_unit_test(who_failed_in_the_batch_is_no_progress)};
+                                       cmocka_unit_test(who_failed_in_the_batch_is_no_progress),
+                                       cmocka_unit_test(a_reset_moves_who_is_let_go),
+                                       cmocka_unit_test(a_batch_that_ends_takes_its_places_along),
+                                       cmocka_unit_test(who_is_tried_again_may_avert_the_stop)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -464,6 +464,24 @@ static bool each(const reason *r)
     return r->rule != REASON_BUDGET && r->rule != REASON_BATCH;
 }
 
+/* A batch that ends lets go of nodes whose labels have changed: the compartment they come to is
+ * larger then, and so may its ceiling be. */
+static bool touches(void *context, const reason *other, const reason *r)
+{
+    wild *w = context;
+    bool comes = false;
+    /* And another Skyhook that goes on may take nodes that are ahead. */
+    if ((other->act == RELEASE_EDIT || other->act == RELEASE_RESUME) && !each(r))
+        return true;
+    for (size_t i = 0; i < other->of_count && other->rule == REASON_BATCH; i++) {
+        const fleet_node *n = node_of(w, other->of[i]);
+        for (size_t k = 0; k < n->label_count; k++)
+            comes |= strcmp(n->keys[k], "zone") == 0 &&
+                     (strcmp(n->values[k], "a") == 0) == str_ends(r->scope, STR(" a"));
+    }
+    return comes && r->rule == REASON_BUDGET && !str_eq(other->scope, r->scope);
+}
+
 static void test_reasons_are_true(void **state)
 {
     (void)state;
@@ -475,10 +493,11 @@ static void test_reasons_are_true(void **state)
         .each = each,
         .obey = obey,
         .starts = starts,
+        .touches = touches,
     };
     explain_counts counts = {0};
     explain_fleets(&how, FLEETS, &counts);
-    if (!getenv("ONLY"))
+    if (!getenv("ONLY") && !getenv("FLEETS"))
         assert_true(counts.asked > FLEETS);
 }
 

@@ -204,6 +204,130 @@ static void a_member_that_leaves_lifts_no_halt(void **state)
     world_close(&w);
 }
 
+/* Of app the next group has nothing to do but what was skipped, and it has its turn when base is
+ * done, whose group is another rule's. */
+static void a_group_in_the_queue_waits_for_the_one_of_another_rule(void **state)
+{
+    (void)state;
+    world w;
+    arena *a = arena_new(0);
+    open_world(&w, "  - deploymentBracket: {deploymentSelector: 'deployment.name == \"base\"', "
+                   "readinessMode: immediate}\n"
+                   "  - deploymentBracket: {deploymentSelector: 'deployment.name == \"app\"', "
+                   "readinessMode: immediate}\n");
+    plan(&w, "base", NULL, HOUR, 0);
+    put_host(&w, "h1", "app: 'yes', base: 'yes'");
+    publish(&w, "base", "v1");
+    world_at(&w, "2026-03-01T08:10:00Z");
+    publish(&w, "app", "v1");
+    on_h1(&w, ACT_SKIP, "app");
+    on_h1(&w, ACT_RETRY, "app");
+    check_text(reasons_at(&w, a, "app", "h1"), "bracket:complete base");
+    world_at(&w, "2026-03-01T09:10:00Z");
+    check_text(last_job(&w, a, "app", "h1"), "v1 at 09:00:00Z");
+    arena_free(a);
+    world_close(&w);
+}
+
+/* tool has failed, and app waits for base, which is under way. The next group is ready: it goes on
+ * with app when base has ended, whatever becomes of tool. */
+static void whom_a_failed_group_never_came_to_waits_in_the_next(void **state)
+{
+    (void)state;
+    world w;
+    arena *a = arena_new(0);
+    open_world(&w, "  - deploymentBracket: {deploymentSelector: 'true', readinessMode: "
+                   "immediate}\n" BASE_FIRST);
+    plan(&w, "base", NULL, HOUR, 0);
+    plan(&w, "tool", NULL, 60, -1);
+    put_host(&w, "h1", "app: 'yes', base: 'yes', tool: 'yes'");
+    world_act(&w, (fact_act){.act = ACT_PAUSE, .change = STR("app")});
+    publish(&w, "app", "v1");
+    publish(&w, "base", "v1");
+    publish(&w, "tool", "v1");
+    world_act(&w, (fact_act){.act = ACT_RESUME, .change = STR("app")});
+    world_at(&w, "2026-03-01T08:10:00Z");
+    check_text(reasons_at(&w, a, "app", "h1"), "failed:retry tool; dependency:complete base");
+    publish(&w, "app", "v2");
+    check_text(reasons_at(&w, a, "app", "h1"), "bracket:complete base");
+    world_at(&w, "2026-03-01T09:10:00Z");
+    check_text(last_job(&w, a, "app", "h1"), "v2 at 09:00:00Z");
+    arena_free(a);
+    world_close(&w);
+}
+
+/* And if one is collected that has nothing of app it takes app along. */
+static void the_next_group_takes_along_whom_a_failed_one_never_came_to(void **state)
+{
+    (void)state;
+    world w;
+    arena *a = arena_new(0);
+    open_world(&w, COLLECTED("queue") BASE_FIRST);
+    plan(&w, "base", NULL, 60, -1);
+    put_host(&w, "h1", "app: 'yes', base: 'yes', tool: 'yes'");
+    publish(&w, "app", "v1");
+    publish(&w, "base", "v1");
+    world_at(&w, "2026-03-01T08:10:00Z");
+    check_text(reasons_at(&w, a, "app", "h1"), "dependency:complete base");
+    publish(&w, "tool", "v1");
+    check_text(reasons_at(&w, a, "app", "h1"), "dependency:complete base @01T08:15:00Z");
+    world_at(&w, "2026-03-01T08:20:00Z");
+    check_text(last_job(&w, a, "app", "h1"), "v1 at 08:15:00Z");
+    arena_free(a);
+    world_close(&w);
+}
+
+/* app was skipped in a group that failed, and the next one collects what is new of base: app is all
+ * that it lacks. */
+static void what_was_skipped_completes_what_is_collected(void **state)
+{
+    (void)state;
+    world w;
+    arena *a = arena_new(0);
+    open_world(&w, "  - deploymentBracket: {deploymentSelector: 'true', readinessMode: "
+                   "wait_for_all, readinessWindowSeconds: 600}\n" BASE_FIRST);
+    plan(&w, "base", NULL, 60, 1);
+    put_host(&w, "h1", "app: 'yes', base: 'yes'");
+    publish(&w, "app", "v1");
+    publish(&w, "base", "v1");
+    world_at(&w, "2026-03-01T08:10:00Z");
+    on_h1(&w, ACT_SKIP, "app");
+    publish(&w, "base", "v2");
+    check_text(reasons_at(&w, a, "app", "h1"), "skipped:retry app");
+    on_h1(&w, ACT_RETRY, "app");
+    check_text(last_job(&w, a, "base", "h1"), "v2 at 08:10:00Z");
+    world_at(&w, "2026-03-01T08:15:00Z");
+    check_text(last_job(&w, a, "app", "h1"), "v1 at 08:11:00Z");
+    arena_free(a);
+    world_close(&w);
+}
+
+/* v1 has failed on h1, where v2 was skipped: to retry the one takes up the other, too, and that
+ * comes when it is its turn. */
+static void a_retry_takes_up_what_was_skipped(void **state)
+{
+    (void)state;
+    world w;
+    arena *a = arena_new(0);
+    open_world(&w, "  - gradualRollout: {rolloutType: linear, timeScaleInterval: 1800}\n");
+    plan(&w, "app", "h1", 60, 1);
+    put_host(&w, "h1", "app: 'yes'");
+    put_host(&w, "h2", "app: 'yes'");
+    world_act(&w, (fact_act){.act = ACT_PAUSE, .change = STR("app")});
+    publish(&w, "app", "v1");
+    world_at(&w, "2026-03-01T08:40:00Z");
+    publish(&w, "app", "v2");
+    on_h1(&w, ACT_SKIP, "app");
+    world_act(&w, (fact_act){.act = ACT_RESUME, .change = STR("app")});
+    world_at(&w, "2026-03-01T08:50:00Z");
+    check_text(reasons_at(&w, a, "app", "h1"), "skipped:retry app; rollout:time @01T09:10:00Z");
+    on_h1(&w, ACT_RETRY, "app");
+    world_at(&w, "2026-03-01T09:20:00Z");
+    check_text(last_job(&w, a, "app", "h1"), "v2 at 09:10:00Z");
+    arena_free(a);
+    world_close(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -213,6 +337,11 @@ int main(void)
         cmocka_unit_test(what_was_skipped_joins_a_group_that_executes),
         cmocka_unit_test(what_a_group_passed_over_waits_for_it),
         cmocka_unit_test(a_member_that_leaves_lifts_no_halt),
+        cmocka_unit_test(a_group_in_the_queue_waits_for_the_one_of_another_rule),
+        cmocka_unit_test(whom_a_failed_group_never_came_to_waits_in_the_next),
+        cmocka_unit_test(the_next_group_takes_along_whom_a_failed_one_never_came_to),
+        cmocka_unit_test(what_was_skipped_completes_what_is_collected),
+        cmocka_unit_test(a_retry_takes_up_what_was_skipped),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
