@@ -86,9 +86,13 @@ static void pods(void **state)
         (lists){.budgets = {BUDGET("other", "tight", WEB, "0"), BUDGET("d", "wide", WEB, "1")},
                 .pods = {POD("d", "b", "web")}},
         "d/b ");
+    /* Two budgets, and be it that each would let it go: nobody can evict it. */
+    check_found((lists){.budgets = {BUDGET("d", "z", WEB, "1"), BUDGET("d", "y", WEB, "1")},
+                        .pods = {POD("d", "b", "web")}},
+                "d/b *");
     check_found((lists){.budgets = {BUDGET("d", "z", WEB, "0"), BUDGET("d", "y", WEB, "0")},
                         .pods = {POD("d", "b", "web")}},
-                "d/b y");
+                "d/b *");
     check_found(
         (lists){.budgets = {BUDGET("d", "tight", WEB, "0")},
                 .pods = {POD_OF("d", "b", "web", ",\"deletionTimestamp\":\"x\"", "Running")}},
