@@ -333,8 +333,8 @@ static void give_back_resource(releases *r, uint32_t p, uint32_t res)
     pace_mark(r, p);
 }
 
-/* A group that is ready needs a release or a place that comes before this one, and none has begun
- * with it. */
+/* Every group that is ready needs a release or a place that comes before this one, and none has
+ * begun with it: one that needs nothing else is about to. */
 static bool resource_lacks(const releases *r, const rel_pace *p, uint32_t res)
 {
     const index_list *sites = &r->resources.at[res].sites;
@@ -345,9 +345,12 @@ static bool resource_lacks(const releases *r, const rel_pace *p, uint32_t res)
             continue;
         if (group_paced(r, site->active, p->rule))
             return false;
-        lacks = lacks ||
-                (group_paced(r, site->ready, p->rule) && !r->groups.at[site->ready].took_over &&
-                 !(group_released(r, site->ready) && group_has_earlier_places(r, p, site->ready)));
+        if (!group_paced(r, site->ready, p->rule))
+            continue;
+        if (r->groups.at[site->ready].took_over ||
+            (group_released(r, site->ready) && group_has_earlier_places(r, p, site->ready)))
+            return false;
+        lacks = true;
     }
     return lacks;
 }

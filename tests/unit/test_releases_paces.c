@@ -156,6 +156,48 @@ static void c7_compartments_in_a_bracket(void **state)
     world_close(&w);
 }
 
+/* Two groups are ready on each host: app has no release yet, which is no reason to give back the
+ * place that base starts with. */
+static void c7_a_place_for_one_group_of_two(void **state)
+{
+    (void)state;
+    static const char *const changes[] = {"app", "base"};
+    world w;
+    world_open(&w, "2026-03-01T08:00:00Z");
+    world_apply(&w, API
+                "kind: Environment\nmetadata: {name: prod}\nspec: {resourceSelector: 'true'}\n");
+    for (int k = 0; k < 2; k++) {
+        world_apply(&w,
+                    API "kind: Deployment\nmetadata: {name: %s}\nspec: {resourceSelector: 'true', "
+                        "job: {pull: {}}}\n",
+                    changes[k]);
+        world_apply(&w,
+                    API "kind: Resource\nmetadata: {name: h%d}\nspec: {kind: host, version: v1}\n"
+                        "status: {releases: [{deployment: app, version: '0'}, {deployment: base, "
+                        "version: '0'}]}\n",
+                    k);
+    }
+    world_apply(&w, API
+                "kind: RolloutPolicy\nmetadata: {name: p}\nspec:\n  rules:\n  - deploymentPolicy: {"
+                "default: {budget: {count: 2}, strategy: {fixed: {initialBatch: 2}}}}\n"
+                "  - deploymentBracket: {deploymentSelector: 'deployment.name == \"base\"', "
+                "readinessMode: immediate}\n");
+    world_apply(&w, API
+                "kind: RolloutPolicy\nmetadata: {name: q}\nspec:\n  selector: 'deployment.name == "
+                "\"app\"'\n  rules:\n  - rolloutStrategy: {partitions: [{name: all, clusterSelector: "
+                "{}, approval: true}]}\n"
+                "  - deploymentBracket: {deploymentSelector: 'true', readinessMode: immediate}\n");
+    world_apply(&w, API
+                "kind: Version\nmetadata: {name: app-1}\nspec: {deployment: app, tag: '1'}\n---\n" API
+                "kind: Version\nmetadata: {name: base-1}\nspec: {deployment: base, tag: '1'}\n");
+    world_until(&w, INT64_MAX);
+    assert_int_equal(w.jobs.len, 2);
+    check_time(job_of(&w, "base", "h1", 0)->start, "2026-03-01T08:00:00Z");
+    world_act(&w, (fact_act){.act = ACT_APPROVE, .partition = STR("all")});
+    check_text(str_of(w.jobs.at[2].deployment), "app");
+    world_close(&w);
+}
+
 int main(void)
 {
     static row_list all;
@@ -164,5 +206,6 @@ int main(void)
             rows_add(&all, a4_row_as_a_rule, &batch_rows[i], "A4 as a rule: %s",
                      batch_rows[i].name);
     ROWS_TEST(&all, c7_compartments_in_a_bracket);
+    ROWS_TEST(&all, c7_a_place_for_one_group_of_two);
     return rows_run(&all);
 }
