@@ -184,12 +184,14 @@ static void c7_a_place_for_one_group_of_two(void **state)
                 "readinessMode: immediate}\n");
     world_apply(&w, API
                 "kind: RolloutPolicy\nmetadata: {name: q}\nspec:\n  selector: 'deployment.name == "
-                "\"app\"'\n  rules:\n  - rolloutStrategy: {partitions: [{name: all, clusterSelector: "
-                "{}, approval: true}]}\n"
+                "\"app\"'\n  rules:\n  - rolloutStrategy: {partitions: [{name: all, "
+                "clusterSelector: {}, approval: true}]}\n"
                 "  - deploymentBracket: {deploymentSelector: 'true', readinessMode: immediate}\n");
-    world_apply(&w, API
-                "kind: Version\nmetadata: {name: app-1}\nspec: {deployment: app, tag: '1'}\n---\n" API
-                "kind: Version\nmetadata: {name: base-1}\nspec: {deployment: base, tag: '1'}\n");
+    world_apply(&w,
+                API "kind: Version\nmetadata: {name: app-1}\nspec: {deployment: app, tag: '1'}\n"
+                    "---\n" API
+                    "kind: Version\nmetadata: {name: base-1}\nspec: {deployment: base, tag: '1'}"
+                    "\n");
     world_until(&w, INT64_MAX);
     assert_int_equal(w.jobs.len, 2);
     check_time(job_of(&w, "base", "h1", 0)->start, "2026-03-01T08:00:00Z");
