@@ -6,7 +6,7 @@
 
 #include "support/explain.h"
 
-#define FLEETS 1500
+#define FLEETS 6000
 #define STARVED 25
 
 typedef struct stuck_herd {

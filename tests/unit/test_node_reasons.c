@@ -7,7 +7,7 @@
 
 #define API "apiVersion: skyhook.nvidia.com/v1alpha1\n"
 #define STARVED 25
-#define FLEETS 300
+#define FLEETS 1200
 #define HOOKS 3
 #define NODES_MAX 7
 #define LIFE 16

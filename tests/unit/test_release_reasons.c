@@ -11,7 +11,7 @@
 #include "support/world.h"
 
 #define API "apiVersion: drover.dev/v1alpha1\n"
-#define FLEETS 500
+#define FLEETS 2000
 #define STARVED 25
 #define HOSTS 5
 #define CHANGES 3
