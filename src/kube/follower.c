@@ -53,7 +53,8 @@ static void go_on(follower *f)
     watch_ask ask = {0};
     watch_ask_kind kind = list_watch_next(f->watch, now_ms(f), &ask);
     if (kind == ASK_SEND) {
-        exchange_request request = {.method = "GET", .path = ask.path, .stream = true};
+        exchange_request request = {
+            .method = "GET", .path = ask.path, .accept = ask.accept, .stream = true};
         err error;
         f->exchange = connection_send(f->connection, &request,
                                       (exchange_handler){f, on_status, on_bytes, on_end}, &error);
@@ -87,6 +88,11 @@ follower *follower_start(uv_loop_t *loop, connection *c, str path, watch_sink si
 void follower_doubt(follower *f)
 {
     list_watch_doubt(f->watch);
+}
+
+void follower_rows(follower *f)
+{
+    list_watch_rows(f->watch);
 }
 
 static void closed(uv_handle_t *handle)

@@ -14,6 +14,8 @@ typedef struct follower follower;
 follower *follower_start(uv_loop_t *loop, connection *c, str path, watch_sink sink);
 /* See list_watch_doubt. */
 void follower_doubt(follower *f);
+/* See list_watch_rows; to be said at once. */
+void follower_rows(follower *f);
 /* Ends without a word; the loop must run once more. */
 follower *follower_stop(follower *f);
 const list_watch *follower_state(const follower *f);

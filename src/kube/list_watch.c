@@ -27,6 +27,8 @@ struct list_watch {
     phase phase;
     bool pages_only; /* the server refused a streamed list */
     bool doubts;     /* see list_watch_doubt */
+    bool rows;       /* see list_watch_rows */
+    bool turns;      /* the request that runs lists no more: rows are to be asked for */
     bool synced;
     bool running;
     bool failing; /* the answer that comes in is an error */
@@ -83,6 +85,11 @@ void list_watch_doubt(list_watch *w)
     w->doubts = true;
 }
 
+void list_watch_rows(list_watch *w)
+{
+    w->rows = true;
+}
+
 bool list_watch_synced(const list_watch *w)
 {
     return w->synced;
@@ -95,7 +102,7 @@ str list_watch_problem(const list_watch *w)
 
 bool list_watch_useless(const list_watch *w)
 {
-    return w->running && w->failing && w->status == STATUS_OK;
+    return w->running && w->status == STATUS_OK && (w->failing || w->turns);
 }
 
 size_t list_watch_count(const list_watch *w)
@@ -177,11 +184,31 @@ static void forget(list_watch *w, str key)
     drop(w, (strmap_entry *)(void *)((char *)generation - offsetof(strmap_entry, value)));
 }
 
+str watch_row_cell(yyjson_val *table, size_t at)
+{
+    if (!yyjson_equals_str(yyjson_obj_get(table, "kind"), "Table"))
+        return STR_EMPTY;
+    yyjson_val *row = yyjson_arr_get_first(yyjson_obj_get(table, "rows"));
+    yyjson_val *cell = yyjson_arr_get(yyjson_obj_get(row, "cells"), at);
+    return yyjson_is_str(cell) ? (str){yyjson_get_str(cell), yyjson_get_len(cell)} : STR_EMPTY;
+}
+
+/* Of a row, which does not say it: the one that is asked for. */
+static str space_of_path(const list_watch *w)
+{
+    static const str before = {"/namespaces/", sizeof "/namespaces/" - 1};
+    size_t at = str_find(w->path, before);
+    str rest = at == SIZE_MAX ? STR_EMPTY : str_part(w->path, at + before.len, SIZE_MAX);
+    return str_cut(&rest, '/');
+}
+
 /* "name" or "namespace/name" in out; empty: the object has no name. */
-static void key_of(yyjson_val *object, buf *out)
+static void key_of(const list_watch *w, yyjson_val *object, buf *out)
 {
     yyjson_val *metadata = yyjson_obj_get(object, "metadata");
     str space = text_of(metadata, "namespace"), name = text_of(metadata, "name");
+    if (name.len == 0 && w->rows && (name = watch_row_cell(object, 0)).len > 0)
+        space = space_of_path(w);
     if (name.len == 0)
         return;
     if (space.len > 0) {
@@ -194,7 +221,7 @@ static void key_of(yyjson_val *object, buf *out)
 static bool take_object(list_watch *w, yyjson_val *object, bool gone)
 {
     buf key = BUF(WATCH_EVENT_BYTES_MAX);
-    key_of(object, &key);
+    key_of(w, object, &key);
     bool good = !key.failed;
     if (good && key.len > 0) {
         if (gone)
@@ -284,6 +311,7 @@ static bool take_bookmark(list_watch *w, yyjson_val *metadata)
     if (good && w->listing && str_eq(end, STR("true"))) {
         finish_list(w);
         w->phase = PHASE_WATCH;
+        w->turns = w->rows;
     }
     return good;
 }
@@ -486,8 +514,8 @@ static void add_query(list_watch *w)
         }
         break;
     case PHASE_WATCH:
-        buf_addf(out, "watch=1&allowWatchBookmarks=true&resourceVersion=%s&timeoutSeconds=%u",
-                 w->version, timeout);
+        buf_addf(out, "watch=1&allowWatchBookmarks=true&resourceVersion=%s&timeoutSeconds=%u%s",
+                 w->version, timeout, w->rows ? "&includeObject=None" : "");
         break;
     }
 }
@@ -524,11 +552,14 @@ watch_ask_kind list_watch_next(list_watch *w, int64_t now_ms, watch_ask *ret)
         w->generation++;
     w->listing = w->phase == PHASE_STREAM;
     w->running = true;
-    w->failing = w->progressed = false;
+    w->failing = w->progressed = w->turns = false;
     w->status = 0;
     w->retry_after_s = 0;
     w->problem[0] = '\0';
     w->begun_ms = w->heard_ms = now_ms;
     ret->path = buf_str(&w->request);
+    ret->accept = w->rows && w->phase == PHASE_WATCH
+                      ? "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
+                      : NULL;
     return ASK_SEND;
 }

@@ -59,10 +59,19 @@ list_watch *list_watch_free(list_watch *w);
  * ends all watches, and then knows nothing of the versions that it has told. */
 void list_watch_doubt(list_watch *w);
 
+/* What exists is listed whole; changes from then on are asked for as rows of a table, the line that
+ * `kubectl get` prints, which is a small part of an object: it is a Table whose one row has the
+ * object's name in its first cell, and no more of it. For who can tell by that line whether to read
+ * the object. */
+void list_watch_rows(list_watch *w);
+/* The cell of such a row; empty: there is none, or this is no such table. */
+str watch_row_cell(yyjson_val *table, size_t at);
+
 typedef enum watch_ask_kind { ASK_SEND, ASK_ABORT, ASK_WAIT } watch_ask_kind;
 typedef struct watch_ask {
-    str path;      /* ASK_SEND; lives until the next call */
-    int64_t at_ms; /* ASK_WAIT */
+    str path;           /* ASK_SEND; lives until the next call */
+    const char *accept; /* ASK_SEND: form of the answer; NULL: JSON */
+    int64_t at_ms;      /* ASK_WAIT */
 } watch_ask;
 watch_ask_kind list_watch_next(list_watch *w, int64_t now_ms, watch_ask *ret);
 

@@ -700,12 +700,28 @@ int64_t node_shell_next_ms(const node_shell *s)
     return s->due ? s->now_ms : next;
 }
 
+/* The answers to its own writes tell the shell of a node, and so do Jobs; its watch is waited for
+ * when somebody else's write comes first. */
+static bool waits_for_node(const shell_node *n)
+{
+    return n->waits_for != 0 || n->settles_until_ms != 0;
+}
+
 bool node_shell_waits_for(const node_shell *s, shell_kind kind)
 {
-    bool waits = kind != SHELL_POD && (kind != SHELL_NODE || s->flights > 0 || s->queue.len > 0);
+    bool waits = kind != SHELL_POD && kind != SHELL_NODE;
+    for (size_t i = 0; kind == SHELL_NODE && !waits && i < s->queue.len; i++)
+        waits = waits_for_node(s->queue.at[i]);
     for (size_t i = 0; kind == SHELL_POD && !waits && i < s->runs.len; i++)
         waits = s->runs.at[i]->hindered;
     return waits;
+}
+
+int node_shell_rest_ms(const node_shell *s)
+{
+    if (s->flights < SHELL_REST_FLIGHTS || s->due)
+        return 0;
+    return s->flights < SHELL_REST_MS_MAX ? (int)s->flights : SHELL_REST_MS_MAX;
 }
 
 bool node_shell_is_due(const node_shell *s)

@@ -71,8 +71,8 @@ typedef struct node_shell node_shell;
 node_shell *node_shell_new(const shell_settings *settings, api api, err *error);
 node_shell *node_shell_free(node_shell *s);
 
-/* What watches tell; see watch_sink. False without memory, here and below: the shell must then be
- * thrown away and made anew. */
+/* What watches tell; see watch_sink. Of a Job a row of a table will do, see list_watch_rows. False
+ * without memory, here and below: the shell must then be thrown away and made anew. */
 bool node_shell_seen(node_shell *s, shell_kind kind, yyjson_val *object, int64_t now_ms);
 void node_shell_gone(node_shell *s, shell_kind kind, str space, str name, int64_t now_ms);
 /* Nothing is decided before all kinds are synced. */
@@ -93,6 +93,11 @@ bool node_shell_is_due(const node_shell *s);
 
 /* Whether something waits for news of a kind: it need not be told at once otherwise. */
 bool node_shell_waits_for(const node_shell *s, shell_kind kind);
+
+/* For how long what comes in may be let gather, to be looked at together: a process that is woken
+ * up pays more for that than for what it then reads. The more nodes are worked on at once, the more
+ * there is to gather; the next step of a few is not held up. */
+int node_shell_rest_ms(const node_shell *s);
 
 /* Somebody else has written what only this shell should write, such as another operator: it does
  * nothing more, and is to be thrown away and made anew from the objects. */

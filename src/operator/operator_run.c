@@ -217,6 +217,8 @@ static bool follow(run *r, shell_kind kind)
     if (w->connection)
         w->follower = follower_start(&r->loop, w->connection, str_of(path),
                                      (watch_sink){w, seen, gone, synced, set_back});
+    if (w->follower && kind == SHELL_JOB)
+        follower_rows(w->follower);
     return w->follower;
 }
 
@@ -366,11 +368,11 @@ static bool turn_nodes(run *r)
 }
 
 /* A lone event is looked at at once: the rest comes after it. What is due is not held up, and nodes
- * are not made to wait. A loop that has a socket to add, as after each write, says that it is due
- * at once: then wait_ms is what counts, unless there is more to write. */
-static void take_a_rest(run *r, int64_t wait_ms, bool writes)
+ * are not made to wait for clusters. A loop that has a socket to add, as after each write, says
+ * that it is due at once: then wait_ms is what counts, unless there is more to write. */
+static void take_a_rest(const run *r, int64_t wait_ms, bool writes)
 {
-    int rest = r->hub && !r->shell ? hub_run_rest_ms(r->hub) : 0;
+    int rest = r->shell ? node_shell_rest_ms(r->shell) : r->hub ? hub_run_rest_ms(r->hub) : 0;
     int due = uv_backend_timeout(&r->loop);
     if (due == 0 && !writes)
         due = (int)wait_ms;
@@ -389,6 +391,7 @@ static void before_wait(uv_prepare_t *prepare)
     if (r->ending || (!r->shell && !r->hub))
         return;
     int64_t due = REASON_NEVER, later = REASON_NEVER;
+    size_t waited = r->writer ? writer_waiting(r->writer) : 0;
     if (r->shell && wake_news(r)) {
         uv_timer_start(&r->timer, on_timer, 0, 0);
         return;
@@ -399,7 +402,6 @@ static void before_wait(uv_prepare_t *prepare)
         throw_away(r);
         return;
     }
-    size_t waited = r->writer ? writer_waiting(r->writer) : 0;
     r->failed |= r->hub && !hub_run_turn(r->hub, &later);
     if (r->failed) {
         uv_stop(&r->loop);

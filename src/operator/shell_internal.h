@@ -18,6 +18,10 @@
 #define SHELL_REFUSED_MS 30000
 /* How long the taint that follows a cordon is waited for: a busy controller takes a second. */
 #define SHELL_SETTLE_MS 5000
+/* See node_shell_rest_ms: from how many nodes on, a millisecond for each, and the most. A stage
+ * ends with two writes one after the other, so it is held up twice. */
+#define SHELL_REST_FLIGHTS 4
+#define SHELL_REST_MS_MAX 15
 #define SHELL_MIRROR_NODES 500 /* up to so many nodes the Skyhook's status mirrors */
 /* A node that drains takes a watch: writes must have room beside them on the connection. */
 #define SHELL_DRAINS_MAX 40
@@ -349,6 +353,13 @@ void jobs_due(node_shell *s);
 int64_t jobs_next_ms(const node_shell *s);
 void pods_end(node_shell *s); /* those that are stuck */
 shell_job *shell_find_job(const node_shell *s, str name);
+/* Whether the engine waits for the end of this very attempt: of this Skyhook, not of another one of
+ * that name, and on this node. */
+bool shell_is_present(node_shell *s, const job_key *key);
+/* The ends of a Job of a present attempt; it is of no more interest then. Without a reason its
+ * pod's word is waited for. */
+void shell_job_succeeded(node_shell *s, shell_job *j);
+void shell_job_fails(node_shell *s, shell_job *j, str why);
 shell_job *shell_job_new(node_shell *s, str name, const job_key *key);
 /* Its name belongs to something else: the next attempt has another. */
 void shell_job_taken(node_shell *s, shell_job *j);
@@ -363,6 +374,9 @@ void shell_stage_not_begun(node_shell *s, const shell_place *p, const package_vi
  * Skyhook, or of anybody. */
 bool shell_runs_beside(node_shell *s, const shell_place *of, bool of_anybody);
 void jobs_done(node_shell *s);
+
+/* ---- job_rows.c ---- */
+bool job_row_seen(node_shell *s, yyjson_val *table); /* false: it is no row */
 
 /* ---- shell_failed.c ---- */
 /* A Job that nobody waits for has failed, or had when we came. */

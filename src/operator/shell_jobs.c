@@ -243,8 +243,13 @@ static bool condition_holds(yyjson_val *json, const char *type, str *ret_reason)
     return false;
 }
 
+void shell_job_succeeded(node_shell *s, shell_job *j)
+{
+    job_tell(s, j, OUTCOME_SUCCEEDED, STR_EMPTY);
+}
+
 /* A pod's own word says more than that a Job may not try again. */
-static void job_fails(node_shell *s, shell_job *j, str why)
+void shell_job_fails(node_shell *s, shell_job *j, str why)
 {
     bool plain = str_eq(why, STR("BackoffLimitExceeded")) || why.len == 0;
     if (j->pod_reason[0] != '\0' && plain) {
@@ -268,7 +273,7 @@ static void job_take(node_shell *s, shell_job *j, yyjson_val *json)
         condition_holds(json, "SuccessCriteriaMet", &why))
         job_tell(s, j, OUTCOME_SUCCEEDED, STR_EMPTY);
     else if (condition_holds(json, "FailureTarget", &why) || condition_holds(json, "Failed", &why))
-        job_fails(s, j, why);
+        shell_job_fails(s, j, why);
 }
 
 /* Its pod is gone or has ended, whatever came of it. */
@@ -278,9 +283,7 @@ static bool job_is_over(yyjson_val *json)
     return condition_holds(json, "Complete", &why) || condition_holds(json, "Failed", &why);
 }
 
-/* Whether the engine waits for the end of this very attempt: of this Skyhook, not of another one of
- * that name, and on this node. */
-static bool is_present(node_shell *s, const job_key *key)
+bool shell_is_present(node_shell *s, const job_key *key)
 {
     const shell_change *c = shell_find_change(s, key->skyhook);
     const shell_node *n = shell_find_node(s, key->node);
@@ -306,10 +309,12 @@ static void job_stray(node_shell *s, str name, const job_key *key, yyjson_val *j
     shell_job *j = shell_find_job(s, name);
     if (j && !j->created)
         return; /* ours is being created: that it is taken is found by the answer */
-    if (j && job_is_over(json))
+    if (j && job_is_over(json)) {
         job_drop(s, j);
-    else if (!j && !job_is_over(json) && (j = shell_job_new(s, name, key)))
+    } else if (!j && !job_is_over(json) && (j = shell_job_new(s, name, key))) {
         j->created = true;
+        j->uid = str_hash(read_text(yyjson_obj_get(json, "metadata"), "uid"));
+    }
     str why;
     if (condition_holds(json, "Failed", &why))
         failed_seen(s, json, key);
@@ -330,7 +335,7 @@ static void job_seen(node_shell *s, str name, const job_key *key, yyjson_val *js
         job_drop(s, j); /* deleted and made again, seen as one */
         j = NULL;
     }
-    if (!is_present(s, key) || (j && !job_key_equal(&j->of.key, key))) {
+    if (!shell_is_present(s, key) || (j && !job_key_equal(&j->of.key, key))) {
         job_stray(s, name, key, json);
         return;
     }
@@ -354,7 +359,7 @@ static bool job_is_known(const node_shell *s, yyjson_val *json)
 
 void jobs_seen(node_shell *s, yyjson_val *json)
 {
-    if (job_is_known(s, json))
+    if (job_row_seen(s, json) || job_is_known(s, json))
         return;
     arena_place mark = arena_mark(s->scratch);
     metadata m;
@@ -479,7 +484,7 @@ static void pod_failed(node_shell *s, yyjson_val *json, str job)
         return;
     snprintf(j->pod_reason, sizeof j->pod_reason, "%.*s", STR_ARG(why));
     if (j->tell_ms != REASON_NEVER)
-        job_fails(s, j, STR_EMPTY);
+        shell_job_fails(s, j, STR_EMPTY);
 }
 
 /* It is looked at in every turn from now on. */
@@ -613,7 +618,7 @@ void pods_gone(node_shell *s, str name)
 static bool pod_is_present(node_shell *s, const shell_pod *p)
 {
     const shell_job *j = shell_find_job(s, str_of(p->job));
-    return j && j->created && p->job_uid != 0 && j->uid == p->job_uid && is_present(s, &j->of.key);
+    return j && j->created && p->job_uid != 0 && j->uid == p->job_uid && shell_is_present(s, &j->of.key);
 }
 
 /* By what the engine waits for now, not by what it waited for when they were seen: it may have
@@ -624,7 +629,7 @@ bool shell_runs_beside(node_shell *s, const shell_place *of, bool of_anybody)
     for (const shell_attempt *a = h ? h->first : NULL; a; a = a->next) {
         bool counts = !a->job || a->job->created;
         if (counts && (of_anybody || str_eq(a->key.skyhook, str_of(of->skyhook))) &&
-            !(a->pod ? pod_is_present(s, a->pod) : is_present(s, &a->key)))
+            !(a->pod ? pod_is_present(s, a->pod) : shell_is_present(s, &a->key)))
             return true;
     }
     return false;

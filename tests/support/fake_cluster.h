@@ -568,6 +568,50 @@ static inline void fake_deliver_pod(fake_side *side, const fake_message *m)
         node_shell_pod_gone(side->shell, str_of(m->node), space, str_of(m->name), now_ms);
 }
 
+static inline const char *fake_job_state(yyjson_val *job)
+{
+    static const char *const states[] = {"Complete", "Failed", "FailureTarget",
+                                         "SuccessCriteriaMet"};
+    yyjson_val *conditions = yyjson_obj_get(yyjson_obj_get(job, "status"), "conditions");
+    for (size_t i = 0; i < COUNT_OF(states); i++) {
+        yyjson_arr_iter walk = yyjson_arr_iter_with(conditions);
+        for (yyjson_val *one; (one = yyjson_arr_iter_next(&walk));)
+            if (yyjson_equals_str(yyjson_obj_get(one, "type"), states[i]) &&
+                yyjson_equals_str(yyjson_obj_get(one, "status"), "True"))
+                return states[i];
+    }
+    return "Running";
+}
+
+/* A change of a Job as the operator asks for it: a row of a table. */
+static inline yyjson_doc *fake_job_row(yyjson_val *job)
+{
+    yyjson_val *m = yyjson_obj_get(job, "metadata");
+    buf out = BUF(1 << 16);
+    buf_addf(&out,
+             "{\"kind\":\"Table\",\"metadata\":{\"resourceVersion\":\"%s\"},\"rows\":[{\"cells\":"
+             "[\"%s\",\"%s\",\"0/1\",\"\",\"0s\",\"\",\"\","
+             "\"batch.kubernetes.io/controller-uid=%s\"],\"object\":null}]}",
+             yyjson_get_str(yyjson_obj_get(m, "resourceVersion")),
+             yyjson_get_str(yyjson_obj_get(m, "name")), fake_job_state(job),
+             yyjson_get_str(yyjson_obj_get(m, "uid")));
+    assert_false(out.failed);
+    yyjson_doc *doc = yyjson_read(out.ptr, out.len, 0);
+    buf_done(&out);
+    assert_non_null(doc);
+    return doc;
+}
+
+static inline void fake_deliver_seen(fake_side *side, shell_kind kind, yyjson_val *root)
+{
+    int64_t now_ms = side->cluster->now_ms;
+    bool as_row = kind == SHELL_JOB && node_shell_ready(side->shell);
+    yyjson_doc *row = as_row ? fake_job_row(root) : NULL;
+    assert_true(
+        node_shell_seen(side->shell, kind, row ? yyjson_doc_get_root(row) : root, now_ms));
+    yyjson_doc_free(row);
+}
+
 static inline void fake_deliver_one(fake_side *side, fake_message m)
 {
     shell_kind kind;
@@ -582,7 +626,7 @@ static inline void fake_deliver_one(fake_side *side, fake_message m)
     if (m.is_answer)
         m.handler.done(m.handler.context, &m.how, root);
     else if (fake_kind(m.collection, &kind) && root)
-        assert_true(node_shell_seen(side->shell, kind, root, now_ms));
+        fake_deliver_seen(side, kind, root);
     else if (fake_kind(m.collection, &kind))
         node_shell_gone(side->shell, kind, STR_EMPTY, str_of(m.name), now_ms);
     yyjson_doc_free(m.doc);

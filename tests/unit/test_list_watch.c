@@ -20,8 +20,11 @@ static bool seen(void *context, yyjson_val *object)
     talk *t = context;
     yyjson_val *metadata = yyjson_obj_get(object, "metadata");
     const char *space = yyjson_get_str(yyjson_obj_get(metadata, "namespace"));
+    if (watch_row_cell(object, 0).len > 0)
+        buf_addf(&t->told, "row:%.*s:", STR_ARG(watch_row_cell(object, 1)));
     buf_addf(&t->told, "%s%s%s@%s ", space ? space : "", space ? "/" : "",
-             yyjson_get_str(yyjson_obj_get(metadata, "name")),
+             watch_row_cell(object, 0).len > 0 ? watch_row_cell(object, 0).ptr
+                                               : yyjson_get_str(yyjson_obj_get(metadata, "name")),
              yyjson_get_str(yyjson_obj_get(metadata, "resourceVersion")));
     return !t->no_memory;
 }
@@ -602,6 +605,54 @@ static void test_nonsense(void **state)
     end(&t);
 }
 
+#define ROW(type, name, version)                                                                   \
+    "{\"type\":\"" type "\",\"object\":{\"kind\":\"Table\","                                       \
+    "\"metadata\":{\"resourceVersion\":\"" version "\"},\"columnDefinitions\":null,"               \
+    "\"rows\":[{\"cells\":[\"" name "\",\"Running\"],\"object\":null}]}}\n"
+
+/* What exists comes whole, changes come as rows, and the request between the two is cut. */
+static void test_rows(void **state)
+{
+    (void)state;
+    talk t = {.told = BUF(1 << 20), .now_ms = 1000000};
+    watch_ask ask = {0};
+    t.watch = list_watch_new(STR("/apis/batch/v1/namespaces/s/jobs"),
+                             (watch_sink){&t, seen, gone, synced, set_back});
+    list_watch_rows(t.watch);
+    assert_int_equal(list_watch_next(t.watch, t.now_ms, &ask), ASK_SEND);
+    assert_null(ask.accept);
+    assert_true(str_find(ask.path, STR("includeObject")) == SIZE_MAX);
+    list_watch_status(t.watch, 200, 0, t.now_ms);
+    list_watch_bytes(t.watch,
+                     STR("{\"type\":\"ADDED\",\"object\":{\"metadata\":{\"name\":\"a\","
+                         "\"namespace\":\"s\",\"resourceVersion\":\"5\"}}}\n"),
+                     t.now_ms);
+    assert_false(list_watch_useless(t.watch));
+    list_watch_bytes(t.watch, STR(LISTED("9")), t.now_ms);
+    assert_true(list_watch_useless(t.watch));
+    assert_int_equal(list_watch_next(t.watch, t.now_ms, &ask), ASK_ABORT);
+    list_watch_end(t.watch, false, t.now_ms);
+    assert_int_equal(list_watch_next(t.watch, t.now_ms, &ask), ASK_SEND);
+    assert_non_null(strstr(ask.accept, "as=Table"));
+    assert_true(str_find(ask.path, STR("resourceVersion=9&")) != SIZE_MAX);
+    assert_true(str_find(ask.path, STR("&includeObject=None")) != SIZE_MAX);
+    list_watch_status(t.watch, 200, 0, t.now_ms);
+    list_watch_bytes(t.watch,
+                     STR(ROW("MODIFIED", "a", "10") ROW("ADDED", "b", "11")
+                             ROW("DELETED", "a", "12") ROW("BOOKMARK", "", "13")),
+                     t.now_ms);
+    assert_false(list_watch_useless(t.watch));
+    told(&t, "s/a@5 synced row:Running:a@10 row:Running:b@11 -s/a ");
+    /* A list that is needed anew is whole again. */
+    list_watch_bytes(t.watch, STR(EXPIRED), t.now_ms);
+    list_watch_end(t.watch, false, t.now_ms);
+    expect(&t, "sendInitialEvents=true");
+    answer(&t, 200, LISTED("20"), false);
+    told(&t, "-s/b synced ");
+    expect(&t, "includeObject=None");
+    end(&t);
+}
+
 static void test_event_that_is_too_large(void **state)
 {
     (void)state;
@@ -668,6 +719,7 @@ int main(void)
         cmocka_unit_test(test_retry_after),
         cmocka_unit_test(test_short_watches_are_not_asked_for_at_once),
         cmocka_unit_test(test_nonsense),
+        cmocka_unit_test(test_rows),
         cmocka_unit_test(test_event_that_is_too_large),
         cmocka_unit_test(test_allocations),
     };

@@ -21,6 +21,8 @@ static void installs(void **state)
                    "{\"tune|1.0.0\":{\"name\":\"tune\",\"version\":\"1.0.0\",\"image\":"
                    "\"example.test/tune\",\"stage\":\"config\",\"state\":\"complete\"}}");
         assert_int_equal(count_lines(f, "POST " FAKE_JOBS), 2 * NODES);
+        /* By the line that `kubectl get` prints all is known that there is to know of them. */
+        assert_int_equal(count_lines(f, "GET " FAKE_JOBS), 0);
         assert_int_equal(f->conflicts, 0);
         /* At rest nothing is written. */
         uint64_t writes = f->writes;
@@ -85,9 +87,56 @@ static void recovers(void **state)
                "erroring");
     fake_run(f, -1);
     check_text(str_of(fake_text(f, FAKE_SKYHOOKS, "sk", "/status/completeNodes")), "8/8");
+    /* Why it failed is read, and that is all that is. */
+    char failed[] = "GET " FAKE_JOBS "/sk-tune-1-0-0-apply-n01-1-";
+    assert_true(count_lines(f, failed) > 0);
+    assert_int_equal(count_lines(f, "GET " FAKE_JOBS), count_lines(f, failed));
     /* The failed Job is kept for its logs. */
     assert_int_equal(count_lines(f, "PATCH " FAKE_JOBS), 1);
     fake_free(f);
+}
+
+/* A Job that another operator makes for an attempt of its own: what runs there is looked up. */
+static void foreign_job_is_read(void **state)
+{
+    (void)state;
+    fake *f = begin(skyhook_plain);
+    fake_run(f, -1);
+    fake_create(f, FAKE_JOBS, "{\"metadata\":{\"name\":\"foreign\"}}");
+    fake_run(f, -1);
+    assert_int_equal(count_lines(f, "GET " FAKE_JOBS "/foreign"), 1);
+    fake_free(f);
+}
+
+/* A few are not held up; what comes of many is let gather, the longer the more they are. */
+static void many_are_let_gather(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *budget;
+        int rest_ms;
+    } rows[] = {{"3", 0}, {"4", 4}, {"8", NODES}};
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        char text[256];
+        snprintf(text, sizeof text,
+                 "{\"metadata\":{\"name\":\"sk\"},\"spec\":{\"interruptionBudget\":"
+                 "{\"count\":%s},\"packages\":{\"tune\":{\"version\":\"1.0.0\","
+                 "\"image\":\"example.test/tune\"}}}}",
+                 rows[i].budget);
+        fake *f = fake_new();
+        fake_add_nodes(f, NODES);
+        fake_create(f, FAKE_SKYHOOKS, text);
+        fake_start(f);
+        assert_int_equal(node_shell_rest_ms(f->shell), 0);
+        fake_run(f, f->job_ms / 2);
+        assert_int_equal(node_shell_rest_ms(f->shell), rows[i].rest_ms);
+        /* Nobody waits for what its own writes did to nodes. */
+        assert_false(node_shell_waits_for(f->shell, SHELL_NODE));
+        assert_true(node_shell_waits_for(f->shell, SHELL_JOB));
+        fake_run(f, -1);
+        assert_int_equal(node_shell_rest_ms(f->shell), 0);
+        fake_free(f);
+    }
 }
 
 /* ---- interrupts ---- */
@@ -201,7 +250,8 @@ int main(void)
         cmocka_unit_test(counts_writes), cmocka_unit_test(recovers),
         cmocka_unit_test(interrupts),    cmocka_unit_test(blocked_by_budget),
         cmocka_unit_test(taints),        cmocka_unit_test(deleted),
-        cmocka_unit_test(reset_by_hand),
+        cmocka_unit_test(reset_by_hand), cmocka_unit_test(foreign_job_is_read),
+        cmocka_unit_test(many_are_let_gather),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
