@@ -637,7 +637,7 @@ static void change_step(node_shell *s, shell_change *c)
 bool node_shell_turn(node_shell *s, int64_t now_ms)
 {
     clock_to(s, now_ms);
-    s->due = false;
+    s->due = s->wished = false;
     if (s->stale || s->no_memory || !begin(s))
         return !s->no_memory;
     jobs_due(s);
@@ -722,6 +722,11 @@ int node_shell_rest_ms(const node_shell *s)
     if (s->flights < SHELL_REST_FLIGHTS || s->due)
         return 0;
     return s->flights < SHELL_REST_MS_MAX ? (int)s->flights : SHELL_REST_MS_MAX;
+}
+
+bool node_shell_wants_news(const node_shell *s)
+{
+    return s->due && s->wished && !s->stale;
 }
 
 bool node_shell_is_due(const node_shell *s)

@@ -94,6 +94,11 @@ bool node_shell_is_due(const node_shell *s);
 /* Whether something waits for news of a kind: it need not be told at once otherwise. */
 bool node_shell_waits_for(const node_shell *s, shell_kind kind);
 
+/* Whether the next turn begins what a person asks for anew: whatever they did before to a node
+ * counts, so news that rests is to be told first. In mid-rollout a changed node is found by
+ * the version that the first write of its claim names. */
+bool node_shell_wants_news(const node_shell *s);
+
 /* For how long what comes in may be let gather, to be looked at together: a process that is woken
  * up pays more for that than for what it then reads. The more nodes are worked on at once, the more
  * there is to gather; the next step of a few is not held up. */

@@ -339,7 +339,7 @@ static void bunch(const run *r, shell_kind kind)
 /* Nothing is decided on what nodes were: a label that was set before a Skyhook came counts. */
 static bool wake_news(run *r)
 {
-    if (r->woken || !node_shell_is_due(r->shell))
+    if (r->woken || !node_shell_wants_news(r->shell))
         return false;
     for (shell_kind kind = 0; kind < SHELL_KIND_COUNT; kind++)
         if (r->kinds[kind].connection)

@@ -345,7 +345,7 @@ void changes_seen(node_shell *s, yyjson_val *json)
         return;
     c->digest = digest;
     take_document(s, c, json);
-    s->due = true;
+    s->due = s->wished = true;
 }
 
 void changes_gone(node_shell *s, str name)
@@ -407,6 +407,7 @@ void policies_seen(node_shell *s, yyjson_val *json)
         shell_memory(s);
     shell_document_free(before);
     touch_changes(s, name);
+    s->wished = true;
 }
 
 void policies_gone(node_shell *s, str name)

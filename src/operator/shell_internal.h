@@ -258,7 +258,8 @@ struct node_shell {
     int64_t now_ms;
     bool synced[SHELL_KIND_COUNT];
     bool restored;
-    bool due; /* something came in since the last turn */
+    bool due;    /* something came in since the last turn */
+    bool wished; /* a document of a person among it */
     bool no_memory;
     bool taints_first; /* of this turn: new nodes are tainted before anybody is untainted */
     bool stale;        /* somebody else writes, too: what is known here is of no more use */

@@ -618,7 +618,8 @@ void pods_gone(node_shell *s, str name)
 static bool pod_is_present(node_shell *s, const shell_pod *p)
 {
     const shell_job *j = shell_find_job(s, str_of(p->job));
-    return j && j->created && p->job_uid != 0 && j->uid == p->job_uid && shell_is_present(s, &j->of.key);
+    return j && j->created && p->job_uid != 0 && j->uid == p->job_uid &&
+           shell_is_present(s, &j->of.key);
 }
 
 /* By what the engine waits for now, not by what it waited for when they were seen: it may have

@@ -139,6 +139,27 @@ static void many_are_let_gather(void **state)
     }
 }
 
+/* Before a new wish is begun with, all that is known of nodes is looked at. */
+static void wishes_want_news(void **state)
+{
+    (void)state;
+    fake *f = begin(skyhook_plain);
+    fake_run(f, -1);
+    fake_edit(f, FAKE_NODES, "n01", "{\"metadata\":{\"labels\":{\"pool\":\"b\"}}}");
+    fake_deliver(&f->sides[0]);
+    assert_true(node_shell_is_due(f->shell));
+    assert_false(node_shell_wants_news(f->shell));
+    fake_edit(f, FAKE_SKYHOOKS, "sk", "{\"spec\":{\"priority\":5}}");
+    fake_deliver(&f->sides[0]);
+    assert_true(node_shell_wants_news(f->shell));
+    assert_true(node_shell_turn(f->shell, f->now_ms));
+    assert_false(node_shell_wants_news(f->shell));
+    fake_edit(f, FAKE_POLICIES, "p", "{\"spec\":{\"default\":{\"budget\":{\"count\":2}}}}");
+    fake_deliver(&f->sides[0]);
+    assert_true(node_shell_wants_news(f->shell));
+    fake_free(f);
+}
+
 /* ---- interrupts ---- */
 
 static void interrupts(void **state)
@@ -251,7 +272,7 @@ int main(void)
         cmocka_unit_test(interrupts),    cmocka_unit_test(blocked_by_budget),
         cmocka_unit_test(taints),        cmocka_unit_test(deleted),
         cmocka_unit_test(reset_by_hand), cmocka_unit_test(foreign_job_is_read),
-        cmocka_unit_test(many_are_let_gather),
+        cmocka_unit_test(many_are_let_gather), cmocka_unit_test(wishes_want_news),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
