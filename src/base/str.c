@@ -292,6 +292,24 @@ void buf_addf(buf *b, const char *format, ...)
     va_end(again);
 }
 
+void buf_add_uint(buf *b, uint64_t number)
+{
+    char digits[sizeof "18446744073709551615"];
+    size_t at = sizeof digits;
+    do {
+        digits[--at] = (char)('0' + number % 10);
+        number /= 10;
+    } while (number > 0);
+    buf_add(b, (str){digits + at, sizeof digits - at});
+}
+
+void buf_add_int(buf *b, int64_t number)
+{
+    if (number < 0)
+        buf_addc(b, '-');
+    buf_add_uint(b, number < 0 ? 0 - (uint64_t)number : (uint64_t)number);
+}
+
 static void add_json_escape(buf *b, unsigned char c)
 {
     switch (c) {

@@ -86,6 +86,9 @@ void buf_add(buf *b, str text);
 void buf_addc(buf *b, char c);
 void buf_addz(buf *b, const char *zero_terminated);
 void buf_addf(buf *b, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* In decimal digits, without a format: statuses are full of them. */
+void buf_add_int(buf *b, int64_t number);
+void buf_add_uint(buf *b, uint64_t number);
 /* Appends text as a JSON string, quotes included. Bytes that are no UTF-8 become U+FFFD. */
 void buf_add_json(buf *b, str text);
 /* Forgets the content, keeps the memory and clears "failed". */

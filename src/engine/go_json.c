@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "engine/go_json.h"
 
-#include <inttypes.h>
 #include <math.h>
 
 /* yyjson's readers take no const. */
@@ -175,9 +174,9 @@ void go_value(buf *out, const yyjson_val *value)
     else if (yyjson_is_bool(v))
         buf_addz(out, yyjson_get_bool(v) ? "true" : "false");
     else if (yyjson_is_uint(v))
-        buf_addf(out, "%" PRIu64, yyjson_get_uint(v));
+        buf_add_uint(out, yyjson_get_uint(v));
     else if (yyjson_is_int(v))
-        buf_addf(out, "%" PRId64, yyjson_get_sint(v));
+        buf_add_int(out, yyjson_get_sint(v));
     else if (yyjson_is_real(v))
         go_real(out, yyjson_get_real(v));
     else

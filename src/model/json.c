@@ -268,9 +268,9 @@ static void write_scalar(buf *out, const yyjson_val *v)
     case YYJSON_TYPE_STR: buf_add_json(out, json_str(v)); break;
     case YYJSON_TYPE_NUM:
         if (json_number(v) == YYJSON_SUBTYPE_UINT)
-            buf_addf(out, "%llu", (unsigned long long)v->uni.u64);
+            buf_add_uint(out, v->uni.u64);
         else if (json_number(v) == YYJSON_SUBTYPE_SINT)
-            buf_addf(out, "%lld", (long long)v->uni.i64);
+            buf_add_int(out, v->uni.i64);
         else
             buf_addf(out, "%.17g", v->uni.f64);
         break;

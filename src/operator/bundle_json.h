@@ -43,7 +43,7 @@ static inline void json_text_if(buf *out, const char *name, str text)
 static inline void json_number(buf *out, const char *name, int64_t number)
 {
     json_key(out, name);
-    buf_addf(out, "%lld", (long long)number);
+    buf_add_int(out, number);
 }
 
 static inline void json_number_if(buf *out, const char *name, int64_t number)

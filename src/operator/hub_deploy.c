@@ -349,8 +349,10 @@ static bool carry_out(cluster_shell *s, hub_place *p, str wanted)
     else
         create(s, p, &w);
     p->sent = p->sending ? w.digest : 0;
-    if (p->sending && p->want)
+    if (p->sending && p->want) {
         p->said_before = p->said;
+        p->applied_before = hub_applied_hash(p);
+    }
     return p->sending;
 }
 

@@ -76,6 +76,7 @@ struct hub_place {
     uint64_t sent;              /* digest of what was written last: it is not written again */
     uint64_t want;              /* hash of the version that is to be made live; 0: none */
     uint64_t said, said_before; /* digest of its conditions, and when the live version was sent */
+    uint64_t applied_before;    /* hash of what was applied then; 0: not known, as after a restart */
     uint64_t values;            /* hash of valuesHash; 0: there is no Secret */
     uint64_t values_sent;
     int64_t generation;
@@ -344,6 +345,7 @@ str hub_label(const hub_place *p); /* what the engine calls the cluster */
 /* Tells the engine what the deployment says; withdrawn: of a release that cannot be carried out. */
 void hub_report(cluster_shell *s, const hub_place *p, bool withdrawn);
 void hub_version_drop(cluster_shell *s, hub_version *v);
+uint64_t hub_applied_hash(const hub_place *p); /* of the version that was applied last; never 0 */
 
 /* No deployment is anything but ready. */
 bool hub_all_ready(const hub_bundle *b);
@@ -388,7 +390,7 @@ typedef struct hub_status_write {
     hub_kind kind;
     str space, name;
     hub_object *object;
-    const char *before; /* JSON; NULL: none */
+    yyjson_val *before; /* NULL: none */
     str after;
     hub_ticket ticket;
 } hub_status_write;

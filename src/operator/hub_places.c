@@ -117,7 +117,7 @@ static void forget_deployment(cluster_shell *s, hub_place *p)
     p->deleting = p->finalizer = p->paused = p->secret_gone = false;
     p->revision = p->digest = p->labels = p->sent = p->values = p->values_sent = 0;
     p->generation = p->released_s = 0;
-    p->said = p->said_before = 0;
+    p->said = p->said_before = p->applied_before = 0;
 }
 
 void hub_place_free(cluster_shell *s, hub_place *p)
@@ -307,12 +307,25 @@ static bool is_false(yyjson_val *said)
     return yyjson_equals_str(yyjson_obj_get(said, "status"), "False");
 }
 
+uint64_t hub_applied_hash(const hub_place *p)
+{
+    return str_hash(version_text(p->applied)) | 1;
+}
+
 /* Evidence counts only if it is newer than the release. */
 static bool is_failure(const hub_place *p, yyjson_val *said)
 {
     int64_t at_ms = read_time_ms(read_text(said, "lastUpdateTime"));
     bool old = p->said == p->said_before || (at_ms > 0 && at_ms / 1000 < p->released_s);
     return is_false(said) && !old;
+}
+
+/* That a version was applied which was not when it was released is evidence enough: a condition that
+ * says the same as that of the version before keeps its time. */
+static bool is_bad_version(const hub_place *p, yyjson_val *said)
+{
+    bool news = p->applied_before && p->applied_before != hub_applied_hash(p);
+    return p->live && p->applied == p->live && (news ? is_false(said) : is_failure(p, said));
 }
 
 static str message_of(const hub_place *p, yyjson_val *status)
@@ -443,8 +456,8 @@ static bool take_deployment(cluster_shell *s, hub_place *p, yyjson_val *json)
     p->said = hub_digest(yyjson_obj_get(status, "conditions"));
     yyjson_val *deployed = condition_of(status, "Deployed");
     p->deployed_failed = is_false(deployed);
-    p->failed = is_failure(p, deployed) || (p->live && p->applied == p->live &&
-                                            is_failure(p, condition_of(status, "Installed")));
+    p->failed =
+        is_failure(p, deployed) || is_bad_version(p, condition_of(status, "Installed"));
     take_entry(s, p, status);
     take_resources(s, p, yyjson_obj_get(status, "resourceCounts"));
     return true;

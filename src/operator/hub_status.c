@@ -81,14 +81,13 @@ void hub_place_entry(cluster_shell *s, const hub_place *p, str name, non_ready_r
 bool hub_status_send(cluster_shell *s, const hub_status_write *w)
 {
     buf body = BUF(HUB_TEXT_BYTES);
-    yyjson_val *before = w->before ? json_parse(s->scratch, str_of(w->before), NULL) : NULL;
     yyjson_val *after = json_parse(s->scratch, w->after, NULL);
     if (!after) {
         hub_memory(s);
         return true;
     }
     buf_addz(&body, "{\"status\":");
-    bool differs = merge_patch_put(&body, before, after);
+    bool differs = merge_patch_put(&body, w->before, after);
     buf_addc(&body, '}');
     kube_write write = {.verb = WRITE_MERGE,
                         .collection = hub_collection(s, w->kind, w->space),
@@ -246,7 +245,7 @@ static void send_bundle_status(cluster_shell *s, hub_bundle *b, const bundle_vie
         .space = b->space,
         .name = b->name,
         .object = &b->object,
-        .before = b->status,
+        .before = before,
         .after = buf_str(&text),
         .ticket = {.done = bundle_answered, .bundle = b->key, .revision = b->object.revision}};
     if (text.failed)
@@ -392,7 +391,7 @@ static void send_cluster_status(cluster_shell *s, hub_cluster *c)
         .space = c->space,
         .name = c->name,
         .object = &c->object,
-        .before = c->status,
+        .before = before,
         .after = buf_str(&text),
         .ticket = {.done = cluster_answered, .cluster = c->key, .revision = c->object.revision}};
     if (!text.failed)

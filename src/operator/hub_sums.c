@@ -72,7 +72,8 @@ static void group_answered(cluster_shell *s, const hub_ticket *t, const write_ou
         hub_documents_seen(s, HUB_GROUP, json);
 }
 
-static void sum_group(cluster_shell *s, hub_group *g, buf *out)
+/* Returns the status as it is; NULL: none. */
+static yyjson_val *sum_group(cluster_shell *s, hub_group *g, buf *out)
 {
     size_t count = 0;
     hub_cluster **members = members_of(s, g, &count);
@@ -82,7 +83,7 @@ static void sum_group(cluster_shell *s, hub_group *g, buf *out)
     int64_t resources[RESOURCE_COUNT_KINDS] = {0};
     if (!sum || !one || !members) {
         hub_memory(s);
-        return;
+        return NULL;
     }
     cluster_group_status_facts f = {.summary = &sum->summary,
                                     .cluster_count = count,
@@ -102,6 +103,7 @@ static void sum_group(cluster_shell *s, hub_group *g, buf *out)
     yyjson_val *before = g->status ? json_parse(s->scratch, str_of(g->status), NULL) : NULL;
     f.before = hub_conditions(s->scratch, before);
     cluster_group_status_put(out, &f);
+    return before;
 }
 
 void hub_group_status(cluster_shell *s, hub_group *g)
@@ -110,13 +112,13 @@ void hub_group_status(cluster_shell *s, hub_group *g)
         return;
     buf text = BUF(HUB_TEXT_BYTES);
     g->clock.dirty = false;
-    sum_group(s, g, &text);
+    yyjson_val *before = sum_group(s, g, &text);
     hub_status_write w = {
         .kind = HUB_GROUP,
         .space = g->space,
         .name = g->name,
         .object = &g->object,
-        .before = g->status,
+        .before = before,
         .after = buf_str(&text),
         .ticket = {.done = group_answered, .bundle = g->key, .revision = g->object.revision}};
     if (!text.failed && !s->no_memory)
@@ -237,12 +239,13 @@ static void sum_bundle(cluster_shell *s, hub_bundle *b, repo_sum *sum)
         sum->message = str_of(b->ready_message);
 }
 
-static void sum_repo(cluster_shell *s, hub_repo *r, buf *out)
+/* Likewise. */
+static yyjson_val *sum_repo(cluster_shell *s, hub_repo *r, buf *out)
 {
     repo_sum sum = {.sum = ARENA_NEW(s->scratch, summary_maker)};
     if (!sum.sum) {
         hub_memory(s);
-        return;
+        return NULL;
     }
     HUB_EACH(&s->bundles, hub_bundle, b)
     if (b->known && str_eq(b->space, r->space) && str_eq(hub_text(b->repo), r->name))
@@ -261,6 +264,7 @@ static void sum_repo(cluster_shell *s, hub_repo *r, buf *out)
                                .before = hub_conditions(s->scratch, before),
                                .now = hub_now(s)};
     git_repo_status_put(out, &f);
+    return before;
 }
 
 void hub_repo_status(cluster_shell *s, hub_repo *r)
@@ -269,13 +273,13 @@ void hub_repo_status(cluster_shell *s, hub_repo *r)
         return;
     buf text = BUF(HUB_TEXT_BYTES);
     r->clock.dirty = false;
-    sum_repo(s, r, &text);
+    yyjson_val *before = sum_repo(s, r, &text);
     hub_status_write w = {
         .kind = HUB_REPO,
         .space = r->space,
         .name = r->name,
         .object = &r->object,
-        .before = r->status,
+        .before = before,
         .after = buf_str(&text),
         .ticket = {.done = repo_answered, .bundle = r->key, .revision = r->object.revision}};
     if (!text.failed && !s->no_memory)

@@ -522,6 +522,51 @@ static void stops_after_failures(void **state)
     fake_free(f);
 }
 
+static bool silent;
+
+static fake_agent silent_if_told(fake *f, const char *collection, const char *live)
+{
+    (void)f;
+    (void)collection;
+    (void)live;
+    return silent ? AGENT_SILENT : AGENT_WELL;
+}
+
+static void report(fake *f, int at, bool well)
+{
+    char home[FAKE_NAME_BYTES], text[1024];
+    snprintf(text, sizeof text,
+             "{\"status\":{\"appliedDeploymentID\":\"%s\",\"ready\":%s,\"nonModified\":true,"
+             "\"conditions\":[{\"type\":\"Installed\",\"status\":\"%s\",\"message\":\"%s\","
+             "\"lastUpdateTime\":\"2020-01-01T00:00:00Z\"}]}}",
+             of_deployment(f, at, "/spec/deploymentID"), well ? "true" : "false",
+             well ? "True" : "False", well ? "" : "no such field");
+    fake_edit(f, fake_home(names[at], home), "app", text);
+    fake_run(f, 5000);
+}
+
+/* A version that fails with the words of the one before has failed, too. */
+static void stops_after_the_same_failure(void **state)
+{
+    (void)state;
+    fake *f = begin(",\"rolloutStrategy\":{\"maxUnavailable\":2,\"failureThreshold\":1}");
+    char first[FAKE_NAME_BYTES];
+    cap = 0;
+    silent = false;
+    f->agent = silent_if_told;
+    fake_run(f, -1);
+    snprintf(first, sizeof first, "%s", of_deployment(f, 2, "/spec/deploymentID"));
+    silent = true;
+    for (int edit = 0; edit < 2; edit++) {
+        change_content(f, edit == 0 ? "two" : "three");
+        fake_run(f, 5000);
+        report(f, 0, false);
+        report(f, 1, true);
+        check_text(str_of(of_deployment(f, 2, "/spec/deploymentID")), first);
+    }
+    fake_free(f);
+}
+
 /* ---- what people ask ---- */
 
 #define ASKED "/metadata/annotations/drover.dev~1acts"
@@ -736,6 +781,7 @@ int main(void)
         cmocka_unit_test(keeps_values_in_secrets),
         cmocka_unit_test(leaves_no_secret_behind),
         cmocka_unit_test(stops_after_failures),
+        cmocka_unit_test(stops_after_the_same_failure),
         cmocka_unit_test(resumes),
         cmocka_unit_test(opens_approved_partitions),
         cmocka_unit_test(approves_once_and_for_all),

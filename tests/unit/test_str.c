@@ -319,6 +319,12 @@ static void test_buf(void **state)
     buf_addf(&b, "%s", "again");
     assert_int_equal(mem_calls(), calls); /* the memory was kept */
     check_text(buf_str(&b), "again");
+    buf_clear(&b);
+    buf_add_int(&b, 0);
+    buf_add_int(&b, INT64_MIN);
+    buf_add_int(&b, 42);
+    buf_add_uint(&b, UINT64_MAX);
+    check_text(buf_str(&b), "0-92233720368547758084218446744073709551615");
     buf_done(&b);
     assert_null(b.ptr);
     buf_done(&b);
