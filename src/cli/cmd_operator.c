@@ -72,6 +72,45 @@ static bool read_limits(const options *given, shell_settings *s)
     return false;
 }
 
+/* What every pod is made of: where things lie on hosts, and the agent. */
+static bool read_job(const options *given, job_settings *job)
+{
+    job->agent_image = chosen(given, "agent-image", "AGENT_IMAGE", job->agent_image);
+    job->copy_dir_root = chosen(given, "copy-dir-root", "COPY_DIR_ROOT", job->copy_dir_root);
+    job->agent_log_root = chosen(given, "agent-log-root", "AGENT_LOG_ROOT", job->agent_log_root);
+    job->host_root = chosen(given, "host-root", NULL, job->host_root);
+    const struct {
+        const char *name;
+        str folder;
+    } folders[] = {{"copy-dir-root", job->copy_dir_root},
+                   {"agent-log-root", job->agent_log_root},
+                   {"host-root", job->host_root}};
+    for (size_t i = 0; i < sizeof folders / sizeof folders[0]; i++)
+        if (!str_starts(folders[i].folder, STR("/"))) {
+            usage_error(&cmd_operator, "--%s: found \"%s\", allowed a path that begins with /",
+                        folders[i].name, str_shown(folders[i].folder).text);
+            return false;
+        }
+    if (str_find(job->agent_image, STR(":")) != SIZE_MAX)
+        return true;
+    usage_error(&cmd_operator, "--agent-image: found \"%s\", allowed an image with its tag",
+                str_shown(job->agent_image).text);
+    return false;
+}
+
+/* A variable that turns something on or off. */
+static bool read_switch(const char *variable, bool otherwise, bool *ret)
+{
+    const char *text = getenv(variable);
+    str word = text && text[0] != '\0' ? str_of(text) : otherwise ? STR("true") : STR("false");
+    *ret = str_eq(word, STR("true"));
+    if (*ret || str_eq(word, STR("false")))
+        return true;
+    usage_error(&cmd_operator, "%s: found \"%s\", allowed true and false", variable,
+                str_shown(word).text);
+    return false;
+}
+
 /* Runs with the dashboard beside, if one is wanted. */
 static exit_status run_with(const options *given, operator_settings *s)
 {
@@ -114,13 +153,9 @@ static exit_status run(const options *given)
     s.where = kube_where_of_environment(options_text(given, "kubeconfig", ""),
                                         options_text(given, "context", ""));
     job->namespace_ = chosen(given, "namespace", "NAMESPACE", job->namespace_);
-    job->agent_image = chosen(given, "agent-image", "AGENT_IMAGE", job->agent_image);
     job->image_pull_secret =
         chosen(given, "image-pull-secret", "IMAGE_PULL_SECRET", job->image_pull_secret);
     job->image_pull_policy = chosen(given, "image-pull-policy", NULL, job->image_pull_policy);
-    job->copy_dir_root = chosen(given, "copy-dir-root", "COPY_DIR_ROOT", job->copy_dir_root);
-    job->agent_log_root = chosen(given, "agent-log-root", "AGENT_LOG_ROOT", job->agent_log_root);
-    job->host_root = chosen(given, "host-root", NULL, job->host_root);
     str taint_text = chosen(given, "runtime-required-taint", "RUNTIME_REQUIRED_TAINT",
                             STR("skyhook.nvidia.com=runtime-required:NoSchedule"));
     if (!parse_taint(taint_text, &job->runtime_required))
@@ -128,11 +163,12 @@ static exit_status run(const options *given)
                            "--runtime-required-taint: found \"%s\", allowed KEY=VALUE:EFFECT",
                            str_shown(taint_text).text);
     s.shell.engine.runtime_required_taint = taint_text;
-    if (!read_limits(given, &s.shell))
+    bool reapply, elect;
+    if (!read_limits(given, &s.shell) || !read_job(given, job) ||
+        !read_switch("REAPPLY_ON_REBOOT", false, &reapply) ||
+        !read_switch("LEADER_ELECTION", true, &elect))
         return STATUS_USAGE;
-    s.shell.engine.reapply_on_reboot =
-        options_given(given, "reapply-on-reboot") ||
-        str_eq(chosen(given, "", "REAPPLY_ON_REBOOT", STR_EMPTY), STR("true"));
+    s.shell.engine.reapply_on_reboot = options_given(given, "reapply-on-reboot") || reapply;
     str served = chosen(given, "serve", "DROVER_SERVE", STR("nodes"));
     s.nodes = str_eq(served, STR("nodes")) || str_eq(served, STR("all"));
     s.clusters = str_eq(served, STR("clusters")) || str_eq(served, STR("all"));
@@ -141,8 +177,7 @@ static exit_status run(const options *given)
                            str_shown(served).text);
     s.metrics_listen = chosen(given, "metrics-port", "METRICS_PORT", STR_EMPTY);
     s.health_listen = chosen(given, "probe-port", "PROBE_PORT", STR_EMPTY);
-    s.elect = !options_given(given, "no-leader-election") &&
-              !str_eq(chosen(given, "", "LEADER_ELECTION", STR_EMPTY), STR("false"));
+    s.elect = !options_given(given, "no-leader-election") && elect;
     return run_with(given, &s);
 }
 

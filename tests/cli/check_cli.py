@@ -56,6 +56,29 @@ def usage_errors(tap, program):
         tap.test(f"usage: {' '.join(words)}", None if good else repr(result))
 
 
+def operator_variables(tap, program):
+    """Settings of the operator that cannot be: refused before a cluster is asked for."""
+    cases = [
+        ("COPY_DIR_ROOT", "packages", '--copy-dir-root: found "packages", allowed a path that '
+                                      'begins with /'),
+        ("AGENT_LOG_ROOT", "logs", '--agent-log-root: found "logs", allowed a path that begins '
+                                   'with /'),
+        ("AGENT_IMAGE", "agent", '--agent-image: found "agent", allowed an image with its tag'),
+        ("LEADER_ELECTION", "maybe", 'LEADER_ELECTION: found "maybe", allowed true and false'),
+        ("REAPPLY_ON_REBOOT", "1", 'REAPPLY_ON_REBOOT: found "1", allowed true and false'),
+        ("RUNTIME_REQUIRED_TAINT", "key", '--runtime-required-taint: found "key", allowed '
+                                          'KEY=VALUE:EFFECT'),
+        ("STAGE_TIMEOUT", "soon", '--stage-timeout: found "soon", allowed a time such as 90m')]
+    for name, value, message in cases:
+        result = drover.run(program, "operator", "--kubeconfig=/nowhere", env={name: value})
+        good = result.status == 2 and result.err.split("\n")[0] == f"drover: operator: {message}"
+        tap.test(f"operator: {name}={value}", None if good else repr(result))
+    result = drover.run(program, "operator", "--kubeconfig=/nowhere", env={
+        "COPY_DIR_ROOT": "/packages", "LEADER_ELECTION": "false", "REAPPLY_ON_REBOOT": "true"})
+    tap.test("operator: good settings", None if "/nowhere: No such file" in result.err
+             else repr(result))
+
+
 def help_texts(tap, program):
     nothing = drover.run(program)
     tap.test("no command: help, exit status 2",
@@ -248,6 +271,7 @@ def main():
     tap = drover.Tap()
     for program in drover.programs():
         usage_errors(tap, program)
+        operator_variables(tap, program)
         help_texts(tap, program)
         generated(tap, program)
         with tempfile.TemporaryDirectory() as folder:

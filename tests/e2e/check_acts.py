@@ -103,6 +103,23 @@ def explained(story):
     assert result["state"] == "done", result
 
 
+def foreseen(story):
+    """plan -f says what a change would do to the cluster as it is, and changes nothing"""
+    before = story.cluster.api.get("skyhooks", SK)["metadata"]["resourceVersion"]
+    changed = rollout.skyhook(SK, {"tune": rollout.package("2.0.0", interrupt={"type": "reboot"})},
+                              deploymentPolicy="two")
+    with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
+        json.dump(changed, file)
+        file.flush()
+        result = drover.run(story.program, "plan", "-f", file.name, "-o", "json",
+                            f"--kubeconfig={story.cluster.kubeconfig()}")
+    plan = json.loads(result.out)
+    assert (plan["outcome"], plan["starts"], plan["drains"], plan["peakInFlight"]) == (
+        "complete", len(NODES), len(NODES), 2), result
+    after = story.cluster.api.get("skyhooks", SK)["metadata"]["resourceVersion"]
+    assert after == before, "it wrote"
+
+
 def middle(story):
     """plan and explain of the cluster go on in the middle of a rollout, with what runs there"""
     story.cluster.behave(**{"slow-1.0.0": "hang"})
@@ -146,7 +163,8 @@ def main():
             rollout.wait_status(cluster, SK, "complete")
             story = Story(cluster, plugin)
             story.operator, story.program = operator, program
-            for act in (everything, one_node, one_stage, batches, waiting, explained, middle):
+            for act in (everything, one_node, one_stage, batches, waiting, explained, foreseen,
+                        middle):
                 wrong = None
                 try:
                     act(story)

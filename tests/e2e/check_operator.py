@@ -102,13 +102,48 @@ def stops(cluster, _):
     rollout.wait_status(cluster, "bad", "complete")
 
 
+OF_PACKAGE = ["skyhook_name", "package_name", "package_version"]
+OF_GROUP = ["skyhook_name", "policy_name", "compartment_name", "strategy"]
+GAUGES = {  # by name: the labels, in order
+    "skyhook_status": ["skyhook_name", "status"],
+    "skyhook_node_status_count": ["skyhook_name", "status"],
+    "skyhook_node_target_count": ["skyhook_name"],
+    "skyhook_package_state_count": [*OF_PACKAGE, "state"],
+    "skyhook_package_stage_count": [*OF_PACKAGE, "stage"],
+    "skyhook_package_restarts_count": OF_PACKAGE,
+    **{f"skyhook_rollout_{word}": OF_GROUP for word in (
+        "matched_nodes", "ceiling", "in_progress", "completed", "progress_percent",
+        "current_batch", "consecutive_failures", "should_stop")}}
+
+
+def ask(port, path):
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=10) as reply:
+        return reply.read().decode()
+
+
+def check_gauges(text):
+    """Each has its type, its labels and whole numbers, and all its samples stand together."""
+    found, now = {}, None
+    for line in text.splitlines():
+        if line.startswith("# TYPE "):
+            now, kind = line.split()[2:]
+            assert now not in found, f"{now} twice"
+            found[now] = (kind, [])
+        elif not line.startswith("#"):
+            name, labels = line.split("{", 1)
+            labels, value = labels.rsplit("} ", 1)
+            assert name == now and value.isdigit(), line
+            found[now][1].append([one.split("=")[0] for one in labels.split(",")])
+    for name, labels in GAUGES.items():
+        assert name in found and found[name][0] == "gauge", f"no gauge {name}"
+        assert found[name][1] and all(one == labels for one in found[name][1]), found[name]
+
+
 def tells(cluster, _):
     """metrics, health and events say what happened"""
-    def ask(port, path):
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=10) as reply:
-            return reply.read().decode()
     assert ask(PORTS[1], "/healthz") == "ok" and ask(PORTS[1], "/readyz") == "ok"
     text = ask(PORTS[0], "/metrics")
+    check_gauges(text)
     for line in ('skyhook_status{skyhook_name="base",status="complete"} 1',
                  f'skyhook_node_target_count{{skyhook_name="base"}} {NODES}',
                  'skyhook_package_state_count{skyhook_name="base",package_name="tune",'
@@ -122,6 +157,15 @@ def tells(cluster, _):
     assert ("Skyhook", "State", "Skyhook transitioned [in_progress] -> [complete]") in found, found
     assert any(kind == "Node" and "state erroring on [skyhook:bad]" in message
                for kind, _, message in found), found
+
+
+def forgets(cluster, _):
+    """a Skyhook that is deleted has no metrics any more"""
+    cluster.api.delete("skyhooks", "bad")
+    api.wait_until("it is gone", lambda: not cluster.api.find("skyhooks", "bad"))
+    api.wait_until("and its metrics", lambda: 'skyhook_name="bad"' not in ask(
+        PORTS[0], "/metrics"))
+    assert 'skyhook_status{skyhook_name="base",status="complete"} 1' in ask(PORTS[0], "/metrics")
 
 
 def rests(cluster, _):
@@ -149,7 +193,7 @@ def main():
         ports = [f"--{name}-port=127.0.0.1:{port}" for name, port in
                  zip(("metrics", "probe"), PORTS)]
         with rollout.Operator(program, cluster, *ports) as operator:
-            for act in (installs, upgrades, stops, tells, rests):
+            for act in (installs, upgrades, stops, tells, forgets, rests):
                 wrong = None
                 try:
                     act(cluster, operator)
