@@ -76,7 +76,7 @@ struct hub_place {
     uint64_t sent;              /* digest of what was written last: it is not written again */
     uint64_t want;              /* hash of the version that is to be made live; 0: none */
     uint64_t said, said_before; /* digest of its conditions, and when the live version was sent */
-    uint64_t applied_before;    /* hash of what was applied then; 0: not known, as after a restart */
+    uint64_t applied_before;    /* hash of what was applied then; 0: not known, after a restart */
     uint64_t values;            /* hash of valuesHash; 0: there is no Secret */
     uint64_t values_sent;
     int64_t generation;

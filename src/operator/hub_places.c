@@ -320,8 +320,8 @@ static bool is_failure(const hub_place *p, yyjson_val *said)
     return is_false(said) && !old;
 }
 
-/* That a version was applied which was not when it was released is evidence enough: a condition that
- * says the same as that of the version before keeps its time. */
+/* That a version was applied which was not when it was released is evidence enough: a condition
+ * that says the same as that of the version before keeps its time. */
 static bool is_bad_version(const hub_place *p, yyjson_val *said)
 {
     bool news = p->applied_before && p->applied_before != hub_applied_hash(p);
