@@ -58,9 +58,13 @@ bool cohort_ask(cohort *c)
     if (c->asked_at == c->edits)
         return true;
     c->others.len = 0;
-    for (member_id m = 0; m < c->members.len; m++)
-        if (may_count(&c->members.at[m]) && !vec_push(&c->others, m))
+    for (member_id m = 0; m < c->members.len; m++) {
+        entry *e = &c->members.at[m];
+        if (may_count(e) && !vec_push(&c->others, m))
             return false;
+        if (may_count(e) && e->in_batch)
+            e->next = cohort_choose(c, e);
+    }
     if (c->others.len > 1)
         qsort_r(c->others.at, c->others.len, sizeof *c->others.at, by_name, c);
     while (c->queues.len < c->compartments.len)

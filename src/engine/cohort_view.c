@@ -102,7 +102,7 @@ static uint32_t place_then(const asker *by, const entry *e)
 {
     bool ends = (by->after && e->compartment == by->index) || e->compartment == by->left;
     bool let_go = e->in_batch && e->state != MEMBER_IN_FLIGHT && (by->reset || ends);
-    return let_go ? cohort_choose(by->c, e) : e->compartment;
+    return let_go ? e->next : e->compartment;
 }
 
 typedef bool (*chooser)(const asker *by, const entry *candidate);
@@ -324,7 +324,7 @@ static compartment compartment_then(const asker *by)
         if (e == by->self)
             continue;
         bool ends = !by->reset && e->in_batch && e->compartment == by->index;
-        uint32_t place = ends ? cohort_choose(by->c, e) : place_then(by, e);
+        uint32_t place = ends ? e->next : place_then(by, e);
         then.matched += (place == by->index) - (e->compartment == by->index);
         then.holders += holds_then(by, e) - holds_place(by, e);
     }
