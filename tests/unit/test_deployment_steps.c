@@ -323,17 +323,30 @@ static void test_refused_and_kinds_that_are_missing(void **state)
     world_done(&w);
 }
 
+/* What needs another program or other rights is refused by its name, and nothing is applied. */
 static void test_unsupported(void **state)
 {
     (void)state;
-    agent_world w = world_new();
-    world_release(&w, "web", BOTH, "\"options\":{\"kustomize\":{\"dir\":\"base\"}}");
-    deployment_steps *s = begin(&w, "web");
-    world_run(&w, &s, "web", 5000);
-    check_text(condition_of(&w, "Installed", "message"),
-               "found kustomize, which this agent does not support");
-    steps_free(s);
-    world_done(&w);
+    static const char *const rows[][2] = {
+        {"\"options\":{\"kustomize\":{\"dir\":\"base\"}}", "kustomize"},
+        {"\"options\":{},\"ociContents\":true", "ociContents"},
+        {"\"options\":{\"serviceAccount\":\"deployer\"}", "serviceAccount"},
+        {"\"options\":{\"downstreamResources\":[{\"kind\":\"Secret\",\"name\":\"x\"}]}",
+         "downstreamResources"},
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        char text[128];
+        agent_world w = world_new();
+        world_release(&w, "web", BOTH, rows[i][0]);
+        deployment_steps *s = begin(&w, "web");
+        world_run(&w, &s, "web", 5000);
+        snprintf(text, sizeof text, "found %s, which this agent does not support", rows[i][1]);
+        check_text(condition_of(&w, "Installed", "message"), text);
+        check_text(condition_of(&w, "Ready", "status"), "False");
+        assert_false(world_has(&w, SHOP "a"));
+        steps_free(s);
+        world_done(&w);
+    }
 }
 
 /* A hub or cluster that is away is no failure of the deployment until it lasts. */
