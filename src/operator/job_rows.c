@@ -21,6 +21,8 @@ static void row_answered(node_shell *s, const shell_ticket *t, const write_outco
                          yyjson_val *json)
 {
     shell_job *j = shell_find_job(s, str_of(t->job));
+    if (t->gone)
+        return;
     switch (how->kind) {
     case WRITE_DONE:
         if (json)
@@ -51,6 +53,13 @@ static bool row_read(node_shell *s, str name, bool failed)
     kube_write w = {.verb = WRITE_READ, .collection = str_of(collection), .name = str_of(job)};
     return shell_send(s, &w,
                       (shell_ticket){.done = row_answered, .job = job, .number = failed ? 1 : 0});
+}
+
+/* An answer that comes after its Job's end would be taken for a Job that runs. */
+void job_row_gone(node_shell *s, str name)
+{
+    for (shell_ticket *t = s->tickets; t; t = t->next)
+        t->gone |= t->done == row_answered && str_eq(str_of(t->job), name);
 }
 
 /* Whether the row is about the very Job that is known. */

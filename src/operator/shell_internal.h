@@ -151,6 +151,7 @@ typedef struct shell_ticket {
     uint64_t revision;          /* of the object it was made for */
     uint32_t epoch;
     int64_t number;
+    bool gone; /* what it reads was deleted meanwhile: the answer is of the past */
 } shell_ticket;
 
 /* One Skyhook. */
@@ -378,6 +379,7 @@ void jobs_done(node_shell *s);
 
 /* ---- job_rows.c ---- */
 bool job_row_seen(node_shell *s, yyjson_val *table); /* false: it is no row */
+void job_row_gone(node_shell *s, str name);
 
 /* ---- shell_failed.c ---- */
 /* A Job that nobody waits for has failed, or had when we came. */

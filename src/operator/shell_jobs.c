@@ -373,6 +373,7 @@ void jobs_seen(node_shell *s, yyjson_val *json)
 void jobs_gone(node_shell *s, str name)
 {
     failed_jobs_gone(&s->failed, name);
+    job_row_gone(s, name);
     shell_job *j = shell_find_job(s, name);
     if (!j || !j->created)
         return;

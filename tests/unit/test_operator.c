@@ -108,6 +108,38 @@ static void foreign_job_is_read(void **state)
     fake_free(f);
 }
 
+/* The answer to that comes late, when the Job is gone: it holds nothing up for ever. */
+static void foreign_job_is_gone_when_read(void **state)
+{
+    (void)state;
+    fake *f = begin(skyhook_plain);
+    f->answers_last = true;
+    fake_run(f, f->job_ms / 2);
+    yyjson_mut_doc *copy = NULL;
+    for (size_t i = 0; i < f->count && !copy; i++)
+        if (strcmp(f->objects[i].collection, FAKE_JOBS) == 0)
+            copy = yyjson_doc_mut_copy(f->objects[i].doc, NULL);
+    assert_non_null(copy);
+    yyjson_mut_val *m = yyjson_mut_obj_get(yyjson_mut_doc_get_root(copy), "metadata");
+    yyjson_mut_obj_put(m, yyjson_mut_str(copy, "name"), yyjson_mut_str(copy, "foreign"));
+    yyjson_mut_obj_remove_key(m, "uid");
+    yyjson_mut_val *notes = yyjson_mut_obj_get(m, "annotations");
+    yyjson_mut_obj_put(notes, yyjson_mut_str(copy, "skyhook.nvidia.com/attempt"),
+                       yyjson_mut_str(copy, "77"));
+    char *text = yyjson_mut_write(copy, 0, NULL);
+    const fake_object *o = fake_create(f, FAKE_JOBS, text);
+    yyjson_doc *row = fake_job_row(yyjson_doc_get_root(o->doc));
+    assert_true(node_shell_seen(f->shell, SHELL_JOB, yyjson_doc_get_root(row), f->now_ms));
+    yyjson_doc_free(row);
+    assert_int_equal(count_lines(f, "GET " FAKE_JOBS "/foreign"), 1); /* not answered yet */
+    fake_delete(f, FAKE_JOBS, "foreign");
+    fake_run(f, -1);
+    check_text(str_of(fake_text(f, FAKE_SKYHOOKS, "sk", "/status/completeNodes")), "8/8");
+    free(text);
+    yyjson_mut_doc_free(copy);
+    fake_free(f);
+}
+
 /* A few are not held up; what comes of many is let gather, the longer the more they are. */
 static void many_are_let_gather(void **state)
 {
@@ -273,6 +305,7 @@ int main(void)
         cmocka_unit_test(taints),        cmocka_unit_test(deleted),
         cmocka_unit_test(reset_by_hand), cmocka_unit_test(foreign_job_is_read),
         cmocka_unit_test(many_are_let_gather), cmocka_unit_test(wishes_want_news),
+        cmocka_unit_test(foreign_job_is_gone_when_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
