@@ -60,16 +60,27 @@ static bool makes_room(const reason *by, const reason *r)
     return given >= asked;
 }
 
+/* Whether to retry it is asked for already, which waits for no time, or to complete it, for which
+ * it has been tried again. */
+static bool retried_anyway(const reason *by, const reason *r)
+{
+    if (by->rule == REASON_QUARANTINED)
+        return r->act == RELEASE_RETRY;
+    if (by->rule == REASON_SKIPPED || by->rule == REASON_ROLLED_BACK)
+        return r->act == RELEASE_RETRY || (r->of_count > 0 && reason_names_all(by, r));
+    return (by->rule == REASON_BRACKET || by->rule == REASON_DEPENDENCY) &&
+           by->act == RELEASE_COMPLETE && by->any == 0 && r->of_count > 0 &&
+           reason_names_all(by, r);
+}
+
 /* Who must be complete for a role is no second reason as a dependency, nor are approvals that
  * another rule asks for in a greater number. */
 static bool implies(const reason *by, const reason *r, bool earlier_)
 {
     if (r->rule == REASON_APPROVAL && by->rule == REASON_APPROVAL && reason_names_all(by, r))
         return by->limit > r->limit || (by->limit == r->limit && earlier_);
-    if (r->rule == REASON_RETRY && r->act == RELEASE_RETRY &&
-        (by->rule == REASON_SKIPPED || by->rule == REASON_ROLLED_BACK ||
-         by->rule == REASON_QUARANTINED))
-        return true; /* to retry it is asked for already */
+    if (r->rule == REASON_RETRY)
+        return retried_anyway(by, r);
     if (r->rule == REASON_FAILED && by->rule == REASON_DEPENDENCY && by->act == RELEASE_COMPLETE &&
         reason_names_all(by, r))
         return true; /* to complete it is more than to retry it */

@@ -328,6 +328,46 @@ static void a_retry_takes_up_what_was_skipped(void **state)
     world_close(&w);
 }
 
+/* tool has failed and is tried again in the present group. The next one needs it, too, and waits
+ * for the present one: that is all there is to say. */
+static void who_is_to_be_complete_need_not_be_tried_again(void **state)
+{
+    (void)state;
+    world w;
+    arena *a = arena_new(0);
+    open_world(&w, "  - deploymentBracket: {deploymentSelector: 'true', readinessMode: immediate, "
+                   "postSelector: 'deployment.name == \"tool\"'}\n"
+                   "  - retry: {maxRetries: 1, backoffSeconds: 600}\n");
+    plan(&w, "tool", NULL, 60, 1);
+    put_host(&w, "h1", "app: 'yes', tool: 'yes'");
+    publish(&w, "app", "v1");
+    world_at(&w, "2026-03-01T08:05:00Z");
+    publish(&w, "app", "v2");
+    check_text(reasons_at(&w, a, "app", "h1"), "bracket:complete tool");
+    world_at(&w, "2026-03-01T08:20:00Z");
+    check_text(last_job(&w, a, "app", "h1"), "v2 at 08:13:00Z");
+    arena_free(a);
+    world_close(&w);
+}
+
+/* app failed, would be tried again at 08:16, and was skipped: to retry it waits for no time. */
+static void a_retry_by_a_person_waits_for_no_time(void **state)
+{
+    (void)state;
+    world w;
+    arena *a = arena_new(0);
+    open_world(&w, COLLECTED("queue") "  - retry: {maxRetries: 1, backoffSeconds: 600}\n");
+    plan(&w, "app", NULL, 60, 1);
+    put_host(&w, "h1", "app: 'yes'");
+    publish(&w, "app", "v1");
+    world_at(&w, "2026-03-01T08:10:00Z");
+    check_text(reasons_at(&w, a, "app", "h1"), "retry:time app @01T08:16:00Z");
+    on_h1(&w, ACT_SKIP, "app");
+    check_text(reasons_at(&w, a, "app", "h1"), "skipped:retry app");
+    arena_free(a);
+    world_close(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -342,6 +382,8 @@ int main(void)
         cmocka_unit_test(the_next_group_takes_along_whom_a_failed_one_never_came_to),
         cmocka_unit_test(what_was_skipped_completes_what_is_collected),
         cmocka_unit_test(a_retry_takes_up_what_was_skipped),
+        cmocka_unit_test(who_is_to_be_complete_need_not_be_tried_again),
+        cmocka_unit_test(a_retry_by_a_person_waits_for_no_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

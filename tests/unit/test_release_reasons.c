@@ -563,6 +563,14 @@ static bool publishes(const reasons *list)
     return false;
 }
 
+static bool waits(const reasons *list)
+{
+    for (size_t i = 0; i < list->len; i++)
+        if (list->at[i].act == RELEASE_TIME)
+            return true;
+    return false;
+}
+
 static size_t retries(const reasons *list)
 {
     size_t count = 0;
@@ -607,8 +615,9 @@ static bool single(void *context, const reasons *list, size_t index)
     if (has_bracket(context) && (r->rule == REASON_WINDOW || r->rule == REASON_ROLLOUT) &&
         completes_on_the_host(list))
         return false;
-    /* New work lifts a stop. */
-    return !(lists(list, REASON_SKIPPED) && r->rule == REASON_STOPPED);
+    /* New work lifts a stop, also what is collected until the time that is waited for. */
+    return r->rule != REASON_STOPPED ||
+           !(lists(list, REASON_SKIPPED) || (has_bracket(context) && waits(list)));
 }
 
 /* Who is a candidate of a pass, and who is unavailable by it, is settled when it is made. */
@@ -631,6 +640,9 @@ static bool touches(void *context, const reason *other, const reason *r)
         (other->rule == REASON_PROGRESSION ||
          (other->rule == REASON_APPROVAL && str_starts(other->of[0], r->of[0]))))
         return true; /* a newer version that comes in takes the place of the one that failed */
+    if (other->rule == REASON_BRACKET && other->act == RELEASE_TIME &&
+        r->rule == REASON_CONCURRENCY)
+        return true; /* a group that locks ends one that failed, which may have had a slot */
     if (on_the_host(other) && other->act == RELEASE_COMPLETE && of_partitions(r))
         return true; /* a partition in which nobody is left of the deployment holds nobody up */
     if (other->act == RELEASE_PUBLISH && has_rule(context, "deploymentDependency") &&
