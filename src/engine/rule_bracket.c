@@ -139,7 +139,9 @@ static bool comes_behind(const chain_context *c, uint32_t g)
         prepared = r->lanes.at[r->targets.at[targets->at[i]].lane].role != ROLE_PRE ||
                    member_in(r, g, targets->at[i]);
     bool fails = group->state == GROUP_STATE_FAILED && !group_runs(group);
-    bool collecting = r->sites.at[group->site].opened_ms != NEVER;
+    site_collection next;
+    site_collect(c->r, group->site, &next);
+    bool collecting = next.opened_ms != NEVER && next.news > 0;
     return !(fails && collecting) && (passed_over(c, g) || (!prepared && !fails));
 }
 

@@ -350,6 +350,30 @@ static void who_is_to_be_complete_need_not_be_tried_again(void **state)
     world_close(&w);
 }
 
+/* But what is collected and may not come yet opens nothing: app waits for the group that failed. */
+static void what_may_not_come_yet_ends_no_group(void **state)
+{
+    (void)state;
+    world w;
+    arena *a = arena_new(0);
+    open_world(&w, "  - deploymentBracket: {deploymentSelector: 'true', readinessMode: "
+                   "immediate}\n  - anyApproval: {minApprovals: 1}\n" BASE_FIRST);
+    plan(&w, "base", NULL, 60, -1);
+    put_host(&w, "h1", "app: 'yes', base: 'yes'");
+    world_act(&w, (fact_act){.act = ACT_HALT, .target = STR("h1")});
+    publish(&w, "app", "v1");
+    publish(&w, "base", "v1");
+    world_act(&w, (fact_act){.act = ACT_APPROVE, .version = STR("app-v1"), .who = STR("ann")});
+    world_act(&w, (fact_act){.act = ACT_APPROVE, .version = STR("base-v1"), .who = STR("ann")});
+    world_act(&w, (fact_act){.act = ACT_RESUME, .target = STR("h1")});
+    world_at(&w, "2026-03-01T08:10:00Z");
+    on_h1(&w, ACT_SKIP, "app");
+    publish(&w, "base", "v3");
+    check_text(reasons_at(&w, a, "app", "h1"), "skipped:retry app; bracket:complete base");
+    arena_free(a);
+    world_close(&w);
+}
+
 /* app failed, would be tried again at 08:16, and was skipped: to retry it waits for no time. */
 static void a_retry_by_a_person_waits_for_no_time(void **state)
 {
@@ -383,6 +407,7 @@ int main(void)
         cmocka_unit_test(what_was_skipped_completes_what_is_collected),
         cmocka_unit_test(a_retry_takes_up_what_was_skipped),
         cmocka_unit_test(who_is_to_be_complete_need_not_be_tried_again),
+        cmocka_unit_test(what_may_not_come_yet_ends_no_group),
         cmocka_unit_test(a_retry_by_a_person_waits_for_no_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
