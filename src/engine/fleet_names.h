@@ -74,5 +74,8 @@ str fleet_finalizer_text(fleet_finalizer finalizer);
 
 #define SECRET_TYPE_OPTIONS FLEET_PREFIX "bundle-deployment/v1alpha1"
 #define SECRET_TYPE_VALUES FLEET_PREFIX "bundle-values/v1alpha1"
+#define SECRET_TYPE_OCI FLEET_PREFIX "bundle-oci-storage/v1alpha1"
+#define SECRET_TYPE_CHARTS FLEET_PREFIX "bundle-helmops-access/v1alpha1"
+#define LABEL_INTERNAL_SECRET FLEET_PREFIX "bundle-internal-secret"
 
 #endif

@@ -9,7 +9,7 @@
 #include "model/object.h"
 #include "operator/bundle_json.h"
 
-#define OWN_LABELS 6
+#define OWN_LABELS 7
 
 static void object_head(buf *out, const char *api, const char *kind)
 {
@@ -62,6 +62,11 @@ static bool is_own(str key, const label *own)
     return false;
 }
 
+static bool may_be_missing(str key)
+{
+    return str_eq(key, STR(LABEL_CONTENT_NAME)) || str_eq(key, STR(LABEL_ACCESS));
+}
+
 /* The content's name stands before the ":" of a deployment ID. */
 static str content_of(const bundle_deployment_order *o)
 {
@@ -81,6 +86,7 @@ label_set bundle_deployment_labels(arena *a, const bundle_deployment_order *o)
         {STR(LABEL_CLUSTER_NAMESPACE), o->cluster_namespace},
         {STR(LABEL_CONTENT_NAME), content_of(o)},
         {STR(LABEL_MANAGED), STR("true")},
+        {STR(LABEL_ACCESS), o->access},
     };
     label *at = ARENA_ARRAY(a, m->labels.len + OWN_LABELS, label);
     label_set sorted = {NULL, 0};
@@ -91,7 +97,7 @@ label_set bundle_deployment_labels(arena *a, const bundle_deployment_order *o)
         if (bundle_label_inherited(m->labels.at[i].key) && !is_own(m->labels.at[i].key, own))
             at[len++] = m->labels.at[i];
     for (size_t i = 0; i < OWN_LABELS; i++)
-        if (own[i].value.len > 0 || !str_eq(own[i].key, STR(LABEL_CONTENT_NAME)))
+        if (own[i].value.len > 0 || !may_be_missing(own[i].key))
             at[len++] = own[i];
     err never; /* no key stands twice */
     label_set_sort(at, len, &sorted, &never);
@@ -289,5 +295,22 @@ void options_secret_put(buf *out, const bundle_deployment_order *o,
     put_data(out, "values", texts->values);
     put_data(out, "stagedValues", texts->staged_values);
     json_close(out);
+    json_close(out);
+}
+
+/* Nobody owns it: deployments that need the same one share it. */
+void access_secret_put(buf *out, const access_secret *secret)
+{
+    object_head(out, "v1", "Secret");
+    json_open(out, "metadata");
+    json_text(out, "name", secret->name);
+    json_text(out, "namespace", secret->namespace_);
+    json_open(out, "labels");
+    json_text(out, LABEL_INTERNAL_SECRET, STR("true"));
+    json_close(out);
+    json_close(out);
+    json_text(out, "type", secret->type);
+    json_key(out, "data");
+    buf_add(out, secret->data);
     json_close(out);
 }

@@ -34,6 +34,7 @@ typedef struct bundle_deployment_order {
     bool paused;
     bool off_schedule;
     raw_json downstream_resources_generation; /* kept as it is; may be NULL */
+    str access; /* which Secret of a registry it needs, and in which state; empty: none */
 } bundle_deployment_order;
 
 /* What is written for one deployment. All of it is in the arena given. */
@@ -52,6 +53,14 @@ bool bundle_deployment_make(arena *a, const bundle_deployment_order *o,
  * not exist yet. */
 void options_secret_put(buf *out, const bundle_deployment_order *o,
                         const bundle_deployment_texts *texts, str owner_uid);
+
+/* A Secret by which agents read a registry, as it is copied to a cluster's namespace. */
+#define LABEL_ACCESS "drover.dev/access" /* of the deployment: which of them it was given */
+typedef struct access_secret {
+    str namespace_, name, type;
+    str data; /* JSON, as the original has it */
+} access_secret;
+void access_secret_put(buf *out, const access_secret *secret);
 
 /* The labels of the deployment of a Bundle on a cluster, sorted; texts are views. The content is
  * that of the live version, so that it stays as long as somebody may need it. ptr of at is NULL

@@ -450,7 +450,11 @@ static bool restore(cluster_shell *s)
 
 static bool begin(cluster_shell *s)
 {
-    HUB_EACH(&s->bundles, hub_bundle, b) hub_values_step(s, b);
+    HUB_EACH(&s->bundles, hub_bundle, b)
+    {
+        hub_values_step(s, b);
+        hub_access_step(s, b);
+    }
     if (!cluster_shell_wants_deployments(s) || !s->synced[HUB_DEPLOYMENT] || !hub_values_asked(s))
         return false;
     look_again(s);
@@ -626,6 +630,7 @@ int64_t cluster_shell_next_ms(const cluster_shell *s)
         next = sooner(next, clock_next(&b->clock, &b->object));
         if (b->unread && !b->reading)
             next = sooner(next, b->unread_until_ms);
+        next = sooner(next, hub_access_next_ms(b));
     }
     HUB_EACH(&s->groups, hub_group, g) next = sooner(next, clock_next(&g->clock, &g->object));
     HUB_EACH(&s->repos, hub_repo, r) next = sooner(next, clock_next(&r->clock, &r->object));

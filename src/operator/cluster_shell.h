@@ -13,7 +13,7 @@
  *
  *     1 the Content and, on the Bundle, the annotation drover.dev/rollout: the partitions and what
  *       else no other object tells
- *     2 the Secret with Helm values, if there are any
+ *     2 the Secret with Helm values, and that which opens a registry, if there are any
  *     3 the BundleDeployment, staged and live in one write: from then on the agent acts, and the
  *       release is durable
  *     4 statuses, of which nothing depends, not more often than is of use to a reader

@@ -31,6 +31,8 @@ void hub_bundle_free(cluster_shell *s, hub_bundle *b)
         hub_place_free(s, b->places.at[b->places.len - 1]);
     strmap_remove(&s->bundles, str_of(b->key));
     shell_document_free(b->document);
+    hub_access_free(b->access);
+    hub_access_free(b->access_next);
     char *owned[] = {b->object.uid, b->key,  b->record, b->finalizers,    b->error, b->content,
                      b->sha256,     b->repo, b->status, b->ready_message, b->acts,  b->unread};
     vec_done(&b->places);
@@ -152,6 +154,7 @@ void hub_bundle_take(cluster_shell *s, hub_bundle *b, yyjson_val *json)
     hub_take(s, &f);
     shell_document_free(b->document);
     b->document = read;
+    hub_access_take(b);
     b->known = true;
     b->relook = true;
     hub_set(s, &b->repo, label_get(read->object.metadata->labels, STR(LABEL_REPO_NAME)));
@@ -183,7 +186,8 @@ void hub_bundles_seen(cluster_shell *s, yyjson_val *json)
     hub_values_forget(b);
     if (b->deleting)
         unknow(s, b);
-    else if (read_text(yyjson_obj_get(json, "spec"), "valuesHash").len > 0)
+    else if (read_text(yyjson_obj_get(json, "spec"), "valuesHash").len > 0 ||
+             hub_access_needed(yyjson_obj_get(json, "spec")))
         hub_values_want(s, b, json);
     else
         hub_bundle_take(s, b, json);

@@ -38,14 +38,14 @@ static str version_of(const hub_place *p, char text[SHELL_VERSION_BYTES])
 
 /* ---- answers ---- */
 
-static hub_place *find(const cluster_shell *s, const hub_ticket *t)
+hub_place *hub_place_of(const cluster_shell *s, const hub_ticket *t)
 {
     hub_bundle *b = hub_find(&s->bundles, hub_text(t->bundle));
     hub_cluster *c = hub_find(&s->clusters, hub_text(t->cluster));
     return b && c ? hub_place_find(b, c) : NULL;
 }
 
-static void hold(cluster_shell *s, hub_place *p, const write_outcome *how)
+void hub_hold(cluster_shell *s, hub_place *p, const write_outcome *how)
 {
     bool later = how->kind == WRITE_LATER || how->kind == WRITE_AMBIGUOUS;
     log_line(LOG_WARN, "Bundle %s on Cluster %s: %s", p->bundle->key, p->cluster->key,
@@ -67,7 +67,7 @@ static void settle(cluster_shell *s, hub_place *p, const hub_ticket *t, const wr
     case WRITE_BLOCKED:
     case WRITE_LATER:
     case WRITE_AMBIGUOUS:
-    case WRITE_BARRED: hold(s, p, how); break;
+    case WRITE_BARRED: hub_hold(s, p, how); break;
     }
     p->sent = 0;
     hub_queue(s, p);
@@ -78,7 +78,7 @@ static void drop_secret(cluster_shell *s, hub_place *p);
 static void written(cluster_shell *s, const hub_ticket *t, const write_outcome *how,
                     yyjson_val *json)
 {
-    hub_place *p = find(s, t);
+    hub_place *p = hub_place_of(s, t);
     if (!p)
         return;
     p->sending = false;
@@ -102,14 +102,14 @@ static void secret_written(cluster_shell *s, const hub_ticket *t, const write_ou
                            yyjson_val *json)
 {
     (void)json;
-    hub_place *p = find(s, t);
+    hub_place *p = hub_place_of(s, t);
     if (!p)
         return;
     p->sending = false;
     if (how->kind == WRITE_DONE)
         p->values_sent = t->number;
     else
-        hold(s, p, how);
+        hub_hold(s, p, how);
     hub_queue(s, p);
 }
 
@@ -128,19 +128,19 @@ static void secret_deleted(cluster_shell *s, const hub_ticket *t, const write_ou
                            yyjson_val *json)
 {
     (void)json;
-    hub_place *p = find(s, t);
+    hub_place *p = hub_place_of(s, t);
     if (!p)
         return;
     p->sending = false;
     p->secret_gone = how->kind == WRITE_DONE || how->kind == WRITE_GONE;
     if (!p->secret_gone)
-        hold(s, p, how);
+        hub_hold(s, p, how);
     hub_queue(s, p);
 }
 
-static hub_ticket ticket_of(const hub_place *p,
-                            void (*done)(cluster_shell *s, const hub_ticket *t,
-                                         const write_outcome *how, yyjson_val *json))
+hub_ticket hub_ticket_of(const hub_place *p,
+                         void (*done)(cluster_shell *s, const hub_ticket *t,
+                                      const write_outcome *how, yyjson_val *json))
 {
     return (hub_ticket){.done = done,
                         .bundle = p->bundle->key,
@@ -169,7 +169,7 @@ static void write_secret(cluster_shell *s, hub_place *p, const wish *w)
                         .force = true,
                         .anyhow = true,
                         .body = buf_str(&body)};
-    hub_ticket ticket = ticket_of(p, secret_written);
+    hub_ticket ticket = hub_ticket_of(p, secret_written);
     ticket.number = w->values;
     p->sending = !body.failed && hub_send(s, &write, ticket);
     s->counts.secrets += p->sending;
@@ -188,7 +188,7 @@ static bool send_deletion(cluster_shell *s, const hub_place *p, hub_ticket ticke
 /* The live version has no values any more. */
 static void drop_secret(cluster_shell *s, hub_place *p)
 {
-    send_deletion(s, p, ticket_of(p, secret_dropped));
+    send_deletion(s, p, hub_ticket_of(p, secret_dropped));
 }
 
 /* ---- deployments ---- */
@@ -219,7 +219,7 @@ static void create(cluster_shell *s, hub_place *p, const wish *w)
                         .collection = hub_collection(s, HUB_DEPLOYMENT, str_of(p->cluster->home)),
                         .name = p->bundle->name,
                         .body = buf_str(&body)};
-    p->sending = !body.failed && hub_send(s, &write, ticket_of(p, written));
+    p->sending = !body.failed && hub_send(s, &write, hub_ticket_of(p, written));
     s->counts.deployments += p->sending;
     buf_done(&body);
 }
@@ -238,7 +238,7 @@ static void replace(cluster_shell *s, hub_place *p, const wish *w)
                         .name = p->bundle->name,
                         .version = version_of(p, revision_text),
                         .body = buf_str(&body)};
-    hub_ticket ticket = ticket_of(p, written);
+    hub_ticket ticket = hub_ticket_of(p, written);
     ticket.number = p->values && !w->values; /* its Secret goes when nothing reads it any more */
     p->sending = !body.failed && hub_send(s, &write, ticket);
     s->counts.deployments += p->sending;
@@ -253,16 +253,18 @@ static void patch(cluster_shell *s, hub_place *p, str body)
                         .name = p->bundle->name,
                         .version = version_of(p, revision_text),
                         .body = body};
-    p->sending = hub_send(s, &write, ticket_of(p, written));
+    p->sending = hub_send(s, &write, hub_ticket_of(p, written));
     s->counts.deployments += p->sending;
 }
 
-/* It is no target any more: the deployment goes, and before it its Secret, of which nobody would
+/* It is no target any more: the deployment goes, and before it its Secrets, of which nobody would
  * know afterwards. */
 static bool remove_deployment(cluster_shell *s, hub_place *p)
 {
-    if (!p->exists)
+    if (!p->exists) {
+        hub_access_remove(s, p);
         return true;
+    }
     if (p->deleting) {
         if (p->finalizer) /* of whoever made it before us; nothing is left to be waited for */
             patch(s, p, STR("{\"metadata\":{\"finalizers\":null}}"));
@@ -274,10 +276,12 @@ static bool remove_deployment(cluster_shell *s, hub_place *p)
                         .name = p->bundle->name,
                         .version = version_of(p, revision_text)};
     if (p->values && !p->secret_gone) {
-        p->sending = send_deletion(s, p, ticket_of(p, secret_deleted));
+        p->sending = send_deletion(s, p, hub_ticket_of(p, secret_deleted));
         return true;
     }
-    p->sending = hub_send(s, &write, ticket_of(p, written));
+    if (hub_access_remove(s, p))
+        return true;
+    p->sending = hub_send(s, &write, hub_ticket_of(p, written));
     s->counts.deployments += p->sending;
     return true;
 }
@@ -290,6 +294,7 @@ static bool make_wish(cluster_shell *s, const hub_place *p, str wanted, wish *re
                                             s->scratch, error);
     if (!options.ptr)
         return false;
+    const hub_access *access = p->bundle->access;
     bool news = !p->live || !str_eq((str){p->live->text, p->live->len}, wanted);
     *ret = (wish){.order = {.bundle = p->bundle->document->object.bundle,
                             .cluster_namespace = p->cluster->space,
@@ -297,7 +302,8 @@ static bool make_wish(cluster_shell *s, const hub_place *p, str wanted, wish *re
                             .namespace_ = str_of(p->cluster->home),
                             .staged = {wanted, options},
                             .live = {wanted, options},
-                            .paused = paused(p)},
+                            .paused = paused(p),
+                            .access = access ? str_of(access->state) : STR_EMPTY},
                   .released_s = news ? s->now_ms / 1000 : p->released_s};
     if (!bundle_deployment_make(s->scratch, &ret->order, &ret->texts, error))
         return false;
@@ -336,10 +342,14 @@ static bool carry_out(cluster_shell *s, hub_place *p, str wanted)
     bool differs = !p->exists || w.digest != p->digest;
     if (p->want && !differs)
         p->want = 0; /* it stands there already */
-    if (!differs || w.digest == p->sent)
+    if ((!differs || w.digest == p->sent) && !p->access_gone)
         return true;
     if (!may)
         return false;
+    if (hub_access_give(s, p))
+        return true;
+    if (!differs)
+        return true;
     if (w.values && w.values != p->values && w.values != p->values_sent) {
         write_secret(s, p, &w);
         return true;
@@ -356,8 +366,7 @@ static bool carry_out(cluster_shell *s, hub_place *p, str wanted)
     return p->sending;
 }
 
-/* The Bundle is there, but cannot be read, or not yet: what it deployed stays as it is. */
-static bool is_kept(const hub_place *p)
+bool hub_is_kept(const hub_place *p)
 {
     const hub_bundle *b = p->bundle;
     return b->present && !b->deleting && !b->known && p->cluster->present && !p->cluster->deleting;
@@ -373,7 +382,7 @@ bool hub_deploy(cluster_shell *s, hub_place *p)
     if (p->held_until_ms > s->now_ms)
         return false;
     if (!p->target)
-        return is_kept(p) || remove_deployment(s, p);
+        return hub_is_kept(p) || remove_deployment(s, p);
     if (p->deleting && p->finalizer)
         patch(s, p, STR("{\"metadata\":{\"finalizers\":null}}"));
     if (p->deleting || !p->cluster->home ||

@@ -35,6 +35,8 @@
 
 #define HUB_RECORD "drover.dev/rollout"          /* annotation of a Bundle: the engine's record */
 #define HUB_RELEASED_AT "drover.dev/released-at" /* label of a deployment: seconds */
+/* Half a SHA-256: a label has 63 letters. */
+#define HUB_ACCESS_BYTES 33
 #define BUNDLE_STATE_COUNT (BUNDLE_ERR_APPLIED + 1)
 
 typedef struct hub_bundle hub_bundle;
@@ -63,6 +65,15 @@ typedef struct hub_clock {
     int64_t due_ms;
 } hub_clock;
 
+/* The Secret by which agents read the registry that a Bundle's contents or chart are in. */
+typedef struct hub_access {
+    char *name; /* beside the Bundle, and beside each deployment */
+    const char *type;
+    char *data;      /* JSON; NULL: it was not read yet */
+    char *reference; /* what the Bundle's status says of it; NULL: nothing */
+    char state[HUB_ACCESS_BYTES]; /* of name and data, for LABEL_ACCESS */
+} hub_access;
+
 struct hub_place {
     hub_bundle *bundle;
     hub_cluster *cluster;
@@ -79,6 +90,9 @@ struct hub_place {
     uint64_t applied_before;    /* hash of what was applied then; 0: not known, after a restart */
     uint64_t values;            /* hash of valuesHash; 0: there is no Secret */
     uint64_t values_sent;
+    uint64_t access;   /* hash of LABEL_ACCESS; 0: it was given no Secret of a registry */
+    char *access_name; /* of the copy that was, or is to be before there is a deployment */
+    uint64_t access_sent;
     int64_t generation;
     int64_t held_until_ms;
     int64_t released_s; /* when the live version was released */
@@ -92,6 +106,7 @@ struct hub_place {
     bool paused; /* the deployment says so */
     bool deleting, finalizer;
     bool secret_gone; /* before the deployment that is no target any more */
+    bool access_gone; /* the copy of access_name is deleted, or left to others */
     bool queued, sending;
     bool missed; /* its turn came while a write was under way */
 };
@@ -122,6 +137,9 @@ struct hub_bundle {
     char *unread;        /* the Bundle, JSON, until the values that it lacks are read; else NULL */
     int64_t unread_until_ms; /* they are not asked for before */
     bool reading, asked;     /* they were asked for, and there was an answer */
+    hub_access *access;      /* what the document needs; NULL: nothing */
+    hub_access *access_next; /* what the unread one needs, likewise */
+    int64_t access_due_ms;   /* until then it needs not be read again */
     char *content;       /* name; empty: it needs none */
     char *sha256;        /* of its resources; empty: not known */
     char *repo;          /* the GitRepo it is of; empty: none */
@@ -314,6 +332,26 @@ void hub_values_step(cluster_shell *s, hub_bundle *b);
 /* Every Secret was answered for once. */
 bool hub_values_asked(const cluster_shell *s);
 
+/* ---- hub_access.c ---- */
+/* Whether a Bundle of that spec needs one. */
+bool hub_access_needed(yyjson_val *spec);
+void hub_access_want(cluster_shell *s, hub_bundle *b, yyjson_val *spec);
+void hub_access_free(hub_access *x);
+/* Takes in what was read for the unread document. False with an error: it is of no use. */
+bool hub_access_read(cluster_shell *s, hub_access *x, yyjson_val *secret, err *error);
+/* The unread document is taken in: what it needs holds from now on. */
+void hub_access_take(hub_bundle *b);
+/* Reads it again while agents fail. */
+void hub_access_step(cluster_shell *s, hub_bundle *b);
+int64_t hub_access_next_ms(const hub_bundle *b); /* REASON_NEVER: not of itself */
+void hub_access_seen(cluster_shell *s, hub_place *p, yyjson_val *json);
+/* Brings the copy to the place that needs it, or away from where it is not needed any more. False:
+ * nothing is left to send. */
+bool hub_access_give(cluster_shell *s, hub_place *p);
+bool hub_access_remove(cluster_shell *s, hub_place *p);
+/* A copy was made for a deployment that never came to be, and nobody else needs it. */
+bool hub_access_left(const hub_place *p);
+
 /* ---- hub_acts.c ---- */
 void hub_acts_seen(cluster_shell *s, hub_bundle *b, yyjson_val *annotations);
 void hub_acts_take(cluster_shell *s, hub_bundle *b);
@@ -351,6 +389,15 @@ uint64_t hub_applied_hash(const hub_place *p); /* of the version that was applie
 bool hub_all_ready(const hub_bundle *b);
 
 /* ---- hub_deploy.c ---- */
+/* The Bundle is there, but cannot be read, or not yet: what it deployed stays as it is. */
+bool hub_is_kept(const hub_place *p);
+/* The place that a write was about; NULL: it is gone. */
+hub_place *hub_place_of(const cluster_shell *s, const hub_ticket *t);
+/* A write that did not take effect is tried again later. */
+void hub_hold(cluster_shell *s, hub_place *p, const write_outcome *how);
+hub_ticket hub_ticket_of(const hub_place *p,
+                         void (*done)(cluster_shell *s, const hub_ticket *t,
+                                      const write_outcome *how, yyjson_val *json));
 /* Sends what differs from what is there, if it may be sent. True: nothing is left to send. */
 bool hub_deploy(cluster_shell *s, hub_place *p);
 

@@ -113,9 +113,11 @@ static void forget_deployment(cluster_shell *s, hub_place *p)
     p->uid = mem_free(p->uid);
     p->entry = mem_free(p->entry);
     p->resources = mem_free(p->resources);
+    p->access_name = mem_free(p->access_name);
     p->exists = p->ready = p->failed = p->deployed_failed = p->non_modified = false;
-    p->deleting = p->finalizer = p->paused = p->secret_gone = false;
+    p->deleting = p->finalizer = p->paused = p->secret_gone = p->access_gone = false;
     p->revision = p->digest = p->labels = p->sent = p->values = p->values_sent = 0;
+    p->access = p->access_sent = 0;
     p->generation = p->released_s = 0;
     p->said = p->said_before = p->applied_before = 0;
 }
@@ -144,7 +146,11 @@ void hub_place_free(cluster_shell *s, hub_place *p)
 
 void hub_place_drop(cluster_shell *s, hub_place *p)
 {
-    if (!p->target && !p->exists && !p->sending)
+    if (p->target || p->exists || p->sending)
+        return;
+    if (hub_access_left(p))
+        hub_queue(s, p);
+    else
         hub_place_free(s, p);
 }
 
@@ -415,6 +421,7 @@ static void take_spec(cluster_shell *s, hub_place *p, yyjson_val *json)
     version_set(s, &p->live, read_text(spec, "deploymentID"));
     p->paused = yyjson_get_bool(yyjson_obj_get(spec, "paused"));
     p->values = values.len > 0 ? str_hash(values) : 0;
+    hub_access_seen(s, p, json);
     if (generation != p->generation || of_labels != p->labels || p->digest == 0) {
         p->digest = hub_digest(spec) ^ (of_labels * 3);
         p->labels = of_labels;

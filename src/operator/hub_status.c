@@ -230,7 +230,9 @@ static void send_bundle_status(cluster_shell *s, hub_bundle *b, const bundle_vie
                              .max_unavailable_partitions = v->max_not_ready,
                              .generation = b->generation,
                              .resources_sha256_sum = hub_text(b->sha256),
-                             .oci_reference = read_text(before, "ociReference"),
+                             .oci_reference = b->access && b->access->reference
+                                                  ? str_of(b->access->reference)
+                                                  : read_text(before, "ociReference"),
                              .error = hub_text(b->error),
                              .pruned = hub_text(s->pruned),
                              .before = hub_conditions(s->scratch, before),
