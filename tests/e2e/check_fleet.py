@@ -209,6 +209,59 @@ def summed(cluster, _, __):
                for one in found), "a deployment has no label of it"
 
 
+def selects(kind, name, space, **members):
+    return {"apiVersion": "fleet.cattle.io/v1alpha1", "kind": kind,
+            "metadata": {"name": name, "namespace": space}, **members}
+
+
+def grouped(cluster, _, __):
+    """a ClusterGroup is a target and sums up its clusters; its edit takes effect at once"""
+    def labelled(value):
+        return {"selector": {"matchLabels": {"ring": value}}}
+    cluster.api.create("clustergroups", selects("ClusterGroup", "ring", hub.SPACE,
+                                                spec=labelled("canary")), hub.SPACE)
+    document = hub.bundle("grouped", "one")
+    document["spec"]["targets"] = [{"clusterGroup": "ring"}]
+    cluster.api.create("bundles", document, hub.SPACE)
+    hub.wait_ready(cluster, "grouped", 4)
+
+    def summed_up(count):
+        shown = cluster.api.get("clustergroups", "ring", hub.SPACE).get("status", {})
+        return shown.get("clusterCount") == count and shown.get("nonReadyClusterCount") == 0 and \
+            shown["display"]["readyClusters"] == f"{count}/{count}" and \
+            shown["summary"]["ready"] == shown["summary"]["desiredReady"] >= count
+    api.wait_until("the group is ready", lambda: summed_up(4))
+    cluster.api.patch("clustergroups", "ring", {"spec": labelled("none")}, hub.SPACE)
+    hub.wait_ready(cluster, "grouped", 2)
+    assert set(hub.deployments(cluster, "grouped")) == {hub.home("c0004"), hub.home("c0005")}
+    api.wait_until("the group is the other two", lambda: summed_up(2))
+    cluster.api.delete("clustergroups", "ring", hub.SPACE)
+    api.wait_until("nobody is a target", lambda: not hub.deployments(cluster, "grouped"))
+    cluster.api.delete("bundles", "grouped", hub.SPACE)
+
+
+def mapped(cluster, _, __):
+    """a Bundle of another namespace reaches clusters by a BundleNamespaceMapping, and only by it"""
+    space, name = "team", "mapped"
+    cluster.api.create("namespaces", {"metadata": {"name": space}})
+    document = hub.bundle(name, "one", labels={"ring": "canary"})
+    document["metadata"].update(namespace=space, labels={"team": "a"})
+    cluster.api.create("bundles", document, space)
+    cluster.wait_quiet()
+    assert not hub.deployments(cluster, name)
+    cluster.api.create("bundlenamespacemappings", selects(
+        "BundleNamespaceMapping", "all", space, bundleSelector={"matchLabels": {"team": "a"}},
+        namespaceSelector={"matchLabels": {"kubernetes.io/metadata.name": hub.SPACE}}), space)
+
+    def ready():
+        found = hub.deployments(cluster, name).values()
+        return len(found) == 4 and all(one.get("status", {}).get("ready") for one in found)
+    api.wait_until("it is ready on four clusters", ready)
+    cluster.api.delete("bundlenamespacemappings", "all", space)
+    api.wait_until("it is gone", lambda: not hub.deployments(cluster, name))
+    cluster.api.delete("bundles", name, space)
+
+
 def ask(cluster, *words):
     result = drover.run(drover.programs()[0], *words, f"--kubeconfig={cluster.kubeconfig()}")
     assert result.status == 0, f"{' '.join(words)}: {result}"
@@ -381,8 +434,8 @@ def main():
         repos(cluster)
         hub.add_clusters(cluster, CLUSTERS, ring)
         with hub.operator(program, cluster) as operator, hub.Agents(cluster, LATENCY) as agents:
-            for act in (installs, updates, summed, survives, strict, offline, fails, paused, manual,
-                        asked, left_out, cut, pruned, leaves, rests):
+            for act in (installs, updates, summed, grouped, mapped, survives, strict, offline,
+                        fails, paused, manual, asked, left_out, cut, pruned, leaves, rests):
                 wrong = None
                 try:
                     act(cluster, operator, agents)
