@@ -719,9 +719,7 @@ bool node_shell_waits_for(const node_shell *s, shell_kind kind)
 
 int node_shell_rest_ms(const node_shell *s)
 {
-    if (s->flights < SHELL_REST_FLIGHTS || s->due)
-        return 0;
-    return s->flights < SHELL_REST_MS_MAX ? (int)s->flights : SHELL_REST_MS_MAX;
+    return s->flights < SHELL_REST_FLIGHTS || s->due ? 0 : SHELL_REST_MS;
 }
 
 bool node_shell_wants_news(const node_shell *s)

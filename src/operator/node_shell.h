@@ -100,8 +100,8 @@ bool node_shell_waits_for(const node_shell *s, shell_kind kind);
 bool node_shell_wants_news(const node_shell *s);
 
 /* For how long what comes in may be let gather, to be looked at together: a process that is woken
- * up pays more for that than for what it then reads. The more nodes are worked on at once, the more
- * there is to gather; the next step of a few is not held up. */
+ * up pays more for that than for what it then reads. When several nodes are worked on at once
+ * there is more to gather; the next step of a few is not held up. */
 int node_shell_rest_ms(const node_shell *s);
 
 /* Somebody else has written what only this shell should write, such as another operator: it does

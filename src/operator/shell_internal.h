@@ -18,10 +18,10 @@
 #define SHELL_REFUSED_MS 30000
 /* How long the taint that follows a cordon is waited for: a busy controller takes a second. */
 #define SHELL_SETTLE_MS 5000
-/* See node_shell_rest_ms: from how many nodes on, a millisecond for each, and the most. A stage
- * ends with two writes one after the other, so it is held up twice. */
+/* See node_shell_rest_ms: from how many nodes on, and for how long. A stage ends with two writes,
+ * one after the other, so it is held up twice. */
 #define SHELL_REST_FLIGHTS 4
-#define SHELL_REST_MS_MAX 15
+#define SHELL_REST_MS 15
 #define SHELL_MIRROR_NODES 500 /* up to so many nodes the Skyhook's status mirrors */
 /* A node that drains takes a watch: writes must have room beside them on the connection. */
 #define SHELL_DRAINS_MAX 40
