@@ -20,6 +20,7 @@ import api
 import binaries
 import check_full_fleet_agents as shared
 import drover
+import locked_registry
 import plane
 import rollout
 from agent_stage import NAMES, SPACE, STRATEGY, Agent, Stage, resources, settings, web
@@ -184,6 +185,65 @@ def handed_on(stage):
     assert stage.all(made), "it was to be kept"
 
 
+def copies(stage, name):
+    """The Secrets of that name beside the agents' deployments."""
+    found = [stage.main.api.find("secrets", name, agent.home) for agent in stage.agents]
+    return [one for one in found if one]
+
+
+def contents(stage):
+    """contents in a registry: the Secret for it reaches the agents, and so does a new password"""
+    with locked_registry.Registry() as shop:
+        name = shop.put_contents(resources({"apiVersion": "v1", "kind": "ConfigMap",
+                                            "metadata": {"name": "pulled"}}))
+        bundle = hub.bundle("pulled", "", defaultNamespace=SPACE, contentsId=name)
+        del bundle["spec"]["resources"]
+        stage.main.api.create("bundles", bundle, hub.SPACE)
+
+        def says(words):
+            return words in json.dumps(stage.main.api.get(
+                "bundles", "pulled", hub.SPACE).get("status", {}))
+        api.wait_until("it is missed", lambda: says(f"{name} for its registry does not exist"))
+        assert not hub.deployments(stage.main, "pulled")
+        stage.main.api.create("secrets", {
+            "metadata": {"name": name}, "type": "fleet.cattle.io/bundle-oci-storage/v1alpha1",
+            "stringData": {"reference": f"{shop.at}/fleet", "username": locked_registry.USER,
+                           "password": "old", "basicHTTP": "true"}}, hub.SPACE)
+        api.wait_until("the agents are refused", lambda: says("ErrApplied") and shop.refused, 60)
+        assert says(f"oci://{shop.at}/fleet/{name}:latest")
+        stage.main.api.patch("secrets", name, {
+            "stringData": {"password": locked_registry.PASSWORD}}, hub.SPACE)
+        hub.wait_ready(stage.main, "pulled", len(NAMES), 240)
+        assert stage.all(lambda a: a.find("configmaps", "pulled"))
+        types = {one["type"] for one in copies(stage, name)}
+        assert types == {"fleet.cattle.io/bundle-oci-storage/v1alpha1"}, types
+        stage.main.api.delete("bundles", "pulled", hub.SPACE)
+        api.wait_until("nothing is left", lambda: not copies(stage, name) and stage.all(
+            lambda a: not a.find("configmaps", "pulled")), 60)
+
+
+def repository(stage):
+    """the chart of a HelmOp, from a repository that wants a password"""
+    with locked_registry.Registry() as shop:
+        url = shop.put_chart("shop", "1.0.0", agent_charts.CHART)
+        bundle = hub.bundle("bought", "", defaultNamespace=SPACE, helmOpOptions={
+            "helmOpSecretName": "repository"}, helm={
+                "repo": url, "chart": "shop", "version": "1.0.0", "releaseName": "front",
+                "values": {"word": "bought", "site": "all"}})
+        del bundle["spec"]["resources"]
+        stage.main.api.create("secrets", {
+            "metadata": {"name": "repository"}, "type": "kubernetes.io/basic-auth",
+            "stringData": {"username": locked_registry.USER, "password": locked_registry.PASSWORD}}, hub.SPACE)
+        stage.main.api.create("bundles", bundle, hub.SPACE)
+        hub.wait_ready(stage.main, "bought", len(NAMES))
+        found = [agent_charts.chart_data(agent) for agent in stage.agents]
+        assert found == [{"word": "bought", "site": "all"}] * len(NAMES), found
+        assert len(copies(stage, "repository")) == len(NAMES)
+        stage.main.api.delete("bundles", "bought", hub.SPACE)
+        api.wait_until("nothing is left", lambda: not copies(stage, "repository") and stage.all(
+            lambda a: not agent_charts.chart_data(a)), 60)
+
+
 def paused(stage):
     """a paused Bundle reaches nobody, and all when it is not paused any more"""
     before = [agent.version() for agent in stage.agents]
@@ -218,7 +278,7 @@ def left_behind(stage):
 CHARTS = (agent_charts.charts, agent_charts.chart_drifts, agent_charts.chart_fails, values,
           agent_charts.chart_goes, hidden)  # what the agent did is looked at by the program helm
 ACTS = (shared.deploys, shared.updates, shared.prunes, shared.refused, shared.unknown,
-        shared.unready, drifts, paused, depends, handed_on, *CHARTS, shared.offline,
+        shared.unready, drifts, paused, depends, handed_on, contents, repository, *CHARTS, shared.offline,
         shared.hub_away, shared.cluster_away, shared.killed, left_behind)
 
 
