@@ -233,7 +233,8 @@ def repository(stage):
         del bundle["spec"]["resources"]
         stage.main.api.create("secrets", {
             "metadata": {"name": "repository"}, "type": "kubernetes.io/basic-auth",
-            "stringData": {"username": locked_registry.USER, "password": locked_registry.PASSWORD}}, hub.SPACE)
+            "stringData": {"username": locked_registry.USER,
+                           "password": locked_registry.PASSWORD}}, hub.SPACE)
         stage.main.api.create("bundles", bundle, hub.SPACE)
         hub.wait_ready(stage.main, "bought", len(NAMES))
         found = [agent_charts.chart_data(agent) for agent in stage.agents]
@@ -278,8 +279,8 @@ def left_behind(stage):
 CHARTS = (agent_charts.charts, agent_charts.chart_drifts, agent_charts.chart_fails, values,
           agent_charts.chart_goes, hidden)  # what the agent did is looked at by the program helm
 ACTS = (shared.deploys, shared.updates, shared.prunes, shared.refused, shared.unknown,
-        shared.unready, drifts, paused, depends, handed_on, contents, repository, *CHARTS, shared.offline,
-        shared.hub_away, shared.cluster_away, shared.killed, left_behind)
+        shared.unready, drifts, paused, depends, handed_on, contents, repository, *CHARTS,
+        shared.offline, shared.hub_away, shared.cluster_away, shared.killed, left_behind)
 
 
 def play(tap, stage, acts):
