@@ -26,6 +26,8 @@ GROUPS = {  # where each kind of resource that tests use lives
     "customresourcedefinitions": "/apis/apiextensions.k8s.io/v1",
     "mutatingadmissionpolicies": "/apis/admissionregistration.k8s.io/v1",
     "mutatingadmissionpolicybindings": "/apis/admissionregistration.k8s.io/v1",
+    "validatingadmissionpolicies": "/apis/admissionregistration.k8s.io/v1",
+    "validatingadmissionpolicybindings": "/apis/admissionregistration.k8s.io/v1",
     "skyhooks": "/apis/skyhook.nvidia.com/v1alpha1",
     "deploymentpolicies": "/apis/skyhook.nvidia.com/v1alpha1",
 }

@@ -316,11 +316,39 @@ def taint_that_others_change(story):
     story.wait("it is free", lambda: not story.is_tainted())
 
 
+def node_that_refuses(story):
+    """an admission policy of the cluster refuses what is written to one node: nothing runs there,
+    who was picked with it goes on, an event says why, and when it is gone the node follows"""
+    story.add_nodes(2)
+    guarded = story.nodes[0]
+    rules = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["UPDATE"],
+             "resources": ["nodes", "nodes/status"]}
+    only = f"object.metadata.name != '{guarded}' || request.userInfo.username != '{rollout.USER}'"
+    story.api.create("validatingadmissionpolicies", {
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy",
+        "metadata": {"name": story.name}, "spec": {
+            "failurePolicy": "Fail", "matchConstraints": {"resourceRules": [rules]},
+            "validations": [{"expression": only, "message": "hands off"}]}})
+    story.api.create("validatingadmissionpolicybindings", {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingAdmissionPolicyBinding", "metadata": {"name": story.name},
+        "spec": {"policyName": story.name, "validationActions": ["Deny"]}})
+    rollout.wait(3)  # until the server obeys it
+    story.skyhook("nor", interruptionBudget={"count": 2})
+    story.told("cannot be written", "hands off")
+    story.wait("the other is done", lambda: story.status().get("completeNodes") == "1/2")
+    assert not story.jobs(node=guarded) and story.batch()["members"] == [guarded], story.batch()
+    story.api.delete("validatingadmissionpolicybindings", story.name)
+    story.api.delete("validatingadmissionpolicies", story.name)
+    story.complete()
+    assert story.check_limits(2) <= 2
+
+
 STORIES = [spares_what_belongs_to_the_node, pods_that_must_end_first, two_budgets_on_one_pod,
            budget_in_mid_drain, paused_in_mid_drain, lost_again_and_again,
            three_of_those_that_failed, job_of_somebody_else, reboot_that_does_not_happen,
            nobody_is_ready, leaves_in_mid_flight, changes_compartments, fleet_that_moves,
-           policy_that_goes_and_tightens, taint_that_others_change]
+           policy_that_goes_and_tightens, taint_that_others_change, node_that_refuses]
 
 
 # ---- what stops all of it, one after the other
