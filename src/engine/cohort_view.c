@@ -257,7 +257,7 @@ static bool fresh_reasons(const asker *by, reason base)
     if (count_ahead(by) < compartment_next_size(by->p, by->reset))
         return true;
     if (by->p->holders >= base.limit)
-        return add_queue_reason(by, base, holds_place);
+        return add_queue_reason(by, base, holds_then);
     base.rule = REASON_BATCH;
     return add_queue_reason(by, base, in_open_batch);
 }

@@ -234,12 +234,52 @@ static void who_is_tried_again_may_avert_the_stop(void **state)
     arena_free(a);
 }
 
+/* n1 has failed in the default batch, is held out of service, and belongs to "a", which is stopped:
+ * after the reset it has the only place there. */
+static void a_reset_brings_places_along(void **state)
+{
+    (void)state;
+    static const str names[] = {STR("n1"), STR("n2"), STR("n3"), STR("n4")};
+    err error;
+    arena *a = arena_new(0);
+    const selector *of_a = selector_parse(a, STR("zone=a"), &error);
+    compartment_rule rules[] = {
+        {.name = STR("a"), .selector = of_a, .budget = 1, .initial_batch = 1,
+         .batch_threshold = 100, .failure_threshold = 1, .safety_limit = 100},
+        {.name = STR(COHORT_DEFAULT), .budget = 2, .initial_batch = 2}};
+    cohort *c = cohort_new();
+    reasons list = {0};
+    assert_true(c && of_a && cohort_set_policy(c, &(cohort_policy){rules, 2, false}));
+    for (member_id m = N1; m <= N4; m++) {
+        assert_true(cohort_join(c, m, names[m], 0, zone(a, m <= N2 ? "b" : "a")));
+        assert_true(cohort_set_state(c, m, m <= N3 ? MEMBER_STARTABLE : MEMBER_WAITING));
+    }
+    step(c);
+    cohort_set_held(c, N1, true);
+    assert_true(cohort_outcome(c, N1, MEMBER_FAILED) && cohort_outcome(c, N3, MEMBER_FAILED));
+    assert_true(cohort_join(c, N1, STR("n1"), 0, zone(a, "a")));
+    assert_true(cohort_set_state(c, N4, MEMBER_STARTABLE));
+    step(c);
+    assert_true(cohort_reasons(c, N4, a, &list));
+    assert_int_equal(list.len, 2);
+    assert_int_equal(list.at[0].rule, REASON_STOPPED);
+    assert_int_equal(list.at[1].rule, REASON_BUDGET);
+    assert_int_equal(list.at[1].of_count, 1);
+    check_text(list.at[1].of[0], "n1");
+    cohort_reset(c);
+    step(c);
+    assert_int_equal(cohort_state(c, N4), MEMBER_STARTABLE);
+    cohort_free(c);
+    arena_free(a);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(who_moves_takes_its_place_along),
                                        cmocka_unit_test(who_failed_in_the_batch_is_no_progress),
                                        cmocka_unit_test(a_reset_moves_who_is_let_go),
                                        cmocka_unit_test(a_batch_that_ends_takes_its_places_along),
-                                       cmocka_unit_test(who_is_tried_again_may_avert_the_stop)};
+                                       cmocka_unit_test(who_is_tried_again_may_avert_the_stop),
+                                       cmocka_unit_test(a_reset_brings_places_along)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
