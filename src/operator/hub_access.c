@@ -9,7 +9,8 @@
  * cluster may need the same copy; it goes with the last of them, and has no owner.
  *
  * The original is read with every change of the Bundle, at the start, and from time to time while
- * agents cannot deploy the Bundle: that is when it matters whether somebody changed it. */
+ * agents cannot deploy the Bundle: that is when it matters whether somebody changed it. Then copies
+ * are looked for that agents miss. */
 #include "base/base64.h"
 #include "base/mem.h"
 #include "engine/fleet_names.h"
@@ -113,6 +114,50 @@ bool hub_access_read(cluster_shell *s, hub_access *x, yyjson_val *secret, err *e
 
 /* ---- reading it again ---- */
 
+static str copies_beside(cluster_shell *s, const hub_place *p)
+{
+    str path = arena_printf(s->scratch, "/api/v1/namespaces/%s/secrets", p->cluster->home);
+    if (!path.ptr)
+        hub_memory(s);
+    return path;
+}
+
+static void forget_copy(hub_place *p)
+{
+    if (p->access_sent == p->access || !p->exists)
+        p->access_sent = 0;
+    p->access_gone = true;
+}
+
+static void is_looked_for(cluster_shell *s, const hub_ticket *t, const write_outcome *how,
+                          yyjson_val *json)
+{
+    (void)json;
+    hub_place *p = hub_place_of(s, t);
+    if (!p || how->kind != WRITE_GONE || !p->access_name || p->access != t->number)
+        return;
+    forget_copy(p);
+    hub_queue(s, p);
+}
+
+/* Somebody deleted a copy, if its agent says so and is right. */
+static void look_for_copy(cluster_shell *s, const hub_place *p)
+{
+    if (p->state != BUNDLE_ERR_APPLIED || !p->access_name || p->sending || !p->entry)
+        return;
+    str said = read_text(json_parse(s->scratch, str_of(p->entry), NULL), "message");
+    if (str_find(said, str_of(p->access_name)) == SIZE_MAX ||
+        str_find(said, STR("not found")) == SIZE_MAX)
+        return;
+    kube_write w = {.verb = WRITE_READ,
+                    .collection = copies_beside(s, p),
+                    .name = str_of(p->access_name)};
+    hub_ticket ticket = hub_ticket_of(p, is_looked_for);
+    ticket.number = p->access;
+    if (w.collection.ptr)
+        hub_send(s, &w, ticket);
+}
+
 static void is_reread(cluster_shell *s, const hub_ticket *t, const write_outcome *how,
                       yyjson_val *secret)
 {
@@ -126,10 +171,15 @@ static void is_reread(cluster_shell *s, const hub_ticket *t, const write_outcome
     if (!b->access || t->number != b->digest || how->kind != WRITE_DONE)
         return; /* what was copied stays as it is */
     memcpy(before, b->access->state, sizeof before);
-    if (!hub_access_read(s, b->access, secret, &error) || strcmp(before, b->access->state) == 0)
+    if (!hub_access_read(s, b->access, secret, &error))
         return;
-    for (size_t i = 0; i < b->places.len; i++)
-        hub_queue(s, b->places.at[i]);
+    bool same = strcmp(before, b->access->state) == 0;
+    for (size_t i = 0; i < b->places.len; i++) {
+        if (same)
+            look_for_copy(s, b->places.at[i]);
+        else
+            hub_queue(s, b->places.at[i]);
+    }
 }
 
 static bool fails(const hub_bundle *b)
@@ -195,14 +245,6 @@ static bool others_need(const hub_place *p)
     return false;
 }
 
-static str collection(cluster_shell *s, const hub_place *p)
-{
-    str path = arena_printf(s->scratch, "/api/v1/namespaces/%s/secrets", p->cluster->home);
-    if (!path.ptr)
-        hub_memory(s);
-    return path;
-}
-
 static void is_given(cluster_shell *s, const hub_ticket *t, const write_outcome *how,
                      yyjson_val *json)
 {
@@ -229,7 +271,7 @@ static void is_removed(cluster_shell *s, const hub_ticket *t, const write_outcom
         return;
     p->sending = false;
     if (how->kind == WRITE_DONE || how->kind == WRITE_GONE)
-        p->access_gone = true;
+        forget_copy(p);
     else
         hub_hold(s, p, how);
     if (p->target || p->exists) {
@@ -252,14 +294,12 @@ bool hub_access_remove(cluster_shell *s, hub_place *p)
 {
     if (!p->access_name || p->access_gone)
         return false;
-    if (p->access_sent == p->access || !p->exists)
-        p->access_sent = 0; /* it is not there any more */
     if (others_need(p)) {
-        p->access_gone = true;
+        forget_copy(p);
         return false;
     }
     kube_write w = {.verb = WRITE_DELETE,
-                    .collection = collection(s, p),
+                    .collection = copies_beside(s, p),
                     .name = str_of(p->access_name),
                     .anyhow = true};
     p->sending = w.collection.ptr && hub_send(s, &w, hub_ticket_of(p, is_removed));
@@ -281,7 +321,7 @@ static void write_copy(cluster_shell *s, hub_place *p, uint64_t state)
                             .data = str_of(x->data)};
     access_secret_put(&body, &secret);
     kube_write w = {.verb = WRITE_APPLY,
-                    .collection = collection(s, p),
+                    .collection = copies_beside(s, p),
                     .name = secret.name,
                     .manager = STR("drover"),
                     .force = true,

@@ -350,6 +350,37 @@ static void looks_again_when_agents_fail(void **state)
     fake_free(f);
 }
 
+/* Somebody deleted a copy, and its agent says so. */
+static void makes_it_anew(void **state)
+{
+    (void)state;
+    fake *f = begin(CHART);
+    char home[FAKE_NAME_BYTES];
+    add_secret(f, "key", "b25l");
+    fake_start(f);
+    fake_run(f, -1);
+    for (int times = 0; times < 2; times++) {
+        hub_counts before = cluster_shell_count(f->shell);
+        fake_delete(f, secrets_of("east"), "key");
+        fake_edit(f, fake_home("east", home), "app",
+                  "{\"status\":{\"ready\":false,\"appliedDeploymentID\":\"before\",\"conditions\":"
+                  "[{\"type\":\"Deployed\",\"status\":\"False\","
+                  "\"message\":\"secrets \\\"key\\\" not found\"}]}}");
+        fake_run(f, 2 * MOMENT_MS);
+        check_copies(f, "key", "b25l");
+        /* Once, however long the agent takes. */
+        fake_run(f, 20 * MOMENT_MS);
+        hub_counts after = cluster_shell_count(f->shell);
+        assert_int_equal(after.secrets - before.secrets, 1);
+        assert_int_equal(after.deployments, before.deployments);
+        fake_agent_answers(f, fake_find(f, fake_home("east", home), "app"));
+        fake_run(f, -1);
+        check_ready(f, "app", "2/2");
+    }
+    check_quiet(f);
+    fake_free(f);
+}
+
 /* ---- those that several need, and those of others ---- */
 
 static void shares_it(void **state)
@@ -540,6 +571,7 @@ int main(void)
         cmocka_unit_test(waits_for_both),
         cmocka_unit_test(brings_changes),
         cmocka_unit_test(looks_again_when_agents_fail),
+        cmocka_unit_test(makes_it_anew),
         cmocka_unit_test(shares_it),
         cmocka_unit_test(leaves_what_is_not_its_own),
         cmocka_unit_test(gives_it_back),
