@@ -321,7 +321,8 @@ class Cluster:
             "--kubelet-client-certificate", pki / "client.crt",
             "--kubelet-client-key", pki / "client.key",
             "--audit-policy-file", self.folder / "audit.json",
-            "--audit-log-path", self.audit_file, "--profiling=false",
+            # One file, however much is logged: it is read by offsets.
+            "--audit-log-path", self.audit_file, "--audit-log-maxsize=100000", "--profiling=false",
         ]
 
     def controller_flags(self):
