@@ -245,6 +245,25 @@ static bool others_need(const hub_place *p)
     return false;
 }
 
+/* Why there is no deployment yet; NULL: no reason any more. */
+static void explain(cluster_shell *s, hub_place *p, const char *why)
+{
+    buf text = BUF(HUB_TEXT_BYTES);
+    if (p->exists || (!why && !p->entry))
+        return;
+    buf_addz(&text, "{\"message\":");
+    buf_add_json(&text, arena_printf(s->scratch, "Secret %s/%s: %s", p->cluster->home,
+                                     p->access_name, why ? why : ""));
+    buf_addc(&text, '}');
+    if (!why)
+        p->entry = mem_free(p->entry);
+    else if (!str_eq(hub_text(p->entry), buf_str(&text)))
+        hub_set(s, &p->entry, buf_str(&text));
+    buf_done(&text);
+    hub_touch(s, &p->bundle->clock, s->settings.status_every_ms);
+    hub_cluster_touch(s, p->cluster);
+}
+
 static void is_given(cluster_shell *s, const hub_ticket *t, const write_outcome *how,
                      yyjson_val *json)
 {
@@ -257,6 +276,7 @@ static void is_given(cluster_shell *s, const hub_ticket *t, const write_outcome 
         p->access_sent = t->number;
     else
         hub_hold(s, p, how);
+    explain(s, p, how->kind == WRITE_DONE ? NULL : how->message);
     if (p->access_sent == p->access)
         p->access_gone = false;
     hub_queue(s, p);
@@ -287,12 +307,13 @@ static void is_removed(cluster_shell *s, const hub_ticket *t, const write_outcom
 
 bool hub_access_left(const hub_place *p)
 {
-    return !p->exists && p->access_name && !p->access_gone && !others_need(p);
+    return !p->exists && p->access_sent && !p->access_gone && !others_need(p);
 }
 
 bool hub_access_remove(cluster_shell *s, hub_place *p)
 {
-    if (!p->access_name || p->access_gone)
+    bool ours = p->exists ? p->access_name != NULL : p->access_sent != 0;
+    if (!ours || p->access_gone)
         return false;
     if (others_need(p)) {
         forget_copy(p);

@@ -241,6 +241,17 @@ static inline void fake_delete(fake *f, const char *collection, const char *name
 
 /* ---- the server ---- */
 
+/* The type of a Secret cannot be changed. */
+static inline bool fake_same_type(const fake_object *o, str body)
+{
+    yyjson_doc *doc = yyjson_read(body.ptr, body.len, 0);
+    yyjson_val *before = yyjson_doc_ptr_get(o->doc, "/type");
+    yyjson_val *after = yyjson_doc_ptr_get(doc, "/type");
+    bool same = !before || !after || yyjson_equals(before, after);
+    yyjson_doc_free(doc);
+    return same;
+}
+
 static inline write_outcome_kind fake_write(fake *f, const kube_write *w, fake_object **ret)
 {
     char collection[FAKE_NAME_BYTES], name[FAKE_NAME_BYTES];
@@ -260,6 +271,8 @@ static inline write_outcome_kind fake_write(fake *f, const kube_write *w, fake_o
     }
     if (w->verb == WRITE_READ)
         return WRITE_DONE;
+    if (o && w->verb == WRITE_APPLY && !fake_same_type(o, w->body))
+        return WRITE_REFUSED;
     char *body = strndup(w->body.ptr ? w->body.ptr : "", w->body.len);
     yyjson_doc *patch = yyjson_read(body, strlen(body), 0);
     if (w->verb == WRITE_DELETE) {
@@ -292,6 +305,8 @@ static inline bool fake_send(void *context, const kube_write *w, write_handler h
         return true;
     fake_message m = {.is_answer = true, .handler = handler};
     m.how.kind = fake_write(f, w, &o);
+    if (m.how.kind == WRITE_REFUSED)
+        snprintf(m.how.message, sizeof m.how.message, "type: field is immutable");
     if (m.how.kind == WRITE_DONE && o)
         m.doc = fake_copy(o->doc);
     buf_addf(&f->log, "%lld %s %.*s/%.*s%s%.*s %s\n", (long long)(f->now_ms - FAKE_START_MS),

@@ -428,6 +428,38 @@ static void leaves_what_is_not_its_own(void **state)
     fake_free(f);
 }
 
+/* A Secret of that name which is somebody else's: that cluster waits, and it stays as it is. */
+static void does_not_take_a_name(void **state)
+{
+    (void)state;
+    for (int repairs = 0; repairs < 2; repairs++) {
+        fake *f = begin(CHART);
+        add_secret(f, "key", "b25l");
+        fake_create(f, secrets_of("east"),
+                    "{\"metadata\":{\"name\":\"key\"},\"type\":\"Opaque\","
+                    "\"data\":{\"password\":\"dHdv\"}}");
+        fake_start(f);
+        fake_run(f, 3 * MOMENT_MS);
+        check_ready(f, "app", "1/2");
+        check_says(f, "Pending(1) [Cluster fleet-default/east: Secret ns-east/key: type: field is");
+        check_text(str_of(deployed(f, "east", "app", "/spec/deploymentID")), "");
+        if (repairs)
+            fake_delete(f, secrets_of("east"), "key");
+        else
+            fake_delete(f, FAKE_BUNDLES, "app");
+        fake_run(f, -1);
+        if (repairs) {
+            check_ready(f, "app", "2/2");
+            check_copies(f, "key", "b25l");
+        } else {
+            assert_null(fake_find(f, FAKE_BUNDLES, "app"));
+            check_text(str_of(copied(f, "east", "key", "/data/password")), "dHdv");
+            assert_int_equal(count_secrets(f, "west"), 0);
+        }
+        fake_free(f);
+    }
+}
+
 static void bring_back(fake *f, const kube_write *w)
 {
     if (w->verb != WRITE_DELETE || str_find(w->collection, STR("secrets")) == SIZE_MAX)
@@ -574,6 +606,7 @@ int main(void)
         cmocka_unit_test(makes_it_anew),
         cmocka_unit_test(shares_it),
         cmocka_unit_test(leaves_what_is_not_its_own),
+        cmocka_unit_test(does_not_take_a_name),
         cmocka_unit_test(gives_it_back),
         cmocka_unit_test(takes_back_what_was_not_used),
         cmocka_unit_test(takes_back_what_became_old),
