@@ -49,6 +49,8 @@ typedef enum job_role {
 #undef X
 } job_role;
 
+/* A step of a large fleet makes one of these for each target that it moves, and more: what no
+ * decision needs together shares its place. Look only at what the kind has. */
 typedef struct decision {
     decision_kind kind;
     placement_id placement;
@@ -57,26 +59,37 @@ typedef struct decision {
     str environment; /* release targets */
     str version;     /* START, DEPLOY, JOB, RUN */
     str group;       /* compartment, partition, version group or concurrency rule */
-    str package;     /* RUN, RECORD */
-    str stage;
-    str state;   /* RECORD: complete, in_progress, ...; GROUP: its state; RELEASE: the outcome */
-    str detail;  /* one word or sentence more: why it failed, the interrupt, the reason of a halt */
-    str outside; /* JOB: the id of a deploymentWindow that holds for it and was shut when it began,
-                    which a person let it pass; empty: none. Of a version group its first job says
-                    it: what has begun is finished */
-    job_role role;
+    str state;  /* RECORD: complete, in_progress, ...; GROUP: its state; RELEASE: the outcome */
+    str detail; /* one word or sentence more: why it failed, the interrupt, the reason of a halt */
+    union {
+        str package; /* RUN, RECORD */
+        str rule;    /* BATCH, JUDGE, HALT, RESET, PASS of a rule of a RolloutPolicy: its id */
+    };
+    union {
+        struct { /* PASS: released first, healthy and broken clusters; partitions reached, all, and
+                    not ready ones */
+            int64_t created, updated, fixed, visited, partitions, not_ready;
+        };
+        struct { /* JUDGE */
+            int64_t complete, erroring, blocked;
+        };
+        str stage;          /* RUN, RECORD */
+        str outside;        /* JOB: the id of a deploymentWindow that holds for it and was shut when
+                               it began, which a person let it pass; empty: none. Of a version group
+                               its first job says it: what has begun is finished */
+        const str *members; /* BATCH of a rule: the resources in it, size of them, until the next
+                               step; else NULL: each START of a node names its batch */
+        int64_t at_ms;      /* WAKE */
+    };
     int64_t number; /* JOB: its number; RUN: the attempt; BATCH, JUDGE: the batch's number; PASS:
                        its own; START: place in the rollout (SKYHOOK_NODE_ORDER) */
     int64_t size;   /* BATCH, JUDGE: members; SLOT: taken now */
-    int64_t complete, erroring, blocked; /* JUDGE */
-    bool failed;                         /* JUDGE: the batch failed; RELEASE: the placement did */
-    bool first; /* DEPLOY: the first version on this cluster; START: it ran nothing before */
-    bool fix;   /* DEPLOY: the cluster was unavailable already */
-    bool retry; /* START, JOB: tried again, in no batch */
-    bool taken; /* SLOT: taken, else given back */
-    int64_t created, updated, fixed;        /* PASS: released first, healthy and broken clusters */
-    int64_t visited, partitions, not_ready; /* PASS: partitions reached, all, and not ready ones */
-    int64_t at_ms;                          /* WAKE */
+    job_role role;
+    bool failed; /* JUDGE: the batch failed; RELEASE: the placement did */
+    bool first;  /* DEPLOY: the first version on this cluster; START: it ran nothing before */
+    bool fix;    /* DEPLOY: the cluster was unavailable already */
+    bool retry;  /* START, JOB: tried again, in no batch */
+    bool taken;  /* SLOT: taken, else given back */
 } decision;
 
 typedef VEC(decision) decision_list;

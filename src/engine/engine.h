@@ -108,6 +108,8 @@ typedef struct group_view {
     group_kind kind;
     str change; /* or, for concurrency, the rule's id */
     str name;
+    str rule;        /* compartments and partitions of a RolloutPolicy: the rule's id, */
+    str environment; /* and where; else empty */
     str strategy; /* compartments: fixed, linear, exponential, none */
     int64_t matched;
     int64_t limit;           /* ceiling, cap or slots */

@@ -118,9 +118,10 @@ bool nodes_paused(const void *self, str change_name)
 void nodes_groups(const void *context, group_visitor visit, void *visit_context)
 {
     const nodes *self = context;
-    for (size_t i = 0; i < self->changes.len; i++)
-        if (!policy_groups(self->changes.at[i]->cohort,
-                           names_text(self->core->names, self->changes.at[i]->name), visit,
-                           visit_context))
+    for (size_t i = 0; i < self->changes.len; i++) {
+        const group_view of = {.change =
+                                   names_text(self->core->names, self->changes.at[i]->name)};
+        if (!policy_groups(self->changes.at[i]->cohort, &of, visit, visit_context))
             return;
+    }
 }

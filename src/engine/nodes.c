@@ -390,12 +390,14 @@ static void tell_batch(nodes *self, const change *c, decision_kind kind, const c
     d->group = core_text(self->core, e->compartment);
     d->number = e->number;
     d->size = e->size;
-    d->complete = e->complete;
-    d->erroring = e->erroring;
-    d->blocked = e->blocked;
     d->failed = e->failed;
     if (kind == DECISION_HALT)
         d->detail = STR("failureThreshold");
+    if (kind != DECISION_JUDGE)
+        return;
+    d->complete = e->complete;
+    d->erroring = e->erroring;
+    d->blocked = e->blocked;
 }
 
 static void handle_events(nodes *self, change *c)

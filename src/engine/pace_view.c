@@ -105,9 +105,25 @@ void paces_groups(const releases *r, group_visitor visit, void *context)
 {
     for (size_t i = 0; i < r->paces.len; i++) {
         const rel_pace *p = &r->paces.at[i];
+        const group_view of = {.change = pace_change(r, p),
+                               .rule = rel_text(r, r->rules.at[p->rule].id),
+                               .environment = rel_text(r, r->environments.at[p->environment].name)};
         bool more = p->partition ? partition_pace_groups(r, p, visit, context)
-                                 : policy_groups(p->cohort, pace_change(r, p), visit, context);
+                                 : policy_groups(p->cohort, &of, visit, context);
         if (!more)
             return;
     }
+}
+
+bool pace_empty(const rel_pace *p)
+{
+    if (p->partition)
+        return partition_pace_empty(p);
+    for (size_t i = 0; i < cohort_compartments(p->cohort); i++) {
+        compartment_view v;
+        cohort_view(p->cohort, i, &v);
+        if (v.matched > 0)
+            return false;
+    }
+    return true;
 }

@@ -88,7 +88,7 @@ static str pace_text(cohort_pace pace)
     return texts[pace];
 }
 
-bool policy_groups(const cohort *c, str change, group_visitor visit, void *context)
+bool policy_groups(const cohort *c, const group_view *of, group_visitor visit, void *context)
 {
     for (size_t i = 0; i < cohort_compartments(c); i++) {
         compartment_view v;
@@ -97,7 +97,9 @@ bool policy_groups(const cohort *c, str change, group_visitor visit, void *conte
             continue;
         group_view g = {
             .kind = GROUP_COMPARTMENT,
-            .change = change,
+            .change = of->change,
+            .rule = of->rule,
+            .environment = of->environment,
             .name = v.rule->name,
             .strategy = pace_text(v.rule->pace),
             .matched = v.matched,

@@ -17,7 +17,8 @@ bool legacy_rules(const budget *b, arena *a, cohort_policy *ret);
 /* Whether batches begin anew when a rollout is complete or a version changes. */
 bool policy_resets(const skyhook *s, const deployment_policy *policy);
 
-/* Every compartment as a group of the change; false: the visitor wants no more. */
-bool policy_groups(const cohort *c, str change, group_visitor visit, void *context);
+/* Every compartment as a group, of the change, rule and environment of another one; false: the
+ * visitor wants no more. */
+bool policy_groups(const cohort *c, const group_view *of, group_visitor visit, void *context);
 
 #endif

@@ -534,6 +534,18 @@ str pace_change(const releases *r, const rel_pace *p)
                          : rel_text(r, r->deployments.at[r->cells.at[p->cell].deployment].name);
 }
 
+/* The resources that start with a batch: their events come right behind it. */
+static const str *batch_members(releases *r, const rel_pace *p, const cohort_event *batch)
+{
+    str *members = ARENA_ARRAY(r->core->step, (size_t)batch->size, str);
+    for (int64_t i = 0; members && i < batch->size; i++) {
+        uint32_t m = batch[1 + i].member, at = p->cell == NO ? m : r->targets.at[m].resource;
+        members[i] = rel_text(r, r->resources.at[at].name);
+    }
+    r->core->no_memory |= !members;
+    return members;
+}
+
 static void tell_event(releases *r, const rel_pace *p, const cohort_event *e)
 {
     static const decision_kind kinds[] = {[COHORT_EVENT_BATCH] = DECISION_BATCH,
@@ -545,14 +557,19 @@ static void tell_event(releases *r, const rel_pace *p, const cohort_event *e)
     if (!d)
         return;
     d->change = pace_change(r, p);
+    d->rule = rel_text(r, r->rules.at[p->rule].id);
     d->environment = rel_text(r, r->environments.at[p->environment].name);
     d->group = core_text(r->core, e->compartment);
     d->number = e->number;
     d->size = e->size;
+    d->failed = e->failed;
+    if (e->kind == COHORT_EVENT_BATCH)
+        d->members = batch_members(r, p, e);
+    if (e->kind != COHORT_EVENT_JUDGE)
+        return;
     d->complete = e->complete;
     d->erroring = e->erroring;
     d->blocked = e->blocked;
-    d->failed = e->failed;
 }
 
 static bool all_done(const rel_pace *p)
@@ -561,19 +578,6 @@ static bool all_done(const rel_pace *p)
         compartment_view v;
         cohort_view(p->cohort, i, &v);
         if (v.done != v.matched)
-            return false;
-    }
-    return true;
-}
-
-bool pace_empty(const rel_pace *p)
-{
-    if (p->partition)
-        return partition_pace_empty(p);
-    for (size_t i = 0; i < cohort_compartments(p->cohort); i++) {
-        compartment_view v;
-        cohort_view(p->cohort, i, &v);
-        if (v.matched > 0)
             return false;
     }
     return true;
@@ -596,6 +600,7 @@ static void tell_reset(releases *r, const rel_pace *p)
         if (!d)
             return;
         d->change = pace_change(r, p);
+        d->rule = rel_text(r, r->rules.at[p->rule].id);
         d->environment = rel_text(r, r->environments.at[p->environment].name);
         d->group = core_text(r->core, next);
         told = next;

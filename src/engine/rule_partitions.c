@@ -492,6 +492,7 @@ static decision *pace_decision(releases *r, const rel_pace *p, decision_kind kin
     if (!d)
         return NULL;
     d->change = pace_change(r, p);
+    d->rule = rel_text(r, r->rules.at[p->rule].id);
     d->environment = rel_text(r, r->environments.at[p->environment].name);
     return d;
 }
@@ -733,6 +734,8 @@ bool partition_pace_groups(const releases *r, const rel_pace *p, group_visitor v
         group_view view = {
             .kind = GROUP_PARTITION,
             .change = pace_change(r, p),
+            .rule = rel_text(r, r->rules.at[p->rule].id),
+            .environment = rel_text(r, r->environments.at[p->environment].name),
             .name = at.name,
             .strategy = STR_EMPTY,
             .matched = at.matched,

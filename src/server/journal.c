@@ -170,8 +170,6 @@ void journal_write_decision(buf *out, const decision *d)
     put_text(out, "environment", d->environment);
     put_text(out, "version", d->version);
     put_text(out, "group", d->group);
-    put_text(out, "package", d->package);
-    put_text(out, "stage", d->stage);
     put_text(out, "state", d->state);
     put_text(out, "detail", d->detail);
     if (d->kind == DECISION_JOB || d->role != ROLE_MEMBER)
@@ -179,16 +177,19 @@ void journal_write_decision(buf *out, const decision *d)
     put_number(out, "number", d->number);
     if (d->kind == DECISION_SLOT || d->kind == DECISION_BATCH || d->kind == DECISION_JUDGE)
         buf_addf(out, ",\"size\":%lld", (long long)d->size);
-    put_number(out, "complete", d->complete);
-    put_number(out, "erroring", d->erroring);
-    put_number(out, "blocked", d->blocked);
+    if (d->kind == DECISION_JUDGE) {
+        put_number(out, "complete", d->complete);
+        put_number(out, "erroring", d->erroring);
+        put_number(out, "blocked", d->blocked);
+    }
     put_flag(out, "failed", d->failed);
     put_flag(out, "first", d->first);
     put_flag(out, "fix", d->fix);
     put_flag(out, "retry", d->retry);
     if (d->kind == DECISION_SLOT)
         buf_addf(out, ",\"taken\":%s", d->taken ? "true" : "false");
-    put_number(out, "atMs", d->at_ms);
+    if (d->kind == DECISION_WAKE)
+        put_number(out, "atMs", d->at_ms);
     buf_addc(out, '}');
 }
 

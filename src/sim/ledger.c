@@ -48,35 +48,66 @@ static name_id name_of(ledger *l, str text)
     return id;
 }
 
-static str group_key(str change, str name, char text[LEDGER_KEY_BYTES])
+/* What a group of batches is known by: compartments of several rules, or of one in several
+ * environments, may have the same name. */
+typedef struct group_words {
+    str change, name, environment, rule;
+} group_words;
+
+static group_words words_of(const decision *d)
 {
-    int len = snprintf(text, LEDGER_KEY_BYTES, "%.*s\n%.*s", STR_ARG(change), STR_ARG(name));
+    return (group_words){d->change, d->group, d->environment, d->rule};
+}
+
+static str group_key(const group_words *w, char text[LEDGER_KEY_BYTES])
+{
+    int len = snprintf(text, LEDGER_KEY_BYTES, "%.*s\n%.*s\n%.*s\n%.*s", STR_ARG(w->change),
+                       STR_ARG(w->name), STR_ARG(w->environment), STR_ARG(w->rule));
     return (str){text, len < LEDGER_KEY_BYTES ? (size_t)len : LEDGER_KEY_BYTES - 1};
 }
 
-const ledger_group *ledger_find(const ledger *l, str change, str name)
+static bool is_group(const ledger *l, const ledger_group *g, const group_words *w)
 {
+    return str_eq(names_text(l->names, g->name), w->name) &&
+           str_eq(names_text(l->names, g->change), w->change) &&
+           str_eq(names_text(l->names, g->environment), w->environment) &&
+           str_eq(names_text(l->names, g->rule), w->rule);
+}
+
+static ledger_group *known_group(ledger *l, const group_words *w)
+{
+    ledger_group *last = l->last_group < l->groups.len ? &l->groups.at[l->last_group] : NULL;
+    if (last && is_group(l, last, w))
+        return last;
     char text[LEDGER_KEY_BYTES];
-    const uint64_t *known = strmap_get(&l->group_at, group_key(change, name, text));
+    const uint64_t *known = strmap_get(&l->group_at, group_key(w, text));
+    if (!known)
+        return NULL;
+    l->last_group = *known;
+    return &l->groups.at[*known];
+}
+
+const ledger_group *ledger_find(const ledger *l, const group_view *g)
+{
+    const group_words w = {g->change, g->name, g->environment, g->rule};
+    char text[LEDGER_KEY_BYTES];
+    const uint64_t *known = strmap_get(&l->group_at, group_key(&w, text));
     return known ? &l->groups.at[*known] : NULL;
 }
 
 static ledger_group *group_of(ledger *l, const decision *d)
 {
-    ledger_group *last = l->last_group < l->groups.len ? &l->groups.at[l->last_group] : NULL;
-    if (last && str_eq(names_text(l->names, last->name), d->group) &&
-        str_eq(names_text(l->names, last->change), d->change))
-        return last;
+    const group_words w = words_of(d);
+    ledger_group *known = known_group(l, &w);
+    if (known)
+        return known;
     char text[LEDGER_KEY_BYTES];
-    str key = group_key(d->change, d->group, text);
-    const uint64_t *known = strmap_get(&l->group_at, key);
-    if (known) {
-        l->last_group = *known;
-        return &l->groups.at[*known];
-    }
-    ledger_group g = {
-        .change = name_of(l, d->change), .name = name_of(l, d->group), .current_batch = 1};
-    name_id kept = name_of(l, key);
+    ledger_group g = {.change = name_of(l, w.change),
+                      .name = name_of(l, w.name),
+                      .environment = name_of(l, w.environment),
+                      .rule = name_of(l, w.rule),
+                      .current_batch = 1};
+    name_id kept = name_of(l, group_key(&w, text));
     if (!kept || !vec_push(&l->groups, g)) {
         l->no_memory = true;
         return NULL;
@@ -113,7 +144,8 @@ void ledger_batch_opens(ledger *l, const decision *d, int64_t ms)
 
 void ledger_batch_joins(ledger *l, const decision *d, uint32_t target)
 {
-    ledger_group *g = group_of(l, d);
+    const group_words w = words_of(d);
+    ledger_group *g = known_group(l, &w);
     ledger_batch *b = g ? open_batch(g) : NULL;
     if (b)
         keep(l, vec_push(&b->targets, target));
@@ -152,10 +184,10 @@ bool ledger_has_open_batch(const ledger *l)
 
 void ledger_batch_runs(ledger *l, const group_view *g)
 {
-    char text[LEDGER_KEY_BYTES];
-    const uint64_t *known = strmap_get(&l->group_at, group_key(g->change, g->name, text));
+    const group_words w = {g->change, g->name, g->environment, g->rule};
+    ledger_group *known = known_group(l, &w);
     if (known && g->in_flight > 0)
-        l->groups.at[*known].runs = true;
+        known->runs = true;
 }
 
 void ledger_batches_left(ledger *l, int64_t ms)

@@ -24,7 +24,7 @@ typedef struct ledger_batch {
 
 /* A compartment of a change, as its batches went. */
 typedef struct ledger_group {
-    name_id change, name;
+    name_id change, name, environment, rule; /* the last two: of a RolloutPolicy */
     VEC(ledger_batch) batches;
     int64_t current_batch, completed, failed, consecutive_failures;
     bool stopped;
@@ -141,6 +141,6 @@ const ledger_holds *ledger_holds_of(const ledger *l, str change, str name);
 void ledger_in_flight(ledger *l, int64_t ms);
 
 /* NULL if nothing happened in it. */
-const ledger_group *ledger_find(const ledger *l, str change, str name);
+const ledger_group *ledger_find(const ledger *l, const group_view *g);
 
 #endif

@@ -61,7 +61,7 @@ static plan_group group_of(const plan *p, const group_view *v)
                     .stopped = v->stopped};
     if (v->kind != GROUP_COMPARTMENT)
         return g;
-    g.batches = ledger_find(sim_ledger(p->sim), v->change, v->name);
+    g.batches = ledger_find(sim_ledger(p->sim), v);
     size_t count = g.batches ? g.batches->batches.len : 0;
     bool open = count > 0 && g.batches->batches.at[count - 1].end_ms == LEDGER_OPEN;
     if (!g.batches || !g.batches->at_rest || open || v->completed + v->failed > 0 ||
@@ -119,6 +119,8 @@ static bool collect_gone(plan *p)
         group_view view = {.kind = GROUP_COMPARTMENT,
                            .change = names_text(l->names, g->change),
                            .name = names_text(l->names, g->name),
+                           .environment = names_text(l->names, g->environment),
+                           .rule = names_text(l->names, g->rule),
                            .strategy = STR_EMPTY,
                            .current_batch = g->current_batch,
                            .completed = g->completed,

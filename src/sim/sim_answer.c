@@ -418,12 +418,22 @@ static void answer_slot(sim *s, const decision *d)
         sim_let_go(s, target);
 }
 
+static void answer_batch(sim *s, const decision *d, int64_t ms)
+{
+    ledger_batch_opens(&s->ledger, d, ms);
+    for (int64_t i = 0; d->members && i < d->size; i++) {
+        uint32_t target = herd_find(&s->herd, TARGET_RESOURCE, d->members[i]);
+        if (target != HERD_NONE)
+            ledger_batch_joins(&s->ledger, d, target);
+    }
+}
+
 /* Decisions about groups, which only the ledger cares for. */
 static void answer_group(sim *s, const decision *d)
 {
     int64_t ms = s->now_ms - s->settings.start_ms;
     if (d->kind == DECISION_BATCH)
-        ledger_batch_opens(&s->ledger, d, ms);
+        answer_batch(s, d, ms);
     else if (d->kind == DECISION_JUDGE)
         ledger_batch_judged(&s->ledger, d, ms);
     else if (d->kind == DECISION_HALT)
@@ -441,8 +451,8 @@ static void tell_decision(sim *s, const decision *d)
     decision relative = *d;
     if (d->kind == DECISION_WAKE)
         relative.at_ms -= s->settings.start_ms;
-    const ledger_group *g =
-        d->kind == DECISION_START ? ledger_find(&s->ledger, d->change, d->group) : NULL;
+    const group_view of = {.change = d->change, .name = d->group};
+    const ledger_group *g = d->kind == DECISION_START ? ledger_find(&s->ledger, &of) : NULL;
     story_decision(&s->story, s->now_ms - s->settings.start_ms, &relative,
                    g ? g->current_batch : 0);
 }

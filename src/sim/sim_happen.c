@@ -498,6 +498,14 @@ static bool happen_to_target(sim *s, const happening *h, err *error)
     return to_target(s, h, target, error);
 }
 
+/* Resources are halted one by one, clusters paused. */
+static bool resume(sim *s, const happening *h, err *error)
+{
+    bool halted = herd_find(&s->herd, TARGET_RESOURCE, h->target) != HERD_NONE;
+    return h->target.len > 0 && !halted ? happen_to_target(s, h, error)
+                                        : act(s, h, ACT_RESUME, error);
+}
+
 bool sim_happen(sim *s, const happening *h, err *error)
 {
     tell_happening(s, h);
@@ -510,8 +518,7 @@ bool sim_happen(sim *s, const happening *h, err *error)
                                  : delete_documents(s, h->name, error);
     case HAPPEN_PAUSE:
         return h->target.len > 0 ? happen_to_target(s, h, error) : act(s, h, ACT_PAUSE, error);
-    case HAPPEN_RESUME:
-        return h->target.len > 0 ? happen_to_target(s, h, error) : act(s, h, ACT_RESUME, error);
+    case HAPPEN_RESUME: return resume(s, h, error);
     case HAPPEN_CORDON:
     case HAPPEN_UNCORDON:
     case HAPPEN_LABEL:

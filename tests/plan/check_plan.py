@@ -390,6 +390,51 @@ def batches(tap, program):
           "batches after a deletion and an edit", f"{found} {result.err}")
 
 
+BY_ENVIRONMENT = """
+apiVersion: drover.dev/v1alpha1
+kind: Environment
+metadata: {name: staging}
+spec: {resourceSelector: resource.metadata.stage == 'staging'}
+---
+apiVersion: drover.dev/v1alpha1
+kind: Environment
+metadata: {name: prod}
+spec: {resourceSelector: resource.metadata.stage == 'prod'}
+---
+apiVersion: drover.dev/v1alpha1
+kind: Deployment
+metadata: {name: os}
+spec: {resourceSelector: "true", job: {simulated: {}}}
+---
+apiVersion: drover.dev/v1alpha1
+kind: Version
+metadata: {name: os-2}
+spec: {deployment: os, tag: "2"}
+---
+apiVersion: drover.dev/v1alpha1
+kind: RolloutPolicy
+metadata: {name: slowly}
+spec:
+  rules:
+  - deploymentPolicy:
+      default: {budget: {count: 3}, strategy: {linear: {initialBatch: 1}}}
+"""
+
+
+def batches_of_rules(tap, program):
+    """C: compartments of a RolloutPolicy are counted for each environment, and so are batches."""
+    result = drover.run(program, "plan", "-f", "-", "--resources", "2:stage=staging", "--resources",
+                        "5:stage=prod", *START, "-o", "json", stdin=BY_ENVIRONMENT.encode())
+    found = [[(batch["start"], [name[-1] for name in batch["targets"]], batch["complete"])
+              for batch in group["batches"]]
+             for change in json.loads(result.out or '{"changes": []}')["changes"]
+             for group in change["groups"]]
+    wanted = [[(0, ["1"], 1), (60, ["2"], 1)],
+              [(0, ["3"], 1), (60, ["4", "5"], 2), (120, ["6", "7"], 2)]]
+    check(tap, sorted(found) == wanted, "C: each environment has batches of its own",
+          f"{found}{result.err}")
+
+
 def batches_that_end_with_their_members(tap, program):
     """Batches of a compartment or policy that is gone are shown; the last batch ends with its last
     member, and what was reached before is kept."""
@@ -630,6 +675,7 @@ def main():
         bundles(tap, program)
         passes(tap, program)
         batches(tap, program)
+        batches_of_rules(tap, program)
         batches_that_end_with_their_members(tap, program)
         stalled(tap, program)
         groups(tap, program)

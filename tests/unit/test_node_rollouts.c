@@ -136,14 +136,24 @@ static void make_twin(fleet *f)
     buf_done(&again);
 }
 
+/* What only some kinds have. */
+static bool same_of_kind(const decision *a, const decision *b)
+{
+    if (a->kind == DECISION_RUN || a->kind == DECISION_RECORD)
+        return str_eq(a->package, b->package) && str_eq(a->stage, b->stage);
+    if (a->kind == DECISION_JUDGE)
+        return a->complete == b->complete && a->erroring == b->erroring && a->blocked == b->blocked;
+    return a->kind != DECISION_WAKE || a->at_ms == b->at_ms;
+}
+
 static bool same_decision(const decision *a, const decision *b)
 {
-    return a->kind == b->kind && a->placement == b->placement && str_eq(a->change, b->change) &&
-           str_eq(a->target, b->target) && str_eq(a->group, b->group) &&
-           str_eq(a->package, b->package) && str_eq(a->version, b->version) &&
-           str_eq(a->stage, b->stage) && str_eq(a->state, b->state) &&
-           str_eq(a->detail, b->detail) && a->number == b->number && a->size == b->size &&
-           a->retry == b->retry && a->failed == b->failed && a->first == b->first;
+    return a->kind == b->kind && same_of_kind(a, b) && a->placement == b->placement &&
+           str_eq(a->change, b->change) && str_eq(a->target, b->target) &&
+           str_eq(a->group, b->group) && str_eq(a->version, b->version) &&
+           str_eq(a->state, b->state) && str_eq(a->detail, b->detail) &&
+           a->number == b->number && a->size == b->size && a->retry == b->retry &&
+           a->failed == b->failed && a->first == b->first;
 }
 
 static void compare_twin(fleet *f)

@@ -131,7 +131,8 @@ static void batches_are_counted_as_they_went(void **state)
     sim_failure failure = sim_failure_of(STR("pack@node-0004"), false);
     assert_true(sim_add_failure(f.sim, &failure, &error));
     run(&f);
-    const ledger_group *g = ledger_find(sim_ledger(f.sim), STR("sk"), STR("__default__"));
+    const group_view of = {.change = STR("sk"), .name = STR("__default__")};
+    const ledger_group *g = ledger_find(sim_ledger(f.sim), &of);
     assert_non_null(g);
     assert_int_equal(g->batches.len, 3);
     const int64_t sizes[] = {2, 4, 4}, failures[] = {0, 1, 0};
