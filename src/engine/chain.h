@@ -161,4 +161,8 @@ bool scope_release_matches(releases *r, const expression *e, scope_release of, b
                            err *error);
 bool expression_sees(const expression *e, str variable);
 
+struct cohort_event;
+/* Of a batch: the resources whose starts come right behind it. NULL without memory. */
+const str *pace_members(releases *r, const rel_pace *p, const struct cohort_event *batch);
+
 #endif

@@ -127,3 +127,14 @@ bool pace_empty(const rel_pace *p)
     }
     return true;
 }
+
+const str *pace_members(releases *r, const rel_pace *p, const cohort_event *batch)
+{
+    str *members = ARENA_ARRAY(r->core->step, (size_t)batch->size, str);
+    for (int64_t i = 0; members && i < batch->size; i++) {
+        uint32_t m = batch[1 + i].member, at = p->cell == NO ? m : r->targets.at[m].resource;
+        members[i] = rel_text(r, r->resources.at[at].name);
+    }
+    r->core->no_memory |= !members;
+    return members;
+}

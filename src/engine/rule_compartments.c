@@ -534,18 +534,6 @@ str pace_change(const releases *r, const rel_pace *p)
                          : rel_text(r, r->deployments.at[r->cells.at[p->cell].deployment].name);
 }
 
-/* The resources that start with a batch: their events come right behind it. */
-static const str *batch_members(releases *r, const rel_pace *p, const cohort_event *batch)
-{
-    str *members = ARENA_ARRAY(r->core->step, (size_t)batch->size, str);
-    for (int64_t i = 0; members && i < batch->size; i++) {
-        uint32_t m = batch[1 + i].member, at = p->cell == NO ? m : r->targets.at[m].resource;
-        members[i] = rel_text(r, r->resources.at[at].name);
-    }
-    r->core->no_memory |= !members;
-    return members;
-}
-
 static void tell_event(releases *r, const rel_pace *p, const cohort_event *e)
 {
     static const decision_kind kinds[] = {[COHORT_EVENT_BATCH] = DECISION_BATCH,
@@ -564,7 +552,7 @@ static void tell_event(releases *r, const rel_pace *p, const cohort_event *e)
     d->size = e->size;
     d->failed = e->failed;
     if (e->kind == COHORT_EVENT_BATCH)
-        d->members = batch_members(r, p, e);
+        d->members = pace_members(r, p, e);
     if (e->kind != COHORT_EVENT_JUDGE)
         return;
     d->complete = e->complete;
