@@ -263,6 +263,10 @@ void hub_documents_seen(cluster_shell *s, hub_kind kind, yyjson_val *json)
         group_of(s, kind, hub_key(s, read_text(meta, "namespace"), read_text(meta, "name")));
     if (!g)
         return;
+    char revision_text[SHELL_VERSION_BYTES];
+    bool same = str_eq(hub_text(g->object.uid), read_text(meta, "uid"));
+    if (same && read_revision(json, revision_text) <= g->object.revision)
+        return; /* the watch was quicker than an answer, or the other way round */
     hub_object_seen(s, &g->object, json);
     hub_set_json(s, &g->status, yyjson_obj_get(json, "status"));
     uint64_t digest = hub_digest(yyjson_obj_get(json, "spec")) +
