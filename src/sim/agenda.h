@@ -44,6 +44,7 @@ enum {
     AGENDA_REPEATED = 2, /* it was told before and is told again */
     AGENDA_FAILED = 4,   /* REPEATED: how it ended */
     AGENDA_MEASURED = 8, /* JOB: it has succeeded, and its verification is over by then */
+    AGENDA_LATE = 16,    /* JOB whose end is held back: its time limit is over by then */
 };
 
 typedef VEC(agenda_entry) agenda_entries;

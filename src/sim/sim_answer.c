@@ -63,16 +63,29 @@ static sim_placement *place_of(sim *s, const decision *d)
 
 /* ---- time and chance ---- */
 
-/* What a deployment says of its simulated jobs; NULL: its jobs are none. */
-static const simulated_job *simulated_of(const sim *s, str name)
+static const deployment *deployment_of(const sim *s, str name)
 {
     for (size_t i = 0; i < s->documents.len; i++) {
         const object *o = s->documents.at[i];
-        if (o->kind == KIND_DEPLOYMENT && o->deployment->spec.job.simulated &&
-            str_eq(o->metadata->name, name))
-            return o->deployment->spec.job.simulated;
+        if (o->kind == KIND_DEPLOYMENT && str_eq(o->metadata->name, name))
+            return o->deployment;
     }
     return NULL;
+}
+
+/* What a deployment says of its simulated jobs; NULL: its jobs are none. */
+static const simulated_job *simulated_of(const sim *s, str name)
+{
+    const deployment *d = deployment_of(s, name);
+    return d ? d->spec.job.simulated : NULL;
+}
+
+/* After this long a job has failed (timeoutSeconds). */
+static int64_t job_limit_ms(const sim *s, str name)
+{
+    const deployment *d = deployment_of(s, name);
+    int64_t seconds = d ? d->spec.timeout_seconds : 0;
+    return (seconds < INT32_MAX ? seconds : INT32_MAX) * 1000;
 }
 
 int64_t sim_duration(const sim *s, str name)
@@ -538,7 +551,9 @@ static bool due_job(sim *s, const agenda_entry *e, err *error)
 {
     bool repeated = (e->flags & AGENDA_REPEATED) != 0;
     bool measured = (e->flags & AGENDA_MEASURED) != 0;
+    bool late = (e->flags & AGENDA_LATE) != 0;
     bool failed = repeated   ? (e->flags & AGENDA_FAILED) != 0
+                  : late     ? fails(s, e->target)
                   : measured ? fails_by_chance(s, e->target)
                              : sim_fails(s, e->target, e->change) ||
                                    (job_fails_by_chance(s, names_text(s->names, e->change)) &&
@@ -556,13 +571,16 @@ static bool due_job(sim *s, const agenda_entry *e, err *error)
                       .job = e->number,
                       .outcome = failed && !measured ? OUTCOME_FAILED : OUTCOME_SUCCEEDED,
                       .verification_failed = failed && measured,
-                      .reason = failed ? STR("Failed") : STR_EMPTY}};
+                      .reason = late     ? STR("timed out")
+                                : failed ? STR("Failed")
+                                         : STR_EMPTY}};
     if (!repeated) {
         ledger_job_ends(&s->ledger, e->stage, failed, s->now_ms - s->settings.start_ms);
         sim_let_go(s, e->target);
     }
     if (failed)
-        sim_tell(s, "%.*s fails on %.*s", STR_ARG(f.job.deployment), STR_ARG(f.job.resource));
+        sim_tell(s, late ? "%.*s times out on %.*s" : "%.*s fails on %.*s",
+                 STR_ARG(f.job.deployment), STR_ARG(f.job.resource));
     repeat(s, *e, failed);
     return sim_fact(s, &f, error);
 }
@@ -611,6 +629,36 @@ static bool due_report(sim *s, const agenda_entry *e, err *error)
     return sim_fact(s, &f, error);
 }
 
+/* The end of it is told when the target answers again; a job fails at its time limit before. How
+ * long it takes is taken at its word, also beyond the limit. */
+static bool hold_back(sim *s, const agenda_entry *e)
+{
+    if (!vec_push(&s->held, *e))
+        return false;
+    if (e->kind != AGENDA_JOB || (e->flags & (AGENDA_REPEATED | AGENDA_MEASURED)))
+        return true;
+    str change = names_text(s->names, e->change);
+    int64_t left = job_limit_ms(s, change) - sim_duration(s, change);
+    agenda_entry late = *e;
+    late.flags |= AGENDA_LATE;
+    return sim_schedule(s, left > 0 ? left : 0, late);
+}
+
+/* Whether its end was held back until now; it is no more. */
+static bool let_go_of_held(sim *s, const agenda_entry *e)
+{
+    for (size_t i = 0; i < s->held.len; i++) {
+        const agenda_entry *one = &s->held.at[i];
+        if (one->kind == AGENDA_JOB && one->target == e->target && one->change == e->change &&
+            one->part == e->part && one->number == e->number) {
+            memmove(&s->held.at[i], &s->held.at[i + 1], (s->held.len - i - 1) * sizeof *one);
+            s->held.len--;
+            return true;
+        }
+    }
+    return false;
+}
+
 bool sim_due(sim *s, const agenda_entry *e, err *error)
 {
     if (e->kind >= AGENDA_TARGET)
@@ -618,8 +666,11 @@ bool sim_due(sim *s, const agenda_entry *e, err *error)
     const herd_target *t = &s->herd.targets.at[e->target];
     if (t->flags & HERD_GONE)
         return true;
-    if (t->flags & HERD_OFFLINE)
-        return vec_push(&s->held, *e) || err_memory(error);
+    bool late = (e->flags & AGENDA_LATE) != 0;
+    if (late && !let_go_of_held(s, e))
+        return true;
+    if ((t->flags & HERD_OFFLINE) && !late)
+        return hold_back(s, e) || err_memory(error);
     switch ((agenda_kind)e->kind) {
     case AGENDA_STAGE: return due_stage(s, e, error);
     case AGENDA_JOB: return due_job(s, e, error);

@@ -435,6 +435,27 @@ def batches_of_rules(tap, program):
           f"{found}{result.err}")
 
 
+def time_limits(tap, program):
+    """Words, unknown: a job that is not heard of fails when its timeoutSeconds are over. How long
+    jobs take is taken at its word."""
+    documents = BY_ENVIRONMENT.replace("simulated: {}}", "simulated: {}}, timeoutSeconds: 900")
+    back = {"after": "10m", "do": "online", "target": "resource-0001"}
+    for words, event, expected in [
+            (["--duration", "16m"], None, [(960, "successful"), (960, "successful")]),
+            (["--offline", "resource-0001"], None, [(60, "successful"), (900, "failed")]),
+            (["--offline", "resource-0001"], back, [(60, "successful"), (600, "successful")])]:
+        with tempfile.TemporaryDirectory() as name:
+            events = pathlib.Path(name) / "events.jsonl"
+            events.write_text(json.dumps(event) if event else "")
+            result = drover.run(program, "plan", "-f", "-", "--resources", "1:stage=staging",
+                                "--resources", "1:stage=prod", *words, "--events", events, *START,
+                                "-o", "json", stdin=documents.encode())
+        jobs = json.loads(result.out or '{"jobs": []}')["jobs"]
+        found = sorted((job["end"], job["status"]) for job in jobs)
+        check(tap, found == expected, f"a job's time limit: {' '.join(words)}",
+              f"{found}{result.err}")
+
+
 def batches_that_end_with_their_members(tap, program):
     """Batches of a compartment or policy that is gone are shown; the last batch ends with its last
     member, and what was reached before is kept."""
@@ -676,6 +697,7 @@ def main():
         passes(tap, program)
         batches(tap, program)
         batches_of_rules(tap, program)
+        time_limits(tap, program)
         batches_that_end_with_their_members(tap, program)
         stalled(tap, program)
         groups(tap, program)
