@@ -62,7 +62,7 @@ bool cohort_ask(cohort *c)
         entry *e = &c->members.at[m];
         if (may_count(e) && !vec_push(&c->others, m))
             return false;
-        if (may_count(e) && e->in_batch)
+        if (may_count(e) && (e->in_batch || e->retrying))
             e->next = cohort_choose(c, e);
     }
     if (c->others.len > 1)

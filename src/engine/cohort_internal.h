@@ -16,7 +16,7 @@ typedef struct entry {
     uint32_t place;       /* in the heap it stands in, from 1; 0: in none */
     uint32_t claim;       /* number of its last claim; for the check */
     uint32_t turn;        /* its place in the order of its queue when it was asked last */
-    uint32_t next;        /* of a batch member: the compartment of its labels, as of then */
+    uint32_t next;        /* in a batch, or tried again: where its labels belong, as of then */
     uint8_t state;        /* member_state */
     uint8_t outcome;      /* of a batch member: final for its batch, whatever it is now */
     bool held;

@@ -87,6 +87,7 @@ typedef struct asker {
     bool reset;    /* it is among what is asked for: batches let go who is not in flight */
     bool after;    /* it waits for the end of the open batch */
     bool spared;   /* and that is no stop if those that are tried again are done, too */
+    bool before;   /* it can go before that batch ends, which would be a stop */
     uint32_t left; /* the compartment whose batch it is still in, if that is another one */
 } asker;
 
@@ -139,6 +140,17 @@ static bool holds_then(const asker *by, const entry *e)
     if (e == by->self || place_then(by, e) != by->index)
         return false;
     return by->reset ? e->state == MEMBER_IN_FLIGHT || keeps_place(by, e) : entry_holds(by->c, e);
+}
+
+static bool in_its_batch(const asker *by, const entry *e)
+{
+    return e->in_batch && e->compartment == by->index;
+}
+
+/* Who takes a place that can be had before the open batch ends. */
+static bool holds_outside(const asker *by, const entry *e)
+{
+    return holds_then(by, e) && !in_its_batch(by, e);
 }
 
 /* Who starts before a fresh member: older ones. Before a failed one: everybody fresh, and failed
@@ -215,11 +227,12 @@ static int64_t count_ahead(const asker *by)
     return (int64_t)count;
 }
 
-/* A reason whose "of" is the holders and those ahead of the member in the queue. */
+/* A reason whose "of" is the holders and those ahead of the member in the queue; not the open
+ * batch, if the member can go before that one ends. */
 static bool add_queue_reason(const asker *by, reason r, chooser holding)
 {
     name_list holders = choose(by, holding, false);
-    name_list all = choose(by, holding, true);
+    name_list all = choose(by, by->before ? holds_outside : holding, true);
     if (!holders.at || !all.at)
         return false;
     r.holders = holders.at;
@@ -279,6 +292,21 @@ static bool failed_can_go(const asker *by, int64_t ceiling)
     return alone && places <= ceiling;
 }
 
+/* Whether a failed member can go before the open batch ends, when everybody else is out of its way:
+ * those in the batch leave it a place. They are taken as they are until it is judged. */
+static bool failed_goes_before(const asker *by, int64_t ceiling)
+{
+    int64_t places = 1;
+    if (by->e->state != MEMBER_FAILED || by->e->in_batch)
+        return false;
+    for (size_t i = 0; i < by->c->others.len; i++) {
+        const entry *e = &by->c->members.at[by->c->others.at[i]];
+        bool holds = e->stuck || e->state == MEMBER_IN_FLIGHT || e->outcome == MEMBER_FAILED;
+        places += in_its_batch(by, e) && holds;
+    }
+    return places <= ceiling;
+}
+
 static bool failed_reasons(const asker *by, reason base)
 {
     if (failed_can_go(by, base.limit))
@@ -319,11 +347,14 @@ static bool stop_is_certain(const asker *by, bool retried)
 static compartment compartment_then(const asker *by)
 {
     compartment then = *by->p;
+    /* A fresh member waits for what a reset makes the first batch, too. */
+    bool waits = !by->reset || by->e->state == MEMBER_STARTABLE;
     for (size_t i = 0; i < by->c->others.len; i++) {
         const entry *e = &by->c->members.at[by->c->others.at[i]];
         if (e == by->self)
             continue;
-        bool ends = !by->reset && e->in_batch && e->compartment == by->index;
+        bool ends = waits && e->compartment == by->index &&
+                    (e->in_batch || (by->reset && e->retrying));
         uint32_t place = ends ? e->next : place_then(by, e);
         then.matched += (place == by->index) - (e->compartment == by->index);
         then.holders += holds_then(by, e) - holds_place(by, e);
@@ -348,6 +379,8 @@ static bool compartment_reasons(asker *by)
     by->reset = p->stopped;
     if (e->state != MEMBER_FAILED || !failed_can_go(by, ceiling))
         by->reset = p->stopped || stop_is_certain(by, false);
+    by->before = by->reset && !p->stopped && failed_goes_before(by, ceiling);
+    by->reset = by->reset && !by->before;
     by->spared = by->reset && !p->stopped && !stop_is_certain(by, true);
     by->reset = by->reset && !by->spared;
     reason base = {.rule = REASON_BUDGET,

@@ -273,6 +273,111 @@ static void a_reset_brings_places_along(void **state)
     arena_free(a);
 }
 
+/* n1 and n5 failed in an earlier batch, and n2 in the present one, which must end in a stop: n3 is
+ * under way in it, and n4 is fresh. Where n5, which is held out of service, and n4 are done, there
+ * is a place for n1 before that batch ends: it needs no reset. */
+static void who_failed_earlier_waits_for_no_batch(void **state)
+{
+    (void)state;
+    static const str names[] = {STR("n1"), STR("n2"), STR("n3"), STR("n4"), STR("n5")};
+    static const compartment_rule rule = {.name = STR(COHORT_DEFAULT),
+                                          .budget = 3,
+                                          .initial_batch = 2,
+                                          .batch_threshold = 100,
+                                          .failure_threshold = 2,
+                                          .safety_limit = 75};
+    arena *a = arena_new(0);
+    cohort *c = cohort_new();
+    reasons list = {0};
+    assert_true(c && cohort_set_policy(c, &(cohort_policy){&rule, 1, false}));
+    for (member_id m = N1; m <= N5; m++)
+        assert_true(cohort_join(c, m, names[m], 0, (label_set){0}) &&
+                    cohort_set_state(c, m, m % N5 == N1 ? MEMBER_STARTABLE : MEMBER_WAITING));
+    step(c);
+    cohort_set_held(c, N5, true);
+    assert_true(cohort_outcome(c, N1, MEMBER_FAILED) && cohort_outcome(c, N5, MEMBER_FAILED));
+    for (member_id m = N2; m <= N3; m++)
+        assert_true(cohort_set_state(c, m, MEMBER_STARTABLE));
+    step(c);
+    assert_true(cohort_outcome(c, N2, MEMBER_FAILED) && cohort_in_batch(c, N3));
+    assert_true(cohort_set_state(c, N4, MEMBER_STARTABLE) && cohort_set_retry(c, N1, 0));
+    step(c);
+    assert_true(cohort_reasons(c, N1, a, &list));
+    assert_int_equal(list.len, 1);
+    assert_int_equal(list.at[0].rule, REASON_BUDGET);
+    assert_int_equal(list.at[0].holder_count, 3);
+    assert_int_equal(list.at[0].of_count, 2);
+    check_text(list.at[0].of[0], "n4");
+    check_text(list.at[0].of[1], "n5");
+    assert_true(cohort_set_state(c, N4, MEMBER_DONE));
+    step(c);
+    assert_false(cohort_is_retrying(c, N1));
+    assert_true(cohort_set_state(c, N5, MEMBER_DONE));
+    step(c);
+    assert_true(cohort_is_retrying(c, N1));
+    cohort_free(c);
+    arena_free(a);
+}
+
+/* n1 has failed and is held out of service, and a reset is asked for. What is under way then is the
+ * first batch, whether it was in one or tried again: n2. It goes to "a" when that ends, where its
+ * labels are, and of the three that are left only one may be under way: n1 has that place. */
+static void a_first_batch_that_moves(bool retried)
+{
+    static const str names[] = {STR("n1"), STR("n2"), STR("n3"), STR("n4")};
+    err error;
+    arena *a = arena_new(0);
+    const selector *of_a = selector_parse(a, STR("zone=a"), &error);
+    compartment_rule rules[] = {
+        {.name = STR("a"), .selector = of_a, .budget = 1, .initial_batch = 1},
+        {.name = STR(COHORT_DEFAULT), .percent = true, .budget = 50, .initial_batch = 2,
+         .batch_threshold = 100, .failure_threshold = retried ? 2 : 1, .safety_limit = 100}};
+    cohort *c = cohort_new();
+    reasons list = {0};
+    assert_true(c && of_a && cohort_set_policy(c, &(cohort_policy){rules, 2, false}));
+    for (member_id m = N1; m <= N4; m++)
+        assert_true(cohort_join(c, m, names[m], 0, zone(a, "b")));
+    assert_true(cohort_set_state(c, N2, MEMBER_STARTABLE));
+    if (retried) {
+        step(c);
+        assert_true(cohort_outcome(c, N2, MEMBER_FAILED) && cohort_set_retry(c, N2, 0));
+        step(c);
+    }
+    assert_true(cohort_set_state(c, N1, MEMBER_STARTABLE));
+    step(c);
+    assert_int_equal(cohort_is_retrying(c, N2), retried);
+    cohort_set_held(c, N1, true);
+    assert_true(cohort_outcome(c, N1, MEMBER_FAILED));
+    assert_true(cohort_join(c, N2, STR("n2"), 0, zone(a, "a")));
+    assert_true(cohort_set_state(c, N3, MEMBER_STARTABLE));
+    step(c);
+    assert_true(cohort_reasons(c, N3, a, &list));
+    assert_int_equal(list.len, 3);
+    assert_int_equal(list.at[0].rule, REASON_STOPPED);
+    assert_int_equal(list.at[1].rule, REASON_BATCH);
+    check_text(list.at[1].of[0], "n2");
+    assert_int_equal(list.at[2].rule, REASON_BUDGET);
+    assert_int_equal(list.at[2].limit, 1);
+    assert_int_equal(list.at[2].of_count, 1);
+    check_text(list.at[2].of[0], "n1");
+    cohort_reset(c);
+    assert_true(cohort_outcome(c, N2, MEMBER_DONE));
+    step(c);
+    assert_int_equal(cohort_state(c, N3), MEMBER_STARTABLE);
+    assert_true(cohort_set_state(c, N1, MEMBER_DONE));
+    step(c);
+    assert_int_equal(cohort_state(c, N3), MEMBER_IN_FLIGHT);
+    cohort_free(c);
+    arena_free(a);
+}
+
+static void the_first_batch_after_a_reset_moves_when_it_ends(void **state)
+{
+    (void)state;
+    a_first_batch_that_moves(false);
+    a_first_batch_that_moves(true);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(who_moves_takes_its_place_along),
@@ -280,6 +385,9 @@ int main(void)
                                        cmocka_unit_test(a_reset_moves_who_is_let_go),
                                        cmocka_unit_test(a_batch_that_ends_takes_its_places_along),
                                        cmocka_unit_test(who_is_tried_again_may_avert_the_stop),
-                                       cmocka_unit_test(a_reset_brings_places_along)};
+                                       cmocka_unit_test(a_reset_brings_places_along),
+                                       cmocka_unit_test(who_failed_earlier_waits_for_no_batch),
+                                       cmocka_unit_test(
+                                           the_first_batch_after_a_reset_moves_when_it_ends)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

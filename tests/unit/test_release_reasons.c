@@ -193,7 +193,7 @@ static void write_policy(wild *w, int p)
     for (size_t i = 0; i < RULES && w->rules[p][i]; i++)
         length += (size_t)snprintf(rules + length, sizeof rules - length, "%s", w->rules[p][i]);
     if (getenv("SHOW"))
-        fprintf(stderr, "policy p%d\n%s", p, rules);
+        fprintf(stderr, "policy p%d selects %s\n%s", p, w->selectors[p], rules);
     put(w, API "kind: RolloutPolicy\nmetadata: {name: p%d}\nspec:\n  selector: '%s'\n  rules:\n%s",
         p, w->selectors[p], rules);
 }
@@ -628,6 +628,27 @@ static bool of_partitions(const reason *r)
            (r->rule == REASON_APPROVAL && str_starts(r->scope, STR("partition ")));
 }
 
+typedef struct failed_holder {
+    const reason *of;
+    bool found;
+} failed_holder;
+
+static bool look_for_failed(void *context, const placement_view *view)
+{
+    failed_holder *is = context;
+    is->found |= view->state == PLACEMENT_FAILED &&
+                 explain_share(is->of->holders, is->of->holder_count, &view->target, 1);
+    return !is->found;
+}
+
+/* Whether something has failed on one of those that hold the limit. */
+static bool held_by_failed(wild *w, const reason *r)
+{
+    failed_holder is = {r, false};
+    engine_placements(w->w.engine, look_for_failed, &is);
+    return is.found;
+}
+
 /* A version that comes in opens the next version group. That one takes the place of a group that
  * failed, and in it hooks run again, whatever became of them. */
 static bool touches(void *context, const reason *other, const reason *r)
@@ -643,6 +664,10 @@ static bool touches(void *context, const reason *other, const reason *r)
     if (other->rule == REASON_BRACKET && other->act == RELEASE_TIME &&
         r->rule == REASON_CONCURRENCY)
         return true; /* a group that locks ends one that failed, which may have had a slot */
+    if (has_bracket(context) && comes_in && r->rule == REASON_CONCURRENCY &&
+        held_by_failed(context, r))
+        return true; /* so does one that a version opens: a failed resource keeps its slot until it
+                        is superseded, and no longer if the next group needs none of that rule */
     if (on_the_host(other) && other->act == RELEASE_COMPLETE && of_partitions(r))
         return true; /* a partition in which nobody is left of the deployment holds nobody up */
     if (other->act == RELEASE_PUBLISH && has_rule(context, "deploymentDependency") &&
