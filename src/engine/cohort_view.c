@@ -153,6 +153,15 @@ static bool holds_outside(const asker *by, const entry *e)
     return holds_then(by, e) && !in_its_batch(by, e);
 }
 
+/* Who takes a place as long as the open batch has not been judged: outcomes are final until then,
+ * whatever is supposed of those who have one. */
+static bool holds_until_judged(const asker *by, const entry *e)
+{
+    if (by->reset || !in_its_batch(by, e) || e->state == MEMBER_IN_FLIGHT)
+        return holds_then(by, e);
+    return e != by->self && (e->stuck || e->outcome == MEMBER_FAILED);
+}
+
 /* Who starts before a fresh member: older ones. Before a failed one: everybody fresh, and failed
  * ones that are due earlier. */
 static bool is_ahead(const asker *by, const entry *e)
@@ -283,12 +292,13 @@ static bool failed_can_go(const asker *by, int64_t ceiling)
     if (by->e->in_batch && !by->reset) /* its outcome is final until the batch is judged */
         return false;
     int64_t next = batch_then(by) ? 0 : compartment_next_size(p, by->reset);
-    int64_t places = 1 + (next > 0 ? next : 0);
+    int64_t places = 1 + (next > 0 ? next : 0), startable = p->startable;
     for (size_t i = 0; i < by->c->others.len; i++) {
         const entry *e = &by->c->members.at[by->c->others.at[i]];
-        places += holds_then(by, e) || (e->state == MEMBER_FAILED && is_ahead(by, e));
+        places += holds_until_judged(by, e) || (e->state == MEMBER_FAILED && is_ahead(by, e));
+        startable -= !by->reset && e->state == MEMBER_STARTABLE && in_its_batch(by, e);
     }
-    bool alone = p->startable == 0 || next == p->startable || (!batch_then(by) && next < 1);
+    bool alone = startable == 0 || next == startable || (!batch_then(by) && next < 1);
     return alone && places <= ceiling;
 }
 
@@ -301,8 +311,7 @@ static bool failed_goes_before(const asker *by, int64_t ceiling)
         return false;
     for (size_t i = 0; i < by->c->others.len; i++) {
         const entry *e = &by->c->members.at[by->c->others.at[i]];
-        bool holds = e->stuck || e->state == MEMBER_IN_FLIGHT || e->outcome == MEMBER_FAILED;
-        places += in_its_batch(by, e) && holds;
+        places += in_its_batch(by, e) && holds_until_judged(by, e);
     }
     return places <= ceiling;
 }

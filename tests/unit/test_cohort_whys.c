@@ -378,6 +378,49 @@ static void the_first_batch_after_a_reset_moves_when_it_ends(void **state)
     a_first_batch_that_moves(true);
 }
 
+/* n1 has failed in the batch of "a" and moves to the default compartment when that ends. There n3
+ * has failed, too, and is blocked by now: its outcome and its place stay until its batch is judged,
+ * which n4 is still under way in. */
+static void a_place_is_kept_until_the_batch_is_judged(void **state)
+{
+    (void)state;
+    static const str names[] = {STR("n1"), STR("n2"), STR("n3"), STR("n4")};
+    err error;
+    arena *a = arena_new(0);
+    const selector *of_a = selector_parse(a, STR("zone=a"), &error);
+    compartment_rule rules[] = {
+        {.name = STR("a"), .selector = of_a, .budget = 2, .initial_batch = 2},
+        {.name = STR(COHORT_DEFAULT), .budget = 2, .initial_batch = 2}};
+    cohort *c = cohort_new();
+    reasons list = {0};
+    assert_true(c && of_a && cohort_set_policy(c, &(cohort_policy){rules, 2, false}));
+    for (member_id m = N1; m <= N4; m++)
+        assert_true(cohort_join(c, m, names[m], 0, zone(a, m <= N2 ? "a" : "b")) &&
+                    cohort_set_state(c, m, MEMBER_STARTABLE));
+    step(c);
+    assert_true(cohort_outcome(c, N1, MEMBER_FAILED) && cohort_set_retry(c, N1, 0));
+    assert_true(cohort_outcome(c, N3, MEMBER_FAILED));
+    assert_true(cohort_join(c, N1, STR("n1"), 0, zone(a, "b")));
+    step(c);
+    assert_true(cohort_suppose(c, N3, MEMBER_BLOCKED, REASON_NEVER));
+    assert_true(cohort_reasons(c, N1, a, &list));
+    assert_true(cohort_suppose(c, N3, MEMBER_FAILED, REASON_NEVER));
+    assert_int_equal(list.len, 2);
+    assert_int_equal(list.at[0].rule, REASON_BUDGET);
+    assert_int_equal(list.at[0].of_count, 1);
+    check_text(list.at[0].of[0], "n4");
+    assert_int_equal(list.at[1].rule, REASON_BATCH);
+    check_text(list.at[1].of[0], "n2");
+    assert_true(cohort_outcome(c, N2, MEMBER_DONE));
+    step(c);
+    assert_false(cohort_is_retrying(c, N1));
+    assert_true(cohort_outcome(c, N4, MEMBER_DONE));
+    step(c);
+    assert_true(cohort_is_retrying(c, N1));
+    cohort_free(c);
+    arena_free(a);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(who_moves_takes_its_place_along),
@@ -388,6 +431,7 @@ int main(void)
                                        cmocka_unit_test(a_reset_brings_places_along),
                                        cmocka_unit_test(who_failed_earlier_waits_for_no_batch),
                                        cmocka_unit_test(
-                                           the_first_batch_after_a_reset_moves_when_it_ends)};
+                                           the_first_batch_after_a_reset_moves_when_it_ends),
+                                       cmocka_unit_test(a_place_is_kept_until_the_batch_is_judged)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

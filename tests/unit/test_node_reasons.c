@@ -22,6 +22,7 @@ typedef struct wild {
     bool ending[NODES_MAX]; /* what runs there ends at once */
     int healed[NODES_MAX];  /* Skyhook + 1 that failed there and is done after the batch */
     char batch[HOOKS][NODES_MAX][FLEET_TEXT]; /* the compartment whose open batch it is in */
+    char claim[HOOKS][NODES_MAX][FLEET_TEXT]; /* and the one it is in flight in, in it or not */
     bool doomed[HOOKS][NODES_MAX]; /* one of its stages has failed while others still run */
     const explain_target *watched; /* whose start is waited for */
     bool started;
@@ -126,19 +127,36 @@ static fleet_node *node_of(wild *w, str name)
     return fleet_find(w->f, text);
 }
 
+/* A reset makes those in flight the first batch, and lets go of the others. */
+static void reset_seen(wild *w, const decision *d)
+{
+    int c = hook_of(d->change);
+    for (size_t n = 0; d->kind == DECISION_RESET && n < w->f->node_count; n++)
+        if (str_eq(d->group, str_of(w->claim[c][n])))
+            copy_text(w->batch[c][n], d->group);
+        else if (str_eq(d->group, str_of(w->batch[c][n])))
+            w->batch[c][n][0] = '\0';
+}
+
 static void start_seen(fleet *f)
 {
     wild *w = f->context;
+    for (size_t i = 0; i < f->out.len; i++) /* before what ends in the same step */
+        reset_seen(w, &f->out.at[i]);
     for (size_t i = 0; i < f->out.len; i++) {
         const decision *d = &f->out.at[i];
+        int c = hook_of(d->change);
         for (size_t n = 0; d->kind == DECISION_JUDGE && n < f->node_count; n++)
-            if (str_eq(d->group, str_of(w->batch[hook_of(d->change)][n])))
-                w->batch[hook_of(d->change)][n][0] = '\0';
+            if (str_eq(d->group, str_of(w->batch[c][n])))
+                w->batch[c][n][0] = '\0';
+        if (d->kind == DECISION_RELEASE)
+            w->claim[c][node_of(w, d->target) - f->nodes][0] = '\0';
         if (d->kind != DECISION_START)
             continue;
         if (!d->retry)
-            copy_text(w->batch[hook_of(d->change)][node_of(w, d->target) - f->nodes], d->group);
-        w->doomed[hook_of(d->change)][node_of(w, d->target) - f->nodes] = false;
+            copy_text(w->batch[c][node_of(w, d->target) - f->nodes], d->group);
+        copy_text(w->claim[c][node_of(w, d->target) - f->nodes], d->group);
+        w->doomed[c][node_of(w, d->target) - f->nodes] = false;
         w->started |= w->watched && str_eq(d->change, str_of(w->watched->change)) &&
                       str_eq(d->target, str_of(w->watched->target));
     }

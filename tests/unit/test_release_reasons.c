@@ -664,6 +664,8 @@ static bool touches(void *context, const reason *other, const reason *r)
     if (other->rule == REASON_BRACKET && other->act == RELEASE_TIME &&
         r->rule == REASON_CONCURRENCY)
         return true; /* a group that locks ends one that failed, which may have had a slot */
+    if (other->rule == REASON_BRACKET && other->act == RELEASE_TIME && r->rule == REASON_STOPPED)
+        return true; /* and what it brings is new work, which lifts a stop */
     if (has_bracket(context) && comes_in && r->rule == REASON_CONCURRENCY &&
         held_by_failed(context, r))
         return true; /* so does one that a version opens: a failed resource keeps its slot until it
