@@ -218,7 +218,8 @@ static int by_minute_and_name(const void *a, const void *b)
 static str timeline(world *w, arena *a, int64_t begin)
 {
     str text = STR_EMPTY;
-    qsort(w->jobs.at, w->jobs.len, sizeof *w->jobs.at, by_minute_and_name);
+    if (w->jobs.len > 1)
+        qsort(w->jobs.at, w->jobs.len, sizeof *w->jobs.at, by_minute_and_name);
     for (size_t i = 0; i < w->jobs.len; i++) {
         const world_job *j = &w->jobs.at[i];
         bool hook = j->role == ROLE_PRE || j->role == ROLE_POST;
