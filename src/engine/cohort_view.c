@@ -386,10 +386,10 @@ static bool compartment_reasons(asker *by)
     int64_t ceiling = compartment_ceiling(p, p->matched);
     by->after = p->batch_open && (e->state == MEMBER_STARTABLE || e->in_batch);
     by->reset = p->stopped;
-    if (e->state != MEMBER_FAILED || !failed_can_go(by, ceiling))
-        by->reset = p->stopped || stop_is_certain(by, false);
-    by->before = by->reset && !p->stopped && failed_goes_before(by, ceiling);
-    by->reset = by->reset && !by->before;
+    bool stops = !p->stopped && (e->state != MEMBER_FAILED || !failed_can_go(by, ceiling)) &&
+                 stop_is_certain(by, false);
+    by->before = stops && failed_goes_before(by, ceiling);
+    by->reset = p->stopped || (stops && !by->before);
     by->spared = by->reset && !p->stopped && !stop_is_certain(by, true);
     by->reset = by->reset && !by->spared;
     reason base = {.rule = REASON_BUDGET,
