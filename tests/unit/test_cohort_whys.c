@@ -319,7 +319,7 @@ static void who_failed_earlier_waits_for_no_batch(void **state)
     arena_free(a);
 }
 
-/* n1 failed in an earlier batch, and n2 in the present one, which n3 is under way in. These two have
+/* n1 failed in an earlier batch, and n2 in the present one, which n3 is under way in. These have
  * both places until it ends in a stop: only the reset makes room. */
 static void a_batch_may_leave_no_place_before_its_stop(void **state)
 {
