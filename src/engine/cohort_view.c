@@ -255,6 +255,17 @@ static bool add_queue_reason(const asker *by, reason r, chooser holding)
     return reasons_add(by->out, by->a, r);
 }
 
+/* How many hold a place beyond the open batch, and do not start before the member anyway. */
+static int64_t count_beyond(const asker *by)
+{
+    int64_t count = 0;
+    for (size_t i = 0; i < by->c->others.len; i++) {
+        const entry *e = &by->c->members.at[by->c->others.at[i]];
+        count += holds_on(by, e) && !is_ahead(by, e);
+    }
+    return count;
+}
+
 /* The open batch must end; and who holds a place beyond it must not fill the compartment. */
 static bool open_batch_reasons(const asker *by, reason base)
 {
@@ -262,12 +273,7 @@ static bool open_batch_reasons(const asker *by, reason base)
     batch.rule = REASON_BATCH;
     if (!add_queue_reason(by, batch, in_open_batch))
         return false;
-    int64_t remaining = 0;
-    for (size_t i = 0; i < by->c->others.len; i++) {
-        const entry *e = &by->c->members.at[by->c->others.at[i]];
-        remaining += holds_on(by, e) && !is_ahead(by, e);
-    }
-    return remaining < base.limit || add_queue_reason(by, base, holds_on);
+    return count_beyond(by) < base.limit || add_queue_reason(by, base, holds_on);
 }
 
 /* A fresh member waits for the open batch, or for those before it if the next batch is too small.
@@ -324,33 +330,6 @@ static bool failed_reasons(const asker *by, reason base)
                                          : add_queue_reason(by, base, holds_then);
 }
 
-/* Whether the open batch must end in a stop: even if everybody in it who is in flight succeeds, and
- * everybody who is ahead of this member; and those that are tried again, if they are counted. */
-static bool stop_is_certain(const asker *by, bool retried)
-{
-    const compartment *p = by->p;
-    if (!p->batch_open || p->rule.failure_threshold == 0 ||
-        p->consecutive_failures + 1 < p->rule.failure_threshold)
-        return false;
-    int64_t complete = 0;
-    int64_t done = p->done;
-    for (size_t i = 0; i < p->batch.len; i++) {
-        const entry *e = &by->c->members.at[p->batch.at[i]];
-        bool ends = e->state == MEMBER_IN_FLIGHT;
-        complete += ends || e->outcome == MEMBER_DONE;
-        done += ends;
-    }
-    done += (int64_t)queue_ahead(by);
-    for (size_t i = 0; i < by->c->others.len; i++) {
-        const entry *e = &by->c->members.at[by->c->others.at[i]];
-        done += is_ahead(by, e) && !e->in_batch; /* an outcome is final until the batch is judged */
-        done += retried && e->state == MEMBER_IN_FLIGHT && !e->in_batch &&
-                e->compartment == by->index;
-    }
-    return complete * 100 / (int64_t)p->batch.len < p->rule.batch_threshold &&
-           done * 100 / p->matched < p->rule.safety_limit;
-}
-
 /* The compartment after the open batch, or after the reset if one is asked for. Who is let go and
  * has other labels by now comes or leaves then, and the ceiling moves along. */
 static compartment compartment_then(const asker *by)
@@ -371,6 +350,45 @@ static compartment compartment_then(const asker *by)
     return then;
 }
 
+/* Whether those who hold a place beyond the open batch are to be done, too. */
+static bool names_beyond(const asker *by)
+{
+    if (by->e->state == MEMBER_FAILED && !by->e->in_batch)
+        return true;
+    compartment then = compartment_then(by);
+    return count_beyond(by) >= compartment_ceiling(&then, then.matched);
+}
+
+/* Whether the open batch must end in a stop: even if everybody in it who is in flight succeeds, and
+ * everybody who is ahead of this member or named for its place; and those that are tried again, if
+ * they are counted. */
+static bool stop_is_certain(const asker *by, bool retried)
+{
+    const compartment *p = by->p;
+    if (!p->batch_open || p->rule.failure_threshold == 0 ||
+        p->consecutive_failures + 1 < p->rule.failure_threshold)
+        return false;
+    int64_t complete = 0;
+    int64_t done = p->done;
+    for (size_t i = 0; i < p->batch.len; i++) {
+        const entry *e = &by->c->members.at[p->batch.at[i]];
+        bool ends = e->state == MEMBER_IN_FLIGHT;
+        complete += ends || e->outcome == MEMBER_DONE;
+        done += ends;
+    }
+    done += (int64_t)queue_ahead(by);
+    bool beyond = names_beyond(by);
+    for (size_t i = 0; i < by->c->others.len; i++) {
+        const entry *e = &by->c->members.at[by->c->others.at[i]];
+        bool again = retried && e->state == MEMBER_IN_FLIGHT && e->compartment == by->index;
+        bool named = is_ahead(by, e) || again || (beyond && holds_on(by, e));
+        /* an outcome is final until the batch is judged */
+        done += named && !e->in_batch && e->state != MEMBER_DONE;
+    }
+    return complete * 100 / (int64_t)p->batch.len < p->rule.batch_threshold &&
+           done * 100 / p->matched < p->rule.safety_limit;
+}
+
 static bool member_reasons(const asker *by, reason base)
 {
     if (by->e->state == MEMBER_STARTABLE)
@@ -389,9 +407,8 @@ static bool compartment_reasons(asker *by)
     bool stops = !p->stopped && (e->state != MEMBER_FAILED || !failed_can_go(by, ceiling)) &&
                  stop_is_certain(by, false);
     by->before = stops && failed_goes_before(by, ceiling);
-    by->reset = p->stopped || (stops && !by->before);
-    by->spared = by->reset && !p->stopped && !stop_is_certain(by, true);
-    by->reset = by->reset && !by->spared;
+    by->spared = stops && !by->before && !stop_is_certain(by, true);
+    by->reset = p->stopped || (stops && !by->before && !by->spared);
     reason base = {.rule = REASON_BUDGET,
                    .scope = arena_printf(by->a, "compartment %.*s", STR_ARG(p->rule.name)),
                    .next_ms = REASON_NEVER,

@@ -356,6 +356,49 @@ static void a_batch_may_leave_no_place_before_its_stop(void **state)
     arena_free(a);
 }
 
+/* n1 and n4 failed in an earlier batch, and n2 in the present one, which n3 is under way in. Of the
+ * two places n1 gets none before n4 is done, which is held out of service; then half of them are
+ * done, and the batch does not end in a stop. */
+static void who_gives_a_place_back_may_avert_the_stop(void **state)
+{
+    (void)state;
+    static const str names[] = {STR("n1"), STR("n2"), STR("n3"), STR("n4")};
+    compartment_rule rule = {.name = STR(COHORT_DEFAULT),
+                             .budget = 3,
+                             .initial_batch = 2,
+                             .batch_threshold = 100,
+                             .failure_threshold = 2,
+                             .safety_limit = 50};
+    arena *a = arena_new(0);
+    cohort *c = cohort_new();
+    reasons list = {0};
+    assert_true(c && cohort_set_policy(c, &(cohort_policy){&rule, 1, false}));
+    for (member_id m = N1; m <= N4; m++)
+        assert_true(cohort_join(c, m, names[m], 0, (label_set){0}) &&
+                    cohort_set_state(c, m, m % N4 == N1 ? MEMBER_STARTABLE : MEMBER_WAITING));
+    step(c);
+    cohort_set_held(c, N4, true);
+    assert_true(cohort_outcome(c, N1, MEMBER_FAILED) && cohort_outcome(c, N4, MEMBER_FAILED));
+    assert_true(cohort_set_state(c, N2, MEMBER_STARTABLE) &&
+                cohort_set_state(c, N3, MEMBER_STARTABLE));
+    step(c);
+    rule.budget = 2;
+    assert_true(cohort_set_policy(c, &(cohort_policy){&rule, 1, false}));
+    assert_true(cohort_outcome(c, N2, MEMBER_FAILED) && cohort_set_retry(c, N1, 0));
+    step(c);
+    assert_true(cohort_reasons(c, N1, a, &list));
+    assert_int_equal(list.len, 1);
+    assert_int_equal(list.at[0].rule, REASON_BUDGET);
+    assert_int_equal(list.at[0].of_count, 3);
+    check_text(list.at[0].of[1], "n3");
+    check_text(list.at[0].of[2], "n4");
+    assert_true(cohort_set_state(c, N4, MEMBER_DONE) && cohort_outcome(c, N3, MEMBER_DONE));
+    step(c);
+    assert_true(cohort_is_retrying(c, N1));
+    cohort_free(c);
+    arena_free(a);
+}
+
 /* n1 has failed and is held out of service, and a reset is asked for. What is under way then is the
  * first batch, whether it was in one or tried again: n2. It goes to "a" when that ends, where its
  * labels are, and of the three that are left only one may be under way: n1 has that place. */
@@ -468,6 +511,7 @@ int main(void)
                                        cmocka_unit_test(a_reset_brings_places_along),
                                        cmocka_unit_test(who_failed_earlier_waits_for_no_batch),
                                        cmocka_unit_test(a_batch_may_leave_no_place_before_its_stop),
+                                       cmocka_unit_test(who_gives_a_place_back_may_avert_the_stop),
                                        cmocka_unit_test(
                                            the_first_batch_after_a_reset_moves_when_it_ends),
                                        cmocka_unit_test(a_place_is_kept_until_the_batch_is_judged)};
