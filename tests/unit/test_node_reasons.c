@@ -491,6 +491,11 @@ static bool touches(void *context, const reason *other, const reason *r)
     /* And another Skyhook that goes on may take nodes that are ahead. */
     if ((other->act == RELEASE_EDIT || other->act == RELEASE_RESUME) && !each(r))
         return true;
+    /* And a node that a Skyhook is taken off leaves its batch with outcome and place: that ends in
+     * no stop then, or room is made before. */
+    if ((other->rule == REASON_PRIORITY || other->rule == REASON_BUSY) &&
+        r->rule == REASON_STOPPED && explain_share(r->of, r->of_count, other->of, other->of_count))
+        return true;
     for (size_t i = 0; i < other->of_count && other->rule == REASON_BATCH; i++) {
         const fleet_node *n = node_of(w, other->of[i]);
         for (size_t k = 0; k < n->label_count; k++)
