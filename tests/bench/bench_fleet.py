@@ -101,16 +101,16 @@ class Bench:
         others = [e for e in hub.of_operator(entries)
                   if e not in writes and e["verb"] != "watch"]
         ideal = rounds(self.count, new) * LATENCY
-        row(title, "writes a cluster", len(writes) / self.count, "writes", f"<={WRITES_GOAL}")
+        row(title, "writes a cluster", len(writes) / self.count, "writes", f"<= {WRITES_GOAL}")
         row(title, "writes that failed", sum(not hub.is_done(e) for e in writes), "writes")
-        row(title, "other requests", len(others), "requests", "<=0")
-        row(title, "CPU of the API server's", 100 * used[0] / used[1], "%", f"<={CPU_GOAL}")
+        row(title, "other requests", len(others), "requests", "<= 0")
+        row(title, "CPU of the API server's", 100 * used[0] / used[1], "%", f"<= {CPU_GOAL}")
         row(title, "time", took, "s")
         row(title, "ideal time", ideal, "s")
         row(title, "time of the ideal", took / ideal, "x")
         if not new:
             most = hub.replay(self.cluster, "bench", since).most
-            row(title, "most unavailable", most, "clusters", f"<={tenth(self.count)}")
+            row(title, "most unavailable", most, "clusters", f"<= {tenth(self.count)}")
 
     def status_changes(self):
         """Single statuses at rest: what one costs the operator."""
@@ -122,7 +122,7 @@ class Bench:
                 "release": f"default/bench:{number}"}}, where[number % self.count], "status")
         time.sleep(2)
         used = (cpu_seconds(pid) - before) / STATUS_CHANGES
-        row(f"{self.count:,}", "CPU of one status change", used * 1e6, "us", f"<={CHANGE_GOAL}")
+        row(f"{self.count:,}", "CPU of one status change", used * 1e6, "us", f"<= {CHANGE_GOAL}")
 
     def run(self):
         with self.cluster:
@@ -137,7 +137,7 @@ class Bench:
                              lambda: hub.change(self.cluster, "bench", "two"))
                 self.status_changes()
                 row(f"{self.count:,}", "resident", resident_mib(self.pids()[0], "VmHWM"), "MiB",
-                    f"<={MEMORY_GOAL}")
+                    f"<= {MEMORY_GOAL}")
 
 
 def main():
