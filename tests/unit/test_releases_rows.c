@@ -291,7 +291,8 @@ static void c7_fleet_row(void **state)
     int64_t begin = w.now;
     publish(&w, "kubelet", "2");
     world_until(&w, INT64_MAX);
-    qsort(w.jobs.at, w.jobs.len, sizeof *w.jobs.at, by_minute_and_name);
+    if (w.jobs.len > 1)
+        qsort(w.jobs.at, w.jobs.len, sizeof *w.jobs.at, by_minute_and_name);
     for (size_t i = 0; i < w.jobs.len; i++)
         if (w.jobs.at[i].role == ROLE_PRE)
             text = arena_printf(a, "%.*s%s%lld", STR_ARG(text), text.len ? " " : "",
