@@ -270,16 +270,61 @@ void buf_addz(buf *b, const char *zero_terminated)
     buf_add(b, str_of(zero_terminated));
 }
 
-void buf_addf(buf *b, const char *format, ...)
+/* An integer argument as wide as the letters between % and d or u say. */
+static int64_t next_int(va_list *args, int longs, bool size)
 {
-    va_list args;
-    va_start(args, format);
+    if (size)
+        return (int64_t)va_arg(*args, size_t);
+    if (longs == 0)
+        return va_arg(*args, int);
+    return longs == 1 ? va_arg(*args, long) : va_arg(*args, long long);
+}
+
+/* Texts and whole numbers without flags are most of what is ever written, and libc takes ten times
+ * as long for them. False: there is something else in the format. */
+static bool add_plain(buf *b, const char *format, va_list *args)
+{
+    for (const char *at = format; *at != '\0';) {
+        size_t literal = strcspn(at, "%");
+        buf_add(b, (str){at, literal});
+        at += literal;
+        if (*at == '\0')
+            break;
+        at++;
+        int longs = 0;
+        bool size = *at == 'z';
+        if (strncmp(at, ".*s", 3) == 0) {
+            int length = va_arg(*args, int);
+            const char *text = va_arg(*args, const char *);
+            buf_add(b, (str){text, length > 0 ? strnlen(text, (size_t)length) : 0});
+            at += 3;
+            continue;
+        }
+        for (at += size; *at == 'l'; at++)
+            longs++;
+        if ((longs > 0 || size) && *at != 'd' && *at != 'u')
+            return false;
+        switch (*at++) {
+        case 's': buf_addz(b, va_arg(*args, const char *)); break;
+        case 'd': buf_add_int(b, next_int(args, longs, size)); break;
+        case 'u':
+            buf_add_uint(b, longs > 0 || size ? (uint64_t)next_int(args, longs, size)
+                                              : va_arg(*args, unsigned));
+            break;
+        case 'c': buf_addc(b, (char)va_arg(*args, int)); break;
+        case '%': buf_addc(b, '%'); break;
+        default: return false;
+        }
+    }
+    return true;
+}
+
+__attribute__((format(printf, 2, 0))) static void add_any(buf *b, const char *format, va_list args)
+{
     va_list again;
     va_copy(again, args);
-    /* Most texts fit into what there is: they are made once. */
     size_t free_bytes = b->cap - b->len;
     int length = vsnprintf(free_bytes > 0 ? b->ptr + b->len : NULL, free_bytes, format, args);
-    va_end(args);
     if (length < 0) {
         b->failed = true;
     } else if (buf_room(b, (size_t)length)) {
@@ -290,6 +335,23 @@ void buf_addf(buf *b, const char *format, ...)
     if (b->ptr)
         b->ptr[b->len] = '\0'; /* also of what had no room */
     va_end(again);
+}
+
+void buf_addf(buf *b, const char *format, ...)
+{
+    va_list args, again;
+    size_t before = b->len;
+    va_start(args, format);
+    va_copy(again, args);
+    if (!add_plain(b, format, &args) || (b->failed && b->len != before)) {
+        b->len = before; /* all of it, or nothing */
+        if (!b->failed)
+            add_any(b, format, again);
+        else if (b->ptr)
+            b->ptr[b->len] = '\0';
+    }
+    va_end(again);
+    va_end(args);
 }
 
 void buf_add_uint(buf *b, uint64_t number)
@@ -322,15 +384,39 @@ static void add_json_escape(buf *b, unsigned char c)
     }
 }
 
+/* Whether a byte of a text stands for itself in JSON. */
+static bool is_plain_json(unsigned char c)
+{
+    return c >= 0x20 && c < 0x80 && c != '"' && c != '\\';
+}
+
+/* Whether eight bytes are all plain: none has its highest bit, before or after 0x20 is taken away,
+ * or 1 of what differs from a quote or a backslash. A byte that is not plain may also show in the
+ * next one. */
+static bool are_plain_json(const char *at)
+{
+    const uint64_t ones = UINT64_C(0x0101010101010101);
+    uint64_t eight;
+    memcpy(&eight, at, sizeof eight);
+    uint64_t quote = (eight ^ ones * '"') - ones, slash = (eight ^ ones * '\\') - ones;
+    return ((eight | (eight - ones * 0x20) | quote | slash) & ones * 0x80) == 0;
+}
+
 void buf_add_json(buf *b, str text)
 {
     buf_addc(b, '"');
     size_t plain = 0;
     size_t at = 0;
     while (at < text.len) {
+        while (text.len - at >= sizeof(uint64_t) && are_plain_json(text.ptr + at))
+            at += sizeof(uint64_t);
+        while (at < text.len && is_plain_json((unsigned char)text.ptr[at]))
+            at++;
+        if (at == text.len)
+            break;
         unsigned char c = (unsigned char)text.ptr[at];
         size_t length = c < 0x80 ? 1 : str_utf8_sequence((str){text.ptr + at, text.len - at});
-        if (length > 0 && c >= 0x20 && c != '"' && c != '\\') {
+        if (length > 1) {
             at += length;
             continue;
         }

@@ -3,6 +3,7 @@
 
 #include "base/limits.h"
 #include "base/mem.h"
+#include "cli/kube_apply.h"
 #include "operator/act_request.h"
 #include "operator/cluster_shell.h"
 
@@ -74,8 +75,10 @@ static exit_status ask(const options *given, const bundle_name *of, const fact_a
 {
     err error = {0};
     write_outcome how = {.kind = WRITE_CONFLICT};
-    kube_session *s = kube_session_open(given, &error);
+    kube_session *s = kube_apply_open(given);
     bool sent = s;
+    if (!s)
+        return STATUS_UNREACHABLE;
     for (int i = 0; sent && i < REQUEST_TRIES && how.kind == WRITE_CONFLICT; i++)
         sent = try_once(s, of, act, &how, &error);
     kube_session_close(s);

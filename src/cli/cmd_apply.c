@@ -4,6 +4,7 @@
 #include "cli/client.h"
 #include "cli/follow.h"
 #include "cli/input.h"
+#include "cli/kube_apply.h"
 #include "cli/show.h"
 
 /* What the server says of each document. */
@@ -62,7 +63,7 @@ static exit_status wait_for(client *c, const input *in, str past)
     return status;
 }
 
-static exit_status send(const input *in, const options *given)
+static exit_status send_to_server(const input *in, const options *given)
 {
     exit_status status = STATUS_DONE;
     scoped(client_cleanup) client *c = client_open(given, &status);
@@ -95,14 +96,74 @@ static exit_status send(const input *in, const options *given)
     return status;
 }
 
+/* ---- to a cluster ---- */
+
+static bool of_cluster(const options *given)
+{
+    return options_given(given, "kubeconfig") || options_given(given, "context");
+}
+
+/* All of them as they were written, without what a typed document does not say. */
+static exit_status prepare(const input *in, arena *a, kube_document *at, size_t *ret_count)
+{
+    exit_status status = STATUS_DONE;
+    for (size_t i = 0; i < in->objects->len; i++) {
+        err error = {0};
+        object_kind kind = in->objects->at[i].kind;
+        kube_kind of = {str_of(object_kind_api(kind)), str_of(object_kind_text(kind))};
+        bool told = i > 0 && in->objects->at[i - 1].kind == kind; /* they stand together */
+        if (kube_document_of(a, of, in->objects->at[i].document->root, &at[*ret_count], &error))
+            ++*ret_count;
+        else
+            status = told ? STATUS_NO : fail("%s", error.text);
+    }
+    return status;
+}
+
+static exit_status send_to_cluster(const input *in, const options *given)
+{
+    scoped(arena_cleanup) arena *a = arena_new(0);
+    kube_document *at = a ? ARENA_ARRAY(a, in->objects->len + 1, kube_document) : NULL;
+    size_t count = 0;
+    if (!at)
+        return fail("memory ran out");
+    exit_status status = prepare(in, a, at, &count);
+    if (status != STATUS_DONE)
+        return status;
+    kube_session *s = kube_apply_open(given);
+    if (!s)
+        return STATUS_UNREACHABLE;
+    kube_apply_how how = {.force = options_given(given, "force"),
+                          .tried = options_given(given, "dry-run")};
+    status = kube_apply_all(s, at, count, how);
+    kube_session_close(s);
+    return status;
+}
+
+static exit_status check_options(const options *given)
+{
+    static const char *const of_server[] = {"partial", "wait"};
+    for (size_t i = 0; i < sizeof of_server / sizeof of_server[0]; i++)
+        if (of_cluster(given) && options_given(given, of_server[i]))
+            return usage_error(&cmd_apply, "--%s makes sense only with a server", of_server[i]);
+    if (!of_cluster(given) && options_given(given, "force"))
+        return usage_error(&cmd_apply, "--force makes sense only with a cluster");
+    return STATUS_DONE;
+}
+
 static exit_status run(const options *given)
 {
     input in;
+    exit_status usage = check_options(given);
+    if (usage != STATUS_DONE)
+        return usage;
     exit_status status = input_read(&in, &cmd_apply, given);
     if (status == STATUS_DONE) {
         input_report(&in);
         bool bad = input_bad(&in) && !options_given(given, "partial");
-        status = bad ? STATUS_NO : send(&in, given);
+        status = bad                 ? STATUS_NO
+                 : of_cluster(given) ? send_to_cluster(&in, given)
+                                     : send_to_server(&in, given);
         if (status == STATUS_DONE && input_bad(&in))
             status = STATUS_NO;
     }
@@ -115,15 +176,22 @@ static const option options_of_apply[] = {
     {.name = "partial", .help = "write each document by itself instead of all or none"},
     {.name = "dry-run", .help = "check only"},
     {.name = "wait", .help = "follow the rollouts to their end; the status is 1 if one failed"},
+    OPTION_KUBECONFIG,
+    OPTION_CONTEXT,
+    OPTION_FORCE,
     OPTIONS_SERVER,
     OPTIONS_END,
 };
 
 const verb cmd_apply = {
     .name = "apply",
-    .summary = "write documents to the server",
+    .summary = "write documents to the server, or to a cluster",
     .about = "Checks all documents, together with what the server has, and writes all of them or, "
-             "when one is wrong, none. What is as it was stays unchanged.",
+             "when one is wrong, none. What is as it was stays unchanged.\n"
+             "\n"
+             "With --kubeconfig or --context, Skyhooks, DeploymentPolicies and the documents of a "
+             "Fleet hub are written to that cluster by server-side apply. All are tried first: if "
+             "the cluster refuses one, or its definitions would drop a field, none is written.",
     .options = options_of_apply,
     .run = run,
 };

@@ -8,9 +8,12 @@
 #include "base/mem.h"
 #include "cli/bundle_folder.h"
 #include "cli/input.h"
+#include "cli/kube_apply.h"
+#include "cli/object_options.h"
 #include "cli/output.h"
 #include "cli/show.h"
 #include "engine/deployment_id.h"
+#include "engine/fleet_names.h"
 #include "engine/go_json.h"
 
 #define BUNDLE_PLAIN_BYTES_MAX 1000000u /* from this size on Fleet compresses resources */
@@ -18,11 +21,14 @@
 
 typedef struct maker {
     const options *given;
-    str path; /* of the folder, as given */
+    str path;         /* of the folder, as given */
+    label_set labels; /* of the command line */
     input in;
     arena *arena;
     bundle_folder folder;
     const bundle_file *yaml; /* fleet.yaml; NULL: the folder has none */
+    str targets_file;        /* --targets; empty: not given */
+    size_t targets_len;      /* how many of the Bundle's targets, its last ones, came from there */
     bundle *bundle;
 } maker;
 
@@ -46,6 +52,31 @@ static bool no_memory(maker *m)
     return problems_memory(m->in.problems);
 }
 
+/* Where the options of the Bundle were written, or those of one of its targets. */
+static str file_of_options(const maker *m)
+{
+    return m->yaml ? m->yaml->path : m->path;
+}
+
+static str file_of_target(const maker *m, size_t at)
+{
+    bool theirs = at + m->targets_len >= m->bundle->spec.targets.len;
+    return theirs ? m->targets_file : file_of_options(m);
+}
+
+/* Options in which a file is looked for, and where they stand. */
+typedef struct option_place {
+    str file;
+    str path; /* in it: empty, or that of a target with a dot at its end */
+} option_place;
+
+static option_place place_of_target(const maker *m, size_t at)
+{
+    str name = m->bundle->spec.targets.at[at].name;
+    str path = arena_printf(m->arena, "targets[%.*s].", STR_ARG(name));
+    return (option_place){file_of_target(m, at), path.ptr ? path : STR_EMPTY};
+}
+
 /* ---- fleet.yaml ---- */
 
 /* The one document of a text in the shape of fleet.yaml; an empty text says nothing. */
@@ -67,14 +98,16 @@ static const fleet_yaml *read_yaml(maker *m, str where, str bytes)
     return object_read_fleet_yaml(m->in.objects, d, m->in.problems, &read) ? read.fleet_yaml : NULL;
 }
 
-/* The folder's own name, as far as it can be one of a Bundle. */
+/* The folder's own name, as far as it can be one of a Bundle: with digits of its hash where it is
+ * too long for that, as Fleet has it. */
 static str folder_name(maker *m)
 {
     char full[PATH_MAX];
     const char *path = arena_str(m->arena, m->path).ptr;
     if (!path || !realpath(path, full))
         return STR_EMPTY;
-    return fleet_folder_name(m->arena, str_of(full));
+    str name = fleet_folder_name(m->arena, str_of(full));
+    return name.len > 0 ? helm_release_name(m->arena, name) : name;
 }
 
 static bool read_targets(maker *m, bundle_target_list *ret, bool *ret_given)
@@ -88,9 +121,11 @@ static bool read_targets(maker *m, bundle_target_list *ret, bool *ret_given)
         return false;
     const file *f = files_at(m->in.files, before);
     const fleet_yaml *read = read_yaml(m, f->name, f->bytes);
-    if (read)
-        *ret = read->targets;
-    return read != NULL;
+    if (!read)
+        return false;
+    *ret = read->targets;
+    m->targets_file = f->name;
+    return true;
 }
 
 /* Labels of the command line, where fleet.yaml does not say otherwise. */
@@ -101,15 +136,8 @@ static bool add_labels(maker *m)
     bool good = true;
     for (size_t i = 0; i < meta->labels.len; i++)
         good = good && vec_push(&all, meta->labels.at[i]);
-    size_t at = 0;
-    for (str text; good && options_next(m->given, "label", &at, &text);) {
-        str value = text, key = str_cut(&value, '=');
-        bool known = false;
-        for (size_t i = 0; i < all.len; i++)
-            known |= str_eq(all.at[i].key, key);
-        label one = {key, value.ptr ? value : STR_EMPTY};
-        good = known || vec_push(&all, one);
-    }
+    for (size_t i = 0; good && i < m->labels.len; i++)
+        good = label_get(meta->labels, m->labels.at[i].key).ptr || vec_push(&all, m->labels.at[i]);
     label *kept = good && all.len > 0 ? ARENA_ARRAY(m->arena, all.len, label) : NULL;
     err never; /* no key stands twice */
     if (kept) {
@@ -120,6 +148,66 @@ static bool add_labels(maker *m)
     vec_done(&all);
     return good || no_memory(m);
 }
+
+/* ---- what Fleet asks of a Bundle that it makes ---- */
+
+static bool is_state(str text)
+{
+    static const str states[] = {
+#define X(state, text) STR(text),
+        BUNDLE_STATES(X)
+#undef X
+    };
+    for (size_t i = 0; i < sizeof states / sizeof states[0]; i++)
+        if (text.len > 0 && str_eq(text, states[i]))
+            return true;
+    return false;
+}
+
+static bool check_states(maker *m, yyjson_val *states, size_t of)
+{
+    size_t i, max;
+    yyjson_val *one;
+    bool good = true;
+    yyjson_arr_foreach(states, i, max, one)
+    {
+        str text = go_str(one);
+        if (is_state(text.ptr ? text : STR_EMPTY))
+            continue;
+        str path = arena_printf(m->arena, "dependsOn[%zu].acceptedStates[%zu]", of, i);
+        good = report(m, SEVERITY_ERROR, &(problem){.file = file_of_options(m), .path = path},
+                      "found \"%s\", allowed a state of a Bundle, such as Ready",
+                      str_shown(text.ptr ? text : STR_EMPTY).text);
+    }
+    return good;
+}
+
+static bool check_dependencies(maker *m)
+{
+    size_t i, max;
+    yyjson_val *one, *list = (yyjson_val *)(uintptr_t)m->bundle->spec.depends_on;
+    bool good = true;
+    yyjson_arr_foreach(list, i, max, one)
+    {
+        str path = arena_printf(m->arena, "dependsOn[%zu]", i);
+        if (go_str(go_member(one, STR("name"))).len == 0 && !go_member(one, STR("selector")))
+            good = report(m, SEVERITY_ERROR, &(problem){.file = file_of_options(m), .path = path},
+                          "found neither name nor selector");
+        good = check_states(m, go_member(one, STR("acceptedStates")), i) && good;
+    }
+    return good;
+}
+
+/* Its deployments carry the name as the value of a label. */
+static bool check_name(maker *m)
+{
+    size_t len = m->bundle->metadata.name.len;
+    return len <= LIMIT_LABEL_VALUE_BYTES ||
+           report(m, SEVERITY_ERROR, &(problem){.file = file_of_options(m), .path = STR("name")},
+                  "found %zu letters, allowed %d", len, LIMIT_LABEL_VALUE_BYTES);
+}
+
+/* ---- the Bundle without its files ---- */
 
 static bool assemble(maker *m)
 {
@@ -136,11 +224,14 @@ static bool assemble(maker *m)
     if (name.len == 0)
         name = folder_name(m);
     m->bundle = fleet_yaml_bundle_for(m->arena, read, name, given ? &targets : NULL);
+    m->targets_len = read->override_targets.at ? 0 : targets.len;
     if (!m->bundle || !name.ptr)
         return no_memory(m);
     m->bundle->metadata.namespace_ = options_text(m->given, "namespace", DEFAULT_NAMESPACE);
     m->bundle->spec.paused |= options_given(m->given, "paused");
-    return add_labels(m);
+    bool good = check_name(m);
+    good = check_dependencies(m) && good;
+    return add_labels(m) && good;
 }
 
 /* ---- values files ---- */
@@ -209,7 +300,7 @@ static raw_json with_values(maker *m, raw_json helm, raw_json values)
 }
 
 /* Puts the content of helm.valuesFiles over helm.values, as Fleet does before a Bundle is made. */
-static bool read_values(maker *m, bundle_options *of, str where)
+static bool read_values(maker *m, bundle_options *of, option_place where)
 {
     yyjson_val *names = go_member(of->helm, STR("valuesFiles")), *one;
     size_t i, max;
@@ -219,9 +310,9 @@ static bool read_values(maker *m, bundle_options *of, str where)
     {
         str name = file_name(go_str(one));
         const bundle_file *f = bundle_folder_find(&m->folder, name);
-        str path = arena_printf(m->arena, "%.*shelm.valuesFiles[%zu]", STR_ARG(where), i);
+        str path = arena_printf(m->arena, "%.*shelm.valuesFiles[%zu]", STR_ARG(where.path), i);
         if (!f) {
-            good = report(m, SEVERITY_ERROR, &(problem){.file = m->yaml->path, .path = path},
+            good = report(m, SEVERITY_ERROR, &(problem){.file = where.file, .path = path},
                           "found \"%s\", allowed a file of this folder", str_shown(name).text);
             continue;
         }
@@ -238,12 +329,11 @@ static bool read_values(maker *m, bundle_options *of, str where)
 
 static bool read_all_values(maker *m)
 {
-    bool good = read_values(m, &m->bundle->spec.options, STR_EMPTY);
+    option_place whole = {file_of_options(m), STR_EMPTY};
+    bool good = read_values(m, &m->bundle->spec.options, whole);
     bundle_target_list *targets = &m->bundle->spec.targets;
-    for (size_t i = 0; i < targets->len; i++) {
-        str where = arena_printf(m->arena, "targets[%.*s].", STR_ARG(targets->at[i].name));
-        good &= read_values(m, &targets->at[i].options, where.ptr ? where : STR_EMPTY);
-    }
+    for (size_t i = 0; i < targets->len; i++)
+        good &= read_values(m, &targets->at[i].options, place_of_target(m, i));
     return good;
 }
 
@@ -337,7 +427,7 @@ static bool add_resources(maker *m)
 }
 
 /* A chart that is not in the folder is not fetched: Fleet's own agent would not find it. */
-static void warn_of_chart(maker *m, raw_json helm, str where)
+static void warn_of_chart(maker *m, raw_json helm, option_place where)
 {
     str chart = file_name(go_str(go_member(helm, STR("chart"))));
     str repo = go_str(go_member(helm, STR("repo")));
@@ -349,20 +439,19 @@ static void warn_of_chart(maker *m, raw_json helm, str where)
         here |= str_starts(name, chart) && (name.len == chart.len || name.ptr[chart.len] == '/' ||
                                             chart.ptr[chart.len - 1] == '/');
     }
-    str path = arena_printf(m->arena, "%.*shelm.chart", STR_ARG(where));
+    str path = arena_printf(m->arena, "%.*shelm.chart", STR_ARG(where.path));
     if (!here)
-        report(m, SEVERITY_WARNING, &(problem){.file = m->yaml->path, .path = path},
+        report(m, SEVERITY_WARNING, &(problem){.file = where.file, .path = path},
                "found a chart that is not in this folder: it is not put into the Bundle");
 }
 
 static void warn_of_charts(maker *m)
 {
     const bundle_spec *spec = &m->bundle->spec;
-    warn_of_chart(m, spec->options.helm, STR_EMPTY);
-    for (size_t i = 0; i < spec->targets.len; i++) {
-        str where = arena_printf(m->arena, "targets[%.*s].", STR_ARG(spec->targets.at[i].name));
-        warn_of_chart(m, spec->targets.at[i].options.helm, where.ptr ? where : STR_EMPTY);
-    }
+    option_place whole = {file_of_options(m), STR_EMPTY};
+    warn_of_chart(m, spec->options.helm, whole);
+    for (size_t i = 0; i < spec->targets.len; i++)
+        warn_of_chart(m, spec->targets.at[i].options.helm, place_of_target(m, i));
 }
 
 /* ---- what comes out ---- */
@@ -403,44 +492,83 @@ static bool check(maker *m, str text)
     return objects_load(m->in.objects, m->in.documents, m->path, text, m->in.problems);
 }
 
-static bool print(maker *m)
-{
-    buf json = BUF(LIMIT_TEXT_BYTES), out = BUF(LIMIT_TEXT_BYTES);
-    bool good = put_bundle(m, &json) && check(m, buf_str(&json));
-    if (good) {
-        const document_set *all = m->in.documents;
-        yyjson_val *root = documents_at(all, documents_count(all) - 1)->root;
-        if (str_eq(options_text(m->given, "output", "yaml"), STR("json"))) {
-            buf_add(&out, buf_str(&json));
-            buf_addc(&out, '\n');
-        } else {
-            yaml_write(&out, root);
-        }
-        good = output_buf(stdout, &out);
-    }
-    buf_done(&json);
-    return good;
-}
-
-static bool make(maker *m)
+/* The Bundle as it is read again; NULL: something is wrong with it. */
+static yyjson_val *made(maker *m, buf *json)
 {
     if (!bundle_folder_read(m->arena, m->path, &m->folder, m->in.problems) || !assemble(m) ||
         !read_all_values(m) || !add_resources(m))
-        return false;
+        return NULL;
     warn_of_charts(m);
-    return print(m);
+    if (!put_bundle(m, json) || !check(m, buf_str(json)) || input_bad(&m->in))
+        return NULL;
+    return documents_at(m->in.documents, documents_count(m->in.documents) - 1)->root;
+}
+
+static exit_status print(const maker *m, const buf *json, yyjson_val *root)
+{
+    scoped(buf_done) buf out = BUF(LIMIT_TEXT_BYTES);
+    if (str_eq(options_text(m->given, "output", "yaml"), STR("json"))) {
+        buf_add(&out, buf_str(json));
+        buf_addc(&out, '\n');
+    } else {
+        yaml_write(&out, root);
+    }
+    return output_buf(stdout, &out) ? STATUS_DONE : STATUS_NO;
+}
+
+static exit_status apply(const maker *m, yyjson_val *root)
+{
+    err error = {0};
+    kube_document d;
+    kube_kind of = {STR(API_FLEET), STR("Bundle")};
+    if (!kube_document_of(m->arena, of, root, &d, &error))
+        return fail("%s", error.text);
+    kube_session *s = kube_apply_open(m->given);
+    if (!s)
+        return STATUS_UNREACHABLE;
+    exit_status status =
+        kube_apply_all(s, &d, 1, (kube_apply_how){.force = options_given(m->given, "force")});
+    kube_session_close(s);
+    return status;
+}
+
+static exit_status make(maker *m)
+{
+    scoped(buf_done) buf json = BUF(LIMIT_TEXT_BYTES);
+    yyjson_val *root = made(m, &json);
+    input_report(&m->in);
+    if (!root)
+        return STATUS_NO;
+    return options_given(m->given, "apply") ? apply(m, root) : print(m, &json, root);
+}
+
+static exit_status check_options(const options *given)
+{
+    static const char *const of_apply[] = {"kubeconfig", "context", "force"};
+    for (size_t i = 0; i < sizeof of_apply / sizeof of_apply[0]; i++)
+        if (options_given(given, of_apply[i]) && !options_given(given, "apply"))
+            return usage_error(&cmd_bundle, "--%s makes sense only with --apply", of_apply[i]);
+    return STATUS_DONE;
 }
 
 static exit_status run(const options *given)
 {
     maker m = {.given = given, .path = given->operands.at[0]};
-    exit_status status = input_read_some(&m.in, given);
+    exit_status status = check_options(given);
+    if (status != STATUS_DONE)
+        return status;
+    str space = options_text(given, "namespace", DEFAULT_NAMESPACE);
+    if (!is_object_name(space))
+        return usage_error(&cmd_bundle, "--namespace: found \"%s\", allowed the name of one",
+                           str_shown(space).text);
+    status = input_read_some(&m.in, given);
     m.arena = arena_new(0);
-    if (status == STATUS_DONE && m.arena) {
-        bool good = make(&m);
-        input_report(&m.in);
-        status = good && !input_bad(&m.in) ? STATUS_DONE : STATUS_NO;
-    }
+    if (status == STATUS_DONE && !m.arena)
+        status = fail("memory ran out");
+    if (status == STATUS_DONE)
+        status = options_labels(&cmd_bundle, given, m.arena, &m.labels);
+    if (status == STATUS_DONE)
+        status = make(&m);
     bundle_folder_done(&m.folder);
     input_done(&m.in);
     arena_free(m.arena);
@@ -466,12 +594,16 @@ static const option options_of_bundle[] = {
              "fleet.yaml takes their place"},
     {.name = "paused", .help = "make it paused, whatever fleet.yaml says"},
     OPTION_OUTPUT("yaml|json"),
+    {.name = "apply", .help = "write it to the hub instead of printing it"},
+    OPTION_KUBECONFIG,
+    OPTION_CONTEXT,
+    OPTION_FORCE,
     OPTIONS_END,
 };
 
 const verb cmd_bundle = {
     .name = "bundle",
-    .summary = "make a Bundle of a folder with fleet.yaml and print it",
+    .summary = "make a Bundle of a folder with fleet.yaml, and print or apply it",
     .operands = "FOLDER",
     .operands_min = 1,
     .operands_max = 1,
@@ -483,7 +615,8 @@ const verb cmd_bundle = {
         "are not fetched.\n"
         "\n"
         "What is printed passes drover validate, and drover plan -f - shows what it will do. From "
-        "1,000,000 bytes on, resources are compressed.",
+        "1,000,000 bytes on, resources are compressed. --apply writes it by server-side apply, "
+        "unless the hub's definition of Bundles would drop a field.",
     .options = options_of_bundle,
     .run = run,
 };

@@ -7,7 +7,9 @@
 #include "base/limits.h"
 #include "base/mem.h"
 #include "cli/output.h"
+#include "engine/fleet_names.h"
 #include "model/object.h"
+#include "operator/bundle_values.h"
 #include "sim/live.h"
 
 #define RECORD_PREFIX "skyhook.nvidia.com/drover_" /* annotation of a node, one a Skyhook */
@@ -29,8 +31,10 @@ static const struct {
 };
 
 typedef struct reading {
+    kube_session *session;
     object_kind kind;
     int64_t count;
+    bool mappings; /* some BundleNamespaceMapping was read */
     buf documents;
     buf placements, skyhooks, bundles; /* records, as the engine saved them */
 } reading;
@@ -131,24 +135,41 @@ static void keep_bundle(reading *r, yyjson_val *head)
                text_of(yyjson_obj_get(head, "annotations"), BUNDLE_RECORD));
 }
 
-/* Without its values nobody knows what it deploys: a plan would have all clusters out of date. */
-static bool lacks_values(object_kind kind, yyjson_val *json)
+/* Without its values nobody knows what it deploys: a plan would have all clusters out of date.
+ * True: *json has them, if it needs any. */
+static bool add_values(reading *r, arena *a, yyjson_val **json)
 {
-    yyjson_val *head = yyjson_obj_get(json, "metadata");
-    if (kind != KIND_BUNDLE || text_of(yyjson_obj_get(json, "spec"), "valuesHash").len == 0)
-        return false;
-    fprintf(stderr,
-            "drover: left out: Bundle %.*s/%.*s: its values lie in a Secret (spec.valuesHash), "
-            "which only the operator reads\n",
-            STR_ARG(text_of(head, "namespace")), STR_ARG(text_of(head, "name")));
-    return true;
+    err error = {0};
+    kube_reply reply = {0};
+    yyjson_val *head = yyjson_obj_get(*json, "metadata"), *whole = NULL;
+    str space = text_of(head, "namespace"), name = text_of(head, "name");
+    if (r->kind != KIND_BUNDLE || text_of(yyjson_obj_get(*json, "spec"), "valuesHash").len == 0)
+        return true;
+    str path =
+        arena_printf(a, "/api/v1/namespaces/%.*s/secrets/%.*s", STR_ARG(space), STR_ARG(name));
+    bool got = path.ptr && kube_get(r->session, path, a, &reply, &error);
+    if (got && reply.status >= 400)
+        err_set(&error, "%s", reply.message);
+    else if (got)
+        whole = bundle_with_values(a, *json, reply.body, &error);
+    if (whole)
+        *json = whole;
+    else
+        fprintf(stderr,
+                "drover: left out: Bundle %.*s/%.*s: its values lie in a Secret (spec.valuesHash): "
+                "%s\n",
+                STR_ARG(space), STR_ARG(name), error.text);
+    return whole;
 }
 
 static bool take(void *context, yyjson_val *json, err *error)
 {
     reading *r = context;
     bool good;
-    if (lacks_values(r->kind, json))
+    scoped(arena_cleanup) arena *a = arena_new(0);
+    if (!a)
+        return err_memory(error);
+    if (!add_values(r, a, &json))
         return true;
     buf text = BUF(LIMIT_TEXT_BYTES);
     put_document(&text, r->kind, json);
@@ -162,6 +183,7 @@ static bool take(void *context, yyjson_val *json, err *error)
         buf_addc(&r->documents, '\n');
         r->count++;
     }
+    r->mappings |= good && r->kind == KIND_BUNDLE_NAMESPACE_MAPPING;
     if (good && r->kind == KIND_NODE)
         keep_node(r, head);
     if (good && r->kind == KIND_SKYHOOK)
@@ -173,9 +195,41 @@ static bool take(void *context, yyjson_val *json, err *error)
     return true;
 }
 
+/* The namespace of a cluster's deployments holds no Clusters, and there are as many as clusters. */
+static bool take_namespace(void *context, yyjson_val *json, err *error)
+{
+    (void)error;
+    reading *r = context;
+    yyjson_val *head = yyjson_obj_get(json, "metadata"), *labels = yyjson_obj_get(head, "labels");
+    if (text_of(yyjson_obj_get(head, "annotations"), ANNOTATION_CLUSTER).len > 0)
+        return true;
+    buf_addf(&r->documents, "{\"apiVersion\":\"%s\",\"kind\":\"%s\",\"metadata\":{\"name\":",
+             object_kind_api(KIND_NAMESPACE), object_kind_text(KIND_NAMESPACE));
+    buf_add_json(&r->documents, text_of(head, "name"));
+    if (labels) {
+        buf_addz(&r->documents, ",\"labels\":");
+        json_write(&r->documents, labels);
+    }
+    buf_addz(&r->documents, "}}\n");
+    r->count++;
+    return true;
+}
+
+/* Their labels matter to mappings alone. Who may not read them is told what that means. */
+static void read_namespaces(kube_session *s, reading *r)
+{
+    err error = {0};
+    if (r->mappings && !kube_list(s, STR("/api/v1/namespaces"), take_namespace, r, &error))
+        fprintf(stderr,
+                "drover: BundleNamespaceMappings see the names of namespaces, not their labels: "
+                "%s\n",
+                error.text);
+}
+
 bool kube_live_read(kube_session *s, buf *out, err *error)
 {
-    reading r = {.documents = BUF(LIMIT_TEXT_BYTES),
+    reading r = {.session = s,
+                 .documents = BUF(LIMIT_TEXT_BYTES),
                  .placements = BUF(LIMIT_TEXT_BYTES),
                  .skyhooks = BUF(LIMIT_TEXT_BYTES),
                  .bundles = BUF(LIMIT_TEXT_BYTES)};
@@ -184,6 +238,8 @@ bool kube_live_read(kube_session *s, buf *out, err *error)
         r.kind = kinds[i].kind;
         good = kube_list_known(s, str_of(kinds[i].path), take, &r, error);
     }
+    if (good)
+        read_namespaces(s, &r);
     live_head first = {.now_ms = (int64_t)time(NULL) * 1000, .documents = r.count};
     live_write_head(out, &first);
     buf_add(out, buf_str(&r.documents));

@@ -90,6 +90,11 @@ str kube_session_namespace(const kube_session *s)
     return s->namespace_;
 }
 
+str kube_session_server(const kube_session *s)
+{
+    return s->access.server;
+}
+
 /* ---- one question ---- */
 
 typedef struct question {
@@ -264,25 +269,41 @@ bool kube_list_known(kube_session *s, str path, kube_each *each, void *context, 
 
 typedef struct written {
     bool done;
-    write_outcome outcome;
+    arena *arena; /* NULL: the object is of no use */
+    kube_answer answer;
 } written;
 
 static void take_outcome(void *context, const write_outcome *outcome, yyjson_val *answered)
 {
-    (void)answered;
     written *w = context;
     w->done = true;
-    w->outcome = *outcome;
+    w->answer.outcome = *outcome;
+    if (!answered || !w->arena)
+        return;
+    buf text = BUF(REPLY_BYTES_MAX);
+    json_write(&text, answered);
+    w->answer.body = text.failed ? NULL : json_parse(w->arena, buf_str(&text), NULL);
+    buf_done(&text);
 }
 
-bool kube_write_one(kube_session *s, const kube_write *w, write_outcome *ret, err *error)
+bool kube_write_answered(kube_session *s, const kube_write *w, arena *a, kube_answer *ret,
+                         err *error)
 {
-    written now = {0};
+    written now = {.arena = a};
     write_handler handler = {.context = &now, .done = take_outcome};
     if (!writer_send(s->writer, w, handler, error))
         return false;
     while (!now.done)
         uv_run(&s->loop, UV_RUN_ONCE);
-    *ret = now.outcome;
+    *ret = now.answer;
+    return true;
+}
+
+bool kube_write_one(kube_session *s, const kube_write *w, write_outcome *ret, err *error)
+{
+    kube_answer answer;
+    if (!kube_write_answered(s, w, NULL, &answer, error))
+        return false;
+    *ret = answer.outcome;
     return true;
 }

@@ -36,6 +36,7 @@ typedef struct kube_session kube_session;
 kube_session *kube_session_open(const options *given, err *error);
 kube_session *kube_session_close(kube_session *s);
 str kube_session_namespace(const kube_session *s);
+str kube_session_server(const kube_session *s); /* https://host:port */
 
 typedef struct kube_reply {
     int status; /* of HTTP */
@@ -56,5 +57,12 @@ typedef void kube_bytes(void *context, str bytes);
 bool kube_stream(kube_session *s, str path, kube_bytes *bytes, void *context, err *error);
 /* False: it could not be sent. */
 bool kube_write_one(kube_session *s, const kube_write *w, write_outcome *ret, err *error);
+/* The same, with the object as the server has it from then on. */
+typedef struct kube_answer {
+    write_outcome outcome;
+    yyjson_val *body; /* in the arena that was given; NULL: the server did not say */
+} kube_answer;
+bool kube_write_answered(kube_session *s, const kube_write *w, arena *a, kube_answer *ret,
+                         err *error);
 
 #endif

@@ -397,10 +397,56 @@ exit_status sk_print(sk *s, sk_table *t)
     return STATUS_DONE;
 }
 
+static int by_key(const void *a, const void *b)
+{
+    return strcmp(yyjson_get_str(*(yyjson_val *const *)a), yyjson_get_str(*(yyjson_val *const *)b));
+}
+
+/* The same with its keys in order, as programs that read YAML have always had it. */
+static bool put_sorted(sk *s, yyjson_val *value, buf *out)
+{
+    size_t i, count, len = 0;
+    yyjson_val *key, *item;
+    bool good = true, is_object = yyjson_is_obj(value);
+    if (!yyjson_is_ctn(value)) {
+        json_write(out, value);
+        return true;
+    }
+    buf_addc(out, is_object ? '{' : '[');
+    yyjson_arr_foreach(is_object ? NULL : value, i, count, item)
+    {
+        buf_addz(out, i > 0 ? "," : "");
+        good = put_sorted(s, item, out) && good;
+    }
+    yyjson_val **keys = ARENA_ARRAY(s->arena, yyjson_obj_size(value) + 1, yyjson_val *);
+    if (!keys)
+        return false;
+    yyjson_obj_foreach(value, i, count, key, item) keys[len++] = key;
+    qsort(keys, len, sizeof keys[0], by_key);
+    for (i = 0; i < len; i++) {
+        buf_addz(out, i > 0 ? "," : "");
+        json_write(out, keys[i]);
+        buf_addc(out, ':');
+        good = put_sorted(s, yyjson_obj_iter_get_val(keys[i]), out) && good;
+    }
+    buf_addc(out, is_object ? '}' : ']');
+    return good;
+}
+
+/* NULL without memory. */
+static yyjson_val *sorted(sk *s, yyjson_val *value)
+{
+    scoped(buf_done) buf text = BUF(LIMIT_TEXT_BYTES);
+    bool good = value && put_sorted(s, value, &text) && !text.failed;
+    return good ? json_parse(s->arena, buf_str(&text), NULL) : NULL;
+}
+
 exit_status sk_print_value(sk *s, buf *json)
 {
     scoped(buf_done) buf out = BUF(LIMIT_TEXT_BYTES);
     yyjson_val *value = json->failed ? NULL : json_parse(s->arena, buf_str(json), NULL);
+    if (s->form == SK_YAML)
+        value = sorted(s, value);
     if (!value)
         return fail("out of memory");
     if (s->form == SK_YAML) {

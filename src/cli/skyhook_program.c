@@ -37,10 +37,15 @@ static str text_of(yyjson_val *json, const char *key)
     return yyjson_is_str(value) ? (str){yyjson_get_str(value), yyjson_get_len(value)} : STR_EMPTY;
 }
 
+typedef struct found_operator {
+    bool there;
+    char version[LIMIT_NAME_BYTES]; /* empty: it does not say */
+} found_operator;
+
 static bool take_deployment(void *context, yyjson_val *json, err *error)
 {
     (void)error;
-    char *found = context;
+    found_operator *found = context;
     yyjson_val *head = yyjson_obj_get(json, "metadata");
     yyjson_val *inside =
         yyjson_obj_get(yyjson_obj_get(yyjson_obj_get(json, "spec"), "template"), "spec");
@@ -52,22 +57,25 @@ static bool take_deployment(void *context, yyjson_val *json, err *error)
     str found_version = text_of(yyjson_obj_get(head, "labels"), "app.kubernetes.io/version");
     if (found_version.len == 0 && !str_eq(tag_of(image), STR("latest")))
         found_version = tag_of(image);
-    if (ours && found[0] == '\0')
-        snprintf(found, LIMIT_NAME_BYTES, "%.*s", STR_ARG(found_version));
+    if (ours && found->version[0] == '\0')
+        snprintf(found->version, sizeof found->version, "%.*s", STR_ARG(found_version));
+    found->there |= ours;
     return true;
 }
 
 static exit_status work_version(sk *s)
 {
-    char found[LIMIT_NAME_BYTES] = "";
+    found_operator found = {0};
     err error = {0};
     str path = arena_printf(s->arena, "/apis/apps/v1/namespaces/%.*s/deployments",
                             STR_ARG(kube_session_namespace(s->session)));
-    bool asked = path.ptr && kube_list(s->session, path, take_deployment, found, &error);
-    if (found[0])
-        printf("Skyhook operator:\t%s\n", found);
+    bool asked = path.ptr && kube_list(s->session, path, take_deployment, &found, &error);
+    if (found.version[0])
+        printf("Skyhook operator:\t%s\n", found.version);
     else
-        printf("Skyhook operator:\tunknown (%s)\n", asked ? "not found" : error.text);
+        printf("Skyhook operator:\tunknown (%s)\n", !asked        ? error.text
+                                                    : found.there ? "its Deployment names none"
+                                                                  : "not found");
     return STATUS_DONE;
 }
 

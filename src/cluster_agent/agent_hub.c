@@ -4,7 +4,10 @@
  *     sign of life --> the hub's Cluster: does it keep its deployments where they are watched?
  *     record in the cluster: is it the same Cluster as ever?  none yet: from now on it is this one
  *
- * The account of an agent may not read its Cluster; but who patches its status is shown it. */
+ * The account of an agent may not read its Cluster; but who patches its status is shown it. A
+ * Cluster that is made anew under a running agent is still ours: the record follows it. But if
+ * deployments went with the old one they must come back first, or a person says that it is meant.
+ */
 #include <stdio.h>
 
 #include "base/log.h"
@@ -58,6 +61,12 @@ static void know(agent_shell *s)
         agent_shell_begin(s);
 }
 
+void agent_hub_hurry(agent_shell *s)
+{
+    s->hub.beat_ms = 0;
+    s->due = true;
+}
+
 /* ---- what the hub's Cluster says ---- */
 
 /* Where the deployments are: as the Cluster says; one that does not yet has them where all have. */
@@ -77,22 +86,33 @@ static bool is_home(const agent_shell *s, str told, char text[AGENT_TROUBLE_BYTE
     return false;
 }
 
+static bool stays(const agent_shell *s, const yyjson_val *cluster, char text[AGENT_TROUBLE_BYTES])
+{
+    if (agent_text_at(cluster, "metadata", "deletionTimestamp").len == 0)
+        return true;
+    snprintf(text, AGENT_TROUBLE_BYTES, "Cluster %.*s/%.*s is being deleted on the hub",
+             STR_ARG(s->settings.cluster_namespace), STR_ARG(s->settings.cluster));
+    return false;
+}
+
 static void met(agent_shell *s, const yyjson_val *cluster)
 {
     agent_hub *h = &s->hub;
     char text[AGENT_TROUBLE_BYTES];
     str uid = agent_text_at(cluster, "metadata", "uid");
-    h->met = is_home(s, agent_text_at(cluster, "status", "namespace"), text);
+    h->met =
+        is_home(s, agent_text_at(cluster, "status", "namespace"), text) && stays(s, cluster, text);
     if (!h->met) {
         refuse(s, text);
         return;
     }
     if (str_eq(uid, uid_of(h))) {
-        if (h->recorded)
-            know(s);
+        if (!h->recorded)
+            return;
+        know(s);
+        agent_shell_confirm(s, h->sent);
         return;
     }
-    /* One that was made anew while its agent was known is still ours: the record follows it. */
     if (h->recorded)
         log_line(LOG_WARN, "the hub's Cluster was made anew");
     mem_free(h->uid);
@@ -119,14 +139,15 @@ static void beaten(void *context, const write_outcome *how, yyjson_val *json)
         snprintf(
             text, sizeof text, "the hub does not take the sign of life of Cluster %.*s/%.*s: %s",
             STR_ARG(s->settings.cluster_namespace), STR_ARG(s->settings.cluster), how->message);
-        if (!h->known) /* who was known once is away, and is waited for */
+        if (!h->known || how->kind == WRITE_GONE) /* who is only away is waited for */
             refuse(s, text);
     }
     int64_t most = good && h->met     ? s->settings.heartbeat_ms
                    : good || h->known ? AGENT_BEAT_RETRY_MS
                                       : AGENT_MEET_RETRY_MS;
     int64_t wait = most < s->settings.heartbeat_ms ? most : s->settings.heartbeat_ms;
-    h->beat_ms = s->api.now_ms(s->api.context) + wait;
+    bool hurry = good && h->met && h->recorded && agent_shell_left(s);
+    h->beat_ms = s->api.now_ms(s->api.context) + (hurry ? 0 : wait);
 }
 
 static void beat(agent_shell *s, int64_t now_ms)
@@ -141,6 +162,7 @@ static void beat(agent_shell *s, int64_t now_ms)
     check_in_put(&body, (moment){now_ms / 1000, 0}, s->settings.agent_namespace);
     kube_write w = request(WRITE_MERGE, str_of(collection), s->settings.cluster, buf_str(&body));
     w.subresource = STR("status");
+    s->hub.sent++;
     s->hub.beating = !body.failed && s->api.send(s->api.context, AGENT_HUB, &w,
                                                  (write_handler){s, beaten, NULL}, &error);
     if (!s->hub.beating)
@@ -232,7 +254,7 @@ static void compare(agent_shell *s, const yyjson_val *record)
     const char *what;
     str before, now;
     if (!is_other(s, record, &what, &before, &now)) {
-        s->hub.recorded = true;
+        s->hub.recorded = s->hub.trusted = true;
         know(s);
         return;
     }
@@ -253,7 +275,7 @@ static void record_written(void *context, const write_outcome *how, yyjson_val *
     agent_shell *s = context;
     s->hub.asking = false;
     if (how->kind == WRITE_DONE) {
-        s->hub.recorded = true;
+        s->hub.recorded = s->hub.trusted = true;
         log_line(LOG_INFO, "this cluster is Cluster %.*s/%.*s of the hub",
                  STR_ARG(s->settings.cluster_namespace), STR_ARG(s->settings.cluster));
         know(s);
@@ -322,7 +344,7 @@ void agent_hub_step(agent_shell *s, int64_t now_ms)
         return;
     if (!h->space_asked)
         make_space(s);
-    else if (wants_record(h) && h->known)
+    else if (wants_record(h) && h->trusted && !agent_shell_left(s))
         send_record(s, WRITE_MERGE);
     else if (wants_record(h))
         read_record(s);

@@ -12,6 +12,17 @@
 #define AGENT_PATHS_BYTES_MAX (4u << 20)
 #define AGENT_TROUBLE_BYTES 768
 
+/* Whether the hub has a deployment. */
+#define AGENT_LEAVES(X)                                                                            \
+    X(STAYS) /* or nobody knows yet */                                                             \
+    X(LEFT)  /* it is gone; nothing is done before the hub's Cluster is known to be there still */ \
+    X(GONE)  /* what it put into the cluster is to go */
+typedef enum agent_leave {
+#define X(leave) AGENT_##leave,
+    AGENT_LEAVES(X)
+#undef X
+} agent_leave;
+
 /* A deployment, and the one request that is under way for it. */
 typedef struct agent_entry {
     agent_shell *shell;
@@ -19,8 +30,10 @@ typedef struct agent_entry {
     uint64_t owner; /* hash of the label's value */
     deployment_steps *steps;
     yyjson_doc *deployment; /* as the hub has it; NULL: it has none */
-    step_kind kind;         /* of the step that is under way */
-    char *collection;       /* and where its object is */
+    agent_leave leave;
+    uint64_t left_at; /* the sign of life that was sent last when it left */
+    step_kind kind;   /* of the step that is under way */
+    char *collection; /* and where its object is */
     bool running;
     bool unlabelled; /* some of its objects are not told by watches: a chart's */
     bool discovers;  /* it waits until the kinds were read */
@@ -50,7 +63,9 @@ typedef struct agent_hub {
     bool met;                          /* the hub's Cluster is ours by what it says itself */
     bool space_asked, space;           /* the namespace of the record was made, or is there */
     bool asking;                       /* a request for the record is under way */
-    bool recorded;                     /* the record was compared or written in this life */
+    bool recorded;                     /* the record names this uid */
+    bool trusted;                      /* the record was ours in this life */
+    uint64_t sent;                     /* signs of life */
     char *uid;                         /* of the hub's Cluster */
     char trouble[AGENT_TROUBLE_BYTES]; /* why not; empty: nothing was found wrong */
     int64_t beat_ms;                   /* when the next sign of life is due */
@@ -84,13 +99,19 @@ str agent_owner_of(const yyjson_val *json);
 void agent_entry_wake(agent_entry *e);
 void agent_entry_answer(agent_entry *e, const step_answer *answer);
 
-/* Something that work waits for is known now: if it was the last, who is gone is told. */
+/* Something that work waits for is known now: if it was the last, who is gone is found. */
 void agent_shell_begin(agent_shell *s);
+/* Whether a deployment left, and nobody knows yet whether the Cluster did, too. */
+bool agent_shell_left(const agent_shell *s);
+/* The hub's Cluster took this sign of life: who left before it was sent is gone. */
+void agent_shell_confirm(agent_shell *s, uint64_t beat);
 
 /* ---- agent_hub.c ---- */
 /* Sends what is due: signs of life, and requests for the record. */
 void agent_hub_step(agent_shell *s, int64_t now_ms);
 int64_t agent_hub_next_ms(const agent_shell *s);
+/* A sign of life is due now. */
+void agent_hub_hurry(agent_shell *s);
 
 /* ---- agent_kinds.c ---- */
 /* Objects of that collection are told from now on, in all namespaces. */

@@ -200,6 +200,7 @@ static bool step_write(const step *t, agent_side *side, kube_write *w)
         w->manager = STR(STEPS_MANAGER);
         w->anyhow = w->tried = true;
         return true;
+    case STEP_MARK_OBJECT: return w->verb = WRITE_MERGE, true;
     case STEP_DELETE_INVENTORY:
     case STEP_DELETE_OBJECT:
         w->verb = WRITE_DELETE;
@@ -207,6 +208,7 @@ static bool step_write(const step *t, agent_side *side, kube_write *w)
         return true;
     case STEP_WAIT:
     case STEP_DISCOVER:
+    case STEP_TRY_CHART:
     case STEP_INSTALL_CHART:
     case STEP_READ_CHART:
     case STEP_REMOVE_CHART:
@@ -307,6 +309,9 @@ static bool deployment_seen(agent_shell *s, yyjson_val *json)
         return false;
     yyjson_doc_free(e->deployment);
     e->deployment = kept;
+    if (e->leave == AGENT_LEFT)
+        s->hub.ask_ms = 0; /* a Cluster that was made anew may have waited for it */
+    e->leave = AGENT_STAYS;
     e->unlabelled = false;
     agent_entry_wake(e);
     return steps_see(e->steps, yyjson_doc_get_root(kept));
@@ -339,6 +344,13 @@ bool agent_shell_seen(agent_shell *s, agent_watch watch, yyjson_val *json)
     return good && !s->no_memory;
 }
 
+static void entry_left(agent_entry *e)
+{
+    e->leave = AGENT_LEFT;
+    e->left_at = e->shell->hub.sent;
+    agent_hub_hurry(e->shell);
+}
+
 void agent_shell_gone(agent_shell *s, agent_watch watch, str name)
 {
     agent_entry *e = watch == AGENT_WATCH_DEPLOYMENTS ? entry_find(s, name) : NULL;
@@ -346,8 +358,27 @@ void agent_shell_gone(agent_shell *s, agent_watch watch, str name)
         return;
     yyjson_doc_free(e->deployment);
     e->deployment = NULL;
-    steps_gone(e->steps);
-    agent_entry_wake(e);
+    entry_left(e);
+}
+
+bool agent_shell_left(const agent_shell *s)
+{
+    for (size_t i = 0; i < s->entries.len; i++)
+        if (s->entries.at[i]->leave == AGENT_LEFT)
+            return true;
+    return false;
+}
+
+void agent_shell_confirm(agent_shell *s, uint64_t beat)
+{
+    for (size_t i = 0; i < s->entries.len; i++) {
+        agent_entry *e = s->entries.at[i];
+        if (e->leave != AGENT_LEFT || e->left_at >= beat)
+            continue;
+        e->leave = AGENT_GONE;
+        steps_gone(e->steps);
+        agent_entry_wake(e);
+    }
 }
 
 void agent_shell_synced(agent_shell *s, agent_watch watch)
@@ -362,8 +393,10 @@ void agent_shell_begin(agent_shell *s)
     if (!agent_shell_ready(s))
         return;
     for (size_t i = 0; i < s->entries.len; i++)
-        if (!s->entries.at[i]->deployment)
-            steps_gone(s->entries.at[i]->steps);
+        if (!s->entries.at[i]->deployment && s->entries.at[i]->leave == AGENT_STAYS)
+            entry_left(s->entries.at[i]);
+    if (agent_shell_left(s))
+        agent_hub_hurry(s);
 }
 
 bool agent_shell_ready(const agent_shell *s)
@@ -401,6 +434,8 @@ bool agent_shell_turn(agent_shell *s)
      * as the one whose cluster this is. */
     for (size_t i = s->entries.len; agent_shell_ready(s) && i-- > 0;) {
         agent_entry *e = s->entries.at[i];
+        if (e->leave == AGENT_LEFT)
+            continue;
         if (!e->running && e->due_ms <= now && entry_step(e)) {
             entry_forget(s, i);
             s->due = true; /* the list of deployments is old */

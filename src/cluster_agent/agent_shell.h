@@ -13,7 +13,9 @@
  * Cluster there takes the sign of life, keeps its deployments where they are watched, and is the
  * one that the record in the cluster (AGENT_RECORD) names. An agent that was given a wrong
  * namespace, another cluster's account, or a hub that was made anew would else find no deployments,
- * and remove all.
+ * and remove all. So would one whose Cluster is deleted on the hub, and with it all deployments:
+ * what a deployment put into the cluster goes when the Cluster was seen after the deployment had
+ * gone.
  *
  * Kinds of objects are watched once something of them was deployed, by the label that all of it
  * carries; who changes is looked at again. A kind of which nothing is left is watched no more. */

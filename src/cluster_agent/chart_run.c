@@ -11,6 +11,8 @@
 
 #include "base/mem.h"
 #include "base/vec.h"
+#include "engine/go_json.h"
+#include "model/document.h"
 
 #define FOLDER_FORM "/drover-chart-XXXXXX"
 #define FROM_FORM "from-%zu.yaml"
@@ -19,7 +21,7 @@
 #define OPEN_FOLDERS_MAX 16
 #define COMPLAINT_BYTES_MAX (1u << 20)
 #define COMPLAINT_SHOWN_BYTES 900u
-#define LOCKED STR("another operation (install/upgrade/rollback) is in progress")
+#define LOCKED "another operation (install/upgrade/rollback) is in progress"
 #define NO_REVISION STR("has no 0 version")
 
 extern char **environ;
@@ -60,7 +62,7 @@ struct chart_job {
     char folder[PATH_MAX];
     chart_words words[CHART_STAGE_COUNT]; /* no words: there is no such stage */
     chart_stage stage;
-    bool installs, unlocked;
+    bool installs, tries, unlocked;
     uint64_t limit_ms;
     uv_process_t process;
     uv_timer_t timer;
@@ -81,29 +83,57 @@ struct chart_runner {
 
 /* ---- what helm says ---- */
 
+/* In the order in which they are looked for. */
+typedef struct chart_complaint {
+    str part;
+    step_outcome outcome;
+} chart_complaint;
+
+static const chart_complaint complaints_known[] = {
+    {STR("cannot be imported into the current release"), OUTCOME_CONFLICT},
+    {STR(LOCKED), OUTCOME_BUSY},
+    /* A server, or the way to it, cannot now. */
+    {STR("cluster unreachable"), OUTCOME_LATER},
+    {STR("connection refused"), OUTCOME_LATER},
+    {STR("connection reset by peer"), OUTCOME_LATER},
+    {STR("connection lost"), OUTCOME_LATER},
+    {STR("no route to host"), OUTCOME_LATER},
+    {STR("i/o timeout"), OUTCOME_LATER},
+    {STR("TLS handshake timeout"), OUTCOME_LATER},
+    {STR("Client.Timeout exceeded"), OUTCOME_LATER},
+    {STR("unexpected EOF"), OUTCOME_LATER},
+    {STR("etcdserver:"), OUTCOME_LATER},
+    {STR("the server is currently unable to handle the request"), OUTCOME_LATER},
+    {STR("the server was unable to return a response in the time"), OUTCOME_LATER},
+    {STR("Too Many Requests"), OUTCOME_LATER},
+    {STR("too many requests"), OUTCOME_LATER},
+    {STR("Internal error occurred"), OUTCOME_LATER},
+    {STR("the object has been modified"), OUTCOME_LATER},
+    /* Only an edit helps. */
+    {STR("YAML parse error"), OUTCOME_INVALID},
+    {STR("error converting YAML"), OUTCOME_INVALID},
+    {STR("error validating"), OUTCOME_INVALID},
+    {STR("values don't meet the specifications"), OUTCOME_INVALID},
+    {STR("timed out waiting"), OUTCOME_INVALID},
+    {STR("context deadline exceeded"), OUTCOME_INVALID},
+    {STR("chart requires kubeVersion"), OUTCOME_INVALID},
+    {STR("field is immutable"), OUTCOME_INVALID},
+    {STR("cannot patch"), OUTCOME_INVALID},
+    {STR("has been rolled back due to atomic"), OUTCOME_INVALID},
+    {STR("uninstalled due to atomic"), OUTCOME_INVALID},
+    {STR("unknown field"), OUTCOME_INVALID},
+    {STR("parse error at"), OUTCOME_INVALID},
+    {STR("execution error at"), OUTCOME_INVALID},
+    {STR("error calling"), OUTCOME_INVALID},
+    {STR("no matches for kind"), OUTCOME_INVALID},
+    {STR("release name is invalid"), OUTCOME_INVALID},
+};
+
 step_outcome chart_judge(str complaint)
 {
-    static const str fatal[] = {
-        STR("YAML parse error"),
-        STR("error converting YAML"),
-        STR("error validating"),
-        STR("values don't meet the specifications"),
-        STR("timed out waiting"),
-        STR("context deadline exceeded"),
-        STR("chart requires kubeVersion"),
-        STR("field is immutable"),
-        STR("cannot patch"),
-        STR("has been rolled back due to atomic"),
-        STR("uninstalled due to atomic"),
-        STR("unknown field"),
-        STR("parse error at"),
-        STR("execution error at"),
-        STR("error calling"),
-        STR("no matches for kind"),
-    };
-    for (size_t i = 0; i < sizeof fatal / sizeof fatal[0]; i++)
-        if (str_find(complaint, fatal[i]) != SIZE_MAX)
-            return OUTCOME_INVALID;
+    for (size_t i = 0; i < sizeof complaints_known / sizeof complaints_known[0]; i++)
+        if (str_find(complaint, complaints_known[i].part) != SIZE_MAX)
+            return complaints_known[i].outcome;
     return OUTCOME_REFUSED;
 }
 
@@ -163,6 +193,7 @@ static void install_words(chart_job *j, const manifest *m)
     if (!c->folder.ptr) {
         flag(j, w, "--repo", c->repo);
         flag(j, w, "--version", c->version);
+        flag_if(j, w, c->skip_tls_verify, "--insecure-skip-tls-verify");
     }
     for (size_t i = 0; i < c->values_files.len; i++)
         flag(j, w, "--values", in_folder(j, "files/", c->values_files.at[i]));
@@ -182,6 +213,8 @@ static void install_words(chart_job *j, const manifest *m)
     flag_if(j, w, c->wait_for_jobs, "--wait-for-jobs");
     flag_if(j, w, !c->disable_dns, "--enable-dns");
     flag_if(j, w, c->skip_schema_validation, "--skip-schema-validation");
+    flag_if(j, w, j->tries, "--dry-run=server");
+    flag_if(j, w, j->tries, "--output=json");
 }
 
 static void read_words(chart_job *j, chart_words *w, const manifest *m)
@@ -215,7 +248,8 @@ static bool make_words(chart_job *j, step_kind kind, const manifest *m, err *err
         remove_words(j, &j->words[CHART_MAIN], m);
     } else {
         install_words(j, m);
-        read_words(j, &j->words[CHART_SECOND], m);
+        if (!j->tries)
+            read_words(j, &j->words[CHART_SECOND], m);
         unlock_words(j, &j->words[CHART_UNLOCK], m);
         remove_words(j, &j->words[CHART_UNDO], m);
     }
@@ -325,6 +359,17 @@ static void job_free(chart_job *j)
 static void run_waiting(chart_runner *r);
 static bool spawn(chart_job *j, err *error);
 
+/* What helm rendered: its output, or a part of the release that it only tried. */
+static str rendered_by(chart_job *j)
+{
+    str all = buf_str(&j->out.text);
+    if (!j->tries)
+        return all;
+    yyjson_val *release = json_parse_within(j->arena, all, all.len, NULL);
+    str found = go_str(go_member(release, STR("manifest")));
+    return found.ptr ? found : STR_EMPTY;
+}
+
 static void job_answer(chart_job *j, step_outcome outcome, str message)
 {
     chart_runner *r = j->runner;
@@ -333,7 +378,7 @@ static void job_answer(chart_job *j, step_outcome outcome, str message)
         link = &(*link)->next;
     *link = j->next;
     step_answer answer = {.outcome = outcome,
-                          .text = outcome == OUTCOME_OK ? buf_str(&j->out.text) : STR_EMPTY,
+                          .text = outcome == OUTCOME_OK ? rendered_by(j) : STR_EMPTY,
                           .message = message};
     if (!r->stopped)
         j->handler.done(j->handler.context, &answer);
@@ -368,7 +413,7 @@ static bool may_unlock(const chart_job *j, str complaint)
     const chart_runner *r = j->runner;
     uint64_t patience = r->place.lock_ms > 0 ? r->place.lock_ms : j->limit_ms;
     return j->stage == CHART_MAIN && j->installs && !j->unlocked &&
-           str_find(complaint, LOCKED) != SIZE_MAX && uv_now(r->loop) - r->born_ms >= patience;
+           str_find(complaint, STR(LOCKED)) != SIZE_MAX && uv_now(r->loop) - r->born_ms >= patience;
 }
 
 /* The next helm after one that failed; false: there is none. */
@@ -547,11 +592,11 @@ static void run_waiting(chart_runner *r)
     }
 }
 
-chart_runner *chart_runner_new(uv_loop_t *loop, chart_place place)
+chart_runner *chart_runner_new(uv_loop_t *loop, chart_place at)
 {
     chart_runner *r = mem_zalloc(sizeof *r);
     if (r)
-        *r = (chart_runner){.loop = loop, .place = place, .born_ms = uv_now(loop)};
+        *r = (chart_runner){.loop = loop, .place = at, .born_ms = uv_now(loop)};
     return r;
 }
 
@@ -590,7 +635,8 @@ bool chart_runner_start(chart_runner *r, const step *s, chart_handler handler, e
     *j = (chart_job){.runner = r,
                      .handler = handler,
                      .arena = arena_new(0),
-                     .installs = s->kind == STEP_INSTALL_CHART,
+                     .installs = s->kind == STEP_INSTALL_CHART || s->kind == STEP_TRY_CHART,
+                     .tries = s->kind == STEP_TRY_CHART,
                      .out.text = BUF(CHART_OUTPUT_BYTES_MAX),
                      .complaints.text = BUF(COMPLAINT_BYTES_MAX)};
     int64_t limit =

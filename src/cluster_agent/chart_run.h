@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* chart_run.h - charts by the "helm" program, as child processes on an event loop.
  *
- * Installing is `helm upgrade --install` and then `helm get manifest`, reading the latter alone;
- * removing is `helm uninstall`. What helm needs is written into a folder of its own under $TMPDIR,
- * which goes with it. Nothing is decided here but which of helm's complaints only an edit repairs.
- * A helm that is under way when the agent ends is let come to its end.
+ * Installing is `helm upgrade --install` and then `helm get manifest`, trying the former with
+ * --dry-run, reading the latter alone; removing is `helm uninstall`. What helm needs is written
+ * into a folder of its own under $TMPDIR, which goes with it. Nothing is decided here but which of
+ * helm's complaints only an edit repairs. A helm that is under way when the agent ends is let come
+ * to its end.
  *
  * One that was killed leaves its release locked for ever ("another operation is in progress"). When
  * no helm of an earlier agent can be running any more the release is taken back to what it was
@@ -31,17 +32,19 @@ typedef struct chart_place {
 
 typedef struct chart_runner chart_runner;
 
-/* NULL without memory. The place's texts must live as long. */
-chart_runner *chart_runner_new(uv_loop_t *loop, chart_place place);
+/* NULL without memory. The texts must live as long. */
+chart_runner *chart_runner_new(uv_loop_t *loop, chart_place at);
 /* Nothing is answered any more; the loop must run once more. */
 chart_runner *chart_runner_stop(chart_runner *r);
 
-/* STEP_INSTALL_CHART, STEP_READ_CHART or STEP_REMOVE_CHART. The handler is called later, and what
- * the step refers to is not needed any more. False with an error: it is not called. */
+/* STEP_TRY_CHART, STEP_INSTALL_CHART, STEP_READ_CHART or STEP_REMOVE_CHART. The handler is called
+ * later, and what the step refers to is not needed any more. False with an error: it is not called.
+ */
 bool chart_runner_start(chart_runner *r, const step *s, chart_handler handler, err *error);
 
-/* What helm's words mean: OUTCOME_INVALID when only an edit of the bundle helps, as Fleet has it;
- * else OUTCOME_REFUSED. */
+/* What helm's words mean: OUTCOME_CONFLICT when an object exists that is not the release's;
+ * OUTCOME_BUSY when the release is locked; OUTCOME_LATER when a server cannot now; OUTCOME_INVALID
+ * when only an edit of the bundle helps, as Fleet has it; else OUTCOME_REFUSED. */
 step_outcome chart_judge(str complaint);
 
 #endif

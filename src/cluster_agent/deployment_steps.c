@@ -150,21 +150,33 @@ yyjson_val *steps_copy(arena *a, const yyjson_val *json)
     return copy;
 }
 
+/* How it is told. */
+static report_outcome outcome_of(const deployment_steps *s, steps_fault fault)
+{
+    switch (fault) {
+    case FAULT_BAD: return REPORT_BAD;
+    case FAULT_DEPENDS: return REPORT_WAITING;
+    case FAULT_EARLY: return REPORT_UNSEEN;
+    case FAULT_FAILED:
+    case FAULT_LATER: break;
+    }
+    /* A cluster that cannot be looked at is no failure of the change that is in it. */
+    return s->phase == PHASE_LOOK ? REPORT_UNSEEN : REPORT_FAILED;
+}
+
 bool steps_fail(deployment_steps *s, const steps_world *w, steps_fault fault, const char *text)
 {
+    bool patient = fault == FAULT_LATER || fault == FAULT_EARLY;
     if (s->failing_since_ms == 0)
         s->failing_since_ms = w->now_ms;
     s->due_ms = w->now_ms + s->retry_ms;
     s->retry_ms = s->retry_ms * 2 > STEPS_RETRY_MAX_MS ? STEPS_RETRY_MAX_MS : s->retry_ms * 2;
-    s->why = "a failure: it is tried again";
-    /* A cluster that cannot be looked at is no failure of the change that is in it. */
-    s->outcome = fault == FAULT_BAD       ? REPORT_BAD
-                 : s->phase == PHASE_LOOK ? REPORT_UNSEEN
-                                          : REPORT_FAILED;
+    s->why = s->trouble; /* of a deployment that is gone nobody hears but by the log */
+    s->outcome = outcome_of(s, fault);
     snprintf(s->trouble, sizeof s->trouble, "%s", text);
     s->found_len = 0;
     s->in_place = false;
-    bool told = fault != FAULT_LATER || w->now_ms - s->failing_since_ms >= STEPS_PATIENCE_MS;
+    bool told = !patient || w->now_ms - s->failing_since_ms >= STEPS_PATIENCE_MS;
     return steps_go(s, told && !s->gone ? PHASE_REPORT : PHASE_REST);
 }
 
@@ -192,9 +204,12 @@ bool steps_fail_answer(deployment_steps *s, const steps_world *w, const step_ans
     case OUTCOME_MISSING:
     case OUTCOME_CONFLICT:
     case OUTCOME_REFUSED: return steps_fail(s, w, FAULT_FAILED, text);
+    case OUTCOME_BUSY: return steps_fail(s, w, FAULT_EARLY, text);
     case OUTCOME_LATER: break;
     }
-    return steps_fail(s, w, FAULT_LATER, text);
+    /* What the hub cannot give now says nothing of the change. */
+    bool of_hub = s->out.kind == STEP_READ_CONTENT || s->out.kind == STEP_READ_VALUES;
+    return steps_fail(s, w, of_hub ? FAULT_EARLY : FAULT_LATER, text);
 }
 
 /* ---- a new way ---- */
@@ -230,7 +245,8 @@ static void begin(deployment_steps *s, const steps_world *w)
     s->looking = looking;
     s->restart = false;
     s->has_inventory = s->discovered = s->correcting = s->in_place = false;
-    s->rendered = s->values_read = s->trying = false;
+    s->rendered = s->values_read = s->trying = s->handed_over = false;
+    s->chart_tried = false;
     s->inventory = s->left = (inventory){0};
     s->values = s->digest = STR_EMPTY;
     s->files = (resource_files){0};

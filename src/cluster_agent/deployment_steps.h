@@ -15,7 +15,9 @@
  * whose deployment the hub does not have gets a steps_new and a steps_gone: it is uninstalled.
  *
  * The order of writes: inventory (all of before and of now), definitions, other objects, deletion
- * of what left, inventory (of now), status on the hub. */
+ * of what left, inventory (of now), status on the hub. Of a chart that takes the place of plain
+ * manifests, or of itself under another name: it is installed first, and what was there goes then;
+ * what is in its way is handed over to helm, or goes first. */
 #ifndef DROVER_CLUSTER_AGENT_DEPLOYMENT_STEPS_H
 #define DROVER_CLUSTER_AGENT_DEPLOYMENT_STEPS_H
 
@@ -53,7 +55,9 @@ typedef struct deployment_steps deployment_steps;
     X(READ_OBJECT, "read object")           /* GET */                                              \
     X(APPLY_OBJECT, "apply object")         /* server-side apply by STEPS_MANAGER, with force */   \
     X(TRY_OBJECT, "try object")             /* the same, but only tried */                         \
+    X(MARK_OBJECT, "mark object")           /* merge patch of its metadata, with uid */            \
     X(DELETE_OBJECT, "delete object")       /* with uid; in the background */                      \
+    X(TRY_CHART, "try chart") /* the same, but only tried; answer.text: what it rendered */        \
     X(INSTALL_CHART, "install chart") /* helm upgrade --install; answer.text: helm get manifest */ \
     X(READ_CHART, "read chart")       /* helm get manifest alone */                                \
     X(REMOVE_CHART, "remove chart")   /* helm uninstall; done also if there is none */             \
@@ -73,19 +77,21 @@ typedef struct step {
     str body;
     str version, uid; /* preconditions; empty: none */
     bool force;
-    int64_t due_ms;        /* of WAIT; INT64_MAX: only a fact ends it */
-    str why;               /* of WAIT, for logs and for people */
-    const manifest *chart; /* of INSTALL_CHART: files, chart, release; of the others: release */
+    int64_t due_ms; /* of WAIT; INT64_MAX: only a fact ends it */
+    str why;        /* of WAIT, for logs and for people */
+    const manifest
+        *chart; /* of TRY_CHART and INSTALL_CHART: files, chart, release; of the others: release */
 } step;
 
 #define STEP_OUTCOMES(X)                                                                           \
-    X(OK, "ok")           /* done, with the object in json where there is one */                   \
-    X(MISSING, "missing") /* 404: no such object; what a delete wants, too */                      \
-    X(CONFLICT,                                                                                    \
-      "conflict")         /* a precondition did not hold, or it exists, or a field is another's */ \
-    X(INVALID, "invalid") /* 400, 422, or helm found a fault in the chart: only an edit helps */   \
-    X(REFUSED, "refused") /* 403, helm failed, no helm program: tried again, slowly */             \
-    X(LATER, "later")     /* no answer, 429, 5xx: it may have taken effect or not */
+    X(OK, "ok")             /* done, with the object in json where there is one */                 \
+    X(MISSING, "missing")   /* 404: no such object; what a delete wants, too */                    \
+    X(CONFLICT, "conflict") /* a precondition did not hold, or it exists, or a field is another's; \
+                             * of a chart: an object of it exists and is not the release's */      \
+    X(INVALID, "invalid")   /* 400, 422, or helm found a fault in the chart: only an edit helps */ \
+    X(REFUSED, "refused")   /* 403, helm failed, no helm program: tried again, slowly */           \
+    X(BUSY, "busy")         /* helm found its release locked: nothing was tried */                 \
+    X(LATER, "later")       /* no answer, 429, 5xx: it may have taken effect or not */
 typedef enum step_outcome {
 #define X(outcome, text) OUTCOME_##outcome,
     STEP_OUTCOMES(X)

@@ -21,6 +21,22 @@ str inventory_name(arena *a, str deployment)
 
 /* ---- writing ---- */
 
+static void put_former(buf *out, const inventory *i)
+{
+    if (i->former_len == 0)
+        return;
+    json_key(out, "former");
+    buf_addc(out, '[');
+    for (size_t k = 0; k < i->former_len; k++) {
+        json_next_item(out);
+        buf_addc(out, '{');
+        json_text(out, "namespace", i->former[k].namespace_);
+        json_text(out, "name", i->former[k].name);
+        json_close(out);
+    }
+    buf_addc(out, ']');
+}
+
 static void put_record(buf *out, const inventory *i)
 {
     buf_addc(out, '{');
@@ -28,12 +44,13 @@ static void put_record(buf *out, const inventory *i)
     json_text_if(out, "wanted", i->wanted);
     json_text_if(out, "applied", i->applied);
     json_text_if(out, "digest", i->digest);
-    json_text_if(out, "release", i->release);
-    json_text_if(out, "releaseNamespace", i->release_namespace);
+    json_text_if(out, "release", i->release.name);
+    json_text_if(out, "releaseNamespace", i->release.namespace_);
     json_number_if(out, "revision", i->revision);
     json_true_if(out, "chart", i->is_chart);
     json_true_if(out, "keepResources", i->keep_resources);
     json_text_if(out, "deleteNamespace", i->delete_namespace);
+    put_former(out, i);
     json_key(out, "objects");
     buf_addc(out, '[');
     for (size_t k = 0; k < i->len; k++) {
@@ -119,6 +136,25 @@ static bool read_objects(arena *a, yyjson_val *list, inventory *ret, err *error)
     return true;
 }
 
+static bool read_former(arena *a, yyjson_val *list, inventory *ret, err *error)
+{
+    size_t i, max;
+    yyjson_val *one;
+    if (list && !yyjson_is_arr(list))
+        return err_set(error, "former: found something that is no list");
+    ret->former = ARENA_ARRAY(a, yyjson_arr_size(list) + 1, release_name);
+    if (!ret->former)
+        return err_memory(error);
+    yyjson_arr_foreach(list, i, max, one)
+    {
+        release_name r = {object_text(one, STR("namespace")), object_text(one, STR("name"))};
+        if (!object_path_part(r.namespace_) || !object_path_part(r.name))
+            return err_set(error, "former: found an entry that names no release");
+        ret->former[ret->former_len++] = r;
+    }
+    return true;
+}
+
 static bool read_record(arena *a, str text, inventory *ret, err *error)
 {
     yyjson_val *root = json_parse_within(a, text, INVENTORY_BYTES_MAX, error);
@@ -130,8 +166,7 @@ static bool read_record(arena *a, str text, inventory *ret, err *error)
         .wanted = object_text(root, STR("wanted")),
         .applied = object_text(root, STR("applied")),
         .digest = object_text(root, STR("digest")),
-        .release = object_text(root, STR("release")),
-        .release_namespace = object_text(root, STR("releaseNamespace")),
+        .release = {object_text(root, STR("releaseNamespace")), object_text(root, STR("release"))},
         .revision = yyjson_is_int(revision) ? yyjson_get_sint(revision) : 0,
         .is_chart = yyjson_is_true(go_member(root, STR("chart"))),
         .keep_resources = yyjson_is_true(go_member(root, STR("keepResources"))),
@@ -142,7 +177,8 @@ static bool read_record(arena *a, str text, inventory *ret, err *error)
     if (ret->delete_namespace.len > 0 && !object_path_part(ret->delete_namespace))
         return err_set(error, "deleteNamespace: found \"%s\", allowed the name of a namespace",
                        str_shown(ret->delete_namespace).text);
-    return read_objects(a, go_member(root, STR("objects")), ret, error);
+    return read_former(a, go_member(root, STR("former")), ret, error) &&
+           read_objects(a, go_member(root, STR("objects")), ret, error);
 }
 
 bool inventory_read(arena *a, const yyjson_val *config_map, inventory *ret, err *error)
@@ -162,6 +198,31 @@ bool inventory_read(arena *a, const yyjson_val *config_map, inventory *ret, err 
     found.version = version;
     found.uid = uid;
     *ret = found;
+    return true;
+}
+
+/* ---- releases ---- */
+
+bool release_same(release_name a, release_name b)
+{
+    return str_eq(a.namespace_, b.namespace_) && str_eq(a.name, b.name);
+}
+
+bool inventory_leave_release(arena *a, const inventory *i, release_name now, bool is_chart,
+                             inventory *ret)
+{
+    release_name *left = ARENA_ARRAY(a, i->former_len + 1, release_name);
+    size_t len = 0;
+    bool same = release_same(i->release, now);
+    if (!left)
+        return false;
+    for (size_t k = 0; k < i->former_len; k++)
+        if (!is_chart || !release_same(i->former[k], now))
+            left[len++] = i->former[k];
+    if (i->is_chart && (same ? !is_chart : !i->keep_resources))
+        left[len++] = i->release;
+    ret->former = left;
+    ret->former_len = len;
     return true;
 }
 

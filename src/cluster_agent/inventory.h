@@ -17,15 +17,23 @@
 #define LABEL_INVENTORY "drover.dev/inventory" /* "true": lists and watches select by it */
 #define INVENTORY_BYTES_MAX (900u << 10)       /* the API server takes 1 MiB of a ConfigMap */
 
+/* A Helm release. */
+typedef struct release_name {
+    str namespace_;
+    str name;
+} release_name;
+bool release_same(release_name a, release_name b);
+
 typedef struct inventory {
     str deployment; /* name of the BundleDeployment */
     str wanted;     /* the version that is being applied */
     str applied;    /* the one that was applied in whole; empty: none, or one is under way */
     str digest;     /* of what was applied: equal IDs may still come with other namespace labels */
-    str release;    /* its name */
-    str release_namespace;
-    int64_t revision; /* counts applications */
-    bool is_chart;    /* helm removes it */
+    release_name release;
+    int64_t revision;     /* counts applications */
+    bool is_chart;        /* helm has the release, or is about to */
+    release_name *former; /* releases of before, which helm may still have and must uninstall */
+    size_t former_len;
     bool keep_resources;
     str delete_namespace; /* to be deleted with it; empty: none */
     object_ref *objects;  /* by object_ref_cmp, none twice */
@@ -40,6 +48,12 @@ str inventory_name(arena *a, str deployment);
 bool inventory_read(arena *a, const yyjson_val *config_map, inventory *ret, err *error);
 /* Appends the ConfigMap. False when it would be too large, or without memory. */
 bool inventory_put(buf *out, const inventory *i, str agent_namespace, err *error);
+
+/* Sets former of ret: what helm is to uninstall when the release of now is "now", and a chart or
+ * not. One that only goes because its name or namespace is another stays with keepResources. False
+ * without memory. */
+bool inventory_leave_release(arena *a, const inventory *i, release_name now, bool is_chart,
+                             inventory *ret);
 
 /* Sorted objects of both, none twice. False without memory. */
 bool inventory_join(arena *a, const inventory *with, const object_ref *at, size_t len,

@@ -288,21 +288,51 @@ static bool is_kustomization(str name)
            str_eq(base, STR("Kustomization"));
 }
 
+static bool is_fleet_yaml(str base)
+{
+    return str_eq(base, STR("fleet.yaml")) || str_eq(base, STR("fleet.yml"));
+}
+
 static bool is_manifest_file(str name)
 {
     bool suffix =
         str_ends(name, STR(".yaml")) || str_ends(name, STR(".yml")) || str_ends(name, STR(".json"));
-    return suffix && !str_eq(base_name(name), STR("fleet.yaml"));
+    return suffix && !is_fleet_yaml(base_name(name));
+}
+
+typedef VEC(str) folder_list;
+
+/* Folders below the root, with their slash, that are charts or Bundles of their own. */
+static bool find_apart(const resource_files *files, folder_list *ret)
+{
+    for (size_t i = 0; i < files->len; i++) {
+        str name = files->at[i].name, base = base_name(name);
+        bool apart =
+            name.len > base.len && (is_fleet_yaml(base) || str_eq(base, STR("Chart.yaml")));
+        if (apart && !vec_push(ret, str_part(name, 0, name.len - base.len)))
+            return false;
+    }
+    return true;
+}
+
+static bool is_apart(const folder_list *folders, str name)
+{
+    for (size_t i = 0; i < folders->len; i++)
+        if (str_starts(name, folders->at[i]))
+            return true;
+    return false;
 }
 
 static manifest_fault read_plain(arena *a, manifest *m, err *error)
 {
     wanted_list list = {0};
-    bool good = true;
+    folder_list apart = {0};
+    bool good = find_apart(&m->files, &apart) || err_memory(error);
     for (size_t i = 0; good && i < m->files.len; i++)
-        if (is_manifest_file(m->files.at[i].name))
+        if (is_manifest_file(m->files.at[i].name) && !is_apart(&apart, m->files.at[i].name))
             good = read_documents(a, &m->files.at[i], &list, error);
     good = good && keep_list(a, &list, m, error);
+    vec_done(&apart);
     vec_done(&list);
     return good ? MANIFEST_NONE : manifest_failed(MANIFEST_BAD, error);
 }
@@ -313,6 +343,7 @@ manifest_fault manifest_rendered(arena *a, manifest *m, str yaml, err *error)
     resource_file file = {STR("the chart"), yaml};
     bool good = read_documents(a, &file, &list, error) && keep_list(a, &list, m, error);
     vec_done(&list);
+    m->rendered = good;
     return good ? MANIFEST_NONE : manifest_failed(MANIFEST_BAD, error);
 }
 
@@ -331,6 +362,8 @@ static manifest_fault refuse(const manifest_source *from, const manifest *m, err
             what = "kustomize";
     if (yyjson_is_true(go_member(spec, STR("ociContents"))))
         what = "ociContents";
+    else if (object_text(go_member(spec, STR("helmChartOptions")), STR("helmOpSecretName")).len > 0)
+        what = "helmOpSecretName";
     else if (object_text(options, STR("serviceAccount")).len > 0)
         what = "serviceAccount";
     else if (yyjson_arr_size(go_member(options, STR("downstreamResources"))) > 0)
@@ -341,7 +374,8 @@ static manifest_fault refuse(const manifest_source *from, const manifest *m, err
     return MANIFEST_UNSUPPORTED;
 }
 
-static void read_options(const manifest_source *from, manifest *m)
+/* False without memory. */
+static bool read_options(arena *a, const manifest_source *from, manifest *m)
 {
     const yyjson_val *options = manifest_options(from), *helm = go_member(options, STR("helm"));
     const yyjson_val *create = go_member(options, STR("createNamespace"));
@@ -349,8 +383,9 @@ static void read_options(const manifest_source *from, manifest *m)
     str otherwise = object_text(options, STR("defaultNamespace"));
     str release = object_text(helm, STR("releaseName"));
     m->owner = object_text(go_member(from->deployment, STR("metadata")), STR("name"));
-    m->release = release.len > 0 ? release : m->owner;
+    m->release = release.len > 0 ? release : helm_release_name(a, m->owner);
     m->namespace_forced = forced.len > 0;
+    m->confined = forced.len > 0 || go_member(options, STR("allowedTargetNamespaceSelector"));
     m->release_namespace = forced.len > 0 ? forced : otherwise.len > 0 ? otherwise : STR("default");
     m->create_namespace = !(create && yyjson_is_false((yyjson_val *)(uintptr_t)create));
     m->take_ownership = yyjson_is_true(go_member(helm, STR("takeOwnership")));
@@ -359,12 +394,16 @@ static void read_options(const manifest_source *from, manifest *m)
     m->delete_definitions = yyjson_is_true(go_member(options, STR("deleteCRDResources")));
     m->namespace_labels = go_member(options, STR("namespaceLabels"));
     m->namespace_annotations = go_member(options, STR("namespaceAnnotations"));
+    return m->release.ptr;
 }
 
 manifest_fault manifest_read(arena *a, const manifest_source *from, manifest *ret, err *error)
 {
     manifest m = {0};
-    read_options(from, &m);
+    if (!read_options(a, from, &m)) {
+        err_memory(error);
+        return MANIFEST_MEMORY;
+    }
     if (!object_path_part(m.release_namespace)) {
         err_set(error, "options: found the namespace \"%s\", allowed the name of one",
                 str_shown(m.release_namespace).text);

@@ -5,11 +5,12 @@
  * the order in which they are applied, or a chart for the "helm" program. Nothing is fetched and
  * nothing is rendered here.
  *
- * Plain manifests: every resource whose name ends in .yaml, .yml or .json, but fleet.yaml and what
- * lies under overlays/; a file of an overlay that the options name is added, or replaces the one of
- * its name; NAME_patch.yaml patches NAME.yaml. A folder with a Chart.yaml is a chart. kustomize, a
- * service account, copies of resources of the hub, and contents in an OCI registry are refused by
- * name: see MANIFEST_FAULTS. */
+ * Plain manifests: every resource whose name ends in .yaml, .yml or .json, but fleet.yaml, what
+ * lies under overlays/, and folders with a Chart.yaml or fleet.yaml of their own; a file of an
+ * overlay that the options name is added, or replaces the one of its name; NAME_patch.yaml patches
+ * NAME.yaml. A folder with a Chart.yaml is a chart. kustomize, a service account, copies of
+ * resources of the hub, and contents in an OCI registry are refused by name: see MANIFEST_FAULTS.
+ */
 #ifndef DROVER_CLUSTER_AGENT_MANIFEST_H
 #define DROVER_CLUSTER_AGENT_MANIFEST_H
 
@@ -27,6 +28,10 @@
 /* An object with this annotation, or Helm's, with the value "keep" is left in the cluster. */
 #define ANNOTATION_KEEP "drover.dev/resource-policy"
 #define ANNOTATION_HELM_KEEP "helm.sh/resource-policy"
+
+/* Helm's own: whose an object is that it made. */
+#define ANNOTATION_RELEASE "meta.helm.sh/release-name"
+#define ANNOTATION_RELEASE_NAMESPACE "meta.helm.sh/release-namespace"
 
 /* ---- a Content, unpacked ---- */
 
@@ -59,21 +64,23 @@ typedef struct wanted_object {
 /* A chart, as the "helm" program is to be told. */
 typedef struct chart_order {
     str folder; /* in files, "" is the root; ptr NULL: name, repo and version say which */
-    str name, repo, version;
-    str values;            /* JSON object; may be "{}" */
-    str_list values_files; /* names of files, relative to the root */
-    str_list values_from;  /* YAML of helm.valuesFrom, read by whoever can; wins over values */
-    int64_t timeout_s;     /* 0: helm's own */
+    str name, repo, version; /* of a registry: its whole address is the name */
+    str values;              /* JSON object; may be "{}" */
+    str_list values_files;   /* names of files, relative to the root */
+    str_list values_from;    /* YAML of helm.valuesFrom, read by whoever can; wins over values */
+    int64_t timeout_s;       /* 0: helm's own */
     int64_t max_history;
     bool atomic, force, take_ownership, wait_for_jobs, disable_dns, skip_schema_validation;
     bool disable_dependency_update;
+    bool skip_tls_verify; /* of the server that has the chart */
 } chart_order;
 
 typedef struct manifest {
     str owner;             /* name of the BundleDeployment */
-    str release;           /* its name: helm.releaseName, else that of the BundleDeployment */
+    str release;           /* its name: helm.releaseName, else helm_release_name() of the owner */
     str release_namespace; /* namespace, else defaultNamespace, else "default" */
     bool namespace_forced; /* options.namespace: every object must be in it */
+    bool confined;         /* nothing may be outside of it: that, or a selector of namespaces */
     bool create_namespace;
     bool take_ownership;
     bool keep_resources;
@@ -85,6 +92,7 @@ typedef struct manifest {
     chart_order chart;
     wanted_object *at; /* in the order of applying; of a chart: what helm rendered */
     size_t len;
+    bool rendered; /* by helm */
 } manifest;
 
 /* Why there is no manifest. Those that only an edit repairs count as applied and not ready, as in
@@ -112,8 +120,12 @@ typedef struct manifest_source {
 manifest_fault manifest_read(arena *a, const manifest_source *from, manifest *ret, err *error);
 /* The objects that helm rendered ("helm get manifest"): sets at and len of a chart's manifest. */
 manifest_fault manifest_rendered(arena *a, manifest *m, str yaml, err *error);
-/* Gives every object its namespace, body and collection. Kinds that a definition of the manifest
- * brings are added to d. UNKNOWN_KIND names the first that the cluster does not have. */
+/* Whether nothing of a chart that was rendered is outside of the namespace of the release: helm has
+ * no means of putting it there. Kinds that the cluster does not have are not looked at. */
+bool manifest_confined(const manifest *m, const discovery *d, err *error);
+/* Gives every object its namespace, body and collection; of a chart that is not rendered yet: the
+ * namespace of the release, if it is to have labels or annotations. Kinds that a definition of the
+ * manifest brings are added to d. UNKNOWN_KIND names the first that the cluster does not have. */
 manifest_fault manifest_place(arena *a, manifest *m, discovery *d, err *error);
 
 /* The label's value: the name, cut and with digits of its hash when it is too long for a label. */

@@ -2,11 +2,13 @@
 /* Which files are a chart, and what the "helm" program is told of it. */
 #include "base/mem.h"
 #include "cluster_agent/manifest_internal.h"
+#include "engine/fleet_names.h"
 #include "engine/go_json.h"
 #include "model/document.h"
 
 #define CHART_FILE "Chart.yaml"
 #define FETCHED_FOLDER ".chart/" /* where Fleet puts a chart that it fetched for a Bundle */
+#define REGISTRY "oci://"
 #define TIMEOUT_SECONDS_MAX 86400
 
 const yyjson_val *manifest_options(const manifest_source *from)
@@ -35,24 +37,40 @@ static str folder_named(str path)
     return str_eq(path, STR(".")) ? STR_EMPTY : path;
 }
 
-/* The folder the options name, else the one Fleet fetched, else the root. */
-static str find_folder(const manifest *m, str named)
+/* Where Fleet puts the chart of these options when it fetches it for a Bundle, which may have
+ * several: for targets of their own. ptr NULL without memory. */
+static str fetched_folder(arena *a, const yyjson_val *helm)
 {
-    str fetched = {NULL, 0}, root = {NULL, 0}, want = folder_named(named);
+    char hex[SHA256_HEX_BYTES];
+    str text = arena_printf(a, "%.*s:%.*s:%.*s", STR_ARG(object_text(helm, STR("chart"))),
+                            STR_ARG(object_text(helm, STR("repo"))),
+                            STR_ARG(object_text(helm, STR("version"))));
+    if (!text.ptr || !sha256_hex(text, hex))
+        return (str){NULL, 0};
+    return arena_printf(a, FETCHED_FOLDER "%s", hex);
+}
+
+/* The folder itself, or one in it: archives have one for the chart. */
+static bool is_fetched(str folder, str fetched)
+{
+    if (!str_starts(folder, fetched))
+        return false;
+    str below = str_part(folder, fetched.len, folder.len);
+    return below.len == 0 ||
+           (below.ptr[0] == '/' && str_find(str_part(below, 1, below.len), STR("/")) == SIZE_MAX);
+}
+
+/* The folder that the options name, which is the root if they name none, or the one that Fleet
+ * fetched. ptr NULL: there is no such chart in the Bundle. */
+static str find_folder(const manifest *m, str named, str fetched)
+{
+    str want = folder_named(named);
     for (size_t i = 0; i < m->files.len; i++) {
         str folder = chart_folder(m->files.at[i].name);
-        if (!folder.ptr)
-            continue;
-        if (named.len > 0 && str_eq(folder, want))
+        if (folder.ptr && (str_eq(folder, want) || is_fetched(folder, fetched)))
             return folder;
-        if (folder.len == 0)
-            root = folder;
-        str below = str_part(folder, STR(FETCHED_FOLDER).len, folder.len);
-        bool direct = below.len > 0 && str_find(below, STR("/")) == SIZE_MAX;
-        if (!fetched.ptr && direct && str_starts(folder, STR(FETCHED_FOLDER)))
-            fetched = folder;
     }
-    return fetched.ptr ? fetched : root;
+    return (str){NULL, 0};
 }
 
 static int64_t whole(const yyjson_val *object, str key, int64_t most)
@@ -113,11 +131,29 @@ static bool put_values_files(arena *a, const manifest *m, const yyjson_val *helm
     return true;
 }
 
+/* Charts in registries are known by their whole address, which Fleet has in "repo". */
+static bool name_in_registry(arena *a, chart_order *c)
+{
+    if (!str_starts(c->repo, STR(REGISTRY)))
+        return true;
+    c->name = c->name.len == 0 ? c->repo
+                               : arena_printf(a, "%.*s/%.*s", STR_ARG(c->repo), STR_ARG(c->name));
+    c->repo = STR_EMPTY;
+    return c->name.ptr;
+}
+
 manifest_fault manifest_chart(arena *a, const manifest_source *from, manifest *m, err *error)
 {
+    const yyjson_val *access =
+        go_member(go_member(from->deployment, STR("spec")), STR("helmChartOptions"));
     const yyjson_val *helm = go_member(manifest_options(from), STR("helm"));
     str named = object_text(helm, STR("chart")), repo = object_text(helm, STR("repo"));
-    str folder = find_folder(m, named);
+    str fetched = fetched_folder(a, helm);
+    if (!fetched.ptr) {
+        err_memory(error);
+        return MANIFEST_MEMORY;
+    }
+    str folder = find_folder(m, named.len > 0 ? named : repo, fetched);
     if (!folder.ptr && named.len == 0 && repo.len == 0)
         return MANIFEST_NONE;
     chart_order *c = &m->chart;
@@ -135,8 +171,13 @@ manifest_fault manifest_chart(arena *a, const manifest_source *from, manifest *m
         .disable_dns = yes(helm, STR("disableDNS")),
         .skip_schema_validation = yes(helm, STR("skipSchemaValidation")),
         .disable_dependency_update = yes(helm, STR("disableDependencyUpdate")),
+        .skip_tls_verify = yes(access, STR("helmOpInsecureSkipTLSVerify")),
     };
     m->is_chart = true;
+    if (!name_in_registry(a, c)) {
+        err_memory(error);
+        return MANIFEST_MEMORY;
+    }
     if (!put_values(a, from, helm, &c->values, error) ||
         !put_values_files(a, m, helm, &c->values_files, error))
         return manifest_failed(MANIFEST_BAD, error);

@@ -132,19 +132,42 @@ static bool write_body(arena *a, const manifest *m, wanted_object *o, err *error
 
 /* ---- namespaces ---- */
 
+static bool has_no_namespace(const wanted_object *o, err *error)
+{
+    return err_set(error,
+                   "%s %s has no namespace, but options.namespace puts everything into one; "
+                   "consider defaultNamespace",
+                   str_shown(o->ref.kind).text, str_shown(o->ref.name).text);
+}
+
+bool manifest_confined(const manifest *m, const discovery *d, err *error)
+{
+    for (size_t i = 0; i < m->len; i++) {
+        const wanted_object *o = &m->at[i];
+        str namespace_ = o->ref.namespace_;
+        const discovery_kind *kind = discovery_find(d, o->ref.api_version, o->ref.kind);
+        if (!kind || is_release_namespace(m, o))
+            continue;
+        if (!kind->namespaced)
+            return has_no_namespace(o, error);
+        if (namespace_.len > 0 && !str_eq(namespace_, m->release_namespace))
+            return err_set(error, "%s %s: metadata.namespace: found \"%s\", allowed \"%s\"",
+                           str_shown(o->ref.kind).text, str_shown(o->ref.name).text,
+                           str_shown(namespace_).text, str_shown(m->release_namespace).text);
+    }
+    return true;
+}
+
+/* What helm rendered is where helm put it. */
 static bool set_namespace(const manifest *m, const discovery_kind *kind, wanted_object *o,
                           err *error)
 {
+    bool forced = m->namespace_forced && !m->is_chart;
     if (!kind->namespaced) {
         o->ref.namespace_ = STR_EMPTY;
-        if (m->namespace_forced && !o->shared && !is_release_namespace(m, o))
-            return err_set(error,
-                           "%s %s has no namespace, but options.namespace puts everything into "
-                           "one; consider defaultNamespace",
-                           str_shown(o->ref.kind).text, str_shown(o->ref.name).text);
-        return true;
+        return !forced || o->shared || is_release_namespace(m, o) || has_no_namespace(o, error);
     }
-    if (m->namespace_forced || o->ref.namespace_.len == 0)
+    if (forced || o->ref.namespace_.len == 0)
         o->ref.namespace_ = m->release_namespace;
     return object_path_part(o->ref.namespace_) ||
            err_set(error, "%s %s: metadata.namespace: found \"%s\", allowed the name of one",
@@ -197,7 +220,8 @@ static manifest_fault add_namespace(arena *a, manifest *m, err *error)
 
 manifest_fault manifest_place(arena *a, manifest *m, discovery *d, err *error)
 {
-    manifest_fault fault = m->is_chart ? MANIFEST_NONE : add_namespace(a, m, error);
+    bool dressed = !m->rendered && (m->namespace_labels || m->namespace_annotations);
+    manifest_fault fault = m->is_chart && !dressed ? MANIFEST_NONE : add_namespace(a, m, error);
     for (size_t i = 0; fault == MANIFEST_NONE && i < m->len; i++)
         if (m->at[i].definition && !discovery_define(d, m->at[i].json, error))
             fault = manifest_failed(MANIFEST_BAD, error);

@@ -117,18 +117,22 @@ static readiness judge_replica_set(const subject *j)
     return available < want ? progress(j, available, want, "replicas are available") : ready();
 }
 
-/* With a partition only the replicas above it are updated. */
+/* With a partition only the replicas above it are updated. With minReadySeconds a replica that is
+ * ready must have been so for a while. */
 static readiness judge_stateful_set(const subject *j)
 {
     int64_t want = number(j->spec, STR("replicas"), 1);
-    int64_t is_ready = number(j->status, STR("readyReplicas"), 0);
+    bool patient = number(j->spec, STR("minReadySeconds"), 0) > 0;
+    int64_t is_ready =
+        number(j->status, patient ? STR("availableReplicas") : STR("readyReplicas"), 0);
     int64_t updated = number(j->status, STR("updatedReplicas"), 0);
     const yyjson_val *rolling =
         go_member(go_member(j->spec, STR("updateStrategy")), STR("rollingUpdate"));
     int64_t partition = number(rolling, STR("partition"), 0);
     int64_t to_update = partition < want ? want - partition : 0;
     if (is_ready < want)
-        return progress(j, is_ready, want, "replicas are ready");
+        return progress(j, is_ready, want,
+                        patient ? "replicas are available" : "replicas are ready");
     if (rolls_by_hand(j))
         return ready();
     if (updated < to_update)
@@ -251,6 +255,14 @@ static readiness judge_service(const subject *j)
 
 /* ---- anything with conditions ---- */
 
+/* Whether a condition is of an object as it was before its last change: many kinds say so here and
+ * not in their status. */
+static bool is_old(const subject *j, const yyjson_val *condition_json)
+{
+    int64_t generation = number(go_member(j->object, STR("metadata")), STR("generation"), 0);
+    return number(condition_json, STR("observedGeneration"), generation) < generation;
+}
+
 /* Conditions that are good when true, in the order in which they are believed; then those that are
  * bad when true. */
 static readiness judge_conditions(const subject *j)
@@ -258,6 +270,16 @@ static readiness judge_conditions(const subject *j)
     static const str bad[] = {STR("Stalled"), STR("Failed"), STR("Degraded")};
     static const str good[] = {STR("Ready"), STR("Available"), STR("Established"), STR("Healthy"),
                                STR("Succeeded")};
+    const yyjson_val *known[sizeof bad / sizeof bad[0] + sizeof good / sizeof good[0]];
+    size_t count = 0;
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        known[count++] = condition_of(j, bad[i]);
+    for (size_t i = 0; i < sizeof good / sizeof good[0]; i++)
+        known[count++] = condition_of(j, good[i]);
+    for (size_t i = 0; i < count; i++)
+        if (known[i] && is_old(j, known[i]))
+            return because(READINESS_TRANSITIONING,
+                           STR("its controller has not seen the change yet"));
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
         if (condition_is(j, bad[i], STR("True")))
             return because(READINESS_ERROR, condition_says(condition_of(j, bad[i])));
@@ -285,6 +307,7 @@ typedef struct judge_row {
 static const judge_row rows[] = {
     {STR("apps"), STR("Deployment"), judge_deployment},
     {STR("apps"), STR("ReplicaSet"), judge_replica_set},
+    {STR(""), STR("ReplicationController"), judge_replica_set},
     {STR("apps"), STR("StatefulSet"), judge_stateful_set},
     {STR("apps"), STR("DaemonSet"), judge_daemon_set},
     {STR("batch"), STR("Job"), judge_job},

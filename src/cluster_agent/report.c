@@ -2,6 +2,7 @@
 #include "cluster_agent/report.h"
 
 #include "base/mem.h"
+#include "engine/fleet_names.h"
 #include "engine/go_json.h"
 #include "model/document.h"
 #include "operator/bundle_json.h"
@@ -51,7 +52,8 @@ static const yyjson_val *status_of(const report_facts *f)
 /* Whether only a condition is told, and all else stays as it is. */
 static bool is_brief(const report_facts *f)
 {
-    return f->outcome == REPORT_FAILED || f->outcome == REPORT_UNSEEN;
+    return f->outcome == REPORT_FAILED || f->outcome == REPORT_WAITING ||
+           f->outcome == REPORT_UNSEEN;
 }
 
 static bool looked(const report_facts *f)
@@ -92,20 +94,43 @@ static str cut_message(arena *a, str text)
     return made.ptr ? made : STR_EMPTY;
 }
 
-/* What keeps it from being ready, object by object. */
+static str drift_says(const report_object *o)
+{
+    static const char *const texts[] = {
+#define X(kind, text) text,
+        DRIFT_KINDS(X)
+#undef X
+    };
+    return str_of(texts[drift_of(o)]);
+}
+
+/* What is listed of an object: why it is not ready, or what else is wrong with it. */
+static void put_trouble(buf *out, const report_object *o, bool unready)
+{
+    str message = unready ? o->readiness.message : drift_says(o);
+    buf_addz(out, out->len > 0 ? "; " : "");
+    object_ref_put(out, &o->ref);
+    buf_addz(out, ": ");
+    buf_add(out, message.len > 0 ? message : STR("not ready"));
+}
+
+/* What keeps it from being ready, object by object; if nothing does, what is not as it was applied:
+ * the condition is False for both, as in Fleet. */
 static str ready_message(arena *a, const report_facts *f, bool *ret_failed)
 {
     buf text = BUF(LIMIT_TEXT_BYTES);
     size_t listed = 0;
-    for (size_t i = 0; i < f->len && listed < REPORT_LISTED_MAX; i++) {
-        const report_object *o = &f->objects[i];
-        if (!is_unready(o))
-            continue;
-        buf_addz(&text, listed++ > 0 ? "; " : "");
-        object_ref_put(&text, &o->ref);
-        buf_addz(&text, ": ");
-        buf_add(&text, o->readiness.message.len > 0 ? o->readiness.message : STR("not ready"));
-    }
+    for (size_t i = 0; i < f->len && listed < REPORT_LISTED_MAX; i++)
+        if (is_unready(&f->objects[i])) {
+            put_trouble(&text, &f->objects[i], true);
+            listed++;
+        }
+    bool ready = listed == 0;
+    for (size_t i = 0; ready && i < f->len && listed < REPORT_LISTED_MAX; i++)
+        if (is_drifted(&f->objects[i])) {
+            put_trouble(&text, &f->objects[i], false);
+            listed++;
+        }
     str made = text.failed ? (str){NULL, 0} : arena_str(a, buf_str(&text));
     buf_done(&text);
     *ret_failed |= !made.ptr;
@@ -170,6 +195,10 @@ static bool put_conditions(arena *a, buf *out, const report_facts *f)
         trouble = STR("it failed without a word");
     switch (f->outcome) {
     case REPORT_FAILED: now[all.len++] = condition_now("Deployed", trouble); break;
+    case REPORT_WAITING:
+        now[all.len] = condition_now("Deployed", trouble);
+        now[all.len++].reason = STR(CONDITION_DEPENDENCY);
+        break;
     case REPORT_UNSEEN: now[all.len++] = condition_now("Monitored", trouble); break;
     case REPORT_BAD:
         now[all.len++] = condition_now("Deployed", STR_EMPTY);

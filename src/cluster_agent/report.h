@@ -24,7 +24,8 @@
     X(APPLIED, "applied")         /* everything is in the cluster */                               \
     X(BAD, "bad")                 /* only an edit helps: applied, Installed is False, not ready */ \
     X(FAILED, "failed")           /* Deployed is False; it is tried again */                       \
-    X(UNSEEN, "unseen")           /* applied, but nobody can look at it now: Monitored is False */ \
+    X(WAITING, "waiting")         /* the same for a dependency, which is no failure */             \
+    X(UNSEEN, "unseen")           /* nobody can look at it, or begin, now: Monitored is False */   \
     X(UNCORRECTED, "uncorrected") /* applied; drift could not be corrected: Ready is False */
 typedef enum report_outcome {
 #define X(outcome, text) REPORT_##outcome,

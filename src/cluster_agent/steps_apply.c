@@ -13,15 +13,23 @@ static str live_id(const deployment_steps *s)
 
 /* ---- what is wanted, as names ---- */
 
-/* The objects that the deployment owns. Sorted. */
+/* The objects that the deployment owns. Sorted. The namespace of the release is one of them once a
+ * version brought it along: it goes with the deployment, and not while others of its objects are in
+ * it. */
 static bool wanted_refs(deployment_steps *s, object_ref **ret, size_t *ret_len)
 {
     inventory none = {0}, all;
+    object_ref space = {STR("v1"), STR("Namespace"), STR_EMPTY, s->manifest.release_namespace};
     object_ref *refs = ARENA_ARRAY(s->way, s->manifest.len + 1, object_ref);
     size_t len = 0;
     for (size_t i = 0; refs && i < s->manifest.len; i++)
         if (!s->manifest.at[i].shared)
             refs[len++] = s->manifest.at[i].ref;
+    for (size_t i = 0; refs && i < s->inventory.len; i++)
+        if (object_ref_same(&s->inventory.objects[i], &space)) {
+            refs[len++] = space;
+            break;
+        }
     if (!refs || !inventory_join(s->way, &none, refs, len, &all))
         return false;
     *ret = all.objects;
@@ -45,8 +53,7 @@ static void describe(const deployment_steps *s, const steps_world *w, inventory 
     const manifest *m = &s->manifest;
     i->deployment = buf_str(&s->name);
     i->wanted = live_id(s);
-    i->release = m->release;
-    i->release_namespace = m->release_namespace;
+    i->release = (release_name){m->release_namespace, m->release};
     i->keep_resources = m->keep_resources;
     bool with_namespace = m->delete_namespace && may_delete_namespace(w, m->release_namespace);
     i->delete_namespace = with_namespace ? m->release_namespace : STR_EMPTY;
@@ -87,9 +94,29 @@ static bool inventory_written(deployment_steps *s, const steps_world *w, const s
     return true;
 }
 
-static bool has_all(const inventory *have, const inventory *joined)
+/* Whether the inventory says already what is to be done. */
+static bool is_recorded(const deployment_steps *s, const inventory *all)
 {
-    return have->len == joined->len; /* a union that is no larger is the set itself */
+    const inventory *have = &s->inventory;
+    const manifest *m = &s->manifest;
+    release_name now = {m->release_namespace, m->release};
+    return s->has_inventory && str_eq(have->wanted, live_id(s)) && have->applied.len == 0 &&
+           have->len == all->len && /* a union that is no larger is the set itself */
+           have->is_chart == m->is_chart && release_same(have->release, now) &&
+           have->former_len == all->former_len;
+}
+
+/* Plain manifests come after the chart that they take the place of. A chart comes before the one
+ * that it takes the place of, which runs on until then; but objects that it would take from it
+ * would go with it. */
+static bool go_from_record(deployment_steps *s)
+{
+    const manifest *m = &s->manifest;
+    /* Of a chart there is at most the namespace to be applied. */
+    steps_phase next = m->is_chart && m->len == 0 ? PHASE_CHART : PHASE_APPLY;
+    bool first = !m->is_chart || m->take_ownership;
+    s->after_unchart = next;
+    return steps_go(s, first && s->inventory.former_len > 0 ? PHASE_UNCHART : next);
 }
 
 bool record_step(deployment_steps *s, const steps_world *w)
@@ -97,20 +124,17 @@ bool record_step(deployment_steps *s, const steps_world *w)
     object_ref *refs;
     size_t len;
     inventory all;
-    if (!wanted_refs(s, &refs, &len) || !inventory_join(s->way, &s->inventory, refs, len, &all))
+    const manifest *m = &s->manifest;
+    release_name now = {m->release_namespace, m->release};
+    if (!wanted_refs(s, &refs, &len) || !inventory_join(s->way, &s->inventory, refs, len, &all) ||
+        !inventory_leave_release(s->way, &s->inventory, now, m->is_chart, &all))
         return steps_fail_memory(s, w);
-    bool was_chart = s->inventory.is_chart;
-    steps_phase next = was_chart && !s->manifest.is_chart ? PHASE_UNCHART
-                       : s->manifest.is_chart             ? PHASE_CHART
-                                                          : PHASE_APPLY;
-    if (s->has_inventory && str_eq(s->inventory.wanted, live_id(s)) &&
-        s->inventory.applied.len == 0 && has_all(&s->inventory, &all) &&
-        (was_chart || !s->manifest.is_chart))
-        return steps_go(s, next);
+    if (is_recorded(s, &all))
+        return go_from_record(s);
     describe(s, w, &all);
     all.applied = STR_EMPTY;
     all.digest = STR_EMPTY;
-    all.is_chart = was_chart || s->manifest.is_chart; /* until it is gone, it is there */
+    all.is_chart = m->is_chart;
     return give_inventory(s, w, &all);
 }
 
@@ -125,17 +149,31 @@ void record_answer(deployment_steps *s, const steps_world *w, const step_answer 
 bool unchart_step(deployment_steps *s, const steps_world *w)
 {
     (void)w;
-    return steps_give_removal(s);
+    const inventory *i = &s->inventory;
+    if (i->former_len == 0)
+        return steps_go(s, s->after_unchart);
+    return steps_give_removal(s, i->former[i->former_len - 1]);
 }
 
 void unchart_answer(deployment_steps *s, const steps_world *w, const step_answer *answer)
 {
-    if (answer->outcome == OUTCOME_OK || answer->outcome == OUTCOME_MISSING) {
-        s->inventory.is_chart = false;
-        steps_go(s, PHASE_APPLY);
-    } else {
+    if (answer->outcome == OUTCOME_OK || answer->outcome == OUTCOME_MISSING)
+        s->inventory.former_len--;
+    else
         steps_fail_answer(s, w, answer, NULL);
-    }
+}
+
+/* Objects of plain manifests that a chart is to have from now on. Those that it does not have are
+ * pruned after it. */
+bool hand_over_step(deployment_steps *s, const steps_world *w)
+{
+    s->left = s->inventory;
+    return steps_change_left(s, w, STEP_MARK_OBJECT, PHASE_CHART);
+}
+
+void hand_over_answer(deployment_steps *s, const steps_world *w, const step_answer *answer)
+{
+    steps_left_answer(s, w, answer);
 }
 
 /* The kinds that a chart brings are known to the cluster only when it is installed. */
@@ -144,9 +182,25 @@ bool chart_step(deployment_steps *s, const steps_world *w)
     (void)w;
     if (s->rendered)
         return steps_give(s, STEP_DISCOVER, STR_EMPTY, STR_EMPTY);
-    steps_give(s, STEP_INSTALL_CHART, STR_EMPTY, s->manifest.release);
+    bool tries = s->manifest.confined && !s->chart_tried;
+    steps_give(s, tries ? STEP_TRY_CHART : STEP_INSTALL_CHART, STR_EMPTY, s->manifest.release);
     s->out.chart = &s->manifest;
     return true;
+}
+
+/* A chart may be outside of its namespace only if nobody says that it must not: that is found out
+ * before anything is installed. */
+static void chart_rendered(deployment_steps *s, const steps_world *w, str text)
+{
+    err error;
+    manifest m = s->manifest;
+    manifest_fault fault = manifest_rendered(s->way, &m, text, &error);
+    if (fault == MANIFEST_MEMORY)
+        steps_fail_memory(s, w);
+    else if (fault != MANIFEST_NONE || !manifest_confined(&m, w->discovery, &error))
+        steps_fail(s, w, FAULT_BAD, error.text);
+    else
+        s->chart_tried = true;
 }
 
 /* Takes in what helm rendered, or kinds that were read since. False: kinds must be read first, or
@@ -165,15 +219,36 @@ static bool take_rendered(deployment_steps *s, const steps_world *w, const step_
     return fault == MANIFEST_NONE;
 }
 
+/* Objects that the chart wants are not the release's: those of the releases of before go with them,
+ * our own become its own. True: it is tried again then. */
+static bool make_way(deployment_steps *s)
+{
+    s->after_unchart = PHASE_CHART;
+    if (s->inventory.former_len > 0) {
+        steps_go(s, PHASE_UNCHART);
+    } else if (!s->handed_over) {
+        s->handed_over = true;
+        steps_go(s, PHASE_HAND_OVER);
+    } else {
+        return false;
+    }
+    return true;
+}
+
 void chart_answer(deployment_steps *s, const steps_world *w, const step_answer *answer)
 {
     err error;
     manifest_fault fault;
+    if (answer->outcome == OUTCOME_CONFLICT && make_way(s))
+        return;
     if (answer->outcome != OUTCOME_OK) {
         s->rendered = false;
         steps_fail_answer(s, w, answer, NULL);
+    } else if (s->out.kind == STEP_TRY_CHART) {
+        chart_rendered(s, w, answer->text);
     } else if (take_rendered(s, w, answer, &fault, &error)) {
-        steps_go(s, PHASE_PRUNE);
+        s->after_unchart = PHASE_PRUNE;
+        steps_go(s, PHASE_UNCHART);
     } else if (!s->rendered) {
         steps_fail(s, w, fault == MANIFEST_MEMORY ? FAULT_LATER : FAULT_FAILED, error.text);
     }
@@ -211,8 +286,8 @@ void rendered_answer(deployment_steps *s, const steps_world *w, const step_answe
 static bool is_of_release(const manifest *m, const yyjson_val *live)
 {
     const yyjson_val *notes = go_member(go_member(live, STR("metadata")), STR("annotations"));
-    return str_eq(object_text(notes, STR("meta.helm.sh/release-name")), m->release) &&
-           str_eq(object_text(notes, STR("meta.helm.sh/release-namespace")), m->release_namespace);
+    return str_eq(object_text(notes, STR(ANNOTATION_RELEASE)), m->release) &&
+           str_eq(object_text(notes, STR(ANNOTATION_RELEASE_NAMESPACE)), m->release_namespace);
 }
 
 /* Objects of others that the deployment may take, each by itself. */
@@ -322,7 +397,7 @@ bool apply_step(deployment_steps *s, const steps_world *w)
     while (s->at < s->manifest.len && s->ways[s->at] >= OBJECT_APPLIED)
         s->at++;
     if (s->at >= s->manifest.len)
-        return steps_go(s, PHASE_PRUNE);
+        return steps_go(s, s->manifest.is_chart ? PHASE_CHART : PHASE_PRUNE);
     s->waiting = must_wait(s, s->at);
     if (s->waiting)
         return establish_step(s, w);
@@ -374,7 +449,7 @@ bool prune_step(deployment_steps *s, const steps_world *w)
             !inventory_left(s->way, &s->inventory, refs, len, &s->left))
             return steps_fail_memory(s, w);
     }
-    return steps_delete_left(s, w, PHASE_SETTLE);
+    return steps_change_left(s, w, STEP_DELETE_OBJECT, PHASE_SETTLE);
 }
 
 void prune_answer(deployment_steps *s, const steps_world *w, const step_answer *answer)

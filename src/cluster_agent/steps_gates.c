@@ -159,29 +159,44 @@ static bool meant(arena *a, const yyjson_val *dependency, const selector *by_lab
     return !by_label || selector_match(by_label, labels);
 }
 
-static bool one_dependency(arena *a, const yyjson_val *dependency, str bundle_namespace,
-                           const steps_world *w, err *error)
+/* MET: it may go on. WAITS: it may yet, by itself. WRONG: not before an edit, or without memory. */
+typedef enum dependency_state {
+    DEPENDENCY_MET,
+    DEPENDENCY_WAITS,
+    DEPENDENCY_WRONG
+} dependency_state;
+
+static dependency_state one_dependency(arena *a, const yyjson_val *dependency, str bundle_namespace,
+                                       const steps_world *w, err *error)
 {
     const yyjson_val *json = go_member(dependency, STR("selector"));
     selector *by_label = json ? read_selector(a, json, error) : NULL;
     str name = object_text(dependency, STR("name"));
     size_t found = 0;
-    if (json && !by_label)
-        return err_is_memory(error) ? false : err_wrap(error, "dependsOn");
+    if (json && !by_label) {
+        if (!err_is_memory(error))
+            err_wrap(error, "dependsOn");
+        return DEPENDENCY_WRONG;
+    }
     if (!json && name.len == 0)
-        return err_set(error, "dependsOn: found an entry without name and selector");
+        return DEPENDENCY_MET; /* says nothing, as in Fleet */
     for (size_t i = 0; i < w->deployment_count; i++) {
         const yyjson_val *other = w->deployments[i];
         if (!meant(a, dependency, by_label, other, bundle_namespace))
             continue;
         found++;
         bundle_state state = state_of(other);
-        if (!accepted(dependency, state))
-            return err_set(error, "it depends on \"%s\", which is %s",
-                           str_shown(object_ref_of(other).name).text, bundle_state_text(state));
+        if (accepted(dependency, state))
+            continue;
+        err_set(error, "it depends on \"%s\", which is %s",
+                str_shown(object_ref_of(other).name).text, bundle_state_text(state));
+        return DEPENDENCY_WAITS;
     }
-    return found > 0 || err_set(error, "it depends on \"%s\", of which there is none",
-                                name.len > 0 ? str_shown(name).text : "a selector");
+    if (found > 0)
+        return DEPENDENCY_MET;
+    err_set(error, "it depends on \"%s\", of which there is none",
+            name.len > 0 ? str_shown(name).text : "a selector");
+    return DEPENDENCY_WAITS;
 }
 
 bool gate_dependencies(arena *a, const yyjson_val *of, const steps_world *w, int64_t *ret_wait_ms,
@@ -195,11 +210,11 @@ bool gate_dependencies(arena *a, const yyjson_val *of, const steps_world *w, int
     *ret_wait_ms = 0;
     yyjson_arr_foreach(list, i, max, one)
     {
-        bool good = one_dependency(a, one, home, w, error);
+        dependency_state found = one_dependency(a, one, home, w, error);
         arena_rewind(a, before);
-        if (good)
+        if (found == DEPENDENCY_MET)
             continue;
-        *ret_wait_ms = STEPS_DEPENDENCY_MS;
+        *ret_wait_ms = found == DEPENDENCY_WAITS ? STEPS_DEPENDENCY_MS : 0;
         return false;
     }
     return true;

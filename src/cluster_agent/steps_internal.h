@@ -19,18 +19,19 @@
     X(CONTENT, content)     /* the Content */                                                      \
     X(PLACE, place)         /* what is wanted, and where */                                        \
     X(VALUES_FROM,                                                                                 \
-      values_from)        /* of a chart: values that lie in the cluster; then placed again */      \
-    X(RENDERED, rendered) /* of a chart that is there: what helm rendered, for those who look */   \
-    X(GATES, gates)       /* dependsOn, allowedTargetNamespaceSelector */                          \
-    X(RECORD, record)     /* the inventory of before and now */                                    \
-    X(UNCHART, unchart)   /* a chart that is none any more */                                      \
-    X(CHART, chart)       /* helm */                                                               \
-    X(APPLY, apply)       /* each object: read, then applied */                                    \
-    X(PRUNE, prune)       /* what left */                                                          \
-    X(SETTLE, settle)     /* the inventory of now */                                               \
-    X(LOOK, look)         /* how the objects do */                                                 \
-    X(REPORT, report)     /* to the hub */                                                         \
-    X(REMOVE, remove)     /* everything that is in the inventory */                                \
+      values_from)          /* of a chart: values that lie in the cluster; then placed again */    \
+    X(RENDERED, rendered)   /* of a chart that is there: what helm rendered, for those who look */ \
+    X(GATES, gates)         /* dependsOn, allowedTargetNamespaceSelector */                        \
+    X(RECORD, record)       /* the inventory of before and now */                                  \
+    X(UNCHART, unchart)     /* releases that are not wanted any more */                            \
+    X(CHART, chart)         /* helm */                                                             \
+    X(HAND_OVER, hand_over) /* objects that are ours become the release's */                       \
+    X(APPLY, apply)         /* each object: read, then applied */                                  \
+    X(PRUNE, prune)         /* what left */                                                        \
+    X(SETTLE, settle)       /* the inventory of now */                                             \
+    X(LOOK, look)           /* how the objects do */                                               \
+    X(REPORT, report)       /* to the hub */                                                       \
+    X(REMOVE, remove)       /* everything that is in the inventory */                              \
     X(REMOVE_NAMESPACE, remove_namespace)                                                          \
     X(REMOVE_RECORD, remove_record) /* the inventory itself */                                     \
     X(OVER, over)
@@ -75,19 +76,23 @@ struct deployment_steps {
     resource_files files;
     manifest manifest;
     str digest;
-    object_way *ways; /* of each wanted object */
-    size_t at;        /* in the list that the phase works on */
-    inventory left;   /* to be deleted */
-    str delete_uid;   /* of the object at hand, once it is known to be ours */
-    bool discovered;  /* the kinds were read on this way */
-    bool rendered;    /* a chart is installed, and kinds that it brought are to be found */
-    bool values_read; /* helm.valuesFrom */
+    object_way *ways;    /* of each wanted object */
+    size_t at;           /* in the list that the phase works on */
+    inventory left;      /* to be deleted */
+    step_kind left_kind; /* or to be marked */
+    str delete_uid;      /* of the object at hand, once it is known to be ours */
+    bool discovered;     /* the kinds were read on this way */
+    bool rendered;       /* a chart is installed, and kinds that it brought are to be found */
+    bool values_read;    /* helm.valuesFrom */
     bool correcting;
     bool in_place;       /* the live version is in the cluster: it is looked after from now on */
     bool waiting;        /* for a definition */
     size_t establishing; /* which one */
     int64_t establish_until_ms; /* 0: none was waited for yet; STEPS_NEVER: none is any more */
     manifest removal;           /* names a chart that goes */
+    steps_phase after_unchart;
+    bool handed_over;
+    bool chart_tried; /* and found to be where it may be */
 
     /* What was found. Renewed with each look. */
     arena *looking;
@@ -116,8 +121,18 @@ bool steps_go(deployment_steps *s, steps_phase phase);
 /* Gives out a step of the phase. Returns true. */
 bool steps_give(deployment_steps *s, step_kind kind, str collection, str name);
 
-/* How bad it is: LATER is told to the hub only when it lasts. */
-typedef enum steps_fault { FAULT_BAD, FAULT_FAILED, FAULT_LATER } steps_fault;
+/* How bad it is. */
+#define STEPS_FAULTS(X)                                                                            \
+    X(BAD)     /* only an edit helps */                                                            \
+    X(FAILED)  /* it may go better next time */                                                    \
+    X(LATER)   /* somebody cannot now: a failure when it lasts */                                  \
+    X(EARLY)   /* what it needs is on its way: told when it lasts, but never as a failure */       \
+    X(DEPENDS) /* on another deployment, which is not ready */
+typedef enum steps_fault {
+#define X(fault) FAULT_##fault,
+    STEPS_FAULTS(X)
+#undef X
+} steps_fault;
 /* Ends the way for now; it begins again after a while. Returns false. */
 bool steps_fail(deployment_steps *s, const steps_world *w, steps_fault fault, const char *text);
 bool steps_fail_memory(deployment_steps *s, const steps_world *w);
@@ -131,7 +146,8 @@ yyjson_val *steps_copy(arena *a, const yyjson_val *json);
 
 /* ---- gates ---- */
 
-/* Whether dependsOn lets it go on. False with what it waits for; *ret_wait_ms: when to ask. */
+/* Whether dependsOn lets it go on. False with what it waits for; *ret_wait_ms: when to ask, 0 if it
+ * does not wait but something is wrong. */
 bool gate_dependencies(arena *a, const yyjson_val *deployment, const steps_world *w,
                        int64_t *ret_wait_ms, err *error);
 /* Whether a namespace may be used, as options.allowedTargetNamespaceSelector says. */
@@ -143,10 +159,11 @@ typedef enum left_place { LEFT_FOUND, LEFT_ASK, LEFT_NOWHERE, LEFT_LATER } left_
 /* Where an object is that may be of a kind that is gone. */
 left_place steps_find_left(deployment_steps *s, const steps_world *w, const object_ref *ref,
                            str *ret_collection);
-/* Gives out the removal of the chart that the inventory names. Returns true. */
-bool steps_give_removal(deployment_steps *s);
-/* The common part of pruning and removing: deletes s->left one by one, only what is ours. */
-bool steps_delete_left(deployment_steps *s, const steps_world *w, steps_phase then);
+/* Gives out the removal of a release. Returns true. */
+bool steps_give_removal(deployment_steps *s, release_name which);
+/* The common part of pruning, removing and handing over: goes through s->left one by one and
+ * deletes, or marks, only what is ours. */
+bool steps_change_left(deployment_steps *s, const steps_world *w, step_kind how, steps_phase then);
 void steps_left_answer(deployment_steps *s, const steps_world *w, const step_answer *answer);
 
 #define X(phase, functions)                                                                        \

@@ -202,8 +202,8 @@ static bool tell(deployment_steps *s, const steps_world *w, bool *ret_changed)
     arena *a scoped(arena_cleanup) = arena_new(0);
     yyjson_val *deployment = a ? json_parse_within(a, buf_str(&s->seen), s->seen.len, NULL) : NULL;
     str release =
-        arena_printf(s->looking, "%.*s/%.*s:%lld", STR_ARG(s->inventory.release_namespace),
-                     STR_ARG(s->inventory.release), (long long)s->inventory.revision);
+        arena_printf(s->looking, "%.*s/%.*s:%lld", STR_ARG(s->inventory.release.namespace_),
+                     STR_ARG(s->inventory.release.name), (long long)s->inventory.revision);
     if (!deployment || !release.ptr)
         return false;
     report_facts facts = {

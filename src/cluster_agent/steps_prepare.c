@@ -10,6 +10,7 @@
 #include "model/document.h"
 
 #define VALUES_KEY "values.yaml" /* of an entry of valuesFrom that names none */
+#define VALUES_SOON_MS 100
 #define API_FLEET_PATH "/apis/fleet.cattle.io/v1alpha1/"
 
 static const yyjson_val *spec_of(const deployment_steps *s)
@@ -91,9 +92,23 @@ static str secret_text(arena *a, const yyjson_val *secret, str key, err *error)
     return made;
 }
 
+/* The Secret follows the BundleDeployment: it is on its way, however long the controller that
+ * writes both was away in between. */
+static void values_later(deployment_steps *s, const steps_world *w, const char *text)
+{
+    bool first = s->failing_since_ms == 0;
+    steps_fail(s, w, FAULT_EARLY, text);
+    if (first)
+        s->due_ms = w->now_ms + VALUES_SOON_MS;
+}
+
 void values_answer(deployment_steps *s, const steps_world *w, const step_answer *answer)
 {
     err error;
+    if (answer->outcome == OUTCOME_MISSING) {
+        values_later(s, w, "the Secret with the values of valuesHash does not exist");
+        return;
+    }
     if (answer->outcome != OUTCOME_OK) {
         steps_fail_answer(s, w, answer, NULL);
         return;
@@ -106,8 +121,7 @@ void values_answer(deployment_steps *s, const steps_world *w, const step_answer 
         return;
     }
     if (!str_eq(hash, object_text(spec_of(s), STR("valuesHash")))) {
-        /* Secret and BundleDeployment are two writes of the hub: the other is on its way. */
-        steps_fail(s, w, FAULT_LATER, "the values in the Secret are not those of valuesHash");
+        values_later(s, w, "the values in the Secret are not those of valuesHash");
         return;
     }
     s->values = values;
@@ -307,7 +321,11 @@ bool gates_step(deployment_steps *s, const steps_world *w)
     err error;
     int64_t wait_ms = 0;
     if (!gate_dependencies(s->way, s->deployment, w, &wait_ms, &error)) {
-        steps_fail(s, w, err_is_memory(&error) ? FAULT_LATER : FAULT_FAILED, error.text);
+        steps_fail(s, w,
+                   err_is_memory(&error) ? FAULT_LATER
+                   : wait_ms > 0         ? FAULT_DEPENDS
+                                         : FAULT_FAILED,
+                   error.text);
         if (wait_ms > 0) {
             s->due_ms = w->now_ms + wait_ms;
             s->why = "another deployment that it depends on";

@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "cluster_agent/steps_internal.h"
 #include "engine/go_json.h"
+#include "operator/bundle_json.h"
 
 /* ---- one after the other ---- */
 
@@ -27,8 +28,25 @@ left_place steps_find_left(deployment_steps *s, const steps_world *w, const obje
     return ret_collection->ptr ? LEFT_FOUND : LEFT_LATER;
 }
 
-bool steps_delete_left(deployment_steps *s, const steps_world *w, steps_phase then)
+/* Helm takes over what says that it is the release's. */
+static bool put_marks(buf *out, const manifest *m)
 {
+    buf_clear(out);
+    buf_addz(out, "{\"metadata\":{");
+    json_open(out, "labels");
+    json_text(out, "app.kubernetes.io/managed-by", STR("Helm"));
+    json_close(out);
+    json_open(out, "annotations");
+    json_text(out, ANNOTATION_RELEASE, m->release);
+    json_text(out, ANNOTATION_RELEASE_NAMESPACE, m->release_namespace);
+    json_close(out);
+    buf_addz(out, "}}");
+    return !out->failed;
+}
+
+bool steps_change_left(deployment_steps *s, const steps_world *w, step_kind how, steps_phase then)
+{
+    s->left_kind = how;
     for (; s->at < s->left.len; s->at++) {
         const object_ref *ref = &s->left.objects[s->at];
         str collection;
@@ -42,8 +60,11 @@ bool steps_delete_left(deployment_steps *s, const steps_world *w, steps_phase th
         case LEFT_FOUND: break;
         }
         bool known = s->delete_uid.len > 0;
-        steps_give(s, known ? STEP_DELETE_OBJECT : STEP_READ_OBJECT, collection, ref->name);
+        steps_give(s, known ? how : STEP_READ_OBJECT, collection, ref->name);
         s->out.uid = s->delete_uid;
+        if (known && how == STEP_MARK_OBJECT && !put_marks(&s->body, &s->manifest))
+            return steps_fail_memory(s, w);
+        s->out.body = known && how == STEP_MARK_OBJECT ? buf_str(&s->body) : STR_EMPTY;
         return true;
     }
     return steps_go(s, then);
@@ -62,7 +83,7 @@ static void next_left(deployment_steps *s)
     s->delete_uid = STR_EMPTY;
 }
 
-/* Ours, not kept and not on its way out already: its uid is kept for the deletion. */
+/* Ours, not kept and not on its way out already: its uid is kept for what follows. */
 static void judge_left(deployment_steps *s, const steps_world *w, const yyjson_val *live)
 {
     const yyjson_val *meta = go_member(live, STR("metadata"));
@@ -72,8 +93,8 @@ static void judge_left(deployment_steps *s, const steps_world *w, const yyjson_v
         steps_fail_memory(s, w);
         return;
     }
-    bool goes = owner_is(live, owner) && !is_kept(live) && uid.len > 0 &&
-                object_text(meta, STR("deletionTimestamp")).len == 0;
+    bool goes = owner_is(live, owner) && (s->left_kind == STEP_MARK_OBJECT || !is_kept(live)) &&
+                uid.len > 0 && object_text(meta, STR("deletionTimestamp")).len == 0;
     if (goes)
         s->delete_uid = uid;
     else
@@ -100,39 +121,45 @@ void steps_left_answer(deployment_steps *s, const steps_world *w, const step_ans
 
 /* ---- a deployment that is gone ---- */
 
-bool steps_give_removal(deployment_steps *s)
+bool steps_give_removal(deployment_steps *s, release_name which)
 {
     s->removal = (manifest){.owner = buf_str(&s->name),
-                            .release = s->inventory.release,
-                            .release_namespace = s->inventory.release_namespace,
+                            .release = which.name,
+                            .release_namespace = which.namespace_,
                             .keep_resources = s->inventory.keep_resources,
                             .is_chart = true};
-    steps_give(s, STEP_REMOVE_CHART, STR_EMPTY, s->inventory.release);
+    steps_give(s, STEP_REMOVE_CHART, STR_EMPTY, which.name);
     s->out.chart = &s->removal;
     return true;
 }
 
-/* Everything in the inventory; with keepResources nothing but the inventory itself. */
+/* Everything in the inventory; with keepResources nothing but the inventory itself, and releases
+ * that were on their way out. */
 bool remove_step(deployment_steps *s, const steps_world *w)
 {
-    if (s->inventory.keep_resources)
+    inventory *i = &s->inventory;
+    if (i->former_len > 0)
+        return steps_give_removal(s, i->former[i->former_len - 1]);
+    if (i->keep_resources)
         return steps_go(s, PHASE_REMOVE_RECORD);
-    if (s->inventory.is_chart)
-        return steps_give_removal(s);
+    if (i->is_chart)
+        return steps_give_removal(s, i->release);
     if (s->at == 0 && s->delete_uid.len == 0 &&
         !inventory_left(s->way, &s->inventory, NULL, 0, &s->left))
         return steps_fail_memory(s, w);
-    return steps_delete_left(s, w, PHASE_REMOVE_NAMESPACE);
+    return steps_change_left(s, w, STEP_DELETE_OBJECT, PHASE_REMOVE_NAMESPACE);
 }
 
 void remove_answer(deployment_steps *s, const steps_world *w, const step_answer *answer)
 {
     if (s->out.kind != STEP_REMOVE_CHART)
         steps_left_answer(s, w, answer);
-    else if (answer->outcome == OUTCOME_OK || answer->outcome == OUTCOME_MISSING)
-        s->inventory.is_chart = false;
-    else
+    else if (answer->outcome != OUTCOME_OK && answer->outcome != OUTCOME_MISSING)
         steps_fail_answer(s, w, answer, NULL);
+    else if (s->inventory.former_len > 0)
+        s->inventory.former_len--;
+    else
+        s->inventory.is_chart = false;
 }
 
 /* deleteNamespace: the namespace goes even though others may have put things into it, as the

@@ -43,7 +43,8 @@ kept_kind kept_of_clusters(hub_kind kind)
     case HUB_BUNDLE: return KEPT_BUNDLE;
     case HUB_DEPLOYMENT: /* what agents and Drover write of them is no news, and there are many */
     case HUB_CONTENT:
-    case HUB_REPO: break;
+    case HUB_REPO:
+    case HUB_NAMESPACE: break; /* the shell gives it to a plan */
     }
     return KEPT_NOTHING;
 }
@@ -176,6 +177,19 @@ static void put_node_status(buf *out, yyjson_val *status)
     buf_addz(out, "]}");
 }
 
+/* A mapping has no spec. */
+static void put_selectors(buf *out, yyjson_val *json)
+{
+    static const char *const names[] = {"bundleSelector", "namespaceSelector"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        yyjson_val *value = yyjson_obj_get(json, names[i]);
+        if (!value)
+            continue;
+        buf_addf(out, ",\"%s\":", names[i]);
+        json_write(out, value);
+    }
+}
+
 static kept_part put_document(buf *out, kept_kind kind, yyjson_val *json)
 {
     static const char *const of_node[] = {"taints", "unschedulable", NULL};
@@ -184,8 +198,12 @@ static kept_part put_document(buf *out, kept_kind kind, yyjson_val *json)
     buf_addf(out, "{\"apiVersion\":\"%s\",\"kind\":\"%s\",\"metadata\":", kinds[kind].api,
              kinds[kind].kind);
     kept_part labels = put_metadata(out, kind, yyjson_obj_get(json, "metadata"));
-    buf_addz(out, ",\"spec\":");
-    put_members(out, yyjson_obj_get(json, "spec"), kind == KEPT_NODE ? of_node : NULL);
+    if (kind == KEPT_MAPPING)
+        put_selectors(out, json);
+    else
+        buf_addz(out, ",\"spec\":");
+    if (kind != KEPT_MAPPING)
+        put_members(out, yyjson_obj_get(json, "spec"), kind == KEPT_NODE ? of_node : NULL);
     if (kind != KEPT_CLUSTER_GROUP && kind != KEPT_MAPPING)
         buf_addz(out, ",\"status\":");
     if (kind == KEPT_NODE)

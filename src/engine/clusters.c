@@ -273,6 +273,8 @@ static bool take_document(clusters *c, const object *o, bool gone)
         group_document(c, o->metadata, gone ? NULL : o->cluster_group);
     else if (o->kind == KIND_BUNDLE_NAMESPACE_MAPPING)
         mapping_document(c, o->metadata, gone ? NULL : o->bundle_namespace_mapping);
+    else if (o->kind == KIND_NAMESPACE)
+        namespace_document(c, o->metadata, gone ? NULL : o->kube_namespace);
     else
         return false;
     return true;
@@ -423,7 +425,7 @@ static void bundle_step(bundle_record *b)
     c->core->looked_at += (uint64_t)figures.looked_at;
     for (size_t i = 0; i < c->picks.len && !c->core->no_memory; i++)
         release(b, &c->picks.at[i]);
-    if (partition_rollout_passed(&b->roll, &figures))
+    if (partition_rollout_passed(&b->roll, &figures, c->core->now_ms))
         tell_pass(b, &figures);
 }
 
@@ -494,6 +496,7 @@ static void clusters_destroy(void *self)
     strmap_done(&c->cluster_numbers);
     vec_done(&c->groups);
     vec_done(&c->mappings);
+    strmap_done(&c->namespaces);
     vec_done(&c->placements);
     vec_done(&c->ended);
     vec_done(&c->picks);

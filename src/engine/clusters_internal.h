@@ -2,8 +2,8 @@
 /* clusters_internal.h - Bundles on clusters: the inside, for clusters*.c alone.
  *
  * clusters.c takes facts in and steps; clusters_targets.c knows who is a target of what and
- * which version it should run; clusters_view.c answers questions; clusters_save.c saves,
- * restores and checks. */
+ * which version it should run, clusters_mappings.c in which namespaces; clusters_view.c answers
+ * questions; clusters_save.c saves, restores and checks. */
 #ifndef DROVER_ENGINE_CLUSTERS_INTERNAL_H
 #define DROVER_ENGINE_CLUSTERS_INTERNAL_H
 
@@ -93,6 +93,7 @@ typedef struct clusters {
     strmap cluster_numbers; /* "namespace/name" */
     VEC(group_record) groups;
     VEC(mapping_record) mappings;
+    strmap namespaces;          /* name -> the document's address */
     VEC(placed_ref) placements; /* by id, which only grows */
     VEC(ended_claim) ended;
     partition_picks picks;
@@ -127,7 +128,8 @@ void cluster_leaves(clusters *c, const fact_target *t);
 void bundle_document(clusters *c, const bundle *doc);
 void bundle_gone(clusters *c, const bundle *doc);
 void group_document(clusters *c, const metadata *meta, const cluster_group *doc);
-void mapping_document(clusters *c, const metadata *meta, const bundle_namespace_mapping *doc);
+/* Makes its placements on all clusters what documents and labels say. */
+void bundle_place(bundle_record *b);
 bundle_record *bundle_find(const clusters *c, str change);
 /* What a cluster should run. */
 typedef struct wish {
@@ -141,6 +143,12 @@ member_id placed_on(const bundle_record *b, const cluster_record *r);
 /* The options of the version that a cluster should run, all of them. ptr is NULL with an error. */
 str wanted_options(bundle_record *b, const cluster_record *r, arena *a, err *error);
 label_set record_labels(const cluster_record *r);
+
+/* ---- clusters_mappings.c ---- */
+void mapping_document(clusters *c, const metadata *meta, const bundle_namespace_mapping *doc);
+void namespace_document(clusters *c, const metadata *meta, const kube_namespace *doc);
+/* Whether clusters of that namespace, which is not its own, may be targets. */
+bool namespace_mapped(const bundle_record *b, name_id namespace_);
 
 /* ---- clusters.c ---- */
 name_id intern(clusters *c, str text);

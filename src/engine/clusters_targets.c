@@ -11,7 +11,6 @@
 #include "model/document.h"
 
 #define STRATEGY_ANNOTATION "drover.dev/rollout-strategy"
-#define NAMESPACE_NAME_LABEL "kubernetes.io/metadata.name"
 #define MS_PER_SECOND 1000
 
 static str text_of(const clusters *c, name_id n)
@@ -33,28 +32,10 @@ bundle_record *bundle_find(const clusters *c, str change)
 
 /* ---- the wanted version ---- */
 
-/* Namespace labels are not known here: a mapping's selector sees only the label every namespace
- * carries. */
-static bool is_mapped(const bundle_record *b, name_id namespace_)
-{
-    const clusters *c = b->self;
-    label name = {STR(NAMESPACE_NAME_LABEL), text_of(c, namespace_)};
-    for (size_t i = 0; i < c->mappings.len; i++) {
-        const mapping_record *mapping = &c->mappings.at[i];
-        if (!mapping->document || mapping->namespace_ != b->namespace_)
-            continue;
-        if (selector_match(mapping->document->bundle_selector.compiled,
-                           b->document->metadata.labels) &&
-            selector_match(mapping->document->namespace_selector.compiled, (label_set){&name, 1}))
-            return true;
-    }
-    return false;
-}
-
 static bool may_target(const bundle_record *b, const cluster_record *r)
 {
     return !b->namespace_ || !r->namespace_ || b->namespace_ == r->namespace_ ||
-           is_mapped(b, r->namespace_);
+           namespace_mapped(b, r->namespace_);
 }
 
 static match_subject subject_of(clusters *c, const cluster_record *r)
@@ -332,7 +313,7 @@ static void place_everywhere(clusters *c, uint32_t number)
             place_cluster(c->bundles.at[i], number);
 }
 
-static void place_all(bundle_record *b)
+void bundle_place(bundle_record *b)
 {
     for (uint32_t i = 0; i < b->self->clusters.len && !b->self->core->no_memory; i++)
         if (b->self->clusters.at[i].present)
@@ -496,7 +477,7 @@ void cluster_leaves(clusters *c, const fact_target *t)
         }
 }
 
-/* ---- groups and mappings ---- */
+/* ---- groups ---- */
 
 static void regroup(clusters *c, uint32_t group)
 {
@@ -527,23 +508,6 @@ void group_document(clusters *c, const metadata *meta, const cluster_group *doc)
     }
     c->groups.at[i].document = doc;
     regroup(c, i);
-}
-
-void mapping_document(clusters *c, const metadata *meta, const bundle_namespace_mapping *doc)
-{
-    name_id namespace_ = intern(c, meta->namespace_), name = intern(c, meta->name);
-    size_t i = 0;
-    while (i < c->mappings.len &&
-           (c->mappings.at[i].namespace_ != namespace_ || c->mappings.at[i].name != name))
-        i++;
-    if (i == c->mappings.len && !vec_push(&c->mappings, (mapping_record){namespace_, name, NULL})) {
-        c->core->no_memory = true;
-        return;
-    }
-    c->mappings.at[i].document = doc;
-    for (size_t b = 0; b < c->bundles.len; b++)
-        if (c->bundles.at[b]->present && c->bundles.at[b]->namespace_ == namespace_)
-            place_all(c->bundles.at[b]);
 }
 
 /* ---- bundles ---- */
@@ -668,7 +632,7 @@ void bundle_document(clusters *c, const bundle *doc)
     bool before = b->roll.work_changed;
     b->roll.work_changed = false;
     set_offline_after(b);
-    place_all(b);
+    bundle_place(b);
     b->roll.edited |= b->roll.work_changed;
     b->roll.work_changed |= before;
     b->roll.dirty = true;

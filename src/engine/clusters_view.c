@@ -146,6 +146,7 @@ group_view bundle_group(const bundle_record *b, size_t index)
         .ready = at.ready,
         .visited = at.visited,
         .unavailable = at.unavailable,
+        .passed_ms = b->roll.passed_ms,
         .stopped = partitions_halted(b->roll.pacing),
     };
 }

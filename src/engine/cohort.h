@@ -150,10 +150,12 @@ size_t cohort_compartment_of(const cohort *c, member_id m);
 member_state cohort_state(const cohort *c, member_id m);
 bool cohort_is_retrying(const cohort *c, member_id m);
 bool cohort_in_batch(const cohort *c, member_id m);
+/* The members of a compartment's open batch, with or without an outcome, until the next call. */
+const member_id *cohort_batch(const cohort *c, size_t compartment, size_t *ret_count);
 
 /* Why the compartment does not start this member, which is STARTABLE or FAILED: nothing is appended
- * when the compartment has no objection. A stop, or one that the open batch cannot but end in,
- * names nobody in "of": the caller knows what is reset. */
+ * when the compartment has no objection. Where a reset is asked for, after a stop or one that the
+ * open batch cannot but end in, nobody is named in "of": the caller knows what is reset. */
 bool cohort_reasons(const cohort *c, member_id m, arena *a, reasons *out);
 
 /* Counters and claims as JSON: {"name":{"currentBatch":...,"members":[...],"retrying":[...]}},

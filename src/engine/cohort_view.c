@@ -54,6 +54,12 @@ bool cohort_in_batch(const cohort *c, member_id m)
     return m < c->members.len && c->members.at[m].in_batch;
 }
 
+const member_id *cohort_batch(const cohort *c, size_t index, size_t *ret_count)
+{
+    *ret_count = c->compartments.at[index].batch.len;
+    return c->compartments.at[index].batch.at;
+}
+
 int64_t cohort_next_ms(cohort *c)
 {
     int64_t earliest = REASON_NEVER;
@@ -87,7 +93,9 @@ typedef struct asker {
     bool reset;    /* it is among what is asked for: batches let go who is not in flight */
     bool after;    /* it waits for the end of the open batch */
     bool spared;   /* and that is no stop if those that are tried again are done, too */
+    bool crowd;    /* nor if everybody is done who must be after a reset, too */
     bool before;   /* it can go before that batch ends, which would be a stop */
+    bool late;     /* whoever could start goes before it, in whatever order */
     uint32_t left; /* the compartment whose batch it is still in, if that is another one */
 } asker;
 
@@ -139,7 +147,10 @@ static bool holds_then(const asker *by, const entry *e)
 {
     if (e == by->self || place_then(by, e) != by->index)
         return false;
-    return by->reset ? e->state == MEMBER_IN_FLIGHT || keeps_place(by, e) : entry_holds(by->c, e);
+    if (by->reset)
+        return e->state == MEMBER_IN_FLIGHT || keeps_place(by, e);
+    bool comes = e->in_batch && e->compartment == by->left; /* with an outcome that was judged */
+    return comes ? keeps_place(by, e) : entry_holds(by->c, e);
 }
 
 static bool in_its_batch(const asker *by, const entry *e)
@@ -171,7 +182,8 @@ static bool is_ahead(const asker *by, const entry *e)
         (e->in_batch && !by->reset && !by->after && e->compartment != by->left))
         return false;
     if (of->state == MEMBER_STARTABLE)
-        return e->state == MEMBER_STARTABLE && entry_starts_before(e, of);
+        return e->state == MEMBER_STARTABLE &&
+               ((by->late && e->compartment == by->index) || entry_starts_before(e, of));
     if (e->state == MEMBER_STARTABLE)
         return true;
     return e->state == MEMBER_FAILED && e->retry_ms != REASON_NEVER &&
@@ -184,7 +196,7 @@ static size_t queue_ahead(const asker *by)
 {
     const asked_queue *q = &by->c->queues.at[by->index];
     size_t before = cohort_ahead_in_queue(by->c, by->index, by->e);
-    if (by->e->state == MEMBER_STARTABLE)
+    if (by->e->state == MEMBER_STARTABLE && !by->late)
         return before;
     /* It may stand in the queue itself: only supposed to have failed. */
     bool itself = before < q->turns.len && &by->c->members.at[q->turns.at[before]] == by->self;
@@ -193,7 +205,7 @@ static size_t queue_ahead(const asker *by)
 
 static bool turn_is_before(const asker *by, const entry *e, size_t ahead)
 {
-    return e != by->self && (by->e->state != MEMBER_STARTABLE || e->turn < ahead);
+    return e != by->self && (by->e->state != MEMBER_STARTABLE || by->late || e->turn < ahead);
 }
 
 /* Names of those who are in no queue and are chosen, by either, and if "queue" is set of those
@@ -273,7 +285,30 @@ static bool open_batch_reasons(const asker *by, reason base)
     batch.rule = REASON_BATCH;
     if (!add_queue_reason(by, batch, in_open_batch))
         return false;
-    return count_beyond(by) < base.limit || add_queue_reason(by, base, holds_on);
+    if (by->crowd) {
+        base.rule = REASON_STOPPED;
+        base.detail = STR("unless more are done the batch will end in a stop");
+        base.have = by->p->consecutive_failures + 1;
+    }
+    return (!by->crowd && count_beyond(by) < base.limit) || add_queue_reason(by, base, holds_on);
+}
+
+/* Whether a batch will begin before the member comes from another compartment: whoever could start
+ * does so when the gates are open, and its own batch must end first. */
+static bool begins_before(const asker *by)
+{
+    return by->left != COMPARTMENT_NONE && !by->reset &&
+           compartment_next_size(&by->c->compartments.at[by->index], false) > 0;
+}
+
+static bool late_reasons(const asker *by, reason base)
+{
+    asker late = *by;
+    late.late = true;
+    if (by->p->holders >= base.limit)
+        return add_queue_reason(&late, base, holds_then);
+    base.rule = REASON_BATCH;
+    return add_queue_reason(&late, base, in_open_batch);
 }
 
 /* A fresh member waits for the open batch, or for those before it if the next batch is too small.
@@ -282,6 +317,8 @@ static bool fresh_reasons(const asker *by, reason base)
 {
     if (batch_then(by))
         return open_batch_reasons(by, base);
+    if (begins_before(by))
+        return late_reasons(by, base);
     if (count_ahead(by) < compartment_next_size(by->p, by->reset))
         return true;
     if (by->p->holders >= base.limit)
@@ -297,14 +334,17 @@ static bool failed_can_go(const asker *by, int64_t ceiling)
     const compartment *p = by->p;
     if (by->e->in_batch && !by->reset) /* its outcome is final until the batch is judged */
         return false;
-    int64_t next = batch_then(by) ? 0 : compartment_next_size(p, by->reset);
+    bool early = begins_before(by);
+    int64_t next = early ? compartment_next_size(&by->c->compartments.at[by->index], false)
+                   : batch_then(by) ? 0
+                                    : compartment_next_size(p, by->reset);
     int64_t places = 1 + (next > 0 ? next : 0), startable = p->startable;
     for (size_t i = 0; i < by->c->others.len; i++) {
         const entry *e = &by->c->members.at[by->c->others.at[i]];
         places += holds_until_judged(by, e) || (e->state == MEMBER_FAILED && is_ahead(by, e));
         startable -= !by->reset && e->state == MEMBER_STARTABLE && in_its_batch(by, e);
     }
-    bool alone = startable == 0 || next == startable || (!batch_then(by) && next < 1);
+    bool alone = startable == 0 || next == startable || (!early && !batch_then(by) && next < 1);
     return alone && places <= ceiling;
 }
 
@@ -326,25 +366,32 @@ static bool failed_reasons(const asker *by, reason base)
 {
     if (failed_can_go(by, base.limit))
         return true;
+    if (base.have < base.limit)
+        base.detail = by->p->startable > 0 ? STR("but those that were not tried yet come first")
+                                           : STR("but others come before it");
     return by->e->in_batch && !by->reset ? open_batch_reasons(by, base)
                                          : add_queue_reason(by, base, holds_then);
 }
 
-/* The compartment after the open batch, or after the reset if one is asked for. Who is let go and
- * has other labels by now comes or leaves then, and the ceiling moves along. */
+/* The compartment after the open batch, or after the reset if one is asked for, or when the batch
+ * of another one has ended from which the member comes. Who is let go and has other labels by now
+ * comes or leaves then, and the ceiling moves along. */
 static compartment compartment_then(const asker *by)
 {
     compartment then = *by->p;
     /* A fresh member waits for what a reset makes the first batch, too. */
-    bool waits = !by->reset || by->e->state == MEMBER_STARTABLE;
+    bool waits = by->reset ? by->e->state == MEMBER_STARTABLE : by->after;
     for (size_t i = 0; i < by->c->others.len; i++) {
         const entry *e = &by->c->members.at[by->c->others.at[i]];
         if (e == by->self)
             continue;
-        bool ends = waits && e->compartment == by->index &&
-                    (e->in_batch || (by->reset && e->retrying));
+        bool ends =
+            waits && e->compartment == by->index && (e->in_batch || (by->reset && e->retrying));
+        ends |= !by->reset && e->compartment == by->left && e->in_batch;
         uint32_t place = ends ? e->next : place_then(by, e);
-        then.matched += (place == by->index) - (e->compartment == by->index);
+        int moves = (place == by->index) - (e->compartment == by->index);
+        then.matched += moves;
+        then.startable += e->state == MEMBER_STARTABLE ? moves : 0;
         then.holders += holds_then(by, e) - holds_place(by, e);
     }
     return then;
@@ -353,6 +400,8 @@ static compartment compartment_then(const asker *by)
 /* Whether those who hold a place beyond the open batch are to be done, too. */
 static bool names_beyond(const asker *by)
 {
+    if (by->crowd)
+        return true;
     if (by->e->state == MEMBER_FAILED && !by->e->in_batch)
         return true;
     compartment then = compartment_then(by);
@@ -389,6 +438,34 @@ static bool stop_is_certain(const asker *by, bool retried)
            done * 100 / p->matched < p->rule.safety_limit;
 }
 
+/* Whether a reset, if it is asked for, does not help alone: places are to be given back, too. Then
+ * all of that may do without the reset. */
+static bool reset_is_not_all(const asker *by)
+{
+    asker with = *by;
+    with.reset = true;
+    compartment then = compartment_then(&with);
+    int64_t ceiling = compartment_ceiling(&then, then.matched);
+    with.p = &then;
+    return by->e->state == MEMBER_FAILED ? !failed_can_go(&with, ceiling)
+                                         : count_beyond(&with) >= ceiling;
+}
+
+/* How the stop in which the open batch ends can be averted, or that it cannot: then a reset is
+ * asked for. */
+static void avert_stop(asker *by, int64_t ceiling)
+{
+    by->before = failed_goes_before(by, ceiling);
+    if (by->before)
+        return;
+    by->spared = !stop_is_certain(by, true);
+    if (by->spared)
+        return;
+    by->crowd = by->after && reset_is_not_all(by);
+    by->spared = by->crowd = by->crowd && !stop_is_certain(by, true);
+    by->reset = !by->crowd;
+}
+
 static bool member_reasons(const asker *by, reason base)
 {
     if (by->e->state == MEMBER_STARTABLE)
@@ -406,9 +483,8 @@ static bool compartment_reasons(asker *by)
     by->reset = p->stopped;
     bool stops = !p->stopped && (e->state != MEMBER_FAILED || !failed_can_go(by, ceiling)) &&
                  stop_is_certain(by, false);
-    by->before = stops && failed_goes_before(by, ceiling);
-    by->spared = stops && !by->before && !stop_is_certain(by, true);
-    by->reset = p->stopped || (stops && !by->before && !by->spared);
+    if (stops)
+        avert_stop(by, ceiling);
     reason base = {.rule = REASON_BUDGET,
                    .scope = arena_printf(by->a, "compartment %.*s", STR_ARG(p->rule.name)),
                    .next_ms = REASON_NEVER,
@@ -422,7 +498,7 @@ static bool compartment_reasons(asker *by)
                       .next_ms = REASON_NEVER,
                       .have = p->consecutive_failures + !p->stopped,
                       .detail = p->stopped ? STR("stopped") : STR("the batch will end in a stop")};
-    if (!by->reset && !by->after)
+    if (!by->reset && !by->after && by->left == COMPARTMENT_NONE)
         return member_reasons(by, base);
     compartment then = compartment_then(by);
     asker later = *by;

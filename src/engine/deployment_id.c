@@ -165,34 +165,43 @@ static yyjson_val *choose(layers l, merge_rule rule)
     return chosen;
 }
 
-static bool layers_are_objects(layers l)
+/* Where a Go map would be nil, nothing is given. */
+static void drop_nulls(layers l)
 {
-    size_t objects = 0;
     for (size_t i = 0; i < l.len; i++)
-        objects += l.at[i] && yyjson_is_obj(l.at[i]);
-    return objects > 1 && yyjson_is_obj(l.at[l.len - 1]);
+        if (yyjson_is_null(l.at[i]))
+            l.at[i] = NULL;
 }
 
-/* Go's merge: objects key by key, anything else by the topmost that is there. */
+/* What no override replaced in whole: all above the topmost that is no object. The topmost layer
+ * is there. */
+static layers not_replaced(layers l)
+{
+    size_t from = l.len - 1;
+    while (yyjson_is_obj(l.at[l.len - 1]) && from > 0 &&
+           (!l.at[from - 1] || yyjson_is_obj(l.at[from - 1])))
+        from--;
+    return (layers){l.at + from, l.len - from};
+}
+
+/* Go's merge, one override after the other: objects key by key, anything else by the topmost that
+ * is there. */
 static void write_deep(option_writer *w, layers l)
 {
-    size_t top = l.len;
-    while (top > 0 && !l.at[top - 1])
-        top--;
-    l.len = top;
-    if (top == 0 || !layers_are_objects(l)) {
-        if (top == 0)
-            buf_addz(&w->out, "{}");
-        else
-            go_value(&w->out, l.at[top - 1]);
+    while (l.len > 0 && !l.at[l.len - 1])
+        l.len--;
+    if (l.len == 0) {
+        buf_addz(&w->out, "{}");
+        return;
+    }
+    l = not_replaced(l);
+    if (l.len == 1) {
+        go_value(&w->out, l.at[0]);
         return;
     }
     go_pairs keys = {0};
-    for (size_t i = 0; i < l.len; i++) {
-        if (!yyjson_is_obj(l.at[i]))
-            l.at[i] = NULL;
+    for (size_t i = 0; i < l.len; i++)
         w->out.failed |= !go_pairs_add(&keys, l.at[i]);
-    }
     go_pairs_sort(&keys);
     buf_addc(&w->out, '{');
     for (size_t k = 0; k < keys.len; k++) {
@@ -321,6 +330,7 @@ static void write_merged(option_writer *w, layers l, const merged_field *field)
         write_lists(w, l, field->rule == MERGE_IDENTITY);
         return;
     case MERGE_DEEP:
+        drop_nulls(l);
         if (all_zero(l) || (field->is_map && all_empty_maps(l)))
             return;
         write_key(w, field->name);
@@ -349,6 +359,7 @@ static raw_json merged_tree(option_writer *w, layers helm, str name)
     layers below = layers_below(w, helm, name);
     option_writer inner = {.arena = w->arena, .error = w->error, .out = BUF(LIMIT_TEXT_BYTES)};
     raw_json made = NULL;
+    drop_nulls(below);
     if (below.at && !all_zero(below))
         write_deep(&inner, below);
     else

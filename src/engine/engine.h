@@ -110,7 +110,7 @@ typedef struct group_view {
     str name;
     str rule;        /* compartments and partitions of a RolloutPolicy: the rule's id, */
     str environment; /* and where; else empty */
-    str strategy; /* compartments: fixed, linear, exponential, none */
+    str strategy;    /* compartments: fixed, linear, exponential, none */
     int64_t matched;
     int64_t limit;           /* ceiling, cap or slots */
     int64_t holders;         /* who hold it now */
@@ -118,6 +118,7 @@ typedef struct group_view {
     bool ready;              /* partitions */
     bool visited;            /* partitions: in the last pass */
     int64_t unavailable;     /* partitions */
+    int64_t passed_ms;       /* partitions: when the last pass was made */
     int64_t done, in_flight; /* compartments: members that are so now */
     int64_t current_batch, completed, failed, consecutive_failures,
         last_batch_size; /* compartments */
@@ -217,6 +218,7 @@ typedef struct node_view {
     bool cordoned_before; /* the node was unschedulable when Drover came */
     bool draining;        /* DECISION_DRAIN stands */
     bool malformed;       /* its nodeState could not be read */
+    bool untolerated;     /* a taint of the node is, whether or not that holds anything up */
     str why;              /* failed: the word */
 } node_view;
 

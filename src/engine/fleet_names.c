@@ -10,21 +10,33 @@
 #define SAFE_CUT_BYTES 56u
 #define HASH_DIGITS_AFTER_LETTER 5
 #define HASH_DIGITS_AFTER_OTHER 6
+#define MD5_BYTES 16u
+#define MD5_HEX_BYTES (2 * MD5_BYTES + 1)
+#define RELEASE_NAME_BYTES 53u /* what Helm takes */
+#define RELEASE_DIGITS_CUT 5u
+#define RELEASE_DIGITS_OTHER 8
+#define RELEASE_DIGITS_ONLY 24
 
-bool sha256_hex(str text, char ret[SHA256_HEX_BYTES])
+/* Writes 2 * size digits and a zero. */
+static bool digest_hex(str text, const EVP_MD *how, size_t size, char *ret)
 {
     static const char digits[] = "0123456789abcdef";
-    unsigned char bytes[SHA256_BYTES];
+    unsigned char bytes[EVP_MAX_MD_SIZE];
     unsigned length = 0;
-    if (!EVP_Digest(text.ptr, text.len, bytes, &length, EVP_sha256(), NULL))
+    if (!EVP_Digest(text.ptr, text.len, bytes, &length, how, NULL))
         return false;
-    assert(length == SHA256_BYTES);
-    for (size_t i = 0; i < SHA256_BYTES; i++) {
+    assert(length == size);
+    for (size_t i = 0; i < size; i++) {
         ret[2 * i] = digits[bytes[i] >> 4];
         ret[2 * i + 1] = digits[bytes[i] & 15];
     }
-    ret[SHA256_HEX_BYTES - 1] = 0;
+    ret[2 * size] = 0;
     return true;
+}
+
+bool sha256_hex(str text, char ret[SHA256_HEX_BYTES])
+{
+    return digest_hex(text, EVP_sha256(), SHA256_BYTES, ret);
 }
 
 bool key_hash(str text, char ret[KEY_HASH_BYTES])
@@ -93,6 +105,72 @@ str agent_account_name(arena *a, str request, str uid)
     return safe_concat(a, parts, sizeof parts / sizeof parts[0]);
 }
 
+/* ---- releases ---- */
+
+/* No secret hangs on it: it keeps names apart, and is the one that Fleet has in them. */
+static bool md5_hex(str text, char ret[MD5_HEX_BYTES])
+{
+    return digest_hex(text, EVP_md5(), MD5_BYTES, ret);
+}
+
+/* Whether a name needs no digits to stay different when it is brought into Helm's letters. */
+static bool is_plain(str name)
+{
+    for (size_t i = 0; i < name.len; i++)
+        if (!letter_or_digit(name.ptr[i]) && name.ptr[i] != '-')
+            return false;
+    return true;
+}
+
+/* Lower case, with one "-" for each run of other characters, and none at the ends. */
+static void put_plain(buf *out, str name)
+{
+    bool gap = false;
+    for (size_t i = 0; i < name.len; i++) {
+        char c = name.ptr[i];
+        if (c >= 'A' && c <= 'Z')
+            c = (char)(c - 'A' + 'a');
+        if (letter_or_digit(c)) {
+            buf_addz(out, gap && out->len > 0 ? "-" : "");
+            buf_addc(out, c);
+        }
+        gap = !letter_or_digit(c);
+    }
+}
+
+static str cut_release(arena *a, str name)
+{
+    char hex[MD5_HEX_BYTES];
+    size_t kept = RELEASE_NAME_BYTES - RELEASE_DIGITS_CUT - 1;
+    if (name.len <= RELEASE_NAME_BYTES)
+        return arena_str(a, name);
+    if (!md5_hex(name, hex))
+        return (str){NULL, 0};
+    return arena_printf(a, "%.*s%s%.*s", (int)kept, name.ptr, name.ptr[kept - 1] == '-' ? "" : "-",
+                        (int)RELEASE_DIGITS_CUT, hex);
+}
+
+str helm_release_name(arena *a, str deployment)
+{
+    char hex[MD5_HEX_BYTES];
+    buf whole = BUF(LIMIT_TEXT_BYTES), plain = BUF(LIMIT_TEXT_BYTES);
+    str made = {NULL, 0};
+    for (size_t i = 0; i < deployment.len; i++)
+        buf_addc(&whole, deployment.ptr[i] == '/' ? '-' : deployment.ptr[i]);
+    bool good = !whole.failed && md5_hex(buf_str(&whole), hex);
+    if (good && !is_plain(buf_str(&whole)))
+        buf_addf(&whole, "-%.*s", RELEASE_DIGITS_OTHER, hex);
+    put_plain(&plain, buf_str(&whole));
+    good = good && !whole.failed && !plain.failed;
+    if (good && plain.len > 0)
+        made = cut_release(a, buf_str(&plain));
+    else if (good && md5_hex(deployment, hex))
+        made = arena_printf(a, "%.*s", RELEASE_DIGITS_ONLY, hex);
+    buf_done(&whole);
+    buf_done(&plain);
+    return made;
+}
+
 str values_hash(arena *a, str values, str staged_values)
 {
     char hex[SHA256_HEX_BYTES];
@@ -118,6 +196,13 @@ bool bundle_label_inherited(str key)
 bool cluster_label_usable(str key)
 {
     return bundle_label_inherited(key) || str_starts(key, STR("management.cattle.io/"));
+}
+
+bool says_dependency(str reason, str message)
+{
+    return str_eq(reason, STR(CONDITION_DEPENDENCY)) ||
+           str_starts(message, STR("dependent bundle(s) are not ready: ")) ||
+           str_starts(message, STR("list bundledeployments: no bundles matching labels "));
 }
 
 str fleet_finalizer_text(fleet_finalizer finalizer)

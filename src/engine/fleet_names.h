@@ -27,6 +27,10 @@ str agent_cluster_name(arena *a, str client_id);
 /* The service account of a ClusterRegistration, which is known by its name and uid. */
 str agent_account_name(arena *a, str request, str uid);
 
+/* The Helm release of a BundleDeployment whose options name none: its name, where Helm takes it as
+ * it is; else letters, digits and "-" with some digits of its hash, at most 53 in all. */
+str helm_release_name(arena *a, str deployment);
+
 /* spec.valuesHash of a BundleDeployment: of the bytes of both values as the options Secret has
  * them; empty when both are empty. */
 str values_hash(arena *a, str values, str staged_values);
@@ -56,6 +60,11 @@ bool cluster_label_usable(str key);
 /* On the namespace of a cluster; the same texts as the labels. */
 #define ANNOTATION_CLUSTER LABEL_CLUSTER
 #define ANNOTATION_CLUSTER_NAMESPACE LABEL_CLUSTER_NAMESPACE
+
+/* The reason of the condition Deployed while a deployment waits for another that it depends on, and
+ * what Fleet's own agent, which has one reason for all, says then. It is no failure. */
+#define CONDITION_DEPENDENCY "DependencyNotReady"
+bool says_dependency(str reason, str message);
 
 /* X(name, text): who holds an object until its traces are gone. */
 #define FLEET_FINALIZERS(X)                                                                        \

@@ -240,6 +240,9 @@ static bool take_command(parser *p, char end, template_command *ret)
     }
     if (good && words.len == 0)
         good = refuse(p, "no value");
+    if (good && words.len == 1 && words.at[0].kind == OPERAND_LITERAL &&
+        words.at[0].literal.kind == TEMPLATE_NIL)
+        good = err_set(p->error, "nil is not a command");
     template_operand *kept = good ? ARENA_ARRAY(p->arena, words.len, template_operand) : NULL;
     if (good && !kept)
         good = err_memory(p->error);

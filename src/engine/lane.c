@@ -172,7 +172,8 @@ static void target_join(releases *r, uint32_t t, uint32_t l)
         if (target->lane != NO)
             r->lanes.at[target->lane].users--;
         target->lane = l;
-        r->lanes.at[l].users++;
+        if (r->lanes.at[l].users++ == 0)
+            mark_lane(r, l); /* while nobody was in it, nobody asked which versions it lets in */
     }
     uint32_t bracket = r->lanes.at[l].bracket, old = target->site;
     uint32_t s = bracket == NO ? NO : site_at(r, bracket, target->environment, target->resource);

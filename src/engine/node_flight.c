@@ -11,7 +11,6 @@
 #include "engine/pod_rules.h"
 
 #define BACKOFF_FIRST_MS (INT64_C(10) * 1000)
-#define BACKOFF_MOST_MS (INT64_C(300) * 1000)
 
 static str compartment_name(nodes *self, const node_placement *p)
 {

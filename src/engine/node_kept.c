@@ -79,6 +79,7 @@ bool nodes_node(const void *context, str change_name, str target, arena *a, node
         .cordoned_before = self->targets.at[p->target].cordoned_before,
         .draining = p->phase == PHASE_DRAINING && p->drain_told && !p->drained,
         .malformed = p->malformed,
+        .untolerated = node_untolerated(self, p, p->phase != PHASE_IDLE || p->done),
         .why = p->failed ? names_text(self->core->names, p->why) : STR_EMPTY,
     };
     return true;

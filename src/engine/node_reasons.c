@@ -248,10 +248,23 @@ static void suppose(teller *t, const supposed *s)
                                  retry_then(t, s->q));
 }
 
+/* When its compartment tries it again as things are: whom a gate holds, never. */
+static int64_t retry_known(const teller *t, const node_placement *q)
+{
+    return node_gates(t->self, q) != 0 ? REASON_NEVER : q->retry_ms;
+}
+
 static void suppose_no_more(teller *t, const supposed *s)
 {
-    int64_t retry_ms = node_gates(t->self, s->q) != 0 ? REASON_NEVER : s->q->retry_ms;
-    t->failed |= !cohort_suppose(s->q->change->cohort, s->q->member, s->known, retry_ms);
+    t->failed |=
+        !cohort_suppose(s->q->change->cohort, s->q->member, s->known, retry_known(t, s->q));
+}
+
+/* Whether its compartment would be told something else of it than it knows. */
+static bool will_differ(const teller *t, const node_placement *q, member_state known)
+{
+    return state_then(t, q) != known ||
+           (known == MEMBER_FAILED && retry_then(t, q) != retry_known(t, q));
 }
 
 /* What its compartment would say if every gate were open: it is asked as if it were so. What
@@ -276,7 +289,7 @@ static void ask_compartment(teller *t, bool judged)
             continue;
         member_state known = cohort_state(c->cohort, q->member);
         bool may_differ = cohort_in_batch(c->cohort, q->member) ? judged : together;
-        if (q == t->p || (may_differ && state_then(t, q) != known))
+        if (q == t->p || (may_differ && will_differ(t, q, known)))
             all[len++] = (supposed){q, known};
     }
     for (size_t i = 0; i < len; i++)
@@ -299,7 +312,7 @@ static void tell_compartment(teller *t)
     }
     for (size_t i = from; i < t->out->len; i++) {
         reason *r = &t->out->at[i];
-        if (r->rule != REASON_STOPPED)
+        if (r->act != RELEASE_RESET)
             continue;
         r->of = one_name(t, change_name(t, t->p->change));
         r->of_count = r->of != NULL;

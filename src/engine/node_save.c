@@ -277,6 +277,12 @@ bool placement_memory_read(nodes *self, node_placement *p, str text, err *error)
     return true;
 }
 
+/* Who wrote that may have gone by a clock that was ahead: nobody waits longer for it than ever. */
+static int64_t not_after(int64_t ms, int64_t limit_ms)
+{
+    return limit_ms == INT64_MIN || ms < limit_ms ? ms : limit_ms;
+}
+
 static void get_placement(nodes *self, node_placement *p, yyjson_val *json)
 {
     node_target *t = &self->targets.at[p->target];
@@ -287,8 +293,11 @@ static void get_placement(nodes *self, node_placement *p, yyjson_val *json)
     p->attempt = (uint32_t)record_get_number(json, "attempt", 0);
     p->order = (uint32_t)record_get_number(json, "order", 0);
     p->claims = (uint32_t)record_get_number(json, "claims", 0);
-    p->since_ms = record_get_number(json, "since", 0);
+    int64_t now = self->core->now_ms;
+    p->since_ms = not_after(record_get_number(json, "since", 0), now);
     p->retry_ms = record_get_number(json, "retry", REASON_NEVER);
+    if (p->retry_ms != REASON_NEVER && now != INT64_MIN) /* it was stepped before */
+        p->retry_ms = not_after(p->retry_ms, now + BACKOFF_MOST_MS);
     p->failures = (uint16_t)record_get_number(json, "failures", 0);
     p->why = get_name(self, json, "why");
     drain_block(self, p, get_text(json, "pod"), get_text(json, "budget"));

@@ -41,7 +41,9 @@ static void stage_start(nodes *self, node_placement *p, uint16_t index, package_
         e->pending = 0;
     }
     assert(p->phase != PHASE_IDLE); /* I2 */
-    if (e->stage != stage)
+    /* How often a stage failed stays to be seen when it has succeeded; the same stage for another
+     * change is counted anew. */
+    if (e->stage != stage || e->state == PACKAGE_COMPLETE)
         e->restarts = e->losses = 0;
     if (e->generation == 0)
         e->generation = (uint32_t)p->change->spec->metadata.generation;
@@ -202,7 +204,7 @@ static void finish_skipped(nodes *self, node_placement *p)
 void stage_succeeded(nodes *self, node_placement *p, package_entry *e)
 {
     e->state = PACKAGE_COMPLETE;
-    e->restarts = e->losses = 0;
+    e->losses = 0;
     e->flags = 0;
     package_entry was = *e;
     const package_rule *wanted = rule_of(p, e);

@@ -18,6 +18,7 @@
 #include "engine/vocabulary.h"
 
 #define NOBODY UINT32_MAX
+#define BACKOFF_MOST_MS (INT64_C(300) * 1000) /* that a failed node waits for its next attempt */
 
 #define NODE_PREFIX "skyhook.nvidia.com/"
 #define NODE_IGNORE NODE_PREFIX "ignore"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the rules that pace release targets show: reasons, groups, and the check of their state.
  * Nothing here changes anything. */
-#include "engine/chain.h"
+#include "engine/pace_work.h"
 #include "engine/policy_rules.h"
 
 /* What the compartment would say if every gate were open: it is asked as if it were so. */
@@ -15,7 +15,7 @@ static bool ask_pace(const releases *r, const rel_pace *p, member_id m, arena *a
     good = cohort_reasons(p->cohort, m, a, out) && good;
     good = cohort_suppose(p->cohort, m, known, NEVER) && good;
     for (size_t i = from; good && i < out->len; i++) {
-        if (out->at[i].rule != REASON_STOPPED)
+        if (out->at[i].act != RELEASE_RESET)
             continue;
         str *of = ARENA_NEW(a, str);
         good = of != NULL;
@@ -57,25 +57,49 @@ uint32_t pace_place(const releases *r, uint32_t p, uint32_t t)
            (uint32_t)(target->current == NO) << 1 | (target->failed_version != NO);
 }
 
-static bool reasons_of(const releases *r, uint32_t t, arena *a, reasons *out)
+/* Whether work at that version lifts stops, and a halt that failures caused: it is an edit if the
+ * pace is not at it yet, and begins a rollout if all was done. */
+static bool lifts(const releases *r, const rel_pace *p, uint32_t t, uint32_t version_)
+{
+    return version_ != NO && (pace_work_edits(r, p, t, version_) ||
+                              (p->cohort && p->complete && !target_pending(r, t)));
+}
+
+static void forget_lifted(reasons *list, size_t from)
+{
+    size_t kept = from;
+    for (size_t i = from; i < list->len; i++) {
+        const reason *why = &list->at[i];
+        if (why->act != RELEASE_RESET && !(why->rule == REASON_HALTED && why->limit > 0))
+            list->at[kept++] = *why;
+    }
+    list->len = kept;
+}
+
+static bool reasons_of(const releases *r, uint32_t t, uint32_t version_, arena *a, reasons *out)
 {
     static const rule_kind kinds[] = {RULE_DEPLOYMENT_POLICY, RULE_ROLLOUT_STRATEGY};
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-        for (uint32_t p = pace_next(r, t, kinds[i], NO); p != NO; p = pace_next(r, t, kinds[i], p))
+        for (uint32_t p = pace_next(r, t, kinds[i], NO); p != NO;
+             p = pace_next(r, t, kinds[i], p)) {
+            size_t from = out->len;
             if (!pace_reasons(r, p, t, a, out))
                 return false;
+            if (lifts(r, &r->paces.at[p], t, version_))
+                forget_lifted(out, from);
+        }
     return true;
 }
 
-bool paces_reasons(const releases *r, uint32_t claim, arena *a, reasons *out)
+bool paces_reasons(const releases *r, uint32_t claim, uint32_t version_, arena *a, reasons *out)
 {
     if (r->gates_only || paces_permit(r, claim))
         return true;
     if (!CLAIM_IS_GROUP(claim))
-        return reasons_of(r, CLAIM_INDEX(claim), a, out);
+        return reasons_of(r, CLAIM_INDEX(claim), version_, a, out);
     const rel_group *g = &r->groups.at[CLAIM_INDEX(claim)];
     for (size_t i = 0; i < g->members.len; i++)
-        if (!reasons_of(r, g->members.at[i].target, a, out))
+        if (!reasons_of(r, g->members.at[i].target, NO, a, out))
             return false;
     return true;
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which version of each deployment the batches of a pace bring out, and in a bracket its
- * partitions. Another one in mid-rollout is an edit: it lifts stops, and batches begin anew. The
- * note is saved, so that a version published while nobody looked is one too. Decides nothing else:
+/* Which version of each deployment the batches or partitions of a pace bring out. Another one in
+ * mid-rollout is an edit: it lifts stops and halts, and batches begin anew. The note is saved, so
+ * that a version published while nobody looked is one too. Decides nothing else:
  * rule_compartments.c and rule_partitions.c act on "edited".
  *
  * A version is noted when a member has it to do, not when it is published: what the rules that
  * choose versions hold back is no work yet. */
+#include "engine/pace_work.h"
 #include "base/mem.h"
-#include "engine/chain.h"
 #include "engine/cohort.h"
 
 static rel_work *work_of(const rel_pace *p, uint32_t deployment_)
@@ -64,19 +64,30 @@ static bool runs_already(const releases *r, const rel_pace *p, uint32_t deployme
     return false;
 }
 
+/* Whether such work is an edit. The first that is known of a pace tells nothing of what it did
+ * before. */
+static bool is_edit(const releases *r, const rel_pace *p, uint32_t deployment_, uint32_t v)
+{
+    return p->begun && is_news(r, p, deployment_, v) &&
+           (work_of(p, deployment_) || !runs_already(r, p, deployment_, v));
+}
+
+bool pace_work_edits(const releases *r, const rel_pace *p, uint32_t t, uint32_t v)
+{
+    return is_edit(r, p, r->targets.at[t].deployment, v);
+}
+
 static void note(releases *r, uint32_t p, uint32_t deployment_, uint32_t v)
 {
     rel_pace *pace = &r->paces.at[p];
     if (!is_news(r, pace, deployment_, v))
         return;
     rel_work *w = work_of(pace, deployment_);
-    bool known = !w && runs_already(r, pace, deployment_, v);
+    pace->edited = pace->edited || is_edit(r, pace, deployment_, v);
     if (w)
         w->version = v;
     else if (!vec_push(&pace->works, (rel_work){deployment_, v}))
         rel_no_memory(r);
-    /* The first that is known of a pace tells nothing of what it did before. */
-    pace->edited = pace->edited || (pace->begun && !known);
     pace_mark(r, p);
 }
 
@@ -139,7 +150,7 @@ static bool known(const releases *r, const rel_pace *p, uint32_t deployment_, ui
                   err *error)
 {
     return !is_news(r, p, deployment_, v) ||
-           err_set(error, "its batches do not know that %.*s is brought to %.*s",
+           err_set(error, "its pace does not know that %.*s is brought to %.*s",
                    STR_ARG(rel_text(r, r->deployments.at[deployment_].name)),
                    STR_ARG(rel_text(r, r->versions.at[v].tag)));
 }

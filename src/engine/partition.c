@@ -600,3 +600,25 @@ uint32_t partitions_of(const partitions *p, member_id m)
     uint32_t s = member_at(p, m)->seats;
     return s ? p->seats.at[s].partition : PARTITION_NONE;
 }
+
+static bool is_reached(const partitions *p, uint32_t index, int64_t visited)
+{
+    const part *at = &p->parts.at[index];
+    return index < visited && (!at->approval || at->approved);
+}
+
+bool partitions_reached(const partitions *p, member_id m, int64_t visited)
+{
+    for (uint32_t s = member_at(p, m)->seats; s; s = p->seats.at[s].next)
+        if (is_reached(p, p->seats.at[s].partition, visited))
+            return true;
+    return false;
+}
+
+uint64_t partitions_reach(const partitions *p, int64_t visited)
+{
+    uint64_t hash = p->cuts + 1;
+    for (uint32_t i = 0; i < p->parts.len; i++)
+        hash = (hash ^ is_reached(p, i, visited)) * UINT64_C(0x100000001b3);
+    return hash;
+}

@@ -114,6 +114,10 @@ size_t partitions_count(const partitions *p);
 void partitions_view(const partitions *p, size_t index, partition_view *ret);
 /* The first partition of a member; PARTITION_NONE. */
 uint32_t partitions_of(const partitions *p, member_id m);
+/* Whether passes that visit so many partitions get to one of the member's: it is approved, too,
+ * where that is needed. And a hash of which partitions those are. */
+bool partitions_reached(const partitions *p, member_id m, int64_t visited);
+uint64_t partitions_reach(const partitions *p, int64_t visited);
 
 /* Why the partitions hold a member that is to be released: every partition, limit, approval and
  * soak in its way, supposing that it is neither OUT nor HELD. Names as few as must become complete;

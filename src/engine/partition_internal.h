@@ -156,4 +156,15 @@ void walk_partitions(walk *w);
 /* A mark that no member carries. */
 uint32_t walk_mark(const partitions *p);
 
+/* partition_rolls.c */
+typedef struct roll {
+    const member_id *at;
+    size_t len;
+} roll;
+/* Makes the rolls if they are not there. False without memory. */
+bool rolls_make(const partitions *p);
+/* The members of a partition, or with PARTITION_NONE all there are, in order. */
+roll roll_of(const partitions *p, uint32_t index);
+bool sits(const partitions *p, const paced *member, uint32_t index);
+
 #endif

@@ -48,72 +48,6 @@ struct inquiry {
     bool no_memory;
 };
 
-static int inquiry_order(const void *a, const void *b, void *context)
-{
-    const partitions *p = context;
-    return paced_order(&p->members.at[*(const member_id *)a],
-                       &p->members.at[*(const member_id *)b]);
-}
-
-/* Fills the lists of the partitions from the order of all. */
-static bool group_make(partitions *p)
-{
-    size_t seats = 0;
-    if (!vec_reserve(&p->group_ends, p->parts.len + 1))
-        return false;
-    for (size_t i = 0; i < p->parts.len; i++) {
-        p->group_ends.at[i] = seats; /* where it begins; each member moves it on to where it ends */
-        seats += (size_t)p->parts.at[i].count;
-    }
-    if (!vec_reserve(&p->grouped, seats + 1))
-        return false;
-    for (size_t i = 0; i < p->order.len; i++) {
-        const paced *member = &p->members.at[p->order.at[i]];
-        for (uint32_t s = member->seats; s; s = p->seats.at[s].next)
-            p->grouped.at[p->group_ends.at[p->seats.at[s].partition]++] = p->order.at[i];
-    }
-    return true;
-}
-
-/* The members in order are made when first asked for: scratch, not state. */
-static bool order_make(const partitions *p)
-{
-    partitions *scratch = (partitions *)(uintptr_t)p;
-    if (p->order.len > 0)
-        return true;
-    for (size_t m = 0; m < p->members.len; m++)
-        if (p->members.at[m].present && !vec_push(&scratch->order, (member_id)m))
-            return false;
-    if (p->order.len > 1)
-        qsort_r(scratch->order.at, p->order.len, sizeof *p->order.at, inquiry_order, scratch);
-    if (group_make(scratch))
-        return true;
-    scratch->order.len = 0;
-    return false;
-}
-
-typedef struct roll {
-    const member_id *at;
-    size_t len;
-} roll;
-
-/* The members of a partition, or with PARTITION_NONE all there are, in order. */
-static roll roll_of(const partitions *p, uint32_t index)
-{
-    if (index == PARTITION_NONE)
-        return (roll){p->order.at, p->order.len};
-    size_t count = (size_t)p->parts.at[index].count;
-    return (roll){&p->grouped.at[p->group_ends.at[index] - count], count};
-}
-
-static bool sits(const partitions *p, const paced *member, uint32_t index)
-{
-    for (uint32_t s = member->seats; s; s = p->seats.at[s].next)
-        if (p->seats.at[s].partition == index)
-            return true;
-    return false;
-}
-
 static bool is_supposed(const inquiry *in, const paced *member)
 {
     return member->supposed == in->supposed;
@@ -285,6 +219,17 @@ static bool holds_up(const inquiry *in, uint32_t index)
     return !part_is_ready(at, t) || part_soaks(in->p, at, t, in->q->now_ms);
 }
 
+/* Whether a partition must be ready for a while before the walk goes on behind it: an empty one
+ * need not, but who asks is in it when it is let in. */
+static bool soaks_then(const inquiry *in, uint32_t index)
+{
+    part at = in->p->parts.at[index];
+    at.counted += (in->me->flags & PACED_OUT) && sits(in->p, in->me, index);
+    return in->p->soak_ms > 0 && !in->required[index] && at.counted > 0 &&
+           (!part_is_ready(&at, &in->base[index]) ||
+            part_soaks(in->p, &at, &in->base[index], in->q->now_ms));
+}
+
 /* Chooses the partitions that must become ready, and whose members must be complete for that. A
  * partition's time begins when the walk first gets to it: one after the other, but for as many as
  * may be not ready at once. */
@@ -322,9 +267,7 @@ static void reach(inquiry *in)
     }
     /* Also behind home: who sits in a later one, too, gets there no sooner. */
     for (uint32_t i = 0; i < p->parts.len; i++)
-        in->soaks[i] = p->soak_ms > 0 && !in->required[i] && p->parts.at[i].counted > 0 &&
-                       (!part_is_ready(&p->parts.at[i], &p->parts.at[i].now) ||
-                        part_soaks(p, &p->parts.at[i], &p->parts.at[i].now, in->q->now_ms));
+        in->soaks[i] = soaks_then(in, i);
 }
 
 /* ---- demands ---- */
@@ -777,7 +720,7 @@ bool partitions_reasons(const partitions *p, const partition_question *q, arena 
     in.demands = ARENA_ARRAY(a, p->parts.len + DEMANDS_OF_LIMITS, demand);
     in.overlap = may_overlap(p);
     if (!in.base || !in.work || !in.required || !in.open || !in.soaked || !in.soaks ||
-        !in.demands || !order_make(p))
+        !in.demands || !rolls_make(p))
         return false;
     for (size_t i = 0; i < p->parts.len; i++) {
         in.base[i] = p->parts.at[i].now;

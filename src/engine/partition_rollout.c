@@ -76,9 +76,12 @@ bool partition_rollout_set(partition_rollout *r, const rollout_strategy *s, bool
 
 bool partition_rollout_begin(partition_rollout *r, size_t members, bool *ret_cut)
 {
+    r->running |= partitions_halted(r->pacing); /* it may go on: only an edit begins another */
     bool starts = r->cut_due || !partitions_are_cut(r->pacing) || (r->work_changed && !r->running);
-    if (r->edited || (starts && r->work_changed))
+    if (r->edited || (starts && r->work_changed)) {
         partitions_edited(r->pacing);
+        r->dirty = true; /* soaks begin with the next pass */
+    }
     *ret_cut = starts && members > 0;
     r->cut_due = r->work_changed = r->edited = false;
     if (!*ret_cut)
@@ -95,8 +98,9 @@ bool partition_rollout_due(partition_rollout *r, int64_t now_ms)
     return r->dirty && partitions_are_cut(r->pacing) && !partitions_halted(r->pacing);
 }
 
-bool partition_rollout_passed(partition_rollout *r, const pass_figures *f)
+bool partition_rollout_passed(partition_rollout *r, const pass_figures *f, int64_t now_ms)
 {
+    r->passed_ms = now_ms;
     bool released = f->created + f->updated + f->fixed > 0;
     bool news = f->visited != r->last.visited || f->partitions != r->last.partitions ||
                 f->not_ready != r->last.not_ready;

@@ -22,6 +22,7 @@ typedef struct partition_rollout {
     int64_t passes;      /* that were worth telling */
     pass_figures last;   /* the last of them */
     bool last_released;  /* the last pass released something */
+    int64_t passed_ms;   /* when the last pass was made, told or not */
 } partition_rollout;
 
 /* Puts a strategy in force; a fresh one also begins everything anew. False without memory. */
@@ -32,7 +33,7 @@ bool partition_rollout_begin(partition_rollout *r, size_t members, bool *ret_cut
 /* Whether a pass is to be made now. */
 bool partition_rollout_due(partition_rollout *r, int64_t now_ms);
 /* Call it when the picks of a pass are released: whether the pass is worth telling. */
-bool partition_rollout_passed(partition_rollout *r, const pass_figures *f);
+bool partition_rollout_passed(partition_rollout *r, const pass_figures *f, int64_t now_ms);
 
 /* Members of a JSON object, each with a comma before it; and back, but for the strategy's hashes:
  * an edit that was made while nobody looked is found by comparing them. */

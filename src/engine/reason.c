@@ -77,7 +77,7 @@ static const struct sentence {
     const char *never;
     const char *nobody;
 } sentences[] = {
-    [REASON_BUDGET] = {"{have} of {limit} places are taken", NULL, NULL},
+    [REASON_BUDGET] = {"{have} of {limit} places are taken{more}", NULL, NULL},
     [REASON_BATCH] = {"the next batch begins when the present one has ended ({holders})", NULL,
                       "others are ahead of it, and the next batch is full"},
     [REASON_STOPPED] = {"{detail} after {have} failed batch{es} in a row", NULL, NULL},

@@ -19,9 +19,14 @@ static bool broken(const releases *r, uint32_t t, const char *what, err *error)
 /* Whether the group's first job began in the last step, and so its gates were asked then. */
 static bool began_now(const releases *r, const rel_group *g)
 {
-    for (size_t i = 0; i < g->members.len; i++)
-        if (g->members.at[i].started == 1)
-            return r->targets.at[g->members.at[i].target].job > r->step_job;
+    for (size_t i = 0; i < g->members.len; i++) {
+        const rel_target *first = &r->targets.at[g->members.at[i].target];
+        if (g->members.at[i].started != 1)
+            continue;
+        /* A job of its own that it has by now is none of the group's. */
+        return first->job > r->step_job && first->job_group != NO &&
+               &r->groups.at[first->job_group] == g;
+    }
     return false;
 }
 

@@ -158,6 +158,9 @@ void job_start(releases *r, uint32_t t, uint32_t version_, uint32_t group, job_r
     assert_may_start(r, target, shut);
     bool again = target->attempts > 0 && target->failed_version == version_;
     bool first = target->current == NO;
+    /* What goes back, or is brought out again, was in place for those that depend on it. */
+    if (!first && target->current == target_goal(r, t))
+        mark_resource_all(r, target->resource);
     target->job = ++r->last_job;
     target->job_epoch = r->epoch;
     target->job_version = version_;

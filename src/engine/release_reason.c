@@ -152,18 +152,19 @@ static bool busy_reason(releases *r, uint32_t t, arena *a, reasons *out)
 }
 
 /* When a newer version that is being collected takes the place of what has failed; NEVER: none is.
- * Whom the group never came to the next one takes along. */
+ * Whom the group never came to the next one takes along, and hooks run again in it. */
 static int64_t superseded_at(releases *r, uint32_t g, const rel_member *m)
 {
     const rel_target *t = &r->targets.at[m->target];
     const rel_group *group = &r->groups.at[g];
     site_collection next;
     bool newer = t->wanted != NO && t->wanted != t->current && t->wanted != m->version;
+    bool hook = m->role != ROLE_MEMBER;
     if (group->state != GROUP_STATE_FAILED || group_runs(group) || t->site != group->site ||
-        !(newer || (m->role == ROLE_MEMBER && m->state == MEMBER_IS_PENDING)))
+        !(newer || hook || m->state == MEMBER_IS_PENDING))
         return NEVER;
     site_collect(r, t->site, &next);
-    return next.locks_ms;
+    return hook && !newer && next.news == 0 ? NEVER : next.locks_ms;
 }
 
 /* Whether it is about to take the place of one that has failed, and all that this one holds. */
@@ -278,7 +279,7 @@ static bool group_reasons(releases *r, uint32_t g, const rel_member *m, arena *a
             return false;
     }
     /* What has begun holds its places, and so does who takes over what was begun. */
-    if ((!begun && !takes_over(r, g) && !paces_reasons(r, CLAIM_GROUP(g), a, out)) ||
+    if ((!begun && !takes_over(r, g) && !paces_reasons(r, CLAIM_GROUP(g), NO, a, out)) ||
         !slot_reasons(r, CLAIM_GROUP(g), a, out))
         return false;
     int64_t next_ms = superseded_at(r, g, m);
@@ -325,21 +326,20 @@ static bool one_reason(releases *r, uint32_t t, arena *a, reason why, reasons *o
 static bool explain_start(const chain_context *c, reasons *out)
 {
     uint32_t claim = CLAIM_TARGET(c->target);
-    return chain_explain(c, out) &&
-           (c->r->targets.at[c->target].site != NO ||
-            (paces_reasons(c->r, claim, c->a, out) && slot_reasons(c->r, claim, c->a, out)));
+    return chain_explain(c, out) && (c->r->targets.at[c->target].site != NO ||
+                                     (paces_reasons(c->r, claim, c->version, c->a, out) &&
+                                      slot_reasons(c->r, claim, c->a, out)));
 }
 
 /* A version that is not wanted here before a person retries it, and what else would hold it. */
 static bool refused_reason(const chain_context *c, rel_refusal why, reasons *out)
 {
-    return one_reason(
-               c->r, c->target, c->a,
-               (reason){.rule = why == REFUSAL_SKIPPED ? REASON_SKIPPED : REASON_ROLLED_BACK,
-                        .scope = STR("release target"),
-                        .act = RELEASE_RETRY,
-                        .detail = rel_text(c->r, c->r->versions.at[c->version].tag)},
-               out) &&
+    return one_reason(c->r, c->target, c->a,
+                      (reason){.rule = why == REFUSAL_SKIPPED ? REASON_SKIPPED : REASON_ROLLED_BACK,
+                               .scope = STR("release target"),
+                               .act = RELEASE_RETRY,
+                               .detail = rel_text(c->r, c->r->versions.at[c->version].tag)},
+                      out) &&
            explain_start(c, out);
 }
 
@@ -347,7 +347,7 @@ static bool excluded_reason(releases *r, uint32_t t, arena *a, reasons *out)
 {
     rel_refusal why;
     if (partition_excludes(r, t))
-        return paces_reasons(r, CLAIM_TARGET(t), a, out);
+        return paces_reasons(r, CLAIM_TARGET(t), NO, a, out);
     chain_context c = {.r = r, .target = t, .lane = r->targets.at[t].lane, .group = NO, .a = a};
     c.version = target_refusal(r, t, &why);
     if (c.version != NO)

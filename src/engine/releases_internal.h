@@ -695,7 +695,8 @@ void pace_mark(releases *r, uint32_t p);
 void paces_reset(releases *r, str change);
 bool pace_empty(const rel_pace *p);
 void paces_done(releases *r);
-bool paces_reasons(const releases *r, uint32_t claim, arena *a, reasons *out);
+/* Why they hold the claim; a target also when that version comes in (NO: what is wanted now). */
+bool paces_reasons(const releases *r, uint32_t claim, uint32_t version_, arena *a, reasons *out);
 /* One pace that the target is under: whether it lets the target start, why not, and a number that
  * all have in common whom it holds for the same reasons. */
 bool pace_permits(const releases *r, uint32_t p, uint32_t t);
@@ -716,17 +717,6 @@ void paces_groups(const releases *r, group_visitor visit, void *context);
 bool pace_in_batch(const releases *r, uint32_t t);
 /* A pace of that rule kind that the target is under, behind the given one; NO: no more. */
 uint32_t pace_next(const releases *r, uint32_t t, rule_kind kind, uint32_t behind);
-
-/* pace_work.c: p is a pace with compartments, or with partitions of a bracket */
-/* Notes what version a target, or the groups of a resource in a bracket, have to do. */
-void pace_work_target(releases *r, uint32_t p, uint32_t t);
-void pace_work_resource(releases *r, uint32_t p, uint32_t res);
-/* Whether it is another one than before; asked once a step. */
-bool pace_work_take(rel_pace *p);
-void pace_work_forget(rel_pace *p);
-bool pace_work_compare(const releases *r, const rel_pace *p, err *error);
-void pace_work_save(const releases *r, const rel_pace *p, buf *out);
-void pace_work_restore(releases *r, uint32_t p, yyjson_val *saved);
 
 /* rule_partitions.c: p is a pace with partitions, a member is a resource */
 bool partition_pace_new(releases *r, uint32_t p);

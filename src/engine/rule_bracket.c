@@ -20,14 +20,23 @@ static bool passed_over(const chain_context *c, uint32_t g)
     return v != NO && (v == c->version || version_newer(c->r, v, c->version));
 }
 
+/* Whether others of the site have something new, which is collected for the next group. */
+static bool others_collect(const chain_context *c, uint32_t s)
+{
+    site_collection next;
+    site_collect(c->r, s, &next);
+    return next.opened_ms != NEVER && next.news > 0;
+}
+
 /* The group's members that are not done; of one that failed and is about to be superseded, by the
- * one that is ready or by what is asked about, those that still run. of has room for all. */
+ * one that is ready or collected or by what is asked about, those that still run. of has room for
+ * all. */
 static size_t unfinished(const chain_context *c, uint32_t g, str *of)
 {
     const releases *r = c->r;
     const rel_group *group = &r->groups.at[g];
-    bool asked =
-        c->group == NO && r->targets.at[c->target].site == group->site && !passed_over(c, g);
+    bool here = c->group == NO && r->targets.at[c->target].site == group->site;
+    bool asked = here && (!passed_over(c, g) || others_collect(c, group->site));
     bool next = asked || r->sites.at[group->site].ready != NO;
     bool ends = group->state == GROUP_STATE_FAILED && next;
     size_t count = 0;
@@ -128,7 +137,8 @@ static bool hook_explain(const chain_context *c, uint32_t rule_, uint32_t hook, 
 }
 
 /* Whether what is asked about waits for the group: it does not if it joins it, nor if the group has
- * failed and ends by it, or by what others of the site have that is still collected. */
+ * failed, or has not begun, and ends by it or by what others of the site have that is still
+ * collected. */
 static bool comes_behind(const chain_context *c, uint32_t g)
 {
     const releases *r = c->r;
@@ -138,11 +148,8 @@ static bool comes_behind(const chain_context *c, uint32_t g)
     for (size_t i = 0; prepared && i < targets->len; i++)
         prepared = r->lanes.at[r->targets.at[targets->at[i]].lane].role != ROLE_PRE ||
                    member_in(r, g, targets->at[i]);
-    bool fails = group->state == GROUP_STATE_FAILED && !group_runs(group);
-    site_collection next;
-    site_collect(c->r, group->site, &next);
-    bool collecting = next.opened_ms != NEVER && next.news > 0;
-    return !(fails && collecting) && (passed_over(c, g) || (!prepared && !fails));
+    bool ends = (group->state == GROUP_STATE_FAILED && !group_runs(group)) || group->starts == 0;
+    return !(ends && others_collect(c, group->site)) && (passed_over(c, g) || (!prepared && !ends));
 }
 
 bool collecting_explain(const chain_context *c, reasons *out)

@@ -10,8 +10,9 @@
 #include <assert.h>
 
 #include "base/mem.h"
-#include "engine/chain.h"
+#include "engine/pace_work.h"
 #include "engine/policy_rules.h"
+#include "engine/rule_compartments_internal.h"
 
 const rule_ops cohort_rule_ops = {.order = 10, .level = LEVEL_ELSEWHERE};
 
@@ -126,8 +127,6 @@ void paces_join(releases *r, uint32_t t)
     const rel_target *target = &r->targets.at[t];
     const rel_lane *lane = &r->lanes.at[target->lane];
     const object *o = r->resources.at[target->resource].object;
-    int64_t created =
-        o->metadata->creation_timestamp.set ? o->metadata->creation_timestamp.at.seconds * 1000 : 0;
     for (size_t i = 0; i < lane->rules.len; i++) {
         if (!rule_paces(r->rules.at[lane->rules.at[i]].kind))
             continue;
@@ -139,8 +138,8 @@ void paces_join(releases *r, uint32_t t)
             continue;
         }
         str name = rel_text(r, r->resources.at[target->resource].name);
-        if (!cohort_join(r->paces.at[p].cohort, pace_member(r, &r->paces.at[p], t), name, created,
-                         o->metadata->labels))
+        if (!cohort_join(r->paces.at[p].cohort, pace_member(r, &r->paces.at[p], t), name,
+                         created_ms(r, target->resource), o->metadata->labels))
             rel_no_memory(r);
         pace_mark(r, p);
     }
@@ -186,22 +185,6 @@ void paces_leave(releases *r, uint32_t t, bool for_good)
     }
 }
 
-/* ---- several limits at once ---- */
-
-/* Who needs a place in several batches takes them in one order, that of the rules: nobody holds one
- * that another waits for while it waits for that other's. */
-static bool has_earlier_places(const releases *r, const rel_pace *p, uint32_t t)
-{
-    for (uint32_t other = pace_next(r, t, RULE_DEPLOYMENT_POLICY, NO); other != NO;
-         other = pace_next(r, t, RULE_DEPLOYMENT_POLICY, other)) {
-        const rel_pace *x = &r->paces.at[other];
-        if (x != p && str_cmp(r->rules.at[x->rule].scope, r->rules.at[p->rule].scope) < 0 &&
-            cohort_state(x->cohort, pace_member(r, x, t)) != MEMBER_IN_FLIGHT)
-            return false;
-    }
-    return true;
-}
-
 /* ---- what is known of a claim ---- */
 
 /* The state a member has, and whether that is the outcome of a claim that was in flight. */
@@ -218,42 +201,6 @@ static member_state state_of_target(releases *r, uint32_t t, bool gates, bool *r
         return MEMBER_DONE;
     /* What goes back needs no place, and has none while it does. */
     return gates && !busy ? MEMBER_STARTABLE : MEMBER_WAITING;
-}
-
-/* Whether every partition rule has released the target. */
-static bool released(const releases *r, uint32_t t)
-{
-    for (uint32_t p = pace_next(r, t, RULE_ROLLOUT_STRATEGY, NO); p != NO;
-         p = pace_next(r, t, RULE_ROLLOUT_STRATEGY, p))
-        if (!partition_pace_permits(r, p, t))
-            return false;
-    return true;
-}
-
-static bool group_released(const releases *r, uint32_t g)
-{
-    for (size_t i = 0; i < r->groups.at[g].members.len; i++)
-        if (!released(r, r->groups.at[g].members.at[i].target))
-            return false;
-    return true;
-}
-
-static bool group_has_earlier_places(const releases *r, const rel_pace *p, uint32_t g)
-{
-    for (size_t i = 0; i < r->groups.at[g].members.len; i++)
-        if (!has_earlier_places(r, p, r->groups.at[g].members.at[i].target))
-            return false;
-    return true;
-}
-
-/* Whether a version group has work that the rule paces. */
-static bool group_paced(const releases *r, uint32_t g, uint32_t rule_)
-{
-    for (size_t i = 0; g != NO && i < r->groups.at[g].members.len; i++)
-        if (lane_paced(&r->lanes.at[r->targets.at[r->groups.at[g].members.at[i].target].lane],
-                       rule_))
-            return true;
-    return false;
 }
 
 /* A resource counts once, whatever the number of its sites in the environment. */
@@ -310,101 +257,6 @@ bool pace_in_batch(const releases *r, uint32_t t)
             MEMBER_IN_FLIGHT)
             return true;
     return false;
-}
-
-/* Rules or versions changed under a claim that has its place and has not started: it takes them
- * anew, in their order. */
-static void give_back(releases *r, uint32_t p, uint32_t t)
-{
-    cohort_leave(r->paces.at[p].cohort, pace_member(r, &r->paces.at[p], t));
-    paces_join(r, t);
-    mark_target(r, t);
-    pace_mark(r, p);
-}
-
-static void give_back_resource(releases *r, uint32_t p, uint32_t res)
-{
-    cohort_leave(r->paces.at[p].cohort, res);
-    const index_list *on = &r->resources.at[res].targets;
-    for (size_t i = 0; i < on->len; i++)
-        if (r->targets.at[on->at[i]].site != NO && r->targets.at[on->at[i]].lane != NO)
-            paces_join(r, on->at[i]);
-    mark_resource_all(r, res);
-    pace_mark(r, p);
-}
-
-/* Every group that is ready needs a release or a place that comes before this one, and none has
- * begun with it: one that needs nothing else is about to. */
-static bool resource_lacks(const releases *r, const rel_pace *p, uint32_t res)
-{
-    const index_list *sites = &r->resources.at[res].sites;
-    bool lacks = false;
-    for (size_t i = 0; i < sites->len; i++) {
-        const rel_site *site = &r->sites.at[sites->at[i]];
-        if (site->environment != p->environment)
-            continue;
-        if (group_paced(r, site->active, p->rule))
-            return false;
-        if (!group_paced(r, site->ready, p->rule))
-            continue;
-        if (r->groups.at[site->ready].took_over ||
-            (group_released(r, site->ready) && group_has_earlier_places(r, p, site->ready)))
-            return false;
-        lacks = true;
-    }
-    return lacks;
-}
-
-/* A target in a batch needs a release, or a place that comes before this one, and nothing was begun
- * on it with those it has. */
-static bool target_lacks(const releases *r, const rel_pace *p, uint32_t t)
-{
-    const rel_target *target = &r->targets.at[t];
-    if (target->job != 0 || target->rollback_to != NO)
-        return false;
-    return !released(r, t) || (target->attempts == 0 && !has_earlier_places(r, p, t));
-}
-
-/* Whether a member has its place and nothing was begun with it. */
-static bool is_idle(const releases *r, const rel_pace *p, member_id m)
-{
-    if (cohort_state(p->cohort, m) != MEMBER_IN_FLIGHT)
-        return false;
-    if (p->cell != NO)
-        return r->targets.at[m].job == 0 && r->targets.at[m].attempts == 0 &&
-               r->targets.at[m].rollback_to == NO;
-    const index_list *sites = &r->resources.at[m].sites;
-    for (size_t i = 0; i < sites->len; i++) {
-        const rel_site *site = &r->sites.at[sites->at[i]];
-        bool took_over = site->ready != NO && r->groups.at[site->ready].took_over;
-        if (site->environment == p->environment && (site->active != NO || took_over))
-            return false;
-    }
-    return true;
-}
-
-/* A ceiling that shrank stops starts: who has a place there and has not begun takes it anew. */
-static void give_back_idle(releases *r, uint32_t p)
-{
-    bool exceeded = false;
-    compartment_view v;
-    for (size_t i = 0; i < cohort_compartments(r->paces.at[p].cohort); i++) {
-        cohort_view(r->paces.at[p].cohort, i, &v);
-        exceeded = exceeded || v.holders > v.ceiling;
-    }
-    bool group = r->paces.at[p].cell == NO;
-    size_t members = !exceeded ? 0 : group ? r->resources.len : r->targets.len;
-    for (member_id m = 0; m < members; m++) {
-        if (!is_idle(r, &r->paces.at[p], m))
-            continue;
-        cohort_view(r->paces.at[p].cohort, cohort_compartment_of(r->paces.at[p].cohort, m), &v);
-        if (v.holders <= v.ceiling)
-            continue;
-        if (group)
-            give_back_resource(r, p, m);
-        else
-            give_back(r, p, m);
-    }
 }
 
 static void report_partitions(releases *r, uint32_t t, bool gates)

@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "base/strmap.h"
 #include "engine/cluster_match.h"
+#include "engine/pace_work.h"
 #include "engine/rule_partitions_internal.h"
 
 const rule_ops partition_rule_ops = {.order = 11, .level = LEVEL_ELSEWHERE};
@@ -153,16 +154,6 @@ static standing target_standing(const releases *r, uint32_t t, const part_member
     };
 }
 
-static bool group_under(const releases *r, uint32_t g, uint32_t rule_)
-{
-    for (size_t i = 0; g != NO && i < r->groups.at[g].members.len; i++) {
-        uint32_t lane = r->targets.at[r->groups.at[g].members.at[i].target].lane;
-        if (lane != NO && lane_paced(&r->lanes.at[lane], rule_))
-            return true;
-    }
-    return false;
-}
-
 static uint64_t group_wish(const releases *r, uint32_t g)
 {
     uint64_t wish = 0;
@@ -205,11 +196,10 @@ unsigned flags_of(const releases *r, const part_member *m, const standing *s, ui
 {
     bool down = m->down || s->down || s->busy;
     bool halted = r->resources.at[res].halted && !down;
-    if ((!s->has && !s->pending && !down) || halted || r->resources.at[res].quarantined)
-        return PACED_OUT;
+    bool out = (!s->has && !s->pending && !down) || halted || r->resources.at[res].quarantined;
     bool current = s->current || m->released;
     bool available = !down && !m->released;
-    unsigned flags = 0;
+    unsigned flags = out ? PACED_OUT : 0; /* with what it is once it is let in */
     if (s->has || down || m->released)
         flags |= PACED_HAS;
     if (current)
@@ -221,9 +211,9 @@ unsigned flags_of(const releases *r, const part_member *m, const standing *s, ui
     return flags;
 }
 
-/* A wish that changed may begin a rollout; one that somebody's edit brought is an edit for all. In
- * a bracket each resource has its own: there another version is one (pace_work.c), and not that a
- * member left its group. */
+/* A wish that changed may begin a rollout, also that of one member: a version that was skipped
+ * there and is taken up again. An edit, which lifts a halt for all, is another version than the
+ * pace is at (pace_work.c), and neither that nor that a member left its group. */
 static void note_wish(rel_partitions *x, part_member *m, const standing *s, bool bracket)
 {
     if (bracket && s->wish == 0 && m->known)
@@ -231,13 +221,10 @@ static void note_wish(rel_partitions *x, part_member *m, const standing *s, bool
     bool changed = m->known && m->wish != s->wish && s->pending;
     m->known = true;
     m->wish = s->wish;
-    if (x->edition == 0)
-        x->edition = s->wish;
-    if (!changed)
-        return;
-    x->roll.work_changed = x->roll.dirty = true;
-    x->roll.edited |= !bracket && s->wish != x->edition;
-    x->edition = s->wish;
+    if (x->usual == 0 || changed)
+        x->usual = s->wish;
+    if (changed)
+        x->roll.work_changed = x->roll.dirty = true;
 }
 
 standing standing_of(const releases *r, const rel_pace *p, uint32_t t)
@@ -272,40 +259,6 @@ static void refresh(releases *r, uint32_t p, uint32_t t, bool gates)
         pace_mark(r, p);
 }
 
-/* Whether the partitions that are asked before these have released it. Rules are asked in the order
- * of their names, as compartments are: members of a group may be under different ones. */
-static bool released_before(const releases *r, uint32_t p, uint32_t t)
-{
-    str scope = r->rules.at[r->paces.at[p].rule].scope;
-    for (uint32_t other = pace_next(r, t, RULE_ROLLOUT_STRATEGY, NO); other != NO;
-         other = pace_next(r, t, RULE_ROLLOUT_STRATEGY, other))
-        if (other != p && str_cmp(r->rules.at[r->paces.at[other].rule].scope, scope) < 0 &&
-            !partition_pace_permits(r, other, t))
-            return false;
-    return true;
-}
-
-bool gates_of(const releases *r, uint32_t p, uint32_t t, bool gates)
-{
-    const rel_pace *pace = &r->paces.at[p];
-    const index_list *sites = &r->resources.at[r->targets.at[t].resource].sites;
-    if (pace->cell != NO)
-        return gates && released_before(r, p, t);
-    bool open = false;
-    for (size_t i = 0; i < sites->len; i++) {
-        const rel_site *site = &r->sites.at[sites->at[i]];
-        if (site->environment != pace->environment || !site->gates ||
-            !group_under(r, site->ready, pace->rule))
-            continue;
-        const rel_group *g = &r->groups.at[site->ready];
-        bool passes = true;
-        for (size_t k = 0; k < g->members.len; k++)
-            passes = passes && released_before(r, p, g->members.at[k].target);
-        open = open || passes;
-    }
-    return open;
-}
-
 void partition_pace_report(releases *r, uint32_t p, partition_news news)
 {
     const rel_pace *pace = &r->paces.at[p];
@@ -314,6 +267,8 @@ void partition_pace_report(releases *r, uint32_t p, partition_news news)
     if (!m)
         return;
     bool gates = gates_of(r, p, news.target, news.gates);
+    if (pace->cell != NO)
+        pace_work_target(r, p, news.target);
     bool doubted = m->released && !gates && !news.kept;
     if (doubted && !m->doubted) {
         index_add(r, &pace->partition->doubted, res);
@@ -391,7 +346,7 @@ void partition_pace_tell(releases *r, uint32_t p, uint32_t res)
     partition_pace_report(r, p, (partition_news){t, false, pace_in_batch(r, t)});
 }
 
-static void mark_member(releases *r, const rel_pace *p, uint32_t res)
+void mark_member(releases *r, const rel_pace *p, uint32_t res)
 {
     uint32_t t = p->cell == NO ? NO : keymap_get(&r->target_of, KEY_PAIR(p->cell, res));
     if (t != NO)
@@ -535,7 +490,7 @@ static void pass(releases *r, uint32_t p)
         x->members.at[x->picks.at[i].member].released = true;
         mark_member(r, &r->paces.at[p], x->picks.at[i].member);
     }
-    if (partition_rollout_passed(&x->roll, &figures))
+    if (partition_rollout_passed(&x->roll, &figures, r->core->now_ms))
         tell_pass(r, &r->paces.at[p], &figures);
     if (x->roll.dirty) /* it released something: another follows */
         pace_mark(r, p);
@@ -569,6 +524,8 @@ void partition_pace_step(releases *r, uint32_t p)
     bool halted = partitions_halted(x->roll.pacing);
     if (was_halted && !halted)
         mark_released(r, p);
+    if (!x->roll.dirty || halted)
+        partition_pace_reaches(r, p);
     wake_at(r, WAKE_PACE, p, halted ? NEVER : partitions_next_ms(x->roll.pacing));
 }
 
@@ -577,7 +534,11 @@ void partition_pace_step(releases *r, uint32_t p)
 void partition_pace_failed(releases *r, uint32_t p, uint32_t res)
 {
     rel_partitions *x = r->paces.at[p].partition;
-    if (!member_at(x, res) || !partitions_failed(x->roll.pacing, res))
+    if (!member_at(x, res))
+        return;
+    x->roll.dirty = true; /* any end leads to a pass */
+    pace_mark(r, p);
+    if (!partitions_failed(x->roll.pacing, res))
         return;
     x->roll.halted_now = true;
     mark_released(r, p);
@@ -745,6 +706,7 @@ bool partition_pace_groups(const releases *r, const rel_pace *p, group_visitor v
             .ready = at.ready,
             .visited = at.visited,
             .unavailable = at.unavailable,
+            .passed_ms = p->partition->roll.passed_ms,
             .stopped = partitions_halted(pacing),
         };
         if (!visit(context, &view))

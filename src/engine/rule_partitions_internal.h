@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rule_partitions_internal.h - what rule_partitions.c and rule_partitions_save.c share. Nobody else
- * includes it. */
+/* rule_partitions_internal.h - what rule_partitions*.c share. Nobody else includes it. */
 #ifndef DROVER_ENGINE_RULE_PARTITIONS_INTERNAL_H
 #define DROVER_ENGINE_RULE_PARTITIONS_INTERNAL_H
 
@@ -31,7 +30,9 @@ typedef struct rel_partitions {
     partition_rollout roll;
     VEC(part_member) members; /* by resource */
     size_t count;
-    uint64_t edition; /* the wish that the last edit brought */
+    uint64_t usual;  /* a wish that many have: who changed last has it */
+    int64_t reached; /* so many partitions passes get to, when they release nothing more */
+    uint64_t reach;  /* hash of which those are: others must know when it changes */
     index_list doubted;
     part_limits seen;
     partition_picks picks;
@@ -70,8 +71,14 @@ standing standing_of(const releases *r, const rel_pace *p, uint32_t t);
 /* The flags of partition.h. */
 unsigned flags_of(const releases *r, const part_member *m, const standing *s, uint32_t res,
                   bool gates);
+/* Whether a group has a member under the rule. */
+bool group_under(const releases *r, uint32_t g, uint32_t rule_);
 /* Whether nothing but these partitions holds it: in a bracket, any of its groups that are ready. */
 bool gates_of(const releases *r, uint32_t p, uint32_t t, bool gates);
+/* Notes which partitions passes get to, and marks the members if that is news to other rules. */
+void partition_pace_reaches(releases *r, uint32_t p);
+/* Its targets are asked anew. */
+void mark_member(releases *r, const rel_pace *p, uint32_t res);
 /* A target that is counted as this member: in a bracket any of them. */
 uint32_t target_of_member(const releases *r, const rel_pace *p, uint32_t res);
 

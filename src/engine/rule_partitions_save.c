@@ -4,6 +4,7 @@
 
 #include "base/mem.h"
 #include "base/strmap.h"
+#include "engine/pace_work.h"
 #include "engine/rule_partitions_internal.h"
 
 /* ---- what must hold ---- */
@@ -55,7 +56,7 @@ bool partition_pace_compare(releases *r, uint32_t p, err *error)
     const rel_partitions *x = r->paces.at[p].partition;
     if (!strategy_of(x) || r->paces.at[p].dirty)
         return true;
-    if (r->paces.at[p].cell == NO && !pace_work_compare(r, &r->paces.at[p], error))
+    if (!pace_work_compare(r, &r->paces.at[p], error))
         return false;
     for (uint32_t res = 0; res < x->members.len; res++)
         if (x->members.at[res].present && !compare_member(r, p, res, error))
@@ -150,16 +151,16 @@ void partition_pace_save(const releases *r, const rel_pace *p, buf *out)
     if (list.len > 1)
         qsort_r(list.at, list.len, sizeof *list.at, by_name, (void *)(uintptr_t)r);
     buf_addf(out, ",\"settings\":\"%016" PRIx64 "\",\"edition\":\"%016" PRIx64 "\"",
-             x->roll.settings, x->edition);
+             x->roll.settings, x->usual);
     buf_addf(out, ",\"limits\":\"%016" PRIx64 "\"", x->roll.everything);
     save_limits(&x->seen, out);
     pace_work_save(r, p, out);
     save_released(x, &list, out);
     buf_addz(out, ",\"down\":");
     save_hashes(&(sorting){x, down_at}, &list, 0, out);
-    /* Nearly everybody has the last edit's wish. */
+    /* Nearly everybody has the usual wish; "edition" is its name in records. */
     buf_addz(out, ",\"wishes\":");
-    save_hashes(&(sorting){x, wish_of}, &list, x->edition, out);
+    save_hashes(&(sorting){x, wish_of}, &list, x->usual, out);
     partition_rollout_save(&x->roll, out);
     vec_done(&list);
 }
@@ -211,7 +212,7 @@ static void restore_members(rel_partitions *x, yyjson_val *saved)
     }
     for (size_t at = 0; at < x->members.len; at++) {
         x->members.at[at].known = x->members.at[at].present;
-        x->members.at[at].wish = x->edition;
+        x->members.at[at].wish = x->usual;
     }
     yyjson_obj_foreach(yyjson_obj_get(saved, "wishes"), i, max, key, list)
     {
@@ -274,7 +275,7 @@ static void restore_edits(rel_partitions *x, yyjson_val *saved)
 bool partition_pace_restore(releases *r, uint32_t p, yyjson_val *saved, err *error)
 {
     rel_partitions *x = r->paces.at[p].partition;
-    x->edition = hash_in(text_of(yyjson_obj_get(saved, "edition")));
+    x->usual = hash_in(text_of(yyjson_obj_get(saved, "edition")));
     pace_work_restore(r, p, saved);
     restore_members(x, saved);
     partition_rollout_restore(&x->roll, saved);
@@ -286,6 +287,8 @@ bool partition_pace_restore(releases *r, uint32_t p, yyjson_val *saved, err *err
     bool good = cut.failed ? err_memory(error)
                            : partitions_restore(x->roll.pacing, buf_str(&cut), find_member, error);
     buf_done(&cut);
+    x->reached = x->roll.last.visited;
+    x->reach = partitions_reach(x->roll.pacing, x->reached);
     restore_flags(r, p);
     restore_edits(x, saved);
     return good && (!r->core->no_memory || err_memory(error));

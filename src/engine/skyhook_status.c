@@ -72,6 +72,7 @@ static bool uninstalls(package_stage stage)
 uint8_t node_troubles(const skyhook *of, const node_view *v)
 {
     uint8_t found = v->malformed ? TROUBLE_MALFORMED : 0;
+    found |= v->untolerated ? TROUBLE_UNTOLERATED : 0;
     for (size_t i = 0; i < v->package_count; i++) {
         const package_view *p = &v->packages[i];
         const package *wanted = skyhook_package(of, p->name);
@@ -121,6 +122,7 @@ void package_spread_look(const package *p, const node_view *v, package_spread *s
         if (!str_eq(v->packages[i].name, p->name))
             continue;
         spread->present = true;
+        spread->nodes += str_eq(v->packages[i].version, p->version);
         done |= is_done(p, &v->packages[i]);
     }
     spread->incomplete |= v->selected && !done;

@@ -28,10 +28,11 @@ int64_t progress_percent(int64_t done, int64_t matched);
 /* ---- what is wrong ---- */
 
 #define NODE_TROUBLES(X)                                                                           \
-    X(MALFORMED, 1)  /* its nodeState cannot be read */                                            \
-    X(UNINSTALLS, 2) /* a package is being uninstalled there, */                                   \
-    X(FAILS, 4)      /* and that fails */                                                          \
-    X(CARRIES, 8)    /* it has a package that a deletion uninstalls */
+    X(MALFORMED, 1)    /* its nodeState cannot be read */                                          \
+    X(UNINSTALLS, 2)   /* a package is being uninstalled there, */                                 \
+    X(FAILS, 4)        /* and that fails */                                                        \
+    X(CARRIES, 8)      /* it has a package that a deletion uninstalls */                           \
+    X(UNTOLERATED, 16) /* it has a taint that is not tolerated */
 enum {
 #define X(name, bit) TROUBLE_##name = (bit),
     NODE_TROUBLES(X)
@@ -58,6 +59,7 @@ const char *deletion_blocked_reason(deletion_blocked why);
 typedef struct package_spread {
     bool present;    /* somewhere, in whatever version */
     bool incomplete; /* somewhere that is selected */
+    int64_t nodes;   /* that have it in its version */
 } package_spread;
 void package_spread_look(const package *p, const node_view *v, package_spread *spread);
 /* Whether the package waits for the end of an uninstall of its dependency, which can be NULL. It

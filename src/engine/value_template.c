@@ -18,6 +18,7 @@ typedef struct processor {
     buf out;  /* JSON of the result */
     buf path; /* where in the values */
     size_t depth;
+    size_t lists_in_lists; /* that it is in: Fleet looks for no labels there */
     err *error;
 } processor;
 
@@ -97,6 +98,15 @@ static bool fail_here(processor *p)
     return err_wrap(p->error, "helm.values%.*s", STR_ARG(buf_str(&p->path)));
 }
 
+/* Whether it has a line of its own, between single quotes, if not plainly. */
+static bool is_one_line(str text)
+{
+    for (size_t i = 0; i < text.len; i++)
+        if ((unsigned char)text.ptr[i] < ' ')
+            return false;
+    return true;
+}
+
 /* Whether Fleet's YAML has this text without quotes: then what it becomes is read as YAML. A text
  * with an action in it is never taken for another type, so only its characters matter. */
 static bool written_plainly(str text)
@@ -106,10 +116,8 @@ static bool written_plainly(str text)
         return text.len > 1 && strchr("-?:", text.ptr[0]) && text.ptr[1] != ' ' &&
                text.ptr[text.len - 1] != ' ' && text.ptr[text.len - 1] != ':' &&
                !str_starts(text, STR("---"));
-    for (size_t i = 0; i < text.len; i++)
-        if ((unsigned char)text.ptr[i] < ' ')
-            return false;
-    return str_find(text, STR(": ")) == SIZE_MAX && str_find(text, STR(" #")) == SIZE_MAX;
+    return is_one_line(text) && str_find(text, STR(": ")) == SIZE_MAX &&
+           str_find(text, STR(" #")) == SIZE_MAX;
 }
 
 /* Writes what a YAML text means as JSON, behind "key: " where it stands in a map. */
@@ -160,9 +168,24 @@ static bool render(processor *p, str text, buf *out)
     return template_render(p->arena, text, &p->root, out, p->error);
 }
 
+/* Fleet renders the YAML, in which such a text stands between single quotes. */
+static bool add_quoted_result(processor *p, str text, bool in_list)
+{
+    buf quoted = BUF(TEMPLATE_OUTPUT_BYTES_MAX), rendered = BUF(TEMPLATE_OUTPUT_BYTES_MAX);
+    buf_addc(&quoted, '\'');
+    for (size_t i = 0; i < text.len; i++)
+        buf_addz(&quoted, (const char[]){text.ptr[i], text.ptr[i] == '\'' ? '\'' : '\0', '\0'});
+    buf_addc(&quoted, '\'');
+    bool good = quoted.failed ? err_memory(p->error) : render(p, buf_str(&quoted), &rendered);
+    good = good && add_plain_result(p, buf_str(&rendered), in_list);
+    buf_done(&quoted);
+    buf_done(&rendered);
+    return good;
+}
+
 static bool add_text(processor *p, str text, bool in_list)
 {
-    if (!in_list && str_starts(text, STR(LABEL_PREFIX))) {
+    if (!in_list && p->lists_in_lists == 0 && str_starts(text, STR(LABEL_PREFIX))) {
         str key = str_part(text, sizeof LABEL_PREFIX - 1, SIZE_MAX);
         str value = cluster_label_usable(key) ? label_get(p->cluster->labels, key) : STR_EMPTY;
         go_text(&p->out, value.ptr ? value : STR_EMPTY);
@@ -172,6 +195,8 @@ static bool add_text(processor *p, str text, bool in_list)
         go_text(&p->out, text);
         return true;
     }
+    if (!written_plainly(text) && is_one_line(text))
+        return add_quoted_result(p, text, in_list) || fail_here(p);
     buf rendered = BUF(TEMPLATE_OUTPUT_BYTES_MAX);
     bool good = render(p, text, &rendered);
     if (good && written_plainly(text))
@@ -243,9 +268,11 @@ static bool add_value(processor *p, yyjson_val *v, bool in_list)
                fail_here(p);
     if (yyjson_is_obj(v))
         good = add_map(p, v);
-    else if (yyjson_is_arr(v))
+    else if (yyjson_is_arr(v)) {
+        p->lists_in_lists += in_list;
         good = add_list(p, v);
-    else if (yyjson_is_str(v))
+        p->lists_in_lists -= in_list;
+    } else if (yyjson_is_str(v))
         good = add_text(p, go_str(v), in_list);
     else
         go_value(&p->out, v);

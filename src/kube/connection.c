@@ -1,76 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "kube/connection.h"
+#include "kube/connection_internal.h"
 
-#include <curl/curl.h>
 #include <stdio.h>
-#include <time.h>
 
 #include "base/mem.h"
 #include "base/num.h"
 #include "kube/credentials.h"
+#include "kube/server_date.h"
 
 #define PEM_BYTES_MAX (1u << 20)
-#define METHOD_BYTES 8
 /* What curl keeps for each request that runs; the sizes that it likes are for files. */
 #define READ_BYTES 4096L
 #define STREAM_BYTES 16384L
 #define UPLOAD_BYTES 16384L
-/* Of a bunch: when more comes at once, there is more to come. */
-#define BUNCH_BYTES_MAX ((size_t)1 << 18)
-
-struct exchange {
-    connection *connection;
-    exchange *next; /* in the queue, or among those that run */
-    exchange **link;
-    CURL *curl; /* NULL: it waits */
-    struct curl_slist *headers;
-    exchange_handler handler;
-    char *url, *body;
-    size_t body_len;
-    char method[METHOD_BYTES];
-    exchange_permit permit;
-    bool stream;
-    bool foreign;  /* it shows somebody else's token */
-    bool reads;    /* it may be sent twice */
-    bool sent;     /* at least a part of it */
-    bool barred;   /* its permit was withdrawn */
-    bool answered; /* the status was told */
-    bool dead;     /* of a connection that was given up */
-    int64_t retry_after_s;
-    char problem[CURL_ERROR_SIZE];
-};
-
-/* A socket that curl wants watched. */
-typedef struct watched {
-    uv_poll_t poll;
-    connection *connection;
-    curl_socket_t socket;
-    int events;
-} watched;
-
-struct connection {
-    uv_loop_t *loop;
-    uv_timer_t timer;
-    CURLM *multi;
-    const kube_access *access;
-    credentials *credentials;
-    bool beside; /* the credentials are another one's */
-    const char *agent;
-    char *server;                  /* what URLs begin with */
-    struct curl_slist *connect_to; /* where that is, if its name is only that of a certificate */
-    exchange *running;
-    exchange *first, **last; /* waiting */
-    size_t running_count, waiting_count;
-    size_t handles;    /* of the loop, that are still to be closed */
-    bool plain;        /* the server has no HTTP/2: a connection for each request */
-    bool found_plain;  /* that was just found out */
-    uint64_t asked_ns; /* when the first request was sent that nothing was heard after; 0: none */
-    bool closing;
-    uint64_t bunch_ms; /* see connection_bunch */
-    uv_timer_t bunch;
-    watched *resting; /* what is not looked at until then; NULL: none */
-    size_t heard;     /* bytes of answers since the socket was looked at */
-};
 
 /* ---- lists ---- */
 
@@ -96,13 +38,69 @@ static void take_out(exchange *x)
 
 /* ---- one exchange ---- */
 
+static void keep_spare(connection *c, CURL *curl)
+{
+    if (!curl || c->closing || c->spare_count == SPARES_MAX) {
+        curl_easy_cleanup(curl);
+        return;
+    }
+    /* What it points at is about to go. */
+    curl_easy_setopt(curl, CURLOPT_HTTPHEADER, NULL);
+    curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, NULL);
+    curl_easy_setopt(curl, CURLOPT_HTTPGET, 1L);
+    c->spares[c->spare_count++] = curl;
+}
+
 static void exchange_free(exchange *x)
 {
-    curl_easy_cleanup(x->curl);
+    if (x->stream)
+        curl_easy_cleanup(x->curl);
+    else
+        keep_spare(x->connection, x->curl);
     curl_slist_free_all(x->headers);
     mem_free(x->url);
     mem_free(x->body);
     mem_free(x);
+}
+
+/* wanted: in small letters. */
+static bool is_named(str name, str wanted)
+{
+    bool same = name.len == wanted.len;
+    for (size_t i = 0; same && i < name.len; i++)
+        same = (name.ptr[i] | 0x20) == (wanted.ptr[i] | 0x20);
+    return same;
+}
+
+static int64_t read_clock_ms(clockid_t clock)
+{
+    struct timespec now;
+    clock_gettime(clock, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static void take_date(connection *c, str date)
+{
+    int64_t server_ms = server_date_ms(date, read_clock_ms(CLOCK_REALTIME));
+    *c->ahead_ms = server_ms - read_clock_ms(CLOCK_BOOTTIME);
+}
+
+static size_t take_header(char *bytes, size_t size, size_t count, void *context)
+{
+    exchange *x = context;
+    connection *c = x->connection;
+    c->asked_ns = 0;
+    str value = {bytes, size * count};
+    if (str_starts(value, STR("HTTP/1.")))
+        c->found_plain = !c->plain;
+    str name = str_cut(&value, ':');
+    if (!value.ptr)
+        return size * count;
+    if (is_named(name, STR("retry-after")) && !num_parse(str_trim(value), &x->retry_after_s))
+        x->retry_after_s = 0;
+    if (*c->ahead_ms == 0 && is_named(name, STR("date")))
+        take_date(c, str_trim(value));
+    return size * count;
 }
 
 static void tell_status(exchange *x)
@@ -111,26 +109,11 @@ static void tell_status(exchange *x)
     if (x->answered)
         return;
     x->answered = true;
+    if (*x->connection->ahead_ms == 0)
+        take_date(x->connection, STR_EMPTY);
     curl_easy_getinfo(x->curl, CURLINFO_RESPONSE_CODE, &status);
     if (x->handler.status)
         x->handler.status(x->handler.context, (int)status, x->retry_after_s);
-}
-
-static size_t take_header(char *bytes, size_t size, size_t count, void *context)
-{
-    exchange *x = context;
-    x->connection->asked_ns = 0;
-    str value = {bytes, size * count};
-    if (str_starts(value, STR("HTTP/1.")))
-        x->connection->found_plain = !x->connection->plain;
-    str name = str_cut(&value, ':');
-    static const char wanted[] = "retry-after";
-    bool is_retry = name.len == sizeof wanted - 1;
-    for (size_t i = 0; is_retry && i < name.len; i++)
-        is_retry = (name.ptr[i] | 0x20) == (wanted[i] | 0x20);
-    if (is_retry && value.ptr && !num_parse(str_trim(value), &x->retry_after_s))
-        x->retry_after_s = 0;
-    return size * count;
 }
 
 static size_t take_bytes(char *bytes, size_t size, size_t count, void *context)
@@ -165,13 +148,14 @@ static int before_sending(void *context, char *to, char *from, int to_port, int 
 
 /* ---- many ---- */
 
+static CURL *curl_for(connection *c, bool stream);
 static void set_request(exchange *x);
 
 /* A request that waits is small: curl's part of it is made when its turn comes. */
 static bool start(exchange *x)
 {
     connection *c = x->connection;
-    x->curl = curl_easy_init();
+    x->curl = curl_for(c, x->stream);
     if (!x->curl)
         return false;
     set_request(x);
@@ -235,7 +219,7 @@ static void part_ways(connection *c)
         }
 }
 
-static void collect(connection *c)
+void connection_collect(connection *c)
 {
     CURLMsg *message;
     int left;
@@ -263,123 +247,6 @@ static void collect(connection *c)
         part_ways(c);
     if (!c->closing)
         start_waiting(c);
-}
-
-static void on_socket(uv_poll_t *poll, int status, int events);
-
-static void look(watched *w)
-{
-    if (w->connection->resting == w)
-        w->connection->resting = NULL;
-    uv_poll_start(&w->poll, w->events, on_socket);
-}
-
-static void on_bunch(uv_timer_t *timer)
-{
-    connection *c = timer->data;
-    if (c->resting)
-        look(c->resting);
-}
-
-/* What comes now may as well come together with what follows. */
-static void rest(connection *c, watched *w)
-{
-    bool little = c->heard > 0 && c->heard <= BUNCH_BYTES_MAX;
-    if (c->bunch_ms == 0 || c->closing || c->resting || !little || w->events != UV_READABLE ||
-        uv_is_closing((uv_handle_t *)&w->poll))
-        return;
-    c->resting = w;
-    uv_poll_stop(&w->poll);
-    /* All that rest for the same time are looked at together. */
-    uv_timer_start(&c->bunch, on_bunch, c->bunch_ms - uv_now(c->loop) % c->bunch_ms, 0);
-}
-
-static void on_socket(uv_poll_t *poll, int status, int events)
-{
-    watched *w = poll->data;
-    connection *c = w->connection;
-    int flags = (events & UV_READABLE ? CURL_CSELECT_IN : 0) |
-                (events & UV_WRITABLE ? CURL_CSELECT_OUT : 0) | (status < 0 ? CURL_CSELECT_ERR : 0);
-    int running;
-    c->heard = 0;
-    curl_multi_socket_action(c->multi, w->socket, flags, &running);
-    rest(c, w);
-    collect(c);
-}
-
-static void on_timer(uv_timer_t *timer)
-{
-    connection *c = timer->data;
-    int running;
-    curl_multi_socket_action(c->multi, CURL_SOCKET_TIMEOUT, 0, &running);
-    collect(c);
-}
-
-static int set_timer(CURLM *multi, long timeout_ms, void *context)
-{
-    (void)multi;
-    connection *c = context;
-    if (timeout_ms < 0)
-        uv_timer_stop(&c->timer);
-    else
-        uv_timer_start(&c->timer, on_timer, (uint64_t)timeout_ms, 0);
-    return 0;
-}
-
-static void maybe_free(connection *c)
-{
-    if (c->handles == 0)
-        mem_free(c);
-}
-
-static void socket_closed(uv_handle_t *handle)
-{
-    watched *w = handle->data;
-    connection *c = w->connection;
-    mem_free(w);
-    c->handles--;
-    maybe_free(c);
-}
-
-static void timer_closed(uv_handle_t *handle)
-{
-    connection *c = handle->data;
-    c->handles--;
-    maybe_free(c);
-}
-
-static int watch_socket(CURL *curl, curl_socket_t socket, int what, void *context, void *of_socket)
-{
-    (void)curl;
-    connection *c = context;
-    watched *w = of_socket;
-    if (what == CURL_POLL_REMOVE) {
-        curl_multi_assign(c->multi, socket, NULL);
-        if (w) {
-            if (c->resting == w)
-                c->resting = NULL;
-            uv_poll_stop(&w->poll);
-            uv_close((uv_handle_t *)&w->poll, socket_closed);
-        }
-        return 0;
-    }
-    if (!w) {
-        w = mem_zalloc(sizeof *w);
-        if (!w)
-            return -1;
-        w->connection = c;
-        w->socket = socket;
-        if (uv_poll_init_socket(c->loop, &w->poll, socket) != 0) {
-            mem_free(w);
-            return -1;
-        }
-        w->poll.data = w;
-        c->handles++;
-        curl_multi_assign(c->multi, socket, w);
-    }
-    w->events = (what & CURL_POLL_IN ? UV_READABLE : 0) | (what & CURL_POLL_OUT ? UV_WRITABLE : 0);
-    look(w);
-    return 0;
 }
 
 /* ---- opening and closing ---- */
@@ -420,10 +287,7 @@ static CURLM *multi_new(connection *c)
     CURLM *multi = curl_multi_init();
     if (!multi)
         return NULL;
-    curl_multi_setopt(multi, CURLMOPT_SOCKETFUNCTION, watch_socket);
-    curl_multi_setopt(multi, CURLMOPT_SOCKETDATA, c);
-    curl_multi_setopt(multi, CURLMOPT_TIMERFUNCTION, set_timer);
-    curl_multi_setopt(multi, CURLMOPT_TIMERDATA, c);
+    sockets_serve(c, multi);
     curl_multi_setopt(multi, CURLMOPT_PIPELINING, CURLPIPE_MULTIPLEX);
     curl_multi_setopt(multi, CURLMOPT_MAX_HOST_CONNECTIONS,
                       c->plain ? (long)CONNECTION_REQUESTS_MAX : 1L);
@@ -466,11 +330,11 @@ static connection *open_from(const connection *from, connection like, err *error
     }
     *c = like;
     c->last = &c->first;
+    c->ahead_ms = from ? from->ahead_ms : &c->own_ahead_ms;
     c->multi = multi_new(c);
     c->credentials = from ? from->credentials : credentials_new(access);
     c->beside = from;
-    if (!c->multi || !c->credentials || !name_server(c) || uv_timer_init(c->loop, &c->timer) != 0 ||
-        uv_timer_init(c->loop, &c->bunch) != 0) {
+    if (!c->multi || !c->credentials || !name_server(c) || !sockets_open(c)) {
         curl_multi_cleanup(c->multi);
         curl_slist_free_all(c->connect_to);
         mem_free(c->server);
@@ -479,8 +343,6 @@ static connection *open_from(const connection *from, connection like, err *error
         err_memory(error);
         return mem_free(c);
     }
-    c->timer.data = c->bunch.data = c;
-    c->handles = 2;
     return c;
 }
 
@@ -511,29 +373,23 @@ connection *connection_close(connection *c)
             exchange_free(x);
             x = next;
         }
+    while (c->spare_count > 0)
+        curl_easy_cleanup(c->spares[--c->spare_count]);
     curl_multi_cleanup(c->multi);
     curl_slist_free_all(c->connect_to);
     mem_free(c->server);
     if (!c->beside)
         credentials_free(c->credentials);
-    uv_close((uv_handle_t *)&c->timer, timer_closed);
-    uv_close((uv_handle_t *)&c->bunch, timer_closed);
+    sockets_close(c);
     return NULL;
 }
 
-void connection_bunch(connection *c, uint64_t ms)
+bool connection_clock(const connection *c, int64_t *ret_ms)
 {
-    c->bunch_ms = ms;
-    if (ms == 0)
-        connection_wake(c);
-}
-
-bool connection_wake(connection *c)
-{
-    bool rested = c->resting;
-    if (rested)
-        look(c->resting);
-    return rested;
+    if (*c->ahead_ms == 0)
+        return false;
+    *ret_ms = read_clock_ms(CLOCK_BOOTTIME) + *c->ahead_ms;
+    return true;
 }
 
 /* ---- sending ---- */
@@ -614,43 +470,62 @@ static bool add_headers(exchange *x, const exchange_request *request, err *error
     return good || err_memory(error);
 }
 
+/* What all requests have in common. */
+static void set_common(connection *c, CURL *curl)
+{
+    curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT, CONNECTION_CONNECT_SECONDS);
+    curl_easy_setopt(curl, CURLOPT_UPLOAD_BUFFERSIZE, UPLOAD_BYTES);
+    curl_easy_setopt(curl, CURLOPT_USERAGENT, c->agent);
+    curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, take_header);
+    curl_easy_setopt(curl, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
+    curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, take_bytes);
+    curl_easy_setopt(curl, CURLOPT_PREREQFUNCTION, before_sending);
+    curl_easy_setopt(curl, CURLOPT_CLOSESOCKETFUNCTION, sockets_close_one);
+    curl_easy_setopt(curl, CURLOPT_CLOSESOCKETDATA, c);
+    if (c->access->user.len > 0) {
+        curl_easy_setopt(curl, CURLOPT_USERNAME, c->access->user.ptr);
+        curl_easy_setopt(curl, CURLOPT_PASSWORD, c->access->password.ptr);
+    }
+    if (c->connect_to)
+        curl_easy_setopt(curl, CURLOPT_CONNECT_TO, c->connect_to);
+}
+
+/* A watch has its own: it is made once and runs for long. */
+static CURL *curl_for(connection *c, bool stream)
+{
+    if (!stream && c->spare_count > 0)
+        return c->spares[--c->spare_count];
+    CURL *curl = curl_easy_init();
+    if (curl)
+        set_common(c, curl);
+    return curl;
+}
+
 static void set_request(exchange *x)
 {
     connection *c = x->connection;
     CURL *curl = x->curl;
     curl_easy_setopt(curl, CURLOPT_URL, x->url);
-    curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, x->method);
-    curl_easy_setopt(curl, CURLOPT_HTTP_VERSION,
-                     (long)(c->plain ? CURL_HTTP_VERSION_1_1 : CURL_HTTP_VERSION_2TLS));
-    curl_easy_setopt(curl, CURLOPT_PIPEWAIT, c->plain ? 0L : 1L);
-    curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
-    curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT, CONNECTION_CONNECT_SECONDS);
-    curl_easy_setopt(curl, CURLOPT_BUFFERSIZE, x->stream || x->reads ? STREAM_BYTES : READ_BYTES);
-    curl_easy_setopt(curl, CURLOPT_UPLOAD_BUFFERSIZE, UPLOAD_BYTES);
-    if (!x->stream)
-        curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, (long)CONNECTION_TIMEOUT_MS);
-    curl_easy_setopt(curl, CURLOPT_USERAGENT, c->agent);
-    curl_easy_setopt(curl, CURLOPT_ACCEPT_ENCODING, x->stream ? NULL : "gzip");
-    curl_easy_setopt(curl, CURLOPT_HTTPHEADER, x->headers);
-    curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, take_header);
-    curl_easy_setopt(curl, CURLOPT_HEADERDATA, x);
-    curl_easy_setopt(curl, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
-    curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, take_bytes);
-    curl_easy_setopt(curl, CURLOPT_WRITEDATA, x);
-    curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, x->problem);
-    curl_easy_setopt(curl, CURLOPT_PRIVATE, x);
-    curl_easy_setopt(curl, CURLOPT_PREREQFUNCTION, before_sending);
-    curl_easy_setopt(curl, CURLOPT_PREREQDATA, x);
-    if (c->access->user.len > 0) {
-        curl_easy_setopt(curl, CURLOPT_USERNAME, c->access->user.ptr);
-        curl_easy_setopt(curl, CURLOPT_PASSWORD, c->access->password.ptr);
-    }
     if (x->body_len > 0) {
         curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)x->body_len);
         curl_easy_setopt(curl, CURLOPT_POSTFIELDS, x->body);
     }
-    if (c->connect_to)
-        curl_easy_setopt(curl, CURLOPT_CONNECT_TO, c->connect_to);
+    curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, x->method);
+    curl_easy_setopt(curl, CURLOPT_HTTP_VERSION,
+                     (long)(c->plain ? CURL_HTTP_VERSION_1_1 : CURL_HTTP_VERSION_2TLS));
+    curl_easy_setopt(curl, CURLOPT_PIPEWAIT, c->plain ? 0L : 1L);
+    curl_easy_setopt(curl, CURLOPT_BUFFERSIZE, x->stream || x->reads ? STREAM_BYTES : READ_BYTES);
+    if (!x->stream)
+        curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, (long)CONNECTION_TIMEOUT_MS);
+    /* Nobody packs a small answer. */
+    curl_easy_setopt(curl, CURLOPT_ACCEPT_ENCODING, x->reads && !x->stream ? "gzip" : NULL);
+    curl_easy_setopt(curl, CURLOPT_HTTPHEADER, x->headers);
+    curl_easy_setopt(curl, CURLOPT_HEADERDATA, x);
+    curl_easy_setopt(curl, CURLOPT_WRITEDATA, x);
+    curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, x->problem);
+    curl_easy_setopt(curl, CURLOPT_PRIVATE, x);
+    curl_easy_setopt(curl, CURLOPT_PREREQDATA, x);
     set_trust(c, curl);
 }
 

@@ -65,6 +65,10 @@ connection *connection_open(uv_loop_t *loop, const kube_access *access, const ch
 /* Another connection to the same server with the same credentials, without HTTP/2. It must be
  * closed first. */
 connection *connection_beside(const connection *c, err *error);
+/* The time by the server's clock as its first answer showed it (see server_date.h), and from then
+ * on by one that nobody sets. False until there was an answer. What several processes read from
+ * each other's records is not to depend on whose clock is right. */
+bool connection_clock(const connection *c, int64_t *ret_ms);
 /* What comes in is looked at only so often, in bunches: for watches whose news nobody waits for. A
  * process that is woken up pays for that far more than for what it then reads. 0: at once. */
 void connection_bunch(connection *c, uint64_t ms);

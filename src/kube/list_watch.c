@@ -558,8 +558,6 @@ watch_ask_kind list_watch_next(list_watch *w, int64_t now_ms, watch_ask *ret)
     w->problem[0] = '\0';
     w->begun_ms = w->heard_ms = now_ms;
     ret->path = buf_str(&w->request);
-    ret->accept = w->rows && w->phase == PHASE_WATCH
-                      ? "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
-                      : NULL;
+    ret->accept = w->rows && w->phase == PHASE_WATCH ? WATCH_ACCEPT_ROWS : NULL;
     return ASK_SEND;
 }

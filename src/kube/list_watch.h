@@ -64,6 +64,7 @@ void list_watch_doubt(list_watch *w);
  * object's name in its first cell, and no more of it. For who can tell by that line whether to read
  * the object. */
 void list_watch_rows(list_watch *w);
+#define WATCH_ACCEPT_ROWS "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
 /* The cell of such a row; empty: there is none, or this is no such table. */
 str watch_row_cell(yyjson_val *table, size_t at);
 

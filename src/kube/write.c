@@ -123,6 +123,8 @@ bool write_path(const kube_write *w, buf *out)
         add_query(out, "force", STR("true"));
     if (w->tried)
         add_query(out, "dryRun", STR("All"));
+    if (w->row)
+        add_query(out, "includeObject", STR("None"));
     return !out->failed;
 }
 
@@ -229,9 +231,33 @@ static void add_own_metadata(const kube_write *w, yyjson_val *metadata, buf *out
     buf_addc(out, '}');
 }
 
+/* Most bodies are of our own making: they begin with their metadata, of which neither version nor
+ * uid is a part, or have none. What is to be added goes in front of the rest. False: this is none
+ * of them. */
+static bool add_metadata_in_front(const kube_write *w, buf *out)
+{
+    static const str begins = {"{\"metadata\":{", sizeof "{\"metadata\":{" - 1};
+    bool has = str_starts(w->body, begins);
+    if (!str_starts(w->body, STR("{\"")) ||
+        (!has && str_find(w->body, STR("\"metadata\"")) != SIZE_MAX) ||
+        str_find(w->body, STR("\"resourceVersion\"")) != SIZE_MAX ||
+        str_find(w->body, STR("\"uid\"")) != SIZE_MAX)
+        return false;
+    str rest = str_part(w->body, has ? begins.len : 1, SIZE_MAX);
+    bool first = true;
+    buf_add(out, begins);
+    add_member(out, "resourceVersion", w->version, &first);
+    add_member(out, "uid", w->uid, &first);
+    buf_addz(out, !has ? "}," : rest.len > 0 && rest.ptr[0] != '}' ? "," : "");
+    buf_add(out, rest);
+    return true;
+}
+
 /* The server compares version and uid with the object's own and answers "conflict". */
 static bool add_metadata(const kube_write *w, buf *out)
 {
+    if (add_metadata_in_front(w, out))
+        return true;
     yyjson_doc *parsed = yyjson_read(w->body.ptr, w->body.len, 0);
     yyjson_val *root = yyjson_doc_get_root(parsed), *key, *value;
     yyjson_val *metadata = yyjson_obj_get(root, "metadata");

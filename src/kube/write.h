@@ -53,10 +53,6 @@ typedef enum write_propagation {
 #undef X
 } write_propagation;
 
-/* A form of the answer: who needs nothing else is spared the rest of the object. */
-#define WRITE_ACCEPT_METADATA                                                                      \
-    "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io,application/json"
-
 typedef struct kube_write {
     write_verb verb;
     str collection; /* /apis/batch/v1/namespaces/skyhook/jobs; of an eviction: that of the pods */
@@ -67,6 +63,7 @@ typedef struct kube_write {
     str uid;            /* uid that it must have; empty: any */
     str manager;        /* of the fields; needed by an apply */
     const char *accept; /* the form of the answer; static, NULL: JSON */
+    bool row;           /* the answer is a row of a table (list_watch.h), and comes in one piece */
     bool force;         /* of an apply: takes fields from other managers */
     bool tried;         /* of an apply: the server says what would be, and keeps nothing */
     bool anyhow;        /* it needs no precondition */
@@ -78,7 +75,7 @@ typedef struct kube_write {
 /* False with an error when it cannot be sent as it is, such as for want of a precondition. */
 bool write_check(const kube_write *w, err *error);
 /* The request's path with query, and its body with the preconditions. False without memory, or if
- * the body is not JSON of the right kind. */
+ * the body is not JSON of the right kind, where that is looked at. */
 bool write_path(const kube_write *w, buf *out);
 bool write_body(const kube_write *w, buf *out);
 const char *write_method(write_verb verb);

@@ -6,6 +6,7 @@
 #include "base/mem.h"
 #include "base/strmap.h"
 #include "base/vec.h"
+#include "kube/list_watch.h"
 
 #define STATUS_UNAUTHORIZED 401
 
@@ -366,7 +367,7 @@ static bool make_request(write_queue *q, const item *x, exchange_request *ret)
     *ret = (exchange_request){.method = write_method(w->verb),
                               .path = buf_str(&q->path),
                               .content_type = write_content_type(w->verb),
-                              .accept = w->accept,
+                              .accept = w->row ? WATCH_ACCEPT_ROWS : w->accept,
                               .body = buf_str(&q->body)};
     return good;
 }

@@ -64,8 +64,8 @@ static const crd_column bundle_columns[] = {
     {NULL, NULL, NULL},
 };
 static const crd_column bundle_deployment_columns[] = {
-    {"Deployed", "string", ".status.display.deployed"},
-    {"Monitored", "string", ".status.display.monitored"},
+    {"Deployed", "string", ".status.conditions[?(@.type==\"Deployed\")].status"},
+    {"Monitored", "string", ".status.conditions[?(@.type==\"Monitored\")].status"},
     {"Status", "string", ".status.conditions[?(@.type==\"Ready\")].message"},
     {NULL, NULL, NULL},
 };

@@ -228,6 +228,26 @@ static void check_annotation(const subject *of, str text, const place *root)
     check_strategy(&s);
 }
 
+/* What a Bundle asks for, and nobody here does. */
+static void warn_of_copies(lint *l, const bundle_options *options, const place *in)
+{
+    const raw_json list = options->downstream_resources;
+    place at = place_key(in, STR("downstreamResources"));
+    if (list && yyjson_arr_size((yyjson_val *)(uintptr_t)list) > 0)
+        place_warning(&at, l->found,
+                      "Drover's controller copies nothing to clusters: an agent that needs these "
+                      "does not find them");
+}
+
+static void warn_of_all_copies(lint *l, const bundle_target_list *targets, const place *in)
+{
+    place list = place_key(in, STR("targets"));
+    for (size_t i = 0; i < targets->len; i++) {
+        place at = place_at(&list, i);
+        warn_of_copies(l, &targets->at[i].options, &at);
+    }
+}
+
 static void check_bundle(const clusters *all, const object *o, const member **targets)
 {
     const bundle_spec *spec = &o->bundle->spec;
@@ -239,6 +259,8 @@ static void check_bundle(const clusters *all, const object *o, const member **ta
         if (str_eq(c->cluster->metadata->namespace_, o->metadata->namespace_) && is_target(spec, c))
             targets[s.target_count++] = c;
     }
+    warn_of_copies(all->l, &spec->options, &at_spec);
+    warn_of_all_copies(all->l, &spec->targets, &at_spec);
     str annotation = label_get(o->metadata->annotations, STR(STRATEGY_ANNOTATION));
     if (annotation.ptr)
         check_annotation(&s, annotation, &root);

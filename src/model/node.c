@@ -211,3 +211,10 @@ static const field pod_fields[] = {
     F_STRUCT(pod, "status", status, &pod_status_shape),
 };
 const shape pod_shape = {SHAPE_OF(pod, pod_fields), .open = SHAPE_VIEW};
+
+static const field namespace_fields[] = {
+    F_IGNORED("apiVersion"),
+    F_IGNORED("kind"),
+    F_STRUCT(kube_namespace, "metadata", metadata, &metadata_shape, REQUIRED),
+};
+const shape kube_namespace_shape = {SHAPE_OF(kube_namespace, namespace_fields), .open = SHAPE_VIEW};

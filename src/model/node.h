@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* node.h - Kubernetes' Node and Pod, as far as Drover needs them.
+/* node.h - Kubernetes' Node, Pod and Namespace, as far as Drover needs them.
  *
  * Views: what is not named here is not looked at and not warned of. */
 #ifndef DROVER_MODEL_NODE_H
@@ -129,5 +129,9 @@ typedef struct pod {
         container_status_list container_statuses;
     } status;
 } pod;
+
+typedef struct kube_namespace {
+    metadata metadata; /* its labels are what a BundleNamespaceMapping selects by */
+} kube_namespace;
 
 #endif

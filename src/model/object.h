@@ -27,6 +27,7 @@
     X(BUNDLE_NAMESPACE_MAPPING, API_FLEET, "BundleNamespaceMapping", bundle_namespace_mapping)     \
     X(NODE, "v1", "Node", node)                                                                    \
     X(POD, "v1", "Pod", pod)                                                                       \
+    X(NAMESPACE, "v1", "Namespace", kube_namespace)                                                \
     X(RESOURCE, API_DROVER, "Resource", resource)                                                  \
     X(ENVIRONMENT, API_DROVER, "Environment", environment)                                         \
     X(DEPLOYMENT, API_DROVER, "Deployment", deployment)                                            \

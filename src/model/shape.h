@@ -243,6 +243,7 @@ extern const shape cluster_group_shape;
 extern const shape bundle_namespace_mapping_shape;
 extern const shape node_shape;
 extern const shape pod_shape;
+extern const shape kube_namespace_shape;
 extern const shape resource_shape;
 extern const shape environment_shape;
 extern const shape deployment_shape;

@@ -22,9 +22,22 @@ static void write_struct(writer *w, const shape *s, const void *value);
 
 /* ---- texts ---- */
 
-/* encoding/json escapes these three everywhere, so that its output can stand in HTML. */
+/* encoding/json escapes these three everywhere, so that its output can stand in HTML, and two ends
+ * of lines. */
+static bool has_go_escapes(str text)
+{
+    for (size_t i = 0; i < text.len; i++)
+        if (text.ptr[i] == '<' || text.ptr[i] == '>' || text.ptr[i] == '&' || text.ptr[i] == '\xE2')
+            return true;
+    return false;
+}
+
 void json_write_go_text(buf *out, str text)
 {
+    if (!has_go_escapes(text)) {
+        buf_add_json(out, text);
+        return;
+    }
     scoped(buf_done) buf plain = BUF(LIMIT_TEXT_BYTES);
     buf_add_json(&plain, text);
     if (plain.failed) {

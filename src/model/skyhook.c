@@ -250,6 +250,12 @@ static const shape update_shape = {.name = "config_update",
                                    .key_offset = offsetof(config_update, package),
                                    .whole = &update_whole};
 
+static const field installed_whole = F_INT(installed_package, "", nodes);
+static const shape installed_shape = {.name = "installed_package",
+                                      .size = sizeof(installed_package),
+                                      .key_offset = offsetof(installed_package, package),
+                                      .whole = &installed_whole};
+
 static const field batch_fields[] = {
     F_INT(batch_state, "currentBatch", current_batch),
     F_INT(batch_state, "consecutiveFailures", consecutive_failures),
@@ -297,6 +303,8 @@ static const field status_fields[] = {
     F_INT(skyhook_status, "nodesInProgress", nodes_in_progress, OTHERWISE("0")),
     F_TEXT(skyhook_status, "completeNodes", complete_nodes, OTHERWISE("0/0")),
     F_TEXT(skyhook_status, "packageList", package_list),
+    F_MAP(skyhook_status, "installed", installed, &installed_shape, OURS,
+          DOC("by PACKAGE|VERSION with uninstall.enabled: on how many nodes it is")),
     F_TEXT(skyhook_status, "drover", drover, OURS,
            DOC("claims and batches as the operator restores them after a restart, JSON")),
 };
@@ -375,9 +383,28 @@ static const field skyhook_fields[] = {
     F_STRUCT(skyhook, "spec", spec, &spec_shape),
     F_STRUCT(skyhook, "status", status, &status_shape),
 };
+/* Packages of before that can be uninstalled and are on nodes; "key" is one's name. */
+#define OF_INSTALLED(cel)                                                                          \
+    "!has(oldSelf.status) || !has(oldSelf.status.installed) || !has(oldSelf.spec) || "             \
+    "!has(oldSelf.spec.packages) || oldSelf.spec.packages.all(key, "                               \
+    "!has(oldSelf.spec.packages[key].uninstall) || "                                               \
+    "!oldSelf.spec.packages[key].uninstall.enabled || "                                            \
+    "!(key + '|' + oldSelf.spec.packages[key].version in oldSelf.status.installed) || " cel ")"
+/* Their first three numbers are compared: what stands behind them tells previews apart. */
+#define IS_WANTED "(has(self.spec) && has(self.spec.packages) && key in self.spec.packages)"
 static const shape_rule skyhook_rules[] = {
     {"self.metadata.name.size() <= 53",
      "allowed as a name: 53 characters, since annotations of nodes have it in their keys"},
+    {OF_INSTALLED(IS_WANTED),
+     "found no more a package with uninstall.enabled=true that is on nodes; set "
+     "uninstall.apply=true and wait for completion before removing from spec"},
+    {OF_INSTALLED("!" IS_WANTED
+                  " || ![[oldSelf.spec.packages[key].version, self.spec.packages[key].version]"
+                  ".map(v, v.findAll('[0-9]+', 3).map(n, int(n)) + [0, 0, 0])].exists(p, "
+                  "p[1][0] < p[0][0] || (p[1][0] == p[0][0] && (p[1][1] < p[0][1] || "
+                  "(p[1][1] == p[0][1] && p[1][2] < p[0][2]))))"),
+     "downgrade not allowed of a package with uninstall.enabled=true that is on nodes \xE2\x80\x94 "
+     "set uninstall.apply=true first, wait for uninstall to complete, then change version"},
 };
 const shape skyhook_shape = {SHAPE_OF(skyhook, skyhook_fields), KEPT_IN(skyhook),
                              .check = check_skyhook, RULES(skyhook_rules)};

@@ -237,6 +237,12 @@ typedef struct config_update {
     str_list keys;
 } config_update;
 
+/* A package that can be uninstalled, by PACKAGE|VERSION, and on how many nodes it is. */
+typedef struct installed_package {
+    str package;
+    int64_t nodes;
+} installed_package;
+
 typedef struct skyhook_status {
     skyhook_state status;
     int64_t observed_generation;
@@ -251,6 +257,7 @@ typedef struct skyhook_status {
     int64_t nodes_in_progress;
     str complete_nodes;
     str package_list;
+    LIST(installed_package) installed; /* ours */
     str drover; /* ours: what else must survive a restart, as JSON text */
     kept_fields kept;
 } skyhook_status;

@@ -278,17 +278,15 @@ void options_secret_put(buf *out, const bundle_deployment_order *o,
     json_open(out, "metadata");
     json_text(out, "name", o->bundle->metadata.name);
     json_text(out, "namespace", o->namespace_);
-    if (owner_uid.len > 0) {
-        json_key(out, "ownerReferences");
-        buf_addz(out, "[{");
-        json_text(out, "apiVersion", STR(API_FLEET));
-        json_text(out, "kind", STR("BundleDeployment"));
-        json_text(out, "name", o->bundle->metadata.name);
-        json_text(out, "uid", owner_uid);
-        json_true_if(out, "controller", true);
-        json_true_if(out, "blockOwnerDeletion", true);
-        buf_addz(out, "}]");
-    }
+    json_key(out, "ownerReferences");
+    buf_addz(out, "[{");
+    json_text(out, "apiVersion", STR(API_FLEET));
+    json_text(out, "kind", STR("BundleDeployment"));
+    json_text(out, "name", o->bundle->metadata.name);
+    json_text(out, "uid", owner_uid);
+    json_true_if(out, "controller", true);
+    json_true_if(out, "blockOwnerDeletion", true);
+    buf_addz(out, "}]");
     json_close(out);
     json_text(out, "type", STR(SECRET_TYPE_OPTIONS));
     json_open(out, "data");

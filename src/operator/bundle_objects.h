@@ -49,8 +49,7 @@ typedef struct bundle_deployment_texts {
 bool bundle_deployment_make(arena *a, const bundle_deployment_order *o,
                             bundle_deployment_texts *ret, err *error);
 
-/* Appends the Secret of a deployment; owner_uid is the BundleDeployment's, or empty when it does
- * not exist yet. */
+/* Appends the Secret of a deployment; owner_uid is the BundleDeployment's. */
 void options_secret_put(buf *out, const bundle_deployment_order *o,
                         const bundle_deployment_texts *texts, str owner_uid);
 

@@ -134,10 +134,13 @@ void content_role_put(buf *out)
     close_rules(out);
 }
 
+_Static_assert(sizeof AGENT_TOKEN_NAME - 1 > LIMIT_LABEL_VALUE_BYTES,
+               "no Bundle may have the name of the Secret");
+
 static void put_token(buf *out, const cluster_registration *r, str home)
 {
     const label of[] = {{STR("kubernetes.io/service-account.name"), r->account}};
-    head(out, "v1", "Secret", home, r->account);
+    head(out, "v1", "Secret", home, STR(AGENT_TOKEN_NAME));
     json_labels(out, "annotations", (label_set){of, 1});
     json_close(out);
     json_text(out, "type", STR("kubernetes.io/service-account-token"));

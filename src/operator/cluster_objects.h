@@ -30,6 +30,10 @@ void cluster_put(buf *out, const cluster_registration *r);
 /* Whether a label that an agent asks for may be given to its Cluster. */
 bool cluster_label_granted(str key);
 
+/* The Secret with the token of the agent's account. It lies where Secrets with Helm values are
+ * called like Bundles, whose names are values of labels, too: none is as long as this. */
+#define AGENT_TOKEN_NAME "drover-agent-token-whose-name-is-longer-than-any-bundle-of-this-hub-has"
+
 /* The agent's account and its rights: it reads its deployments, Secrets and ConfigMaps and writes
  * their status, reads Contents, and patches the status of its own Cluster; nothing else. */
 #define AGENT_OBJECTS(X)                                                                           \

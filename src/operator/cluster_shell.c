@@ -18,7 +18,7 @@ const char *hub_kind_path(hub_kind kind)
         HUB_KINDS(X)
 #undef X
     };
-    return paths[kind];
+    return kind == HUB_NAMESPACE ? "/api/v1/namespaces" : paths[kind];
 }
 
 /* ---- small things ---- */
@@ -133,7 +133,7 @@ uint64_t hub_digest_labels(yyjson_val *labels)
     yyjson_val *key, *one;
     yyjson_obj_foreach(labels, i, max, key, one)
     {
-        if (!yyjson_equals_str(key, HUB_RELEASED_AT))
+        if (!yyjson_equals_str(key, HUB_RELEASED_AT) && !yyjson_equals_str(key, HUB_VALUES))
             sum += mix(hub_digest(key) * 31 + hub_digest(one));
     }
     return mix(sum);
@@ -230,6 +230,14 @@ bool hub_may_send(const cluster_shell *s, const hub_object *o)
     return !o->sending && !waits && o->held_until_ms <= s->now_ms;
 }
 
+void hub_await(hub_object *o, yyjson_val *row)
+{
+    char ignored[SHELL_VERSION_BYTES];
+    uint64_t revision = row ? read_revision(row, ignored) : 0;
+    if (revision > o->revision)
+        o->waits_for = revision - 1;
+}
+
 bool hub_answered(cluster_shell *s, hub_object *o, const hub_ticket *t, const write_outcome *how)
 {
     o->sending = false;
@@ -263,14 +271,16 @@ cluster_shell *cluster_shell_free(cluster_shell *s)
 {
     if (!s)
         return NULL;
+    s->engine = engine_free(s->engine); /* before the documents that it knows */
     while (s->bundles.len > 0)
         hub_bundle_free(s, (hub_bundle *)(uintptr_t)s->bundles.entries[0].value);
     while (s->clusters.len > 0)
         hub_cluster_free(s, (hub_cluster *)(uintptr_t)s->clusters.entries[0].value);
     while (s->groups.len > 0)
-        hub_group_free(s, (hub_group *)(uintptr_t)s->groups.entries[0].value);
+        hub_documents_gone(s, HUB_GROUP, s->groups.entries[0].key);
     while (s->mappings.len > 0)
         hub_documents_gone(s, HUB_MAPPING, s->mappings.entries[0].key);
+    hub_namespaces_forget(s);
     HUB_EACH(&s->repos, hub_repo, r) hub_repo_free(r);
     HUB_EACH(&s->contents, hub_content, c) hub_content_free(c);
     while (s->versions.len > 0) { /* only if memory ran out in between */
@@ -289,6 +299,7 @@ cluster_shell *cluster_shell_free(cluster_shell *s)
     strmap_done(&s->clusters);
     strmap_done(&s->groups);
     strmap_done(&s->mappings);
+    strmap_done(&s->namespaces);
     strmap_done(&s->repos);
     strmap_done(&s->contents);
     strmap_done(&s->homes);
@@ -299,7 +310,6 @@ cluster_shell *cluster_shell_free(cluster_shell *s)
     vec_done(&s->patient);
     vec_done(&s->changed);
     vec_done(&s->decisions);
-    engine_free(s->engine);
     arena_free(s->scratch);
     mem_free(s->pruned);
     return mem_free(s);
@@ -339,7 +349,7 @@ static void clock_to(cluster_shell *s, int64_t now_ms)
 /* Nothing is decided here: many changes make one pass. */
 void hub_take(cluster_shell *s, const fact *f)
 {
-    if (!s->no_memory && !engine_take(s->engine, f, 1, s->now_ms))
+    if (!s->no_memory && s->engine && !engine_take(s->engine, f, 1, s->now_ms))
         hub_memory(s);
 }
 
@@ -357,6 +367,7 @@ bool cluster_shell_seen(cluster_shell *s, hub_kind kind, yyjson_val *json, int64
     case HUB_CONTENT: hub_contents_seen(s, json); break;
     case HUB_DEPLOYMENT: hub_deployments_seen(s, json); break;
     case HUB_REPO: hub_repos_seen(s, json); break;
+    case HUB_NAMESPACE: hub_namespaces_seen(s, json); break;
     }
     arena_rewind(s->scratch, mark);
     return !s->no_memory;
@@ -390,6 +401,7 @@ void cluster_shell_gone(cluster_shell *s, hub_kind kind, str space, str name, in
     case HUB_CONTENT: hub_contents_gone(s, name); break;
     case HUB_DEPLOYMENT: hub_deployments_gone(s, space, name); break;
     case HUB_REPO: hub_repos_gone(s, key); break;
+    case HUB_NAMESPACE: hub_namespaces_gone(s, name); break;
     }
     arena_rewind(s->scratch, mark);
 }
@@ -457,6 +469,9 @@ static bool begin(cluster_shell *s)
     }
     if (!cluster_shell_wants_deployments(s) || !s->synced[HUB_DEPLOYMENT] || !hub_values_asked(s))
         return false;
+    if (!s->restored && cluster_shell_wants_namespaces(s) && !s->synced[HUB_NAMESPACE])
+        return false;
+    hub_mappings_tell(s);
     look_again(s);
     if (s->restored || s->no_memory)
         return !s->no_memory;

@@ -13,10 +13,12 @@
  *
  *     1 the Content and, on the Bundle, the annotation drover.dev/rollout: the partitions and what
  *       else no other object tells
- *     2 the Secret with Helm values, and that which opens a registry, if there are any
+ *     2 the Secret that opens a registry, if there is one
  *     3 the BundleDeployment, staged and live in one write: from then on the agent acts, and the
  *       release is durable
- *     4 statuses, of which nothing depends, not more often than is of use to a reader
+ *     4 the Secret with Helm values, if there are any, owned by the BundleDeployment, which names
+ *       its hash: agents wait for it
+ *     5 statuses, of which nothing depends, not more often than is of use to a reader
  *
  * A crash between any two of them is repaired by doing the next one again. A conflict means that
  * the object was changed by another: it is looked at again, and the engine is asked again. A write
@@ -36,7 +38,8 @@ typedef struct hub_api {
 } hub_api;
 
 /* The kinds that are watched, and their collections. GitRepos may be missing: then they have no
- * status. Deployments are best told after all others (cluster_shell_wants_deployments). */
+ * status. Deployments are best told after all others (cluster_shell_wants_deployments), Namespaces
+ * only while they are wanted (cluster_shell_wants_namespaces). */
 #define HUB_API "/apis/fleet.cattle.io/v1alpha1"
 #define HUB_KINDS(X)                                                                               \
     X(GROUP, "clustergroups")                                                                      \
@@ -45,13 +48,14 @@ typedef struct hub_api {
     X(BUNDLE, "bundles")                                                                           \
     X(CONTENT, "contents")                                                                         \
     X(DEPLOYMENT, "bundledeployments")                                                             \
-    X(REPO, "gitrepos")
+    X(REPO, "gitrepos")                                                                            \
+    X(NAMESPACE, "namespaces")
 typedef enum hub_kind {
 #define X(kind, plural) HUB_##kind,
     HUB_KINDS(X)
 #undef X
 } hub_kind;
-#define HUB_KIND_COUNT (HUB_REPO + 1)
+#define HUB_KIND_COUNT (HUB_NAMESPACE + 1)
 /* The path of a kind's collection over all namespaces. */
 const char *hub_kind_path(hub_kind kind);
 
@@ -73,10 +77,15 @@ bool cluster_shell_seen(cluster_shell *s, hub_kind kind, yyjson_val *object, int
 void cluster_shell_gone(cluster_shell *s, hub_kind kind, str space, str name, int64_t now_ms);
 /* What the API server says of Fleet's kinds (fleet_schema.h); best told first. */
 void cluster_shell_schema(cluster_shell *s, yyjson_val *openapi);
-/* Nothing is decided before all kinds but GitRepos are synced. */
+/* Nothing is decided before all kinds but GitRepos, and Namespaces that are not wanted, are synced.
+ */
 void cluster_shell_synced(cluster_shell *s, hub_kind kind);
 /* All others are known: now is the best time to be told of deployments. */
 bool cluster_shell_wants_deployments(const cluster_shell *s);
+/* There are BundleNamespaceMappings, which select namespaces by their labels. */
+bool cluster_shell_wants_namespaces(const cluster_shell *s);
+/* Nothing more is told of a kind: what is known of it is forgotten. */
+void cluster_shell_unfollowed(cluster_shell *s, hub_kind kind);
 
 /* Asks the engine and sends what is to be sent. To be called after anything came in, answers of
  * writes included, and when cluster_shell_next_ms is due. Milliseconds are of the wall's clock. */
@@ -92,8 +101,9 @@ bool cluster_shell_ready(const cluster_shell *s);
 bool cluster_shell_calm(const cluster_shell *s);
 const engine *cluster_shell_engine(const cluster_shell *s);
 /* What a plan of the hub needs beside the engine and what is small: every Bundle that the engine
- * knows, and every deployment as far as it says what runs where. They hold until the shell is told
- * of anything, deployments as long as the arena. False: a visit said so, or memory ran out. */
+ * knows, namespaces, and every deployment as far as it says what runs where. They hold until the
+ * shell is told of anything, deployments as long as the arena. False: a visit said so, or memory
+ * ran out. */
 typedef bool hub_object_visitor(void *context, const object *o);
 bool cluster_shell_objects(const cluster_shell *s, arena *a, hub_object_visitor *visit,
                            void *context);

@@ -99,8 +99,7 @@ bool hub_access_read(cluster_shell *s, hub_access *x, yyjson_val *secret, err *e
         buf_addz(&text, "{}");
     /* Who may read deployments, but not Secrets, cannot try passwords: the uid is not theirs. */
     str uid = read_text(yyjson_obj_get(secret, "metadata"), "uid");
-    buf_addf(&whole, "%.*s\n%s\n%s\n%.*s", STR_ARG(uid), x->name, x->type,
-             STR_ARG(buf_str(&text)));
+    buf_addf(&whole, "%.*s\n%s\n%s\n%.*s", STR_ARG(uid), x->name, x->type, STR_ARG(buf_str(&text)));
     bool good = !text.failed && !whole.failed && sha256_hex(buf_str(&whole), hex);
     if (good) {
         hub_set(s, &x->data, buf_str(&text));
@@ -149,9 +148,8 @@ static void look_for_copy(cluster_shell *s, const hub_place *p)
     if (str_find(said, str_of(p->access_name)) == SIZE_MAX ||
         str_find(said, STR("not found")) == SIZE_MAX)
         return;
-    kube_write w = {.verb = WRITE_READ,
-                    .collection = copies_beside(s, p),
-                    .name = str_of(p->access_name)};
+    kube_write w = {
+        .verb = WRITE_READ, .collection = copies_beside(s, p), .name = str_of(p->access_name)};
     hub_ticket ticket = hub_ticket_of(p, is_looked_for);
     ticket.number = p->access;
     if (w.collection.ptr)
@@ -192,8 +190,7 @@ void hub_access_step(cluster_shell *s, hub_bundle *b)
     if (!fails(b) || b->reading || b->access_due_ms > s->now_ms)
         return;
     str secrets = arena_printf(s->scratch, "/api/v1/namespaces/%.*s/secrets", STR_ARG(b->space));
-    kube_write w = {
-        .verb = WRITE_READ, .collection = secrets, .name = str_of(b->access->name)};
+    kube_write w = {.verb = WRITE_READ, .collection = secrets, .name = str_of(b->access->name)};
     hub_ticket ticket = {.done = is_reread, .bundle = b->key, .number = b->digest};
     b->reading = secrets.ptr && hub_send(s, &w, ticket);
     if (!b->reading)

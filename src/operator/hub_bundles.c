@@ -215,9 +215,8 @@ static strmap *map_of(cluster_shell *s, hub_kind kind)
     return kind == HUB_GROUP ? &s->groups : &s->mappings;
 }
 
-void hub_group_free(cluster_shell *s, hub_group *g)
+static void group_free(cluster_shell *s, hub_group *g)
 {
-    strmap_remove(&s->groups, str_of(g->key));
     HUB_EACH(&s->clusters, hub_cluster, c)
     for (size_t i = 0; i < c->groups.len; i++)
         if (c->groups.at[i] == g)
@@ -243,7 +242,7 @@ static hub_group *group_of(cluster_shell *s, hub_kind kind, str key)
     return g;
 }
 
-static void changed_groups(cluster_shell *s)
+void hub_groups_changed(cluster_shell *s)
 {
     s->relook_all = true;
     HUB_EACH(&s->clusters, hub_cluster, c)
@@ -283,12 +282,15 @@ void hub_documents_seen(cluster_shell *s, hub_kind kind, yyjson_val *json)
         return;
     }
     g->digest = digest;
-    fact f = {.kind = FACT_DOCUMENT, .document = &read->object};
-    hub_take(s, &f);
+    g->untold = kind == HUB_MAPPING && !s->synced[HUB_NAMESPACE];
+    if (!g->untold) {
+        fact f = {.kind = FACT_DOCUMENT, .document = &read->object};
+        hub_take(s, &f);
+        hub_groups_changed(s);
+    }
     shell_document_free(g->document);
     g->document = read;
     hub_touch(s, &g->clock, s->settings.status_every_ms);
-    changed_groups(s);
 }
 
 void hub_documents_gone(cluster_shell *s, hub_kind kind, str key)
@@ -296,13 +298,13 @@ void hub_documents_gone(cluster_shell *s, hub_kind kind, str key)
     hub_group *g = hub_find(map_of(s, kind), key);
     if (!g)
         return;
-    if (g->document) {
+    if (g->document && !g->untold) {
         fact f = {.kind = FACT_DOCUMENT_GONE, .document = &g->document->object};
         hub_take(s, &f);
-        changed_groups(s);
+        hub_groups_changed(s);
     }
     strmap_remove(map_of(s, kind), key);
-    hub_group_free(s, g);
+    group_free(s, g);
 }
 
 /* ---- the record ---- */
@@ -329,7 +331,9 @@ static void record_written(cluster_shell *s, const hub_ticket *t, const write_ou
     bool done = hub_answered(s, &b->object, t, how);
     if (!done && how->kind != WRITE_CONFLICT && how->kind != WRITE_GONE)
         log_line(LOG_WARN, "Bundle %s: %s", b->key, how->message);
-    if (json)
+    /* It may be gone since, and another one of its name be there. */
+    yyjson_val *meta = yyjson_obj_get(json, "metadata");
+    if (json && b->present && str_eq(hub_text(b->object.uid), read_text(meta, "uid")))
         hub_bundles_seen(s, json);
 }
 

@@ -3,7 +3,13 @@
  *
  * A release writes the staged and the live version together. A deployment that is held back stays
  * as it is but for "paused": what its version needs of labels and options stays with that version.
- */
+ *
+ * Its Secret follows it, and is owned by it: so there is none without a deployment, whenever a
+ * crash comes, and the values of a version that runs are not those of another, whether or not the
+ * release of that took effect. Agents compare them with valuesHash, and ask again until they are
+ * the same. A controller that begins cannot know whether it was written where the agent has not
+ * applied the version yet: there it is written again. A deployment that goes back to the version
+ * that was applied, or to one without values, has a label until its Secret is written, or gone. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -14,6 +20,7 @@
 #include "operator/hub_internal.h"
 
 #define LATER_MS 5000
+#define VALUES_UNKNOWN 1 /* of values_sent: what the Secret was given may not have arrived */
 
 /* What a deployment should be. */
 typedef struct wish {
@@ -22,6 +29,7 @@ typedef struct wish {
     yyjson_val *labels, *spec;
     uint64_t digest;
     uint64_t values; /* hash of its valuesHash; 0: none */
+    bool unsettled;
     int64_t released_s;
 } wish;
 
@@ -73,7 +81,14 @@ static void settle(cluster_shell *s, hub_place *p, const hub_ticket *t, const wr
     hub_queue(s, p);
 }
 
-static void drop_secret(cluster_shell *s, hub_place *p);
+/* What an answer tells may be gone since, and another one be there. */
+static bool is_news(const hub_place *p, yyjson_val *json)
+{
+    char ignored[SHELL_VERSION_BYTES];
+    uint64_t revision = read_revision(json, ignored);
+    str uid = read_text(yyjson_obj_get(json, "metadata"), "uid");
+    return p->exists ? str_eq(hub_text(p->uid), uid) : revision > p->gone_at;
+}
 
 static void written(cluster_shell *s, const hub_ticket *t, const write_outcome *how,
                     yyjson_val *json)
@@ -87,10 +102,8 @@ static void written(cluster_shell *s, const hub_ticket *t, const write_outcome *
     settle(s, p, t, how);
     hub_bundle *b = p->bundle;
     hub_cluster *c = p->cluster;
-    if (json && how->kind == WRITE_DONE) {
+    if (json && how->kind == WRITE_DONE && is_news(p, json)) {
         hub_deployments_seen(s, json);
-        if (t->number)
-            drop_secret(s, p);
         return;
     }
     hub_place_drop(s, p);
@@ -106,25 +119,17 @@ static void secret_written(cluster_shell *s, const hub_ticket *t, const write_ou
     if (!p)
         return;
     p->sending = false;
-    if (how->kind == WRITE_DONE)
+    if (how->kind == WRITE_DONE) {
         p->values_sent = t->number;
-    else
+        p->settled = p->unsettled && p->values == t->number;
+    } else {
         hub_hold(s, p, how);
+    }
     hub_queue(s, p);
 }
 
-/* Nothing depends on it. */
+/* Now the label may go, too. */
 static void secret_dropped(cluster_shell *s, const hub_ticket *t, const write_outcome *how,
-                           yyjson_val *json)
-{
-    (void)s;
-    (void)t;
-    (void)how;
-    (void)json;
-}
-
-/* Now the deployment may go, too. */
-static void secret_deleted(cluster_shell *s, const hub_ticket *t, const write_outcome *how,
                            yyjson_val *json)
 {
     (void)json;
@@ -132,8 +137,9 @@ static void secret_deleted(cluster_shell *s, const hub_ticket *t, const write_ou
     if (!p)
         return;
     p->sending = false;
-    p->secret_gone = how->kind == WRITE_DONE || how->kind == WRITE_GONE;
-    if (!p->secret_gone)
+    if (how->kind == WRITE_DONE || how->kind == WRITE_GONE)
+        p->settled = p->unsettled && !p->values;
+    else if (how->kind != WRITE_CONFLICT) /* then it is looked at again */
         hub_hold(s, p, how);
     hub_queue(s, p);
 }
@@ -172,23 +178,67 @@ static void write_secret(cluster_shell *s, hub_place *p, const wish *w)
     hub_ticket ticket = hub_ticket_of(p, secret_written);
     ticket.number = w->values;
     p->sending = !body.failed && hub_send(s, &write, ticket);
+    p->values_sent = VALUES_UNKNOWN;
     s->counts.secrets += p->sending;
     buf_done(&body);
 }
 
-static bool send_deletion(cluster_shell *s, const hub_place *p, hub_ticket ticket)
+/* Whether a Secret that is called like a deployment holds its values: others may have made one. */
+static bool is_of_values(const hub_place *p, yyjson_val *secret)
 {
-    kube_write write = {
-        .verb = WRITE_DELETE, .collection = secrets(s, p), .name = p->bundle->name, .anyhow = true};
-    bool sent = hub_send(s, &write, ticket);
-    s->counts.secrets += sent;
-    return sent;
+    size_t i, max;
+    yyjson_val *owners = read_at(secret, "metadata", "ownerReferences"), *one;
+    bool owned = yyjson_arr_size(owners) == 0; /* Fleet's controller says so later */
+    yyjson_arr_foreach(owners, i, max, one)
+    {
+        owned |= str_eq(read_text(one, "uid"), hub_text(p->uid));
+    }
+    return owned && str_eq(read_text(secret, "type"), STR(SECRET_TYPE_OPTIONS));
+}
+
+/* It is deleted as it was looked at. One that is not the deployment's is as good as none. */
+static void secret_looked_at(cluster_shell *s, const hub_ticket *t, const write_outcome *how,
+                             yyjson_val *json)
+{
+    char revision_text[SHELL_VERSION_BYTES];
+    hub_place *p = hub_place_of(s, t);
+    if (!p || how->kind != WRITE_DONE || !is_of_values(p, json)) {
+        write_outcome gone = {.kind = WRITE_GONE};
+        secret_dropped(s, t, how->kind == WRITE_DONE ? &gone : how, NULL);
+        return;
+    }
+    read_revision(json, revision_text);
+    kube_write write = {.verb = WRITE_DELETE,
+                        .collection = secrets(s, p),
+                        .name = p->bundle->name,
+                        .version = str_of(revision_text),
+                        .uid = read_text(yyjson_obj_get(json, "metadata"), "uid")};
+    p->sending = hub_send(s, &write, hub_ticket_of(p, secret_dropped));
+    s->counts.secrets += p->sending;
 }
 
 /* The live version has no values any more. */
 static void drop_secret(cluster_shell *s, hub_place *p)
 {
-    send_deletion(s, p, hub_ticket_of(p, secret_dropped));
+    kube_write read = {.verb = WRITE_READ, .collection = secrets(s, p), .name = p->bundle->name};
+    p->sending = hub_send(s, &read, hub_ticket_of(p, secret_looked_at));
+    p->values_sent = VALUES_UNKNOWN;
+}
+
+bool hub_owes_values(const hub_place *p)
+{
+    bool may_be_other = p->values_sent || p->applied != p->live || (p->unsettled && !p->settled);
+    return p->values && p->values != p->values_sent && may_be_other;
+}
+
+/* Of a deployment that is what it should be. True: something was sent. */
+static bool settle_secret(cluster_shell *s, hub_place *p, const wish *w)
+{
+    if (hub_owes_values(p))
+        write_secret(s, p, w);
+    else if (p->unsettled && !p->settled && !p->values)
+        drop_secret(s, p);
+    return p->sending;
 }
 
 /* ---- deployments ---- */
@@ -198,8 +248,9 @@ static void put_labels(buf *out, const wish *w)
     json_write(out, w->labels);
     if (out->len > 0 && out->ptr[out->len - 1] == '}')
         out->len--;
-    buf_addf(out, "%s\"" HUB_RELEASED_AT "\":\"%" PRId64 "\"}",
-             yyjson_obj_size(w->labels) > 0 ? "," : "", w->released_s);
+    buf_addf(out, "%s\"" HUB_RELEASED_AT "\":\"%" PRId64 "\"%s}",
+             yyjson_obj_size(w->labels) > 0 ? "," : "", w->released_s,
+             w->unsettled ? ",\"" HUB_VALUES "\":\"" HUB_UNSETTLED "\"" : "");
 }
 
 static void create(cluster_shell *s, hub_place *p, const wish *w)
@@ -238,9 +289,7 @@ static void replace(cluster_shell *s, hub_place *p, const wish *w)
                         .name = p->bundle->name,
                         .version = version_of(p, revision_text),
                         .body = buf_str(&body)};
-    hub_ticket ticket = hub_ticket_of(p, written);
-    ticket.number = p->values && !w->values; /* its Secret goes when nothing reads it any more */
-    p->sending = !body.failed && hub_send(s, &write, ticket);
+    p->sending = !body.failed && hub_send(s, &write, hub_ticket_of(p, written));
     s->counts.deployments += p->sending;
     buf_done(&body);
 }
@@ -257,8 +306,8 @@ static void patch(cluster_shell *s, hub_place *p, str body)
     s->counts.deployments += p->sending;
 }
 
-/* It is no target any more: the deployment goes, and before it its Secrets, of which nobody would
- * know afterwards. */
+/* It is no target any more: the deployment goes, with it the Secret that it owns, and before it the
+ * one that opens a registry, of which nobody would know afterwards. */
 static bool remove_deployment(cluster_shell *s, hub_place *p)
 {
     if (!p->exists) {
@@ -275,10 +324,6 @@ static bool remove_deployment(cluster_shell *s, hub_place *p)
                         .collection = hub_collection(s, HUB_DEPLOYMENT, str_of(p->cluster->home)),
                         .name = p->bundle->name,
                         .version = version_of(p, revision_text)};
-    if (p->values && !p->secret_gone) {
-        p->sending = send_deletion(s, p, hub_ticket_of(p, secret_deleted));
-        return true;
-    }
     if (hub_access_remove(s, p))
         return true;
     p->sending = hub_send(s, &write, hub_ticket_of(p, written));
@@ -287,6 +332,18 @@ static bool remove_deployment(cluster_shell *s, hub_place *p)
 }
 
 /* ---- what it should be ---- */
+
+uint64_t hub_deployment_digest(yyjson_val *spec, yyjson_val *labels, bool unsettled)
+{
+    return (hub_digest(spec) ^ (hub_digest_labels(labels) * 3)) + unsettled;
+}
+
+/* Whether nothing but a label will tell that the Secret is still to follow. */
+static bool unsettles(const hub_place *p, str wanted, uint64_t values)
+{
+    bool applied = p->applied && str_eq((str){p->applied->text, p->applied->len}, wanted);
+    return p->exists && values != p->values && (!values || applied);
+}
 
 static bool make_wish(cluster_shell *s, const hub_place *p, str wanted, wish *ret, err *error)
 {
@@ -312,8 +369,9 @@ static bool make_wish(cluster_shell *s, const hub_place *p, str wanted, wish *re
         return false;
     ret->labels = read_at(made, "metadata", "labels");
     ret->spec = yyjson_obj_get(made, "spec");
-    ret->digest = hub_digest(ret->spec) ^ (hub_digest_labels(ret->labels) * 3);
     ret->values = ret->texts.values_hash.len > 0 ? str_hash(ret->texts.values_hash) : 0;
+    ret->unsettled = unsettles(p, wanted, ret->values) || (p->unsettled && !p->settled);
+    ret->digest = hub_deployment_digest(ret->spec, ret->labels, ret->unsettled);
     return true;
 }
 
@@ -342,6 +400,8 @@ static bool carry_out(cluster_shell *s, hub_place *p, str wanted)
     bool differs = !p->exists || w.digest != p->digest;
     if (p->want && !differs)
         p->want = 0; /* it stands there already */
+    if (!differs && settle_secret(s, p, &w))
+        return true;
     if ((!differs || w.digest == p->sent) && !p->access_gone)
         return true;
     if (!may)
@@ -350,10 +410,7 @@ static bool carry_out(cluster_shell *s, hub_place *p, str wanted)
         return true;
     if (!differs)
         return true;
-    if (w.values && w.values != p->values && w.values != p->values_sent) {
-        write_secret(s, p, &w);
-        return true;
-    }
+    p->settled &= w.values == p->values;
     if (p->exists)
         replace(s, p, &w);
     else

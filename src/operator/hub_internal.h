@@ -35,6 +35,8 @@
 
 #define HUB_RECORD "drover.dev/rollout"          /* annotation of a Bundle: the engine's record */
 #define HUB_RELEASED_AT "drover.dev/released-at" /* label of a deployment: seconds */
+#define HUB_VALUES "drover.dev/values"           /* label of a deployment: HUB_UNSETTLED, or none */
+#define HUB_UNSETTLED "unsettled"
 /* Half a SHA-256: a label has 63 letters. */
 #define HUB_ACCESS_BYTES 33
 #define BUNDLE_STATE_COUNT (BUNDLE_ERR_APPLIED + 1)
@@ -54,7 +56,7 @@ typedef struct hub_version {
 typedef struct hub_object {
     char *uid;
     uint64_t revision;
-    uint64_t waits_for; /* a conflict: until a later revision than this is seen */
+    uint64_t waits_for; /* it is not written until a later revision than this is seen */
     int64_t held_until_ms;
     bool sending;
 } hub_object;
@@ -69,8 +71,8 @@ typedef struct hub_clock {
 typedef struct hub_access {
     char *name; /* beside the Bundle, and beside each deployment */
     const char *type;
-    char *data;      /* JSON; NULL: it was not read yet */
-    char *reference; /* what the Bundle's status says of it; NULL: nothing */
+    char *data;                   /* JSON; NULL: it was not read yet */
+    char *reference;              /* what the Bundle's status says of it; NULL: nothing */
     char state[HUB_ACCESS_BYTES]; /* of name and data, for LABEL_ACCESS */
 } hub_access;
 
@@ -82,6 +84,7 @@ struct hub_place {
     char *entry;        /* JSON of what its agent complains of; NULL: nothing */
     int32_t *resources; /* RESOURCE_COUNT_KINDS numbers; NULL: all are 0 */
     uint64_t revision, waits_for;
+    uint64_t gone_at; /* what was seen last of a deployment that is gone, by its revision */
     uint64_t digest;            /* of labels and spec as they are */
     uint64_t labels;            /* of labels alone */
     uint64_t sent;              /* digest of what was written last: it is not written again */
@@ -89,9 +92,9 @@ struct hub_place {
     uint64_t said, said_before; /* digest of its conditions, and when the live version was sent */
     uint64_t applied_before;    /* hash of what was applied then; 0: not known, after a restart */
     uint64_t values;            /* hash of valuesHash; 0: there is no Secret */
-    uint64_t values_sent;
-    uint64_t access;   /* hash of LABEL_ACCESS; 0: it was given no Secret of a registry */
-    char *access_name; /* of the copy that was, or is to be before there is a deployment */
+    uint64_t values_sent;       /* hash of what the Secret was given by us; 0: nothing so far */
+    uint64_t access;            /* hash of LABEL_ACCESS; 0: it was given no Secret of a registry */
+    char *access_name;          /* of the copy that was, or is to be before there is a deployment */
     uint64_t access_sent;
     int64_t generation;
     int64_t held_until_ms;
@@ -105,7 +108,8 @@ struct hub_place {
     bool ready, non_modified, deployed_failed, failed;
     bool paused; /* the deployment says so */
     bool deleting, finalizer;
-    bool secret_gone; /* before the deployment that is no target any more */
+    bool unsettled;   /* its label says that its Secret may not be as it should be */
+    bool settled;     /* but now it is */
     bool access_gone; /* the copy of access_name is deleted, or left to others */
     bool queued, sending;
     bool missed; /* its turn came while a write was under way */
@@ -132,19 +136,19 @@ struct hub_bundle {
     size_t acts_taken; /* so many of them */
     bool acts_new;     /* there are others */
     bool has_finalizer;
-    char *finalizers;    /* as they are, JSON; NULL: none */
-    char *error;         /* why it cannot be carried out; NULL: it can */
-    char *unread;        /* the Bundle, JSON, until the values that it lacks are read; else NULL */
+    char *finalizers; /* as they are, JSON; NULL: none */
+    char *error;      /* why it cannot be carried out; NULL: it can */
+    char *unread;     /* the Bundle, JSON, until the values that it lacks are read; else NULL */
     int64_t unread_until_ms; /* they are not asked for before */
     bool reading, asked;     /* they were asked for, and there was an answer */
     hub_access *access;      /* what the document needs; NULL: nothing */
     hub_access *access_next; /* what the unread one needs, likewise */
     int64_t access_due_ms;   /* until then it needs not be read again */
-    char *content;       /* name; empty: it needs none */
-    char *sha256;        /* of its resources; empty: not known */
-    char *repo;          /* the GitRepo it is of; empty: none */
-    char *status;        /* as it is, JSON */
-    char *ready_message; /* of the condition Ready; empty: it is ready */
+    char *content;           /* name; empty: it needs none */
+    char *sha256;            /* of its resources; empty: not known */
+    char *repo;              /* the GitRepo it is of; empty: none */
+    char *status;            /* as it is, JSON */
+    char *ready_message;     /* of the condition Ready; empty: it is ready */
     int64_t generation;
     VEC(hub_place *) places;
     bool sorted;
@@ -176,6 +180,7 @@ struct hub_cluster {
     int64_t patient_ms; /* until then its status can wait; 0: it does not */
 };
 
+/* A ClusterGroup or a BundleNamespaceMapping. */
 typedef struct hub_group {
     hub_object object;
     char *key;
@@ -183,8 +188,15 @@ typedef struct hub_group {
     shell_document *document;
     uint64_t digest;
     char *status;
+    bool untold; /* to the engine: namespaces are not known yet */
     hub_clock clock;
 } hub_group;
+
+typedef struct hub_namespace {
+    char *name;
+    shell_document *document;
+    uint64_t digest; /* of its labels */
+} hub_namespace;
 
 typedef struct hub_repo {
     hub_object object;
@@ -237,6 +249,7 @@ struct cluster_shell {
     bool restored, due, no_memory;
     bool relook_all;
     strmap bundles, clusters, groups, mappings, repos, contents; /* key -> record */
+    strmap namespaces;                                           /* name -> hub_namespace * */
     strmap homes;                                                /* namespace -> hub_cluster * */
     strmap versions;                                             /* text -> hub_version * */
     VEC(hub_stray) strays;
@@ -290,6 +303,9 @@ str hub_collection(cluster_shell *s, hub_kind kind, str space);
 bool hub_may_send(const cluster_shell *s, const hub_object *o);
 /* What the answer to a write means for the object's next one. True: it took effect. */
 bool hub_answered(cluster_shell *s, hub_object *o, const hub_ticket *t, const write_outcome *how);
+/* What a status became is told by the watch; the next one, which says what differs from it, waits
+ * for that. row: the answer, if there is one. */
+void hub_await(hub_object *o, yyjson_val *row);
 void hub_object_seen(cluster_shell *s, hub_object *o, yyjson_val *json);
 /* Says that a status is to be written; of_ms: how long others may join it, or less by up to
  * HUB_STATUS_GRID_MS. */
@@ -297,7 +313,7 @@ void hub_touch(cluster_shell *s, hub_clock *clock, int64_t of_ms);
 int64_t hub_due_ms(const cluster_shell *s, int64_t of_ms);
 /* A hash that does not depend on the order of keys. */
 uint64_t hub_digest(yyjson_val *value);
-/* Of the labels without the time of release. */
+/* Of the labels without the time of release and HUB_VALUES. */
 uint64_t hub_digest_labels(yyjson_val *labels);
 bool hub_has_text(yyjson_val *list, str text);
 /* Replaces an owned text by a value's JSON; NULL: by none. */
@@ -313,6 +329,8 @@ void hub_bundle_drop(cluster_shell *s, hub_bundle *b); /* if nothing needs it an
 void hub_bundle_free(cluster_shell *s, hub_bundle *b);
 void hub_documents_seen(cluster_shell *s, hub_kind kind, yyjson_val *json);
 void hub_documents_gone(cluster_shell *s, hub_kind kind, str key);
+/* Whoever is in which group, or may be reached, may have changed. */
+void hub_groups_changed(cluster_shell *s);
 /* Appends the engine's records, line by line. */
 void hub_put_records(cluster_shell *s, buf *out);
 /* Writes the record and the finalizer if they differ. */
@@ -323,6 +341,13 @@ void hub_bundle_refuse(cluster_shell *s, hub_bundle *b, const char *why); /* NUL
 
 /* Takes the document in. */
 void hub_bundle_take(cluster_shell *s, hub_bundle *b, yyjson_val *json);
+
+/* ---- hub_namespaces.c ---- */
+void hub_namespaces_seen(cluster_shell *s, yyjson_val *json);
+void hub_namespaces_gone(cluster_shell *s, str name);
+void hub_namespaces_forget(cluster_shell *s);
+/* Tells the engine of mappings that waited for namespaces. */
+void hub_mappings_tell(cluster_shell *s);
 
 /* ---- hub_values.c ---- */
 /* The document is taken in when the Secret was read that spec.valuesHash is about. */
@@ -401,6 +426,10 @@ hub_ticket hub_ticket_of(const hub_place *p,
 /* Sends what differs from what is there, if it may be sent. True: nothing is left to send. */
 bool hub_deploy(cluster_shell *s, hub_place *p);
 
+/* The Secret of its values may not be what valuesHash says. */
+bool hub_owes_values(const hub_place *p);
+uint64_t hub_deployment_digest(yyjson_val *spec, yyjson_val *labels, bool unsettled);
+
 /* ---- hub_contents.c ---- */
 void hub_contents_seen(cluster_shell *s, yyjson_val *json);
 void hub_contents_gone(cluster_shell *s, str name);
@@ -418,7 +447,6 @@ void hub_cluster_touch_later(cluster_shell *s, hub_cluster *c);
 /* ---- hub_sums.c ---- */
 void hub_groups_of(cluster_shell *s, hub_cluster *c);
 void hub_group_status(cluster_shell *s, hub_group *g);
-void hub_group_free(cluster_shell *s, hub_group *g);
 void hub_repos_seen(cluster_shell *s, yyjson_val *json);
 void hub_repos_gone(cluster_shell *s, str key);
 void hub_repo_status(cluster_shell *s, hub_repo *r);

@@ -53,6 +53,9 @@ static bool visit_places(const hub_bundle *b, arena *a, hub_object_visitor *visi
 bool cluster_shell_objects(const cluster_shell *s, arena *a, hub_object_visitor *visit,
                            void *context)
 {
+    HUB_EACH(&s->namespaces, const hub_namespace, n)
+    if (!visit(context, &n->document->object))
+        return false;
     HUB_EACH(&s->bundles, const hub_bundle, b)
     if ((b->known && !visit(context, &b->document->object)) || !visit_places(b, a, visit, context))
         return false;

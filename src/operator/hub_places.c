@@ -110,12 +110,14 @@ static void forget_deployment(cluster_shell *s, hub_place *p)
     hub_version_drop(s, p->live);
     hub_version_drop(s, p->applied);
     p->live = p->applied = NULL;
+    p->gone_at = p->exists ? p->revision : p->gone_at;
     p->uid = mem_free(p->uid);
     p->entry = mem_free(p->entry);
     p->resources = mem_free(p->resources);
     p->access_name = mem_free(p->access_name);
     p->exists = p->ready = p->failed = p->deployed_failed = p->non_modified = false;
-    p->deleting = p->finalizer = p->paused = p->secret_gone = p->access_gone = false;
+    p->deleting = p->finalizer = p->paused = p->access_gone = false;
+    p->unsettled = p->settled = false;
     p->revision = p->digest = p->labels = p->sent = p->values = p->values_sent = 0;
     p->access = p->access_sent = 0;
     p->generation = p->released_s = 0;
@@ -326,6 +328,12 @@ static bool is_failure(const hub_place *p, yyjson_val *said)
     return is_false(said) && !old;
 }
 
+/* Nothing went wrong: another deployment comes first. */
+static bool is_waiting(yyjson_val *said)
+{
+    return says_dependency(read_text(said, "reason"), read_text(said, "message"));
+}
+
 /* That a version was applied which was not when it was released is evidence enough: a condition
  * that says the same as that of the version before keeps its time. */
 static bool is_bad_version(const hub_place *p, yyjson_val *said)
@@ -421,9 +429,13 @@ static void take_spec(cluster_shell *s, hub_place *p, yyjson_val *json)
     version_set(s, &p->live, read_text(spec, "deploymentID"));
     p->paused = yyjson_get_bool(yyjson_obj_get(spec, "paused"));
     p->values = values.len > 0 ? str_hash(values) : 0;
+    bool unsettled = read_text(labels, HUB_VALUES).len > 0;
+    p->settled &= unsettled && p->unsettled;
     hub_access_seen(s, p, json);
-    if (generation != p->generation || of_labels != p->labels || p->digest == 0) {
-        p->digest = hub_digest(spec) ^ (of_labels * 3);
+    if (generation != p->generation || of_labels != p->labels || p->digest == 0 ||
+        unsettled != p->unsettled) {
+        p->unsettled = unsettled;
+        p->digest = hub_deployment_digest(spec, labels, unsettled);
         p->labels = of_labels;
         p->generation = generation;
         take_change(s, p);
@@ -463,8 +475,8 @@ static bool take_deployment(cluster_shell *s, hub_place *p, yyjson_val *json)
     p->said = hub_digest(yyjson_obj_get(status, "conditions"));
     yyjson_val *deployed = condition_of(status, "Deployed");
     p->deployed_failed = is_false(deployed);
-    p->failed =
-        is_failure(p, deployed) || is_bad_version(p, condition_of(status, "Installed"));
+    p->failed = (is_failure(p, deployed) && !is_waiting(deployed)) ||
+                is_bad_version(p, condition_of(status, "Installed"));
     take_entry(s, p, status);
     take_resources(s, p, yyjson_obj_get(status, "resourceCounts"));
     return true;
@@ -587,7 +599,7 @@ void hub_deployments_seen(cluster_shell *s, yyjson_val *json)
         return;
     hub_report(s, p, false);
     hub_place_look(s, p);
-    if (!p->target || p->deleting || p->want)
+    if (!p->target || p->deleting || p->want || hub_owes_values(p) || p->unsettled)
         hub_queue(s, p);
     if (ready != p->ready) /* also what is not a state, such as counts in partitions */
         touch(s, p);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "operator/hub_run.h"
 
+#include "base/footprint.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "operator/fleet_schema.h"
@@ -84,6 +85,21 @@ static bool follow(hub_run *h, hub_kind kind)
     return w->follower;
 }
 
+/* The labels of namespaces matter only to mappings. */
+static bool follow_namespaces(hub_run *h)
+{
+    hub_watched *w = &h->kinds[HUB_NAMESPACE];
+    if (cluster_shell_wants_namespaces(h->shell))
+        return follow(h, HUB_NAMESPACE);
+    if (!w->follower)
+        return true;
+    follower_stop(w->follower);
+    connection_close(w->connection);
+    *w = (hub_watched){0};
+    cluster_shell_unfollowed(h->shell, HUB_NAMESPACE);
+    return true;
+}
+
 /* A hub of ours has no GitRepos; one that Fleet made has. */
 static void kinds_told(void *context, const write_outcome *how, yyjson_val *json)
 {
@@ -155,9 +171,12 @@ bool hub_run_turn(hub_run *h, int64_t *ret_next_ms)
         good = follow(h, HUB_DEPLOYMENT);
     if (good && h->follow_repos)
         good = follow(h, HUB_REPO);
+    if (good)
+        good = follow_namespaces(h);
     if (!h->ready_told && cluster_shell_ready(h->shell)) {
         h->ready_told = true;
         log_line(LOG_INFO, "every Bundle and Cluster is known: decisions begin");
+        footprint_shrink();
     }
     *ret_next_ms = next;
     return good;

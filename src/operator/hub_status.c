@@ -94,6 +94,7 @@ bool hub_status_send(cluster_shell *s, const hub_status_write *w)
                         .name = w->name,
                         .subresource = STR("status"),
                         .uid = hub_text(w->object->uid),
+                        .row = true, /* a Bundle may be large */
                         .body = buf_str(&body)};
     if (differs)
         w->object->sending = !body.failed && hub_send(s, &write, w->ticket);
@@ -182,8 +183,7 @@ static void bundle_answered(cluster_shell *s, const hub_ticket *t, const write_o
             log_line(LOG_WARN, "status of Bundle %s: %s", b->key, how->message);
         hub_touch(s, &b->clock, s->settings.status_every_ms);
     }
-    if (json)
-        hub_bundles_seen(s, json);
+    hub_await(&b->object, json);
 }
 
 static void tell_repo(cluster_shell *s, const hub_bundle *b)
@@ -340,8 +340,7 @@ static void cluster_answered(cluster_shell *s, const hub_ticket *t, const write_
             log_line(LOG_WARN, "status of Cluster %s: %s", c->key, how->message);
         hub_cluster_touch(s, c);
     }
-    if (json)
-        hub_clusters_seen(s, json);
+    hub_await(&c->object, json);
 }
 
 static void list_bundles(cluster_shell *s, const hub_cluster *c, summary_maker *m)

@@ -68,8 +68,7 @@ static void group_answered(cluster_shell *s, const hub_ticket *t, const write_ou
         return;
     if (!hub_answered(s, &g->object, t, how))
         hub_touch(s, &g->clock, s->settings.cluster_status_every_ms);
-    if (json)
-        hub_documents_seen(s, HUB_GROUP, json);
+    hub_await(&g->object, json);
 }
 
 /* Returns the status as it is; NULL: none. */
@@ -198,8 +197,7 @@ static void repo_answered(cluster_shell *s, const hub_ticket *t, const write_out
         return;
     if (!hub_answered(s, &r->object, t, how))
         hub_touch(s, &r->clock, s->settings.status_every_ms);
-    if (json)
-        hub_repos_seen(s, json);
+    hub_await(&r->object, json);
 }
 
 typedef struct repo_sum {

@@ -39,6 +39,7 @@ typedef struct draft {
     const job_order *order;
     buf resource_id;
     buf copy_dir;
+    buf volume;      /* name of the one with the node's files */
     bool interrupts; /* an interrupt stage */
 } draft;
 
@@ -300,7 +301,7 @@ static void put_resources(const draft *d)
 static void put_mounts(const draft *d)
 {
     buf_addz(d->out, ",\"volumeMounts\":[" ROOT_MOUNT ",{\"name\":\"");
-    node_volume_name(d->out, d->order->node);
+    buf_add(d->out, buf_str(&d->volume));
     buf_addz(d->out, "\",\"mountPath\":\"" PACKAGE_MOUNT "/node-metadata\"}");
     if (d->order->package->config_map.len > 0) {
         buf_addz(d->out, ",{\"name\":");
@@ -498,7 +499,7 @@ static void put_node_volume(const draft *d)
     };
     const job_order *o = d->order;
     buf_addz(d->out, ",{\"name\":\"");
-    node_volume_name(d->out, o->node);
+    buf_add(d->out, buf_str(&d->volume));
     if (!o->files) {
         buf_addz(d->out, "\",\"configMap\":{\"name\":\"");
         node_config_map_name(d->out, o->skyhook->metadata.name, o->node);
@@ -596,14 +597,17 @@ bool job_object_put(buf *out, const job_settings *s, const job_order *o, err *er
                .order = o,
                .resource_id = BUF(SMALL_BYTES),
                .copy_dir = BUF(SMALL_BYTES),
+               .volume = BUF(SMALL_BYTES),
                .interrupts = stage_interrupts(o->stage)};
     assert(o->stage != STAGE_NONE);
     job_resource_id(&d.resource_id, o);
     job_copy_dir(&d.copy_dir, s, o);
+    node_volume_name(&d.volume, o->node);
     bool made = put_job(&d, error);
-    bool failed = out->failed || d.resource_id.failed || d.copy_dir.failed;
+    bool failed = out->failed || d.resource_id.failed || d.copy_dir.failed || d.volume.failed;
     buf_done(&d.resource_id);
     buf_done(&d.copy_dir);
+    buf_done(&d.volume);
     if (!made)
         return err_wrap(error, "Job of %.*s", STR_ARG(o->package->name));
     return !failed || err_memory(error);

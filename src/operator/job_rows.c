@@ -62,11 +62,31 @@ void job_row_gone(node_shell *s, str name)
         t->gone |= t->done == row_answered && str_eq(str_of(t->job), name);
 }
 
-/* Whether the row is about the very Job that is known. */
-static bool is_known(const shell_job *j, str pods_by)
+/* 0: it does not say. */
+static uint64_t uid_of(yyjson_val *json)
 {
+    str pods_by = watch_row_cell(json, CELL_SELECTOR);
     str_cut(&pods_by, '=');
-    return j && j->created && pods_by.len > 0 && j->uid == str_hash(pods_by);
+    return pods_by.len > 0 ? str_hash(pods_by) : 0;
+}
+
+/* Whether the row is about the very Job that is known. */
+static bool is_known(const shell_job *j, yyjson_val *json)
+{
+    uint64_t uid = uid_of(json);
+    return j && j->created && uid != 0 && j->uid == uid;
+}
+
+void job_row_created(node_shell *s, shell_job *j, yyjson_val *json)
+{
+    if (!j || j->created)
+        return; /* its watch told more */
+    uint64_t uid = uid_of(json);
+    if (uid == 0) { /* it was there already, or the server knows no tables */
+        row_read(s, str_of(j->name), false);
+        return;
+    }
+    shell_job_made(s, j, uid);
 }
 
 bool job_row_seen(node_shell *s, yyjson_val *json)
@@ -75,7 +95,7 @@ bool job_row_seen(node_shell *s, yyjson_val *json)
     if (name.len == 0)
         return false;
     shell_job *j = shell_find_job(s, name);
-    bool known = is_known(j, watch_row_cell(json, CELL_SELECTOR));
+    bool known = is_known(j, json);
     bool succeeded = is_one_of(state, STR("Complete"), STR("SuccessCriteriaMet"));
     bool failed = is_one_of(state, STR("Failed"), STR("FailureTarget"));
     if (known && succeeded && shell_is_present(s, &j->of.key)) {

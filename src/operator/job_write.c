@@ -57,6 +57,7 @@ static void job_read(node_shell *s, const shell_ticket *t, const write_outcome *
 static void job_created(node_shell *s, const shell_ticket *t, const write_outcome *how,
                         yyjson_val *json)
 {
+    s->creating--;
     shell_job *j = shell_find_job(s, str_of(t->job));
     shell_place *p = j ? shell_find_place(s, j->of.key.skyhook, j->of.key.node) : NULL;
     char collection[COLLECTION_BYTES];
@@ -66,8 +67,7 @@ static void job_created(node_shell *s, const shell_ticket *t, const write_outcom
     if (how->kind == WRITE_DONE) {
         if (p && p->hindered)
             shell_tell_kept(s, p, NULL, true);
-        if (json)
-            jobs_seen(s, json);
+        job_row_created(s, j, json);
     } else if (!j || j->created) {
         return; /* its watch told more */
     } else if (shell_is_refused(how)) {
@@ -109,12 +109,16 @@ static void job_create(node_shell *s, shell_place *p, const node_view *v, const 
     kube_write w = {.verb = WRITE_CREATE,
                     .collection = collection_of(s, "/apis/batch/v1", "jobs", collection),
                     .name = buf_str(&name),
-                    .accept = WRITE_ACCEPT_METADATA, /* the rest is what was sent */
+                    .row = true, /* the rest is what was sent */
                     .body = buf_str(&body)};
+    if (j)
+        j->after = p->node->revision;
     if (!good && j) {
         log_line(LOG_ERROR, "Job %.*s: %s", STR_ARG(buf_str(&name)), error.text);
         shell_job_refused(s, j);
-    } else if (j && !shell_send(s, &w, (shell_ticket){.done = job_created, .job = name.ptr})) {
+    } else if (j && shell_send(s, &w, (shell_ticket){.done = job_created, .job = name.ptr})) {
+        s->creating++;
+    } else if (j) {
         shell_job_forget(s, j);
         job_hold(s, p, "its Job waits behind too many writes");
     }
@@ -263,10 +267,14 @@ static bool is_hindered(node_shell *s, shell_place *p, const package_view *of)
     const char *why = NULL;
     if (p->held_until_ms > s->now_ms)
         return true;
+    beside runs = shell_runs_beside(s, p, of->interrupt.len > 0);
     if (!package_maps_ready(s, p->change))
         why = p->change->maps_sending > 0 ? "" : "a ConfigMap of its packages cannot be written";
-    else if (shell_runs_beside(s, p, of->interrupt.len > 0))
+    else if (runs == BESIDE_SOMETHING)
         why = "a Job or pod of an earlier attempt has not ended there";
+    else if (runs == BESIDE_UNSURE)
+        why = "";
+    s->asks_pods |= runs == BESIDE_UNSURE;
     if (why && why[0] != '\0' && !p->hindered)
         shell_tell_kept(s, p, why, true);
     else if (!why && p->hindered)
@@ -295,6 +303,8 @@ bool jobs_run(node_shell *s, shell_place *p)
     /* What is not durable yet is not acted upon, nor is anything while a person's wish is not. */
     if (c->acts || p->dirty || p->sent || p->claim > c->durable_epoch)
         return false;
+    if (s->creating >= SHELL_CREATING_MAX)
+        return false; /* an answer leads to the next turn */
     arena_place mark = arena_mark(s->scratch);
     node_view v;
     bool done = true;

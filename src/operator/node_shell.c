@@ -637,13 +637,17 @@ static void change_step(node_shell *s, shell_change *c)
 bool node_shell_turn(node_shell *s, int64_t now_ms)
 {
     clock_to(s, now_ms);
-    s->due = s->wished = false;
+    s->due = s->wished = s->asks_pods = false;
     if (s->stale || s->no_memory || !begin(s))
         return !s->no_memory;
     jobs_due(s);
+    pods_due(s);
     for (size_t i = 0; i < s->changes.len; i++)
         acts_take(s, (shell_change *)(uintptr_t)s->changes.entries[i].value);
     decide(s);
+    if (!s->begun) /* what needs no decision, as nodes that are done, is known by now, too */
+        shell_look_around(s);
+    s->begun = true;
     write_nodes(s);
     for (size_t i = 0; i < s->changes.len; i++) {
         shell_change *c = (shell_change *)(uintptr_t)s->changes.entries[i].value;
@@ -674,6 +678,7 @@ int64_t node_shell_next_ms(const node_shell *s)
     if (!s->restored)
         return s->due ? s->now_ms : REASON_NEVER;
     int64_t next = sooner(engine_next_ms(s->engine), jobs_next_ms(s));
+    next = sooner(next, pods_next_ms(s));
     next = sooner(next, drains_next_ms(s));
     for (size_t i = 0; i < s->changes.len; i++) {
         const shell_change *c = (const shell_change *)(uintptr_t)s->changes.entries[i].value;
@@ -714,7 +719,7 @@ bool node_shell_waits_for(const node_shell *s, shell_kind kind)
         waits = waits_for_node(s->queue.at[i]);
     for (size_t i = 0; kind == SHELL_POD && !waits && i < s->runs.len; i++)
         waits = s->runs.at[i]->hindered;
-    return waits;
+    return waits || (kind == SHELL_POD && s->asks_pods);
 }
 
 int node_shell_rest_ms(const node_shell *s)

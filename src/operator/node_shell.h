@@ -47,9 +47,9 @@ typedef struct api {
     X(NODE, "/api/v1/nodes")                                                                       \
     X(POLICY, "/apis/skyhook.nvidia.com/v1alpha1/deploymentpolicies")                              \
     X(SKYHOOK, "/apis/skyhook.nvidia.com/v1alpha1/skyhooks")                                       \
-    X(JOB, "/apis/batch/v1/namespaces/%s/jobs?labelSelector=skyhook.nvidia.com%%2Fname")           \
-    X(POD, "/api/v1/namespaces/%s/pods?labelSelector=skyhook.nvidia.com%%2Fname"                   \
-           "&fieldSelector=status.phase%%21%%3DSucceeded")
+    X(JOB, "/apis/batch/v1/namespaces/%s/jobs?labelSelector=skyhook.nvidia.com%2Fname")            \
+    X(POD, "/api/v1/namespaces/%s/pods?labelSelector=skyhook.nvidia.com%2Fname"                    \
+           "&fieldSelector=status.phase%21%3DSucceeded")
 typedef enum shell_kind {
 #define X(kind, path) SHELL_##kind,
     SHELL_KINDS(X)

@@ -25,9 +25,11 @@ void safe_name(buf *out, size_t most, name_parts parts)
     for (size_t i = 0; i < parts.len; i++) {
         if (i > 0)
             buf_addc(&whole, '-');
-        for (size_t k = 0; k < parts.at[i].len; k++)
-            buf_addc(&whole, parts.at[i].ptr[k] == '.' ? '-' : parts.at[i].ptr[k]);
+        buf_add(&whole, parts.at[i]);
     }
+    for (size_t i = 0; i < whole.len; i++)
+        if (whole.ptr[i] == '.')
+            whole.ptr[i] = '-';
     char hash[SHA256_HEX_BYTES];
     if (whole.failed || !sha256_hex(buf_str(&whole), hash)) {
         out->failed = true;

@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/footprint.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "kube/follower.h"
@@ -65,24 +66,16 @@ struct run {
     bool ending, releasing; /* it was told to end; it gives the Lease back */
 };
 
-static int64_t read_clock_ms(clockid_t clock)
-{
-    struct timespec now;
-    clock_gettime(clock, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
+static const connection *clock_of; /* who tells the time */
 
-/* The wall's clock as it was at the start, and from then on one that nobody sets: neither may hours
- * seem to have passed, nor may time stand still until a clock that was put back has caught up. */
+/* The API server's clock as it was at the start, and from then on one that nobody sets: neither may
+ * hours seem to have passed, nor may time stand still until a clock that was put back has caught
+ * up; and what another operator wrote with a time is as old here as it is there. Before the server
+ * has answered nothing is known that could be late. */
 static int64_t clock_ms(void)
 {
-    static int64_t begun_ms, offset_ms;
-    int64_t now_ms = read_clock_ms(CLOCK_BOOTTIME);
-    if (begun_ms == 0) {
-        begun_ms = now_ms;
-        offset_ms = read_clock_ms(CLOCK_REALTIME) - now_ms;
-    }
-    return now_ms + offset_ms;
+    int64_t now_ms = 0;
+    return clock_of && connection_clock(clock_of, &now_ms) ? now_ms : 0;
 }
 
 /* ---- what comes in ---- */
@@ -189,7 +182,11 @@ static void follow_pods(void *context, str node_name, bool wanted)
     }
     n->run = r;
     snprintf(n->name, sizeof n->name, "%.*s", STR_ARG(node_name));
-    snprintf(path, sizeof path, "/api/v1/pods?fieldSelector=spec.nodeName%%3D%s", n->name);
+    /* What has ended is in nobody's way. */
+    snprintf(path, sizeof path,
+             "/api/v1/pods?fieldSelector=spec.nodeName%%3D%s,status.phase%%21%%3DSucceeded,"
+             "status.phase%%21%%3DFailed",
+             n->name);
     n->follower = follower_start(&r->loop, r->connection, str_of(path),
                                  (watch_sink){n, pod_seen, pod_gone, pods_synced, NULL});
     n->next = r->nodes;
@@ -217,7 +214,7 @@ static bool follow(run *r, shell_kind kind)
     if (w->connection)
         w->follower = follower_start(&r->loop, w->connection, str_of(path),
                                      (watch_sink){w, seen, gone, synced, set_back});
-    if (w->follower && kind == SHELL_JOB)
+    if (w->follower && (kind == SHELL_JOB || kind == SHELL_POD))
         follower_rows(w->follower);
     return w->follower;
 }
@@ -363,6 +360,7 @@ static bool turn_nodes(run *r)
     if (!r->ready_told && node_shell_ready(r->shell)) {
         r->ready_told = true;
         log_line(LOG_INFO, "everything is known: decisions begin");
+        footprint_shrink();
     }
     return true;
 }
@@ -560,6 +558,7 @@ static bool open_cluster(run *r, const kube_access *access, err *error)
     r->connection = connection_open(&r->loop, access, "drover-operator", error);
     if (!r->connection)
         return false;
+    clock_of = r->connection;
     return r->settings->elect ? stand_for_election(r, error) : begin_work(r, error);
 }
 
@@ -571,6 +570,7 @@ static void close_loop(run *r)
     end_work(r);
     if (r->settings->watcher)
         r->settings->watcher->close(r->settings->watcher->context);
+    clock_of = NULL;
     r->connection = connection_close(r->connection);
     uv_close((uv_handle_t *)&r->prepare, NULL);
     uv_close((uv_handle_t *)&r->timer, NULL);

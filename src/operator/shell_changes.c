@@ -7,11 +7,11 @@
 #define API_GROUP "skyhook.nvidia.com/v1alpha1"
 #define CHANGED_MS 1000 /* somebody else wrote it: it is looked at again after this time */
 
-static void forget_groups(shell_change *c)
+static void forget_names(shell_names *names)
 {
-    for (size_t i = 0; i < c->groups.len; i++)
-        mem_free(c->groups.at[i]);
-    c->groups.len = 0;
+    for (size_t i = 0; i < names->len; i++)
+        mem_free(names->at[i]);
+    names->len = 0;
 }
 
 void change_free_shown(node_shell *s, shell_change *c)
@@ -27,14 +27,11 @@ void change_free_shown(node_shell *s, shell_change *c)
     buf_done(&c->next_conditions);
     mem_free(c->applying);
     mem_free(c->acts);
-    for (size_t i = 0; i < c->left.len; i++)
-        mem_free(c->left.at[i]);
-    vec_done(&c->left);
-    for (size_t i = 0; i < c->lost.len; i++)
-        mem_free(c->lost.at[i]);
-    vec_done(&c->lost);
-    forget_groups(c);
-    vec_done(&c->groups);
+    shell_names *names[] = {&c->left, &c->lost, &c->groups, &c->installed};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        forget_names(names[i]);
+        vec_done(names[i]);
+    }
     mem_free(c);
 }
 
@@ -218,14 +215,14 @@ static void take_document(node_shell *s, shell_change *c, yyjson_val *json)
     look_everywhere(s, c);
 }
 
-/* Compartments that the status shows: those that are gone are to be taken away. */
-static void take_groups(node_shell *s, shell_change *c, yyjson_val *status)
+/* What the status shows by name: what is gone is to be taken away. */
+static void take_names(node_shell *s, shell_names *names, yyjson_val *map)
 {
-    forget_groups(c);
-    yyjson_obj_iter walk = yyjson_obj_iter_with(yyjson_obj_get(status, "compartmentStatuses"));
+    forget_names(names);
+    yyjson_obj_iter walk = yyjson_obj_iter_with(map);
     for (yyjson_val *key; (key = yyjson_obj_iter_next(&walk));) {
         char *name = shell_copy(s, (str){yyjson_get_str(key), yyjson_get_len(key)});
-        if (name && !vec_push(&c->groups, name)) {
+        if (name && !vec_push(names, name)) {
             shell_memory(s);
             mem_free(name);
         }
@@ -278,10 +275,22 @@ static void take_mirrored(node_shell *s, shell_change *c, yyjson_val *states)
     }
 }
 
+/* What was applied last stays to be seen. */
+static void take_conditions(node_shell *s, shell_change *c, yyjson_val *conditions)
+{
+    buf_clear(&c->conditions);
+    json_write(&c->conditions, conditions);
+    yyjson_arr_iter walk = yyjson_arr_iter_with(conditions);
+    for (yyjson_val *one; (one = yyjson_arr_iter_next(&walk));)
+        if (str_eq(read_text(one, "type"), STR("ApplyPackage")) && !c->applying)
+            c->applying = shell_copy(s, read_text(one, "message"));
+}
+
 static void take_status(node_shell *s, shell_change *c, yyjson_val *json)
 {
     yyjson_val *status = yyjson_obj_get(json, "status");
-    take_groups(s, c, status);
+    take_names(s, &c->groups, yyjson_obj_get(status, "compartmentStatuses"));
+    take_names(s, &c->installed, yyjson_obj_get(status, "installed"));
     str record = read_text(status, "drover");
     if (c->record && str_eq(str_of(c->record), record))
         return;
@@ -290,10 +299,8 @@ static void take_status(node_shell *s, shell_change *c, yyjson_val *json)
         shell_stale(s, "Skyhook", c->name);
     mem_free(c->record);
     c->record = shell_copy(s, record);
-    if (!s->restored && yyjson_obj_get(status, "conditions")) {
-        buf_clear(&c->conditions);
-        json_write(&c->conditions, yyjson_obj_get(status, "conditions"));
-    }
+    if (!s->restored && yyjson_obj_get(status, "conditions"))
+        take_conditions(s, c, yyjson_obj_get(status, "conditions"));
     if (!s->restored) {
         take_shown(s, c, yyjson_obj_get(status, "nodeStatus"));
         take_shown(s, c, yyjson_obj_get(status, "nodePriority"));

@@ -14,6 +14,8 @@
 #define SHELL_STATUS_EVERY_MS 1000
 /* How long the reason of a failed Job is waited for: its pod is told by another watch. */
 #define SHELL_POD_REASON_MS 2000
+/* How long a pod that belongs to no Job that is known may be on its way out before it is read. */
+#define SHELL_POD_ASK_MS 500
 /* A write that was refused is tried again after this time, in case somebody repaired the cause. */
 #define SHELL_REFUSED_MS 30000
 /* How long the taint that follows a cordon is waited for: a busy controller takes a second. */
@@ -21,7 +23,10 @@
 /* See node_shell_rest_ms: from how many nodes on, and for how long. A stage ends with two writes,
  * one after the other, so it is held up twice. */
 #define SHELL_REST_FLIGHTS 4
-#define SHELL_REST_MS 15
+#define SHELL_REST_MS 20
+/* Jobs are written out, some KiB each, when they can be sent soon. Twice as many as are sent at
+ * once (WRITE_RUNNING_MAX), so that the next ones are there when an answer comes. */
+#define SHELL_CREATING_MAX 64
 #define SHELL_MIRROR_NODES 500 /* up to so many nodes the Skyhook's status mirrors */
 /* A node that drains takes a watch: writes must have room beside them on the connection. */
 #define SHELL_DRAINS_MAX 40
@@ -67,6 +72,8 @@ static inline bool shell_sent_has(const shell_sent *sent, str text)
     uint64_t hash = str_hash(text);
     return hash == sent->hashes[0] || hash == sent->hashes[1];
 }
+
+typedef VEC(char *) shell_names; /* its own */
 
 /* By these texts are compared that are not kept; 0: there is none. */
 static inline uint64_t text_mark(str text)
@@ -192,11 +199,12 @@ struct shell_change {
     buf conditions; /* JSON */
     buf next_conditions;
     char *applying;   /* what ran last, for a condition */
-    VEC(char *) lost; /* entries "PKG|VER" that left a node's state, and the status may show them */
+    shell_names lost; /* entries "PKG|VER" that left a node's state, and the status may show them */
     size_t lost_sent; /* as below */
-    VEC(char *) left; /* nodes that left, and the status shows them still */
+    shell_names left; /* nodes that left, and the status shows them still */
     size_t left_sent; /* the first so many of them are in the write that is under way */
-    VEC(char *) groups;            /* compartments that the status shows */
+    shell_names groups;            /* compartments that the status shows */
+    shell_names installed;         /* packages that it says are on nodes */
     bool mirrored;                 /* it shows nodes one by one */
     uint8_t blocked, next_blocked; /* deletion_blocked, as told and as sent */
     char *acts;                    /* what people ask: the annotation as it is; NULL: nothing */
@@ -230,6 +238,7 @@ struct shell_job {
     shell_attempt of;
     char pod_reason[64]; /* what its pod said of its failure */
     uint64_t uid;        /* of the object that was seen last, by its hash */
+    uint64_t after;      /* the node's revision when its creation began: it must be newer */
     int64_t tell_ms;     /* it failed, and its pod's word is waited for until then; else never */
     bool created;        /* it was seen; else its creation is under way */
     bool telling;        /* in the list of those that are waited for */
@@ -239,6 +248,10 @@ struct shell_job {
 struct shell_pod {
     char *name, *uid;
     char *job;        /* empty: a raw pod of an older operator */
+    bool unread;      /* only its row was seen: where it runs is known, but not what, nor whose */
+    bool reading;     /* which is being asked */
+    int64_t version;  /* of the row that was seen last */
+    int64_t ask_ms;   /* when it is to be asked; else never */
     uint64_t job_uid; /* of that Job, by its hash; 0: nobody says */
     shell_attempt of;
     char waiting[64]; /* why a container does not begin; empty: it is not known to be stuck */
@@ -259,9 +272,11 @@ struct node_shell {
     int64_t now_ms;
     bool synced[SHELL_KIND_COUNT];
     bool restored;
+    bool begun;  /* it has decided once */
     bool due;    /* something came in since the last turn */
     bool wished; /* a document of a person among it */
     bool no_memory;
+    bool asks_pods;    /* of this turn: whose pods run on a node is waited for */
     bool taints_first; /* of this turn: new nodes are tainted before anybody is untainted */
     bool stale;        /* somebody else writes, too: what is known here is of no more use */
     strmap nodes;      /* name -> shell_node * */
@@ -277,6 +292,7 @@ struct node_shell {
     VEC(shell_node *) queue; /* nodes to be written */
     size_t flights;          /* places that are in flight */
     VEC(shell_place *) runs; /* places whose Jobs are to be looked after */
+    size_t creating;         /* Jobs that are sent and not answered */
     decision_list decisions;
     shell_counts counts;
     shell_ticket *tickets;
@@ -345,24 +361,32 @@ void change_free_shown(node_shell *s, shell_change *c);
 /* An entry of a node's state that the status must not show any more. */
 void shell_note_lost(node_shell *s, shell_change *c, str entry);
 
-/* ---- shell_jobs.c: Jobs and pods ---- */
+/* ---- shell_jobs.c ---- */
 void jobs_seen(node_shell *s, yyjson_val *object);
 void jobs_gone(node_shell *s, str name);
-void pods_seen(node_shell *s, yyjson_val *object);
-void pods_gone(node_shell *s, str name);
 /* What is due by time. */
 void jobs_due(node_shell *s);
 int64_t jobs_next_ms(const node_shell *s);
-void pods_end(node_shell *s); /* those that are stuck */
+shell_host *shell_find_host(const node_shell *s, str node_name); /* NULL: nothing runs there */
+/* What runs, in memory of its own, among what runs on its node. */
+bool shell_attempt_keep(node_shell *s, const job_key *key, const shell_job *job,
+                        shell_attempt *ret);
+void shell_attempt_done(node_shell *s, shell_attempt *a);
 shell_job *shell_find_job(const node_shell *s, str name);
 /* Whether the engine waits for the end of this very attempt: of this Skyhook, not of another one of
  * that name, and on this node. */
 bool shell_is_present(node_shell *s, const job_key *key);
+/* The engine's answer to its RUN. */
+void shell_stage_tell(node_shell *s, const job_key *key, fact_stage how);
+/* And of the attempt's Job, which is of no more interest then. */
+void shell_job_tell(node_shell *s, shell_job *j, outcome how, str why);
 /* The ends of a Job of a present attempt; it is of no more interest then. Without a reason its
  * pod's word is waited for. */
 void shell_job_succeeded(node_shell *s, shell_job *j);
 void shell_job_fails(node_shell *s, shell_job *j, str why);
 shell_job *shell_job_new(node_shell *s, str name, const job_key *key);
+/* Its creation took effect. */
+void shell_job_made(node_shell *s, shell_job *j, uint64_t uid);
 /* Its name belongs to something else: the next attempt has another. */
 void shell_job_taken(node_shell *s, shell_job *j);
 void shell_job_refused(node_shell *s, shell_job *j);
@@ -372,13 +396,39 @@ bool shell_attempt_has_job(const node_shell *s, const shell_place *p, const pack
 void shell_stage_failed(node_shell *s, const shell_place *p, const package_view *of, str why);
 /* An attempt that is never to have a Job. */
 void shell_stage_not_begun(node_shell *s, const shell_place *p, const package_view *of);
+void jobs_done(node_shell *s); /* and pods */
+
+/* ---- shell_pods.c ---- */
+void pods_seen(node_shell *s, yyjson_val *object);
+void pods_gone(node_shell *s, str name);
+/* What is due by time. */
+void pods_due(node_shell *s);
+int64_t pods_next_ms(const node_shell *s);
+void pods_end(node_shell *s); /* those that are stuck */
+shell_pod *shell_find_pod(const node_shell *s, str name);
+shell_pod *shell_pod_unread(node_shell *s, str name, str node_name); /* NULL without memory */
+/* It is looked at in every turn from now on. */
+void shell_pod_trouble(node_shell *s, shell_pod *p);
+/* Why a container does not begin, of the reasons that may last for ever; empty: none. */
+void shell_pod_waits(node_shell *s, shell_pod *p, str why);
 /* Whether Jobs or pods that belong to no present attempt may still run on the node: of the same
- * Skyhook, or of anybody. */
-bool shell_runs_beside(node_shell *s, const shell_place *of, bool of_anybody);
-void jobs_done(node_shell *s);
+ * Skyhook, or of anybody. Unsure: whose one of them is, is asked. */
+typedef enum beside { BESIDE_NOTHING, BESIDE_UNSURE, BESIDE_SOMETHING } beside;
+beside shell_runs_beside(node_shell *s, const shell_place *of, bool of_anybody);
+void pods_done(node_shell *s);
+
+/* ---- pod_rows.c ---- */
+bool pod_row_seen(node_shell *s, yyjson_val *table); /* false: it is no row */
+/* The Job has failed: its pod is read for the reason. */
+void pod_rows_ask(node_shell *s, const shell_job *j);
+/* Of a pod that is not read yet. */
+beside pod_row_beside(node_shell *s, const shell_pod *p);
+void pod_row_due(node_shell *s, shell_pod *p);
 
 /* ---- job_rows.c ---- */
 bool job_row_seen(node_shell *s, yyjson_val *table); /* false: it is no row */
+/* The answer to its creation. */
+void job_row_created(node_shell *s, shell_job *j, yyjson_val *table);
 void job_row_gone(node_shell *s, str name);
 
 /* ---- shell_failed.c ---- */
@@ -431,6 +481,8 @@ void events_drain_blocked(node_shell *s, str node_name, const char *pod_text, co
 
 /* ---- shell_restore.c ---- */
 bool shell_restore(node_shell *s, err *error);
+/* Takes up what the engine has of every place, whether or not it decided anything there. */
+void shell_look_around(node_shell *s);
 
 /* ---- node_write.c ---- */
 /* Pieces of one patch of a node. */
@@ -455,6 +507,10 @@ void deletion_step(node_shell *s, shell_change *c);
 
 /* ---- status_write.c ---- */
 void status_write(node_shell *s, shell_change *c);
+
+/* ---- status_installed.c: packages that can be uninstalled, and where they are ---- */
+/* ",\"installed\":{...}" as a merge of the status, or nothing. */
+void status_installed_put(node_shell *s, const shell_change *c, buf *out);
 
 /* ---- status_troubles.c: conditions that are there only while they hold ---- */
 typedef struct status_trouble {

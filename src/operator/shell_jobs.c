@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Jobs and their pods as the API server shows them, and what their ends mean: facts. */
+/* Jobs as the API server shows them, and what their ends mean: facts. */
 #include <stdio.h>
 
 #include "base/log.h"
@@ -14,7 +14,7 @@ shell_job *shell_find_job(const node_shell *s, str name)
     return at ? (shell_job *)(uintptr_t)*at : NULL;
 }
 
-static shell_host *find_host(const node_shell *s, str node_name)
+shell_host *shell_find_host(const node_shell *s, str node_name)
 {
     const uint64_t *at = strmap_get(&s->hosts, node_name);
     return at ? (shell_host *)(uintptr_t)*at : NULL;
@@ -22,7 +22,7 @@ static shell_host *find_host(const node_shell *s, str node_name)
 
 static shell_host *host_of(node_shell *s, str node_name)
 {
-    shell_host *h = find_host(s, node_name);
+    shell_host *h = shell_find_host(s, node_name);
     if (h || !(h = mem_zalloc(sizeof *h + node_name.len + 1)))
         return h;
     if (node_name.len > 0)
@@ -32,9 +32,9 @@ static shell_host *host_of(node_shell *s, str node_name)
     return mem_free(h);
 }
 
-static void attempt_done(node_shell *s, shell_attempt *a)
+void shell_attempt_done(node_shell *s, shell_attempt *a)
 {
-    shell_host *h = a->link ? find_host(s, a->key.node) : NULL;
+    shell_host *h = a->link ? shell_find_host(s, a->key.node) : NULL;
     if (h) {
         *a->link = a->next;
         if (a->next)
@@ -63,8 +63,7 @@ static bool attempt_join(node_shell *s, shell_attempt *a)
     return true;
 }
 
-static bool attempt_keep(node_shell *s, const job_key *key, const shell_job *job,
-                         shell_attempt *ret)
+bool shell_attempt_keep(node_shell *s, const job_key *key, const shell_job *job, shell_attempt *ret)
 {
     *ret = (shell_attempt){.key = *key, .job = job};
     str *const parts[] = {&ret->key.skyhook, &ret->key.package,   &ret->key.version,
@@ -92,7 +91,7 @@ static void job_free(node_shell *s, shell_job *j)
         if (s->telling.at[i] == j)
             s->telling.at[i--] = s->telling.at[--s->telling.len];
     mem_free(j->name);
-    attempt_done(s, &j->of);
+    shell_attempt_done(s, &j->of);
     mem_free(j);
 }
 
@@ -112,7 +111,7 @@ shell_job *shell_job_new(node_shell *s, str name, const job_key *key)
     }
     j->tell_ms = REASON_NEVER;
     j->name = shell_copy(s, name);
-    if (attempt_keep(s, key, j, &j->of) && !s->no_memory &&
+    if (shell_attempt_keep(s, key, j, &j->of) && !s->no_memory &&
         strmap_put(&s->jobs, str_of(j->name), (uint64_t)(uintptr_t)j))
         return j;
     shell_memory(s);
@@ -152,7 +151,7 @@ static void job_keep(node_shell *s, const shell_job *j)
     s->counts.others += shell_send(s, &w, (shell_ticket){.done = kept, .job = j->name});
 }
 
-static void stage_tell(node_shell *s, const job_key *key, fact_stage how)
+void shell_stage_tell(node_shell *s, const job_key *key, fact_stage how)
 {
     how.change = key->skyhook;
     how.target = key->node;
@@ -169,9 +168,9 @@ static void stage_tell(node_shell *s, const job_key *key, fact_stage how)
 }
 
 /* The engine's answer to its RUN; the Job is of no more interest then. */
-static void job_tell(node_shell *s, shell_job *j, outcome how, str why)
+void shell_job_tell(node_shell *s, shell_job *j, outcome how, str why)
 {
-    stage_tell(s, &j->of.key, (fact_stage){.outcome = how, .reason = why});
+    shell_stage_tell(s, &j->of.key, (fact_stage){.outcome = how, .reason = why});
     if (how == OUTCOME_FAILED && j->created)
         job_keep(s, j);
     if (how == OUTCOME_SUCCEEDED)
@@ -194,29 +193,29 @@ static job_key key_of(const shell_place *p, const package_view *of)
 void shell_stage_not_begun(node_shell *s, const shell_place *p, const package_view *of)
 {
     job_key key = key_of(p, of);
-    stage_tell(s, &key, (fact_stage){.outcome = OUTCOME_LOST, .not_begun = true});
+    shell_stage_tell(s, &key, (fact_stage){.outcome = OUTCOME_LOST, .not_begun = true});
 }
 
 void shell_stage_failed(node_shell *s, const shell_place *p, const package_view *of, str why)
 {
     job_key key = key_of(p, of);
-    stage_tell(s, &key, (fact_stage){.outcome = OUTCOME_FAILED, .reason = why});
+    shell_stage_tell(s, &key, (fact_stage){.outcome = OUTCOME_FAILED, .reason = why});
 }
 
 void shell_job_taken(node_shell *s, shell_job *j)
 {
-    stage_tell(s, &j->of.key, (fact_stage){.outcome = OUTCOME_LOST, .not_begun = true});
+    shell_stage_tell(s, &j->of.key, (fact_stage){.outcome = OUTCOME_LOST, .not_begun = true});
     job_drop(s, j);
 }
 
 bool shell_attempt_has_job(const node_shell *s, const shell_place *p, const package_view *of)
 {
     job_key key = key_of(p, of);
-    buf name = BUF(LIMIT_NAME_BYTES);
-    job_name(&name, &key);
-    const shell_job *j = shell_find_job(s, buf_str(&name));
-    buf_done(&name);
-    return j && job_key_equal(&j->of.key, &key);
+    const shell_host *h = shell_find_host(s, key.node);
+    for (const shell_attempt *a = h ? h->first : NULL; a; a = a->next)
+        if (a->job && job_key_equal(&a->key, &key))
+            return true;
+    return false;
 }
 
 void shell_job_forget(node_shell *s, shell_job *j)
@@ -228,7 +227,7 @@ void shell_job_forget(node_shell *s, shell_job *j)
 void shell_job_refused(node_shell *s, shell_job *j)
 {
     /* An object that the server does not take can only be refused again. */
-    job_tell(s, j, OUTCOME_FAILED, STR("JobRefused"));
+    shell_job_tell(s, j, OUTCOME_FAILED, STR("JobRefused"));
 }
 
 static bool condition_holds(yyjson_val *json, const char *type, str *ret_reason)
@@ -245,7 +244,7 @@ static bool condition_holds(yyjson_val *json, const char *type, str *ret_reason)
 
 void shell_job_succeeded(node_shell *s, shell_job *j)
 {
-    job_tell(s, j, OUTCOME_SUCCEEDED, STR_EMPTY);
+    shell_job_tell(s, j, OUTCOME_SUCCEEDED, STR_EMPTY);
 }
 
 /* A pod's own word says more than that a Job may not try again. */
@@ -253,14 +252,15 @@ void shell_job_fails(node_shell *s, shell_job *j, str why)
 {
     bool plain = str_eq(why, STR("BackoffLimitExceeded")) || why.len == 0;
     if (j->pod_reason[0] != '\0' && plain) {
-        job_tell(s, j, OUTCOME_FAILED, str_of(j->pod_reason));
+        shell_job_tell(s, j, OUTCOME_FAILED, str_of(j->pod_reason));
     } else if (!plain) {
-        job_tell(s, j, OUTCOME_FAILED, why);
+        shell_job_tell(s, j, OUTCOME_FAILED, why);
     } else if (j->tell_ms == REASON_NEVER) {
         j->tell_ms = s->now_ms + SHELL_POD_REASON_MS;
         j->telling = vec_push(&s->telling, j);
         if (!j->telling)
             shell_memory(s);
+        pod_rows_ask(s, j);
         s->due = true;
     }
 }
@@ -271,7 +271,7 @@ static void job_take(node_shell *s, shell_job *j, yyjson_val *json)
     j->created = true;
     if (condition_holds(json, "Complete", &why) ||
         condition_holds(json, "SuccessCriteriaMet", &why))
-        job_tell(s, j, OUTCOME_SUCCEEDED, STR_EMPTY);
+        shell_job_tell(s, j, OUTCOME_SUCCEEDED, STR_EMPTY);
     else if (condition_holds(json, "FailureTarget", &why) || condition_holds(json, "Failed", &why))
         shell_job_fails(s, j, why);
 }
@@ -323,9 +323,25 @@ static void job_stray(node_shell *s, str name, const job_key *key, yyjson_val *j
 /* A pod that was seen before its Job counted for an earlier one, and may have held something up. */
 static void job_meets_pods(node_shell *s, const shell_job *j)
 {
-    const shell_host *h = find_host(s, j->of.key.node);
+    const shell_host *h = shell_find_host(s, j->of.key.node);
     for (const shell_attempt *a = h ? h->first : NULL; a; a = a->next)
-        s->due |= a->pod && a->pod->job_uid == j->uid;
+        s->due |= a->pod && (a->pod->unread || a->pod->job_uid == j->uid);
+}
+
+void shell_job_made(node_shell *s, shell_job *j, uint64_t uid)
+{
+    j->created = true;
+    j->uid = uid;
+    job_meets_pods(s, j);
+}
+
+/* Where a node's record was lost its attempts are counted anew: then an old Job has the name of the
+ * one that is being created, and all that it says of itself. */
+static bool is_of_before(const shell_job *j, yyjson_val *json)
+{
+    char text[SHELL_VERSION_BYTES];
+    uint64_t revision = read_revision(json, text);
+    return revision > 0 && revision <= j->after;
 }
 
 static void job_seen(node_shell *s, str name, const job_key *key, yyjson_val *json)
@@ -337,6 +353,10 @@ static void job_seen(node_shell *s, str name, const job_key *key, yyjson_val *js
     }
     if (!shell_is_present(s, key) || (j && !job_key_equal(&j->of.key, key))) {
         job_stray(s, name, key, json);
+        return;
+    }
+    if (j && !j->created && is_of_before(j, json)) {
+        shell_job_taken(s, j);
         return;
     }
     if (!j)
@@ -378,329 +398,20 @@ void jobs_gone(node_shell *s, str name)
     if (!j || !j->created)
         return;
     if (j->tell_ms != REASON_NEVER) /* its end was seen */
-        job_tell(s, j, OUTCOME_FAILED, STR("Failed"));
+        shell_job_tell(s, j, OUTCOME_FAILED, STR("Failed"));
     else
-        job_tell(s, j, OUTCOME_LOST, STR_EMPTY);
-}
-
-/* ---- pods ---- */
-
-static shell_pod *find_pod(const node_shell *s, str name)
-{
-    const uint64_t *at = strmap_get(&s->pods, name);
-    return at ? (shell_pod *)(uintptr_t)*at : NULL;
-}
-
-static void pod_free(node_shell *s, shell_pod *p)
-{
-    for (size_t i = 0; p->troubled && i < s->troubled.len; i++)
-        if (s->troubled.at[i] == p)
-            s->troubled.at[i--] = s->troubled.at[--s->troubled.len];
-    mem_free(p->name);
-    mem_free(p->uid);
-    mem_free(p->job);
-    attempt_done(s, &p->of);
-    mem_free(p);
-}
-
-static void pod_drop(node_shell *s, shell_pod *p)
-{
-    strmap_remove(&s->pods, str_of(p->name));
-    pod_free(s, p);
-    s->due = true;
-}
-
-/* What it runs; of a raw pod of an older operator, or one that somebody changed, only where and for
- * whom. */
-static job_key pod_key(node_shell *s, yyjson_val *json)
-{
-    metadata m;
-    job_key key;
-    if (!read_metadata(s->scratch, json, &m) || !job_key_read(s->scratch, &m, &key, NULL))
-        key = (job_key){.skyhook = read_text(read_at(json, "metadata", "labels"), KEY_NAME)};
-    key.node = read_text(yyjson_obj_get(json, "spec"), "nodeName");
-    return key;
-}
-
-static uint64_t job_uid_of(yyjson_val *json)
-{
-    yyjson_arr_iter walk = yyjson_arr_iter_with(read_at(json, "metadata", "ownerReferences"));
-    for (yyjson_val *one; (one = yyjson_arr_iter_next(&walk));)
-        if (str_eq(read_text(one, "kind"), STR("Job")))
-            return str_hash(read_text(one, "uid"));
-    return 0;
-}
-
-static shell_pod *pod_new(node_shell *s, yyjson_val *json)
-{
-    yyjson_val *m = yyjson_obj_get(json, "metadata");
-    shell_pod *p = mem_zalloc(sizeof *p);
-    if (!p) {
-        shell_memory(s);
-        return NULL;
-    }
-    arena_place mark = arena_mark(s->scratch);
-    job_key key = pod_key(s, json);
-    str job = read_text(yyjson_obj_get(m, "labels"), "batch.kubernetes.io/job-name");
-    p->name = shell_copy(s, read_text(m, "name"));
-    p->uid = shell_copy(s, read_text(m, "uid"));
-    p->job = shell_copy(s, job);
-    p->job_uid = job_uid_of(json);
-    bool good = attempt_keep(s, &key, NULL, &p->of) && !s->no_memory &&
-                strmap_put(&s->pods, str_of(p->name), (uint64_t)(uintptr_t)p);
-    p->of.pod = p;
-    arena_rewind(s->scratch, mark);
-    if (good)
-        return p;
-    shell_memory(s);
-    pod_free(s, p);
-    return NULL;
-}
-
-/* Calls for each container's state of that kind; the first that is of interest wins. */
-static str container_reason(yyjson_val *json, const char *state)
-{
-    static const char *const lists[] = {"initContainerStatuses", "containerStatuses"};
-    for (size_t i = 0; i < 2; i++) {
-        yyjson_arr_iter walk = yyjson_arr_iter_with(read_at(json, "status", lists[i]));
-        for (yyjson_val *one; (one = yyjson_arr_iter_next(&walk));) {
-            yyjson_val *found = read_at(one, "state", state);
-            str why = read_text(found, "reason");
-            bool failed = strcmp(state, "terminated") == 0 &&
-                          yyjson_get_sint(yyjson_obj_get(found, "exitCode")) != 0;
-            if (failed || stage_is_stuck(why))
-                return why.len > 0 ? why : STR("Error");
-        }
-    }
-    return STR_EMPTY;
-}
-
-static void pod_failed(node_shell *s, yyjson_val *json, str job)
-{
-    shell_job *j = shell_find_job(s, job);
-    str why = read_text(yyjson_obj_get(json, "status"), "reason");
-    if (why.len == 0)
-        why = container_reason(json, "terminated");
-    if (!j)
-        return;
-    snprintf(j->pod_reason, sizeof j->pod_reason, "%.*s", STR_ARG(why));
-    if (j->tell_ms != REASON_NEVER)
-        shell_job_fails(s, j, STR_EMPTY);
-}
-
-/* It is looked at in every turn from now on. */
-static void pod_trouble(node_shell *s, shell_pod *p)
-{
-    s->due = true;
-    if (p->troubled)
-        return;
-    p->troubled = vec_push(&s->troubled, p);
-    if (!p->troubled)
-        shell_memory(s);
-}
-
-static void pod_waits(node_shell *s, shell_pod *p, yyjson_val *json)
-{
-    str why = container_reason(json, "waiting");
-    if (why.len == 0) {
-        p->waiting[0] = '\0';
-        return;
-    }
-    if (p->waiting[0] == '\0')
-        p->waits_since_ms = s->now_ms;
-    snprintf(p->waiting, sizeof p->waiting, "%.*s", STR_ARG(why));
-    pod_trouble(s, p);
-}
-
-/* ---- raw pods of an older operator ---- */
-
-/* A stage is an init container there, and what comes behind it only keeps the pod alive. The first
- * that failed counts, else the last. */
-static void raw_look(shell_pod *p, yyjson_val *json)
-{
-    str phase = read_text(yyjson_obj_get(json, "status"), "phase");
-    str why = read_text(yyjson_obj_get(json, "status"), "reason");
-    bool failed = str_eq(phase, STR("Failed")), done = false;
-    yyjson_arr_iter walk = yyjson_arr_iter_with(read_at(json, "status", "initContainerStatuses"));
-    for (yyjson_val *one; (one = yyjson_arr_iter_next(&walk));) {
-        yyjson_val *ended = read_at(one, "state", "terminated");
-        str waits = read_text(read_at(one, "state", "waiting"), "reason");
-        done = ended && yyjson_get_sint(yyjson_obj_get(ended, "exitCode")) == 0;
-        if ((!ended || done) && !str_eq(waits, STR("CrashLoopBackOff")))
-            continue;
-        failed = true;
-        why = ended ? read_text(ended, "reason") : waits;
-        break;
-    }
-    p->raw_over = failed || done;
-    p->raw_succeeded = done && !failed;
-    if (failed)
-        snprintf(p->waiting, sizeof p->waiting, "%.*s", STR_ARG(why.len > 0 ? why : STR("Failed")));
-}
-
-/* The attempt that the engine waits for and that has no Job, because the pod does its work: 0: no
- * attempt runs there; -1: another one than the pod's. */
-static int64_t raw_attempt(node_shell *s, const shell_place *at, const job_key *key)
-{
-    arena_place mark = arena_mark(s->scratch);
-    node_view v;
-    int64_t found = 0;
-    if (engine_node(s->engine, key->skyhook, key->node, s->scratch, &v))
-        for (size_t i = 0; i < v.package_count && found <= 0; i++) {
-            const package_view *p = &v.packages[i];
-            bool same = p->stage == key->stage && str_eq(p->name, key->package) &&
-                        str_eq(p->version, key->version) && !shell_attempt_has_job(s, at, p);
-            if (p->running)
-                found = same ? p->attempt : -1;
-        }
-    arena_rewind(s->scratch, mark);
-    return found;
-}
-
-/* Its outcome is that of the attempt that would have done the same. Then, or if nobody is going to
- * ask for it, it is to be deleted; until its node's turn comes it stays. */
-static void raw_step(node_shell *s, shell_pod *p)
-{
-    const shell_change *c = shell_find_change(s, p->of.key.skyhook);
-    const shell_place *at = shell_find_place(s, p->of.key.skyhook, p->of.key.node);
-    int64_t attempt = at ? raw_attempt(s, at, &p->of.key) : 0;
-    bool waits = at && at->selected && at->state_now != SKYHOOK_COMPLETE;
-    if (!c || !c->known || (attempt == 0 && waits))
-        return;
-    if (attempt > 0) {
-        job_key key = p->of.key;
-        key.attempt = attempt;
-        stage_tell(s, &key,
-                   (fact_stage){.outcome = p->raw_succeeded ? OUTCOME_SUCCEEDED : OUTCOME_FAILED,
-                                .reason = p->raw_succeeded ? STR_EMPTY : str_of(p->waiting)});
-    }
-    p->stuck = s->due = true;
-}
-
-static void raw_seen(node_shell *s, shell_pod *p, yyjson_val *json)
-{
-    if (!p && !(p = pod_new(s, json)))
-        return;
-    pod_waits(s, p, json);
-    raw_look(p, json);
-    pod_trouble(s, p);
-}
-
-void pods_seen(node_shell *s, yyjson_val *json)
-{
-    yyjson_val *m = yyjson_obj_get(json, "metadata");
-    str phase = read_text(yyjson_obj_get(json, "status"), "phase");
-    shell_pod *p = find_pod(s, read_text(m, "name"));
-    bool failed = str_eq(phase, STR("Failed"));
-    str job = read_text(yyjson_obj_get(m, "labels"), "batch.kubernetes.io/job-name");
-    if (job.len == 0) {
-        raw_seen(s, p, json);
-        return;
-    }
-    if (failed)
-        pod_failed(s, json, job);
-    if (failed || str_eq(phase, STR("Succeeded"))) {
-        if (p)
-            pod_drop(s, p);
-        return;
-    }
-    if (p || (p = pod_new(s, json)))
-        pod_waits(s, p, json);
-}
-
-void pods_gone(node_shell *s, str name)
-{
-    shell_pod *p = find_pod(s, name);
-    if (p)
-        pod_drop(s, p);
-}
-
-/* A pod is owned by its Job, and does not say by whose Skyhook that is. */
-static bool pod_is_present(node_shell *s, const shell_pod *p)
-{
-    const shell_job *j = shell_find_job(s, str_of(p->job));
-    return j && j->created && p->job_uid != 0 && j->uid == p->job_uid &&
-           shell_is_present(s, &j->of.key);
-}
-
-/* By what the engine waits for now, not by what it waited for when they were seen: it may have
- * given an attempt up. */
-bool shell_runs_beside(node_shell *s, const shell_place *of, bool of_anybody)
-{
-    const shell_host *h = find_host(s, str_of(of->node->name));
-    for (const shell_attempt *a = h ? h->first : NULL; a; a = a->next) {
-        bool counts = !a->job || a->job->created;
-        if (counts && (of_anybody || str_eq(a->key.skyhook, str_of(of->skyhook))) &&
-            !(a->pod ? pod_is_present(s, a->pod) : shell_is_present(s, &a->key)))
-            return true;
-    }
-    return false;
+        shell_job_tell(s, j, OUTCOME_LOST, STR_EMPTY);
 }
 
 /* ---- time ---- */
-
-static void pod_deleted(node_shell *s, const shell_ticket *t, const write_outcome *how,
-                        yyjson_val *json)
-{
-    (void)json;
-    shell_pod *p = find_pod(s, str_of(t->job));
-    if (!p || how->kind == WRITE_DONE || how->kind == WRITE_GONE)
-        return;
-    p->ending = false;
-    p->held_until_ms = s->now_ms + SHELL_REFUSED_MS;
-    log_line(LOG_WARN, "pod %s cannot be ended: %s", t->job, how->message);
-}
-
-/* The reason is on the node before the pod goes: nobody else would know it then. */
-static void pod_end(node_shell *s, shell_pod *p)
-{
-    const shell_place *at = shell_find_place(s, p->of.key.skyhook, p->of.key.node);
-    char collection[LIMIT_NAME_BYTES + 64];
-    if (p->ending || p->held_until_ms > s->now_ms || (at && (at->dirty || at->sent)))
-        return;
-    snprintf(collection, sizeof collection, "/api/v1/namespaces/%.*s/pods",
-             STR_ARG(s->settings.job.namespace_));
-    kube_write w = {.verb = WRITE_DELETE,
-                    .collection = str_of(collection),
-                    .name = str_of(p->name),
-                    .uid = str_of(p->uid)};
-    p->ending = shell_send(s, &w, (shell_ticket){.done = pod_deleted, .job = p->name});
-    s->counts.others += p->ending;
-}
-
-static void pod_due(node_shell *s, shell_pod *p)
-{
-    if (p->waiting[0] == '\0' || s->now_ms < p->waits_since_ms + s->settings.unpullable_ms)
-        return;
-    shell_job *j = shell_find_job(s, str_of(p->job));
-    if (j)
-        job_tell(s, j, OUTCOME_FAILED, str_of(p->waiting));
-    if (p->job[0] == '\0')
-        p->raw_over = true;
-    else
-        p->stuck = true;
-}
 
 void jobs_due(node_shell *s)
 {
     for (size_t i = s->telling.len; i-- > 0;) {
         shell_job *j = s->telling.at[i];
         if (j->tell_ms <= s->now_ms)
-            job_tell(s, j, OUTCOME_FAILED,
-                     j->pod_reason[0] != '\0' ? str_of(j->pod_reason) : STR("Failed"));
-    }
-    for (size_t i = 0; i < s->troubled.len; i++)
-        pod_due(s, s->troubled.at[i]);
-}
-
-void pods_end(node_shell *s)
-{
-    for (size_t i = 0; i < s->troubled.len; i++) {
-        shell_pod *p = s->troubled.at[i];
-        if (p->raw_over && !p->stuck)
-            raw_step(s, p);
-        if (p->stuck)
-            pod_end(s, p);
+            shell_job_tell(s, j, OUTCOME_FAILED,
+                           j->pod_reason[0] != '\0' ? str_of(j->pod_reason) : STR("Failed"));
     }
 }
 
@@ -712,17 +423,6 @@ int64_t jobs_next_ms(const node_shell *s)
         if (at != REASON_NEVER && (next == REASON_NEVER || at < next))
             next = at;
     }
-    for (size_t i = 0; i < s->troubled.len; i++) {
-        const shell_pod *p = s->troubled.at[i];
-        int64_t at = p->waits_since_ms + s->settings.unpullable_ms;
-        bool due = p->waiting[0] != '\0' && !p->stuck && !p->raw_over;
-        if (p->stuck && p->held_until_ms > s->now_ms) {
-            at = p->held_until_ms;
-            due = true;
-        }
-        if (due && (next == REASON_NEVER || at < next))
-            next = at;
-    }
     return next;
 }
 
@@ -730,12 +430,9 @@ void jobs_done(node_shell *s)
 {
     for (size_t i = 0; i < s->jobs.len; i++)
         job_free(s, (shell_job *)(uintptr_t)s->jobs.entries[i].value);
-    for (size_t i = 0; i < s->pods.len; i++)
-        pod_free(s, (shell_pod *)(uintptr_t)s->pods.entries[i].value);
+    pods_done(s);
     strmap_done(&s->jobs);
-    strmap_done(&s->pods);
     strmap_done(&s->hosts);
     vec_done(&s->telling);
-    vec_done(&s->troubled);
     failed_jobs_done(&s->failed);
 }

@@ -249,6 +249,18 @@ static size_t read_taints(yyjson_val *taints, fact_taint out[TAINTS_MAX])
     return count;
 }
 
+/* Since when the node is ready, or is not. What a node says of itself has the times of its own
+ * clock: they tell how long it had been so when it said so. That it is silent is told by the
+ * cluster. */
+static int64_t ready_since_ms(const node_shell *s, yyjson_val *ready)
+{
+    int64_t changed = read_time_ms(read_text(ready, "lastTransitionTime"));
+    int64_t told = read_time_ms(read_text(ready, "lastHeartbeatTime"));
+    if (str_eq(read_text(ready, "status"), STR("Unknown")) || changed == 0)
+        return changed;
+    return told > changed ? s->now_ms - (told - changed) : s->now_ms;
+}
+
 static void tell(node_shell *s, shell_node *n, yyjson_val *json, label_set annotations)
 {
     yyjson_val *m = yyjson_obj_get(json, "metadata");
@@ -261,7 +273,7 @@ static void tell(node_shell *s, shell_node *n, yyjson_val *json, label_set annot
                          .created_ms = read_time_ms(read_text(m, "creationTimestamp")),
                          .labels = read_labels(s->scratch, yyjson_obj_get(m, "labels"), STR_EMPTY),
                          .not_ready = !str_eq(read_text(ready, "status"), STR("True")),
-                         .ready_since_ms = read_time_ms(read_text(ready, "lastTransitionTime")),
+                         .ready_since_ms = ready_since_ms(s, ready),
                          .unschedulable = n->unschedulable,
                          .boot_id = read_text(read_at(json, "status", "nodeInfo"), "bootID"),
                          .taints = taints,

@@ -47,13 +47,9 @@ static void look_at_conditions(node_shell *s, shell_place *p)
     arena_rewind(s->scratch, mark);
 }
 
-bool shell_restore(node_shell *s, err *error)
+void shell_look_around(node_shell *s)
 {
-    buf records = BUF(RECORDS_BYTES);
-    put_records(s, &records);
-    bool good = !records.failed && engine_restore(s->engine, buf_str(&records), error);
-    buf_done(&records);
-    for (size_t i = 0; good && i < s->changes.len; i++) {
+    for (size_t i = 0; i < s->changes.len; i++) {
         shell_change *c = (shell_change *)(uintptr_t)s->changes.entries[i].value;
         c->dirty = true;
         for (size_t k = 0; k < c->places.len; k++) {
@@ -63,5 +59,15 @@ bool shell_restore(node_shell *s, err *error)
             look_at_conditions(s, c->places.at[k]);
         }
     }
+}
+
+bool shell_restore(node_shell *s, err *error)
+{
+    buf records = BUF(RECORDS_BYTES);
+    put_records(s, &records);
+    bool good = !records.failed && engine_restore(s->engine, buf_str(&records), error);
+    buf_done(&records);
+    if (good)
+        shell_look_around(s);
     return good;
 }

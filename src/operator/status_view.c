@@ -37,7 +37,7 @@ static void count_places(const node_shell *s, const shell_change *c, roll_up *r)
         r->nodes.all++;
         r->nodes.of[p->state_now]++;
         r->ignored += p->node->ignored;
-        r->tainted += p->state_now == SKYHOOK_BLOCKED && !p->node->ignored;
+        r->tainted += (p->troubles & TROUBLE_UNTOLERATED) != 0;
     }
     r->state = skyhook_status_of(c->document->object.skyhook, &r->nodes, r->held);
 }
@@ -65,7 +65,7 @@ static bool is_ignored(const shell_place *p, int state)
 static bool is_tainted(const shell_place *p, int state)
 {
     (void)state;
-    return p->state_now == SKYHOOK_BLOCKED && !p->node->ignored;
+    return p->troubles & TROUBLE_UNTOLERATED;
 }
 
 /* "a, b" of those that pass, sorted; at most NAMES_SHOWN do. */
@@ -488,6 +488,7 @@ void status_put(node_shell *s, shell_change *c, str record, buf *out)
              yyjson_get_sint(yyjson_obj_get(kept, "offset")));
     put_packages(of, out);
     put_groups(s, c, yyjson_obj_get(kept, "cohort"), out);
+    status_installed_put(s, c, out);
     buf_addz(out, ",\"drover\":");
     buf_add_json(out, record);
     buf_clear(&c->next_conditions);

@@ -226,12 +226,13 @@ void ledger_recovers(ledger *l, const decision *d)
     g->completed++;
 }
 
-/* The last pass of a change is taken out if it released nothing. */
-static bool take_idle_pass(ledger *l, name_id change, ledger_pass *ret)
+/* The last pass of a bundle or rule is taken out if it released nothing. */
+static bool take_idle_pass(ledger *l, const ledger_pass *of, ledger_pass *ret)
 {
     for (size_t i = l->passes.len; i-- > 0;) {
         const ledger_pass *one = &l->passes.at[i];
-        if (one->change != change)
+        if (one->change != of->change || one->rule != of->rule ||
+            one->environment != of->environment)
             continue;
         if (one->created + one->updated + one->fixed > 0)
             return false;
@@ -245,20 +246,32 @@ static bool take_idle_pass(ledger *l, name_id change, ledger_pass *ret)
 
 void ledger_passes(ledger *l, const decision *d, int64_t ms)
 {
-    ledger_pass p;
-    name_id change = name_of(l, d->change);
-    take_idle_pass(l, change, &p);
-    p = (ledger_pass){change, ms, d->created, d->updated, d->fixed, d->visited, d->not_ready};
+    ledger_pass before, p = {.change = name_of(l, d->change),
+                             .rule = name_of(l, d->rule),
+                             .environment = name_of(l, d->environment),
+                             .start_ms = ms,
+                             .created = d->created,
+                             .updated = d->updated,
+                             .fixed = d->fixed,
+                             .visited = d->visited,
+                             .not_ready = d->not_ready};
+    take_idle_pass(l, &p, &before);
     keep(l, vec_push(&l->passes, p));
 }
 
-void ledger_passes_again(ledger *l, str change, int64_t ms)
+void ledger_last_pass(ledger *l, const group_view *of, int64_t ms)
 {
-    ledger_pass p;
-    if (!take_idle_pass(l, name_of(l, change), &p))
+    ledger_pass p = {.change = name_of(l, of->change),
+                     .rule = name_of(l, of->rule),
+                     .environment = name_of(l, of->environment)};
+    if (!take_idle_pass(l, &p, &p))
         return;
     p.start_ms = ms;
     keep(l, vec_push(&l->passes, p));
+    for (size_t i = l->passes.len - 1; i > 0 && l->passes.at[i - 1].start_ms > ms; i--) {
+        l->passes.at[i] = l->passes.at[i - 1];
+        l->passes.at[i - 1] = p;
+    }
 }
 
 static ledger_bracket *bracket_of(ledger *l, str group)

@@ -50,7 +50,7 @@ typedef struct ledger_span {
 } ledger_span;
 
 typedef struct ledger_pass {
-    name_id change;
+    name_id change, rule, environment; /* the last two: of a RolloutPolicy */
     int64_t start_ms, created, updated, fixed, visited, not_ready;
 } ledger_pass;
 
@@ -113,11 +113,12 @@ void ledger_resets(ledger *l, const decision *d);
 /* A retry, in no batch, came to a good end. */
 void ledger_recovers(ledger *l, const decision *d);
 
-/* A pass of a bundle. Of those that released nothing only the last of each bundle stays. */
+/* A pass of a bundle, or of a rule in an environment. Of those that released nothing only the last
+ * stays. */
 void ledger_passes(ledger *l, const decision *d, int64_t ms);
-/* A deployment of the bundle came to an end, which leads to a pass. One that releases nothing and
- * finds the partitions as they were is not told of; it is the last of its bundle all the same. */
-void ledger_passes_again(ledger *l, str change, int64_t ms);
+/* When the last pass over these partitions was made. One that releases nothing and finds them as
+ * they were is not told of; it is the last all the same. */
+void ledger_last_pass(ledger *l, const group_view *of, int64_t ms);
 /* Returns the job's number in the ledger. */
 uint32_t ledger_job_starts(ledger *l, const decision *d, uint32_t target, int64_t ms);
 void ledger_job_ends(ledger *l, uint32_t job, bool failed, int64_t ms);

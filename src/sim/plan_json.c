@@ -104,12 +104,23 @@ static void held_json(const plan *p, const plan_group *g, buf *out)
     buf_addc(out, ']');
 }
 
+/* Which rule of a RolloutPolicy it is of, and where. */
+static void rule_json(str rule_, str environment_, buf *out)
+{
+    key_text(out, "rule", rule_);
+    buf_addc(out, ',');
+    key_text(out, "environment", environment_);
+    buf_addc(out, ',');
+}
+
 static void group_json(const plan *p, const plan_group *g, buf *out)
 {
     buf_addc(out, '{');
     key_text(out, "name", g->view.name);
-    buf_addf(out, ",\"kind\":\"%s\",\"matched\":%lld", group_kinds[g->view.kind],
-             (long long)g->view.matched);
+    buf_addf(out, ",\"kind\":\"%s\",", group_kinds[g->view.kind]);
+    if (g->view.environment.len > 0)
+        rule_json(g->view.rule, g->view.environment, out);
+    buf_addf(out, "\"matched\":%lld", (long long)g->view.matched);
     switch (g->view.kind) {
     case GROUP_COMPARTMENT:
         compartment_json(p, g, out);
@@ -153,12 +164,18 @@ static void passes_json(const plan *p, buf *out)
     buf_addz(out, "\"passes\":[");
     for (size_t i = 0; i < l->passes.len; i++) {
         const ledger_pass *one = &l->passes.at[i];
+        buf_addz(out, i > 0 ? ",\n  {" : "\n  {");
+        if (one->rule != 0) {
+            key_text(out, "change", names_text(l->names, one->change));
+            buf_addc(out, ',');
+            rule_json(names_text(l->names, one->rule), names_text(l->names, one->environment), out);
+        }
         buf_addf(out,
-                 "%s{\"start\":%lld,\"created\":%lld,\"updated\":%lld,\"fixed\":%lld,"
+                 "\"start\":%lld,\"created\":%lld,\"updated\":%lld,\"fixed\":%lld,"
                  "\"visitedPartitions\":%lld,\"notReadyPartitions\":%lld}",
-                 i > 0 ? ",\n  " : "\n  ", (long long)(one->start_ms / 1000),
-                 (long long)one->created, (long long)one->updated, (long long)one->fixed,
-                 (long long)one->visited, (long long)one->not_ready);
+                 (long long)(one->start_ms / 1000), (long long)one->created,
+                 (long long)one->updated, (long long)one->fixed, (long long)one->visited,
+                 (long long)one->not_ready);
     }
     buf_addz(out, "],\n");
 }

@@ -205,8 +205,6 @@ static void answer_release(sim *s, const decision *d, sim_placement *p)
     if (p->in_flight && p->retrying && str_eq(d->state, STR("complete")))
         ledger_recovers(&s->ledger, d);
     p->in_flight = p->retrying = false;
-    if (s->herd.targets.at[p->target].kind == TARGET_CLUSTER)
-        ledger_passes_again(&s->ledger, d->change, s->now_ms - s->settings.start_ms);
 }
 
 static void answer_run(sim *s, const decision *d, uint32_t target)

@@ -393,8 +393,7 @@ static const object *document_version(const sim *s, str name, str tag)
     const object *by_id = NULL;
     for (size_t i = 0; i < s->documents.len; i++) {
         const object *o = s->documents.at[i];
-        if (o->kind != KIND_VERSION ||
-            (name.len > 0 && !str_eq(o->version->spec.deployment, name)))
+        if (o->kind != KIND_VERSION || (name.len > 0 && !str_eq(o->version->spec.deployment, name)))
             continue;
         if (str_eq(o->version->spec.tag, tag))
             return o;
@@ -413,14 +412,94 @@ static str version_id(const sim *s, str name, str tag)
     return o->metadata->uid.len > 0 ? o->metadata->uid : o->metadata->name;
 }
 
-/* Whether what a person names is there: a change, one of its versions, a target. A freeze has a
- * name of its own, and what is approved without a version is a partition. */
+typedef struct lookup {
+    str name, change;
+    bool any, found;
+} lookup;
+
+static bool is_that_freeze(void *context, const freeze_view *v)
+{
+    lookup *l = context;
+    l->found |= str_eq(v->name, l->name);
+    return !l->found;
+}
+
+/* Whether there is a freeze of that name, also one of this very moment. */
+static bool is_frozen_as(const sim *s, str name)
+{
+    lookup l = {.name = name};
+    engine_freezes(s->engine, is_that_freeze, &l);
+    for (size_t i = 0; i < s->fact_count; i++)
+        l.found |= s->facts[i].kind == FACT_ACT && s->facts[i].act.act == ACT_FREEZE &&
+                   str_eq(s->facts[i].act.name, name);
+    return l.found;
+}
+
+static bool is_rule(const sim *s, str id)
+{
+    for (size_t i = 0; i < s->documents.len; i++) {
+        const object *o = s->documents.at[i];
+        for (size_t k = 0; o->kind == KIND_ROLLOUT_POLICY && k < o->rollout_policy->spec.rules.len;
+             k++)
+            if (str_eq(o->rollout_policy->spec.rules.at[k].id, id))
+                return true;
+    }
+    return sim_is_live(s);
+}
+
+static bool is_that_partition(void *context, const group_view *v)
+{
+    lookup *l = context;
+    bool meant = v->kind == GROUP_PARTITION && (l->change.len == 0 || str_eq(v->change, l->change));
+    l->any |= meant;
+    l->found |= meant && str_eq(v->name, l->name);
+    return !l->found;
+}
+
+/* Whether a change has a partition of that name; as long as it has none at all, it may get it. */
+static bool is_partition(sim *s, str change, str name)
+{
+    lookup l = {.name = name, .change = change_named(s, change)};
+    engine_groups(s->engine, is_that_partition, &l);
+    return l.found || !l.any;
+}
+
+/* Whether the version that a bypass is for is there, of whatever deployment. */
+static bool is_version(const sim *s, str version_)
+{
+    return document_version(s, STR_EMPTY, version_) || sim_is_live(s);
+}
+
+static bool names_its_own(sim *s, const happening *h, act_kind kind, err *error)
+{
+    const char *what = happening_text(h->kind);
+    if (kind == ACT_THAW && h->name.len > 0 && !is_frozen_as(s, h->name))
+        return unknown(s, what, h->name, error);
+    if (kind == ACT_BYPASS && !is_rule(s, h->rule))
+        return unknown(s, what, h->rule, error);
+    if (kind == ACT_BYPASS && h->name.len == 0 && !is_version(s, h->version))
+        return unknown(s, what, h->version, error);
+    if (kind == ACT_APPROVE && h->version.len == 0 && h->target.len > 0 &&
+        !is_partition(s, h->name, h->target))
+        return unknown(s, what, h->target, error);
+    if (h->environment.len > 0 && !sim_is_live(s) &&
+        !document_named(s, KIND_ENVIRONMENT, h->environment))
+        return unknown(s, what, h->environment, error);
+    return true;
+}
+
+/* Whether what a person names is there: a change, one of its versions, a target, an environment, a
+ * rule. A freeze has a name of its own, and what is approved without a version is a partition. */
 static bool names_something(sim *s, const happening *h, act_kind kind, err *error)
 {
     const char *what = happening_text(h->kind);
-    bool versioned = h->version.len > 0 && document_named(s, KIND_DEPLOYMENT, h->name) &&
-                     !sim_is_live(s);
-    if (s->settings.lenient || kind == ACT_FREEZE || kind == ACT_THAW)
+    bool versioned =
+        h->version.len > 0 && document_named(s, KIND_DEPLOYMENT, h->name) && !sim_is_live(s);
+    if (s->settings.lenient)
+        return true;
+    if (!names_its_own(s, h, kind, error))
+        return false;
+    if (kind == ACT_FREEZE || kind == ACT_THAW)
         return true;
     if (h->name.len > 0 && !is_change(s, h->name))
         return unknown(s, what, h->name, error);

@@ -266,6 +266,14 @@ static bool any_stopped(void *context, const group_view *v)
     return !*stopped;
 }
 
+static bool note_last_pass(void *context, const group_view *v)
+{
+    sim *s = context;
+    if (v->kind == GROUP_PARTITION)
+        ledger_last_pass(&s->ledger, v, v->passed_ms - s->settings.start_ms);
+    return true;
+}
+
 static bool end_with(sim *s, bool at_horizon, err *error)
 {
     sim_counts counts;
@@ -273,6 +281,7 @@ static bool end_with(sim *s, bool at_horizon, err *error)
         return err_memory(error);
     bool stopped = false;
     engine_groups(s->engine, any_stopped, &stopped);
+    engine_groups(s->engine, note_last_pass, s);
     s->counts = counts;
     if (counts.unfinished == 0)
         s->outcome = SIM_COMPLETE;

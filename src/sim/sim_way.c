@@ -108,7 +108,9 @@ static bool document_arrives(sim *s, const object *o, err *error)
     fact f = {.kind = FACT_DOCUMENT, .document = present};
     if (!sim_fact(s, &f, error))
         return false;
-    bool clusters = present->kind == KIND_BUNDLE || present->kind == KIND_CLUSTER_GROUP;
+    bool clusters = present->kind == KIND_BUNDLE || present->kind == KIND_CLUSTER_GROUP ||
+                    present->kind == KIND_BUNDLE_NAMESPACE_MAPPING ||
+                    present->kind == KIND_NAMESPACE;
     for (uint32_t t = 0; clusters && t < s->herd.targets.len; t++)
         if (s->herd.targets.at[t].kind == TARGET_CLUSTER &&
             !(s->herd.targets.at[t].flags & HERD_GONE) && !sim_fact_reports(s, t, error))

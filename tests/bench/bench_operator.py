@@ -8,7 +8,7 @@
     next:N    one node after the other, N of them: from a Job's end to the next Job
     large:N   N nodes that have ten packages: start, rest and heartbeats
 
-Without words: A:100 A:300 A:1000 B:100 B:1000 next:100 large:5000. Each has a cluster of its own.
+Without words: A:100 A:300 A:1000 B:100 B:1000 next:300 large:5000. Each has a cluster of its own.
 Requests are counted in the API server's audit log, times are those of its entries, memory and CPU
 are the kernel's. Prints rows as bench.h describes. What else the machine does counts.
 """
@@ -34,7 +34,7 @@ import fleet
 import plane
 import rollout
 
-WORKLOADS = ["A:100", "A:300", "A:1000", "B:100", "B:1000", "next:100", "large:5000"]
+WORKLOADS = ["A:100", "A:300", "A:1000", "B:100", "B:1000", "next:300", "large:5000"]
 CONTROLLER = "system:kube-controller-manager"
 NAME = "bench"
 COMPLETE_SECONDS = 900
@@ -285,20 +285,21 @@ def upgrade(bench, names):
     bench.cluster.api.patch("skyhooks", NAME, {"spec": {"packages": versions}})
 
 
-def cost(bench, stages, used):
+def cost(bench, stages, used, goal):
     operator, server = used
-    row(f"{bench.title}: CPU, of the API server's", 100 * operator / server, "%", "<= 2")
+    row(f"{bench.title}: CPU, of the API server's", 100 * operator / server, "%", goal)
     each = operator / (bench.nodes * stages) * 1e6
     row(f"{bench.title}: CPU a node and stage", each, "us")
     return each
 
 
-def install(bench, document, stages, goal="<= 3"):
+def install(bench, document, stages, goals=("<= 3", "<= 2")):
+    """goals: of writes, and of CPU."""
     bench.start()
     entries, used = bench.measure(lambda: bench.cluster.api.create("skyhooks", document))
-    counted(bench, stages, "install", entries, goal)
+    counted(bench, stages, "install", entries, goals[0])
     first_job(bench, entries)
-    return entries, cost(bench, stages, used)
+    return entries, cost(bench, stages, used, goals[1])
 
 
 def resident(bench):
@@ -350,9 +351,9 @@ def in_turn(bench):
     bench.cluster.add_nodes(bench.nodes)
     bench.cluster.api.create("deploymentpolicies", rollout.policy("one", {"count": 1}))
     # Every claim is a status of its own: three patches, two Jobs and that are 3 already, and each
-    # batch of one has an Event.
+    # batch of one has an Event. Nothing is done together, so that all of it costs more.
     entries, _ = install(bench, rollout.skyhook(NAME, {"tune": rollout.package()},
-                                                deploymentPolicy="one"), 2, "-")
+                                                deploymentPolicy="one"), 2, ("-", "-"))
     jobs = list(jobs_of(entries).values())
     # What the next step waits for; nobody waits for an Event.
     waited = [span(e) for e in writes(entries) if audit.resource(e) != "events"]

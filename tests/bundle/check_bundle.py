@@ -4,6 +4,7 @@
 
 import base64
 import gzip
+import hashlib
 import json
 import os
 import pathlib
@@ -210,6 +211,42 @@ def mistakes(tap, program, root):
     tap.test("a chart of a repository is warned of",
              None if result.status == 0 and "helm.chart: found a chart that is not in this folder"
              in result.err else repr(result))
+    plain = write(root / "plain", {"a.yaml": "kind: A\n"})
+    theirs = write(root / "theirs", {
+        "chart.yaml": "targets: [{name: x, clusterName: c1, helm: {chart: web}}]\n",
+        "values.yaml": "targets: [{name: x, clusterName: c1, helm: {valuesFiles: [v.yaml]}}]\n"})
+    for folder in (plain, write(root / "own", {"fleet.yaml": "targets: [{clusterName: c2}]\n"})):
+        result = bundle(program, folder, "--targets", theirs / "chart.yaml")
+        tap.test(f"{folder.name}: a chart that only --targets names is warned of there",
+                 None if result.status == 0 and
+                 "theirs/chart.yaml: targets[x].helm.chart: found a chart" in result.err
+                 else repr(result))
+        bad(tap, f"{folder.name}: values that only --targets names are missed there",
+            bundle(program, folder, "--targets", theirs / "values.yaml"),
+            "theirs/values.yaml: targets[x].helm.valuesFiles[0]: found \"v.yaml\", allowed a file")
+    one("wrong dependencies", {"fleet.yaml": "dependsOn: [{name: a, acceptedStates: [Ready, Red]},"
+                                             " {}]\n"},
+        "wrong-dependencies/fleet.yaml: dependsOn[0].acceptedStates[1]: found \"Red\", allowed a",
+        "wrong-dependencies/fleet.yaml: dependsOn[1]: found neither name nor selector")
+    one("long name", {"fleet.yaml": f"name: {'n' * 64}\n"},
+        "long-name/fleet.yaml: name: found 64 letters, allowed 63")
+    letters = "abcdefghij" * 7
+    good(tap, "a folder's name that is too long for a Bundle ends in digits",
+         bundle(program, write(root / letters, {"a.yaml": "kind: A\n"})),
+         lambda found: drover.difference(
+             f"{letters[:47]}-{hashlib.md5(letters.encode()).hexdigest()[:5]}",
+             found["metadata"]["name"]))
+    for words in (["-l", "plain"], ["-l", "=x"], ["-l", "a b=c"], ["-l", "a=b", "-l", "a=c"],
+                  ["-n", "Bad_Space"]):
+        result = bundle(program, plain, *words)
+        tap.test(f"{' '.join(words)} is refused",
+                 None if result.status == 2 and not result.out else repr(result))
+    result = drover.run(program, "cluster", "register", "a", "-l", "fleet.cattle.io/x=y",
+                        "-l", "b=c")
+    tap.test("a label that only Fleet gives is left out of a Cluster, and said to be",
+             None if result.status == 0 and "b: c" in result.out and
+             "fleet.cattle.io/x" not in result.out and "--label fleet.cattle.io/x" in result.err
+             else repr(result))
     usage = drover.run(program, "bundle")
     tap.test("a folder is needed", None if usage.status == 2 else repr(usage))
 

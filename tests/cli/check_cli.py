@@ -46,6 +46,16 @@ def usage_errors(tap, program):
         (["completion", "tcsh"], 'completion: found "tcsh", allowed bash, zsh or fish'),
         (["completion", "bash", "zsh"],
          'completion: found "zsh", allowed at most 1 operand: bash|zsh|fish'),
+        (["bundle", ".", "--context", "a"], "bundle: --context makes sense only with --apply"),
+        (["cluster", "register", "a", "--credentials", "b"],
+         "cluster: --credentials makes sense only with --apply"),
+        (["cluster", "register", "a", "--apply", "--hub", "https://b"],
+         "cluster: --hub makes sense only with --credentials"),
+        (["cluster", "register", "a", "--apply", "--credentials", "c", "--hub", "b:6443"],
+         'cluster: --hub: found "b:6443", allowed https://HOST:PORT'),
+        (["apply", "-f", "-", "--context", "a", "--wait"],
+         "apply: --wait makes sense only with a server"),
+        (["apply", "-f", "-", "--force"], "apply: --force makes sense only with a cluster"),
         (["help", "validat"],
          'found command "validat", which does not exist; did you mean "validate"?'),
     ]
@@ -54,6 +64,30 @@ def usage_errors(tap, program):
         first = result.err.split("\n")[0]
         good = result.status == 2 and result.out == "" and first == f"drover: {message}"
         tap.test(f"usage: {' '.join(words)}", None if good else repr(result))
+
+
+def clusters_that_are_away(tap, program):
+    """Status 3, at once, and nothing is left undone without a word."""
+    with tempfile.TemporaryDirectory() as folder:
+        config = pathlib.Path(folder) / "config"
+        config.write_text(json.dumps({
+            "apiVersion": "v1", "kind": "Config", "current-context": "a",
+            "clusters": [{"name": "a", "cluster": {"server": "https://127.0.0.1:1"}}],
+            "users": [{"name": "a", "user": {"token": "t"}}],
+            "contexts": [{"name": "a", "context": {"cluster": "a", "user": "a"}}]}))
+        for words in (["bundle", "examples/fleet/guestbook", "--apply"],
+                      ["cluster", "register", "a", "--apply"],
+                      ["apply", "-f", "examples/fleet/bundle.yaml"],
+                      ["approve", "--partition", "a", "--bundle", "b/c"],
+                      ["plan"]):
+            result = drover.run(program, *words, "--kubeconfig", str(config),
+                                cwd=drover.ROOT)
+            good = result.status == 3 and "127.0.0.1:1" in result.err and result.out == ""
+            tap.test(f"away: {' '.join(words)}", None if good else repr(result))
+        result = drover.run(program, "apply", "-f", "-", "--kubeconfig", str(config),
+                            stdin=b"apiVersion: v1\nkind: Node\nmetadata: {name: one}\n")
+        good = result.status == 1 and "Node/one: found this kind, allowed on" in result.err
+        tap.test("a Node is not applied to a cluster", None if good else repr(result))
 
 
 def operator_variables(tap, program):
@@ -271,6 +305,7 @@ def main():
     tap = drover.Tap()
     for program in drover.programs():
         usage_errors(tap, program)
+        clusters_that_are_away(tap, program)
         operator_variables(tap, program)
         help_texts(tap, program)
         generated(tap, program)

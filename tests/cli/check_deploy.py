@@ -55,7 +55,8 @@ def fleet_definitions(program):
 
 
 def samples_are_good(program):
-    result = drover.run(program, "validate", "--strict", "-f", "deploy/samples")
+    result = drover.run(program, "validate", "--strict", "-f", "deploy/samples", "-f",
+                        "deploy/fleet/samples")
     return "" if result.status == 0 and not result.err else result
 
 
@@ -89,6 +90,21 @@ def runtime_required(program):
                              (found["outcome"], found["done"], found["peakInFlight"]))
 
 
+def fleet_samples(program):
+    """Canaries one by one, ten minutes of soak, the others by tenths."""
+    result = drover.run(program, "plan", "-f", "deploy/fleet/samples", "--clusters",
+                        "3:sample=yes,ring=canary", "--clusters", "40:sample=yes", "--clusters",
+                        "5", "--from", "old", "-o", "json")
+    found = json.loads(result.out)
+    groups = [(group["name"], group["matched"], group["limit"])
+              for group in found["changes"][0]["groups"]]
+    # A minute each: 3 canaries, the soak, 10 times 4 others.
+    return drover.difference(("complete", 43, 4, 3 * 60 + 600 + 600,
+                              [("canary", 3, 0), ("rest", 40, 4)]),
+                             (found["outcome"], found["done"], found["peakInFlight"],
+                              found["seconds"], groups))
+
+
 def main():
     if sys.argv[1:] == ["--write"]:
         for path, text in zip(CRDS, printed(drover.programs()[0]), strict=True):
@@ -102,7 +118,8 @@ def main():
                             ("samples are good", samples_are_good),
                             ("samples do what they say", samples_do_what_they_say),
                             ("each stops as it says", each_stops_as_it_says),
-                            ("runtime required", runtime_required)):
+                            ("runtime required", runtime_required),
+                            ("samples of a hub", fleet_samples)):
             tap.test(f"{program.parent.name}: {name}", check(program))
     return tap.done()
 

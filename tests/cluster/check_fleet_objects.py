@@ -18,7 +18,9 @@ import plane
 
 FILES = ["tests/data/documents/bundle.yaml", "tests/data/documents/clusters.yaml",
          "tests/data/documents/bundle-deployment.yaml", "examples/fleet/bundle.yaml",
-         "examples/fleet/clusters.yaml"]
+         "examples/fleet/clusters.yaml", "deploy/fleet/samples/bundle.yaml",
+         "deploy/fleet/samples/clustergroup.yaml",
+         "deploy/fleet/samples/bundlenamespacemapping.yaml"]
 FOREIGN = {
     "apiVersion": "fleet.cattle.io/v1alpha1", "kind": "Cluster",
     "metadata": {"name": "foreign", "namespace": "fleet-default"},

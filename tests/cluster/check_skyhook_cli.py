@@ -150,6 +150,10 @@ def node_status(t):
     found = json.loads(t.run("node", "status", "-o", "json"))
     assert [one["nodeName"] for one in found] == NODES[:3], found
     assert found[2]["packages"][0]["state"] == "in_progress", found
+    keys = [line.strip(" -").partition(":")[0]
+            for line in t.run("node", "status", NODES[0], "-o", "yaml").splitlines()]
+    own = ["nodeName", "packages", "packagesComplete", "packagesTotal", "skyhookName", "status"]
+    assert [key for key in keys if key in own] == own, keys
     assert t.try_run("node", "status", "nobody").status == 1
 
 
@@ -300,7 +304,10 @@ def usage(t):
                   ["package", "rerun", "tuning", "--skyhook", SK, "--node", NODES[0]]):
         t.run(*words, "--dry-run", "-o", "json", "-v", "-n", "skyhook", "--context", "test")
         assert t.try_run(*words, "--dry-run", "-o", "xml").status == 1, words
-    assert t.run("version", "--client-only").startswith("Skyhook plugin:\t")
+    plugin, operator = t.run("version").splitlines()
+    assert plugin == t.run("version", "--client-only").strip(), plugin
+    assert plugin.replace("plugin", "operator") == operator, (plugin, operator)
+    assert "unknown (not found)" in t.run("version", "-n", "default")
     result = drover.run(t.plugin, "nonsense")
     assert result.status == 1 and 'found command "nonsense"' in result.err, result
     assert drover.run(t.plugin, "reset").status == 1

@@ -87,6 +87,7 @@ class Proxy:
         self.cluster = cluster
         self.faults = Faults()
         self.live = {}  # socket -> (kind, is a watch)
+        self.silent = set()  # sockets of watches that nothing comes of any more
         self.requests = collections.Counter()  # (method or "WATCH", kind)
         # Called with kind and status when the server has answered a write, before the program
         # hears of it.
@@ -127,6 +128,12 @@ class Proxy:
     def stall(self, kind=None):
         """Connections stay open, and nothing comes any more."""
         self.faults.stalled.add(kind)
+
+    def silence(self, kind=None):
+        """Watches that run stay open and are told nothing more; those that begin later are."""
+        for sock, (of, is_watch) in list(self.live.items()):
+            if kind in (None, of) and is_watch:
+                self.silent.add(sock)
 
     def flow(self, kind=None):
         """What was stalled goes on, with all that was held back."""
@@ -212,6 +219,7 @@ class RequestHandler(http.server.BaseHTTPRequestHandler):
             reset(self.connection)
         finally:
             self.owner.live.pop(self.connection, None)
+            self.owner.silent.discard(self.connection)
 
     do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = handle_any
 
@@ -311,6 +319,8 @@ class RequestHandler(http.server.BaseHTTPRequestHandler):
             self.wait_while_stalled()
             if self.connection not in self.owner.live:
                 raise OSError("cut")  # nobody is there to be told
+            if self.connection in self.owner.silent:
+                continue
             is_list = b"initial-events-end" in line
             if not is_list and faults.take(faults.expired, self.kind):
                 self.chunk(json.dumps(EXPIRED).encode() + b"\n")

@@ -28,6 +28,23 @@ data:
 {{- if .Values.broken }}
   {{ fail "it is broken" }}
 {{- end }}
+{{- if .Values.outside }}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: outside
+  namespace: default
+{{- end }}
+{{- if .Values.shared }}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: shared
+data:
+  release: {{ .Release.Name }}
+{{- end }}
 """,
     "templates/web.yaml": """apiVersion: apps/v1
 kind: Deployment
@@ -137,6 +154,90 @@ def chart_fails(stage):
     assert stage.all(lambda a: chart_data(a)["word"] == "four")
 
 
+def set_release(stage, name, **values):
+    stage.main.api.patch("bundles", "chart", {"spec": {"helm": {
+        "releaseName": name, "values": values}}}, hub.SPACE)
+    hub.wait_ready(stage.main, "chart", len(agent_stage.NAMES))
+
+
+def releases(agent):
+    return json.loads(helm(agent, "list", "--all", "-o", "json"))
+
+
+def chart_renamed(stage):
+    """a release of another name takes the place of the one of before, also of its objects"""
+    set_release(stage, "back", shared=True)
+    for agent in stage.agents:
+        assert [r["name"] for r in releases(agent)] == ["back"], releases(agent)
+        assert not agent.find("deployments", "front") and not chart_data(agent)
+        assert agent.find("configmaps", "back-settings")["data"]["word"] == "four"
+        assert agent.find("configmaps", "shared")["data"]["release"] == "back"
+    set_release(stage, "front")  # helm refuses it as long as "shared" is of the other
+    for agent in stage.agents:
+        assert [r["name"] for r in releases(agent)] == ["front"], releases(agent)
+        assert chart_data(agent)["word"] == "four" and not agent.find("deployments", "back")
+        assert agent.find("configmaps", "shared")["data"]["release"] == "front"
+
+
+def turns_into_chart(stage):
+    """plain manifests become a chart with objects of the same names, and plain manifests again"""
+    plain = [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name},
+              "data": {"word": "plain"}} for name in ("turning-settings", "turning-more")]
+    turning = hub.bundle("turning", "", agent_stage.STRATEGY, defaultNamespace=agent_stage.SPACE)
+    turning["spec"]["resources"] = agent_stage.resources(*plain)
+    stage.main.api.create("bundles", turning, hub.SPACE)
+    hub.wait_ready(stage.main, "turning", len(agent_stage.NAMES))
+    before = [agent.find("configmaps", "turning-settings")["metadata"]["uid"]
+              for agent in stage.agents]
+    stage.main.api.patch("bundles", "turning", {"spec": {
+        "helm": {"values": {"word": "chart"}},
+        "resources": [{"name": name, "content": text} for name, text in CHART.items()]}}, hub.SPACE)
+    hub.wait_ready(stage.main, "turning", len(agent_stage.NAMES))
+    for agent, uid in zip(stage.agents, before):
+        found = agent.find("configmaps", "turning-settings")
+        assert found["data"]["word"] == "chart" and found["metadata"]["uid"] == uid, found
+        assert agent.find("deployments", "turning")
+        assert not agent.find("configmaps", "turning-more"), "it was not pruned"
+        assert "turning" in [r["name"] for r in releases(agent)], releases(agent)
+        assert agent.modified("turning") == []
+    stage.main.api.patch("bundles", "turning", {"spec": {
+        "helm": None, "resources": agent_stage.resources(*plain)}}, hub.SPACE)
+    hub.wait_ready(stage.main, "turning", len(agent_stage.NAMES))
+    for agent in stage.agents:
+        assert agent.find("configmaps", "turning-settings")["data"]["word"] == "plain"
+        assert not agent.find("deployments", "turning")
+        assert "turning" not in [r["name"] for r in releases(agent)], releases(agent)
+    stage.main.api.delete("bundles", "turning", hub.SPACE)
+    api.wait_until("both clusters have nothing", lambda: stage.all(
+        lambda a: not a.find("configmaps", "turning-settings")), 60)
+
+
+def confined(stage):
+    """a chart that must be in one namespace is not installed if it is not, and labels it else"""
+    bundle = hub.bundle("confined", "", agent_stage.STRATEGY, namespace="confined", helm={
+        "values": {"outside": True, "replicas": 0}}, namespaceLabels={"team": "shop"})
+    bundle["spec"]["resources"] = [{"name": name, "content": text}
+                                   for name, text in CHART.items()]
+    stage.main.api.create("bundles", bundle, hub.SPACE)
+
+    def told():
+        found = hub.deployments(stage.main, "confined").values()
+        return "ConfigMap outside: metadata.namespace: found" in json.dumps(list(found))
+    api.wait_until("it is told", told, 60)
+    assert stage.all(lambda a: not a.own.api.find("configmaps", "outside", "default"))
+    assert stage.all(lambda a: not a.own.api.find("deployments", "confined", "confined"))
+    stage.main.api.patch("bundles", "confined", {"spec": {"helm": {"values": {
+        "outside": None}}}}, hub.SPACE)
+    hub.wait_ready(stage.main, "confined", len(agent_stage.NAMES))
+    for agent in stage.agents:
+        assert agent.own.api.find("deployments", "confined", "confined")
+        labels = agent.own.api.get("namespaces", "confined")["metadata"]["labels"]
+        assert labels["team"] == "shop", labels
+    stage.main.api.delete("bundles", "confined", hub.SPACE)
+    api.wait_until("both clusters have nothing", lambda: stage.all(
+        lambda a: not a.own.api.find("deployments", "confined", "confined")), 60)
+
+
 def chart_goes(stage):
     """a chart whose Bundle is deleted is uninstalled, also where the agent was away"""
     stage.agents[1].kill()
@@ -152,4 +253,5 @@ def chart_goes(stage):
         a, "list", "--all")))
 
 
-ACTS = (charts, chart_drifts, chart_fails, chart_goes)
+ACTS = (charts, chart_drifts, chart_fails, chart_renamed, turns_into_chart, confined,
+        chart_goes)

@@ -53,26 +53,29 @@ class Agent:
 
     def register(self):
         """What a person does: the cluster is made known to the hub, and its credentials fetched."""
-        text = subprocess.run([str(self.program), "cluster", "register", self.name, "-l",
-                               "env=prod", "-o", "json"], capture_output=True, check=True).stdout
-        self.home = json.loads(text)["items"][0]["metadata"]["name"]
-        subprocess.run([str(self.main.programs / "kubectl"),
-                        f"--kubeconfig={self.main.kubeconfig()}", "apply", "--server-side", "-f",
-                        "-"], input=text, capture_output=True, check=True)
-
-        def filled():
-            return self.main.api.get("secrets", "agent", self.home).get("data")
-        data = api.wait_until("the account has a token", filled)
-        folder = self.own.folder / "hub-account"
+        words = [str(self.program), "cluster", "register", self.name, "-l", "env=prod"]
+        text = subprocess.run([*words, "-o", "json"], capture_output=True, check=True).stdout
+        items = json.loads(text)["items"]
+        token = next(one["metadata"]["name"] for one in items if one["kind"] == "Secret")
+        self.home = items[0]["metadata"]["name"]
+        subprocess.run([*words, "--apply", f"--kubeconfig={self.main.kubeconfig()}",
+                        f"--credentials={self.credentials()}"], capture_output=True, check=True)
+        data = self.main.api.get("secrets", token, self.home)["data"]
+        folder = self.own.folder / "hub-account"  # the form in which pods have it
         folder.mkdir()
         for key in ("token", "ca.crt"):
             (folder / key).write_bytes(base64.b64decode(data[key]))
 
+    def credentials(self):
+        return self.own.folder / "hub-kubeconfig"
+
     def start(self, *words, anybody=False):
         """words: further ones. anybody: with an account of the hub that may read everything."""
-        account = ("--hub-kubeconfig", str(self.main.kubeconfig())) if anybody else (
-            "--hub", f"https://127.0.0.1:{self.main.port}", "--hub-account",
-            str(self.own.folder / "hub-account"))
+        account = ("--hub", f"https://127.0.0.1:{self.main.port}", "--hub-account",
+                   str(self.own.folder / "hub-account"))
+        if anybody or self.name == NAMES[0]:  # the others have it as in a pod
+            account = ("--hub-kubeconfig",
+                       str(self.main.kubeconfig() if anybody else self.credentials()))
         log = open(self.own.logs / "agent.log", "ab")  # pylint: disable=consider-using-with
         with log:
             self.process = subprocess.Popen(

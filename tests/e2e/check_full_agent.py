@@ -187,11 +187,43 @@ def overruns(story):
     story.cluster.api.create("skyhooks", rollout.skyhook("slow", {"slow": {
         "version": "1.0.0", "image": image, "stageTimeout": "5s"}}))
 
-    def why():
-        node = story.cluster.api.get("nodes", kubelet.NAME)
-        return json.loads(rollout.note(node, "drover_slow") or "{}").get("why")
-    api.wait_until("it is erroring", lambda: why() == "DeadlineExceeded", 120)
+    api.wait_until("it is erroring", lambda: why(story, "slow") == "DeadlineExceeded", 120)
     api.wait_until("the step was told", (story.root / "etc/told").exists, 30)
+
+
+def why(story, name):
+    """The word of the node's failure for that Skyhook."""
+    node = story.cluster.api.get("nodes", kubelet.NAME)
+    return json.loads(rollout.note(node, f"drover_{name}") or "{}").get("why")
+
+
+def cannot_be_pulled(story):
+    """an image that is not in its registry ends as erroring, its Job as Failed, and its pod goes"""
+    image = story.images.add("unknown", "1.0.0", {}).rpartition(":")[0]
+    story.cluster.api.create("skyhooks", rollout.skyhook("unknown", {"unknown": {
+        "version": "2.0.0", "image": image}}))
+    api.wait_until("it is erroring", lambda: why(story, "unknown") in (
+        "ErrImagePull", "ImagePullBackOff"), 180)
+    job = story.jobs("apply", "unknown-2.0.0")[0]["metadata"]["name"]
+    api.wait_until("its Job is Failed", lambda: any(
+        c["type"] == "Failed" and c["status"] == "True" for c in story.cluster.api.get(
+            "jobs", job, rollout.SPACE)["status"].get("conditions", [])), 60)
+    api.wait_until("no pod of it is left", lambda: not story.cluster.api.list(
+        "pods", rollout.SPACE, labelSelector=f"job-name={job}"), 60)
+    story.cluster.api.delete("skyhooks", "unknown")
+
+
+def out_of_memory(story):
+    """a step that takes more memory than its package may have is erroring, OOMKilled"""
+    image = package_image(story.images, "1.0.0", {
+        "apply": "a=0123456789; while true; do a=$a$a; done", "apply-check": "true"}, "greedy")
+    story.cluster.api.create("skyhooks", rollout.skyhook("greedy", {"greedy": {
+        "version": "1.0.0", "image": image, "resources": {
+            "cpuRequest": "10m", "cpuLimit": "1", "memoryRequest": "16Mi",
+            "memoryLimit": "48Mi"}}}))
+    api.wait_until("it is erroring", lambda: why(story, "greedy"), 120)
+    assert why(story, "greedy") == "OOMKilled", why(story, "greedy")
+    story.cluster.api.delete("skyhooks", "greedy")
 
 
 def main():
@@ -208,7 +240,8 @@ def main():
         agent = agent_image(images, program.parent / "drover-agent")
         with rollout.Operator(program, cluster, f"--agent-image={agent}",
                               f"--host-root={story.root}"):
-            for act in (installs, shows_logs, errs, restarts, overruns):
+            for act in (installs, shows_logs, errs, restarts, cannot_be_pulled, out_of_memory,
+                        overruns):
                 wrong = None
                 try:
                     act(story)

@@ -300,9 +300,30 @@ def uninstalls(stage):
     assert stage.all(lambda a: a.find("configmaps", "foreign"))
 
 
+def deregistered(stage):
+    """a Cluster that is deleted on the hub takes its deployments along, and leaves what runs"""
+    bundle = hub.bundle("last", "", STRATEGY, defaultNamespace=SPACE)
+    bundle["spec"]["resources"] = resources(settings("last"))
+    stage.main.api.create("bundles", bundle, hub.SPACE)
+    hub.wait_ready(stage.main, "last", len(NAMES))
+    one = stage.agents[0]
+    before = len(one.log())
+    stage.main.api.delete("clusters", one.name, hub.SPACE)
+    api.wait_until("the hub has nothing of it", lambda: one.home not in
+                   hub.deployments(stage.main, "last"))
+    api.wait_until("it says why", lambda: "does not take the sign of life" in one.log()[before:])
+    time.sleep(3)
+    assert one.find("configmaps", "settings")["data"]["version"] == "last"
+    stage.main.api.delete("bundles", "last", hub.SPACE)
+    api.wait_until("it goes where the Cluster is", lambda: not stage.agents[1].find(
+        "configmaps", "settings"))
+    time.sleep(1)
+    assert one.find("configmaps", "settings"), "it went with the Cluster"
+
+
 ACTS = (deploys, updates, prunes, refused, unknown, unready, drifts, offline, hub_away,
         cluster_away, killed, rests, refuses, made_anew, agent_forms.forms, *agent_charts.ACTS,
-        set_back, uninstalls)
+        set_back, uninstalls, deregistered)
 
 
 def main():

@@ -3,7 +3,8 @@
 """`drover operator --serve clusters` is killed after every single write of a rollout and started
 again, against the real API server: the end is the same, and no limit is exceeded at any revision.
 
-The rollout: a Bundle with Helm values on a few clusters, its update, its deletion. The kill comes
+The rollout: a Bundle with Helm values on a few clusters, an update that changes them, one that
+has none any more, its deletion. The kill comes
 when the server has taken the write and the operator has not heard of it. TAP."""
 
 import json
@@ -23,7 +24,7 @@ import drover
 import hub
 import proxy
 
-CLUSTERS = 7
+CLUSTERS = 5
 CAP = 2
 LATENCY = 0.05
 PATIENCE = 90
@@ -49,15 +50,38 @@ class Life(check_full_kills.Life):
             self.name, f"one-{self.name}", {"maxUnavailable": CAP},
             helm={"values": {"where": "${ .ClusterName }"}}), hub.SPACE)
         hub.wait_ready(self.cluster, self.name, CLUSTERS, PATIENCE)
-        since = hub.mark(self.cluster)
-        hub.change(self.cluster, self.name, f"two-{self.name}")
-        hub.wait_ready(self.cluster, self.name, CLUSTERS, PATIENCE)
-        most = hub.replay(self.cluster, self.name, since).most
-        assert 1 <= most <= CAP, f"{most} unavailable at once"
-        end = self.end()
+        end = self.change("two", {"values": {"where": "${ .ClusterName } too"}})
+        end += self.change("three", None)
         client.delete("bundles", self.name, hub.SPACE)
         api.wait_until(f"{self.name}: all of it is gone", self.gone, PATIENCE)
         return end
+
+    def change(self, content, helm):
+        """An update within the limit; how it ends."""
+        since = hub.mark(self.cluster)
+        self.cluster.api.patch("bundles", self.name, {"spec": {
+            "resources": hub.resources(f"{content}-{self.name}"), "helm": helm}}, hub.SPACE)
+        hub.wait_ready(self.cluster, self.name, CLUSTERS, PATIENCE)
+        most = hub.replay(self.cluster, self.name, since).most
+        assert 1 <= most <= CAP, f"{most} unavailable at once"
+        api.wait_until("Secrets are settled", self.settled, PATIENCE)
+        return self.end()
+
+    def settled(self):
+        return not any("drover.dev/values" in one["metadata"]["labels"]
+                       for one in hub.deployments(self.cluster, self.name).values())
+
+    def secret(self, of):
+        """The values of a deployment, if it has any: those that it names, and its own."""
+        found = self.cluster.api.find("secrets", self.name, of["metadata"]["namespace"])
+        wanted = of["spec"].get("valuesHash")
+        assert bool(found) == bool(wanted), f"{wanted}, but {found}"
+        if not found:
+            return None
+        assert hub.values_hash(found) == wanted, found
+        owners = [one["uid"] for one in found["metadata"]["ownerReferences"]]
+        assert owners == [of["metadata"]["uid"]], owners
+        return found["data"]
 
     def end(self):
         """What is compared: all but times, uids and what tells lives apart."""
@@ -66,7 +90,7 @@ class Life(check_full_kills.Life):
             labels = {key: value for key, value in one["metadata"]["labels"].items()
                       if key != "drover.dev/released-at"}
             end[where] = [labels, one["spec"], one["status"]["appliedDeploymentID"],
-                          client.get("secrets", self.name, where)["data"]]
+                          self.secret(one)]
         found = client.get("bundles", self.name, hub.SPACE)
         shown = {key: found["status"].get(key) for key in (
             "summary", "display", "partitions", "unavailable", "unavailablePartitions",

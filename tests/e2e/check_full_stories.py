@@ -23,12 +23,6 @@ import rollout
 import stories
 
 
-def chosen(found):
-    """Some of them by name, for who works on one: STORIES=linear,paced."""
-    words = os.environ.get("STORIES", "").split(",")
-    return [one for one in found if one.__name__ in words or words == [""]]
-
-
 def main():
     tap = drover.Tap()
     problem = binaries.missing()
@@ -44,13 +38,13 @@ def main():
         stage.operator = rollout.Operator(
             program, cluster, f"--node-lost-after={node_stories.LOST_SECONDS}s")
         with stage.operator:
-            in_turn = chosen(node_stories.IN_TURN + fault_stories.IN_TURN)
+            in_turn = stories.chosen(node_stories.IN_TURN + fault_stories.IN_TURN)
             if in_turn:
                 stage.tell(tap, in_turn, at_once=False)
             for together in rounds:
-                if chosen(together):
-                    stage.tell(tap, chosen(together))
-            last = chosen(node_stories.LAST)
+                if stories.chosen(together):
+                    stage.tell(tap, stories.chosen(together))
+            last = stories.chosen(node_stories.LAST)
             if last:
                 stage.tell(tap, last, at_once=False)
     return tap.done()

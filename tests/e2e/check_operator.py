@@ -7,12 +7,14 @@ import pathlib
 import socket
 import sys
 import time
+import urllib.parse
 import urllib.request
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "cluster"), str(HERE.parent / "support")]
 # pylint: disable=wrong-import-position
 import api
+import audit
 import binaries
 import drover
 import plane
@@ -58,6 +60,25 @@ def installs(cluster, _):
                 '"stage":"config","state":"complete"}}')
         assert rollout.note(node, "nodeState_base") == want, rollout.note(node, "nodeState_base")
         assert rollout.note(node, "status_base") == "complete"
+
+
+def reads_little(cluster, _):
+    """of Jobs and pods those of Skyhooks are watched, as rows; none that did well is read"""
+    asked = {"jobs": {"labelSelector": "skyhook.nvidia.com/name"},
+             "pods": {"labelSelector": "skyhook.nvidia.com/name",
+                      "fieldSelector": "status.phase!=Succeeded"}}
+    watched = set()
+    for entry in audit.entries(cluster.audit_file):
+        what = audit.resource(entry)
+        if entry["user"]["username"] != rollout.USER or what not in asked:
+            continue
+        if entry["verb"] in ("list", "watch"):
+            query = dict(urllib.parse.parse_qsl(urllib.parse.urlsplit(entry["requestURI"]).query))
+            found = {key: query.get(key) for key in asked[what]}
+            assert found == asked[what], entry["requestURI"]
+            watched |= {(what, query.get("includeObject"))}
+        assert entry["verb"] != "get", entry["requestURI"]
+    assert {("jobs", "None"), ("pods", "None")} <= watched, watched
 
 
 def upgrades(cluster, operator):
@@ -193,7 +214,7 @@ def main():
         ports = [f"--{name}-port=127.0.0.1:{port}" for name, port in
                  zip(("metrics", "probe"), PORTS)]
         with rollout.Operator(program, cluster, *ports) as operator:
-            for act in (installs, upgrades, stops, tells, forgets, rests):
+            for act in (installs, reads_little, upgrades, stops, tells, forgets, rests):
                 wrong = None
                 try:
                     act(cluster, operator)

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A hub with Fleet's kinds, agents that are played, and what the audit log says of a rollout."""
 
+import base64
 import concurrent.futures
+import hashlib
 import heapq
 import http.client
 import pathlib
@@ -125,7 +127,18 @@ def deployments(cluster, name):
             if one["metadata"]["name"] == name}
 
 
+def values_hash(secret):
+    """What spec.valuesHash is of."""
+    data = (secret or {}).get("data", {})
+    whole = b"".join(base64.b64decode(data.get(key, "")) for key in ("values", "stagedValues"))
+    return hashlib.sha256(whole).hexdigest()
+
+
 # ---- agents
+
+def held(spec):
+    return spec.get("paused") or spec.get("offSchedule") or spec.get("waitingForValues")
+
 
 class Agents:
     """All agents of a hub in one process: each answers a new version after a while."""
@@ -135,6 +148,7 @@ class Agents:
         self.latency = latency
         self.broken = {}  # namespace, Bundle or both: "silent", "fail"
         self.seen = {}
+        self.values = {}  # the hash of those that the version needs
         self.due = []
         self.lock = threading.Condition()
         self.ended = False
@@ -173,8 +187,9 @@ class Agents:
         with self.lock:
             if kind == "DELETED":
                 self.seen.pop(key, None)
-            elif live and not spec.get("paused") and self.seen.get(key) != live:
+            elif live and not held(spec) and self.seen.get(key) != live:
                 self.seen[key] = live
+                self.values[key] = spec.get("valuesHash", "")
                 heapq.heappush(self.due, (time.monotonic() + self.latency, key, live))
                 self.lock.notify_all()
 
@@ -194,8 +209,18 @@ class Agents:
                 return
             _, key, live = found
             how = self.broken.get(key) or self.broken.get(key[0]) or self.broken.get(key[1])
-            if how != "silent":
+            if how != "silent" and self.has_values(key, live):
                 self.report(key, live, how)
+
+    def has_values(self, key, live):
+        """As Fleet's agent does: it says nothing, and looks again soon."""
+        wanted = self.values.get(key, "")
+        if not wanted or values_hash(self.client.find("secrets", key[1], key[0])) == wanted:
+            return True
+        with self.lock:
+            heapq.heappush(self.due, (time.monotonic() + 0.05, key, live))
+            self.lock.notify_all()
+        return False
 
     def report(self, key, live, how):
         now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())

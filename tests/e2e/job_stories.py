@@ -135,14 +135,24 @@ def rejected(story):
 
 
 def recovers(story):
-    """an erroring node is tried again by itself, and its failure is forgotten when it succeeds"""
+    """an erroring node is tried again by itself; its failure is forgotten when it succeeds, but for
+    how often the stage had failed"""
     story.add_nodes(2)
-    story.behave(**{f"apply_{story.nodes[0]}": "fail"})
-    story.skyhook("rec")
+    story.behave(**{f"config_{story.nodes[0]}": "fail"})
+    story.skyhook({"rec": rollout.package(configMap={"a.conf": "1"})})
     story.wait("it errs", lambda: story.note("status") == "erroring")
-    story.behave(**{f"apply_{story.nodes[0]}": None})
+    story.behave(**{f"config_{story.nodes[0]}": None})
     shown = story.complete()
     assert shown["completeNodes"] == "2/2", shown
+    failed = max(int(job["metadata"]["annotations"][PREFIX + "attempt"])
+                 for job in story.jobs(node=story.nodes[0], stage="config")) - 2  # apply, success
+    entry = json.loads(story.note("nodeState"))["rec|1.0.0"]
+    assert failed >= 1 and entry["restarts"] == failed, (failed, entry)
+    assert shown["nodeState"][story.nodes[0]]["rec|1.0.0"]["restarts"] == failed, shown
+    assert "restarts" not in story.note("nodeState", 1)
+    story.edit("rec", {"configMap": {"a.conf": "2"}})
+    story.wait("it runs for something else", lambda: "restarts" not in story.note("nodeState"))
+    story.complete()
 
 
 def vanished(story):
@@ -205,24 +215,29 @@ def maps_that_are_not_needed_go(story):
     story.wait("the old one is gone", lambda: names() == [f"{story.name}-map-2.0.0"])
 
 
-def raw_pod(story, node, run, container="pause"):
-    """As the operator that our users have today leaves it; that container is the one that runs."""
-    entry = {"name": "raw", "version": "1.0.0", "image": "example.test/package"}
-    state = {"raw|1.0.0": {**entry, "stage": "apply", "state": "in_progress"}}
+def raw_pod(story, node, run, container="pause", **more):
+    """As the operator that our users have today leaves it; that container is the one that runs.
+    more: package, version, stage, and the node's state, if it is no first install."""
+    package, version = more.get("package", "raw"), more.get("version", "1.0.0")
+    stage = more.get("stage", "apply")
+    entry = {"name": package, "version": version, "image": "example.test/package"}
+    state = more.get("before") or {
+        f"{package}|{version}": {**entry, "stage": stage, "state": "in_progress"}}
     story.api.patch("nodes", node, {"metadata": {"annotations": {
         f"{PREFIX}nodeState_{story.name}": json.dumps(state, separators=(",", ":")),
         f"{PREFIX}status_{story.name}": "in_progress"}}})
     notes = {f"{PREFIX}package": json.dumps(
-        {"name": "raw", "version": "1.0.0", "skyhook": story.name, "stage": "apply",
+        {"name": package, "version": version, "skyhook": story.name, "stage": stage,
          "image": "example.test/package"}, separators=(",", ":")), "drover.test/run": run,
              "kubectl.kubernetes.io/default-container": container}
-    containers = [{"name": name, "image": "example.test/package:1.0.0"}
-                  for name in ("raw-init", "raw-apply", "raw-applycheck")]
+    containers = [{"name": name, "image": f"example.test/package:{version}"}
+                  for name in (f"{package}-init", f"{package}-{stage}", f"{package}-{stage}check")]
     story.api.create("pods", {
         "apiVersion": "v1", "kind": "Pod",
         "metadata": {"name": f"raw-{node}", "annotations": notes, "labels": {
-            PREFIX + "name": story.name, PREFIX + "package": "raw-1.0.0"}},
+            PREFIX + "name": story.name, PREFIX + "package": f"{package}-{version}"}},
         "spec": {"nodeName": node, "initContainers": containers, "restartPolicy": "OnFailure",
+                 "tolerations": [{"key": "node.kubernetes.io/unschedulable", "operator": "Exists"}],
                  "containers": [{"name": "pause", "image": "example.test/pause:1"}]}},
                      rollout.SPACE)
 

@@ -30,7 +30,8 @@ POLICY = {
     ],
 }
 ENDS = ("Complete", "SuccessCriteriaMet", "Failed", "FailureTarget")
-NAME = "skyhook.nvidia.com/name"
+PREFIX = "skyhook.nvidia.com/"
+NAME = PREFIX + "name"
 
 
 class Log:
@@ -95,6 +96,7 @@ class Fleet:
         self.nodes = set(nodes)
         self.claimed = set()
         self.cordoned = set()
+        self.failed = set()  # and still held cordoned: out of service without a claim
         self.jobs = {}  # of those that have not ended: its node
 
     def take(self, kind, thing):
@@ -104,12 +106,17 @@ class Fleet:
         elif kind == "nodes" and "spec" not in thing:
             self.nodes.discard(name)
             self.cordoned.discard(name)
+            self.failed.discard(name)
             self.jobs = {job: on for job, on in self.jobs.items() if on != name}
         elif kind == "skyhooks" and name == self.name:
             self.claimed = claims(thing)
         elif kind == "nodes" and name in self.nodes:
-            (self.cordoned.add if thing["spec"].get("unschedulable")
-             else self.cordoned.discard)(name)
+            cordoned = thing["spec"].get("unschedulable", False)
+            notes = thing["metadata"].get("annotations", {})
+            failed = cordoned and f"{PREFIX}cordon_{self.name}" in notes and notes.get(
+                f"{PREFIX}status_{self.name}") == "erroring"
+            for where, belongs in ((self.cordoned, cordoned), (self.failed, failed)):
+                (where.add if belongs else where.discard)(name)
         elif kind == "jobs" and thing["metadata"].get("labels", {}).get(NAME) == self.name:
             self.jobs[name] = thing["spec"]["template"]["spec"]["nodeName"]
             if is_over(thing):
@@ -120,14 +127,15 @@ class Fleet:
 
 
 def check(entries, name, nodes, budget):
-    """At every revision: no more claims than the budget, and nobody disturbed without a claim.
-    Returns the most claims at once."""
+    """At every revision: no more claims, and failed nodes that are held cordoned, than the budget,
+    and nobody else disturbed. Returns the most claims at once."""
     fleet, most = Fleet(name, nodes), 0
     for version, kind, thing in revisions(entries):
         fleet.take(kind, thing)
         most = max(most, len(fleet.claimed))
-        assert len(fleet.claimed) <= budget, f"revision {version}: {sorted(fleet.claimed)}"
-        without = fleet.disturbed() - fleet.claimed
+        holders = fleet.claimed | fleet.failed
+        assert len(holders) <= budget, f"revision {version}: {sorted(holders)}"
+        without = fleet.disturbed() - holders
         assert not without, (f"revision {version}, {kind} {thing['metadata']['name']}: "
                              f"{sorted(without)} without a claim")
     assert not fleet.disturbed(), f"in the end: {sorted(fleet.disturbed())}"

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cordons, drains, reboots and taints, and nodes that go away: one story each."""
 
+import drover
 import fleet
 import rollout
 
@@ -63,6 +64,8 @@ def pod_that_never_terminates(story):
     story.wait("its time is over", lambda: story.why() == "DrainTimeout")
     assert story.is_cordoned() and not story.jobs(), "it went on beside the pod"
     assert story.note("status") == "erroring"
+    state, text = story.explain()
+    assert state == "failed" and "DrainTimeout" in text, text
     story.api.delete("pods", pod, "default", {"gracePeriodSeconds": 0})
     story.complete()
     assert not story.is_cordoned()
@@ -78,6 +81,8 @@ def uncordoned_in_the_middle(story):
     story.told("the drain waits", f"default/{pod}")
     story.api.patch("nodes", story.nodes[0], {"spec": {"unschedulable": None}})
     story.wait("it is cordoned again", story.is_cordoned)
+    state, text = story.explain()
+    assert state == "inFlight" and f"default/{pod}, which the budget {story.name}" in text, text
     story.wait("an event says so", lambda: any(
         "cordoned again" in text for text in story.events(story.nodes[0])))
     assert not story.jobs()
@@ -141,9 +146,38 @@ def deleted_in_every_stage(story):
             (stage, node) in jobs for stage, node in list(zip(stages, story.nodes))[1:])
     story.wait("each is in its stage", reached, 240)
     assert story.note("status", len(stages)) != "complete", "it should wait for its turn"
-    for node in story.nodes[:len(stages)]:
+    gone = story.nodes[:len(stages)]
+    for node in gone:
         story.api.delete("nodes", node)
     story.nodes = story.nodes[len(stages):]
+    shown = story.complete()
+    assert shown["completeNodes"] == "1/1" and not shown.get("nodePriority"), shown
+    assert not story.is_cordoned()
+    for node in gone:
+        result = drover.run(story.stage.name, "explain", node, story.stage.config)
+        assert result.status == 1 and "there is no such target" in result.err, result
+
+
+def deleted_in_later_stages(story):
+    """the same in an upgrade and in an uninstall with its interrupt"""
+    story.add_nodes(4)
+    story.skyhook({"dls": rollout.package(interrupt=SERVICE, uninstall={
+        "enabled": True, "apply": False})}, interruptionBudget={"count": 2})
+    story.complete()
+    story.behave(**{f"upgrade_{story.nodes[0]}": "hang", f"uninstall_{story.nodes[1]}": "hang",
+                    f"uninstall-interrupt_{story.nodes[2]}": "hang"})
+    story.edit("dls", {"version": "2.0.0"})
+    story.wait("it is upgraded", lambda: story.jobs(stage="upgrade", node=story.nodes[0]))
+    story.api.delete("nodes", story.nodes[0])
+    story.wait("the others follow", lambda: story.status().get("completeNodes") == "3/3")
+    story.edit("dls", {"uninstall": {"enabled": True, "apply": True}})
+    story.wait("one uninstalls", lambda: story.jobs(stage="uninstall", node=story.nodes[1]))
+    story.wait("one is interrupted", lambda: story.jobs(
+        stage="uninstall-interrupt", node=story.nodes[2]))
+    for at in (1, 2):
+        story.api.delete("nodes", story.nodes[at])
+    story.nodes = story.nodes[3:]
+    story.wait("the last one follows", lambda: story.note("nodeState") == "{}")
     shown = story.complete()
     assert shown["completeNodes"] == "1/1" and not shown.get("nodePriority"), shown
     assert not story.is_cordoned()
@@ -164,11 +198,21 @@ def replaced(story):
 # ---- taints
 
 def free_by_itself(story):
-    """a node loses the taint when its own packages are there, whatever becomes of another"""
+    """a node loses the taint when its own packages are there, whatever becomes of another, and then
+    workloads are scheduled there"""
     story.add_nodes(2, taints=[TAINT])
     story.behave(**{f"apply_{story.nodes[1]}": "fail"})
+    story.api.create("pods", {
+        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": story.name}, "spec": {
+            "nodeSelector": {"story": story.name},
+            "containers": [{"name": "a", "image": "example.test/a:1"}]}}, "default")
+    story.wait("nobody may run there", lambda: any(
+        c["type"] == "PodScheduled" and c["status"] == "False" for c in story.api.get(
+            "pods", story.name, "default")["status"].get("conditions", [])))
     story.skyhook("fre", runtimeRequired=True)
     story.wait("the first is free", lambda: not story.is_tainted(0))
+    story.wait("somebody runs there", lambda: story.api.get(
+        "pods", story.name, "default")["spec"].get("nodeName") == story.nodes[0])
     story.wait("the second errs", lambda: story.note("status", 1) == "erroring")
     assert story.is_tainted(1)
     pod = story.jobs()[0]["spec"]["template"]["spec"]
@@ -209,24 +253,34 @@ def taints_only_when_told(story):
     story.add_nodes(1)
     story.wait("the new one is done and free", lambda: story.status(plain).get(
         "completeNodes") == "2/2" and not story.is_tainted(1))
-    patched = [entry for entry in story.entries()
-               if entry["objectRef"].get("name") in story.nodes and
-               entry["user"]["username"] == rollout.USER and
-               any(t["key"] == TAINT["key"] for t in
-                   (entry.get("requestObject") or {}).get("spec", {}).get("taints") or [])]
-    assert [entry["objectRef"]["name"] for entry in patched] == [story.nodes[1]], patched
+
+    def tainted():
+        """Whom the operator tainted, in order."""
+        return [entry["objectRef"]["name"] for entry in story.entries()
+                if entry["objectRef"].get("name") in story.nodes and
+                entry["user"]["username"] == rollout.USER and
+                any(t["key"] == TAINT["key"] for t in
+                    (entry.get("requestObject") or {}).get("spec", {}).get("taints") or [])]
+    assert tainted() == [story.nodes[1]], tainted()
     # What was processed once is not tainted again, whatever is reset.
     story.stage.plugin("reset", plain, "--confirm")
     story.wait("it begins again", lambda: story.status(plain)["status"] != "complete")
     story.complete(name=plain)
     assert not story.is_tainted(0) and not story.is_tainted(1)
-    again = [entry for entry in story.entries() if entry in patched]
-    assert len(again) == 1
+    assert tainted() == [story.nodes[1]], tainted()
+    # Nor when the Skyhook that was there before is deleted, and another one comes.
+    story.api.delete("skyhooks", plain)
+    story.wait("it is gone", lambda: not story.api.find("skyhooks", plain))
+    story.skyhook({"tai": rollout.package("1.0.0")}, name=f"{plain}-2", runtimeRequired=True,
+                  autoTaintNewNodes=True)
+    story.complete(name=f"{plain}-2")
+    assert tainted() == [story.nodes[1]], tainted()
 
 
 STORIES = [blocked_for_a_minute, pod_that_never_terminates, uncordoned_in_the_middle,
-           cordoned_before, reboots, never_comes_back, deleted_in_every_stage, replaced,
-           free_by_itself, all_that_require_it, taints_only_when_told]
+           cordoned_before, reboots, never_comes_back, deleted_in_every_stage,
+           deleted_in_later_stages, replaced, free_by_itself, all_that_require_it,
+           taints_only_when_told]
 
 
 # ---- those that stop the operator, one after the other
@@ -276,33 +330,65 @@ def taints_first(story):
     assert (story.nodes[0], False) in order[2:], order
 
 
-IN_TURN = [sticky_over_a_restart, taints_first]
+def another_taint(story):
+    """the taint that keeps workloads away is the one that the operator is told, with a domain in
+    its key as with none: it is put on new nodes, tolerated and taken away, and no other is"""
+    story.stage.operator.stop()
+    for number, key in enumerate(("boot", "nodes.example.test/boot")):
+        taint = {"key": key, "value": "wait", "effect": "NoExecute"}
+        with rollout.Operator(story.stage.program, story.cluster,
+                              f"--runtime-required-taint={key}=wait:NoExecute"):
+            name, labels = f"{story.name}-{number}", {"part": str(number)}
+            story.behave(**{"ano-1.0.0": "succeed 2s"})
+            story.skyhook("ano", name=name, runtimeRequired=True, autoTaintNewNodes=True,
+                          nodeSelectors={"matchLabels": {"story": story.name, **labels}})
+            story.add_nodes(1, labels=labels)
+            story.add_nodes(1, labels=labels, taints=[taint])
+
+            def taints(at):
+                return {t["key"] for t in story.node(at)["spec"].get("taints", [])}
+            story.wait("both are tainted", lambda: all(
+                key in taints(at) for at in (-2, -1)))  # pylint: disable=cell-var-from-loop
+            story.complete(name=name)
+            story.wait("both are free", lambda: not any(
+                key in taints(at) for at in (-2, -1)))  # pylint: disable=cell-var-from-loop
+            jobs = story.api.list("jobs", rollout.SPACE,
+                                  labelSelector=f"{rollout.PREFIX}name={name}")
+            assert all(taint | {"operator": "Equal"} in job["spec"]["template"]["spec"][
+                "tolerations"] for job in jobs), jobs[0]["spec"]["template"]["spec"]
+    story.stage.operator.start()
+
+
+IN_TURN = [sticky_over_a_restart, taints_first, another_taint]
 
 
 # ---- one that turns the time of the whole cluster back, behind all others
 
 def set_back(story):
-    """etcd is put back to a backup in the middle of an upgrade: the operator, which runs on,
-    forgets what it had begun and goes on from what is there"""
-    story.add_nodes(3)
-    story.skyhook({"bac": rollout.package(interrupt=SERVICE)}, interruptionBudget={"count": 1})
-    story.complete()
-    story.cluster.back_up()
-    story.behave(**{"bac-2.0.0": "hang"})
-    story.edit("bac", {"version": "2.0.0"})
-    story.wait("the upgrade runs", lambda: story.jobs(package="bac-2.0.0"))
-    for number in range(300):  # a backup is old: the server's versions begin far below
-        story.behave(**{"nothing": str(number)})
-    story.cluster.set_back()
-    since = len(story.entries())
-    assert not story.jobs(package="bac-2.0.0") and story.status()["status"] == "complete"
-    story.edit("bac", {"version": "3.0.0"})
-    story.complete(300)  # what hears nothing looks again after WATCH_SILENCE_MS
-    assert not story.jobs(package="bac-2.0.0"), "it went on with what is no longer wanted"
-    assert {job["spec"]["template"]["spec"]["nodeName"]
-            for job in story.jobs(package="bac-3.0.0")} == set(story.nodes)
-    assert not any(story.is_cordoned(at) for at in range(3))
-    assert story.check_limits(1, story.entries()[since:]) == 1
+    """etcd is put back to a backup in the middle of an upgrade: the operator, which runs on and
+    leads, sees that its Lease is older than it was, forgets what it had begun and goes on from what
+    is there"""
+    story.stage.operator.stop()
+    with rollout.Operator(story.stage.program, story.cluster, elect=True):
+        story.add_nodes(3)
+        story.skyhook({"bac": rollout.package(interrupt=SERVICE)},
+                      interruptionBudget={"count": 1})
+        story.complete()
+        story.cluster.back_up()
+        story.behave(**{"bac-2.0.0": "hang"})
+        story.edit("bac", {"version": "2.0.0"})
+        story.wait("the upgrade runs", lambda: story.jobs(package="bac-2.0.0"))
+        rollout.wait(5)  # it has renewed its Lease
+        story.cluster.set_back()
+        since = len(story.entries())
+        assert not story.jobs(package="bac-2.0.0") and story.status()["status"] == "complete"
+        story.edit("bac", {"version": "3.0.0"})
+        story.complete()
+        assert not story.jobs(package="bac-2.0.0"), "it went on with what is no longer wanted"
+        assert {job["spec"]["template"]["spec"]["nodeName"]
+                for job in story.jobs(package="bac-3.0.0")} == set(story.nodes)
+        assert not any(story.is_cordoned(at) for at in range(3))
+        assert story.check_limits(1, story.entries()[since:]) == 1
 
 
 LAST = [set_back]

@@ -5,6 +5,7 @@ who is left out. One story each."""
 import base64
 import json
 
+import api
 import rollout
 
 PREFIX = rollout.PREFIX
@@ -190,6 +191,42 @@ def dependency_that_is_uninstalled(story):
     story.wait("a condition says so", lambda: story.condition("Blocked").get("message") ==
                "package dep is blocked: dependency bas has been uninstalled")
     assert story.condition("Blocked")["reason"] == "DependencyUninstalled"
+
+
+def refused(story, change):
+    """What the server says against an edit of the Skyhook's packages; empty if nothing."""
+    try:
+        story.api.patch("skyhooks", story.name, {"spec": {"packages": change}})
+        return ""
+    except api.ApiError as error:
+        return str(error)
+
+
+def uninstalled_first(story):
+    """a package that can be uninstalled and is on nodes is neither taken out of its Skyhook nor put
+    back to an older version; upgraded it is, and taken out when it is uninstalled"""
+    story.add_nodes(2)
+    story.skyhook({"gat": rollout.package("2.1.0", uninstall=REMOVABLE),
+                   "oth": rollout.package("2.0.0")})
+    story.complete()
+    assert story.status()["installed"] == {"gat|2.1.0": 2}, story.status()["installed"]
+    assert ("set uninstall.apply=true and wait for completion before removing from spec" in
+            refused(story, {"gat": None}))
+    for older in ("2.0.9", "2.1", "1.99.0", "v2.0.10"):
+        text = refused(story, {"gat": {"version": older}})
+        expected = older != "2.1"  # which is the same
+        assert ("downgrade not allowed" in text) == expected, (older, text)
+        if not expected:
+            story.edit("gat", {"version": "2.1.0"})
+            story.complete()
+    assert not refused(story, {"oth": {"version": "1.0.0"}}), "nobody asked for that"
+    assert not refused(story, {"gat": {"version": "2.10.0"}}), "it is an upgrade"
+    story.complete()
+    assert story.status()["installed"] == {"gat|2.10.0": 2}, story.status()["installed"]
+    story.edit("gat", {"uninstall": REMOVED})
+    story.wait("it is uninstalled", lambda: not story.status().get("installed"))
+    assert not refused(story, {"gat": None}), "it is gone"
+    story.complete()
 
 
 def deleted_while_paused(story):
@@ -504,6 +541,7 @@ def pod_of(story, job, owner):
 
 STORIES = [dependencies_first, one_package_at_a_time, interrupts_in_one, reboot_for_all, globs,
            changed_in_the_middle, uninstalled_with_an_interrupt, uninstall_that_is_taken_back,
-           dependency_that_is_uninstalled, deleted_while_paused, deleted_in_mid_flight,
-           state_that_cannot_be_read, document_that_is_none, ignored, ignored_in_mid_flight,
-           taint_of_others, by_priority, in_sequence, one_after_the_other, word_for_word]
+           dependency_that_is_uninstalled, uninstalled_first, deleted_while_paused,
+           deleted_in_mid_flight, state_that_cannot_be_read, document_that_is_none, ignored,
+           ignored_in_mid_flight, taint_of_others, by_priority, in_sequence, one_after_the_other,
+           word_for_word]

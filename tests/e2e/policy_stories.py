@@ -7,12 +7,51 @@ KEEP = {"resetBatchStateOnCompletion": False}
 
 
 def fixed(story):
-    """fixed: the same size again and again"""
+    """fixed: the same size again and again; nobody is picked while a node is between packages"""
     story.add_nodes(5)
     story.policy({"percent": 100}, {"fixed": {"initialBatch": 2}}, **KEEP)
-    story.skyhook("fix", deploymentPolicy=story.name)
+    story.skyhook({"fix": rollout.package(), "aft": rollout.package(dependsOn={"fix": "1.0.0"})},
+                  deploymentPolicy=story.name)
     story.complete()
     assert story.batches() == [2, 2, 1], story.batches()
+    for first, then in (((0, 1), (2, 3)), ((2, 3), (4,))):
+        ended = max(job["status"]["completionTime"] for at in first
+                    for job in story.jobs(node=story.nodes[at], package="aft-1.0.0"))
+        begun = min(job["metadata"]["creationTimestamp"] for at in then
+                    for job in story.jobs(node=story.nodes[at]))
+        assert ended <= begun, (first, ended, then, begun)
+
+
+def unless_told_otherwise(story):
+    """without parameters: one node at a time, every failure makes a failed batch, and none stops
+    the rollout"""
+    story.add_nodes(4)
+    story.behave(**{f"apply_{story.nodes[at]}": "fail" for at in (0, 1)})
+    story.policy({"percent": 100}, {"fixed": {}}, **KEEP)
+    story.skyhook("unl", deploymentPolicy=story.name)
+    story.wait("the second failure is judged", lambda: story.batch().get("currentBatch") == 3)
+    assert story.batch()["consecutiveFailures"] == 2 and story.batch()["lastBatchFailed"], \
+        story.batch()
+    story.wait("all were tried", lambda: story.batch().get("currentBatch") == 5)
+    assert story.batches()[:4] == [1, 1, 1, 1] and not story.batch().get("shouldStop"), \
+        story.batch()
+    assert (story.batch()["completedNodes"], story.batch()["failedNodes"]) == (2, 2), story.batch()
+
+
+def good_enough(story):
+    """batchThreshold: a batch of which so many percent succeed is good, and the next one grows; one
+    below is failed, and an exponential batch is divided"""
+    story.add_nodes(14)
+    story.behave(**{f"apply_{story.nodes[at]}": "fail" for at in (1, 3, 4, 5)})
+    story.policy({"percent": 100}, {"exponential": {
+        "initialBatch": 2, "growthFactor": 2, "batchThreshold": 50, "safetyLimit": 100}}, **KEEP)
+    story.skyhook("goo", deploymentPolicy=story.name)
+    # Of 2 one fails: half is enough. Of 4 three do: it is not.
+    story.wait("the first batch is judged", lambda: story.batch().get("currentBatch") == 2)
+    assert not story.batch().get("lastBatchFailed"), story.batch()
+    story.wait("the second batch is judged", lambda: story.batch().get("currentBatch", 0) >= 3)
+    story.wait("all were tried", lambda: sum(story.batches()) >= 14)
+    assert story.batches()[:4] == [2, 4, 2, 4], story.batches()
 
 
 def linear(story):
@@ -51,16 +90,22 @@ def overlap(story):
         return [{"r": "west", "e": "prod", "p": "critical"}, {"r": "west", "e": "prod"},
                 {"r": "west"}, {}][number]
     story.add_nodes(4, labels=labels)
+    # Of the same strategy the smaller ceiling counts, and of the same ceiling the name.
+    story.add_nodes(2, labels=lambda number: [
+        {"t": "x", "u": "x"}, {"t": "x", "v": "x"}][number - 4])
     groups = [("us-west", {"r": "west"}, 20, {"exponential": {}}),
               ("production", {"e": "prod"}, 10, {"linear": {}}),
-              ("critical", {"p": "critical"}, 3, {"fixed": {}})]
+              ("critical", {"p": "critical"}, 3, {"fixed": {}}),
+              ("wide", {"t": "x"}, 9, {"linear": {}}), ("narrow", {"u": "x"}, 8, {"linear": {}}),
+              ("alike", {"v": "x"}, 9, {"linear": {}})]
     story.policy({"count": 2}, compartments=[
         {"name": name, "selector": {"matchLabels": chosen}, "budget": {"count": count},
          "strategy": strategy} for name, chosen, count, strategy in groups])
     story.skyhook("lap", deploymentPolicy=story.name)
     shown = story.complete()["compartmentStatuses"]
     assert {name: found["matched"] for name, found in shown.items()} == {
-        "critical": 1, "production": 1, "us-west": 1, "__default__": 1}, shown
+        "critical": 1, "production": 1, "us-west": 1, "__default__": 1, "wide": 0, "narrow": 1,
+        "alike": 1}, shown
     assert shown["critical"]["ceiling"] == 3 and shown["us-west"]["ceiling"] == 20, shown
 
 
@@ -155,6 +200,17 @@ def goes_on_if_told(story):
     assert story.batches()[:4] == [1, 2, 4, 7], story.batches()
 
 
+def skyhook_before_policy(story):
+    """what the Skyhook says of resets counts before what its policy says"""
+    story.add_nodes(3)
+    story.policy({"percent": 100}, {"linear": {"initialBatch": 1}}, **KEEP)
+    story.skyhook("sbp", deploymentPolicy=story.name,
+                  deploymentPolicyOptions={"resetBatchStateOnCompletion": True})
+    story.complete()
+    story.wait("its batches are reset", lambda: story.batch().get("currentBatch") == 1)
+    assert not story.batch().get("completedNodes"), story.batch()
+
+
 def orders(story, version):
     """By node, of its last config stage."""
     found = {}
@@ -212,6 +268,7 @@ def paused(story):
     story.complete()
 
 
-STORIES = [fixed, linear, exponential, slows_down, overlap, percent, legacy, shared,
-           stops_and_is_released_by_hand, goes_on_after_the_safety_limit, starts_anew_by_itself,
-           goes_on_if_told, order, waits_for_its_policy, paused]
+STORIES = [fixed, unless_told_otherwise, good_enough, linear, exponential, slows_down, overlap,
+           percent, legacy, shared, stops_and_is_released_by_hand, goes_on_after_the_safety_limit,
+           starts_anew_by_itself, goes_on_if_told, skyhook_before_policy, order,
+           waits_for_its_policy, paused]

@@ -2,6 +2,7 @@
 """A cluster with Drover's kinds and rights, the operator that runs in it, and what it is asked."""
 
 import json
+import os
 import pathlib
 import signal
 import subprocess
@@ -41,16 +42,17 @@ def package(version="1.0.0", **more):
 
 
 class Operator:
-    """`drover operator` against a cluster, as a process. It may be another user, and have something
-    between it and its server."""
+    """`drover operator` against a cluster, as a process. It may be another user, have something
+    between it and its server, and other variables."""
 
-    def __init__(self, program, cluster, *words, elect=False, user=USER, server=None):
+    def __init__(self, program, cluster, *words, elect=False, user=USER, server=None, env=None):
         # pylint: disable=too-many-arguments
         self.program = program
         self.cluster = cluster
         self.words = words if elect else (*words, "--no-leader-election")
         self.user = user
         self.config = cluster.kubeconfig(user, server)
+        self.env = env
         self.process = None
 
     def start(self):
@@ -58,7 +60,7 @@ class Operator:
         with open(self.cluster.logs / f"{name}.log", "ab") as log:
             self.process = subprocess.Popen(
                 [str(self.program), "operator", "--kubeconfig", str(self.config), *self.words],
-                stdout=log, stderr=log)
+                stdout=log, stderr=log, env={**os.environ, **(self.env or {})})
         return self
 
     def kill(self):

@@ -8,6 +8,7 @@
 import difflib
 import json
 import pathlib
+import re
 import resource
 import sys
 import tempfile
@@ -281,6 +282,16 @@ def unknown_in_events(tap, program):
              'retry: found "node-99", which is not there'),
             (RELEASE, {"do": "approve", "name": "kubelet", "version": "9"},
              'approve: found version "9" of "kubelet", which is not there'),
+            (RELEASE, {"do": "approve", "name": "kubelet", "version": "1.30.2",
+                       "environment": "moon"}, 'approve: found "moon", which is not there'),
+            (RELEASE, {"do": "bypass", "rule": "office-hours", "version": "1.30.2"},
+             'bypass: found "office-hours", which is not there'),
+            (RELEASE, {"do": "bypass", "rule": "staging-first/deploymentWindow/0",
+                       "version": "9"}, 'bypass: found "9", which is not there'),
+            (RELEASE, {"do": "thaw", "name": "holidays"},
+             'thaw: found "holidays", which is not there'),
+            (RINGS, {"do": "approve", "name": "proxy", "target": "outer"},
+             'approve: found "outer", which is not there'),
             (RELEASE, {"do": "cordon", "target": "prod-east-03"},
              'cordon: found "prod-east-03", allowed a node'),
             (SKYHOOK, {"do": "pause", "target": "node-03"},
@@ -433,6 +444,28 @@ def batches_of_rules(tap, program):
               [(0, ["3"], 1), (60, ["4", "5"], 2), (120, ["6", "7"], 2)]]
     check(tap, sorted(found) == wanted, "C: each environment has batches of its own",
           f"{found}{result.err}")
+    found = [(group["rule"], group["environment"], group["matched"])
+             for change in json.loads(result.out)["changes"] for group in change["groups"]]
+    rule = found[0][0]
+    check(tap, sorted(found) == [(rule, "prod", 5), (rule, "staging", 2)],
+          "groups of a rule say in which environment", f"{found}")
+
+
+def passes_of_rules(tap, program):
+    """B as a rule: the last pass is the one after the last end, in each environment, whether that
+    is a success or not."""
+    documents = re.sub(r"- deploymentPolicy:.*", "- rolloutStrategy: {maxUnavailable: 1}",
+                       BY_ENVIRONMENT, flags=re.DOTALL)
+    for more, prod in [([], [0, 60, 120, 180]), (["--fail", "resource-0005"], [0, 60, 120, 180])]:
+        result = drover.run(program, "plan", "-f", "-", "--resources", "2:stage=staging",
+                            "--resources", "3:stage=prod", "--from", "0", *more, *START, "-o",
+                            "json", stdin=documents.encode())
+        found = {}
+        for one in json.loads(result.out or '{"passes": []}')["passes"]:
+            found.setdefault(one["environment"], []).append(one["start"])
+        check(tap, found == {"staging": [0, 60, 120], "prod": prod},
+              f"B as a rule: the passes of two environments {' '.join(more)}",
+              f"{found}{result.err}")
 
 
 def time_limits(tap, program):
@@ -697,6 +730,7 @@ def main():
         passes(tap, program)
         batches(tap, program)
         batches_of_rules(tap, program)
+        passes_of_rules(tap, program)
         time_limits(tap, program)
         batches_that_end_with_their_members(tap, program)
         stalled(tap, program)

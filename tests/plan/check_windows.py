@@ -48,6 +48,7 @@ spec:
   selector: 'SELECTOR'
   rules:
     - {id: night, deploymentWindow: {rrule: "RRULE", durationMinutes: 60, allowWindow: ALLOW}}
+    - {id: day, retry: {maxRetries: 0}}
 """
 
 BRACKET = """\

@@ -42,10 +42,11 @@ typedef struct agent_world {
     step_outcome bad_outcome;
     const char *refuse; /* a path that no apply gets into */
     step_outcome refuse_outcome;
-    bool establishes;  /* definitions are established at once */
-    bool dark;         /* the objects of the cluster cannot be read */
-    bool normalises;   /* the server keeps "1000m" as "1", wherever it stands */
-    char log[1 << 16]; /* one line for each write */
+    const char *renders; /* what a chart renders that is only tried; NULL: as it is installed */
+    bool establishes;    /* definitions are established at once */
+    bool dark;           /* the objects of the cluster cannot be read */
+    bool normalises;     /* the server keeps "1000m" as "1", wherever it stands */
+    char log[1 << 16];   /* one line for each write */
     char fault[STR_SHOWN_BYTES];
 } agent_world;
 
@@ -149,8 +150,7 @@ static inline void world_drop(agent_world *w, const char *path)
 static inline void world_log(agent_world *w, const step *s, const char *path)
 {
     size_t len = strlen(w->log);
-    snprintf(w->log + len, sizeof w->log - len, "%s %s\n", step_kind_text(s->kind),
-             path[0] == '/' && path[1] == '\0' ? "" : path);
+    snprintf(w->log + len, sizeof w->log - len, "%s %s\n", step_kind_text(s->kind), path);
 }
 
 static inline step_answer world_write(agent_world *w, const step *s, const char *path)
@@ -172,7 +172,7 @@ static inline step_answer world_write(agent_world *w, const step *s, const char 
         if (!fits)
             return (step_answer){.outcome = OUTCOME_CONFLICT};
         world_put(w, path, s->body);
-    } else if (s->kind == STEP_REPORT) {
+    } else if (s->kind == STEP_REPORT || s->kind == STEP_MARK_OBJECT) {
         if (!was || other_uid)
             return (step_answer){.outcome = was ? OUTCOME_CONFLICT : OUTCOME_MISSING};
         world_merge(w, path, s->body);
@@ -189,27 +189,98 @@ static inline step_answer world_write(agent_world *w, const step *s, const char 
     return (step_answer){.outcome = OUTCOME_OK, .json = world_read(w, path)};
 }
 
-/* helm with a chart of one ConfigMap, which it makes and takes away. */
+/* helm with a chart of one ConfigMap, which it makes and takes away. A chart that is called "named"
+ * calls it as the release is called, any other "of-chart". Releases are objects below WORLD_HELM.
+ */
 #define WORLD_CHART_OBJECT "/api/v1/namespaces/shop/configmaps/of-chart"
-#define WORLD_CHART                                                                                \
-    "# Source: chart\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: of-chart}\n"               \
-    "data: {of: chart}\n"
+#define WORLD_HELM "/helm/"
+
+static inline str world_chart_text(agent_world *w, str object)
+{
+    return arena_printf(w->arena,
+                        "# Source: chart\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: %.*s}\n"
+                        "data: {of: chart}\n",
+                        STR_ARG(object));
+}
+
+/* Whether helm may write an object that is there. */
+static inline bool world_of_release(const yyjson_val *object, const manifest *m)
+{
+    const yyjson_val *meta = go_member(object, STR("metadata"));
+    const yyjson_val *notes = go_member(meta, STR("annotations"));
+    return str_eq(object_text(go_member(meta, STR("labels")), STR("app.kubernetes.io/managed-by")),
+                  STR("Helm")) &&
+           str_eq(object_text(notes, STR("meta.helm.sh/release-name")), m->release) &&
+           str_eq(object_text(notes, STR("meta.helm.sh/release-namespace")), m->release_namespace);
+}
+
+static inline step_answer world_install(agent_world *w, const manifest *m, const char *release,
+                                        const char *path, str name)
+{
+    yyjson_val *was = world_read(w, path);
+    str owner =
+        object_text(go_member(go_member(was, STR("metadata")), STR("labels")), STR(LABEL_OWNER));
+    if (was && !m->take_ownership && !world_of_release(was, m))
+        return (step_answer){.outcome = OUTCOME_CONFLICT,
+                             .message = STR("it exists and cannot be imported")};
+    world_put(w, path,
+              arena_printf(w->arena,
+                           "{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"name\":"
+                           "\"%.*s\",\"namespace\":\"%.*s\",\"labels\":{"
+                           "\"app.kubernetes.io/managed-by\":\"Helm\"%s%.*s%s},\"annotations\":{"
+                           "\"meta.helm.sh/release-name\":\"%.*s\","
+                           "\"meta.helm.sh/release-namespace\":\"%.*s\"}},"
+                           "\"data\":{\"of\":\"chart\"}}",
+                           STR_ARG(name), STR_ARG(m->release_namespace),
+                           owner.len > 0 ? ",\"" LABEL_OWNER "\":\"" : "", STR_ARG(owner),
+                           owner.len > 0 ? "\"" : "", STR_ARG(m->release),
+                           STR_ARG(m->release_namespace)));
+    world_put(w, release,
+              arena_printf(w->arena, "{\"metadata\":{},\"path\":\"%s\",\"name\":\"%.*s\"}", path,
+                           STR_ARG(name)));
+    return (step_answer){.outcome = OUTCOME_OK};
+}
 
 static inline step_answer world_chart(agent_world *w, const step *s)
 {
-    assert_non_null(s->chart);
-    assert_true(s->chart->release.len > 0);
-    if (s->kind == STEP_READ_CHART)
-        return (step_answer){.outcome = OUTCOME_OK, .text = STR(WORLD_CHART)};
-    if (s->kind == STEP_INSTALL_CHART)
-        world_put(w, WORLD_CHART_OBJECT,
-                  STR("{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"name\":"
-                      "\"of-chart\",\"namespace\":\"shop\"},\"data\":{\"of\":\"chart\"}}"));
-    else if (world_has(w, WORLD_CHART_OBJECT))
-        world_drop(w, WORLD_CHART_OBJECT);
+    const manifest *m = s->chart;
+    char release[WORLD_PATH_BYTES], path[WORLD_PATH_BYTES];
+    assert_non_null(m);
+    assert_true(m->release.len > 0);
+    snprintf(release, sizeof release, WORLD_HELM "%.*s/%.*s", STR_ARG(m->release_namespace),
+             STR_ARG(m->release));
+    const yyjson_val *known = world_read(w, release);
+    str name = str_eq(m->chart.name, STR("named")) ? m->release : STR("of-chart");
+    step_answer answer = {.outcome = OUTCOME_OK};
+    snprintf(path, sizeof path, "/api/v1/namespaces/%.*s/configmaps/%.*s",
+             STR_ARG(m->release_namespace), STR_ARG(name));
+    if (s->kind == STEP_TRY_CHART) {
+        const yyjson_val *was = world_read(w, path);
+        if (was && !m->take_ownership && !world_of_release(was, m))
+            answer.outcome = OUTCOME_CONFLICT;
+        answer.text = w->renders ? str_of(w->renders) : world_chart_text(w, name);
+        return answer;
+    }
+    if (s->kind == STEP_READ_CHART) {
+        if (!known)
+            return (step_answer){.outcome = OUTCOME_REFUSED, .message = STR("no such release")};
+        answer.text = world_chart_text(w, object_text(known, STR("name")));
+        return answer;
+    }
+    if (s->kind == STEP_INSTALL_CHART) {
+        answer = world_install(w, m, release, path, name);
+        if (answer.outcome != OUTCOME_OK)
+            return answer;
+        answer.text = world_chart_text(w, name);
+    } else if (known) {
+        snprintf(path, sizeof path, "%.*s", STR_ARG(object_text(known, STR("path"))));
+        if (world_has(w, path))
+            world_drop(w, path);
+        world_drop(w, release);
+    }
     w->writes++;
-    world_log(w, s, "/");
-    return (step_answer){.outcome = OUTCOME_OK, .text = STR(WORLD_CHART)};
+    world_log(w, s, release);
+    return answer;
 }
 
 /* *ret_killed: the write took effect, and the agent is gone before it hears of it. */
@@ -244,7 +315,9 @@ static inline step_answer world_do(agent_world *w, const step *s, bool *ret_kill
     case STEP_WRITE_INVENTORY:
     case STEP_DELETE_INVENTORY:
     case STEP_APPLY_OBJECT:
+    case STEP_MARK_OBJECT:
     case STEP_DELETE_OBJECT: answer = world_write(w, s, path); break;
+    case STEP_TRY_CHART:
     case STEP_INSTALL_CHART:
     case STEP_READ_CHART:
     case STEP_REMOVE_CHART: answer = world_chart(w, s); break;

@@ -495,6 +495,40 @@ static inline yyjson_doc *fake_list(fake *f, str path)
     return same;
 }
 
+static inline const char *fake_job_state(yyjson_val *job)
+{
+    static const char *const states[] = {"Complete", "Failed", "FailureTarget",
+                                         "SuccessCriteriaMet"};
+    yyjson_val *conditions = yyjson_obj_get(yyjson_obj_get(job, "status"), "conditions");
+    for (size_t i = 0; i < COUNT_OF(states); i++) {
+        yyjson_arr_iter walk = yyjson_arr_iter_with(conditions);
+        for (yyjson_val *one; (one = yyjson_arr_iter_next(&walk));)
+            if (yyjson_equals_str(yyjson_obj_get(one, "type"), states[i]) &&
+                yyjson_equals_str(yyjson_obj_get(one, "status"), "True"))
+                return states[i];
+    }
+    return "Running";
+}
+
+/* A change of a Job as the operator asks for it: a row of a table. */
+static inline yyjson_doc *fake_job_row(yyjson_val *job)
+{
+    yyjson_val *m = yyjson_obj_get(job, "metadata");
+    buf out = BUF(1 << 16);
+    buf_addf(&out,
+             "{\"kind\":\"Table\",\"metadata\":{\"resourceVersion\":\"%s\"},\"rows\":[{\"cells\":"
+             "[\"%s\",\"%s\",\"0/1\",\"\",\"0s\",\"\",\"\","
+             "\"batch.kubernetes.io/controller-uid=%s\"],\"object\":null}]}",
+             yyjson_get_str(yyjson_obj_get(m, "resourceVersion")),
+             yyjson_get_str(yyjson_obj_get(m, "name")), fake_job_state(job),
+             yyjson_get_str(yyjson_obj_get(m, "uid")));
+    assert_false(out.failed);
+    yyjson_doc *doc = yyjson_read(out.ptr, out.len, 0);
+    buf_done(&out);
+    assert_non_null(doc);
+    return doc;
+}
+
 static inline bool fake_send(void *context, const kube_write *w, write_handler handler, err *error)
 {
     fake_side *side = context;
@@ -523,7 +557,7 @@ static inline bool fake_send(void *context, const kube_write *w, write_handler h
     if (m.how.kind == WRITE_BLOCKED)
         snprintf(m.how.budget, sizeof m.how.budget, "keep-it");
     if (m.how.kind == WRITE_DONE && o)
-        m.doc = fake_copy(o->doc);
+        m.doc = w->row ? fake_job_row(yyjson_doc_get_root(o->doc)) : fake_copy(o->doc);
     if (w->verb == WRITE_READ && w->name.len == 0) {
         m.how.kind = WRITE_DONE;
         m.doc = fake_list(f, w->collection);
@@ -568,33 +602,59 @@ static inline void fake_deliver_pod(fake_side *side, const fake_message *m)
         node_shell_pod_gone(side->shell, str_of(m->node), space, str_of(m->name), now_ms);
 }
 
-static inline const char *fake_job_state(yyjson_val *job)
+/* Its init containers, or the others: what the first of them says that has not ended well. False:
+ * all have. */
+static inline bool fake_container_state(yyjson_val *list, bool init, char *out, size_t bytes)
 {
-    static const char *const states[] = {"Complete", "Failed", "FailureTarget",
-                                         "SuccessCriteriaMet"};
-    yyjson_val *conditions = yyjson_obj_get(yyjson_obj_get(job, "status"), "conditions");
-    for (size_t i = 0; i < COUNT_OF(states); i++) {
-        yyjson_arr_iter walk = yyjson_arr_iter_with(conditions);
-        for (yyjson_val *one; (one = yyjson_arr_iter_next(&walk));)
-            if (yyjson_equals_str(yyjson_obj_get(one, "type"), states[i]) &&
-                yyjson_equals_str(yyjson_obj_get(one, "status"), "True"))
-                return states[i];
+    yyjson_arr_iter walk = yyjson_arr_iter_with(list);
+    size_t at = 0;
+    for (yyjson_val *one; (one = yyjson_arr_iter_next(&walk)); at++) {
+        yyjson_val *state = yyjson_obj_get(one, "state");
+        yyjson_val *ended = yyjson_obj_get(state, "terminated");
+        const char *why = yyjson_get_str(
+            yyjson_obj_get(ended ? ended : yyjson_obj_get(state, "waiting"), "reason"));
+        if (ended && yyjson_get_sint(yyjson_obj_get(ended, "exitCode")) == 0)
+            continue;
+        if (init && why && strcmp(why, "PodInitializing") == 0)
+            why = NULL;
+        if (why)
+            snprintf(out, bytes, "%s%s", init ? "Init:" : "", why);
+        else if (ended)
+            snprintf(out, bytes, "%sExitCode:%lld", init ? "Init:" : "",
+                     (long long)yyjson_get_sint(yyjson_obj_get(ended, "exitCode")));
+        else if (init)
+            snprintf(out, bytes, "Init:%zu/%zu", at, yyjson_arr_size(list));
+        return init || why || ended;
     }
-    return "Running";
+    return false;
 }
 
-/* A change of a Job as the operator asks for it: a row of a table. */
-static inline yyjson_doc *fake_job_row(yyjson_val *job)
+/* As `kubectl get pods` prints it. */
+static inline void fake_pod_state(yyjson_val *of, char *out, size_t bytes)
 {
-    yyjson_val *m = yyjson_obj_get(job, "metadata");
+    yyjson_val *status = yyjson_obj_get(of, "status");
+    const char *phase = yyjson_get_str(yyjson_obj_get(status, "phase"));
+    const char *why = yyjson_get_str(yyjson_obj_get(status, "reason"));
+    snprintf(out, bytes, "%s", why ? why : phase ? phase : "Pending");
+    if (!fake_container_state(yyjson_obj_get(status, "initContainerStatuses"), true, out, bytes))
+        fake_container_state(yyjson_obj_get(status, "containerStatuses"), false, out, bytes);
+    if (yyjson_obj_get(yyjson_obj_get(of, "metadata"), "deletionTimestamp"))
+        snprintf(out, bytes, "Terminating");
+}
+
+static inline yyjson_doc *fake_pod_row(yyjson_val *of)
+{
+    yyjson_val *m = yyjson_obj_get(of, "metadata");
+    const char *on = yyjson_get_str(yyjson_obj_get(yyjson_obj_get(of, "spec"), "nodeName"));
+    char state[FAKE_NAME_BYTES];
     buf out = BUF(1 << 16);
+    fake_pod_state(of, state, sizeof state);
     buf_addf(&out,
              "{\"kind\":\"Table\",\"metadata\":{\"resourceVersion\":\"%s\"},\"rows\":[{\"cells\":"
-             "[\"%s\",\"%s\",\"0/1\",\"\",\"0s\",\"\",\"\","
-             "\"batch.kubernetes.io/controller-uid=%s\"],\"object\":null}]}",
+             "[\"%s\",\"0/1\",\"%s\",0,\"0s\",\"<none>\",\"%s\",\"<none>\",\"<none>\"],"
+             "\"object\":null}]}",
              yyjson_get_str(yyjson_obj_get(m, "resourceVersion")),
-             yyjson_get_str(yyjson_obj_get(m, "name")), fake_job_state(job),
-             yyjson_get_str(yyjson_obj_get(m, "uid")));
+             yyjson_get_str(yyjson_obj_get(m, "name")), state, on ? on : "<none>");
     assert_false(out.failed);
     yyjson_doc *doc = yyjson_read(out.ptr, out.len, 0);
     buf_done(&out);
@@ -605,10 +665,11 @@ static inline yyjson_doc *fake_job_row(yyjson_val *job)
 static inline void fake_deliver_seen(fake_side *side, shell_kind kind, yyjson_val *root)
 {
     int64_t now_ms = side->cluster->now_ms;
-    bool as_row = kind == SHELL_JOB && node_shell_ready(side->shell);
-    yyjson_doc *row = as_row ? fake_job_row(root) : NULL;
-    assert_true(
-        node_shell_seen(side->shell, kind, row ? yyjson_doc_get_root(row) : root, now_ms));
+    bool rows = node_shell_ready(side->shell);
+    yyjson_doc *row = rows && kind == SHELL_JOB   ? fake_job_row(root)
+                      : rows && kind == SHELL_POD ? fake_pod_row(root)
+                                                  : NULL;
+    assert_true(node_shell_seen(side->shell, kind, row ? yyjson_doc_get_root(row) : root, now_ms));
     yyjson_doc_free(row);
 }
 

@@ -7,7 +7,9 @@
 #ifndef DROVER_TESTS_SUPPORT_FAKE_HUB_H
 #define DROVER_TESTS_SUPPORT_FAKE_HUB_H
 
+#include "base/base64.h"
 #include "base/vec.h"
+#include "engine/fleet_names.h"
 #include "operator/cluster_shell.h"
 
 #define FAKE_OBJECTS_MAX 512
@@ -52,10 +54,13 @@ struct fake {
     int64_t agent_ms; /* how long an agent takes */
     fake_agent (*agent)(fake *f, const char *collection, const char *live);
     void (*watch)(fake *f, const kube_write *w); /* after every write that took effect */
+    void (*meanwhile)(fake *f);                  /* while the shell is dead; once */
     uint64_t writes;
     uint64_t kill_at; /* the shell dies right after so many of them; 0: never */
     bool killed, answers_last;
+    bool follows_namespaces, holds_namespaces; /* holds: they cannot be listed yet */
     uint64_t conflicts;
+    yyjson_doc *ended; /* what went with its last finalizer, for the answer */
     buf log;
 };
 
@@ -157,11 +162,29 @@ static inline fake_object *fake_create(fake *f, const char *collection, const ch
     return o;
 }
 
+/* What it owned goes with it, as by Kubernetes' garbage collector. */
+static inline void fake_collect(fake *f, const char *uid)
+{
+    for (size_t i = 0; i < f->count; i++) {
+        fake_object *o = &f->objects[i];
+        yyjson_val *owner = yyjson_doc_ptr_get(o->doc, "/metadata/ownerReferences/0/uid");
+        if (!owner || !yyjson_equals_str(owner, uid))
+            continue;
+        fake_tell(f, o, true);
+        yyjson_doc_free(o->doc);
+        *o = f->objects[--f->count];
+        i--;
+    }
+}
+
 static inline void fake_remove(fake *f, fake_object *o)
 {
+    char uid[64];
+    snprintf(uid, sizeof uid, "%s", yyjson_get_str(yyjson_doc_ptr_get(o->doc, "/metadata/uid")));
     fake_tell(f, o, true);
     yyjson_doc_free(o->doc);
     *o = f->objects[--f->count];
+    fake_collect(f, uid);
 }
 
 /* What changes the spec changes the generation; what is deleted goes with its last finalizer. */
@@ -185,8 +208,11 @@ static inline void fake_changed(fake *f, fake_object *o, yyjson_mut_doc *doc)
     }
     fake_store(f, o, doc);
     if (yyjson_doc_ptr_get(o->doc, "/metadata/deletionTimestamp") &&
-        yyjson_arr_size(yyjson_doc_ptr_get(o->doc, "/metadata/finalizers")) == 0)
+        yyjson_arr_size(yyjson_doc_ptr_get(o->doc, "/metadata/finalizers")) == 0) {
+        yyjson_doc_free(f->ended);
+        f->ended = fake_copy(o->doc);
         fake_remove(f, o);
+    }
 }
 
 static inline void fake_merge(fake *f, fake_object *o, yyjson_val *patch)
@@ -293,6 +319,19 @@ static inline write_outcome_kind fake_write(fake *f, const kube_write *w, fake_o
     return WRITE_DONE;
 }
 
+/* An answer that says no more than that the object has this version now. */
+static inline yyjson_doc *fake_row(const fake_object *o)
+{
+    char text[1024];
+    snprintf(text, sizeof text,
+             "{\"kind\":\"Table\",\"metadata\":{\"resourceVersion\":\"%s\"},\"rows\":[{\"cells\":"
+             "[\"%s\"],\"object\":null}]}",
+             yyjson_get_str(yyjson_doc_ptr_get(o->doc, "/metadata/resourceVersion")), o->name);
+    yyjson_doc *doc = yyjson_read(text, strlen(text), 0);
+    assert_non_null(doc);
+    return doc;
+}
+
 static inline bool fake_send(void *context, const kube_write *w, write_handler handler, err *error)
 {
     fake *f = context;
@@ -308,7 +347,9 @@ static inline bool fake_send(void *context, const kube_write *w, write_handler h
     if (m.how.kind == WRITE_REFUSED)
         snprintf(m.how.message, sizeof m.how.message, "type: field is immutable");
     if (m.how.kind == WRITE_DONE && o)
-        m.doc = fake_copy(o->doc);
+        m.doc = w->row ? fake_row(o) : fake_copy(o->doc);
+    if (m.how.kind == WRITE_DONE && !o && w->verb != WRITE_DELETE)
+        m.doc = fake_copy(f->ended);
     buf_addf(&f->log, "%lld %s %.*s/%.*s%s%.*s %s\n", (long long)(f->now_ms - FAKE_START_MS),
              write_method(w->verb), STR_ARG(w->collection), STR_ARG(w->name),
              w->subresource.len > 0 ? "/" : "", STR_ARG(w->subresource),
@@ -342,16 +383,17 @@ static inline bool fake_kind(const char *collection, hub_kind *ret)
 
 static inline void fake_deliver_one(fake *f, fake_message m)
 {
-    hub_kind kind;
+    hub_kind kind = HUB_GROUP;
     yyjson_val *root = m.doc ? yyjson_doc_get_root(m.doc) : NULL;
+    bool told = fake_kind(m.collection, &kind) && (kind != HUB_NAMESPACE || f->follows_namespaces);
     str space = str_of(m.collection);
     size_t at = str_find(space, STR("/namespaces/"));
     space = at == SIZE_MAX ? STR_EMPTY : str_part(space, at + sizeof "/namespaces/" - 1, SIZE_MAX);
     if (m.is_answer)
         m.handler.done(m.handler.context, &m.how, root);
-    else if (fake_kind(m.collection, &kind) && root)
+    else if (told && root)
         assert_true(cluster_shell_seen(f->shell, kind, root, f->now_ms));
-    else if (fake_kind(m.collection, &kind))
+    else if (told)
         cluster_shell_gone(f->shell, kind, str_cut(&space, '/'), str_of(m.name), f->now_ms);
     yyjson_doc_free(m.doc);
 }
@@ -371,6 +413,30 @@ static inline void fake_deliver(fake *f)
         }
 }
 
+static inline void fake_list(fake *f, hub_kind kind)
+{
+    for (size_t i = 0; i < f->count; i++) {
+        hub_kind of;
+        if (fake_kind(f->objects[i].collection, &of) && of == kind)
+            fake_tell(f, &f->objects[i], false);
+    }
+    fake_deliver(f);
+    cluster_shell_synced(f->shell, kind);
+}
+
+/* Namespaces are followed while they are wanted. */
+static inline void fake_follow_namespaces(fake *f)
+{
+    bool wanted = cluster_shell_wants_namespaces(f->shell) && !f->holds_namespaces;
+    if (wanted == f->follows_namespaces)
+        return;
+    f->follows_namespaces = wanted;
+    if (wanted)
+        fake_list(f, HUB_NAMESPACE);
+    else
+        cluster_shell_unfollowed(f->shell, HUB_NAMESPACE);
+}
+
 /* A shell that knows nothing but what the objects say. */
 static inline void fake_start(fake *f)
 {
@@ -382,23 +448,47 @@ static inline void fake_start(fake *f)
     f->shell = cluster_shell_free(f->shell);
     f->shell = cluster_shell_new(&f->settings, (hub_api){f, fake_send, NULL}, &error);
     assert_non_null(f->shell);
-    for (int kind = 0; kind < HUB_KIND_COUNT; kind++) {
-        for (size_t i = 0; i < f->count; i++) {
-            hub_kind of;
-            if (fake_kind(f->objects[i].collection, &of) && (int)of == kind)
-                fake_tell(f, &f->objects[i], false);
-        }
-        fake_deliver(f);
-        cluster_shell_synced(f->shell, (hub_kind)kind);
-    }
+    f->follows_namespaces = false;
+    for (int kind = 0; kind < HUB_NAMESPACE; kind++)
+        fake_list(f, (hub_kind)kind);
 }
 
 /* ---- agents ---- */
+
+static inline str fake_data(fake *f, arena *a, const char *collection, const char *name,
+                            const char *pointer)
+{
+    buf text = BUF(1u << 20);
+    base64_decode(str_of(fake_text(f, collection, name, pointer)), &text);
+    str made = arena_str(a, buf_str(&text));
+    buf_done(&text);
+    return made;
+}
+
+/* Whether the Secret beside a deployment has the values that it is said to have. */
+static inline bool fake_has_values(fake *f, const char *home, const char *name)
+{
+    char secrets[FAKE_NAME_BYTES];
+    const char *wanted = fake_text(f, home, name, "/spec/valuesHash");
+    str rest = str_part(str_of(home), sizeof HUB_API "/namespaces/" - 1, SIZE_MAX);
+    str space = str_cut(&rest, '/');
+    snprintf(secrets, sizeof secrets, "/api/v1/namespaces/%.*s/secrets", STR_ARG(space));
+    arena *a = arena_new(0);
+    str values = fake_data(f, a, secrets, name, "/data/values");
+    str found = values_hash(a, values, fake_data(f, a, secrets, name, "/data/stagedValues"));
+    bool same = str_eq(found, str_of(wanted));
+    arena_free(a);
+    return same;
+}
 
 static inline void fake_agent_answers(fake *f, fake_object *o)
 {
     char patch[1024];
     fake_agent how = f->agent ? f->agent(f, o->collection, o->seen) : AGENT_WELL;
+    if (!fake_has_values(f, o->collection, o->name)) {
+        o->answers_ms = f->now_ms + 100; /* it says nothing, and looks again */
+        return;
+    }
     o->answers_ms = REASON_NEVER;
     if (how == AGENT_WELL)
         snprintf(patch, sizeof patch,
@@ -433,9 +523,12 @@ static inline void fake_run(fake *f, int64_t for_ms)
     for (int turns = 0;; turns++) {
         check_msg(turns < 20000, "no end in sight\n%s", f->log.ptr);
         fake_deliver(f);
+        fake_follow_namespaces(f);
         assert_true(cluster_shell_turn(f->shell, f->now_ms));
         if (f->killed) {
             f->kill_at = 0;
+            if (f->meanwhile)
+                f->meanwhile(f);
             fake_start(f);
             continue;
         }
@@ -470,6 +563,7 @@ static inline void fake_free(fake *f)
         yyjson_doc_free(f->messages.at[i].doc);
     for (size_t i = 0; i < f->count; i++)
         yyjson_doc_free(f->objects[i].doc);
+    yyjson_doc_free(f->ended);
     vec_done(&f->messages);
     buf_done(&f->log);
     test_free(f);

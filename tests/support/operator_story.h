@@ -150,6 +150,41 @@ static inline size_t count_lines(const fake *f, const char *part)
     return count;
 }
 
+/* ---- what there is ---- */
+
+static inline const char *status_of(fake *f, const char *node_name)
+{
+    return fake_text(f, FAKE_NODES, node_name,
+                     "/metadata/annotations/skyhook.nvidia.com~1status_sk");
+}
+
+static inline const char *first_job(fake *f, const char *part)
+{
+    for (size_t i = 0; i < f->count; i++)
+        if (strcmp(f->objects[i].collection, FAKE_JOBS) == 0 && strstr(f->objects[i].name, part))
+            return f->objects[i].name;
+    return "";
+}
+
+/* The pod that the Job controller would make of the Job with that uid. */
+static inline void make_pod(fake *f, const char *name, const char *job, const char *uid)
+{
+    const fake_object *o = fake_find(f, FAKE_JOBS, job);
+    assert_non_null(o);
+    buf text = BUF(1u << 20);
+    buf_addf(&text,
+             "{\"metadata\":{\"name\":\"%s\",\"namespace\":\"" FAKE_SPACE
+             "\",\"ownerReferences\":[{\"kind\":\"Job\",\"uid\":\"%s\"}],\"annotations\":",
+             name, uid);
+    json_write(&text, yyjson_doc_ptr_get(o->doc, "/spec/template/metadata/annotations"));
+    buf_addz(&text, ",\"labels\":{\"batch.kubernetes.io/job-name\":");
+    buf_add_json(&text, str_of(job));
+    buf_addz(&text, ",\"skyhook.nvidia.com/name\":\"sk\"}},\"spec\":{\"nodeName\":\"n00\"},"
+                    "\"status\":{\"phase\":\"Running\"}}");
+    fake_create(f, FAKE_PODS, text.ptr);
+    buf_done(&text);
+}
+
 /* ---- stories ---- */
 
 typedef fake *(*story)(fake_plan plan);
@@ -158,6 +193,15 @@ static inline bool fails_on_n01(fake *f, const char *job)
 {
     (void)f;
     return strstr(job, "-apply-n01-1-") != NULL;
+}
+
+/* The first Jobs of both its stages; those that fail stay until one succeeds. */
+static inline bool fails_twice_on_n01(fake *f, const char *job)
+{
+    size_t of_config = 0;
+    for (size_t i = 0; i < f->count; i++)
+        of_config += strstr(f->objects[i].name, "-config-n01-") != NULL;
+    return fails_on_n01(f, job) || (strstr(job, "-config-n01-") && of_config == 1);
 }
 
 static inline bool reboots_first(fake *f, const char *job)
@@ -212,7 +256,7 @@ static inline fake *failure_story(fake_plan plan)
 {
     fake *f = begin(skyhook_plain);
     fake_arm(f, plan);
-    f->fails = fails_on_n01;
+    f->fails = fails_twice_on_n01;
     fake_run(f, -1);
     return f;
 }

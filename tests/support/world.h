@@ -154,6 +154,23 @@ static inline void world_take_decisions(world *w)
     w->peak_running = running > w->peak_running ? running : w->peak_running;
 }
 
+/* TRACE=1 shows what is decided. */
+static inline void world_show(const world *w)
+{
+    static const char *const kinds[] = {
+#define X(kind, text) [DECISION_##kind] = text,
+        DECISION_KINDS(X)
+#undef X
+    };
+    for (size_t i = 0; getenv("TRACE") && i < w->out.len; i++) {
+        const decision *d = &w->out.at[i];
+        fprintf(stderr, "%s %s %.*s %.*s %.*s %.*s %.*s %.*s %lld role %d\n", time_at(w->now),
+                kinds[d->kind], STR_ARG(d->change), STR_ARG(d->target), STR_ARG(d->environment),
+                STR_ARG(d->version), STR_ARG(d->group), STR_ARG(d->state), (long long)d->number,
+                (int)d->role);
+    }
+}
+
 /* Steps until a step starts nothing. */
 static inline void world_step(world *w, const fact *facts, size_t count)
 {
@@ -166,6 +183,7 @@ static inline void world_step(world *w, const fact *facts, size_t count)
         w->steps++;
         size_t started = w->jobs.len;
         world_take_decisions(w);
+        world_show(w);
         if (!w->quiet) {
             check_msg(engine_check(w->engine, &error), "at %s: %s", time_at(w->now), error.text);
             check_msg(engine_full(w->engine, &error), "at %s: %s", time_at(w->now), error.text);

@@ -258,7 +258,8 @@ static const char *const agent_objects[] = {
     [AGENT_ACCOUNT] = "{\"apiVersion\":\"v1\",\"kind\":\"ServiceAccount\",\"metadata\":{"
                       "\"name\":\"agent\",\"namespace\":\"HOME\"}}",
     [AGENT_TOKEN] = "{\"apiVersion\":\"v1\",\"kind\":\"Secret\",\"metadata\":{\"name\":"
-                    "\"agent\",\"namespace\":\"HOME\",\"annotations\":{"
+                    "\"drover-agent-token-whose-name-is-longer-than-any-bundle-of-this-hub-has\","
+                    "\"namespace\":\"HOME\",\"annotations\":{"
                     "\"kubernetes.io/service-account.name\":\"agent\"}},\"type\":"
                     "\"kubernetes.io/service-account-token\"}",
     [AGENT_ROLE] =

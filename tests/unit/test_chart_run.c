@@ -10,7 +10,9 @@
     "#!/bin/sh\n"                                                                                  \
     "echo \"$KUBECONFIG: $*\" >> \"${0%/*}/words\"\n"                                              \
     "case $1 in\n"                                                                                 \
-    "upgrade) cp -r \"$4\" \"${0%/*}/chart\"; [ ! -e \"${0%/*}/slow\" ] || exec sleep 2\n"         \
+    "upgrade) case $* in *--dry-run=server*)\n"                                                    \
+    "  echo '{\"manifest\":\"kind: Secret\"}'; exit;; esac\n"                                      \
+    "  cp -r \"$4\" \"${0%/*}/chart\"; [ ! -e \"${0%/*}/slow\" ] || exec sleep 2\n"                \
     "  [ ! -e \"${0%/*}/fails\" ] || { cat \"${0%/*}/fails\" >&2; exit 1; };;\n"                   \
     "get) echo 'kind: ConfigMap';;\n"                                                              \
     "rollback) [ ! -e \"${0%/*}/new\" ] || { echo 'release has no 0 version' >&2; exit 1; }\n"     \
@@ -155,6 +157,29 @@ static void test_installs_and_removes(void **state)
     bench_close(&b);
 }
 
+/* What it would render is found in helm's words of the release. */
+static void test_tries(void **state)
+{
+    (void)state;
+    bench b;
+    char text[4096];
+    manifest m = chart_of(good, COUNT_OF(good));
+    m.chart.folder = (str){NULL, 0};
+    m.chart.name = STR("oci://shop.io/web");
+    m.chart.skip_tls_verify = true;
+    bench_open(&b, "helm");
+    run_chart(&b, STEP_TRY_CHART, &m);
+    assert_int_equal(b.outcome, OUTCOME_OK);
+    assert_string_equal(b.text, "kind: Secret");
+    get_file(&b, "words", text);
+    check_has_at(str_of(text), STR(": upgrade --install app oci://shop.io/web "), __FILE__,
+                 __LINE__);
+    check_has_at(str_of(text), STR(" --insecure-skip-tls-verify "), __FILE__, __LINE__);
+    check_has_at(str_of(text), STR(" --dry-run=server --output=json\n"), __FILE__, __LINE__);
+    assert_int_equal(str_find(str_of(text), STR(": get manifest")), SIZE_MAX);
+    bench_close(&b);
+}
+
 static void test_failures(void **state)
 {
     (void)state;
@@ -162,7 +187,20 @@ static void test_failures(void **state)
         const char *complaint;
         step_outcome outcome;
     } rows[] = {
-        {"Error: UPGRADE FAILED: cannot reach the cluster", OUTCOME_REFUSED},
+        {"Error: UPGRADE FAILED: nobody knows", OUTCOME_REFUSED},
+        {"Error: Kubernetes cluster unreachable: Get \"https://10.0.0.1/version\": dial tcp "
+         "10.0.0.1:443: connect: connection refused",
+         OUTCOME_LATER},
+        {"Error: UPGRADE FAILED: cannot patch \"web\" with kind Deployment: Operation cannot be "
+         "fulfilled on deployments.apps \"web\": the object has been modified",
+         OUTCOME_LATER},
+        {"Error: UPGRADE FAILED: cannot patch \"web\" with kind Deployment: Internal error "
+         "occurred: failed calling webhook",
+         OUTCOME_LATER},
+        {"Error: release name is invalid: No_Name", OUTCOME_INVALID},
+        {"Error: Unable to continue with install: ConfigMap \"a\" in namespace \"shop\" exists and "
+         "cannot be imported into the current release: invalid ownership metadata",
+         OUTCOME_CONFLICT},
         {"Error: YAML parse error on web/a.yaml", OUTCOME_INVALID},
         {"Error: timed out waiting for the condition", OUTCOME_INVALID},
         {"Error: Deployment \"web\" is invalid: spec.selector: field is immutable",
@@ -196,7 +234,7 @@ static void test_locked(void **state)
         if (first)
             put_file(&b, "new", "");
         run_chart(&b, STEP_INSTALL_CHART, &m);
-        assert_int_equal(b.outcome, OUTCOME_REFUSED);
+        assert_int_equal(b.outcome, OUTCOME_BUSY);
         start_runner(&b, 1);
         usleep(2000);
         uv_update_time(&b.loop);
@@ -292,6 +330,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_installs_and_removes),
+        cmocka_unit_test(test_tries),
         cmocka_unit_test(test_failures),
         cmocka_unit_test(test_locked),
         cmocka_unit_test(test_values_from),

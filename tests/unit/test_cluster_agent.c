@@ -439,6 +439,72 @@ static void test_cluster_made_anew(void **state)
     fake_close(&f);
 }
 
+static void add_cluster(fake *f)
+{
+    fake_create_text(f, AGENT_HUB, FAKE_CLUSTERS,
+                     "{\"metadata\":{\"name\":\"east\",\"namespace\":\"fleet-default\"},"
+                     "\"status\":{\"namespace\":\"home\"}}");
+}
+
+/* Deployments that go because their Cluster goes leave everything where it is. One that is made
+ * anew is obeyed when they are back, or when a person says so. */
+static void test_cluster_deleted(void **state)
+{
+    (void)state;
+    for (int meant = 0; meant < 2; meant++) {
+        fake f;
+        char uid[FAKE_NAME_BYTES];
+        fake_open(&f);
+        deploy(&f, "app", WEB("1") "," MAP("settings", "1"));
+        fake_start(&f);
+        fake_run(&f, MINUTE_MS);
+        check_ready(&f, "app");
+        snprintf(uid, sizeof uid, "%s",
+                 fake_text(&f, AGENT_OWN, DEPLOYMENTS, "web", "/metadata/uid"));
+        fake_remove(&f, fake_find(&f, AGENT_HUB, FAKE_CLUSTERS, "east"));
+        withdraw(&f, "app");
+        fake_run(&f, 40 * MINUTE_MS);
+        check_untouched(&f, "the hub does not take the sign of life of Cluster fleet-default/east");
+        add_cluster(&f);
+        fake_run(&f, 40 * MINUTE_MS);
+        check_untouched(&f, "uid");
+        if (meant)
+            fake_remove(&f, fake_find(&f, AGENT_OWN, INVENTORIES, AGENT_RECORD));
+        else
+            deploy(&f, "app", WEB("2"));
+        fake_run(&f, MINUTE_MS);
+        assert_true(agent_shell_ready(f.shell));
+        if (meant) {
+            assert_false(is_there(&f, DEPLOYMENTS, "web"));
+        } else {
+            check_ready(&f, "app");
+            assert_string_equal(web_version(&f), "2");
+            assert_string_equal(fake_text(&f, AGENT_OWN, DEPLOYMENTS, "web", "/metadata/uid"), uid);
+            withdraw(&f, "app"); /* from here on all is as ever */
+            fake_run(&f, MINUTE_MS);
+            assert_false(is_there(&f, DEPLOYMENTS, "web"));
+        }
+        fake_close(&f);
+    }
+}
+
+/* It is the same while a finalizer still holds the Cluster. */
+static void test_cluster_terminates(void **state)
+{
+    (void)state;
+    fake f;
+    fake_open(&f);
+    deploy(&f, "app", WEB("1") "," MAP("settings", "1"));
+    fake_start(&f);
+    fake_run(&f, MINUTE_MS);
+    fake_merge_text(&f, fake_find(&f, AGENT_HUB, FAKE_CLUSTERS, "east"),
+                    "{\"metadata\":{\"deletionTimestamp\":\"2026-01-01T00:00:00Z\"}}");
+    withdraw(&f, "app");
+    fake_run(&f, 10 * MINUTE_MS);
+    check_untouched(&f, "Cluster fleet-default/east is being deleted on the hub");
+    fake_close(&f);
+}
+
 /* The hub may say later than its agent comes where the deployments are. */
 static void test_namespace_told_late(void **state)
 {
@@ -552,6 +618,8 @@ int main(void)
         cmocka_unit_test(test_no_cluster_on_the_hub),
         cmocka_unit_test(test_another_hub),
         cmocka_unit_test(test_cluster_made_anew),
+        cmocka_unit_test(test_cluster_deleted),
+        cmocka_unit_test(test_cluster_terminates),
         cmocka_unit_test(test_namespace_told_late),
         cmocka_unit_test(test_charts),
         cmocka_unit_test(test_killed_after_every_write),

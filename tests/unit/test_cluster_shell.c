@@ -437,52 +437,6 @@ static void puts_right(void **state)
     fake_free(f);
 }
 
-/* ---- values ---- */
-
-static void keeps_values_in_secrets(void **state)
-{
-    (void)state;
-    fake *f = begin(",\"helm\":{\"values\":{\"a\":1}}");
-    cap = 0;
-    fake_run(f, -1);
-    check_display(f, "8/8", "");
-    const char *secrets = "/api/v1/namespaces/ns-c03/secrets";
-    check_text(str_of(fake_text(f, secrets, "app", "/data/values")), "eyJhIjoxfQ==");
-    assert_int_equal(strlen(of_deployment(f, 3, "/spec/valuesHash")), 64);
-    assert_int_equal(cluster_shell_count(f->shell).secrets, CLUSTERS);
-    char home[FAKE_NAME_BYTES];
-    assert_null(fake_get(f, fake_home(names[3], home), "app", "/spec/options/helm/values"));
-    fake_edit(f, FAKE_BUNDLES, "app", "{\"spec\":{\"helm\":{\"values\":null}}}");
-    fake_run(f, -1);
-    check_display(f, "8/8", "");
-    assert_null(fake_find(f, secrets, "app"));
-    fake_free(f);
-}
-
-static void leaves_no_secret_behind(void **state)
-{
-    (void)state;
-    bool killed = true;
-    for (uint64_t kill = 1; killed; kill++) {
-        fake *f = begin(",\"helm\":{\"values\":{\"a\":1}}");
-        cap = 0;
-        fake_run(f, -1);
-        f->kill_at = f->writes + kill;
-        fake_delete(f, FAKE_BUNDLES, "app");
-        fake_run(f, -1);
-        killed = f->kill_at == 0;
-        for (int i = 0; i < CLUSTERS; i++) {
-            char secrets[FAKE_NAME_BYTES], home[FAKE_NAME_BYTES];
-            snprintf(secrets, sizeof secrets, "/api/v1/namespaces/ns-%s/secrets", names[i]);
-            assert_null(fake_find(f, secrets, "app"));
-            assert_null(fake_find(f, fake_home(names[i], home), "app"));
-        }
-        assert_null(fake_find(f, FAKE_BUNDLES, "app"));
-        check_msg(killed || kill > 2 * CLUSTERS, "%llu kills", (unsigned long long)kill);
-        fake_free(f);
-    }
-}
-
 /* ---- failures ---- */
 
 static char bad[FAKE_NAME_BYTES];
@@ -778,8 +732,6 @@ int main(void)
         cmocka_unit_test(clusters_come_and_go),
         cmocka_unit_test(bundles_go),
         cmocka_unit_test(puts_right),
-        cmocka_unit_test(keeps_values_in_secrets),
-        cmocka_unit_test(leaves_no_secret_behind),
         cmocka_unit_test(stops_after_failures),
         cmocka_unit_test(stops_after_the_same_failure),
         cmocka_unit_test(resumes),

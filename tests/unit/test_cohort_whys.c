@@ -122,8 +122,13 @@ static void a_reset_moves_who_is_let_go(void **state)
     const selector *of_a = selector_parse(a, STR("zone=a"), &error);
     compartment_rule rules[] = {
         {.name = STR("a"), .selector = of_a, .budget = 2, .initial_batch = 2},
-        {.name = STR(COHORT_DEFAULT), .percent = true, .budget = 50, .initial_batch = 2,
-         .batch_threshold = 100, .failure_threshold = 1, .safety_limit = 100}};
+        {.name = STR(COHORT_DEFAULT),
+         .percent = true,
+         .budget = 50,
+         .initial_batch = 2,
+         .batch_threshold = 100,
+         .failure_threshold = 1,
+         .safety_limit = 100}};
     cohort *c = cohort_new();
     reasons list = {0};
     assert_true(c && of_a && cohort_set_policy(c, &(cohort_policy){rules, 2, false}));
@@ -243,10 +248,14 @@ static void a_reset_brings_places_along(void **state)
     err error;
     arena *a = arena_new(0);
     const selector *of_a = selector_parse(a, STR("zone=a"), &error);
-    compartment_rule rules[] = {
-        {.name = STR("a"), .selector = of_a, .budget = 1, .initial_batch = 1,
-         .batch_threshold = 100, .failure_threshold = 1, .safety_limit = 100},
-        {.name = STR(COHORT_DEFAULT), .budget = 2, .initial_batch = 2}};
+    compartment_rule rules[] = {{.name = STR("a"),
+                                 .selector = of_a,
+                                 .budget = 1,
+                                 .initial_batch = 1,
+                                 .batch_threshold = 100,
+                                 .failure_threshold = 1,
+                                 .safety_limit = 100},
+                                {.name = STR(COHORT_DEFAULT), .budget = 2, .initial_batch = 2}};
     cohort *c = cohort_new();
     reasons list = {0};
     assert_true(c && of_a && cohort_set_policy(c, &(cohort_policy){rules, 2, false}));
@@ -410,8 +419,13 @@ static void a_first_batch_that_moves(bool retried)
     const selector *of_a = selector_parse(a, STR("zone=a"), &error);
     compartment_rule rules[] = {
         {.name = STR("a"), .selector = of_a, .budget = 1, .initial_batch = 1},
-        {.name = STR(COHORT_DEFAULT), .percent = true, .budget = 50, .initial_batch = 2,
-         .batch_threshold = 100, .failure_threshold = retried ? 2 : 1, .safety_limit = 100}};
+        {.name = STR(COHORT_DEFAULT),
+         .percent = true,
+         .budget = 50,
+         .initial_batch = 2,
+         .batch_threshold = 100,
+         .failure_threshold = retried ? 2 : 1,
+         .safety_limit = 100}};
     cohort *c = cohort_new();
     reasons list = {0};
     assert_true(c && of_a && cohort_set_policy(c, &(cohort_policy){rules, 2, false}));
@@ -501,19 +515,218 @@ static void a_place_is_kept_until_the_batch_is_judged(void **state)
     arena_free(a);
 }
 
+/* Compartment "a" with a batch of n1, n2 and n3, and nobody in the default compartment yet, which
+ * has so many places. */
+static cohort *a_batch_of_three(arena *a, int64_t places)
+{
+    static const str names[] = {STR("n1"), STR("n2"), STR("n3")};
+    err error;
+    const selector *of_a = selector_parse(a, STR("zone=a"), &error);
+    compartment_rule rules[] = {
+        {.name = STR("a"), .selector = of_a, .budget = 3, .initial_batch = 3},
+        {.name = STR(COHORT_DEFAULT), .budget = places, .initial_batch = places}};
+    cohort *c = cohort_new();
+    assert_true(c && of_a && cohort_set_policy(c, &(cohort_policy){rules, 2, false}));
+    for (member_id m = N1; m <= N3; m++)
+        assert_true(cohort_join(c, m, names[m], 0, zone(a, "a")) &&
+                    cohort_set_state(c, m, MEMBER_STARTABLE));
+    step(c);
+    return c;
+}
+
+/* It was blocked in its batch, is free again, and belongs to the default compartment. */
+static void free_to_move(cohort *c, arena *a, member_id m, const char *name)
+{
+    assert_true(cohort_outcome(c, m, MEMBER_BLOCKED));
+    assert_true(cohort_join(c, m, str_of(name), 0, zone(a, "b")));
+    assert_true(cohort_set_state(c, m, MEMBER_STARTABLE));
+}
+
+/* n1 moves when n2 and n3 are done. Nothing starts meanwhile, for a pause; when that is over n4
+ * does, alone, and n1 comes too late for that batch, though it is before n4. */
+static void who_comes_later_finds_a_batch(void **state)
+{
+    (void)state;
+    arena *a = arena_new(0);
+    cohort *c = a_batch_of_three(a, 2);
+    reasons list = {0};
+    cohort_pause(c, true);
+    assert_true(cohort_join(c, N4, STR("n4"), 0, zone(a, "b")) &&
+                cohort_set_state(c, N4, MEMBER_STARTABLE));
+    free_to_move(c, a, N1, "n1");
+    step(c);
+    assert_true(cohort_reasons(c, N1, a, &list));
+    assert_int_equal(list.len, 2);
+    assert_int_equal(list.at[0].rule, REASON_BATCH);
+    check_text(list.at[0].scope, "compartment __default__");
+    assert_int_equal(list.at[0].of_count, 1);
+    check_text(list.at[0].of[0], "n4");
+    check_text(list.at[1].scope, "compartment a");
+    assert_int_equal(list.at[1].of_count, 2);
+    cohort_pause(c, false);
+    step(c);
+    assert_true(cohort_outcome(c, N2, MEMBER_DONE) && cohort_outcome(c, N3, MEMBER_DONE));
+    step(c);
+    assert_int_equal(cohort_state(c, N1), MEMBER_STARTABLE);
+    assert_true(cohort_outcome(c, N4, MEMBER_DONE));
+    step(c);
+    assert_int_equal(cohort_state(c, N1), MEMBER_IN_FLIGHT);
+    cohort_free(c);
+    arena_free(a);
+}
+
+/* n1 has failed, is held out of service, and moves when n2 and n3 are done. It brings its place
+ * along, but n4 has the only one there by then. */
+static void who_comes_later_finds_its_place_taken(void **state)
+{
+    (void)state;
+    arena *a = arena_new(0);
+    cohort *c = a_batch_of_three(a, 1);
+    reasons list = {0};
+    cohort_pause(c, true);
+    assert_true(cohort_join(c, N4, STR("n4"), 0, zone(a, "b")) &&
+                cohort_set_state(c, N4, MEMBER_STARTABLE));
+    cohort_set_held(c, N1, true);
+    assert_true(cohort_outcome(c, N1, MEMBER_FAILED) && cohort_set_retry(c, N1, 0));
+    assert_true(cohort_join(c, N1, STR("n1"), 0, zone(a, "b")));
+    step(c);
+    assert_true(cohort_reasons(c, N1, a, &list));
+    assert_int_equal(list.len, 2);
+    assert_int_equal(list.at[0].rule, REASON_BUDGET);
+    assert_int_equal(list.at[0].of_count, 1);
+    check_text(list.at[0].of[0], "n4");
+    cohort_pause(c, false);
+    step(c);
+    assert_true(cohort_outcome(c, N2, MEMBER_DONE) && cohort_outcome(c, N3, MEMBER_DONE));
+    step(c);
+    assert_false(cohort_is_retrying(c, N1));
+    assert_true(cohort_outcome(c, N4, MEMBER_DONE));
+    step(c);
+    assert_true(cohort_is_retrying(c, N1));
+    cohort_free(c);
+    arena_free(a);
+}
+
+/* n1 and n2 move together when n3 is done, and there is room for both. */
+static void who_moves_together_starts_together(void **state)
+{
+    (void)state;
+    arena *a = arena_new(0);
+    cohort *c = a_batch_of_three(a, 2);
+    reasons list = {0};
+    free_to_move(c, a, N1, "n1");
+    free_to_move(c, a, N2, "n2");
+    step(c);
+    assert_true(cohort_reasons(c, N2, a, &list));
+    assert_int_equal(list.len, 1);
+    check_text(list.at[0].scope, "compartment a");
+    assert_int_equal(list.at[0].of_count, 1);
+    check_text(list.at[0].of[0], "n3");
+    assert_true(cohort_outcome(c, N3, MEMBER_DONE));
+    step(c);
+    assert_int_equal(cohort_state(c, N1), MEMBER_IN_FLIGHT);
+    assert_int_equal(cohort_state(c, N2), MEMBER_IN_FLIGHT);
+    cohort_free(c);
+    arena_free(a);
+}
+
+/* n3 has failed in the first batch, keeps its place and is not tried again. n5 has failed in the
+ * second, which n4 is under way in and which ends in a stop. A reset alone does not help: n1 and n2
+ * were not tried yet and take the places that n3 leaves. With all of them done no reset is needed.
+ */
+static void who_must_be_done_anyway_may_avert_the_stop(void **state)
+{
+    (void)state;
+    static const str names[] = {STR("n1"), STR("n2"), STR("n3"), STR("n4"), STR("n5")};
+    static const compartment_rule rule = {.name = STR(COHORT_DEFAULT),
+                                          .budget = 3,
+                                          .initial_batch = 2,
+                                          .batch_threshold = 100,
+                                          .failure_threshold = 2,
+                                          .safety_limit = 80};
+    arena *a = arena_new(0);
+    cohort *c = cohort_new();
+    reasons list = {0};
+    assert_true(c && cohort_set_policy(c, &(cohort_policy){&rule, 1, true}));
+    for (member_id m = N1; m <= N5; m++)
+        assert_true(cohort_join(c, m, names[m], 0, (label_set){0}) &&
+                    cohort_set_state(c, m, m == N3 ? MEMBER_STARTABLE : MEMBER_WAITING));
+    step(c);
+    assert_true(cohort_outcome(c, N3, MEMBER_FAILED));
+    assert_true(cohort_set_state(c, N4, MEMBER_STARTABLE) &&
+                cohort_set_state(c, N5, MEMBER_STARTABLE));
+    step(c);
+    assert_true(cohort_outcome(c, N5, MEMBER_FAILED) && cohort_set_retry(c, N5, 0));
+    assert_true(cohort_set_state(c, N1, MEMBER_STARTABLE) &&
+                cohort_set_state(c, N2, MEMBER_STARTABLE));
+    step(c);
+    assert_true(cohort_reasons(c, N5, a, &list));
+    assert_int_equal(list.len, 2);
+    assert_int_equal(list.at[0].rule, REASON_BATCH);
+    assert_int_equal(list.at[1].rule, REASON_STOPPED);
+    assert_int_equal(list.at[1].act, RELEASE_COMPLETE);
+    assert_int_equal(list.at[1].of_count, 3);
+    check_text(list.at[1].of[2], "n3");
+    check_text(reason_text(a, &list.at[1]),
+               "unless more are done the batch will end in a stop after 2 failed batches in a row");
+    for (member_id m = N1; m <= N3; m++)
+        assert_true(cohort_set_state(c, m, MEMBER_DONE));
+    assert_true(cohort_outcome(c, N4, MEMBER_DONE));
+    step(c);
+    assert_true(cohort_is_retrying(c, N5));
+    cohort_free(c);
+    arena_free(a);
+}
+
+/* n1 has failed, and its places are free: it waits for n2, which was not tried yet and waits for
+ * the batch of n3. */
+static void who_failed_waits_for_those_not_tried_yet(void **state)
+{
+    (void)state;
+    static const str names[] = {STR("n1"), STR("n2"), STR("n3")};
+    static const compartment_rule rule = {
+        .name = STR(COHORT_DEFAULT), .budget = 3, .initial_batch = 1};
+    arena *a = arena_new(0);
+    cohort *c = cohort_new();
+    reasons list = {0};
+    assert_true(c && cohort_set_policy(c, &(cohort_policy){&rule, 1, false}));
+    for (member_id m = N1; m <= N3; m++)
+        assert_true(cohort_join(c, m, names[m], 0, (label_set){0}) &&
+                    cohort_set_state(c, m, m == N1 ? MEMBER_STARTABLE : MEMBER_WAITING));
+    step(c);
+    assert_true(cohort_outcome(c, N1, MEMBER_FAILED) && cohort_set_retry(c, N1, 0));
+    assert_true(cohort_set_state(c, N3, MEMBER_STARTABLE));
+    step(c);
+    assert_true(cohort_set_state(c, N2, MEMBER_STARTABLE));
+    assert_true(cohort_is_retrying(c, N1) && cohort_outcome(c, N1, MEMBER_FAILED));
+    step(c);
+    assert_true(cohort_reasons(c, N1, a, &list));
+    assert_int_equal(list.len, 1);
+    check_text(reason_text(a, &list.at[0]),
+               "1 of 3 places are taken, but those that were not tried yet come first");
+    cohort_free(c);
+    arena_free(a);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(who_moves_takes_its_place_along),
-                                       cmocka_unit_test(who_failed_in_the_batch_is_no_progress),
-                                       cmocka_unit_test(a_reset_moves_who_is_let_go),
-                                       cmocka_unit_test(a_batch_that_ends_takes_its_places_along),
-                                       cmocka_unit_test(who_is_tried_again_may_avert_the_stop),
-                                       cmocka_unit_test(a_reset_brings_places_along),
-                                       cmocka_unit_test(who_failed_earlier_waits_for_no_batch),
-                                       cmocka_unit_test(a_batch_may_leave_no_place_before_its_stop),
-                                       cmocka_unit_test(who_gives_a_place_back_may_avert_the_stop),
-                                       cmocka_unit_test(
-                                           the_first_batch_after_a_reset_moves_when_it_ends),
-                                       cmocka_unit_test(a_place_is_kept_until_the_batch_is_judged)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(who_moves_takes_its_place_along),
+        cmocka_unit_test(who_failed_in_the_batch_is_no_progress),
+        cmocka_unit_test(a_reset_moves_who_is_let_go),
+        cmocka_unit_test(a_batch_that_ends_takes_its_places_along),
+        cmocka_unit_test(who_is_tried_again_may_avert_the_stop),
+        cmocka_unit_test(a_reset_brings_places_along),
+        cmocka_unit_test(who_failed_earlier_waits_for_no_batch),
+        cmocka_unit_test(a_batch_may_leave_no_place_before_its_stop),
+        cmocka_unit_test(who_gives_a_place_back_may_avert_the_stop),
+        cmocka_unit_test(the_first_batch_after_a_reset_moves_when_it_ends),
+        cmocka_unit_test(a_place_is_kept_until_the_batch_is_judged),
+        cmocka_unit_test(who_comes_later_finds_a_batch),
+        cmocka_unit_test(who_comes_later_finds_its_place_taken),
+        cmocka_unit_test(who_moves_together_starts_together),
+        cmocka_unit_test(who_must_be_done_anyway_may_avert_the_stop),
+        cmocka_unit_test(who_failed_waits_for_those_not_tried_yet),
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -98,6 +98,15 @@ static void test_hub_news(void **state)
     assert_int_equal(kept_of_clusters(HUB_DEPLOYMENT), KEPT_NOTHING);
     assert_true(kept_gone(&k, KEPT_BUNDLE, STR("s/b")));
     assert_int_equal(kept_of_clusters(HUB_CONTENT), KEPT_NOTHING);
+    assert_int_equal(kept_of_clusters(HUB_NAMESPACE), KEPT_NOTHING); /* the shell has them */
+    assert_true(see(&k, kept_of_clusters(HUB_MAPPING),
+                    "{\"metadata\":{\"name\":\"m\",\"namespace\":\"s\"},\"bundleSelector\":{},"
+                    "\"namespaceSelector\":{\"matchLabels\":{\"a\":\"b\"}}}"));
+    assert_string_equal(kept_find(&k, KEPT_MAPPING, STR("s/m"))->document,
+                        "{\"apiVersion\":\"fleet.cattle.io/v1alpha1\",\"kind\":"
+                        "\"BundleNamespaceMapping\",\"metadata\":{\"name\":\"m\",\"namespace\":"
+                        "\"s\"},\"bundleSelector\":{},\"namespaceSelector\":{\"matchLabels\":{"
+                        "\"a\":\"b\"}}}");
     kept_clear(&k);
 }
 

@@ -23,16 +23,22 @@ static void check_status(agent_world *w, const char *member, const char *want)
     check_text(world_status(w, "web", member), want);
 }
 
-static str deployed(agent_world *w)
+/* What a condition says. */
+static str said(agent_world *w, const char *type)
 {
     yyjson_val *list = json_parse(w->arena, world_status(w, "web", "conditions"), NULL), *one;
     size_t i, max;
     yyjson_arr_foreach(list, i, max, one)
     {
-        if (str_eq(object_text(one, STR("type")), STR("Deployed")))
+        if (str_eq(object_text(one, STR("type")), str_of(type)))
             return object_text(one, STR("message"));
     }
     return STR_EMPTY;
+}
+
+static str deployed(agent_world *w)
+{
+    return said(w, "Deployed");
 }
 
 static const char *key_of(agent_world *w, const char *path)
@@ -125,6 +131,102 @@ static void test_overwrites(void **state)
     }
 }
 
+/* ---- the Secret with the values ---- */
+
+#define SECRET "/api/v1/namespaces/" WORLD_HUB_NAMESPACE "/secrets/web"
+#define HASH_OF_KEY_VALUE "e43abcf3375244839c012f9633f95862d232a95b00d5bc7348b3098b9fed7f32"
+
+static void put_values(agent_world *w, const char *values)
+{
+    world_put(w, SECRET,
+              arena_printf(w->arena,
+                           "{\"metadata\":{\"name\":\"web\"},\"data\":{"
+                           "\"values\":\"%s\",\"stagedValues\":\"\"}}",
+                           values));
+}
+
+/* It is written after the deployment: until then nothing is applied, and nothing is told. If that
+ * lasts it is told, but never as a failure: a controller that crashed in between comes back. */
+static void test_values_follow(void **state)
+{
+    (void)state;
+    for (int late = 0; late < 2; late++) {
+        agent_world w = world_new();
+        world_release(&w, "web", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n",
+                      "\"options\":{\"defaultNamespace\":\"shop\"},\"valuesHash\":"
+                      "\"" HASH_OF_KEY_VALUE "\"");
+        deployment_steps *s = steps_new(STR("web"));
+        world_show(&w, s, "web");
+        step next = world_run(&w, &s, "web", 100); /* it is asked for again soon */
+        assert_int_equal(next.due_ms - w.now_ms, 100);
+        assert_int_equal(w.writes, 0);
+        put_values(&w, "e30="); /* those of the version before */
+        if (late) {             /* in the end it is told why */
+            while (w.writes == 0)
+                world_run(&w, &s, "web", 1000), w.now_ms += 1000;
+            check_text(said(&w, "Monitored"),
+                       "the values in the Secret are not those of valuesHash");
+            check_text(deployed(&w), "");
+            check_text(world_status(&w, "web", "appliedDeploymentID"), "");
+        }
+        put_values(&w, "eyJrZXkiOiJ2YWx1ZSJ9");
+        w.now_ms += STEPS_RETRY_MAX_MS;
+        world_run(&w, &s, "web", STEPS_LOOK_MS / 2);
+        check_text(world_status(&w, "web", "ready"), "true");
+        check_text(said(&w, "Monitored"), "");
+        steps_free(s);
+        world_done(&w);
+    }
+}
+
+/* ---- who cannot now ---- */
+
+/* A hub that cannot give the content, and a release that a killed helm left locked, are told when
+ * they last, but not as failures of the change; a helm that cannot reach the cluster is one then.
+ */
+static void test_whose_failure(void **state)
+{
+    (void)state;
+    static const struct {
+        step_kind kind;
+        step_outcome outcome;
+        const char *told; /* by this condition */
+    } rows[] = {{STEP_READ_CONTENT, OUTCOME_LATER, "Monitored"},
+                {STEP_INSTALL_CHART, OUTCOME_BUSY, "Monitored"},
+                {STEP_INSTALL_CHART, OUTCOME_LATER, "Deployed"},
+                {STEP_READ_CONTENT, OUTCOME_REFUSED, "Deployed"}};
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        agent_world w = world_new();
+        world_release(&w, "web", "ignored",
+                      "\"options\":{\"defaultNamespace\":\"shop\",\"helm\":{\"chart\":\"web\","
+                      "\"repo\":\"https://charts.example\"}}");
+        deployment_steps *s = begin(&w);
+        bool patient = rows[i].outcome != OUTCOME_REFUSED;
+        for (int64_t start = w.now_ms; w.now_ms - start < 2 * STEPS_PATIENCE_MS;) {
+            steps_world facts = world_facts(&w);
+            step next = steps_next(s, &facts);
+            step_answer answer = {.outcome = rows[i].outcome, .message = STR("not now")};
+            bool killed;
+            if (next.kind == STEP_WAIT) {
+                w.now_ms = next.due_ms;
+                continue;
+            }
+            if (next.kind != rows[i].kind)
+                answer = world_do(&w, &next, &killed);
+            steps_answer(s, &facts, &answer);
+            check_msg(next.kind != STEP_REPORT || !patient || w.now_ms - start >= STEPS_PATIENCE_MS,
+                      "row %zu: told at once", i);
+            if (next.kind == STEP_REPORT)
+                world_show(&w, s, "web");
+        }
+        check_has_at(said(&w, rows[i].told), STR("not now"), __FILE__, __LINE__);
+        if (strcmp(rows[i].told, "Deployed") != 0)
+            check_text(deployed(&w), "");
+        steps_free(s);
+        world_done(&w);
+    }
+}
+
 /* ---- valuesFrom ---- */
 
 #define FROM(list)                                                                                 \
@@ -193,6 +295,85 @@ static void test_values_from(void **state)
     world_done(&w);
 }
 
+/* ---- where charts are ---- */
+
+#define IN_SHOP(more)                                                                              \
+    "\"options\":{" more ",\"helm\":{\"chart\":\"web\",\"repo\":\"https://charts.example\"}}"
+#define SHOP_SPACE "/api/v1/namespaces/shop"
+
+/* The namespace of a chart has the labels of the options before there is anything in it. */
+static void test_namespace_of_chart(void **state)
+{
+    (void)state;
+    agent_world w = world_new();
+    world_release(&w, "web", "ignored",
+                  IN_SHOP("\"defaultNamespace\":\"shop\",\"namespaceLabels\":{\"team\":\"a\"}"));
+    deployment_steps *s = begin(&w);
+    world_run(&w, &s, "web", REST);
+    check_text(str_of(w.log),
+               "write inventory /api/v1/namespaces/drover-system/configmaps/drover-web\n"
+               "apply object " SHOP_SPACE "\n"
+               "install chart /helm/shop/web\n"
+               "write inventory /api/v1/namespaces/drover-system/configmaps/drover-web\n"
+               "report " WORLD_DEPLOYMENTS "/web\n");
+    check_status(&w, "ready", "true");
+    unsigned writes = w.writes;
+    for (int i = 0; i < 3; i++) {
+        w.now_ms += STEPS_LOOK_MS;
+        world_run(&w, &s, "web", REST);
+    }
+    assert_int_equal(w.writes, writes);
+    /* They are no part of the version. */
+    world_merge(&w, WORLD_DEPLOYMENTS "/web",
+                STR("{\"spec\":{\"options\":{\"namespaceLabels\":{\"team\":\"b\"}}}}"));
+    world_show(&w, s, "web");
+    world_run(&w, &s, "web", REST);
+    const yyjson_val *meta = go_member(world_read(&w, SHOP_SPACE), STR("metadata"));
+    check_text(object_text(go_member(meta, STR("labels")), STR("team")), "b");
+    steps_free(s);
+    world_done(&w);
+}
+
+/* What must be in one namespace is not installed if it is not. */
+static void test_confined_chart(void **state)
+{
+    (void)state;
+#define ROLE "apiVersion: v1\nkind: Namespace\nmetadata: {name: more}\n"
+#define OUTSIDE "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: other}\n"
+#define UNKNOWN "apiVersion: shop.io/v1\nkind: Till\nmetadata: {name: t, namespace: other}\n"
+    static const struct {
+        const char *options, *renders, *message; /* NULL: it is installed */
+    } rows[] = {
+        {"\"namespace\":\"shop\"", ROLE,
+         "Namespace more has no namespace, but options.namespace puts everything into one; "
+         "consider defaultNamespace"},
+        {"\"namespace\":\"shop\"", OUTSIDE,
+         "ConfigMap a: metadata.namespace: found \"other\", allowed \"shop\""},
+        {"\"defaultNamespace\":\"shop\",\"allowedTargetNamespaceSelector\":{}", OUTSIDE,
+         "ConfigMap a: metadata.namespace: found \"other\", allowed \"shop\""},
+        {"\"namespace\":\"shop\"", UNKNOWN, NULL},
+        {"\"namespace\":\"shop\"", NULL, NULL},
+        {"\"defaultNamespace\":\"shop\"", OUTSIDE, NULL},
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        agent_world w = world_new();
+        char options[512];
+        w.renders = rows[i].renders;
+        world_put(
+            &w, SHOP_SPACE,
+            STR("{\"apiVersion\":\"v1\",\"kind\":\"Namespace\",\"metadata\":{\"name\":\"shop\"}}"));
+        snprintf(options, sizeof options, IN_SHOP("%s"), rows[i].options);
+        world_release(&w, "web", "ignored", options);
+        deployment_steps *s = begin(&w);
+        world_run(&w, &s, "web", 5000);
+        check_text(said(&w, "Installed"), rows[i].message ? rows[i].message : "");
+        check_msg(world_has(&w, "/helm/shop/web") == !rows[i].message, "row %zu", i);
+        check_msg(str_eq(world_status(&w, "web", "nonModified"), STR("true")), "row %zu", i);
+        steps_free(s);
+        world_done(&w);
+    }
+}
+
 /* ---- drift of charts ---- */
 
 static void test_chart_drift(void **state)
@@ -225,9 +406,11 @@ static void test_chart_drift(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_normalised),  cmocka_unit_test(test_normalised_and_edited),
-        cmocka_unit_test(test_overwrites),  cmocka_unit_test(test_values_from),
-        cmocka_unit_test(test_chart_drift),
+        cmocka_unit_test(test_normalised),     cmocka_unit_test(test_normalised_and_edited),
+        cmocka_unit_test(test_overwrites),     cmocka_unit_test(test_values_from),
+        cmocka_unit_test(test_values_follow),  cmocka_unit_test(test_chart_drift),
+        cmocka_unit_test(test_whose_failure),  cmocka_unit_test(test_namespace_of_chart),
+        cmocka_unit_test(test_confined_chart),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,17 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The way of a BundleDeployment into its cluster, with a hub and a cluster in memory: what is
- * written in which order, what is told, and that neither a kill after any write nor a fault at any
- * step changes where it ends. */
+ * written in which order, and what is told. */
+#include "engine/fleet_names.h"
+#include "support/agent_versions.h"
 #include "support/agent_world.h"
-
-#define SHOP "/api/v1/namespaces/shop/configmaps/"
-#define NAMESPACE "/api/v1/namespaces/shop"
-#define RECORD "/api/v1/namespaces/drover-system/configmaps/drover-web"
-#define MAP(name, value)                                                                           \
-    "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: " name "}\ndata: {key: " value "}\n"
-#define BOTH MAP("a", "one") "---\n" MAP("b", "one")
-#define OPTIONS "\"options\":{\"defaultNamespace\":\"shop\"}"
-#define REST STEPS_LOOK_MS / 2
 
 static deployment_steps *begin(agent_world *w, const char *name)
 {
@@ -168,7 +160,8 @@ static void test_foreign_objects_stay(void **state)
               STR("{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"name\":\"b\"},"
                   "\"data\":{\"key\":\"theirs\"}}"));
     deployment_steps *s = begin(&w, "web");
-    world_run(&w, &s, "web", 5000);
+    step last = world_run(&w, &s, "web", 5000);
+    check_str(last.why, condition_of(&w, "Deployed", "message"));
     check_text(condition_of(&w, "Deployed", "status"), "False");
     check_text(condition_of(&w, "Deployed", "message"),
                "ConfigMap shop/b: it exists and is not owned by us; helm.takeOwnership or "
@@ -189,6 +182,36 @@ static void test_foreign_objects_stay(void **state)
     check_status(&w, "ready", "true");
     steps_free(s);
     world_done(&w);
+}
+
+/* A version that does not bring the namespace along any more still is in it: it goes with the
+ * deployment. */
+static void test_namespace_is_not_pruned(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *yaml, *options;
+    } rows[] = {{MAP("a", "two"), OPTIONS}, {"ignored", CHART_AS("web", "front", "shop", "")}};
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        agent_world w = world_new();
+        world_release(
+            &w, "web",
+            "apiVersion: v1\nkind: Namespace\nmetadata: {name: shop}\n---\n" MAP("a", "one"),
+            OPTIONS);
+        deployment_steps *s = begin(&w, "web");
+        world_run(&w, &s, "web", REST);
+        world_release(&w, "web", rows[i].yaml, rows[i].options);
+        world_show(&w, s, "web");
+        world_run(&w, &s, "web", REST);
+        assert_true(world_has(&w, NAMESPACE));
+        check_status(&w, "ready", "true");
+        world_drop(&w, WORLD_DEPLOYMENTS "/web");
+        world_show(&w, s, "web");
+        assert_int_equal(world_run(&w, &s, "web", REST).kind, STEP_FORGET);
+        assert_false(world_has(&w, NAMESPACE));
+        steps_free(s);
+        world_done(&w);
+    }
 }
 
 static void test_kept_objects_stay(void **state)
@@ -330,6 +353,9 @@ static void test_unsupported(void **state)
     static const char *const rows[][2] = {
         {"\"options\":{\"kustomize\":{\"dir\":\"base\"}}", "kustomize"},
         {"\"options\":{},\"ociContents\":true", "ociContents"},
+        {"\"options\":{\"helm\":{\"chart\":\"x\"}},\"helmChartOptions\":{"
+         "\"helmOpSecretName\":\"s\"}",
+         "helmOpSecretName"},
         {"\"options\":{\"serviceAccount\":\"deployer\"}", "serviceAccount"},
         {"\"options\":{\"downstreamResources\":[{\"kind\":\"Secret\",\"name\":\"x\"}]}",
          "downstreamResources"},
@@ -438,6 +464,8 @@ static void test_depends_on(void **state)
         else if (str_eq(condition_of(&w, "Deployed", "message"),
                         STR("it depends on \"db\", which is WaitApplied"))) {
             assert_int_equal(next.due_ms - w.now_ms, STEPS_DEPENDENCY_MS);
+            check_text(condition_of(&w, "Deployed", "status"), "False");
+            check_text(condition_of(&w, "Deployed", "reason"), CONDITION_DEPENDENCY);
             deployment_steps *other = begin(&w, "db");
             world_run(&w, &other, "db", REST);
             steps_free(other);
@@ -446,8 +474,34 @@ static void test_depends_on(void **state)
     }
     assert_true(done);
     check_text(condition_of(&w, "Deployed", "status"), "True");
+    check_text(condition_of(&w, "Deployed", "reason"), "");
     steps_free(s);
     world_done(&w);
+}
+
+/* An entry that names nobody is none; one that cannot be read is no waiting. */
+static void test_wrong_dependencies(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *list, *message, *reason;
+    } rows[] = {
+        {"{}", "", ""},
+        {"{\"name\":\"db\"}", "it depends on \"db\", of which there is none", CONDITION_DEPENDENCY},
+        {"{\"selector\":{\"matchExpressions\":[{\"key\":\"a\",\"operator\":\"Near\"}]}}",
+         "dependsOn: operator: found \"Near\", allowed In, NotIn, Exists, DoesNotExist", "Error"}};
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        agent_world w = world_new();
+        char options[256];
+        snprintf(options, sizeof options, OPTIONS ",\"dependsOn\":[%s]", rows[i].list);
+        world_release(&w, "web", MAP("a", "one"), options);
+        deployment_steps *s = begin(&w, "web");
+        world_run(&w, &s, "web", 1000);
+        check_text(condition_of(&w, "Deployed", "message"), rows[i].message);
+        check_text(condition_of(&w, "Deployed", "reason"), rows[i].reason);
+        steps_free(s);
+        world_done(&w);
+    }
 }
 
 static void test_allowed_namespaces(void **state)
@@ -475,11 +529,6 @@ static void test_allowed_namespaces(void **state)
 
 /* ---- definitions ---- */
 
-#define TILLS                                                                                      \
-    "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\n"                        \
-    "metadata: {name: tills.shop.io}\nspec:\n  group: shop.io\n  scope: Namespaced\n"              \
-    "  names: {kind: Till, plural: tills}\n  versions: [{name: v1, served: true}]\n"               \
-    "---\napiVersion: shop.io/v1\nkind: Till\nmetadata: {name: t}\n"
 #define TILL "/apis/shop.io/v1/namespaces/shop/tills/t"
 #define DEFINITION "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/tills.shop.io"
 
@@ -511,10 +560,6 @@ static void test_definitions_come_first(void **state)
 
 /* ---- charts ---- */
 
-#define CHART                                                                                      \
-    "\"options\":{\"defaultNamespace\":\"shop\",\"deleteNamespace\":true,\"helm\":{"               \
-    "\"chart\":\"web\",\"repo\":\"https://charts.example\",\"releaseName\":\"front\"}}"
-
 static void test_chart(void **state)
 {
     (void)state;
@@ -523,7 +568,7 @@ static void test_chart(void **state)
     deployment_steps *s = begin(&w, "web");
     world_run(&w, &s, "web", REST);
     check_text(str_of(w.log), "write inventory " RECORD "\n"
-                              "install chart \n"
+                              "install chart /helm/shop/front\n"
                               "write inventory " RECORD "\n"
                               "report " WORLD_DEPLOYMENTS "/web\n");
     check_status(&w, "ready", "true");
@@ -541,7 +586,7 @@ static void test_chart(void **state)
     world_show(&w, s, "web");
     world_run(&w, &s, "web", REST);
     check_text(str_of(w.log), "write inventory " RECORD "\n"
-                              "remove chart \n"
+                              "remove chart /helm/shop/front\n"
                               "apply object " NAMESPACE "\n"
                               "apply object " SHOP "b\n"
                               "write inventory " RECORD "\n"
@@ -550,203 +595,122 @@ static void test_chart(void **state)
     world_done(&w);
 }
 
-/* ---- kills and faults ---- */
-
-/* A version after the other; one without a manifest is the end of the deployment. */
-typedef struct version {
-    const char *yaml, *options;
-} version;
-
-static const version plain[] = {
-    {BOTH, OPTIONS}, {MAP("a", "two") "---\n" MAP("c", "one"), OPTIONS}, {NULL, NULL}};
-static const version charts[] = {{TILLS "---\n" MAP("a", "one"), OPTIONS},
-                                 {"ignored", CHART},
-                                 {MAP("a", "two"), OPTIONS},
-                                 {"ignored", CHART},
-                                 {NULL, NULL}};
-
-typedef struct faults {
-    unsigned silent_write, bad_step;
-    step_outcome outcome;
-} faults;
-
-typedef struct ending {
-    char text[4096]; /* what is there at the end of each part */
-    unsigned writes, steps;
-} ending;
-
-static ending story(const version *versions, faults with)
+/* The release of before goes when that of now is there; sooner if it is in its way. */
+static void test_another_release(void **state)
 {
-    agent_world w = world_new();
-    w.silent_write = with.silent_write;
-    w.bad_step = with.bad_step;
-    w.bad_outcome = with.outcome;
-    w.establishes = true;
-    ending end = {.writes = 0};
-    size_t len = 0, size = sizeof end.text;
-    deployment_steps *s = steps_new(STR("web"));
-    for (size_t i = 0; i == 0 || versions[i - 1].yaml; i++) {
-        if (versions[i].yaml)
-            world_release(&w, "web", versions[i].yaml, versions[i].options);
-        else
-            world_drop(&w, WORLD_DEPLOYMENTS "/web");
+    (void)state;
+#define FRONT "/helm/shop/front"
+#define KEPT ",\"keepResources\":true"
+    static const struct {
+        const char *before, *now, *log;
+    } rows[] = {
+        {CHART_AS("named", "front", "shop", ""), CHART_AS("named", "back", "shop", ""),
+         "install chart /helm/shop/back\nremove chart " FRONT "\n"},
+        {CHART_AS("web", "front", "shop", ""), CHART_AS("web", "front", "market", ""),
+         "install chart /helm/market/front\nremove chart " FRONT "\n"},
+        {CHART_AS("web", "front", "shop", ""), CHART_AS("web", "back", "shop", ""),
+         "remove chart " FRONT "\ninstall chart /helm/shop/back\n"},
+        {CHART_AS("web", "front", "shop", ""), CHART_TAKES,
+         "remove chart " FRONT "\ninstall chart /helm/shop/back\n"},
+        {CHART_AS("named", "front", "shop", KEPT), CHART_AS("named", "back", "shop", ""),
+         "install chart /helm/shop/back\n"},
+        {CHART_AS("named", "front", "shop", ""), CHART_AS("named", "back", "shop", KEPT),
+         "install chart /helm/shop/back\nremove chart " FRONT "\n"},
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        agent_world w = world_new();
+        world_release(&w, "web", "one", rows[i].before);
+        deployment_steps *s = begin(&w, "web");
+        world_run(&w, &s, "web", REST);
+        assert_true(world_has(&w, FRONT));
+        w.log[0] = '\0';
+        world_release(&w, "web", "two", rows[i].now);
         world_show(&w, s, "web");
-        step last = world_run(&w, &s, "web", REST);
-        check_msg(last.kind == (versions[i].yaml ? STEP_WAIT : STEP_FORGET), "part %zu", i);
-        for (size_t k = 0; k < w.objects.len; k++)
-            if (w.objects.at[k].there && !strstr(w.objects.at[k].path, "contents/"))
-                len += (size_t)snprintf(end.text + len, size - len, "%s;", w.objects.at[k].path);
-        str key = object_text(go_member(world_read(&w, SHOP "a"), STR("data")), STR("key"));
-        str applied = world_status(&w, "web", "appliedDeploymentID");
-        len += (size_t)snprintf(end.text + len, size - len, "%.*s %.*s\n", STR_ARG(key),
-                                STR_ARG(applied));
+        world_run(&w, &s, "web", REST);
+        str want = arena_printf(w.arena,
+                                "write inventory " RECORD "\n%swrite inventory " RECORD
+                                "\nreport " WORLD_DEPLOYMENTS "/web\n",
+                                rows[i].log);
+        check_text(str_of(w.log), want.ptr);
+        check_status(&w, "ready", "true");
+        check_status(&w, "nonModified", "true");
+        /* A new agent has nothing to do, and with the deployment goes what it has now. */
+        steps_free(s);
+        s = begin(&w, "web");
+        unsigned writes = w.writes;
+        world_run(&w, &s, "web", REST);
+        assert_int_equal(w.writes, writes);
+        world_drop(&w, WORLD_DEPLOYMENTS "/web");
+        world_show(&w, s, "web");
+        assert_int_equal(world_run(&w, &s, "web", REST).kind, STEP_FORGET);
+        assert_int_equal(world_has(&w, FRONT), i == 4);
+        assert_int_equal(world_has(&w, "/helm/shop/back"), i == 5);
+        steps_free(s);
+        world_done(&w);
     }
-    assert_true(len < size);
-    end.writes = w.writes;
-    end.steps = w.steps;
-    steps_free(s);
-    world_done(&w);
-    return end;
 }
 
-static void check_ends(const version *versions, faults with, const ending *want)
-{
-    ending got = story(versions, with);
-    check_msg(strcmp(want->text, got.text) == 0,
-              "killed after write %u, outcome %d at step %u:\n%s\nexpected\n%s", with.silent_write,
-              (int)with.outcome, with.bad_step, got.text, want->text);
-}
-
-static void kill_after_each_write(const version *versions)
-{
-    ending want = story(versions, (faults){0});
-    assert_true(want.writes > 12);
-    for (unsigned i = 1; i <= want.writes; i++)
-        check_ends(versions, (faults){.silent_write = i}, &want);
-}
-
-static void fault_at_each_step(const version *versions)
-{
-    static const step_outcome outcomes[] = {OUTCOME_LATER, OUTCOME_REFUSED, OUTCOME_CONFLICT};
-    ending want = story(versions, (faults){0});
-    assert_true(want.steps > 30);
-    for (size_t k = 0; k < COUNT_OF(outcomes); k++)
-        for (unsigned i = 1; i <= want.steps; i++)
-            check_ends(versions, (faults){.bad_step = i, .outcome = outcomes[k]}, &want);
-}
-
-static void test_kill_after_each_write(void **state)
+/* Plain manifests become a chart that has some of their objects: helm takes those over, what it
+ * does not have goes, and what is another's stays in its way. */
+static void test_handed_over(void **state)
 {
     (void)state;
-    kill_after_each_write(plain);
-    kill_after_each_write(charts);
-}
-
-static void test_a_fault_at_each_step(void **state)
-{
-    (void)state;
-    fault_at_each_step(plain);
-    fault_at_each_step(charts);
-}
-
-/* Two agents on one cluster: whoever comes second finds the inventory changed and begins anew. */
-static void test_two_agents(void **state)
-{
-    (void)state;
-    agent_world w = world_new();
-    world_release(&w, "web", BOTH, OPTIONS);
-    deployment_steps *both[2] = {begin(&w, "web"), begin(&w, "web")};
-    rng r = rng_seeded();
-    int resting = 0;
-    for (int i = 0; i < 2000 && resting < 40; i++) {
-        deployment_steps *s = both[rng_below(&r, 2)];
-        steps_world facts = world_facts(&w);
-        step next = steps_next(s, &facts);
-        if (next.kind == STEP_WAIT) {
-            resting++;
-            w.now_ms += 500;
-            continue;
+    for (int foreign = 0; foreign < 2; foreign++) {
+        agent_world w = world_new();
+        world_release(&w, "web", MAP("b", "one") "---\n" MAP("of-chart", "one"), OPTIONS);
+        deployment_steps *s = begin(&w, "web");
+        world_run(&w, &s, "web", REST);
+        str uid =
+            object_text(go_member(world_read(&w, SHOP "of-chart"), STR("metadata")), STR("uid"));
+        if (foreign)
+            world_merge(&w, SHOP "of-chart",
+                        STR("{\"metadata\":{\"labels\":{\"" LABEL_OWNER "\":\"other\"}}}"));
+        w.log[0] = '\0';
+        world_release(&w, "web", "ignored", CHART);
+        world_show(&w, s, "web");
+        world_run(&w, &s, "web", foreign ? 5000 : REST);
+        if (foreign) {
+            check_text(condition_of(&w, "Deployed", "message"),
+                       "install chart: it exists and cannot be imported");
+            assert_false(world_has(&w, "/helm/shop/front"));
+            assert_true(world_has(&w, SHOP "b"));
+        } else {
+            check_text(str_of(w.log), "write inventory " RECORD "\n"
+                                      "mark object " SHOP "b\n"
+                                      "mark object " SHOP "of-chart\n"
+                                      "install chart /helm/shop/front\n"
+                                      "delete object " SHOP "b\n"
+                                      "write inventory " RECORD "\n"
+                                      "report " WORLD_DEPLOYMENTS "/web\n");
+            check_status(&w, "ready", "true");
         }
-        bool killed;
-        step_answer answer = world_do(&w, &next, &killed);
-        steps_answer(s, &facts, &answer);
-        if (next.kind == STEP_REPORT) {
-            world_show(&w, both[0], "web");
-            world_show(&w, both[1], "web");
-        }
+        check_str(
+            object_text(go_member(world_read(&w, SHOP "of-chart"), STR("metadata")), STR("uid")),
+            uid);
+        steps_free(s);
+        world_done(&w);
     }
-    check_status(&w, "ready", "true");
-    assert_true(world_has(&w, SHOP "a") && world_has(&w, SHOP "b"));
-    steps_free(both[0]);
-    steps_free(both[1]);
-    world_done(&w);
 }
 
-/* One allocation of the agent fails, counted over all its steps. */
-typedef struct shortage {
-    uint64_t left; /* until then */
-    uint64_t before;
-    bool happened;
-} shortage;
-
-static void shortage_begin(shortage *m)
-{
-    m->before = mem_calls();
-    mem_fail_at(m->happened ? 0 : m->left);
-}
-
-static void shortage_end(shortage *m)
-{
-    if (!m->happened && mem_failed())
-        m->happened = true;
-    else if (!m->happened)
-        m->left -= mem_calls() - m->before;
-    mem_fail_at(0);
-}
-
-static bool runs_short(uint64_t nth)
-{
-    agent_world w = world_new();
-    shortage m = {.left = nth};
-    world_release(&w, "web", BOTH, OPTIONS);
-    deployment_steps *s = begin(&w, "web");
-    for (int i = 0; i < 400; i++) {
-        steps_world facts = world_facts(&w);
-        shortage_begin(&m);
-        step next = steps_next(s, &facts);
-        shortage_end(&m);
-        if (next.kind == STEP_WAIT) {
-            if (next.due_ms - w.now_ms >= REST)
-                break;
-            w.now_ms = next.due_ms > w.now_ms ? next.due_ms : w.now_ms + 1;
-            continue;
-        }
-        bool killed;
-        step_answer answer = world_do(&w, &next, &killed);
-        shortage_begin(&m);
-        steps_answer(s, &facts, &answer);
-        shortage_end(&m);
-        if (next.kind == STEP_REPORT)
-            world_show(&w, s, "web");
-    }
-    check_msg(str_eq(world_status(&w, "web", "ready"), STR("true")), "allocation %llu",
-              (unsigned long long)nth);
-    assert_true(world_has(&w, SHOP "a") && world_has(&w, SHOP "b"));
-    steps_free(s);
-    world_done(&w);
-    return m.happened;
-}
-
-/* Whichever it is, the agent rests a while and comes to the same end. */
-static void test_memory(void **state)
+/* A name that helm would refuse is brought into one that it takes, as Fleet does. */
+static void test_release_names(void **state)
 {
     (void)state;
-    int64_t live = mem_live();
-    uint64_t nth = 1;
-    while (runs_short(nth))
-        nth++;
-    assert_true(nth > 100);
-    assert_int_equal(mem_live(), live);
+#define LONG "a-name-of-a-deployment-that-has-more-than-fifty-three-letters"
+    static const char *const rows[][2] = {
+        {LONG, "\"shop/a-name-of-a-deployment-that-has-more-than-fifty-f30ed:1\""},
+        {"shop.example.com", "\"shop/shop-example-com-f40d9b2f:1\""}};
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        agent_world w = world_new();
+        world_release(&w, rows[i][0], "ignored",
+                      "\"options\":{\"defaultNamespace\":\"shop\",\"helm\":{\"chart\":\"web\","
+                      "\"repo\":\"https://charts.example\"}}");
+        deployment_steps *s = begin(&w, rows[i][0]);
+        world_run(&w, &s, rows[i][0], REST);
+        check_text(world_status(&w, rows[i][0], "release"), rows[i][1]);
+        steps_free(s);
+        world_done(&w);
+    }
 }
 
 int main(void)
@@ -757,6 +721,7 @@ int main(void)
         cmocka_unit_test(test_delete_namespace),
         cmocka_unit_test(test_held_back),
         cmocka_unit_test(test_foreign_objects_stay),
+        cmocka_unit_test(test_namespace_is_not_pruned),
         cmocka_unit_test(test_kept_objects_stay),
         cmocka_unit_test(test_not_ready_then_ready),
         cmocka_unit_test(test_drift_is_told),
@@ -768,13 +733,13 @@ int main(void)
         cmocka_unit_test(test_unseen),
         cmocka_unit_test(test_wrong_diff),
         cmocka_unit_test(test_depends_on),
+        cmocka_unit_test(test_wrong_dependencies),
         cmocka_unit_test(test_allowed_namespaces),
         cmocka_unit_test(test_definitions_come_first),
         cmocka_unit_test(test_chart),
-        cmocka_unit_test(test_kill_after_each_write),
-        cmocka_unit_test(test_a_fault_at_each_step),
-        cmocka_unit_test(test_two_agents),
-        cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_another_release),
+        cmocka_unit_test(test_handed_over),
+        cmocka_unit_test(test_release_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -123,6 +123,48 @@ static void test_which_labels_go_where(void **state)
     check_text(fleet_finalizer_text(FINALIZER_SCHEDULE), "fleet.cattle.io/schedule-finalizer");
 }
 
+/* Names of releases are Fleet's, so that whoever takes over a cluster finds them. */
+static void test_releases(void **state)
+{
+    (void)state;
+#define FIFTY "12345678901234567890123456789012345678901234567890"
+    static const struct {
+        const char *name, *want;
+    } rows[] = {
+        {"web", "web"},
+        {FIFTY "123", FIFTY "123"},
+        {FIFTY "123a", "12345678901234567890123456789012345678901234567-fdba4"},
+        {FIFTY "1234567890123a", "12345678901234567890123456789012345678901234567-eb12d"},
+        {"1234567890123456789012345678901234567890123456-1234567",
+         "1234567890123456789012345678901234567890123456-d0bce"},
+        {"long-name-test-shortpath-with@char", "long-name-test-shortpath-with-char-031bab5e"},
+        {"long-name-test-shortpath-with+char", "long-name-test-shortpath-with-char-21c88393"},
+        {"long-name-test-0.App_ ", "long-name-test-0-app-5bf6b3fb"},
+        {"long-name-test--App_-_12.factor", "long-name-test-app-12-factor-0efbac37"},
+        {"bundle.name.example.com", "bundle-name-example-com-645ef821"},
+        {"a/b", "a-b"},
+        {"-a--b-", "a-b"},
+        {"-", "336d5ebc5436534e61d16e63"},
+        {"", "d41d8cd98f00b204e9800998"},
+    };
+    arena *a = arena_new(0);
+    for (size_t i = 0; i < COUNT_OF(rows); i++)
+        check_text(helm_release_name(a, str_of(rows[i].name)), rows[i].want);
+    arena_free(a);
+}
+
+static void test_dependencies(void **state)
+{
+    (void)state;
+    assert_true(says_dependency(STR(CONDITION_DEPENDENCY), STR("it depends on \"db\"")));
+    assert_true(says_dependency(STR("Error"), STR("dependent bundle(s) are not ready: [db]")));
+    assert_true(says_dependency(STR("Error"),
+                                STR("list bundledeployments: no bundles matching labels "
+                                    "fleet.cattle.io/bundle-name=db in namespace fleet-default")));
+    assert_false(says_dependency(STR("Error"), STR("it depends")));
+    assert_false(says_dependency(STR_EMPTY, STR_EMPTY));
+}
+
 /* What encoding/json makes of numbers and texts. */
 static void test_json_as_go_writes_it(void **state)
 {
@@ -167,6 +209,8 @@ int main(void)
         cmocka_unit_test(test_hashes_of_values),
         cmocka_unit_test(test_the_hash_of_content_is_that_of_its_manifest),
         cmocka_unit_test(test_which_labels_go_where),
+        cmocka_unit_test(test_releases),
+        cmocka_unit_test(test_dependencies),
         cmocka_unit_test(test_json_as_go_writes_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

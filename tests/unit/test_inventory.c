@@ -29,12 +29,13 @@ static void test_round_trip(void **state)
                    .wanted = STR("s-2:x"),
                    .applied = STR("s-1:x"),
                    .digest = STR("d"),
-                   .release = STR("front"),
-                   .release_namespace = STR("shop"),
+                   .release = {STR("shop"), STR("front")},
                    .revision = 7,
                    .is_chart = true,
                    .keep_resources = true,
                    .delete_namespace = STR("shop"),
+                   .former = &(release_name){STR("old"), STR("back")},
+                   .former_len = 1,
                    .objects = refs,
                    .len = COUNT_OF(refs)},
               back;
@@ -45,9 +46,11 @@ static void test_round_trip(void **state)
     check_text(back.wanted, "s-2:x");
     check_text(back.applied, "s-1:x");
     check_text(back.digest, "d");
-    check_text(back.release, "front");
-    check_text(back.release_namespace, "shop");
+    check_text(back.release.name, "front");
+    check_text(back.release.namespace_, "shop");
     check_text(back.delete_namespace, "shop");
+    assert_int_equal(back.former_len, 1);
+    assert_true(release_same(back.former[0], i.former[0]));
     assert_int_equal(back.revision, 7);
     assert_true(back.is_chart && back.keep_resources);
     assert_int_equal(back.len, 3); /* sorted, none twice */
@@ -69,6 +72,9 @@ static void test_bad(void **state)
         {"{\"deployment\":\"w\",\"objects\":[{\"kind\":\"Pod\",\"apiVersion\":\"v1\",\"name\":"
          "\"a/b\"}]}",
          "objects: found an entry that names no object"},
+        {"{\"deployment\":\"w\",\"former\":{}}", "former: found something that is no list"},
+        {"{\"deployment\":\"w\",\"former\":[{\"name\":\"a\"}]}",
+         "former: found an entry that names no release"},
         {"{\"deployment\":\"w\",\"deleteNamespace\":\"../x\"}", "deleteNamespace: found \"../x\""},
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
@@ -99,6 +105,41 @@ static void test_too_large(void **state)
     inventory i = {.deployment = STR("web"), .objects = refs, .len = len};
     assert_null(written(a, &i, &error));
     check_err_has(error, "found 20000 objects, whose names take more than 921600 bytes");
+    arena_free(a);
+}
+
+/* Which releases are to go, when that of now is shop/now. */
+static void test_releases(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *release; /* of before */
+        bool was_chart, keeps, is_chart;
+        const char *want; /* old is in the list already */
+    } rows[] = {
+        {"now", true, false, true, "old"},      {"now", true, false, false, "old now"},
+        {"now", true, true, false, "old now"},  {"before", true, false, true, "old before"},
+        {"before", true, true, true, "old"},    {"before", true, false, false, "old before"},
+        {"before", true, true, false, "old"},   {"before", false, false, true, "old"},
+        {"before", false, false, false, "old"},
+    };
+    arena *a = arena_new(0);
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        release_name now = {STR("shop"), STR("now")}, former[] = {now, {STR("shop"), STR("old")}};
+        /* One of before that is wanted again does not go. */
+        inventory from = {.release = {STR("shop"), str_of(rows[i].release)},
+                          .is_chart = rows[i].was_chart,
+                          .keep_resources = rows[i].keeps,
+                          .former = rows[i].is_chart ? former : former + 1,
+                          .former_len = rows[i].is_chart ? 2 : 1},
+                  ret = {0};
+        char text[64] = "";
+        assert_true(inventory_leave_release(a, &from, now, rows[i].is_chart, &ret));
+        for (size_t k = 0; k < ret.former_len; k++)
+            snprintf(text + strlen(text), sizeof text - strlen(text), "%s%.*s", k > 0 ? " " : "",
+                     STR_ARG(ret.former[k].name));
+        check_msg(strcmp(text, rows[i].want) == 0, "row %zu: %s", i, text);
+    }
     arena_free(a);
 }
 
@@ -167,8 +208,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_round_trip), cmocka_unit_test(test_bad),
-        cmocka_unit_test(test_too_large),  cmocka_unit_test(test_sets),
-        cmocka_unit_test(test_refs),       cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_too_large),  cmocka_unit_test(test_releases),
+        cmocka_unit_test(test_sets),       cmocka_unit_test(test_refs),
+        cmocka_unit_test(test_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -240,6 +240,27 @@ static void test_bodies(void **state)
     fixture_done(&f);
 }
 
+/* Charts and Bundles in folders of their own are not part of this one, as in Fleet. */
+static void test_folders_apart(void **state)
+{
+    (void)state;
+    fixture f = fixture_new("{}");
+    add_file(&f, "a.yaml", MAP("a"));
+    add_file(&f, "fleet.yml", "defaultNamespace: x\n");
+    add_file(&f, "chart/Chart.yaml", "name: web\n");
+    add_file(&f, "chart/templates/b.yaml", "name: {{ .Release.Name }}\n");
+    add_file(&f, "charts.yaml", MAP("charts"));
+    add_file(&f, "other/fleet.yaml", "defaultNamespace: x\n");
+    add_file(&f, "other/c.yaml", MAP("c"));
+    add_file(&f, "sub/d.yaml", MAP("d"));
+    check_msg(place_it(&f) == MANIFEST_NONE, "%s", f.error.text);
+    assert_int_equal(f.m.len, 4);
+    check_text(f.m.at[1].ref.name, "a");
+    check_text(f.m.at[2].ref.name, "charts");
+    check_text(f.m.at[3].ref.name, "d");
+    fixture_done(&f);
+}
+
 static void test_overlays(void **state)
 {
     (void)state;
@@ -315,12 +336,18 @@ static void test_bad_manifests(void **state)
 static void test_charts(void **state)
 {
     (void)state;
+/* SHA-256 of "web::1.2" */
+#define FETCHED ".chart/47226c57058af7d75d719e9a4c2189f02a1233a0ce2539b4b87ca308bcb35d3d"
     static const struct {
         const char *chart, *file, *want;
     } rows[] = {
         {"", "Chart.yaml", ""},
         {"./charts/web/", "charts/web/Chart.yaml", "charts/web"},
-        {"web", ".chart/0123/Chart.yaml", ".chart/0123"},
+        {"web", FETCHED "/Chart.yaml", FETCHED},
+        {"web", FETCHED "/web/Chart.yaml", FETCHED "/web"},
+        {"web", FETCHED "/web/charts/sub/Chart.yaml", NULL},
+        {"web", ".chart/0123/Chart.yaml", NULL}, /* another target's */
+        {"web", "Chart.yaml", NULL},
         {"web", "elsewhere/Chart.yaml", NULL},
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
@@ -351,6 +378,27 @@ static void test_charts(void **state)
         assert_int_equal(manifest_place(f.arena, &f.m, f.kinds, &f.error), MANIFEST_NONE);
         check_text(f.m.at[0].ref.namespace_, "default");
         assert_null(strstr(f.m.at[0].body.ptr, "drover.dev/deployment"));
+        fixture_done(&f);
+    }
+}
+
+/* A chart in a registry has one address. */
+static void test_registries(void **state)
+{
+    (void)state;
+    static const char *const rows[][3] = {
+        {"{\"repo\":\"oci://shop.io/charts/web\"}", "oci://shop.io/charts/web", ""},
+        {"{\"repo\":\"oci://shop.io/charts\",\"chart\":\"web\"}", "oci://shop.io/charts/web", ""},
+        {"{\"chart\":\"oci://shop.io/charts/web\"}", "oci://shop.io/charts/web", ""},
+        {"{\"repo\":\"https://shop.io\",\"chart\":\"web\"}", "web", "https://shop.io"}};
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        char options[256];
+        snprintf(options, sizeof options, "{\"helm\":%s}", rows[i][0]);
+        fixture f = fixture_new(options);
+        check_msg(place_it(&f) == MANIFEST_NONE, "row %zu: %s", i, f.error.text);
+        assert_true(f.m.is_chart && !f.m.chart.folder.ptr && !f.m.chart.skip_tls_verify);
+        check_text(f.m.chart.name, rows[i][1]);
+        check_text(f.m.chart.repo, rows[i][2]);
         fixture_done(&f);
     }
 }
@@ -446,9 +494,11 @@ int main(void)
         cmocka_unit_test(test_bomb),
         cmocka_unit_test(test_objects_in_order),
         cmocka_unit_test(test_bodies),
+        cmocka_unit_test(test_folders_apart),
         cmocka_unit_test(test_overlays),
         cmocka_unit_test(test_bad_manifests),
         cmocka_unit_test(test_charts),
+        cmocka_unit_test(test_registries),
         cmocka_unit_test(test_bad_values),
         cmocka_unit_test(test_owner),
         cmocka_unit_test(test_memory),

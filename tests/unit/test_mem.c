@@ -2,6 +2,9 @@
 #include "support/check.h"
 
 #include <pthread.h>
+#include <stdio.h>
+
+#include "base/footprint.h"
 
 static void test_counts(void **state)
 {
@@ -117,6 +120,37 @@ static void test_scoped(void **state)
     assert_int_equal(count, 3);
 }
 
+/* KiB of files that are in memory for this process. */
+static long resident_of_files(void)
+{
+    char line[256];
+    long kib = -1;
+    FILE *status = fopen("/proc/self/status", "r");
+    assert_non_null(status);
+    while (fgets(line, sizeof line, status))
+        sscanf(line, "RssFile: %ld", &kib);
+    fclose(status);
+    assert_true(kib >= 0);
+    return kib;
+}
+
+static void test_footprint_shrinks_and_nothing_is_lost(void **state)
+{
+    (void)state;
+    static int written = 1; /* in a segment that is written to */
+    char *block = mem_alloc(100000);
+    memset(block, 'x', 100000);
+    written = 2;
+    long before = resident_of_files();
+    footprint_shrink();
+    long after = resident_of_files();
+    check_msg(after < before, "%ld KiB before, %ld KiB after", before, after);
+    assert_int_equal(written, 2);
+    for (size_t i = 0; i < 100000; i++)
+        assert_int_equal(block[i], 'x');
+    mem_free(block);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -125,6 +159,7 @@ int main(void)
         cmocka_unit_test(test_fails_once_at_the_nth),
         cmocka_unit_test(test_each_thread_has_its_own),
         cmocka_unit_test(test_scoped),
+        cmocka_unit_test(test_footprint_shrinks_and_nothing_is_lost),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

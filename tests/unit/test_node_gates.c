@@ -569,6 +569,25 @@ static void acts_of_reasons(void **state)
     }
 }
 
+/* node-001 has failed before node-002, and both wait for the same Skyhook to be done everywhere: of
+ * them node-001 is tried again first, and needs the place that node-003 has. */
+static void f_who_is_freed_together(void **state)
+{
+    (void)state;
+    fleet *f = nodes_with(3, "  interruptionBudget: {count: 1}\n", "");
+    f->nodes[0].fails = f->nodes[1].fails = true;
+    fleet_step(f);
+    while (fleet_placement(f, "sk", "node-003").state != PLACEMENT_IN_FLIGHT)
+        fleet_run(f, SECOND);
+    f->nodes[0].fails = f->nodes[1].fails = false;
+    add(f, "first", "", "  priority: 10\n  sequencing: all\n  interruptionBudget: {count: 1}\n",
+        "");
+    fleet_step(f);
+    check_text(str_of(fleet_reasons(f, "sk", "node-002")),
+               "priority:complete:first, budget:complete:node-001+node-003, retry:time:node-002");
+    fleet_free(f);
+}
+
 /* What holds a whole Skyhook back, as its status shows it. */
 static void held(void **state)
 {
@@ -603,6 +622,7 @@ int main(void)
         cmocka_unit_test(a3_blocked_in_flight),
         cmocka_unit_test(f_priority),
         cmocka_unit_test(f_sequencing_all),
+        cmocka_unit_test(f_who_is_freed_together),
         cmocka_unit_test(f_busy),
         cmocka_unit_test(f_pause_and_disable_in_every_stage),
         cmocka_unit_test(f_drain_blocked),

@@ -196,7 +196,10 @@ static void random_event(wild *w)
     case 3: n->not_ready = !n->not_ready; break;
     case 4: fleet_label(n, "zone", zones[rng_below(r, COUNT_OF(zones))]); break;
     case 5:
-        w->number[c] += rng_below(r, 2) == 0;
+        if (rng_below(r, 2) == 0) {
+            w->number[c]++;
+            memset(w->doomed[c], 0, sizeof w->doomed[c]); /* who failed is fresh */
+        }
         w->disabled[c] = rng_below(r, 8) == 0;
         put_skyhook(w, c);
         return;
@@ -213,6 +216,13 @@ static void random_event(wild *w)
     fleet_show(f, n);
 }
 
+/* What fails of packages that are not wanted any more is no outcome of the node. */
+static bool dooms(const wild *w, const fleet_node *n, const fleet_event *e)
+{
+    return n->fails && !e->drain &&
+           strtol(e->version, NULL, 10) == w->number[hook_of(str_of(e->change))];
+}
+
 /* Some of what runs ends. */
 static void random_answers(wild *w)
 {
@@ -222,7 +232,7 @@ static void random_answers(wild *w)
         if (e->used || rng_below(&w->r, 2) == 0)
             continue;
         fleet_node *n = fleet_find(f, e->target);
-        w->doomed[hook_of(str_of(e->change))][n - f->nodes] |= n->fails && !e->drain;
+        w->doomed[hook_of(str_of(e->change))][n - f->nodes] |= dooms(w, n, e);
         fleet_answer(f, e);
     }
 }
@@ -476,33 +486,45 @@ static bool asks(const placement_view *view, const reasons *list)
     return view->state != PLACEMENT_IN_FLIGHT;
 }
 
-/* Limits name all holders and all that are ahead; one of them may be enough. */
+/* Limits name all holders and all that are ahead; one of them may be enough. So may be some of
+ * those who avert a stop. */
 static bool each(const reason *r)
 {
-    return r->rule != REASON_BUDGET && r->rule != REASON_BATCH;
+    return r->rule != REASON_BUDGET && r->rule != REASON_BATCH && r->rule != REASON_STOPPED;
 }
 
-/* A batch that ends lets go of nodes whose labels have changed: the compartment they come to is
- * larger then, and so may its ceiling be. */
-static bool touches(void *context, const reason *other, const reason *r)
+/* Whether one of those who end with the batch of the other reason comes to the compartment. */
+static bool comes(wild *w, const reason *other, str scope)
 {
-    wild *w = context;
-    bool comes = false;
-    /* And another Skyhook that goes on may take nodes that are ahead. */
-    if ((other->act == RELEASE_EDIT || other->act == RELEASE_RESUME) && !each(r))
-        return true;
-    /* And a node that a Skyhook is taken off leaves its batch with outcome and place: that ends in
-     * no stop then, or room is made before. */
-    if ((other->rule == REASON_PRIORITY || other->rule == REASON_BUSY) &&
-        r->rule == REASON_STOPPED && explain_share(r->of, r->of_count, other->of, other->of_count))
-        return true;
-    for (size_t i = 0; i < other->of_count && other->rule == REASON_BATCH; i++) {
+    for (size_t i = 0; i < other->of_count; i++) {
         const fleet_node *n = node_of(w, other->of[i]);
         for (size_t k = 0; k < n->label_count; k++)
-            comes |= strcmp(n->keys[k], "zone") == 0 &&
-                     (strcmp(n->values[k], "a") == 0) == str_ends(r->scope, STR(" a"));
+            if (strcmp(n->keys[k], "zone") == 0 &&
+                (strcmp(n->values[k], "a") == 0) == str_ends(scope, STR(" a")))
+                return true;
     }
-    return comes && r->rule == REASON_BUDGET && !str_eq(other->scope, r->scope);
+    return false;
+}
+
+/* Places may be had otherwise, too. */
+static bool touches(void *context, const explain_target *t, const reason *r,
+                    const explain_target *whose, const reason *other)
+{
+    bool same = strcmp(t->change, whose->change) == 0;
+    if (each(r))
+        return false;
+    if (!same && (other->act == RELEASE_EDIT || other->act == RELEASE_RESUME) &&
+        explain_exempt("ahead"))
+        return true; /* another Skyhook that goes on may take nodes that are ahead */
+    if (same && (other->act == RELEASE_UNTAINT || other->act == RELEASE_LABEL) &&
+        r->rule == REASON_BUDGET && explain_exempt("kept"))
+        return true; /* who has failed and is let in again keeps its place: with none left for those
+                        that were not tried yet, failed ones go */
+    return other->rule == REASON_BATCH && r->rule == REASON_BUDGET &&
+           !str_eq(other->scope, r->scope) && comes(context, other, r->scope) &&
+           explain_exempt(
+               "ceiling"); /* a batch that ends lets go of nodes with other labels: the
+                              compartment they come to is larger, and so is its ceiling */
 }
 
 static void test_reasons_are_true(void **state)

@@ -147,7 +147,7 @@ static void many_are_let_gather(void **state)
     static const struct {
         const char *budget;
         int rest_ms;
-    } rows[] = {{"3", 0}, {"4", 15}, {"8", 15}};
+    } rows[] = {{"3", 0}, {"4", 20}, {"8", 20}};
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         char text[256];
         snprintf(text, sizeof text,
@@ -296,16 +296,68 @@ static void reset_by_hand(void **state)
     fake_free(f);
 }
 
+/* ---- many at once ---- */
+
+#define CROWD 90
+#define CREATING_MAX 64 /* SHELL_CREATING_MAX */
+
+/* Answers to the creation of Jobs, which are rows, that the shell has yet to hear. */
+static size_t creating(const fake *f)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < f->sides[0].messages.len; i++) {
+        const fake_message *m = &f->sides[0].messages.at[i];
+        const char *kind = yyjson_get_str(yyjson_doc_ptr_get(m->doc, "/kind"));
+        count += m->is_answer && kind && strcmp(kind, "Table") == 0;
+    }
+    return count;
+}
+
+static size_t most_creating;
+
+static void watch_creations(fake *f, const kube_write *w)
+{
+    (void)w;
+    size_t now = creating(f);
+    most_creating = now > most_creating ? now : most_creating;
+}
+
+/* A Job is some KiB: those of a large batch are not all written out before they can be sent. */
+static void jobs_are_made_when_they_can_be_sent(void **state)
+{
+    (void)state;
+    fake *f = fake_new();
+    f->watch = watch_creations;
+    most_creating = 0;
+    fake_add_nodes(f, CROWD);
+    fake_create(f, FAKE_SKYHOOKS,
+                "{\"metadata\":{\"name\":\"sk\"},\"spec\":{\"packages\":{\"tune\":"
+                "{\"version\":\"1.0.0\",\"image\":\"example.test/tune\"}}}}");
+    fake_start(f);
+    fake_run(f, -1);
+    assert_int_equal(most_creating, CREATING_MAX);
+    assert_int_equal(count_lines(f, "POST " FAKE_JOBS), 2 * CROWD);
+    check_text(str_of(fake_text(f, FAKE_SKYHOOKS, "sk", "/status/completeNodes")), "90/90");
+    fake_free(f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(large_node),    cmocka_unit_test(installs),
-        cmocka_unit_test(counts_writes), cmocka_unit_test(recovers),
-        cmocka_unit_test(interrupts),    cmocka_unit_test(blocked_by_budget),
-        cmocka_unit_test(taints),        cmocka_unit_test(deleted),
-        cmocka_unit_test(reset_by_hand), cmocka_unit_test(foreign_job_is_read),
-        cmocka_unit_test(many_are_let_gather), cmocka_unit_test(wishes_want_news),
+        cmocka_unit_test(large_node),
+        cmocka_unit_test(installs),
+        cmocka_unit_test(counts_writes),
+        cmocka_unit_test(recovers),
+        cmocka_unit_test(interrupts),
+        cmocka_unit_test(blocked_by_budget),
+        cmocka_unit_test(taints),
+        cmocka_unit_test(deleted),
+        cmocka_unit_test(reset_by_hand),
+        cmocka_unit_test(foreign_job_is_read),
+        cmocka_unit_test(many_are_let_gather),
+        cmocka_unit_test(wishes_want_news),
         cmocka_unit_test(foreign_job_is_gone_when_read),
+        cmocka_unit_test(jobs_are_made_when_they_can_be_sent),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -346,14 +346,16 @@ static void halts_are_shown_on_nodes(void **state)
     fake *f = fake_new();
     fake_add_nodes(f, 8);
     fake_create(f, FAKE_SKYHOOKS,
-                "{\"metadata\":{\"name\":\"sk\"},\"spec\":{\"interruptionBudget\":{\"count\":1},"
+                "{\"metadata\":{\"name\":\"sk\",\"finalizers\":[\"skyhook.nvidia.com/skyhook\"]},"
+                "\"spec\":{\"interruptionBudget\":{\"count\":1},"
                 "\"packages\":{\"tune\":{\"version\":\"1.0.0\",\"image\":"
                 "\"example.test/tune\"}}}}");
     fake_start(f);
     f->job_ms = 60000;
     fake_run(f, 2500);
-    check_text(str_of(fake_text(f, FAKE_NODES, "n00", "/metadata/labels/skyhook.nvidia.com~1"
-                                                      "status_sk")),
+    check_text(str_of(fake_text(f, FAKE_NODES, "n00",
+                                "/metadata/labels/skyhook.nvidia.com~1"
+                                "status_sk")),
                "in_progress");
     static const char *const rows[][2] = {{"\"skyhook.nvidia.com/pause\":\"true\"", "paused"},
                                           {"\"skyhook.nvidia.com/pause\":null,"
@@ -376,14 +378,16 @@ static void halts_are_shown_on_nodes(void **state)
 
 /* ---- pods of an older operator ---- */
 
+#define OLDER(stage, state)                                                                        \
+    "{\"metadata\":{\"annotations\":{\"skyhook.nvidia.com/nodeState_sk\":"                         \
+    "\"{\\\"tune|1.0.0\\\":{\\\"name\\\":\\\"tune\\\",\\\"version\\\":\\\"1.0.0\\\","              \
+    "\\\"image\\\":\\\"example.test/tune\\\",\\\"stage\\\":\\\"" stage                             \
+    "\\\",\\\"state\\\":\\\"" state "\\\"}}\"}}}"
+
 static void add_raw(fake *f, const char *states)
 {
     buf text = BUF(8192);
-    fake_edit(f, FAKE_NODES, "n00",
-              "{\"metadata\":{\"annotations\":{\"skyhook.nvidia.com/nodeState_sk\":"
-              "\"{\\\"tune|1.0.0\\\":{\\\"name\\\":\\\"tune\\\",\\\"version\\\":\\\"1.0.0\\\","
-              "\\\"image\\\":\\\"example.test/tune\\\",\\\"stage\\\":\\\"apply\\\",\\\"state\\\":"
-              "\\\"in_progress\\\"}}\"}}}");
+    fake_edit(f, FAKE_NODES, "n00", OLDER("apply", "in_progress"));
     buf_addf(&text,
              "{\"metadata\":{\"name\":\"raw\",\"namespace\":\"skyhook\",\"labels\":"
              "{\"skyhook.nvidia.com/name\":\"sk\",\"skyhook.nvidia.com/package\":\"tune-1.0.0\"},"
@@ -459,6 +463,36 @@ static void raw_pod_that_fails_ends_as_erroring(void **state)
     fake_free(f);
 }
 
+/* A node on which an older operator had finished is done, and one on which it had begun is not. */
+static void finished_by_an_older_operator(void **state)
+{
+    (void)state;
+    static const char *const specs[] = {
+        "", ",\"configMap\":{\"a.conf\":\"1\"}",
+        ",\"configMap\":{\"a.conf\":\"1\"},\"interrupt\":{\"type\":\"noop\"}"};
+    for (size_t i = 0; i < COUNT_OF(specs); i++) {
+        fake *f = fake_new();
+        fake_add_nodes(f, 4);
+        char text[512];
+        fake_edit(f, FAKE_NODES, "n00",
+                  i < 2 ? OLDER("config", "complete") : OLDER("post-interrupt", "complete"));
+        fake_edit(f, FAKE_NODES, "n01", OLDER("apply", "in_progress"));
+        snprintf(text, sizeof text,
+                 "{\"metadata\":{\"name\":\"sk\",\"finalizers\":[\"skyhook.nvidia.com/skyhook\"]},"
+                 "\"spec\":{\"interruptionBudget\":{\"count\":1},"
+                 "\"packages\":{\"tune\":{\"version\":\"1.0.0\",\"image\":"
+                 "\"example.test/tune\"%s}}}}",
+                 specs[i]);
+        fake_create(f, FAKE_SKYHOOKS, text);
+        fake_start(f);
+        fake_run(f, -1);
+        assert_int_equal(count_lines(f, "-n00-"), 0);
+        check_text(str_of(fake_text(f, FAKE_SKYHOOKS, "sk", "/status/completeNodes")), "4/4");
+        check_text(str_of(fake_text(f, FAKE_SKYHOOKS, "sk", "/status/status")), "complete");
+        fake_free(f);
+    }
+}
+
 /* Until its node's turn comes nothing is due. */
 static void raw_pod_waits_for_its_turn(void **state)
 {
@@ -499,6 +533,7 @@ int main(void)
         cmocka_unit_test(raw_pod_that_succeeded_counts),
         cmocka_unit_test(raw_pod_is_waited_for),
         cmocka_unit_test(raw_pod_that_fails_ends_as_erroring),
+        cmocka_unit_test(finished_by_an_older_operator),
         cmocka_unit_test(raw_pod_waits_for_its_turn),
         cmocka_unit_test(raw_pod_and_kills),
         cmocka_unit_test(failed_jobs_stay_and_go),

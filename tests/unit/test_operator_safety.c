@@ -19,12 +19,6 @@ static void check_complete(fake *f)
     check_text(str_of(fake_text(f, FAKE_SKYHOOKS, "sk", "/status/status")), "complete");
 }
 
-static const char *status_of(fake *f, const char *node_name)
-{
-    return fake_text(f, FAKE_NODES, node_name,
-                     "/metadata/annotations/skyhook.nvidia.com~1status_sk");
-}
-
 /* ---- a server that is set back to a backup ---- */
 
 typedef struct backup {
@@ -209,6 +203,28 @@ static void record_is_put_back(void **state)
     fake_free(f);
 }
 
+/* With the record the number of attempts is lost: Jobs of before have the names of new ones, and do
+ * not count for them. */
+static void jobs_of_a_lost_record_do_not_count(void **state)
+{
+    (void)state;
+    for (int restarted = 0; restarted < 2; restarted++) {
+        fake *f = begin(skyhook_plain);
+        fake_run(f, -1);
+        if (restarted)
+            fake_end_side(&f->sides[0]);
+        fake_edit(f, FAKE_NODES, "n02",
+                  "{\"metadata\":{\"annotations\":{\"skyhook.nvidia.com/drover_sk\":null,"
+                  "\"skyhook.nvidia.com/nodeState_sk\":null}}}");
+        if (restarted)
+            fake_start(f);
+        fake_run(f, -1);
+        check_complete(f);
+        assert_int_equal(count_objects(f, FAKE_JOBS), 2 * NODES + 2);
+        fake_free(f);
+    }
+}
+
 /* ---- one attempt at a time ---- */
 
 #define HOUR_MS (INT64_C(3600) * 1000)
@@ -222,33 +238,6 @@ static void set_ready(fake *f, const char *node_name, bool ready)
     fake_edit(f, FAKE_NODES, node_name, patch);
 }
 
-/* The pod that the Job controller would make of the Job with that uid. */
-static void make_pod(fake *f, const char *job, const char *uid)
-{
-    const fake_object *o = fake_find(f, FAKE_JOBS, job);
-    assert_non_null(o);
-    buf text = BUF(1u << 20);
-    buf_addf(&text,
-             "{\"metadata\":{\"name\":\"pod-of-it\",\"namespace\":\"" FAKE_SPACE
-             "\",\"ownerReferences\":[{\"kind\":\"Job\",\"uid\":\"%s\"}],\"annotations\":",
-             uid);
-    json_write(&text, yyjson_doc_ptr_get(o->doc, "/spec/template/metadata/annotations"));
-    buf_addz(&text, ",\"labels\":{\"batch.kubernetes.io/job-name\":");
-    buf_add_json(&text, str_of(job));
-    buf_addz(&text, ",\"skyhook.nvidia.com/name\":\"sk\"}},\"spec\":{\"nodeName\":\"n00\"},"
-                    "\"status\":{\"phase\":\"Running\"}}");
-    fake_create(f, FAKE_PODS, text.ptr);
-    buf_done(&text);
-}
-
-static const char *first_job(fake *f, const char *part)
-{
-    for (size_t i = 0; i < f->count; i++)
-        if (strcmp(f->objects[i].collection, FAKE_JOBS) == 0 && strstr(f->objects[i].name, part))
-            return f->objects[i].name;
-    return "";
-}
-
 /* The kubelet was only cut off: the pod still runs when the node returns. */
 static void nothing_beside_a_lost_attempt(void **state)
 {
@@ -260,7 +249,7 @@ static void nothing_beside_a_lost_attempt(void **state)
         char job[FAKE_NAME_BYTES];
         snprintf(job, sizeof job, "%s", first_job(f, "-apply-n00-1-"));
         if (with_pod)
-            make_pod(f, job, fake_text(f, FAKE_JOBS, job, "/metadata/uid"));
+            make_pod(f, "pod-of-it", job, fake_text(f, FAKE_JOBS, job, "/metadata/uid"));
         set_ready(f, "n00", false);
         fake_run(f, HOUR_MS + 60000);
         check_text(str_of(status_of(f, "n00")), "erroring");
@@ -291,7 +280,8 @@ static void packages_beside_each_other(void **state)
         f->job_ms = 3 * HOUR_MS;
         fake_run(f, 2000);
         const char *other = first_job(f, "sk-bb-1-0-0-apply-n00-");
-        make_pod(f, other, foreign ? "old" : fake_text(f, FAKE_JOBS, other, "/metadata/uid"));
+        make_pod(f, "pod-of-it", other,
+                 foreign ? "old" : fake_text(f, FAKE_JOBS, other, "/metadata/uid"));
         for (size_t i = 0; i < f->count; i++)
             if (strstr(f->objects[i].name, "sk-aa-1-0-0-apply-n00-"))
                 f->objects[i].ends_ms = f->now_ms + 1000;
@@ -590,6 +580,7 @@ int main(void)
         cmocka_unit_test(two_at_once),
         cmocka_unit_test(edited_while_nobody_looked),
         cmocka_unit_test(record_is_put_back),
+        cmocka_unit_test(jobs_of_a_lost_record_do_not_count),
         cmocka_unit_test(nothing_beside_a_lost_attempt),
         cmocka_unit_test(packages_beside_each_other),
         cmocka_unit_test(claim_that_ends_before_it_is_durable),

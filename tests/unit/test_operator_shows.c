@@ -126,6 +126,51 @@ static void config_updates_are_shown(void **state)
 
 /* ---- taints ---- */
 
+#define CONFIG_OF_N01 "POST " FAKE_JOBS "/sk-tune-1-0-0-config-n01-"
+
+static bool first_two_fail_to_configure(fake *f, const char *job)
+{
+    return strstr(job, "-config-n01-") && count_lines(f, CONFIG_OF_N01) <= 2;
+}
+
+static void check_restarts(fake *f, const char *stage, const char *state, const char *restarts)
+{
+    char want[256];
+    snprintf(want, sizeof want,
+             "{\"tune|1.0.0\":{\"name\":\"tune\",\"version\":\"1.0.0\",\"image\":"
+             "\"example.test/tune\",\"stage\":\"%s\",\"state\":\"%s\"%s}}",
+             stage, state, restarts);
+    check_text(str_of(fake_text(f, FAKE_NODES, "n01",
+                                "/metadata/annotations/skyhook.nvidia.com~1nodeState_sk")),
+               want);
+}
+
+/* How often a stage failed stays to be seen when it has succeeded, until it is run for something
+ * else. */
+static void failed_attempts_are_shown(void **state)
+{
+    (void)state;
+    for (int restarted = 0; restarted < 2; restarted++) {
+        fake *f = begin(skyhook_files);
+        f->fails = first_two_fail_to_configure;
+        while (count_lines(f, CONFIG_OF_N01) < 2)
+            fake_run(f, 200);
+        check_restarts(f, "config", "in_progress", ",\"restarts\":1");
+        if (restarted)
+            fake_start(f);
+        fake_run(f, -1);
+        check_text(str_of(fake_text(f, FAKE_SKYHOOKS, "sk", "/status/completeNodes")), "8/8");
+        check_restarts(f, "config", "complete", ",\"restarts\":2");
+        if (restarted)
+            fake_start(f);
+        fake_edit(f, FAKE_SKYHOOKS, "sk",
+                  "{\"spec\":{\"packages\":{\"tune\":{\"configMap\":{\"a.conf\":\"new\"}}}}}");
+        fake_run(f, -1);
+        check_restarts(f, "config", "complete", "");
+        fake_free(f);
+    }
+}
+
 static void taints_before_it_untaints(void **state)
 {
     (void)state;
@@ -170,6 +215,62 @@ static void conditions_follow_after_a_restart(void **state)
 }
 
 /* ---- conditions ---- */
+
+static str condition_message(fake *f, const char *type)
+{
+    yyjson_val *all = fake_get(f, FAKE_SKYHOOKS, "sk", "/status/conditions");
+    yyjson_arr_iter walk = yyjson_arr_iter_with(all);
+    for (yyjson_val *one; (one = yyjson_arr_iter_next(&walk));)
+        if (yyjson_equals_str(yyjson_obj_get(one, "type"), type))
+            return str_of(yyjson_get_str(yyjson_obj_get(one, "message")));
+    return STR_EMPTY;
+}
+
+/* What was applied last is never taken back, whoever shows it. */
+static void last_applied_outlives_restarts(void **state)
+{
+    (void)state;
+    fake *f = begin(skyhook_plain);
+    fake_run(f, -1);
+    fake_start(f);
+    fake_run(f, -1);
+    check_text(condition_message(f, "ApplyPackage"), "Applying package [tune:1.0.0] to node [n07]");
+    check_text(condition_message(f, "skyhook.nvidia.com/ApplyPackage"),
+               "Applying package [tune:1.0.0] to node [n07]");
+    fake_free(f);
+}
+
+/* Taints that are not tolerated are told whatever else holds the node, or nothing does. */
+static void taints_are_told(void **state)
+{
+    (void)state;
+    static const char tainted_text[] =
+        "{\"spec\":{\"taints\":[{\"key\":\"foreign\",\"effect\":\"NoSchedule\"}]}}";
+    fake *f = begin(skyhook_plain);
+    fake_edit(f, FAKE_NODES, "n00", tainted_text);
+    fake_run(f, 3000);
+    static const char *const halts[] = {"true", "false"};
+    for (size_t i = 0; i < 2; i++) {
+        char text[128];
+        snprintf(text, sizeof text,
+                 "{\"metadata\":{\"annotations\":{\"skyhook.nvidia.com/pause\":\"%s\"}}}",
+                 halts[i]);
+        fake_edit(f, FAKE_SKYHOOKS, "sk", text);
+        fake_run(f, 3000);
+        check_text(condition_message(f, "TaintNotTolerable"),
+                   "Node [n00] has taints that are not tolerable. Skipping.");
+    }
+    fake_run(f, -1);
+    fake_edit(f, FAKE_NODES, "n01", tainted_text); /* which is done */
+    fake_run(f, -1);
+    check_text(condition_message(f, "TaintNotTolerable"),
+               "Node [n00, n01] has taints that are not tolerable. Skipping.");
+    for (int i = 0; i < 2; i++)
+        fake_edit(f, FAKE_NODES, i == 0 ? "n00" : "n01", "{\"spec\":{\"taints\":null}}");
+    fake_run(f, -1);
+    check_text(condition_message(f, "TaintNotTolerable"), "All nodes have tolerable taints.");
+    fake_free(f);
+}
 
 static const char *condition_time(fake *f, const char *type)
 {
@@ -238,8 +339,11 @@ int main(void)
         cmocka_unit_test(maps_of_nodes_that_left_go),
         cmocka_unit_test(replaced_versions_are_not_shown),
         cmocka_unit_test(config_updates_are_shown),
+        cmocka_unit_test(failed_attempts_are_shown),
         cmocka_unit_test(taints_before_it_untaints),
         cmocka_unit_test(conditions_follow_after_a_restart),
+        cmocka_unit_test(last_applied_outlives_restarts),
+        cmocka_unit_test(taints_are_told),
         cmocka_unit_test(transition_is_as_old_as_its_words),
         cmocka_unit_test(reboots_are_told),
     };

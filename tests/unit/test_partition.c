@@ -275,6 +275,42 @@ static void test_fleet_2_2_merges(void **state)
     arena_free(a);
 }
 
+/* One override after the other: an object over a text replaces it, and brings back nothing of what
+ * the text had replaced. */
+static void test_fleet_2_2_merges_of_three(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *base, *one, *other, *want; /* of helm.values */
+    } rows[] = {
+        {"{\"a\":{\"x\":1}}", "{\"a\":\"off\"}", "{\"a\":{\"y\":2}}", "{\"a\":{\"y\":2}}"},
+        {"{\"a\":{\"x\":1}}", "{\"a\":null}", "{\"a\":{\"y\":2}}", "{\"a\":{\"y\":2}}"},
+        {"{\"a\":{\"x\":1}}", "{\"a\":[1]}", "{}", "{\"a\":[1]}"},
+        {"{\"a\":{\"x\":1}}", "{\"b\":3}", "{\"a\":{\"y\":2}}",
+         "{\"a\":{\"x\":1,\"y\":2},\"b\":3}"},
+        {"{\"a\":\"off\"}", "{\"a\":{\"x\":1}}", "{\"a\":{\"y\":2}}", "{\"a\":{\"x\":1,\"y\":2}}"},
+        {"{\"a\":{\"b\":{\"x\":1}}}", "{\"a\":{\"b\":0}}", "{\"a\":{\"b\":{\"y\":2}}}",
+         "{\"a\":{\"b\":{\"y\":2}}}"},
+        {"{\"a\":1}", "null", "{\"b\":2}", "{\"a\":1,\"b\":2}"},
+        {"{\"a\":1}", "{}", "null", "{\"a\":1}"},
+        {"null", "{\"a\":1}", "null", "{\"a\":1}"},
+    };
+    arena *a = arena_new(0);
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        const char *const texts[] = {rows[i].base, rows[i].one, rows[i].other};
+        bundle_options of[3] = {{0}};
+        for (size_t k = 0; k < COUNT_OF(texts); k++)
+            of[k].helm = json(a, arena_printf(a, "{\"values\":%s}", texts[k]).ptr);
+        const bundle_options *over[] = {&of[1], &of[2]};
+        option_layers l = {&of[0], over, COUNT_OF(over)};
+        err error = {0};
+        str got = options_json(a, &l, NULL, &error);
+        str want = arena_printf(a, "{\"helm\":{\"values\":%s}}\n", rows[i].want);
+        check_msg(str_eq(got, want), "row %zu: %.*s", i, STR_ARG(got));
+    }
+    arena_free(a);
+}
+
 static void test_usable_labels(void **state)
 {
     (void)state;
@@ -296,9 +332,9 @@ static void test_usable_labels(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_fleet_2_3_limit_vectors), cmocka_unit_test(test_fleet_2_4_cuts),
-        cmocka_unit_test(test_fleet_1_4_identities),    cmocka_unit_test(test_fleet_2_2_merges),
-        cmocka_unit_test(test_usable_labels),
+        cmocka_unit_test(test_fleet_2_3_limit_vectors),   cmocka_unit_test(test_fleet_2_4_cuts),
+        cmocka_unit_test(test_fleet_1_4_identities),      cmocka_unit_test(test_fleet_2_2_merges),
+        cmocka_unit_test(test_fleet_2_2_merges_of_three), cmocka_unit_test(test_usable_labels),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -127,6 +127,26 @@ static const row rows[] = {
     {OTHER "\"status\":{" CONDITION("Reconciling", "True", "") "}", "Reconciling",
      READINESS_TRANSITIONING},
     {OTHER "\"status\":{" CONDITION("Unheard", "False", "") "}", NULL, READINESS_READY},
+    /* What a condition says of the object before its last change is no evidence. */
+    {OTHER "\"metadata\":{\"generation\":2},\"status\":{" CONDITION(
+         "Ready", "True", ",\"observedGeneration\":1") "}",
+     "its controller has not seen the change yet", READINESS_TRANSITIONING},
+    {OTHER "\"metadata\":{\"generation\":2},\"status\":{" CONDITION(
+         "Stalled", "True", ",\"observedGeneration\":1") "}",
+     "its controller has not seen the change yet", READINESS_TRANSITIONING},
+    {OTHER "\"metadata\":{\"generation\":2},\"status\":{" CONDITION(
+         "Ready", "True", ",\"observedGeneration\":2") "}",
+     NULL, READINESS_READY},
+    {OTHER "\"metadata\":{\"generation\":2},\"status\":{" CONDITION(
+         "Unheard", "True", ",\"observedGeneration\":1") "}",
+     NULL, READINESS_READY},
+    {"\"apiVersion\":\"v1\",\"kind\":\"ReplicationController\",\"spec\":{\"replicas\":2},"
+     "\"status\":{\"availableReplicas\":1}",
+     "1 of 2 replicas are available", READINESS_TRANSITIONING},
+    {"\"apiVersion\":\"apps/v1\",\"kind\":\"StatefulSet\",\"spec\":{\"replicas\":2,"
+     "\"minReadySeconds\":9},\"status\":{\"readyReplicas\":2,\"updatedReplicas\":2,"
+     "\"availableReplicas\":1}",
+     "1 of 2 replicas are available", READINESS_TRANSITIONING},
     /* The same kind of somebody else's group is judged by its conditions. */
     {"\"apiVersion\":\"example.org/v1\",\"kind\":\"Job\",\"status\":{}", NULL, READINESS_READY},
     {"\"apiVersion\":5,\"kind\":[],\"spec\":7,\"status\":\"x\",\"metadata\":null", NULL,

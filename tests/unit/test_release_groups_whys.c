@@ -177,6 +177,82 @@ static void what_a_group_passed_over_waits_for_it(void **state)
     world_close(&w);
 }
 
+/* app and base have failed and tool still runs; app was skipped, and other versions of the two are
+ * collected. With app all have one: that group takes the place of this one when tool has ended, and
+ * base need not be tried again. */
+static void what_is_collected_waits_for_whoever_runs(void **state)
+{
+    (void)state;
+    world w;
+    arena *a = arena_new(0);
+    open_world(&w, "  - deploymentBracket: {deploymentSelector: 'true', readinessMode: "
+                   "wait_for_all, readinessWindowSeconds: 6000}\n");
+    put_host(&w, "h1", "app: 'yes', base: 'yes', tool: 'yes'");
+    plan(&w, "tool", "h1", 1000, 0);
+    plan(&w, "app", "h1", 30, 1);
+    plan(&w, "base", "h1", 30, 1);
+    publish(&w, "app", "v1");
+    publish(&w, "base", "v1");
+    publish(&w, "tool", "v1");
+    world_at(&w, "2026-03-01T08:02:00Z");
+    on_h1(&w, ACT_SKIP, "app");
+    publish(&w, "base", "v2");
+    publish(&w, "tool", "v2");
+    check_text(reasons_at(&w, a, "app", "h1"), "skipped:retry app; bracket:complete tool");
+    on_h1(&w, ACT_RETRY, "app");
+    world_at(&w, "2026-03-01T08:20:00Z");
+    check_text(last_job(&w, a, "app", "h1"), "v1 at 08:16:40Z");
+    arena_free(a);
+    world_close(&w);
+}
+
+/* A group that has not begun, for a freeze, is not waited for: the next one, with app, takes its
+ * place as soon as it locks. */
+static void what_is_collected_ends_a_group_that_has_not_begun(void **state)
+{
+    (void)state;
+    world w;
+    arena *a = arena_new(0);
+    open_world(&w, "  - deploymentBracket: {deploymentSelector: 'true', readinessMode: "
+                   "wait_for_all, readinessWindowSeconds: 6000}\n");
+    put_host(&w, "h1", "app: 'yes', base: 'yes'");
+    world_act(&w, (fact_act){.act = ACT_FREEZE, .name = STR("f")});
+    publish(&w, "app", "v1");
+    publish(&w, "base", "v1");
+    on_h1(&w, ACT_SKIP, "app");
+    publish(&w, "base", "v2");
+    check_text(reasons_at(&w, a, "app", "h1"), "skipped:retry app; freeze:thaw f");
+    on_h1(&w, ACT_RETRY, "app");
+    world_act(&w, (fact_act){.act = ACT_THAW, .name = STR("f")});
+    check_text(last_job(&w, a, "app", "h1"), "v1 at 08:00:00Z");
+    check_text(last_job(&w, a, "base", "h1"), "v2 at 08:00:00Z");
+    arena_free(a);
+    world_close(&w);
+}
+
+/* A hook that failed runs again in the next group, which another version of app is collected for.
+ */
+static void a_hook_that_failed_runs_in_the_next_group(void **state)
+{
+    (void)state;
+    world w;
+    arena *a = arena_new(0);
+    open_world(&w,
+               "  - deploymentBracket: {deploymentSelector: 'true', readinessWindowSeconds: 60, "
+               "preSelector: 'deployment.name == \"base\"'}\n");
+    put_host(&w, "h1", "app: 'yes', base: 'yes'");
+    plan(&w, "base", "h1", 30, 1);
+    publish(&w, "app", "v1");
+    world_at(&w, "2026-03-01T08:02:00Z");
+    check_text(reasons_at(&w, a, "base", "h1"), "retry:retry base");
+    publish(&w, "app", "v2");
+    check_text(reasons_at(&w, a, "base", "h1"), "failed:retry base @01T08:03:00Z");
+    world_at(&w, "2026-03-01T08:04:00Z");
+    check_text(last_job(&w, a, "base", "h1"), "v0 at 08:03:00Z");
+    arena_free(a);
+    world_close(&w);
+}
+
 /* That a deployment leaves a host is no edit of the others: a halt stays. Another version is one.
  */
 static void a_member_that_leaves_lifts_no_halt(void **state)
@@ -400,6 +476,9 @@ int main(void)
         cmocka_unit_test(what_was_skipped_ends_a_group_that_failed),
         cmocka_unit_test(what_was_skipped_joins_a_group_that_executes),
         cmocka_unit_test(what_a_group_passed_over_waits_for_it),
+        cmocka_unit_test(what_is_collected_waits_for_whoever_runs),
+        cmocka_unit_test(what_is_collected_ends_a_group_that_has_not_begun),
+        cmocka_unit_test(a_hook_that_failed_runs_in_the_next_group),
         cmocka_unit_test(a_member_that_leaves_lifts_no_halt),
         cmocka_unit_test(a_group_in_the_queue_waits_for_the_one_of_another_rule),
         cmocka_unit_test(whom_a_failed_group_never_came_to_waits_in_the_next),

@@ -34,8 +34,9 @@ typedef struct wild {
     int64_t until; /* seconds: when all is done, this is waited for */
     const char *given[POLICIES][RULES], *rules[POLICIES][RULES]; /* and as they were edited */
     const char *selectors[POLICIES];
-    bool any_version; /* whichever is published last */
-    size_t published; /* so many times something had to be published */
+    bool any_version;       /* whichever is published last */
+    VEC(char *) collecting; /* version groups that have not locked */
+    size_t published;       /* so many times something had to be published */
 } wild;
 
 /* ---- documents ---- */
@@ -283,6 +284,27 @@ static void random_event(wild *w)
     step(w);
 }
 
+/* Notes which version groups collect. */
+static void see_groups(world *of)
+{
+    wild *w = (wild *)of; /* its first member */
+    for (size_t i = 0; i < of->out.len; i++) {
+        const decision *d = &of->out.at[i];
+        size_t left = 0;
+        if (d->kind != DECISION_GROUP)
+            continue;
+        for (size_t k = 0; k < w->collecting.len; k++) {
+            if (str_eq(d->group, str_of(w->collecting.at[k])))
+                free(w->collecting.at[k]);
+            else
+                w->collecting.at[left++] = w->collecting.at[k];
+        }
+        w->collecting.len = left;
+        if (str_eq(d->state, STR("collecting")))
+            assert_true(vec_push(&w->collecting, strndup(d->group.ptr, d->group.len)));
+    }
+}
+
 static void *stuck(uint64_t seed)
 {
     wild *w = calloc(1, sizeof *w);
@@ -290,6 +312,7 @@ static void *stuck(uint64_t seed)
     w->r = (rng){seed};
     world_open(&w->w, "2026-03-01T08:00:00Z");
     w->w.quiet = !getenv("FULL");
+    w->w.after = see_groups;
     random_plans(w);
     for (size_t i = 0; i < 2; i++)
         put(w,
@@ -330,6 +353,9 @@ static void wild_free(void *context)
 {
     wild *w = context;
     world_close(&w->w);
+    for (size_t i = 0; i < w->collecting.len; i++)
+        free(w->collecting.at[i]);
+    vec_done(&w->collecting);
     vec_done(&w->pending);
     free(w);
     if (--fleets == 0)
@@ -357,8 +383,9 @@ static bool on_the_host(const reason *r)
     return r->rule == REASON_DEPENDENCY || r->rule == REASON_BRACKET || r->rule == REASON_BUSY;
 }
 
-static void obey_complete(wild *w, int own, const reason *r)
+static void obey_complete(wild *w, const explain_target *of, const reason *r)
 {
+    int own = of->target[1] - '0';
     if (r->rule == REASON_PROGRESSION) { /* nothing is to be done there any more */
         for (int i = 0; i < HOSTS; i++)
             if (w->env[i] == 1) {
@@ -421,7 +448,7 @@ static void obey(void *context, const explain_target *of, const reason *r)
     wild *w = context;
     str target = str_of(of->target);
     switch (r->act) {
-    case RELEASE_COMPLETE: obey_complete(w, of->target[1] - '0', r); return;
+    case RELEASE_COMPLETE: obey_complete(w, of, r); return;
     case RELEASE_TIME:
         if (r->next_ms > w->until * 1000)
             w->until = (r->next_ms + 999) / 1000;
@@ -433,6 +460,8 @@ static void obey(void *context, const explain_target *of, const reason *r)
         return;
     case RELEASE_APPROVE: approve(w, of, r); return;
     case RELEASE_RETRY:
+        if (r->rule == REASON_QUARANTINED && r->next_ms != REASON_NEVER)
+            return;            /* it will be: then it is asked for once more */
         w->any_version = true; /* a hook has its own idea of which one */
         act(w, (fact_act){.act = ACT_RETRY,
                           .change = r->rule == REASON_QUARANTINED ? STR_EMPTY : r->of[0],
@@ -532,11 +561,13 @@ static bool asks(const placement_view *view, const reasons *list)
     return view->state != PLACEMENT_IN_FLIGHT && !(progression && slots);
 }
 
-/* Limits name all holders and all that are ahead; of dependencies, one may be enough. */
+/* Limits name all holders and all that are ahead, or all who avert a stop; of dependencies, one may
+ * be enough. */
 static bool each(const reason *r)
 {
-    return r->rule != REASON_BUDGET && r->rule != REASON_BATCH && r->rule != REASON_CONCURRENCY &&
-           r->rule != REASON_DEPENDENCY && r->rule != REASON_ROLLOUT;
+    return r->rule != REASON_STOPPED && r->rule != REASON_BUDGET && r->rule != REASON_BATCH &&
+           r->rule != REASON_CONCURRENCY && r->rule != REASON_DEPENDENCY &&
+           r->rule != REASON_ROLLOUT;
 }
 
 static bool lists(const reasons *list, reason_rule rule_)
@@ -563,6 +594,31 @@ static bool publishes(const reasons *list)
     return false;
 }
 
+static bool completes(const reasons *list)
+{
+    for (size_t i = 0; i < list->len; i++)
+        if (list->at[i].act == RELEASE_COMPLETE)
+            return true;
+    return false;
+}
+
+static bool brings(const reasons *list)
+{
+    for (size_t i = 0; i < list->len; i++)
+        if (explain_brings(&list->at[i]))
+            return true;
+    return false;
+}
+
+static size_t partition_rules(const wild *w)
+{
+    size_t count = 0;
+    for (size_t p = 0; p < POLICIES; p++)
+        for (size_t i = 0; i < RULES && w->rules[p][i]; i++)
+            count += strstr(w->rules[p][i], "rolloutStrategy") != NULL;
+    return count;
+}
+
 static bool waits(const reasons *list)
 {
     for (size_t i = 0; i < list->len; i++)
@@ -579,53 +635,21 @@ static size_t retries(const reasons *list)
     return count;
 }
 
-/* Whether something else that is done here may do away with the reason, too. */
-static bool single(void *context, const reasons *list, size_t index)
-{
-    const reason *r = &list->at[index];
-    /* What is collected may join a group that has begun, which no pause holds up. */
-    if (has_bracket(context) && (r->rule == REASON_FREEZE || r->rule == REASON_PAUSED))
-        return false;
-    for (size_t i = 0; i < list->len; i++) {
-        /* To complete who comes first in the group the group must begin: what holds that is said
-         * for each of its members, and is no question any more when it has. */
-        if (is_role(&list->at[i]) && i != index)
-            return false;
-        /* Who is taken away from the host, to complete it, takes its halt or pause along. */
-        if (i != index && on_the_host(&list->at[i]) && r->act == RELEASE_RESUME &&
-            explain_share(r->of, r->of_count, list->at[i].of, list->at[i].of_count))
-            return false;
-    }
-    /* Who is taken away from an environment leaves nothing to wait for there: turns, and what is
-     * collected, are counted from the publication then. */
-    if (lists(list, REASON_PROGRESSION) && r->act == RELEASE_TIME)
-        return false;
-    /* So it is when what is published waits for that environment; and slots are given back. */
-    if (has_rule(context, "environmentProgression") && publishes(list) &&
-        (r->act == RELEASE_TIME || r->rule == REASON_CONCURRENCY))
-        return false;
-    /* A group that failed is superseded by the next one, which a retry may open. */
-    if (lists(list, REASON_FAILED) && retries(list) > 1 && r->act == RELEASE_RETRY)
-        return false;
-    /* Where an environment is left nobody, an older version that was approved may come first. */
-    if (has_bracket(context) && lists(list, REASON_PROGRESSION) && r->rule == REASON_APPROVAL)
-        return false;
-    /* Who is taken away from the host may have been the only one of the group that runs there: a
-     * first deployment needs no window. And it takes its turn along. */
-    if (has_bracket(context) && (r->rule == REASON_WINDOW || r->rule == REASON_ROLLOUT) &&
-        completes_on_the_host(list))
-        return false;
-    /* New work lifts a stop, also what is collected until the time that is waited for. */
-    return r->rule != REASON_STOPPED ||
-           !(lists(list, REASON_SKIPPED) || (has_bracket(context) && waits(list)));
-}
-
 /* Who is a candidate of a pass, and who is unavailable by it, is settled when it is made. */
 static bool of_partitions(const reason *r)
 {
     return r->rule == REASON_PARTITION || r->rule == REASON_UNAVAILABLE ||
            r->rule == REASON_MAX_NEW || r->rule == REASON_SOAK ||
            (r->rule == REASON_APPROVAL && str_starts(r->scope, STR("partition ")));
+}
+
+/* What may come to an end when a version group locks: it takes the place of one that failed, with
+ * its slot and what is unavailable by it, and what it brings is new work, which lifts a stop or a
+ * halt that failures caused. */
+static bool ends_with_lock(const reason *r)
+{
+    return r->rule == REASON_STOPPED || (r->rule == REASON_HALTED && r->limit > 0) ||
+           r->rule == REASON_CONCURRENCY || of_partitions(r);
 }
 
 typedef struct failed_holder {
@@ -649,35 +673,118 @@ static bool held_by_failed(wild *w, const reason *r)
     return is.found;
 }
 
+/* Whether something else that is done here may do away with the reason, too. */
+static bool single(void *context, const reasons *list, size_t index)
+{
+    const reason *r = &list->at[index];
+    /* What is collected may join a group that has begun, which no pause holds up. */
+    if (has_bracket(context) && (r->rule == REASON_FREEZE || r->rule == REASON_PAUSED) &&
+        explain_exempt("joins"))
+        return false;
+    for (size_t i = 0; i < list->len; i++) {
+        /* Who is taken away from the host, to complete it, takes its halt or pause along. */
+        if (i != index && on_the_host(&list->at[i]) && r->act == RELEASE_RESUME &&
+            explain_share(r->of, r->of_count, list->at[i].of, list->at[i].of_count) &&
+            explain_exempt("taken-along"))
+            return false;
+    }
+    /* Who is taken away from an environment leaves nothing to wait for there: turns, and what is
+     * collected, are counted from the publication then. */
+    bool counted =
+        r->rule == REASON_ROLLOUT || (r->rule == REASON_BRACKET && r->act == RELEASE_TIME);
+    /* And when the turn comes sooner, so may the window be open still. */
+    counted |= r->rule == REASON_WINDOW && lists(list, REASON_ROLLOUT);
+    if (lists(list, REASON_PROGRESSION) && counted && explain_exempt("from-then"))
+        return false;
+    /* So it is when what is published waits for that environment; and slots are given back. */
+    if (has_rule(context, "environmentProgression") && publishes(list) &&
+        (counted || r->rule == REASON_CONCURRENCY) && explain_exempt("published"))
+        return false;
+    /* A group that failed is superseded by the next one, which a retry may open. */
+    if (lists(list, REASON_FAILED) && retries(list) > 1 && r->act == RELEASE_RETRY &&
+        explain_exempt("superseded"))
+        return false;
+    /* Where an environment is left nobody, an older version that was approved may come first. */
+    if (has_bracket(context) && lists(list, REASON_PROGRESSION) && r->rule == REASON_APPROVAL &&
+        explain_exempt("older"))
+        return false;
+    /* Who is taken away from the host may have been the only one of the group that runs there: a
+     * first deployment needs no window. And it takes its turn along. */
+    if (has_bracket(context) && (r->rule == REASON_WINDOW || r->rule == REASON_ROLLOUT) &&
+        completes_on_the_host(list) && explain_exempt("first"))
+        return false;
+    /* And the next group does not wait for a new version of it any more: it may lock at once, and
+     * takes the place of the one that failed. */
+    if (completes_on_the_host(list) && has_rule(context, "wait_for_all") &&
+        r->act == RELEASE_RETRY && explain_exempt("not-awaited"))
+        return false;
+    /* Where two rules have partitions, others give back what one of them has released them for, and
+     * have not begun, when the other does not reach them any more. */
+    if (partition_rules(context) > 1 && of_partitions(r) && explain_exempt("two-rules"))
+        return false;
+    /* A newer version that comes in takes the place of the one that failed elsewhere, too, and with
+     * it the slot: also one that whoever is completed lets into the next environment. */
+    if (r->rule == REASON_CONCURRENCY && held_by_failed(context, r) &&
+        (brings(list) || (has_rule(context, "environmentProgression") && completes(list))) &&
+        explain_exempt("let-in-slot"))
+        return false;
+    /* Who is taken away, to complete it, has no turn any more. */
+    for (size_t i = 0; r->rule == REASON_ROLLOUT && i < list->len; i++)
+        if (list->at[i].act == RELEASE_COMPLETE &&
+            explain_share(r->of, r->of_count, list->at[i].of, list->at[i].of_count) &&
+            explain_exempt("own-turn"))
+            return false;
+    /* Also while time passes that is waited for. */
+    const wild *w = context;
+    return !(ends_with_lock(r) && w->collecting.len > 0 && waits(list)) ||
+           !explain_exempt("meanwhile");
+}
+
+/* Whether a version group may lock while time passes for this one. */
+static bool locks_by(const wild *w, const reason *r)
+{
+    return r->act == RELEASE_TIME && w->collecting.len > 0;
+}
+
 /* A version that comes in opens the next version group. That one takes the place of a group that
  * failed, and in it hooks run again, whatever became of them. */
-static bool touches(void *context, const reason *other, const reason *r)
+static bool touches(void *context, const explain_target *t, const reason *r,
+                    const explain_target *whose, const reason *other)
 {
-    bool comes_in = other->act == RELEASE_PUBLISH || other->rule == REASON_APPROVAL ||
-                    other->rule == REASON_PROGRESSION || other->rule == REASON_VERSION_SELECTOR;
-    if (other->rule == REASON_QUARANTINED && explain_share(r->of, r->of_count, other->of, 1))
-        return true; /* who is retried begins anew, and may give its slot back */
-    if (r->rule == REASON_RETRY &&
-        (other->rule == REASON_PROGRESSION ||
-         (other->rule == REASON_APPROVAL && str_starts(other->of[0], r->of[0]))))
+    str host = str_of(whose->target), change = str_of(whose->change);
+    /* Whoever is completed may be what an environment lacked: that lets versions in, too. */
+    bool lets_in = explain_brings(other) ||
+                   (other->act == RELEASE_COMPLETE && has_rule(context, "environmentProgression"));
+    if (r->rule == REASON_BRACKET && r->act == RELEASE_TIME && lets_in &&
+        has_rule(context, "wait_for_all") && explain_exempt("collected"))
+        return true; /* a version group may wait for it: it locks when all have one, or in time */
+    if (r->rule == REASON_RETRY && explain_brings(other) &&
+        (str_eq(change, r->of[0]) || other->rule == REASON_PROGRESSION) &&
+        explain_exempt("let-in-newer"))
         return true; /* a newer version that comes in takes the place of the one that failed */
-    if (other->rule == REASON_BRACKET && other->act == RELEASE_TIME &&
-        r->rule == REASON_CONCURRENCY)
-        return true; /* a group that locks ends one that failed, which may have had a slot */
-    if (other->rule == REASON_BRACKET && other->act == RELEASE_TIME && r->rule == REASON_STOPPED)
-        return true; /* and what it brings is new work, which lifts a stop */
-    if (has_bracket(context) && comes_in && r->rule == REASON_CONCURRENCY &&
-        held_by_failed(context, r))
-        return true; /* so does one that a version opens: a failed resource keeps its slot until it
-                        is superseded, and no longer if the next group needs none of that rule */
-    if (on_the_host(other) && other->act == RELEASE_COMPLETE && of_partitions(r))
+    if (ends_with_lock(r) && locks_by(context, other) && explain_exempt("locks"))
+        return true;
+    if (ends_with_lock(r) && on_the_host(other) && other->act == RELEASE_COMPLETE &&
+        has_rule(context, "wait_for_all") && explain_exempt("not-awaited"))
+        return true; /* what is taken away, to complete it, is not waited for: a group may lock */
+    if (on_the_host(other) && other->act == RELEASE_COMPLETE && of_partitions(r) &&
+        explain_has(other, str_of(t->change)) && explain_exempt("nobody"))
         return true; /* a partition in which nobody is left of the deployment holds nobody up */
+    if (has_bracket(context) && explain_brings(other) && r->rule == REASON_CONCURRENCY &&
+        held_by_failed(context, r) && explain_exempt("opens-slot"))
+        return true; /* a failed resource keeps its slot until its group is superseded by one that a
+                        version opens, and no longer if that needs none of the rule */
+    if (other->act == RELEASE_RETRY && r->rule == REASON_CONCURRENCY &&
+        explain_share(r->holders, r->holder_count, &host, 1) && explain_exempt("retry-slot"))
+        return true; /* or by one that the retry of something else opens there; and a slot is not
+                        kept for a place in a batch, which who is retried may need */
     if (other->act == RELEASE_PUBLISH && has_rule(context, "deploymentDependency") &&
-        of_partitions(r))
+        of_partitions(r) && explain_exempt("ahead"))
         return true; /* who is ahead in a pass waits for another one on its resource then */
-    return has_bracket(context) && comes_in &&
+    return has_bracket(context) && explain_brings(other) &&
            (r->rule == REASON_RETRY || r->rule == REASON_FAILED ||
-            of_partitions(r)); /* what failed is not unavailable by it any more */
+            of_partitions(r)) && /* what failed is not unavailable by it any more */
+           explain_exempt("opens");
 }
 
 /* Of two version groups on one resource that one limit let through together one comes first. */
@@ -700,23 +807,25 @@ static bool limited(const reasons *list)
 static bool again(void *context, size_t round, const reasons *done, const reasons *list)
 {
     wild *w = context;
-    bool published = publishes(done), taken_up = false, completed = false;
+    bool published = publishes(done), taken_up = false;
     for (size_t i = 0; i < done->len; i++) {
-        completed |= done->at[i].act == RELEASE_COMPLETE;
         taken_up |= done->at[i].rule == REASON_SKIPPED || done->at[i].rule == REASON_ROLLED_BACK;
     }
     /* A group begins to collect, and locks, anew with each version that had to be published, and
      * with one that is taken up again. */
     w->published += published || taken_up;
-    if (published || (has_bracket(context) && round <= BRACKET_ROUNDS + w->published))
+    if ((published && explain_exempt("again-published")) ||
+        (has_bracket(context) && round <= BRACKET_ROUNDS + w->published &&
+         explain_exempt("again-locks")))
         return true;
-    /* Who is complete in one environment may let a newer version into the next: what that one needs
-     * is seen when it is wanted. */
-    if (completed && has_rule(w, "environmentProgression") && round == 1)
+    /* Who is taken away from an environment, to complete it, takes along that it had succeeded, and
+     * another version may come into the next: what that one needs is seen when it is wanted. */
+    if (completes(done) && has_rule(w, "environmentProgression") && round == 1 &&
+        explain_exempt("again-let-in"))
         return true;
     /* Who holds a slot without moving is quarantined while time passes, as was said, and then is to
      * be retried once more. */
-    if (lists(done, REASON_QUARANTINED))
+    if (lists(done, REASON_QUARANTINED) && explain_exempt("again-quarantined"))
         return true;
     for (size_t i = 0; i < list->len; i++)
         if (list->at[i].rule != REASON_CONCURRENCY && list->at[i].rule != REASON_BATCH &&
@@ -725,7 +834,7 @@ static bool again(void *context, size_t round, const reasons *done, const reason
             /* When a soak is over that nobody could foresee, a window may be closed, and a slot
              * lost under which nothing moved. */
             !((list->at[i].act == RELEASE_TIME || list->at[i].rule == REASON_QUARANTINED) &&
-              lists(list, REASON_SOAK)) &&
+              (lists(list, REASON_SOAK) || lists(done, REASON_SOAK))) &&
             !(comes_first(&list->at[i]) && limited(done)))
             return false;
     return true;

@@ -440,6 +440,61 @@ static void a_stop_after_one_failed_batch(void **state)
     world_close(&w);
 }
 
+/* v3 waits for approval, and its work lifts the stop that v2 ended in: no reset is asked for. */
+static void a_stop_that_the_next_version_lifts(void **state)
+{
+    (void)state;
+    world w;
+    arena *a = arena_new(0);
+    open_world(&w);
+    put_rules(
+        &w, "true",
+        "  - deploymentPolicy: {default: {budget: {count: 1}, strategy: {fixed: {initialBatch: "
+        "1, failureThreshold: 1}}}}\n  - anyApproval: {minApprovals: 1}\n");
+    plan_jobs(&w, "app", -1);
+    put_host(&w, "h1", "prod", RUNS_V1);
+    put_host(&w, "h2", "prod", RUNS_V1);
+    publish(&w, "app", "v2");
+    world_act(&w, (fact_act){.act = ACT_APPROVE, .version = STR("app-v2"), .who = STR("ann")});
+    world_until(&w, w.now + MINUTE);
+    check_text(reasons_at(&w, a, "app", "h2"), "stopped:reset app");
+    publish(&w, "app", "v3");
+    world_act(&w, (fact_act){.act = ACT_SKIP,
+                             .change = STR("app"),
+                             .target = STR("h2"),
+                             .version = STR("app-v2")});
+    check_text(reasons_at(&w, a, "app", "h2"), "approval:approve app-v3");
+    world_act(&w, (fact_act){.act = ACT_APPROVE, .version = STR("app-v3"), .who = STR("ann")});
+    assert_int_equal(view_at(&w, "app", "h1").state, PLACEMENT_IN_FLIGHT);
+    arena_free(a);
+    world_close(&w);
+}
+
+/* Nobody has anything to do any more: what was skipped begins a rollout when it is taken up again,
+ * in which nothing is stopped. */
+static void a_stop_that_the_next_rollout_lifts(void **state)
+{
+    (void)state;
+    world w;
+    arena *a = arena_new(0);
+    open_world(&w);
+    put_rules(
+        &w, "true",
+        "  - deploymentPolicy: {default: {budget: {count: 1}, strategy: {fixed: {initialBatch: "
+        "1, failureThreshold: 1}}}}\n");
+    plan_jobs(&w, "app", 1);
+    put_host(&w, "h1", "prod", RUNS_V1);
+    publish(&w, "app", "v2");
+    world_until(&w, w.now + MINUTE);
+    check_text(reasons_at(&w, a, "app", "h1"), "retry:retry app; stopped:reset app");
+    world_act(&w, (fact_act){.act = ACT_SKIP, .change = STR("app"), .target = STR("h1")});
+    check_text(reasons_at(&w, a, "app", "h1"), "skipped:retry app");
+    world_act(&w, (fact_act){.act = ACT_RETRY, .change = STR("app"), .target = STR("h1")});
+    assert_int_equal(view_at(&w, "app", "h1").state, PLACEMENT_IN_FLIGHT);
+    arena_free(a);
+    world_close(&w);
+}
+
 /* ---- selectors that fail ---- */
 
 static void a_policy_that_cannot_be_evaluated(void **state)
@@ -761,6 +816,8 @@ int main(void)
         cmocka_unit_test(every_need_of_a_version),
         cmocka_unit_test(sentences_without_holders),
         cmocka_unit_test(a_stop_after_one_failed_batch),
+        cmocka_unit_test(a_stop_that_the_next_version_lifts),
+        cmocka_unit_test(a_stop_that_the_next_rollout_lifts),
         cmocka_unit_test(a_policy_that_cannot_be_evaluated),
         cmocka_unit_test(a_version_selector_that_fails),
         cmocka_unit_test(every_environment_that_lacks_success),

@@ -812,6 +812,37 @@ static void what_does_not_matter_is_no_reason(void **state)
     world_close(&w);
 }
 
+/* h1 is away from the policy's hosts when the version comes, and is the only one there when it is
+ * back: the version comes in when it has soaked, as if h1 had never been away. */
+static void who_comes_back_is_woken(void **state)
+{
+    (void)state;
+    world w;
+    open_fleet(&w, "  - retry: {maxRetries: 1}\n");
+    world_apply(&w,
+                API "kind: Environment\nmetadata: {name: staging}\nspec: {resourceSelector: "
+                    "'resource.metadata[\"env\"] == \"staging\"'}\n---\n" API
+                    "kind: RolloutPolicy\nmetadata: {name: q}\nspec:\n  selector: "
+                    "'resource.metadata[\"zone\"] == \"a\"'\n  rules:\n  - "
+                    "environmentProgression: {dependsOnEnvironmentSelector: 'environment.name "
+                    "== \"staging\"', minimumSoakTimeMinutes: 5}\n---\n" API
+                    "kind: Resource\nmetadata: {name: s1, labels: {env: staging}}\nspec: {kind: "
+                    "host, version: v1}\n");
+    put_host(&w, "h1", "zone: a");
+    put_host(&w, "h1", "zone: b");
+    world_until(&w, w.now + HOUR);
+    world_act(&w, (fact_act){.act = ACT_HALT, .target = STR("h1")});
+    publish(&w, "app", "v2");
+    world_until(&w, w.now + 2 * MINUTE); /* s1 has it, and it soaks */
+    put_host(&w, "h1", "zone: a");
+    world_act(&w, (fact_act){.act = ACT_RESUME, .target = STR("h1")});
+    world_at(&w, "2026-03-01T10:05:59Z");
+    assert_null(job_of(&w, "app", "h1", 0));
+    world_at(&w, "2026-03-01T10:06:00Z");
+    check_time(job_of(&w, "app", "h1", 0)->start, "2026-03-01T10:06:00Z");
+    world_close(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -845,6 +876,7 @@ int main(void)
         cmocka_unit_test(a_window_that_closes_before_a_cooldown_ends),
         cmocka_unit_test(a_group_names_what_its_hooks_lack),
         cmocka_unit_test(what_does_not_matter_is_no_reason),
+        cmocka_unit_test(who_comes_back_is_woken),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* deploymentPolicy as a rule of a RolloutPolicy: any fleet in compartments and batches. */
+/* deploymentPolicy as a rule of a RolloutPolicy: any fleet in compartments and batches; and several
+ * rules that pace the same hosts. */
 #include "support/check.h"
 
 #include "support/batch_rows.h"
@@ -200,6 +201,143 @@ static void c7_a_place_for_one_group_of_two(void **state)
     world_close(&w);
 }
 
+/* ---- limits that shrink ---- */
+
+/* Hosts h000 to h003, one of which may run at a time. The default compartment has so many percent
+ * for its batch; all but the first of them have their place, and wait for the slot. */
+static void open_slots(world *w, int percent)
+{
+    char policy[256];
+    snprintf(policy, sizeof policy,
+             "default: {budget: {percent: %d}, strategy: {fixed: {initialBatch: 4}}}, "
+             "compartments: [{name: a, selector: {matchLabels: {x: a}}, budget: {count: 1}, "
+             "strategy: {fixed: {}}}]",
+             percent);
+    open_hosts(w, 4, policy);
+    world_apply(w, API "kind: RolloutPolicy\nmetadata: {name: q}\nspec:\n  rules:\n  - "
+                       "resourceConcurrency: {groupSelector: 'true', limitType: count, limitValue: "
+                       "1}\n");
+    world_apply(w,
+                API "kind: Version\nmetadata: {name: app-1}\nspec: {deployment: app, tag: '1'}\n");
+}
+
+static void move_to_a(world *w, const char *host)
+{
+    world_apply(w,
+                API "kind: Resource\nmetadata: {name: %s, labels: {x: a}}\nspec: {kind: host, "
+                    "version: v1}\n",
+                host);
+}
+
+/* Half of four are two; when h003 has other labels, half of three are one. h001 has its place and
+ * has not begun: it takes it anew. */
+static void a2_who_leaves_takes_the_ceiling_along(void **state)
+{
+    (void)state;
+    world w;
+    arena *a = arena_new(0);
+    open_slots(&w, 50);
+    check_text(reasons_at(&w, a, "app", "h001"), "concurrency:complete h000");
+    move_to_a(&w, "h003");
+    check_text(reasons_at(&w, a, "app", "h001"), "batch:complete h000; concurrency:complete h000");
+    world_until(&w, INT64_MAX);
+    assert_int_equal(w.starts, 4);
+    arena_free(a);
+    world_close(&w);
+}
+
+/* Three of four have a place, and then two of three: who was picked last gives it back. */
+static void a2_who_was_picked_last_gives_its_place_back(void **state)
+{
+    (void)state;
+    world w;
+    arena *a = arena_new(0);
+    open_slots(&w, 75);
+    check_text(reasons_at(&w, a, "app", "h002"), "concurrency:complete h000,h001");
+    move_to_a(&w, "h003");
+    check_text(reasons_at(&w, a, "app", "h001"), "concurrency:complete h000");
+    check_text(reasons_at(&w, a, "app", "h002"),
+               "batch:complete h000,h001; concurrency:complete h000,h001");
+    world_until(&w, INT64_MAX);
+    assert_int_equal(w.starts, 4);
+    arena_free(a);
+    world_close(&w);
+}
+
+/* ---- several rules ---- */
+
+/* One rule lets one host be unavailable, and comes to h000 first; the other has h001 in its first
+ * partition. A release for h000 would hold the place that h001 needs, and neither would start. */
+static void b_partitions_of_two_rules_do_not_wait_for_each_other(void **state)
+{
+    (void)state;
+    world w;
+    arena *a = arena_new(0);
+    open_hosts(&w, 2, "default: {budget: {count: 2}, strategy: {fixed: {initialBatch: 2}}}");
+    world_apply(&w, API
+                "kind: RolloutPolicy\nmetadata: {name: q}\nspec:\n  rules:\n  - rolloutStrategy: "
+                "{maxUnavailable: 1, maxNew: 1}\n  - rolloutStrategy: {maxUnavailable: 0, "
+                "partitions: [{name: one, clusterName: h001}, {name: two, clusterName: h000}]}\n");
+    for (int round = 1; round <= 2; round++) {
+        size_t before = w.jobs.len;
+        world_apply(&w,
+                    API "kind: Version\nmetadata: {name: app-%d, creationTimestamp: '%s'}\nspec: "
+                        "{deployment: app, tag: '%d'}\n",
+                    round, time_at(w.now), round);
+        check_text(reasons_at(&w, a, "app", "h000"), "batch:complete h001");
+        world_until(&w, INT64_MAX);
+        assert_int_equal(w.jobs.len, before + 2);
+        check_text(str_of(w.jobs.at[before].resource), "h001");
+        check_text(str_of(w.jobs.at[before + 1].resource), "h000");
+    }
+    arena_free(a);
+    world_close(&w);
+}
+
+/* app depends on drain, and has no place on h001 while h000 has it. There drain is done when base
+ * fails, and goes back with it: it is in place no more. */
+static void c5_what_goes_back_is_not_in_place(void **state)
+{
+    (void)state;
+    static const char *const changes[] = {"base", "drain"};
+    world w;
+    arena *a = arena_new(0);
+    open_hosts(&w, 0, "default: {budget: {count: 2}, strategy: {fixed: {initialBatch: 2}}}");
+    for (int k = 0; k < 2; k++)
+        world_apply(&w,
+                    API "kind: Deployment\nmetadata: {name: %s}\nspec: {resourceSelector: 'true', "
+                        "job: {pull: {}}}\n---\n" API
+                        "kind: Resource\nmetadata: {name: h00%d}\nspec: {kind: host, version: "
+                        "v1}\nstatus: {releases: [{deployment: app, version: '0'}, {deployment: "
+                        "base, version: '0'}, {deployment: drain, version: '0'}]}\n",
+                    changes[k], k);
+    world_apply(&w, API
+                "kind: RolloutPolicy\nmetadata: {name: p}\nspec:\n  selector: 'deployment.name == "
+                "\"app\"'\n  rules:\n  - deploymentDependency: {dependsOn: 'deployment.name == "
+                "\"drain\"'}\n  - rolloutStrategy: {maxUnavailable: 1}\n---\n" API
+                "kind: RolloutPolicy\nmetadata: {name: q}\nspec:\n  selector: 'deployment.name != "
+                "\"app\"'\n  rules:\n  - deploymentBracket: {deploymentSelector: 'deployment.name "
+                "!= \"app\"', readinessMode: immediate, rollbackStrategy: all_members}\n");
+    const world_plan plans[] = {{"app", NULL, 600, 0, false, false},
+                                {"base", NULL, 120, 0, false, false},
+                                {"base", "h001", 120, 1, false, false}};
+    for (size_t i = 0; i < COUNT_OF(plans); i++)
+        assert_true(vec_push(&w.plans, plans[i]));
+    world_apply(&w, API
+                "kind: Version\nmetadata: {name: drain-1}\nspec: {deployment: drain, tag: '1'}\n---"
+                "\n" API
+                "kind: Version\nmetadata: {name: base-1}\nspec: {deployment: base, tag: '1'}\n");
+    world_at(&w, "2026-03-01T08:01:10Z");
+    world_apply(&w,
+                API "kind: Version\nmetadata: {name: app-1}\nspec: {deployment: app, tag: '1'}\n");
+    check_text(reasons_at(&w, a, "app", "h001"), "unavailable:complete h000");
+    world_at(&w, "2026-03-01T08:02:10Z");
+    check_text(reasons_at(&w, a, "app", "h001"),
+               "dependency:complete drain; unavailable:complete h000");
+    arena_free(a);
+    world_close(&w);
+}
+
 int main(void)
 {
     static row_list all;
@@ -209,5 +347,9 @@ int main(void)
                      batch_rows[i].name);
     ROWS_TEST(&all, c7_compartments_in_a_bracket);
     ROWS_TEST(&all, c7_a_place_for_one_group_of_two);
+    ROWS_TEST(&all, a2_who_leaves_takes_the_ceiling_along);
+    ROWS_TEST(&all, a2_who_was_picked_last_gives_its_place_back);
+    ROWS_TEST(&all, b_partitions_of_two_rules_do_not_wait_for_each_other);
+    ROWS_TEST(&all, c5_what_goes_back_is_not_in_place);
     return rows_run(&all);
 }

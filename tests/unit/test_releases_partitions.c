@@ -439,6 +439,67 @@ static void test_soak_approval_and_threshold(void **state)
     world_close(&w);
 }
 
+/* What one host has to do changes by a skip, and by the retry that ends it. That is no edit: the
+ * halt is lifted by a newer version, or by a resume. */
+static void test_a_skip_on_one_host_lifts_no_halt(void **state)
+{
+    (void)state;
+    world w;
+    arena *a = arena_new(0);
+    open_world(&w);
+    put_hosts(&w, 4, 1);
+    put_rules(&w, "  - rolloutStrategy: {maxUnavailable: 1, failureThreshold: 1}\n");
+    plan_job(&w, "h1", 60, 1);
+    world_act(&w, (fact_act){.act = ACT_PAUSE, .change = STR("app")});
+    publish(&w, "app", 1);
+    world_until(&w, w.now + MINUTE);
+    publish(&w, "app", 2);
+    world_act(&w, (fact_act){.act = ACT_RESUME, .change = STR("app")});
+    check_text(started(&w, a), "h1");
+    world_until(&w, INT64_MAX);
+    assert_int_equal(w.starts, 1);
+    check_text(reasons_at(&w, a, "app", "h2"), "halted:resume app; unavailable:complete h1");
+    world_act(&w, (fact_act){.act = ACT_SKIP, .change = STR("app"), .target = STR("h1")});
+    assert_int_equal(w.starts, 1);
+    check_text(reasons_at(&w, a, "app", "h1"), "halted:resume app");
+    check_text(reasons_at(&w, a, "app", "h2"), "halted:resume app; unavailable:complete h1");
+    world_act(&w, (fact_act){.act = ACT_RETRY, .change = STR("app"), .target = STR("h1")});
+    assert_int_equal(w.starts, 1);
+    check_text(reasons_at(&w, a, "app", "h2"), "halted:resume app; unavailable:complete h1");
+    publish(&w, "app", 3);
+    check_text(started(&w, a), "h1");
+    arena_free(a);
+    world_close(&w);
+}
+
+/* The same where the rollout was complete before: who joined after that failed. */
+static void test_a_skip_begins_no_rollout_while_one_is_halted(void **state)
+{
+    (void)state;
+    world w;
+    arena *a = arena_new(0);
+    open_world(&w);
+    put_hosts(&w, 2, 1);
+    put_rules(&w, "  - rolloutStrategy: {maxUnavailable: 1, failureThreshold: 1}\n");
+    publish(&w, "app", 1);
+    world_until(&w, w.now + MINUTE);
+    publish(&w, "app", 2);
+    world_until(&w, INT64_MAX);
+    int64_t before = w.starts;
+    plan_job(&w, "h3", 60, 1);
+    put_hosts(&w, 3, 1);
+    check_text(started(&w, a), "h3");
+    world_until(&w, INT64_MAX);
+    world_act(&w, (fact_act){.act = ACT_SKIP, .change = STR("app"), .target = STR("h3")});
+    world_act(&w, (fact_act){.act = ACT_RETRY, .change = STR("app"), .target = STR("h3")});
+    assert_int_equal(w.starts, before + 1);
+    check_text(reasons_at(&w, a, "app", "h3"), "halted:resume app");
+    world_act(&w, (fact_act){.act = ACT_RESUME, .change = STR("app")});
+    check_text(started(&w, a), "h3");
+    arena_free(a);
+    world_close(&w);
+}
+
 /* ---- with other limits ---- */
 
 static void test_a_release_waits_for_its_slot(void **state)
@@ -588,6 +649,39 @@ static void c7_partitions_in_a_bracket(void **state)
     world_close(&w);
 }
 
+/* What prepares the resource was withdrawn, and h3 is prepared with the version before: an edit as
+ * any other. The first partition soaks anew, from that moment on. */
+static void test_a_hook_that_is_withdrawn_begins_the_soak_anew(void **state)
+{
+    (void)state;
+    world w;
+    arena *a = arena_new(0);
+    open_world(&w);
+    world_apply(&w, API "kind: Deployment\nmetadata: {name: drain}\nspec: {job: {pull: {}}, "
+                        "resourceSelector: 'resource.metadata[\"ring\"] == \"rest\"'}\n");
+    put_hosts(&w, 3, 1);
+    put_rules(&w, "  - rolloutStrategy: {maxUnavailable: 1, soakSeconds: 600, " RINGS "}\n"
+                  "  - deploymentBracket: {deploymentSelector: 'true', readinessMode: immediate, "
+                  "preSelector: 'deployment.name == \"drain\"'}\n");
+    publish(&w, "drain", 1);
+    publish(&w, "drain", 2);
+    publish(&w, "app", 1);
+    check_text(started(&w, a), "h1");
+    world_until(&w, w.now + 5 * MINUTE); /* h1 and h2 are done, and the soak has begun */
+    check_text(reasons_at(&w, a, "app", "h3"), "soak:time @01T08:11:00Z; bracket:complete drain");
+    world_act(&w, (fact_act){.act = ACT_PAUSE, .change = STR("app")});
+    world_apply(&w, API "kind: Version\nmetadata: {name: drain-2}\nspec: {deployment: drain, tag: "
+                        "v2, status: rejected}\n");
+    world_until(&w, w.now + 8 * MINUTE);
+    check_text(reasons_at(&w, a, "app", "h3"),
+               "paused:resume app; soak:time @01T08:15:00Z; bracket:complete drain");
+    world_act(&w, (fact_act){.act = ACT_RESUME, .change = STR("app")});
+    world_until(&w, INT64_MAX);
+    assert_int_equal(state_at(&w, "h3"), PLACEMENT_DONE);
+    arena_free(a);
+    world_close(&w);
+}
+
 /* ---- the cut ---- */
 
 static bool see_group(void *context, const group_view *view)
@@ -689,11 +783,14 @@ int main(void)
     ROWS_TEST(&all, test_a_rollback_makes_room);
     ROWS_TEST(&all, test_a_newer_version_in_mid_job);
     ROWS_TEST(&all, test_soak_approval_and_threshold);
+    ROWS_TEST(&all, test_a_skip_on_one_host_lifts_no_halt);
+    ROWS_TEST(&all, test_a_skip_begins_no_rollout_while_one_is_halted);
     ROWS_TEST(&all, test_a_release_waits_for_its_slot);
     ROWS_TEST(&all, test_only_a_limit_that_shrank_takes_releases_back);
     ROWS_TEST(&all, test_slots_and_partitions_do_not_wait_for_each_other);
     ROWS_TEST(&all, test_with_compartments);
     ROWS_TEST(&all, c7_partitions_in_a_bracket);
+    ROWS_TEST(&all, test_a_hook_that_is_withdrawn_begins_the_soak_anew);
     ROWS_TEST(&all, test_a_cut_of_one_rule_is_told_to_the_other);
     ROWS_TEST(&all, test_the_cut_is_kept_until_the_next_rollout);
     return rows_run(&all);

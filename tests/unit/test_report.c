@@ -106,8 +106,8 @@ static void test_applied(void **state)
 static void test_silence(void **state)
 {
     (void)state;
-    static const report_outcome outcomes[] = {REPORT_APPLIED, REPORT_BAD, REPORT_FAILED,
-                                              REPORT_UNSEEN, REPORT_UNCORRECTED};
+    static const report_outcome outcomes[] = {REPORT_APPLIED, REPORT_BAD,    REPORT_FAILED,
+                                              REPORT_WAITING, REPORT_UNSEEN, REPORT_UNCORRECTED};
     for (size_t i = 0; i < COUNT_OF(outcomes); i++) {
         fixture f;
         fixture_new(&f, "{" SPEC "," BEFORE "}");
@@ -159,6 +159,32 @@ static void test_bad_and_failed(void **state)
                  "\"reason\":\"Error\",\"status\":\"False\",\"type\":\"Deployed\"},{\"message\":"
                  "\"m\",\"status\":\"Unknown\",\"type\":\"Theirs\"}]");
     arena_free(f.arena);
+}
+
+/* The condition Ready says what is not ready; if all is, what is not as it was applied. */
+static void test_what_is_wrong(void **state)
+{
+    (void)state;
+    for (int unready = 0; unready < 2; unready++) {
+        fixture f;
+        fixture_new(&f, "{" SPEC "}");
+        add_object(&f, "a")->drift = (drift){true, STR("{}")};
+        report_object *gone = add_object(&f, "b");
+        *gone = (report_object){.ref = gone->ref, .drift = {true, STR_EMPTY}};
+        add_object(&f, "c")->foreign = true;
+        if (unready)
+            add_object(&f, "d")->readiness = (readiness){READINESS_ERROR, STR("it crashes")};
+        yyjson_val *status = patch_of(&f);
+        yyjson_val *ready = yyjson_arr_get_last(go_member(status, STR("conditions")));
+        check_text(object_text(ready, STR("type")), "Ready");
+        check_text(object_text(ready, STR("status")), "False");
+        check_text(object_text(ready, STR("message")),
+                   unready ? "Pod.v1 shop/d: it crashes"
+                           : "Pod.v1 shop/a: modified; Pod.v1 shop/b: missing; Pod.v1 shop/c: not "
+                             "owned by us");
+        check_member(status, "ready", unready ? "false" : "true");
+        arena_free(f.arena);
+    }
 }
 
 static void test_lists_are_cut(void **state)
@@ -243,9 +269,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_applied),        cmocka_unit_test(test_silence),
-        cmocka_unit_test(test_bad_and_failed), cmocka_unit_test(test_lists_are_cut),
-        cmocka_unit_test(test_long_message),   cmocka_unit_test(test_check_in),
-        cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_bad_and_failed), cmocka_unit_test(test_what_is_wrong),
+        cmocka_unit_test(test_lists_are_cut),  cmocka_unit_test(test_long_message),
+        cmocka_unit_test(test_check_in),       cmocka_unit_test(test_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,6 +5,31 @@
 
 #include "support/operator_story.h"
 
+/* Takes out how often a stage failed. */
+static int take_restarts(str text, buf *ret_rest)
+{
+    static const str key = STR(",\"restarts\":");
+    size_t at = str_find(text, key);
+    str after = at == SIZE_MAX ? STR_EMPTY : str_part(text, at + key.len, SIZE_MAX);
+    int count = after.len > 0 ? after.ptr[0] - '0' : 0;
+    buf_add(ret_rest, str_part(text, 0, at));
+    if (after.len > 0)
+        buf_add(ret_rest, str_part(after, 1, SIZE_MAX));
+    return count;
+}
+
+/* A Job that is refused is a failed attempt: the state tells so, and the next one is a new place in
+ * the order. */
+static bool differs_by_an_attempt(str is, str be)
+{
+    buf rest = BUF(1u << 16), wanted = BUF(1u << 16);
+    int more = take_restarts(is, &rest) - take_restarts(be, &wanted);
+    bool same = str_eq(buf_str(&rest), buf_str(&wanted)) && more == 1;
+    buf_done(&rest);
+    buf_done(&wanted);
+    return same || str_starts(is, STR("nodeOrderOffset"));
+}
+
 /* The first line that differs, and what was written. */
 static void check_end(fake *f, fake_plan plan, str want)
 {
@@ -13,9 +38,7 @@ static void check_end(fake *f, fake_plan plan, str want)
     str rest = buf_str(&got), wanted = want;
     while (wanted.len > 0) {
         str is = str_cut(&rest, '\n'), be = str_cut(&wanted, '\n');
-        /* A Job that is refused is a failed attempt, and its next one a new place in the order. */
-        bool moved = plan.fault == FAULT_INVALID && str_starts(is, STR("nodeOrderOffset"));
-        if (str_eq(is, be) || moved)
+        if (str_eq(is, be) || (plan.fault == FAULT_INVALID && differs_by_an_attempt(is, be)))
             continue;
         print_error("write %llu, %s: found %.*s, expected %.*s\n%s", (unsigned long long)plan.at,
                     fake_fault_text(plan.fault), STR_ARG(is), STR_ARG(be), f->log.ptr);

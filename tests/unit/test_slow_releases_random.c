@@ -227,6 +227,10 @@ static void twin_make(random_world *x)
     /* A restored engine looks at everything once; there is nothing new in it. */
     x->twin_out.len = 0;
     assert_true(engine_step(x->twin, NULL, 0, w->now * 1000, &x->twin_out));
+    arena *a = arena_new(0);
+    if (x->twin_out.len > 0)
+        fprintf(stderr, "the restored one\n%.*s", STR_ARG(decision_lines(a, &x->twin_out)));
+    arena_free(a);
     check_msg(x->twin_out.len == 0, "SEED=%llu: a restored engine decides at once",
               (unsigned long long)x->seed);
     buf_clear(&again);

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "support/check.h"
 
+#include <limits.h>
+#include <wchar.h>
+
 static const str nothing = {NULL, 0};
 
 static int sign(int n)
@@ -364,6 +367,35 @@ static void test_buf_growth_is_geometric(void **state)
     buf_done(&b);
 }
 
+/* One format, written by the buffer and by libc. */
+#define CHECK_FORMAT(...)                                                                          \
+    do {                                                                                           \
+        char wanted[256];                                                                          \
+        buf found = BUF(1024);                                                                     \
+        buf_addz(&found, "before ");                                                               \
+        snprintf(wanted, sizeof wanted, __VA_ARGS__);                                              \
+        buf_addf(&found, __VA_ARGS__);                                                             \
+        check_text(str_part(buf_str(&found), sizeof "before " - 1, SIZE_MAX), wanted);             \
+        buf_done(&found);                                                                          \
+    } while (0)
+
+static void test_buf_formats(void **state)
+{
+    (void)state;
+    CHECK_FORMAT("plain");
+    CHECK_FORMAT("%s and %s, %%", "one", "");
+    CHECK_FORMAT("%.*s|%.*s|%.*s", 2, "abc", 9, "abc", 0, "abc");
+    CHECK_FORMAT("%d %d %d", INT_MAX, INT_MIN, 0);
+    CHECK_FORMAT("%u %u", UINT_MAX, 0U);
+    CHECK_FORMAT("%ld %lu %ld", LONG_MAX, ULONG_MAX, LONG_MIN);
+    CHECK_FORMAT("%lld %llu %lld", LLONG_MAX, ULLONG_MAX, LLONG_MIN);
+    CHECK_FORMAT("%zu %zd %zu", SIZE_MAX, (ssize_t)-1, (size_t)0);
+    CHECK_FORMAT("%c%c", 'a', '%');
+    CHECK_FORMAT("%s is %04x, %-5d| %5s %.1f %s", "it", 255, -7, "x", 2.5, "end");
+    CHECK_FORMAT("%016llx %hd %.3s %*s", 255ULL, (short)-1, "abcdef", 4, "y");
+    CHECK_FORMAT("%s%lc", "letter ", L'z');
+}
+
 static void test_buf_maximum(void **state)
 {
     (void)state;
@@ -378,6 +410,10 @@ static void test_buf_maximum(void **state)
     buf_addf(&b, "%d", 123456);
     assert_true(b.failed);
     buf_addz(&b, "x"); /* would fit, but comes too late */
+    check_text(buf_str(&b), "");
+    buf_clear(&b);
+    buf_addf(&b, "ab%s%s", "c", "def"); /* all of it, or nothing */
+    assert_true(b.failed);
     check_text(buf_str(&b), "");
     buf_clear(&b);
     buf_add(&b, (str){"abcde", SIZE_MAX});
@@ -434,6 +470,32 @@ static void test_json(void **state)
     buf_add_json(&b, nothing);
     check_text(buf_str(&b), "\"\"");
     buf_done(&b);
+}
+
+/* Every byte at every place of a text whose other bytes are plain: as it is written alone. */
+static void test_json_each_byte(void **state)
+{
+    (void)state;
+    buf whole = BUF(1000), alone = BUF(100), want = BUF(1000);
+    for (size_t c = 0; c < 256; c++) {
+        for (size_t place = 0; place < 24; place++) {
+            char text[24];
+            memset(text, 'x', sizeof text);
+            text[place] = (char)c;
+            buf_clear(&whole);
+            buf_clear(&alone);
+            buf_clear(&want);
+            buf_add_json(&whole, (str){text, sizeof text});
+            buf_add_json(&alone, (str){text + place, 1});
+            buf_addf(&want, "\"%.*s%.*s%.*s\"", (int)place, "xxxxxxxxxxxxxxxxxxxxxxxx",
+                     (int)alone.len - 2, alone.ptr + 1, (int)(23 - place),
+                     "xxxxxxxxxxxxxxxxxxxxxxxx");
+            check_text(buf_str(&whole), want.ptr);
+        }
+    }
+    buf_done(&whole);
+    buf_done(&alone);
+    buf_done(&want);
 }
 
 /* Whatever goes in, JSON comes out: valid UTF-8, no control characters, quotes only escaped. */
@@ -526,9 +588,11 @@ int main(void)
         cmocka_unit_test(test_buf),
         cmocka_unit_test(test_buf_formats_at_the_edge),
         cmocka_unit_test(test_buf_growth_is_geometric),
+        cmocka_unit_test(test_buf_formats),
         cmocka_unit_test(test_buf_maximum),
         cmocka_unit_test(test_json),
         cmocka_unit_test(test_json_random),
+        cmocka_unit_test(test_json_each_byte),
         cmocka_unit_test(test_no_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

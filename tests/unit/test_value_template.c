@@ -94,6 +94,7 @@ static void test_errors_say_where_and_what(void **state)
          "helm.values.a: upper: argument 1: found a whole number, allowed a text"},
         {"{\"a\":\"${ upper }\"}", NULL, "helm.values.a: upper: found 0 arguments, allowed 1"},
         {"{\"a\":\"${ .ClusterName\"}", NULL, "helm.values.a: found no closing } at \"\""},
+        {"{\"a\":\"${ nil }\"}", NULL, "helm.values.a: nil is not a command"},
         {"{\"a\":\"${ $x }\"}", NULL, "helm.values.a: undefined variable $x"},
         {"{\"a\":\"${ range until 100000 }${ range until 100000 }${ end }${ end }\"}", NULL,
          "helm.values.a: found more than 100000 steps, which is the most"},
@@ -126,6 +127,9 @@ static void test_labels_and_template_values(void **state)
          "{\"a\":\"\"}"},
         {"{\"a\":[\"global.fleet.clusterLabels.env\",{\"b\":\"global.fleet.clusterLabels.env\"}]}",
          NULL, false, "{\"a\":[\"global.fleet.clusterLabels.env\",{\"b\":\"prod\"}]}"},
+        {"{\"a\":[[{\"b\":\"global.fleet.clusterLabels.env\"}]],\"c\":\"global.fleet.clusterLabels."
+         "env\"}",
+         NULL, false, "{\"a\":[[{\"b\":\"global.fleet.clusterLabels.env\"}]],\"c\":\"prod\"}"},
         {"{\"a\":\"global.fleet.clusterLabels.env\",\"b\":\"${ .ClusterName }\"}", NULL, true,
          "{\"a\":\"prod\",\"b\":\"${ .ClusterName }\"}"},
         {NULL, NULL, false, "{}"},
