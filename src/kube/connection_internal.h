@@ -19,9 +19,10 @@ struct exchange {
     exchange *next; /* in the queue, or among those that run */
     exchange **link;
     CURL *curl; /* NULL: it waits */
+    CURLU *url; /* its own; NULL: it waits */
     struct curl_slist *headers;
     exchange_handler handler;
-    char *url, *body;
+    char *path, *body; /* path: with query */
     size_t body_len;
     char method[METHOD_BYTES];
     exchange_permit permit;
@@ -54,7 +55,9 @@ struct connection {
     bool beside;                     /* the credentials are another one's, and so is the clock */
     int64_t own_ahead_ms, *ahead_ms; /* the server's clock, of BOOTTIME; 0: nothing was heard yet */
     const char *agent;
-    char *server;                  /* what URLs begin with */
+    char *server;                  /* what URLs begin with, */
+    CURLU *base;                   /* the same */
+    char *base_path;               /* and its path, curl's, without a slash at its end */
     struct curl_slist *connect_to; /* where that is, if its name is only that of a certificate */
     exchange *running;
     exchange *first, **last; /* waiting */
