@@ -630,7 +630,8 @@ static int64_t clock_next(const hub_clock *clock, const hub_object *o)
 {
     if (!clock->dirty || o->sending || (o->waits_for && o->waits_for >= o->revision))
         return REASON_NEVER;
-    return o->held_until_ms > clock->due_ms ? o->held_until_ms : clock->due_ms;
+    int64_t due_ms = clock->due_ms + HUB_STATUS_SLACK_MS;
+    return o->held_until_ms > due_ms ? o->held_until_ms : due_ms;
 }
 
 int64_t cluster_shell_next_ms(const cluster_shell *s)
@@ -651,7 +652,7 @@ int64_t cluster_shell_next_ms(const cluster_shell *s)
     HUB_EACH(&s->repos, hub_repo, r) next = sooner(next, clock_next(&r->clock, &r->object));
     for (size_t i = s->late_from; i < s->late.len; i++)
         if (s->late.at[i]) {
-            next = sooner(next, s->late.at[i]->clock.due_ms);
+            next = sooner(next, s->late.at[i]->clock.due_ms + HUB_STATUS_SLACK_MS);
             break;
         }
     for (size_t i = s->patient_from; i < s->patient.len; i++)

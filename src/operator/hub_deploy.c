@@ -90,16 +90,42 @@ static bool is_news(const hub_place *p, yyjson_val *json)
     return p->exists ? str_eq(hub_text(p->uid), uid) : revision > p->gone_at;
 }
 
-static void written(cluster_shell *s, const hub_ticket *t, const write_outcome *how,
-                    yyjson_val *json)
+static hub_place *settled_place(cluster_shell *s, const hub_ticket *t, const write_outcome *how)
 {
     hub_place *p = hub_place_of(s, t);
     if (!p)
-        return;
+        return NULL;
     p->sending = false;
     if (p->missed)
         hub_queue(s, p);
     settle(s, p, t, how);
+    return p;
+}
+
+/* The answer is a row: the watch tells what became of it. */
+static void changed(cluster_shell *s, const hub_ticket *t, const write_outcome *how,
+                    yyjson_val *row)
+{
+    hub_place *p = settled_place(s, t, how);
+    char ignored[SHELL_VERSION_BYTES];
+    uint64_t revision = p && row && how->kind == WRITE_DONE ? read_revision(row, ignored) : 0;
+    if (!p)
+        return;
+    if (p->exists && revision > p->revision)
+        p->waits_for = revision - 1;
+    hub_bundle *b = p->bundle;
+    hub_cluster *c = p->cluster;
+    hub_place_drop(s, p);
+    hub_bundle_drop(s, b);
+    hub_cluster_drop(s, c);
+}
+
+static void written(cluster_shell *s, const hub_ticket *t, const write_outcome *how,
+                    yyjson_val *json)
+{
+    hub_place *p = settled_place(s, t, how);
+    if (!p)
+        return;
     hub_bundle *b = p->bundle;
     hub_cluster *c = p->cluster;
     if (json && how->kind == WRITE_DONE && is_news(p, json)) {
@@ -288,8 +314,9 @@ static void replace(cluster_shell *s, hub_place *p, const wish *w)
                         .collection = hub_collection(s, HUB_DEPLOYMENT, str_of(p->cluster->home)),
                         .name = p->bundle->name,
                         .version = version_of(p, revision_text),
+                        .row = true,
                         .body = buf_str(&body)};
-    p->sending = !body.failed && hub_send(s, &write, hub_ticket_of(p, written));
+    p->sending = !body.failed && hub_send(s, &write, hub_ticket_of(p, changed));
     s->counts.deployments += p->sending;
     buf_done(&body);
 }
@@ -301,8 +328,9 @@ static void patch(cluster_shell *s, hub_place *p, str body)
                         .collection = hub_collection(s, HUB_DEPLOYMENT, str_of(p->cluster->home)),
                         .name = p->bundle->name,
                         .version = version_of(p, revision_text),
+                        .row = true,
                         .body = body};
-    p->sending = hub_send(s, &write, hub_ticket_of(p, written));
+    p->sending = hub_send(s, &write, hub_ticket_of(p, changed));
     s->counts.deployments += p->sending;
 }
 

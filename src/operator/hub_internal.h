@@ -18,6 +18,8 @@
 /* Statuses are written together, when the clock comes to a multiple of this: many writes at once
  * cost far less than as many that each wake somebody up. */
 #define HUB_STATUS_GRID_MS 1000
+/* What is due is written together with whatever comes next, at the latest after this time. */
+#define HUB_STATUS_SLACK_MS 500
 #define HUB_CLUSTER_STATUS_EVERY_MS 5000
 /* Until a Cluster says that a deployment waits, or waits for something else than before: most are
  * ready by then, and what it said all the time is true again. The Bundle says so at once. */

@@ -6,9 +6,10 @@
 #include "base/mem.h"
 #include "operator/fleet_schema.h"
 
-/* Clusters answer in seconds. What comes in within this time is looked at together: most of what an
- * event costs is that somebody wakes up for it. */
-#define REST_MS 25
+/* Clusters answer in seconds, and the first of them is looked at at once. What comes in within this
+ * time after it is looked at together: most of what an event costs is that somebody wakes up for
+ * it. */
+#define REST_MS 75
 #define REST_CALM_MS 200 /* while nothing waits for what comes in */
 
 typedef struct hub_watched {

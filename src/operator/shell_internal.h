@@ -23,7 +23,7 @@
 /* See node_shell_rest_ms: from how many nodes on, and for how long. A stage ends with two writes,
  * one after the other, so it is held up twice. */
 #define SHELL_REST_FLIGHTS 4
-#define SHELL_REST_MS 20
+#define SHELL_REST_MS 25
 /* Jobs are written out, some KiB each, when they can be sent soon. Twice as many as are sent at
  * once (WRITE_RUNNING_MAX), so that the next ones are there when an answer comes. */
 #define SHELL_CREATING_MAX 64

@@ -83,29 +83,35 @@ static void takes_no_answer_of_the_dead(void **state)
 static void delete_deployment(fake *f, const kube_write *w)
 {
     char east[FAKE_NAME_BYTES];
-    if (w->verb != WRITE_CREATE || str_find(w->collection, STR("bundledeployments")) == SIZE_MAX)
+    if (w->subresource.len > 0 || str_find(w->collection, STR("bundledeployments")) == SIZE_MAX)
         return;
     f->watch = NULL;
     fake_edit(f, fake_home("east", east), "app", "{\"metadata\":{\"finalizers\":null}}");
     fake_delete(f, fake_home("east", east), "app");
 }
 
-/* Somebody deletes a deployment as soon as it is there: the answer to its creation is no sign of
- * life. */
+/* Somebody deletes a deployment as soon as it is there, or has another version: the answer to that
+ * write is no sign of life. */
 static void makes_again_what_somebody_deletes(void **state)
 {
     (void)state;
-    for (int order = 0; order < 2; order++) {
+    for (int row = 0; row < 4; row++) {
         char east[FAKE_NAME_BYTES];
+        int order = row & 1;
         fake *f = fake_new();
         fake_add_cluster(f, "east", "\"env\":\"prod\"");
         fake_create(f, FAKE_BUNDLES, APP);
         f->answers_last = order == 1;
-        f->watch = delete_deployment;
         fake_start(f);
+        if (row > 1) {
+            fake_run(f, -1);
+            fake_edit(f, FAKE_BUNDLES, "app",
+                      "{\"spec\":{\"resources\":[{\"name\":\"a.yaml\",\"content\":\"y\"}]}}");
+        }
+        f->watch = delete_deployment;
         fake_run(f, -1);
         assert_null(f->watch);
-        check_msg(fake_find(f, fake_home("east", east), "app"), "%d: %s", order, f->log.ptr);
+        check_msg(fake_find(f, fake_home("east", east), "app"), "%d: %s", row, f->log.ptr);
         check_text(str_of(fake_text(f, FAKE_BUNDLES, "app", "/status/display/readyClusters")),
                    "1/1");
         fake_free(f);

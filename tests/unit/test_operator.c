@@ -147,7 +147,7 @@ static void many_are_let_gather(void **state)
     static const struct {
         const char *budget;
         int rest_ms;
-    } rows[] = {{"3", 0}, {"4", 20}, {"8", 20}};
+    } rows[] = {{"3", 0}, {"4", 25}, {"8", 25}};
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         char text[256];
         snprintf(text, sizeof text,
