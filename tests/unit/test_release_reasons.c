@@ -827,6 +827,10 @@ static bool again(void *context, size_t round, const reasons *done, const reason
      * be retried once more. */
     if (lists(done, REASON_QUARANTINED) && explain_exempt("again-quarantined"))
         return true;
+    /* When the job under its slot ends nobody knows: the slot's time is counted from then. */
+    if (waits(done) && completes_on_the_host(done) && lists(list, REASON_QUARANTINED) &&
+        explain_exempt("again-held"))
+        return true;
     for (size_t i = 0; i < list->len; i++)
         if (list->at[i].rule != REASON_CONCURRENCY && list->at[i].rule != REASON_BATCH &&
             list->at[i].rule != REASON_BUDGET && list->at[i].rule != REASON_DEPENDENCY &&
