@@ -59,3 +59,72 @@ def writes_of(path, user):
     """All writes of one user."""
     return [entry for entry in entries(path)
             if entry["verb"] in WRITES and entry["user"]["username"] == user]
+
+
+def stored(found):
+    """(number in the log, entry, object) of every write that took effect, in the server's order.
+    Who asked for a row of a table was not told the object: it is made of what it was before and
+    what was sent."""
+    answers = {}
+    for number, entry in enumerate(found):
+        answer = entry.get("responseObject") or {}
+        version = answer.get("metadata", {}).get("resourceVersion")
+        if entry["verb"] not in WRITES or entry["responseStatus"].get("code", 0) >= 300:
+            continue
+        whole = answer.get("kind") != "Table"
+        if version and (int(version) not in answers or whole):
+            answers.setdefault(int(version), []).insert(0 if whole else 1, (number, entry, whole))
+    known = {}
+    for version in sorted(answers):
+        number, entry, whole = answers[version][0]
+        reference = entry["objectRef"]
+        key = reference["resource"], reference.get("namespace"), name_of(entry)
+        thing = entry["responseObject"] if whole else changed(known.get(key), entry, version)
+        known[key] = thing
+        yield number, entry, thing
+
+
+def name_of(entry):
+    """A create's path does not name what it makes."""
+    name = entry["objectRef"].get("name")
+    return name or (entry.get("requestObject") or entry["responseObject"])["metadata"]["name"]
+
+
+def changed(before, entry, version):
+    sent = entry["requestObject"]
+    if entry["verb"] == "create":
+        thing = merged({}, sent)
+    elif isinstance(sent, list):
+        thing = patched(merged({}, before), sent)
+    else:
+        thing = merged(before, sent)
+    thing["metadata"]["resourceVersion"] = str(version)
+    return thing
+
+
+def merged(before, patch):
+    """RFC 7386. Nothing of what was before is changed."""
+    if not isinstance(patch, dict):
+        return patch
+    found = dict(before) if isinstance(before, dict) else {}
+    for key, value in patch.items():
+        if value is None:
+            found.pop(key, None)
+        else:
+            found[key] = merged(found.get(key), value)
+    return found
+
+
+def patched(thing, operations):
+    """What RFC 6902 says, as far as members of objects are put in place."""
+    for one in operations:
+        if one["op"] == "test":
+            continue
+        *path, last = one["path"].split("/")[1:]
+        assert one["op"] in ("add", "replace"), one
+        parent = thing
+        for step in path:
+            parent[step] = dict(parent[step])
+            parent = parent[step]
+        parent[last] = one["value"]
+    return thing

@@ -18,6 +18,7 @@ import time
 import hub
 # pylint: disable=wrong-import-position,wrong-import-order
 import api
+import audit
 import binaries
 import drover
 import proxy
@@ -461,9 +462,9 @@ def hidden(cluster, _, __):
 def moments(cluster, name, since):
     """Of every deployment of a Bundle: when it got its version, and when it was ready with it."""
     released, ready = {}, {}
-    for entry in hub.entries_since(cluster, since):
-        thing = entry.get("responseObject", {})
-        if thing.get("kind") != "BundleDeployment" or thing["metadata"]["name"] != name:
+    for number, entry, thing in audit.stored(audit.entries(cluster.audit_file)):
+        if number < since or entry["objectRef"]["resource"] != "bundledeployments" or \
+                thing["metadata"]["name"] != name:
             continue
         where, live = thing["metadata"]["namespace"], thing["spec"].get("deploymentID")
         at = datetime.datetime.fromisoformat(entry["stageTimestamp"].replace("Z", "+00:00"))

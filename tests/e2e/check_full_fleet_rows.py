@@ -410,13 +410,10 @@ class Seen:
 
 def read_history(cluster):
     """By Bundle: every state of its deployments, in the order of their versions."""
-    stored = collections.defaultdict(dict)
-    for number, entry in enumerate(audit.entries(cluster.audit_file)):
-        thing = entry.get("responseObject", {})
-        if thing.get("kind") == "BundleDeployment":
-            meta = thing["metadata"]
-            stored[meta["name"]].setdefault(int(meta["resourceVersion"]), (number, thing))
-    return {name: [found[version] for version in sorted(found)] for name, found in stored.items()}
+    found = collections.defaultdict(list)
+    for number, thing in hub.stored(audit.entries(cluster.audit_file)):
+        found[thing["metadata"]["name"]].append((number, thing))
+    return found
 
 
 # ---- all of them

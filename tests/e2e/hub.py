@@ -299,16 +299,17 @@ class Replay:
         self.most = max(self.most, sum(bad for live, bad in self.now.values() if live))
 
 
+def stored(entries, name=None):
+    """(number in the log, BundleDeployment), of one Bundle or all, as the server stored them."""
+    return [(number, thing) for number, entry, thing in audit.stored(entries)
+            if entry["objectRef"]["resource"] == "bundledeployments" and
+            name in (None, thing["metadata"]["name"])]
+
+
 def replay(cluster, name, since):
     """The whole log is replayed; what counts is what happened from "since" on."""
-    stored = {}
-    for number, entry in enumerate(audit.entries(cluster.audit_file)):
-        thing = entry.get("responseObject", {})
-        if thing.get("kind") == "BundleDeployment" and thing["metadata"]["name"] == name:
-            stored.setdefault(int(thing["metadata"]["resourceVersion"]), (number, thing))
     found, begun = Replay(), False
-    for version in sorted(stored):
-        number, thing = stored[version]
+    for number, thing in stored(audit.entries(cluster.audit_file), name):
         if number >= since and not begun:
             begun = True
             found.most, found.order = 0, []

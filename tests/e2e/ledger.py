@@ -58,19 +58,20 @@ class Log:
 def revisions(entries):
     """(revision, kind, object) of every write that took effect, in the server's order. A deletion
     has no object, and comes behind what was known when the server told of it."""
-    found, latest = {}, 0
+    entries = [e for e in entries if e.get("objectRef", {}).get("resource") in KINDS]
+    found = {(int(thing["metadata"]["resourceVersion"]), 0): (entry["objectRef"]["resource"], thing)
+             for _, entry, thing in audit.stored(entries)}
+    latest = 0
     for entry in entries:
-        reference = entry.get("objectRef", {})
-        kind = reference.get("resource")
-        thing = entry.get("responseObject") or {}
-        version = thing.get("metadata", {}).get("resourceVersion")
-        if kind not in KINDS or entry["responseStatus"].get("code", 0) >= 300:
+        version = (entry.get("responseObject") or {}).get("metadata", {}).get("resourceVersion")
+        if entry["responseStatus"].get("code", 0) >= 300:
             continue
         if version:
             latest = max(latest, int(version))
-            found[int(version), 0] = (kind, thing)
         elif entry["verb"] == "delete":
-            found[latest, len(found)] = (kind, {"metadata": {"name": reference["name"]}})
+            reference = entry["objectRef"]
+            found[latest, len(found)] = (reference["resource"],
+                                         {"metadata": {"name": reference["name"]}})
     return [(version[0], *found[version]) for version in sorted(found)]
 
 
