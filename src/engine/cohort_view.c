@@ -297,8 +297,9 @@ static bool open_batch_reasons(const asker *by, reason base)
  * does so when the gates are open, and its own batch must end first. */
 static bool begins_before(const asker *by)
 {
-    return by->left != COMPARTMENT_NONE && !by->reset &&
-           compartment_next_size(&by->c->compartments.at[by->index], false) > 0;
+    const compartment *now = &by->c->compartments.at[by->index];
+    return by->left != COMPARTMENT_NONE && !by->reset && !now->batch_open &&
+           compartment_next_size(now, false) > 0;
 }
 
 static bool late_reasons(const asker *by, reason base)
