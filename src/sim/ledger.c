@@ -28,6 +28,8 @@ void ledger_done(ledger *l)
     for (size_t i = 0; i < l->holds.len; i++)
         vec_done(&l->holds.at[i].held);
     vec_done(&l->holds);
+    for (size_t i = 0; i < l->brackets.len; i++)
+        vec_done(&l->brackets.at[i].members);
     vec_done(&l->brackets);
     strmap_done(&l->group_at);
     strmap_done(&l->bracket_at);
@@ -288,6 +290,15 @@ static ledger_bracket *bracket_of(ledger *l, str group)
     return &l->brackets.at[l->brackets.len - 1];
 }
 
+/* A member that is tried again, or runs again with what has joined, is one all the same. */
+static void member_ran(ledger *l, ledger_bracket *b, name_id member)
+{
+    for (size_t i = 0; i < b->members.len; i++)
+        if (b->members.at[i] == member)
+            return;
+    keep(l, vec_push(&b->members, member));
+}
+
 uint32_t ledger_job_starts(ledger *l, const decision *d, uint32_t target, int64_t ms)
 {
     ledger_job j = {.deployment = name_of(l, d->change),
@@ -303,8 +314,8 @@ uint32_t ledger_job_starts(ledger *l, const decision *d, uint32_t target, int64_
     ledger_bracket *b = d->group.len > 0 ? bracket_of(l, d->group) : NULL;
     if (b && d->role == ROLE_PRE)
         b->prepared = true;
-    if (b && d->role == ROLE_MEMBER && !d->retry)
-        b->members++;
+    if (b && d->role == ROLE_MEMBER)
+        member_ran(l, b, j.deployment);
     return (uint32_t)l->jobs.len - 1;
 }
 
@@ -343,7 +354,7 @@ void ledger_sums(const ledger *l, int64_t *ret_drains, int64_t *ret_saved)
     for (size_t i = 0; i < l->brackets.len; i++) {
         const ledger_bracket *b = &l->brackets.at[i];
         *ret_drains += b->prepared;
-        *ret_saved += b->prepared && b->members > 1 ? b->members - 1 : 0;
+        *ret_saved += b->prepared && b->members.len > 1 ? (int64_t)b->members.len - 1 : 0;
     }
 }
 

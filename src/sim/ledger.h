@@ -73,8 +73,8 @@ typedef struct ledger_holds {
 
 /* A version group, for the drains it cost and saved. */
 typedef struct ledger_bracket {
-    int64_t members; /* ordinary members that ran */
-    bool prepared;   /* a pre member ran */
+    VEC(name_id) members; /* ordinary ones that ran, each once */
+    bool prepared;        /* a pre member ran */
 } ledger_bracket;
 
 typedef struct ledger {

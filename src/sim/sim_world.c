@@ -158,10 +158,21 @@ const object *sim_keep_document(sim *s, const object *o)
     return s->no_memory ? NULL : o;
 }
 
+/* A version is published when it was created: one of later comes on the way. */
+static bool publish_later(sim *s, const object *o, err *error)
+{
+    happening h = {.kind = HAPPEN_APPLY,
+                   .after_ms = created_ms_of(s, o->metadata) - s->settings.start_ms,
+                   .document = o};
+    return sim_add_happening(s, &h, error);
+}
+
 bool sim_add_object(sim *s, const object *o, err *error)
 {
     if (sim_object_target(o))
         return sim_object_joins(s, o, error);
+    if (o->kind == KIND_VERSION && created_ms_of(s, o->metadata) > s->settings.start_ms)
+        return publish_later(s, o, error);
     if (o->kind == KIND_BUNDLE_DEPLOYMENT) /* there may be very many */
         return vec_push(&s->deployed, o->bundle_deployment) || err_memory(error);
     sim_keep_document(s, o);

@@ -318,6 +318,92 @@ def drains(tap, program):
               f"{expected[1]} drains, {expected[2]} saved", f"{found} {result.err}")
 
 
+RETRIED = """
+apiVersion: drover.dev/v1alpha1
+kind: Environment
+metadata: {name: prod}
+spec: {resourceSelector: "true"}
+""" + "".join(f"""---
+apiVersion: drover.dev/v1alpha1
+kind: Deployment
+metadata: {{name: {name}}}
+spec: {{resourceSelector: "true", job: {{pull: {{}}}}}}
+---
+apiVersion: drover.dev/v1alpha1
+kind: Version
+metadata: {{name: {name}-1}}
+spec: {{deployment: {name}, tag: "1"}}
+""" for name in ("drain", "os", "kubelet")) + """---
+apiVersion: drover.dev/v1alpha1
+kind: RolloutPolicy
+metadata: {name: one}
+spec:
+  selector: "true"
+  rules:
+    - deploymentBracket:
+        deploymentSelector: "true"
+        readinessMode: immediate
+        preSelector: deployment.name == "drain"
+"""
+
+
+def drains_of_retries(tap, program):
+    """A member that a person has tried again ran once under its drain."""
+    with tempfile.NamedTemporaryFile("w", suffix=".jsonl") as events:
+        events.write('{"after":"10m","do":"retry","name":"kubelet","target":"resource-0001"}\n')
+        events.flush()
+        result = drover.run(program, "plan", "-f", "-", "--resources", "1", *START, "--events",
+                            events.name, "--fail-once", "kubelet@resource-0001", "-o", "json",
+                            stdin=RETRIED.encode())
+    plan = json.loads(result.out) if result.out else {}
+    found = (plan.get("outcome"), plan.get("starts"), plan.get("drains"), plan.get("drainsSaved"))
+    check(tap, found == ("complete", 4, 1, 1), "a drain under which a member ran twice",
+          f"{found} {result.err}")
+
+
+PUBLISHED = """
+apiVersion: drover.dev/v1alpha1
+kind: Environment
+metadata: {name: prod}
+spec: {resourceSelector: "true"}
+""" + "".join(f"""---
+apiVersion: drover.dev/v1alpha1
+kind: Deployment
+metadata: {{name: {name}}}
+spec: {{resourceSelector: "true", job: {{pull: {{}}}}}}
+""" for name in ("os", "kubelet")) + "".join(f"""---
+apiVersion: drover.dev/v1alpha1
+kind: Version
+metadata: {{name: {name}-{tag}, creationTimestamp: "{at}"}}
+spec: {{deployment: {name}, tag: {tag}}}
+""" for name, tag, at in (("os", "v1", "2026-04-01T00:00:00Z"),
+                          ("os", "v2", "2026-04-01T00:10:01Z"),
+                          ("kubelet", "v1", "2026-04-01T02:00:00Z")))
+COLLECTED = """---
+apiVersion: drover.dev/v1alpha1
+kind: RolloutPolicy
+metadata: {name: one}
+spec:
+  selector: "true"
+  rules: [deploymentBracket: {deploymentSelector: "true", readinessWindowSeconds: 600}]
+"""
+
+
+def published_later(tap, program):
+    """T6 as documents: a version is published at its creationTimestamp, and what is locked before
+    that goes without it; without a rule it starts then."""
+    for rules, expected in [
+            ("", [("os", "v1", 0), ("os", "v2", 601), ("kubelet", "v1", 7200)]),
+            (COLLECTED, [("os", "v1", 600), ("os", "v2", 1201), ("kubelet", "v1", 7800)])]:
+        result = drover.run(program, "plan", "-f", "-", "--resources", "1", "--at",
+                            "2026-04-01T00:00:00Z", "-o", "json",
+                            stdin=(PUBLISHED + rules).encode())
+        plan = json.loads(result.out) if result.out else {"jobs": []}
+        found = [(job["deployment"], job["version"], job["start"]) for job in plan["jobs"]]
+        check(tap, found == expected, "versions that are published later"
+              + (", collected" if rules else ""), f"{found} {result.err}")
+
+
 def bundles(tap, program):
     """A fleet.yaml is a Bundle named after its folder; several are several; events reach it."""
     with tempfile.NamedTemporaryFile("w", suffix=".jsonl") as events:
@@ -726,6 +812,8 @@ def main():
         trace_of_an_uninstall(tap, program)
         a1_policy_that_does_not_exist(tap, program)
         drains(tap, program)
+        drains_of_retries(tap, program)
+        published_later(tap, program)
         bundles(tap, program)
         passes(tap, program)
         batches(tap, program)
