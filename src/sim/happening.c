@@ -25,7 +25,8 @@ static bool kind_of(str word, happening_kind *ret, err *error)
         error,
         "do: found \"%s\", allowed publish, pause, resume, approve, cordon, uncordon, join, "
         "delete, label, fail, heal, offline, online, apply, retry, skip, reset, reboot, reject, "
-        "rollback, bypass, freeze, thaw, halt, taint, untaint, claimSlot, freeSlot",
+        "rollback, bypass, freeze, thaw, halt, taint, untaint, claimSlot, freeSlot, "
+        "rerun",
         str_shown(word).text);
 }
 
@@ -224,6 +225,7 @@ static bool complete(const happening *h, err *error)
     case HAPPEN_RETRY:
     case HAPPEN_SKIP:
     case HAPPEN_RESET:
+    case HAPPEN_RERUN:
     case HAPPEN_ROLLBACK:
     case HAPPEN_HALT:
         if (h->target.len == 0 && h->name.len == 0)

@@ -21,7 +21,7 @@
         X(APPLY, "apply") X(RETRY, "retry") X(SKIP, "skip") X(RESET, "reset") X(REBOOT, "reboot")  \
             X(REJECT, "reject") X(ROLLBACK, "rollback") X(BYPASS, "bypass") X(FREEZE, "freeze")    \
                 X(THAW, "thaw") X(HALT, "halt") X(TAINT, "taint") X(UNTAINT, "untaint")            \
-                    X(CLAIM_SLOT, "claimSlot") X(FREE_SLOT, "freeSlot")
+                    X(CLAIM_SLOT, "claimSlot") X(FREE_SLOT, "freeSlot") X(RERUN, "rerun")
 
 typedef enum happening_kind {
 #define X(kind, text) HAPPEN_##kind,

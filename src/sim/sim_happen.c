@@ -353,6 +353,7 @@ static bool to_target(sim *s, const happening *h, uint32_t target, err *error)
     case HAPPEN_RETRY:
     case HAPPEN_SKIP:
     case HAPPEN_RESET:
+    case HAPPEN_RERUN:
     case HAPPEN_REJECT:
     case HAPPEN_ROLLBACK:
     case HAPPEN_BYPASS:
@@ -611,7 +612,9 @@ bool sim_happen(sim *s, const happening *h, err *error)
     case HAPPEN_APPROVE: return act(s, h, ACT_APPROVE, error);
     case HAPPEN_RETRY: return act(s, h, ACT_RETRY, error);
     case HAPPEN_SKIP: return act(s, h, ACT_SKIP, error);
-    case HAPPEN_RESET: return act(s, h, ACT_RESET, error);
+    case HAPPEN_RESET: /* of batches, as reasons mean it; of a target all that it has */
+        return act(s, h, h->target.len > 0 ? ACT_RESET : ACT_RESET_BATCHES, error);
+    case HAPPEN_RERUN: return act(s, h, ACT_RESET, error);
     case HAPPEN_REJECT: return act(s, h, ACT_REJECT, error);
     case HAPPEN_ROLLBACK: return act(s, h, ACT_ROLLBACK, error);
     case HAPPEN_BYPASS: return act(s, h, ACT_BYPASS, error);

@@ -286,7 +286,7 @@ static void people(node_world *n, int64_t at_ms)
         h.kind = HAPPEN_RETRY;
         h.target = some_node(n);
         break;
-    case 5: h.kind = HAPPEN_RESET; break;
+    case 5: h.kind = world_chance(w, 50) ? HAPPEN_RESET : HAPPEN_RERUN; break;
     case 6:
         if (n->policies == 0 || !world_chance(w, 50))
             return;
@@ -335,11 +335,11 @@ static void cure(node_world *n, int64_t at_ms)
         happening h = {.after_ms = at_ms, .name = world_textf(w, "sk%lld", (long long)i)};
         h.kind = HAPPEN_RESUME;
         world_happens(w, h);
-        h.kind = world_chance(w, 50) ? HAPPEN_RESET : HAPPEN_APPLY;
+        h.kind = world_chance(w, 50) ? HAPPEN_RERUN : HAPPEN_APPLY;
         if (h.kind == HAPPEN_APPLY)
             h.document = world_object(w, skyhook_text(n, i, 3, false));
         world_happens(w, h);
-        if (h.kind == HAPPEN_RESET)
+        if (h.kind == HAPPEN_RERUN)
             continue;
         /* A batch that was open at the cure has its failures still, and may stop its compartment
          * when the last of it ends: an edit lifts that, too. */

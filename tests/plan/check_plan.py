@@ -404,6 +404,44 @@ def published_later(tap, program):
               + (", collected" if rules else ""), f"{found} {result.err}")
 
 
+STOPPED = """
+apiVersion: skyhook.nvidia.com/v1alpha1
+kind: Skyhook
+metadata: {name: tuning}
+spec:
+  nodeSelectors: {}
+  deploymentPolicy: careful
+  packages: {sysctl: {version: 1.0.0, image: registry.example/sysctl}}
+---
+apiVersion: skyhook.nvidia.com/v1alpha1
+kind: DeploymentPolicy
+metadata: {name: careful}
+spec:
+  default: {budget: {count: 5}, strategy: {fixed: {initialBatch: 3, failureThreshold: 1}}}
+"""
+
+
+def resets(tap, program):
+    """What lifts a stop by the reasons' word lifts it in an event of that word; who was done stays
+    done, unless everything is to run again."""
+    for word, state in [("reset", "done"), ("rerun", "inFlight")]:
+        with tempfile.NamedTemporaryFile("w", suffix=".jsonl") as events:
+            events.write(f'{{"after":"10m","do":"{word}","name":"tuning"}}\n')
+            events.flush()
+
+            def ask(node, after):
+                result = drover.run(program, "explain", node, "-f", "-", "--nodes", "10", *START,
+                                    "--fail", "node-0001", "--events", events.name, "--after",
+                                    after, "-o", "json", stdin=STOPPED.encode())
+                return json.loads(result.out)
+
+            before, after = ask("node-0004", "9m"), ask("node-0004", "601s")
+            found = ([(why["rule"], why["releasedBy"]["act"]) for why in before["reasons"]],
+                     after["state"], ask("node-0002", "601s")["state"])
+        expected = ([("stopped", "reset")], "inFlight" if word == "reset" else "waiting", state)
+        check(tap, found == expected, f"{word} of a Skyhook that is stopped", f"{found}")
+
+
 def bundles(tap, program):
     """A fleet.yaml is a Bundle named after its folder; several are several; events reach it."""
     with tempfile.NamedTemporaryFile("w", suffix=".jsonl") as events:
@@ -814,6 +852,7 @@ def main():
         drains(tap, program)
         drains_of_retries(tap, program)
         published_later(tap, program)
+        resets(tap, program)
         bundles(tap, program)
         passes(tap, program)
         batches(tap, program)
