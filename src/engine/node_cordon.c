@@ -48,8 +48,8 @@ static void cordon(nodes *self, node_placement *p, str detail)
     node_decide(self, DECISION_CORDON, p)->detail = detail;
 }
 
-/* A person gave the node back in the middle: it is taken again once, and then left to the person.
- */
+/* A person gave the node back in the middle: it is taken again once, and then left to the person:
+ * nothing is evicted or disturbed there until a person cordons it. */
 static void cordon_restore(nodes *self, node_placement *p, bool needed)
 {
     p->cordon_lost = false;
@@ -61,7 +61,17 @@ static void cordon_restore(nodes *self, node_placement *p, bool needed)
         return;
     }
     p->cordoned = p->cordon_seen = false;
-    p->no_cordon = needed;
+    p->no_cordon = p->drain_told = needed;
+    p->since_ms = self->core->now_ms; /* the time of a drain counts anew */
+    drain_block(self, p, STR_EMPTY, STR_EMPTY);
+}
+
+/* Whether a node that was given back twice may be drained, because a person has cordoned it. */
+static bool cordon_allowed(const nodes *self, node_placement *p)
+{
+    if (p->no_cordon && self->targets.at[p->target].unschedulable)
+        p->no_cordon = p->cordon_again = p->drain_told = false;
+    return !p->no_cordon;
 }
 
 void drain_block(nodes *self, node_placement *p, str pod_name, str pdb)
@@ -122,9 +132,14 @@ bool cordon_ready(nodes *self, node_placement *p)
     bool needed = stages_need_drain(p);
     if (p->cordon_lost)
         cordon_restore(self, p, needed);
-    if (!needed || p->drained || p->no_cordon) {
+    if (!needed || p->drained) {
         p->phase = PHASE_WORKING;
         return true;
+    }
+    if (!cordon_allowed(self, p)) {
+        p->phase = PHASE_DRAINING;
+        p->drain_told = true;
+        return false;
     }
     if (p->phase == PHASE_DRAINING && p->drain_told)
         return false;
@@ -154,7 +169,7 @@ void cordon_take(nodes *self, const fact_drain *f)
     for (uint32_t i = self->targets.at[target].first; i != NOBODY;
          i = self->placements.at[i].next) {
         node_placement *p = &self->placements.at[i];
-        if (p->phase != PHASE_DRAINING)
+        if (p->phase != PHASE_DRAINING || p->no_cordon)
             continue;
         p->drained = f->done;
         drain_block(self, p, f->done ? STR_EMPTY : f->blocking_pod, f->blocking_budget);

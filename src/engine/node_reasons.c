@@ -379,9 +379,22 @@ static void tell_idle(teller *t)
 
 /* ---- in flight ---- */
 
+static void tell_given_back(teller *t)
+{
+    str node_name = target_name(t->self, t->p->target);
+    reason *r = add(t, REASON_DRAIN, RELEASE_CORDON, node_name);
+    r->scope = scoped_to(t, "node", node_name);
+    r->next_ms = flight_deadline(t->self, t->p);
+    r->detail = STR("a cordon: it was uncordoned twice");
+}
+
 static void tell_drain(teller *t)
 {
     const node_placement *p = t->p;
+    if (p->no_cordon) {
+        tell_given_back(t);
+        return;
+    }
     str blocker = arena_str(t->a, drain_pod(p)), pdb = drain_budget(p);
     t->failed |= !blocker.ptr;
     str what = blocker.len > 0 ? blocker : STR("the evicted pods");

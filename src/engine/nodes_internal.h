@@ -115,7 +115,7 @@ typedef struct node_placement {
     bool cordon_seen : 1;  /* and a fact has shown it */
     bool cordon_lost : 1;  /* a person uncordoned it in flight */
     bool cordon_again : 1; /* and we have put it back once */
-    bool no_cordon : 1;    /* and a second time: it is left so */
+    bool no_cordon : 1;    /* and a second time: a person must cordon it */
     bool drained : 1;
     bool in_priority : 1;    /* in nodePriority */
     bool leave_priority : 1; /* a reset takes it out when its stage ends */

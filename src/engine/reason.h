@@ -49,7 +49,7 @@ typedef enum reason_rule {
     X(RETRY, "retry")                                                                              \
     X(RESET, "reset")                                                                              \
     X(EDIT, "edit") X(LABEL, "label") X(UNTAINT, "untaint") X(UNCORDON, "uncordon")                \
-        X(THAW, "thaw") X(PUBLISH, "publish") X(ONLINE, "online")
+        X(THAW, "thaw") X(PUBLISH, "publish") X(ONLINE, "online") X(CORDON, "cordon")
 typedef enum release_act {
 #define X(act, text) RELEASE_##act,
     RELEASE_ACTS(X)

@@ -312,6 +312,16 @@ static void people(node_world *n, int64_t at_ms)
 
 /* ---- the cure ---- */
 
+/* Nobody but a person cordons what a person has given back twice. */
+static bool was_given_back(const world *w, str target)
+{
+    for (size_t i = 0; i < w->happenings.len; i++)
+        if (w->happenings.at[i].kind == HAPPEN_UNCORDON &&
+            str_eq(w->happenings.at[i].target, target))
+            return true;
+    return false;
+}
+
 static void cure(node_world *n, int64_t at_ms)
 {
     world *w = n->w;
@@ -322,6 +332,9 @@ static void cure(node_world *n, int64_t at_ms)
         world_happens(w, h);
         h.kind = HAPPEN_ONLINE;
         world_happens(w, h);
+        h.kind = HAPPEN_CORDON;
+        if (was_given_back(w, target))
+            world_happens(w, h);
         h.kind = HAPPEN_UNTAINT;
         h.taint = wet;
         world_happens(w, h);

@@ -159,9 +159,14 @@ static bool is_not_ready(const causes *c, const stalled *s, const reason *r)
     return is_offline(c, s, r) || has_failed(c, s, r);
 }
 
-/* A drain that stands still while its Skyhook is paused goes on afterwards. */
+/* A drain that stands still while its Skyhook is paused goes on afterwards; one on a node that was
+ * given back twice when somebody cordons it. */
 static bool drains_silently(const causes *c, const stalled *s, const reason *r)
 {
+    if (r->act == RELEASE_CORDON)
+        return cause_is(
+            cause_last(c, HAPPENED(CORDON) | HAPPENED(UNCORDON), s->view.target, STR_EMPTY),
+            HAPPEN_UNCORDON);
     for (size_t i = 0; i < s->why.len; i++)
         if (s->explained[i] &&
             (s->why.at[i].rule == REASON_PAUSED || s->why.at[i].rule == REASON_DISABLED))

@@ -112,6 +112,7 @@ static void obey_one(herd *h, const reason *r, str of)
     case RELEASE_LABEL:
     case RELEASE_UNTAINT:
     case RELEASE_UNCORDON:
+    case RELEASE_CORDON:
     case RELEASE_THAW:
     case RELEASE_PUBLISH: break;
     }

@@ -270,7 +270,8 @@ static void f_drain_blocked(void **state)
     fleet_free(f);
 }
 
-/* A person's uncordon in mid-drain is put back once, then left. */
+/* A person's uncordon in mid-drain is put back once. Then the node is the person's: nothing is
+ * disturbed there, whatever becomes of the pods, until a person cordons it. */
 static void f_a_persons_uncordon(void **state)
 {
     (void)state;
@@ -285,9 +286,16 @@ static void f_a_persons_uncordon(void **state)
         fleet_step(f);
         assert_int_equal(fleet_count(f, " cordon sk node-001 again"), 1);
     }
+    f->nodes[0].drain_blocked = false;
+    fleet_run(f, -1);
+    check_state(f, "sk", "node-001", IN_FLIGHT);
+    assert_int_equal(fleet_count(f, " run "), 0);
+    assert_string_equal(fleet_reasons(f, "sk", "node-001"), "drain:cordon:node-001");
+    f->nodes[0].unschedulable = true;
+    fleet_show(f, &f->nodes[0]);
     fleet_run(f, -1);
     check_state(f, "sk", "node-001", DONE);
-    assert_int_equal(fleet_count(f, " uncordon "), 0); /* nothing of ours is left */
+    assert_int_equal(fleet_count(f, " uncordon "), 0); /* the cordon is the person's, too */
     fleet_free(f);
 }
 

@@ -416,6 +416,7 @@ static void obey(void *context, const explain_target *of, const reason *r)
         return;
     case RELEASE_APPROVE:
     case RELEASE_UNCORDON:
+    case RELEASE_CORDON:
     case RELEASE_THAW:
     case RELEASE_PUBLISH: break;
     }

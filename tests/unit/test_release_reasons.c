@@ -483,6 +483,7 @@ static void obey(void *context, const explain_target *of, const reason *r)
     case RELEASE_LABEL:
     case RELEASE_UNTAINT:
     case RELEASE_UNCORDON:
+    case RELEASE_CORDON:
     case RELEASE_ONLINE: break;
     }
     check_msg(false, "act %d of a release target", (int)r->act);
