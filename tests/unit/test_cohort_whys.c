@@ -516,15 +516,15 @@ static void a_place_is_kept_until_the_batch_is_judged(void **state)
 }
 
 /* Compartment "a" with a batch of n1, n2 and n3, and nobody in the default compartment yet, which
- * has so many places. */
-static cohort *a_batch_of_three(arena *a, int64_t places)
+ * has so many places, and that size of its first batch. */
+static cohort *a_batch_of_three(arena *a, int64_t places, int64_t first)
 {
     static const str names[] = {STR("n1"), STR("n2"), STR("n3")};
     err error;
     const selector *of_a = selector_parse(a, STR("zone=a"), &error);
     compartment_rule rules[] = {
         {.name = STR("a"), .selector = of_a, .budget = 3, .initial_batch = 3},
-        {.name = STR(COHORT_DEFAULT), .budget = places, .initial_batch = places}};
+        {.name = STR(COHORT_DEFAULT), .budget = places, .initial_batch = first}};
     cohort *c = cohort_new();
     assert_true(c && of_a && cohort_set_policy(c, &(cohort_policy){rules, 2, false}));
     for (member_id m = N1; m <= N3; m++)
@@ -548,7 +548,7 @@ static void who_comes_later_finds_a_batch(void **state)
 {
     (void)state;
     arena *a = arena_new(0);
-    cohort *c = a_batch_of_three(a, 2);
+    cohort *c = a_batch_of_three(a, 2, 2);
     reasons list = {0};
     cohort_pause(c, true);
     assert_true(cohort_join(c, N4, STR("n4"), 0, zone(a, "b")) &&
@@ -581,7 +581,7 @@ static void who_comes_later_finds_its_place_taken(void **state)
 {
     (void)state;
     arena *a = arena_new(0);
-    cohort *c = a_batch_of_three(a, 1);
+    cohort *c = a_batch_of_three(a, 1, 1);
     reasons list = {0};
     cohort_pause(c, true);
     assert_true(cohort_join(c, N4, STR("n4"), 0, zone(a, "b")) &&
@@ -607,12 +607,41 @@ static void who_comes_later_finds_its_place_taken(void **state)
     arena_free(a);
 }
 
+/* n1 has failed and moves when n2 and n3 are done. There n4 is under way in a batch of one, and n5
+ * waits for the next: no batch begins before n4 is done, and n5 comes before n1. */
+static void who_comes_later_waits_for_those_not_tried_yet(void **state)
+{
+    (void)state;
+    arena *a = arena_new(0);
+    cohort *c = a_batch_of_three(a, 3, 1);
+    reasons list = {0};
+    assert_true(cohort_join(c, N4, STR("n4"), 0, zone(a, "b")) &&
+                cohort_set_state(c, N4, MEMBER_STARTABLE));
+    step(c);
+    assert_true(cohort_join(c, N5, STR("n5"), 0, zone(a, "b")) &&
+                cohort_set_state(c, N5, MEMBER_STARTABLE));
+    assert_true(cohort_outcome(c, N1, MEMBER_FAILED) && cohort_set_retry(c, N1, 0));
+    assert_true(cohort_join(c, N1, STR("n1"), 0, zone(a, "b")));
+    step(c);
+    assert_true(cohort_reasons(c, N1, a, &list));
+    assert_int_equal(list.len, 2);
+    check_text(list.at[0].scope, "compartment __default__");
+    assert_int_equal(list.at[0].of_count, 2);
+    check_text(list.at[0].of[0], "n4");
+    check_text(list.at[0].of[1], "n5");
+    assert_true(cohort_outcome(c, N2, MEMBER_DONE) && cohort_outcome(c, N3, MEMBER_DONE));
+    step(c);
+    assert_false(cohort_is_retrying(c, N1));
+    cohort_free(c);
+    arena_free(a);
+}
+
 /* n1 and n2 move together when n3 is done, and there is room for both. */
 static void who_moves_together_starts_together(void **state)
 {
     (void)state;
     arena *a = arena_new(0);
-    cohort *c = a_batch_of_three(a, 2);
+    cohort *c = a_batch_of_three(a, 2, 2);
     reasons list = {0};
     free_to_move(c, a, N1, "n1");
     free_to_move(c, a, N2, "n2");
@@ -724,6 +753,7 @@ int main(void)
         cmocka_unit_test(a_place_is_kept_until_the_batch_is_judged),
         cmocka_unit_test(who_comes_later_finds_a_batch),
         cmocka_unit_test(who_comes_later_finds_its_place_taken),
+        cmocka_unit_test(who_comes_later_waits_for_those_not_tried_yet),
         cmocka_unit_test(who_moves_together_starts_together),
         cmocka_unit_test(who_must_be_done_anyway_may_avert_the_stop),
         cmocka_unit_test(who_failed_waits_for_those_not_tried_yet),
