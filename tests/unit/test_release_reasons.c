@@ -646,11 +646,12 @@ static bool of_partitions(const reason *r)
 
 /* What may come to an end when a version group locks: it takes the place of one that failed, with
  * its slot and what is unavailable by it, and what it brings is new work, which lifts a stop or a
- * halt that failures caused. */
+ * halt that failures caused, and begins batches anew. */
 static bool ends_with_lock(const reason *r)
 {
-    return r->rule == REASON_STOPPED || (r->rule == REASON_HALTED && r->limit > 0) ||
-           r->rule == REASON_CONCURRENCY || of_partitions(r);
+    return r->rule == REASON_STOPPED || r->rule == REASON_BATCH ||
+           (r->rule == REASON_HALTED && r->limit > 0) || r->rule == REASON_CONCURRENCY ||
+           of_partitions(r);
 }
 
 typedef struct failed_holder {
@@ -714,10 +715,10 @@ static bool single(void *context, const reasons *list, size_t index)
     if (has_bracket(context) && (r->rule == REASON_WINDOW || r->rule == REASON_ROLLOUT) &&
         completes_on_the_host(list) && explain_exempt("first"))
         return false;
-    /* And the next group does not wait for a new version of it any more: it may lock at once, and
-     * takes the place of the one that failed. */
-    if (completes_on_the_host(list) && has_rule(context, "wait_for_all") &&
-        r->act == RELEASE_RETRY && explain_exempt("not-awaited"))
+    /* And nothing runs in a group that failed any more, nor is a new version of it awaited: the
+     * next group takes its place. */
+    if (completes_on_the_host(list) && has_bracket(context) && r->act == RELEASE_RETRY &&
+        explain_exempt("not-awaited"))
         return false;
     /* Where two rules have partitions, others give back what one of them has released them for, and
      * have not begun, when the other does not reach them any more. */
@@ -779,6 +780,9 @@ static bool touches(void *context, const explain_target *t, const reason *r,
         explain_share(r->holders, r->holder_count, &host, 1) && explain_exempt("retry-slot"))
         return true; /* or by one that the retry of something else opens there; and a slot is not
                         kept for a place in a batch, which who is retried may need */
+    if (other->act == RELEASE_RETRY && has_bracket(context) && ends_with_lock(r) &&
+        explain_exempt("retry-locks"))
+        return true; /* the group that it opens may bring newer versions, also of hooks */
     if (other->act == RELEASE_PUBLISH && has_rule(context, "deploymentDependency") &&
         of_partitions(r) && explain_exempt("ahead"))
         return true; /* who is ahead in a pass waits for another one on its resource then */
