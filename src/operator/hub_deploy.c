@@ -53,18 +53,45 @@ hub_place *hub_place_of(const cluster_shell *s, const hub_ticket *t)
     return b && c ? hub_place_find(b, c) : NULL;
 }
 
+/* why: what is in the way; empty: nothing any more. */
+static void tell_kept(cluster_shell *s, hub_place *p, str why)
+{
+    fact f = {.kind = FACT_KEPT,
+              .kept = {.change = str_of(p->bundle->key),
+                       .target = hub_label(p),
+                       .durable = why.len == 0,
+                       .why = why,
+                       .passing = true}};
+    hub_take(s, &f);
+    hub_touch(s, &p->bundle->clock, s->settings.status_every_ms);
+    hub_cluster_touch(s, p->cluster);
+}
+
 void hub_hold(cluster_shell *s, hub_place *p, const write_outcome *how)
 {
     bool later = how->kind == WRITE_LATER || how->kind == WRITE_AMBIGUOUS;
-    log_line(LOG_WARN, "Bundle %s on Cluster %s: %s", p->bundle->key, p->cluster->key,
-             how->message);
+    str why = str_of(how->message[0] != '\0' ? how->message : write_outcome_text(how->kind));
+    uint64_t trouble = str_hash(why) | 1;
+    if (trouble != p->trouble)
+        log_line(LOG_WARN, "Bundle %s on Cluster %s: %.*s", p->bundle->key, p->cluster->key,
+                 STR_ARG(why));
     p->held_until_ms = s->now_ms + (later ? LATER_MS : HUB_REFUSED_MS);
+    if (!later && how->kind != WRITE_BARRED) /* else it says nothing of this deployment */
+        tell_kept(s, p, why);
+    p->trouble = trouble;
+}
+
+void hub_unhold(cluster_shell *s, hub_place *p)
+{
+    if (p->trouble)
+        tell_kept(s, p, STR_EMPTY);
+    p->trouble = 0;
 }
 
 static void settle(cluster_shell *s, hub_place *p, const hub_ticket *t, const write_outcome *how)
 {
     switch (how->kind) {
-    case WRITE_DONE: return;
+    case WRITE_DONE: hub_unhold(s, p); return;
     case WRITE_CONFLICT:
         if (p->revision <= t->revision)
             p->waits_for = t->revision;
@@ -146,6 +173,7 @@ static void secret_written(cluster_shell *s, const hub_ticket *t, const write_ou
         return;
     p->sending = false;
     if (how->kind == WRITE_DONE) {
+        hub_unhold(s, p);
         p->values_sent = t->number;
         p->settled = p->unsettled && p->values == t->number;
     } else {

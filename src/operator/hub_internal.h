@@ -100,6 +100,7 @@ struct hub_place {
     uint64_t access_sent;
     int64_t generation;
     int64_t held_until_ms;
+    uint64_t trouble;   /* hash of why a write of it was refused last; 0: none was since */
     int64_t released_s; /* when the live version was released */
     uint32_t at;        /* its place in the bundle's list */
     uint32_t partition; /* as it is counted */
@@ -170,6 +171,7 @@ struct hub_cluster {
     bool present, deleting;
     bool relook, queued;
     bool namespace_made;
+    bool managed;     /* whoever manages it makes its namespace, and says so in its status */
     char *finalizers; /* as they are, JSON, if ours is one of them; else NULL */
     bool paused;
     bool checked_in;         /* its agent was seen at least once */
@@ -420,8 +422,10 @@ bool hub_all_ready(const hub_bundle *b);
 bool hub_is_kept(const hub_place *p);
 /* The place that a write was about; NULL: it is gone. */
 hub_place *hub_place_of(const cluster_shell *s, const hub_ticket *t);
-/* A write that did not take effect is tried again later. */
+/* A write that did not take effect is tried again later; why not is logged once and shown until
+ * one does. */
 void hub_hold(cluster_shell *s, hub_place *p, const write_outcome *how);
+void hub_unhold(cluster_shell *s, hub_place *p);
 hub_ticket hub_ticket_of(const hub_place *p,
                          void (*done)(cluster_shell *s, const hub_ticket *t,
                                       const write_outcome *how, yyjson_val *json));

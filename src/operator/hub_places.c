@@ -122,6 +122,7 @@ static void forget_deployment(cluster_shell *s, hub_place *p)
     p->access = p->access_sent = 0;
     p->generation = p->released_s = 0;
     p->said = p->said_before = p->applied_before = 0;
+    p->trouble = 0;
 }
 
 void hub_place_free(cluster_shell *s, hub_place *p)
