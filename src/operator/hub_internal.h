@@ -28,8 +28,8 @@
 #define HUB_REFUSED_MS 30000
 /* Places whose deployment is compared and written in one turn: others have their turn between. */
 #define HUB_WRITES_PER_TURN 512
-/* A Content that nothing refers to is deleted when it is older than this: somebody may just be
- * about to refer to it. */
+/* A Content is deleted when nothing has referred to it for so long: somebody may just be about to
+ * do so, or go back to it. */
 #define HUB_CONTENT_GRACE_MS 600000
 #define HUB_TEXT_BYTES (4u << 20)
 /* Annotations of an object may have 256 KiB together. */
@@ -211,13 +211,20 @@ typedef struct hub_repo {
     hub_clock clock;
 } hub_repo;
 
+typedef enum content_state {
+    CONTENT_MAKING, /* its creation is under way */
+    CONTENT_HELD,   /* its creation failed, and is tried again */
+    CONTENT_THERE,
+    CONTENT_GOING, /* whoever needs it makes it anew when it is gone */
+} content_state;
+
 typedef struct hub_content {
     char *name;
     uint64_t revision;
-    int64_t created_ms;
-    bool there; /* else its creation is under way */
-    bool deleting;
-    int64_t held_until_ms;
+    content_state state;
+    bool deleting;     /* by us */
+    int64_t until_ms;  /* until then it is neither created nor deleted */
+    int64_t unused_ms; /* since when nothing refers to it; 0: something does */
 } hub_content;
 
 /* A deployment of a Cluster that is not known (yet). */
