@@ -232,7 +232,8 @@ typedef struct hub_stray {
     char *space, *name;
     char *text;
     uint64_t revision;
-    bool sending;
+    int64_t held_until_ms;
+    bool seen_to; /* it is left alone, or its deletion is under way */
 } hub_stray;
 
 /* A write that is under way, by names: what it is about may be gone when the answer comes. */
@@ -406,6 +407,7 @@ void hub_deployments_gone(cluster_shell *s, str space, str name);
 /* Tells deployments that came before their Cluster. */
 void hub_strays_of(cluster_shell *s, const hub_cluster *c);
 void hub_strays_step(cluster_shell *s);
+int64_t hub_strays_next_ms(const cluster_shell *s); /* REASON_NEVER: not by time */
 void hub_stray_free(hub_stray *stray);
 hub_place *hub_place_find(const hub_bundle *b, const hub_cluster *c);
 /* Brings a Bundle on a Cluster up to date with the engine. */

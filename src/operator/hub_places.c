@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Bundles on Clusters: what their BundleDeployments say, what the engine wants of them, and how
  * many are in which state. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/log.h"
 #include "base/mem.h"
 #include "engine/fleet_names.h"
 #include "operator/hub_internal.h"
@@ -498,14 +502,20 @@ static void stray_remove(cluster_shell *s, size_t i)
     s->strays.at[i] = s->strays.at[--s->strays.len];
 }
 
-static void stray_forget(cluster_shell *s, str space, str name)
+static hub_stray *stray_find(cluster_shell *s, str space, str name)
 {
     for (size_t i = 0; i < s->strays.len; i++)
         if (str_eq(str_of(s->strays.at[i].space), space) &&
-            str_eq(str_of(s->strays.at[i].name), name)) {
-            stray_remove(s, i);
-            return;
-        }
+            str_eq(str_of(s->strays.at[i].name), name))
+            return &s->strays.at[i];
+    return NULL;
+}
+
+static void stray_forget(cluster_shell *s, str space, str name)
+{
+    hub_stray *stray = stray_find(s, space, name);
+    if (stray)
+        stray_remove(s, (size_t)(stray - s->strays.at));
 }
 
 static void stray_add(cluster_shell *s, str space, str name, yyjson_val *json)
@@ -542,10 +552,31 @@ void hub_strays_of(cluster_shell *s, const hub_cluster *c)
 static void stray_answered(cluster_shell *s, const hub_ticket *t, const write_outcome *how,
                            yyjson_val *json)
 {
-    (void)s;
-    (void)t;
-    (void)how;
-    (void)json; /* the watch tells; one that stays is tried again after a restart */
+    (void)json;
+    str space, name;
+    hub_key_parts(t->bundle, &space, &name);
+    hub_stray *stray = stray_find(s, space, name);
+    bool told = how->kind == WRITE_DONE || how->kind == WRITE_GONE || how->kind == WRITE_CONFLICT;
+    if (!stray || told || stray->revision != t->revision)
+        return; /* the watch tells, or has told */
+    log_line(LOG_WARN, "BundleDeployment %s: %s", t->bundle, how->message);
+    stray->seen_to = false;
+    stray->held_until_ms = s->now_ms + HUB_REFUSED_MS;
+}
+
+static void delete_stray(cluster_shell *s, const hub_stray *stray)
+{
+    char revision_text[SHELL_VERSION_BYTES];
+    snprintf(revision_text, sizeof revision_text, "%" PRIu64, stray->revision);
+    str key = hub_key(s, str_of(stray->space), str_of(stray->name));
+    char *of = hub_copy(s, key);
+    kube_write w = {.verb = WRITE_DELETE,
+                    .collection = hub_collection(s, HUB_DEPLOYMENT, str_of(stray->space)),
+                    .name = str_of(stray->name),
+                    .version = str_of(revision_text)};
+    hub_ticket ticket = {.done = stray_answered, .bundle = of, .revision = stray->revision};
+    s->counts.deployments += !s->no_memory && hub_send(s, &w, ticket);
+    mem_free(of);
 }
 
 /* A deployment that we made for a Cluster that is gone goes, too. */
@@ -553,7 +584,7 @@ void hub_strays_step(cluster_shell *s)
 {
     for (size_t i = 0; i < s->strays.len; i++) {
         hub_stray *stray = &s->strays.at[i];
-        if (stray->sending)
+        if (stray->seen_to || stray->held_until_ms > s->now_ms)
             continue;
         arena_place mark = arena_mark(s->scratch);
         yyjson_val *json = json_parse(s->scratch, str_of(stray->text), NULL);
@@ -562,18 +593,22 @@ void hub_strays_step(cluster_shell *s)
                                   read_text(labels, LABEL_CLUSTER));
         bool ours = str_eq(read_text(labels, LABEL_MANAGED), STR("true")) &&
                     read_text(labels, LABEL_CLUSTER).len > 0;
-        stray->sending = true;
-        if (ours && !hub_find(&s->clusters, cluster_key)) {
-            char revision_text[SHELL_VERSION_BYTES];
-            read_revision(json, revision_text);
-            kube_write w = {.verb = WRITE_DELETE,
-                            .collection = hub_collection(s, HUB_DEPLOYMENT, str_of(stray->space)),
-                            .name = str_of(stray->name),
-                            .version = str_of(revision_text)};
-            s->counts.deployments += hub_send(s, &w, (hub_ticket){.done = stray_answered});
-        }
+        stray->seen_to = true;
+        if (ours && !hub_find(&s->clusters, cluster_key))
+            delete_stray(s, stray);
         arena_rewind(s->scratch, mark);
     }
+}
+
+int64_t hub_strays_next_ms(const cluster_shell *s)
+{
+    int64_t next = REASON_NEVER;
+    for (size_t i = 0; i < s->strays.len; i++) {
+        const hub_stray *stray = &s->strays.at[i];
+        if (!stray->seen_to && (next == REASON_NEVER || stray->held_until_ms < next))
+            next = stray->held_until_ms;
+    }
+    return next;
 }
 
 /* ---- coming and going ---- */

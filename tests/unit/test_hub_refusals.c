@@ -185,6 +185,91 @@ static void shows_why_it_cannot_write(void **state)
     fake_free(f);
 }
 
+/* ---- ends ---- */
+
+static write_outcome_kind answer;
+static int troubles;
+
+/* Of the Bundle itself: its record and its finalizer. */
+static fake_trouble troubles_bundle(fake *f, const kube_write *w)
+{
+    (void)f;
+    bool is = str_eq(w->collection, STR(FAKE_BUNDLES)) && w->subresource.len == 0 && troubles > 0;
+    troubles -= is;
+    return (fake_trouble){is, answer, false};
+}
+
+static fake_trouble troubles_deletion(fake *f, const kube_write *w)
+{
+    (void)f;
+    bool is = w->verb == WRITE_DELETE && troubles > 0;
+    troubles -= is;
+    return (fake_trouble){is, answer, false};
+}
+
+static const write_outcome_kind unlucky[] = {WRITE_LATER, WRITE_AMBIGUOUS, WRITE_REFUSED};
+
+static void ends_a_bundle(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(unlucky); i++) {
+        fake *f = begin();
+        fake_add_cluster(f, "east", "");
+        fake_start(f);
+        fake_run(f, -1);
+        answer = unlucky[i];
+        troubles = 2;
+        f->trouble = troubles_bundle;
+        fake_delete(f, FAKE_BUNDLES, "app");
+        fake_run(f, 5 * MINUTE_MS);
+        assert_int_equal(troubles, 0);
+        assert_null(fake_find(f, FAKE_BUNDLES, "app"));
+        fake_free(f);
+    }
+}
+
+/* Nothing is released before the record is written. */
+static void begins_a_bundle(void **state)
+{
+    (void)state;
+    char home[FAKE_NAME_BYTES];
+    for (size_t i = 0; i < COUNT_OF(unlucky); i++) {
+        fake *f = begin();
+        fake_add_cluster(f, "east", "");
+        answer = unlucky[i];
+        troubles = 2;
+        f->trouble = troubles_bundle;
+        fake_start(f);
+        fake_run(f, 5 * MINUTE_MS);
+        assert_int_equal(troubles, 0);
+        assert_non_null(fake_find(f, fake_home("east", home), "app"));
+        fake_free(f);
+    }
+}
+
+/* A deployment whose Cluster went while nobody looked. */
+static void ends_strays(void **state)
+{
+    (void)state;
+    char home[FAKE_NAME_BYTES];
+    for (size_t i = 0; i < COUNT_OF(unlucky); i++) {
+        fake *f = begin();
+        fake_add_cluster(f, "east", "");
+        fake_start(f);
+        fake_run(f, -1);
+        f->shell = cluster_shell_free(f->shell);
+        fake_delete(f, FAKE_CLUSTERS, "east");
+        answer = unlucky[i];
+        troubles = 2;
+        f->trouble = troubles_deletion;
+        fake_start(f);
+        fake_run(f, 5 * MINUTE_MS);
+        assert_int_equal(troubles, 0);
+        assert_null(fake_find(f, fake_home("east", home), "app"));
+        fake_free(f);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -192,6 +277,9 @@ int main(void)
         cmocka_unit_test(tells_readers_why),
         cmocka_unit_test(leaves_namespaces_to_managers),
         cmocka_unit_test(shows_why_it_cannot_write),
+        cmocka_unit_test(ends_a_bundle),
+        cmocka_unit_test(begins_a_bundle),
+        cmocka_unit_test(ends_strays),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
