@@ -149,6 +149,24 @@ static void installs(void **state)
     }
 }
 
+/* An agent that is told nothing makes the namespace. */
+static void carries_what_is_false(void **state)
+{
+    (void)state;
+    fake *f = begin(",\"createNamespace\":false");
+    fake_run(f, -1);
+    char home[FAKE_NAME_BYTES];
+    fake_home(names[0], home);
+    assert_true(yyjson_is_false(fake_get(f, home, "app", "/spec/options/createNamespace")));
+    assert_true(yyjson_is_false(fake_get(f, home, "app", "/spec/stagedOptions/createNamespace")));
+    check_display(f, "8/8", "");
+    uint64_t writes = f->writes;
+    fake_start(f);
+    fake_run(f, 300 * 1000);
+    check_msg(f->writes == writes, "%s", f->log.ptr);
+    fake_free(f);
+}
+
 typedef struct planned {
     fake *hub;
     size_t bundles, deployments, updated;
@@ -724,6 +742,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(installs),
+        cmocka_unit_test(carries_what_is_false),
         cmocka_unit_test(tells_plans),
         cmocka_unit_test(updates),
         cmocka_unit_test(updates_strictly),
