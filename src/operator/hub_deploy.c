@@ -30,7 +30,7 @@ typedef struct wish {
     uint64_t digest;
     uint64_t values; /* hash of its valuesHash; 0: none */
     bool unsettled;
-    int64_t released_s;
+    hub_release release;
 } wish;
 
 static bool paused(const hub_place *p)
@@ -302,9 +302,9 @@ static void put_labels(buf *out, const wish *w)
     json_write(out, w->labels);
     if (out->len > 0 && out->ptr[out->len - 1] == '}')
         out->len--;
-    buf_addf(out, "%s\"" HUB_RELEASED_AT "\":\"%" PRId64 "\"%s}",
-             yyjson_obj_size(w->labels) > 0 ? "," : "", w->released_s,
-             w->unsettled ? ",\"" HUB_VALUES "\":\"" HUB_UNSETTLED "\"" : "");
+    buf_addf(out, "%s\"" HUB_RELEASED_AT "\":\"", yyjson_obj_size(w->labels) > 0 ? "," : "");
+    hub_release_put(out, &w->release);
+    buf_addf(out, "\"%s}", w->unsettled ? ",\"" HUB_VALUES "\":\"" HUB_UNSETTLED "\"" : "");
 }
 
 static void create(cluster_shell *s, hub_place *p, const wish *w)
@@ -409,6 +409,9 @@ static bool make_wish(cluster_shell *s, const hub_place *p, str wanted, wish *re
         return false;
     const hub_access *access = p->bundle->access;
     bool news = !p->live || !str_eq((str){p->live->text, p->live->len}, wanted);
+    hub_release now = {.at_s = s->now_ms / 1000,
+                       .known = true,
+                       .said = p->exists ? p->said : hub_said_of(NULL)};
     *ret = (wish){.order = {.bundle = p->bundle->document->object.bundle,
                             .cluster_namespace = p->cluster->space,
                             .cluster = p->cluster->name,
@@ -417,7 +420,7 @@ static bool make_wish(cluster_shell *s, const hub_place *p, str wanted, wish *re
                             .live = {wanted, options},
                             .paused = paused(p),
                             .access = access ? str_of(access->state) : STR_EMPTY},
-                  .released_s = news ? s->now_ms / 1000 : p->released_s};
+                  .release = news ? now : p->release};
     if (!bundle_deployment_make(s->scratch, &ret->order, &ret->texts, error))
         return false;
     yyjson_val *made = json_parse(s->scratch, ret->texts.object, error);
@@ -472,10 +475,6 @@ static bool carry_out(cluster_shell *s, hub_place *p, str wanted)
     else
         create(s, p, &w);
     p->sent = p->sending ? w.digest : 0;
-    if (p->sending && p->want) {
-        p->said_before = p->said;
-        p->applied_before = hub_applied_hash(p);
-    }
     return p->sending;
 }
 

@@ -124,8 +124,9 @@ static void forget_deployment(cluster_shell *s, hub_place *p)
     p->unsettled = p->settled = false;
     p->revision = p->digest = p->labels = p->sent = p->values = p->values_sent = 0;
     p->access = p->access_sent = 0;
-    p->generation = p->released_s = 0;
-    p->said = p->said_before = p->applied_before = 0;
+    p->generation = 0;
+    p->said = (hub_said){0};
+    p->release = (hub_release){0};
     p->trouble = 0;
 }
 
@@ -303,55 +304,16 @@ void hub_look(cluster_shell *s, hub_bundle *b, hub_cluster *c)
 
 /* ---- deployments as they are seen ---- */
 
-static yyjson_val *condition_of(yyjson_val *status, const char *type)
-{
-    size_t i, max;
-    yyjson_val *one;
-    yyjson_arr_foreach(yyjson_obj_get(status, "conditions"), i, max, one)
-    {
-        if (yyjson_equals_str(yyjson_obj_get(one, "type"), type))
-            return one;
-    }
-    return NULL;
-}
-
 static bool is_false(yyjson_val *said)
 {
     return yyjson_equals_str(yyjson_obj_get(said, "status"), "False");
-}
-
-uint64_t hub_applied_hash(const hub_place *p)
-{
-    return str_hash(version_text(p->applied)) | 1;
-}
-
-/* Evidence counts only if it is newer than the release. */
-static bool is_failure(const hub_place *p, yyjson_val *said)
-{
-    int64_t at_ms = read_time_ms(read_text(said, "lastUpdateTime"));
-    bool old = p->said == p->said_before || (at_ms > 0 && at_ms / 1000 < p->released_s);
-    return is_false(said) && !old;
-}
-
-/* Nothing went wrong: another deployment comes first. */
-static bool is_waiting(yyjson_val *said)
-{
-    return says_dependency(read_text(said, "reason"), read_text(said, "message"));
-}
-
-/* That a version was applied which was not when it was released is evidence enough: a condition
- * that says the same as that of the version before keeps its time. */
-static bool is_bad_version(const hub_place *p, yyjson_val *said)
-{
-    bool news = p->applied_before && p->applied_before != hub_applied_hash(p);
-    return p->live && p->applied == p->live && (news ? is_false(said) : is_failure(p, said));
 }
 
 static str message_of(const hub_place *p, yyjson_val *status)
 {
     static const char *const types[] = {"Deployed", "Installed", "Monitored"};
     for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
-        str message = read_text(condition_of(status, types[i]), "message");
+        str message = read_text(hub_condition(status, types[i]), "message");
         if (message.len > 0 && (i != 1 || p->applied == p->live))
             return message;
     }
@@ -427,10 +389,8 @@ static void take_spec(cluster_shell *s, hub_place *p, yyjson_val *json)
     yyjson_val *labels = yyjson_obj_get(meta, "labels");
     int64_t generation = yyjson_get_sint(yyjson_obj_get(meta, "generation"));
     uint64_t of_labels = hub_digest_labels(labels);
-    str released = read_text(labels, HUB_RELEASED_AT), values = read_text(spec, "valuesHash");
-    p->released_s = 0;
-    for (size_t i = 0; i < released.len && released.ptr[i] >= '0' && released.ptr[i] <= '9'; i++)
-        p->released_s = p->released_s * 10 + (released.ptr[i] - '0');
+    str values = read_text(spec, "valuesHash");
+    p->release = hub_release_read(read_text(labels, HUB_RELEASED_AT));
     version_set(s, &p->live, read_text(spec, "deploymentID"));
     p->paused = yyjson_get_bool(yyjson_obj_get(spec, "paused"));
     p->values = values.len > 0 ? str_hash(values) : 0;
@@ -477,11 +437,9 @@ static bool take_deployment(cluster_shell *s, hub_place *p, yyjson_val *json)
     version_set(s, &p->applied, read_text(status, "appliedDeploymentID"));
     p->ready = yyjson_get_bool(yyjson_obj_get(status, "ready"));
     p->non_modified = yyjson_get_bool(yyjson_obj_get(status, "nonModified"));
-    p->said = hub_digest(yyjson_obj_get(status, "conditions"));
-    yyjson_val *deployed = condition_of(status, "Deployed");
-    p->deployed_failed = is_false(deployed);
-    p->failed = (is_failure(p, deployed) && !is_waiting(deployed)) ||
-                is_bad_version(p, condition_of(status, "Installed"));
+    p->said = hub_said_of(status);
+    p->deployed_failed = is_false(hub_condition(status, "Deployed"));
+    p->failed = hub_has_failed(p, status);
     take_entry(s, p, status);
     take_resources(s, p, yyjson_obj_get(status, "resourceCounts"));
     return true;
