@@ -5,15 +5,27 @@
 #include "cli/output.h"
 #include "cli/remote_explain.h"
 #include "cli/scenario.h"
+#include "operator/bundle_hindrance.h"
 
 #define LIVE_DRAIN_MS 60000
+
+/* What the operator of a cluster said of deployments that it could not make. */
+static bool tell_hindrances(const scenario *sc)
+{
+    const object_list *all = sc->live.objects;
+    for (size_t i = 0; i < all->len; i++)
+        if (all->at[i].kind == KIND_BUNDLE &&
+            !bundle_hindrances_tell(sim_engine(sc->sim), all->at[i].bundle))
+            return false;
+    return true;
+}
 
 /* What is under way in a cluster is explained, not played on: a drain that began there takes as
  * long as it takes. */
 static bool run_live(const scenario *sc, const options *given, err *error)
 {
     return (sim_set_duration(sc->sim, STR("drain"), LIVE_DRAIN_MS) || err_memory(error)) &&
-           sim_run(sc->sim, 0, error) &&
+           sim_run(sc->sim, 0, error) && (tell_hindrances(sc) || err_memory(error)) &&
            (kube_drain_tell(given, sim_engine(sc->sim), sc->live.objects, given->operands.at[0]) ||
             err_memory(error));
 }

@@ -204,6 +204,7 @@ static void take_report(clusters *c, const fact_report *r)
         return;
     bool failed_before = at->failed && at->live == live;
     at->claimed = false;
+    at->hindered = 0; /* what was released is there */
     at->live = live;
     at->applied = live ? intern(c, r->applied) : 0;
     at->ready = live && r->ready;
@@ -216,6 +217,15 @@ static void take_report(clusters *c, const fact_report *r)
     if (counts && partitions_failed(b->roll.pacing, m))
         b->roll.halted_now = true;
     placed_refresh(b, m);
+}
+
+/* It is only shown: a deployment that cannot be written stays claimed, and is tried again. */
+static void take_kept(clusters *c, const fact_kept *f)
+{
+    bundle_record *b = bundle_find(c, f->change);
+    const uint64_t *found = b ? strmap_get(&b->by_label, f->target) : NULL;
+    if (found)
+        b->members.at[*found].hindered = f->durable ? 0 : intern(c, f->why);
 }
 
 static void act_on(bundle_record *b, const fact_act *act)
@@ -296,6 +306,7 @@ static bool clusters_take(void *self, const fact *f)
         cluster_leaves(c, &f->target);
         return true;
     case FACT_REPORT: take_report(c, &f->report); return true;
+    case FACT_KEPT: take_kept(c, &f->kept); return false;
     case FACT_ACT:
         for (size_t i = 0; i < c->bundles.len; i++) {
             bundle_record *b = c->bundles.at[i];
@@ -306,7 +317,6 @@ static bool clusters_take(void *self, const fact *f)
         return false; /* others may know a change of that name too */
     case FACT_STAGE:
     case FACT_DRAIN:
-    case FACT_KEPT:
     case FACT_JOB: return false;
     }
     return false;
@@ -372,7 +382,7 @@ static void release(bundle_record *b, const partition_pick *pick)
     at->claimed = at->claimed || at->live != at->wanted;
     at->live = at->flight = at->given = at->wanted;
     at->ready = at->failed = at->again = false;
-    at->message = 0;
+    at->message = at->hindered = 0;
     partitions_set(b->roll.pacing, pick->member, placed_flags(b, at));
 }
 

@@ -66,6 +66,7 @@ typedef struct placed {
     name_id label; /* the cluster's name outside, with its namespace where that is needed */
     name_id wanted;
     name_id refused; /* why its Helm values cannot be made; then it is not released */
+    name_id hindered; /* what is in the way of its deployment, in the shell's words; 0: nothing */
     name_id live, applied,
         message; /* by the last report; live by our own release until it is reported */
     bool ready, failed;

@@ -156,6 +156,7 @@ bool clusters_deployment(const void *self, str change, str target, deployment_vi
         .id = at->id,
         .wanted = text_of(c, at->wanted),
         .refused = text_of(c, at->refused),
+        .hindered = text_of(c, at->hindered),
         .partition = partitions_of(b->roll.pacing, (member_id)(at - b->members.at)),
         .released = at->claimed && at->live == at->wanted,
     };

@@ -218,7 +218,12 @@ static void tell_released(teller *t)
     const placed *at = t->at;
     str name = text_of(c, at->label);
     reason r = {.scope = format_name(t, "cluster", name), .act = RELEASE_COMPLETE};
-    if (at->offline) {
+    if (at->hindered) {
+        r.rule = REASON_HINDERED;
+        r.act = RELEASE_EDIT;
+        r.detail = text_of(c, at->hindered);
+        tell(t, r, name);
+    } else if (at->offline) {
         r.rule = REASON_OFFLINE;
         r.act = RELEASE_ONLINE;
         r.detail = STR("its agent was not seen for too long");

@@ -72,6 +72,7 @@ str manifest_id(arena *a, const bundle_spec *spec)
 /* How a field of an override meets the one below it. */
 #define MERGES(X)                                                                                  \
     X(KEEP, "the override is not looked at")                                                       \
+    X(POINTER, "likewise; a pointer in Go: written if it is given, zero or not")                   \
     X(TEXT, "the override if it is not empty")                                                     \
     X(OR, "true if either is")                                                                     \
     X(APPEND, "both lists, one after the other")                                                   \
@@ -156,7 +157,8 @@ static layers layers_below(option_writer *w, layers above, str key)
 static yyjson_val *choose(layers l, merge_rule rule)
 {
     yyjson_val *chosen = l.at[0];
-    for (size_t i = 1; i < l.len && rule != MERGE_KEEP; i++) {
+    bool replaces = rule != MERGE_KEEP && rule != MERGE_POINTER;
+    for (size_t i = 1; i < l.len && replaces; i++) {
         if (go_is_zero(l.at[i]))
             continue;
         bool resets = rule == MERGE_TIMEOUT && yyjson_is_sint(l.at[i]);
@@ -306,10 +308,13 @@ static void write_merged(option_writer *w, layers l, const merged_field *field)
 {
     switch (field->rule) {
     case MERGE_KEEP:
+    case MERGE_POINTER:
     case MERGE_TEXT:
     case MERGE_TIMEOUT: {
         yyjson_val *chosen = choose(l, field->rule);
-        if (go_is_zero(chosen) ||
+        bool given = chosen && !yyjson_is_null(chosen) &&
+                     (field->rule == MERGE_POINTER || !go_is_zero(chosen));
+        if (!given ||
             (field->is_map && yyjson_is_obj(chosen) && yyjson_obj_size(chosen) == 0))
             return;
         write_key(w, field->name);
@@ -433,7 +438,7 @@ static const option_rule option_rules[] = {
     [OPTION_namespace_] = {{STR("namespace"), MERGE_TEXT, false}, NULL, 0},
     [OPTION_helm] = {{STR("helm"), MERGE_DEEP, false}, FIELDS(helm_fields)},
     [OPTION_service_account] = {{STR("serviceAccount"), MERGE_TEXT, false}, NULL, 0},
-    [OPTION_create_namespace] = {{STR("createNamespace"), MERGE_KEEP, false}, NULL, 0},
+    [OPTION_create_namespace] = {{STR("createNamespace"), MERGE_POINTER, false}, NULL, 0},
     [OPTION_force_sync_generation] = {{STR("forceSyncGeneration"), MERGE_TEXT, false}, NULL, 0},
     [OPTION_keep_resources] = {{STR("keepResources"), MERGE_OR, false}, NULL, 0},
     [OPTION_delete_namespace] = {{STR("deleteNamespace"), MERGE_KEEP, false}, NULL, 0},

@@ -269,6 +269,7 @@ typedef struct deployment_view {
     placement_id id;
     str wanted;
     str refused;        /* why its Helm values cannot be made; empty: they can */
+    str hindered;       /* what is in the way of its deployment (FACT_KEPT); empty: nothing */
     uint32_t partition; /* the first it is in; UINT32_MAX: none */
     bool released;      /* the wanted version was released, and is not known to be carried out */
 } deployment_view;

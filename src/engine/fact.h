@@ -101,7 +101,8 @@ typedef struct fact_drain {
 } fact_drain;
 
 /* FACT_KEPT: what a shell that makes decisions durable in objects of their own says of one
- * placement. */
+ * placement. Of a Bundle on a cluster it is always only shown: until it is durable, or the next
+ * report of what was released. */
 typedef struct fact_kept {
     str change;
     str target;

@@ -562,7 +562,7 @@ static bool nodes_take(void *context, const fact *f)
         return true;
     case FACT_STAGE: flight_stage(self, &f->stage); return true;
     case FACT_DRAIN: cordon_take(self, &f->drain); return true;
-    case FACT_KEPT: ends_take(self, &f->kept); return true;
+    case FACT_KEPT: ends_take(self, &f->kept); return false; /* it may be of a Bundle */
     case FACT_ACT: node_act(self, &f->act); return false;
     case FACT_REPORT:
     case FACT_JOB: return false;

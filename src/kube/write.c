@@ -384,8 +384,9 @@ static write_outcome_kind kind_of(const write_outcome *outcome, write_verb verb,
     int code = outcome->status;
     if (code >= 200 && code < 300)
         return WRITE_DONE;
+    /* What is to be created cannot be gone: its namespace or its kind is what is not there. */
     if (code == STATUS_NOT_FOUND || code == STATUS_GONE)
-        return WRITE_GONE;
+        return verb == WRITE_CREATE ? WRITE_REFUSED : WRITE_GONE;
     if (code == STATUS_CONFLICT)
         return verb == WRITE_CREATE && str_eq(text_of(status, "reason"), STR("AlreadyExists"))
                    ? WRITE_EXISTS

@@ -89,7 +89,7 @@ bool write_repeatable(const kube_write *w);
     X(EXISTS, "exists")       /* a create: there is an object with that name */                    \
     X(CONFLICT, "conflict")   /* a precondition does not hold */                                   \
     X(GONE, "gone")           /* there is no such object; what a delete wants, too */              \
-    X(REFUSED, "refused")     /* and will be again; message says why */                            \
+    X(REFUSED, "refused")     /* and will be again; message says why, also a missing namespace */  \
     X(BLOCKED, "blocked")     /* an eviction, by a PodDisruptionBudget */                          \
     X(LATER, "later")         /* the server cannot now */                                          \
     X(AMBIGUOUS, "ambiguous") /* it may have taken effect or not, or may still do so */            \

@@ -634,6 +634,13 @@ static int64_t clock_next(const hub_clock *clock, const hub_object *o)
     return o->held_until_ms > due_ms ? o->held_until_ms : due_ms;
 }
 
+/* When the record or the finalizer is written again that could not be; a status has its clock. */
+static int64_t record_next(const cluster_shell *s, const hub_bundle *b)
+{
+    bool owed = b->record_stale || (b->deleting && b->has_finalizer);
+    return owed && b->object.held_until_ms > s->now_ms ? b->object.held_until_ms : REASON_NEVER;
+}
+
 int64_t cluster_shell_next_ms(const cluster_shell *s)
 {
     if (s->due)
@@ -644,6 +651,7 @@ int64_t cluster_shell_next_ms(const cluster_shell *s)
     HUB_EACH(&s->bundles, hub_bundle, b)
     {
         next = sooner(next, clock_next(&b->clock, &b->object));
+        next = sooner(next, record_next(s, b));
         if (b->unread && !b->reading)
             next = sooner(next, b->unread_until_ms);
         next = sooner(next, hub_access_next_ms(b));
@@ -663,7 +671,7 @@ int64_t cluster_shell_next_ms(const cluster_shell *s)
     for (size_t i = 0; i < s->queue.len; i++)
         if (s->queue.at[i]->held_until_ms > s->now_ms)
             next = sooner(next, s->queue.at[i]->held_until_ms);
-    return next;
+    return sooner(next, hub_strays_next_ms(s));
 }
 
 bool cluster_shell_is_due(const cluster_shell *s)

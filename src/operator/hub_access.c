@@ -11,6 +11,8 @@
  * The original is read with every change of the Bundle, at the start, and from time to time while
  * agents cannot deploy the Bundle: that is when it matters whether somebody changed it. Then copies
  * are looked for that agents miss. */
+#include <stdio.h>
+
 #include "base/base64.h"
 #include "base/mem.h"
 #include "engine/fleet_names.h"
@@ -242,23 +244,13 @@ static bool others_need(const hub_place *p)
     return false;
 }
 
-/* Why there is no deployment yet; NULL: no reason any more. */
-static void explain(cluster_shell *s, hub_place *p, const char *why)
+static void hold(cluster_shell *s, hub_place *p, const write_outcome *how)
 {
-    buf text = BUF(HUB_TEXT_BYTES);
-    if (p->exists || (!why && !p->entry))
-        return;
-    buf_addz(&text, "{\"message\":");
-    buf_add_json(&text, arena_printf(s->scratch, "Secret %s/%s: %s", p->cluster->home,
-                                     p->access_name, why ? why : ""));
-    buf_addc(&text, '}');
-    if (!why)
-        p->entry = mem_free(p->entry);
-    else if (!str_eq(hub_text(p->entry), buf_str(&text)))
-        hub_set(s, &p->entry, buf_str(&text));
-    buf_done(&text);
-    hub_touch(s, &p->bundle->clock, s->settings.status_every_ms);
-    hub_cluster_touch(s, p->cluster);
+    write_outcome why = *how;
+    str text = arena_printf(s->scratch, "Secret %s/%s: %s", p->cluster->home, p->access_name,
+                            how->message);
+    snprintf(why.message, sizeof why.message, "%.*s", STR_ARG(text));
+    hub_hold(s, p, &why);
 }
 
 static void is_given(cluster_shell *s, const hub_ticket *t, const write_outcome *how,
@@ -269,11 +261,12 @@ static void is_given(cluster_shell *s, const hub_ticket *t, const write_outcome 
     if (!p)
         return;
     p->sending = false;
-    if (how->kind == WRITE_DONE)
+    if (how->kind == WRITE_DONE) {
+        hub_unhold(s, p);
         p->access_sent = t->number;
-    else
-        hub_hold(s, p, how);
-    explain(s, p, how->kind == WRITE_DONE ? NULL : how->message);
+    } else {
+        hold(s, p, how);
+    }
     if (p->access_sent == p->access)
         p->access_gone = false;
     hub_queue(s, p);

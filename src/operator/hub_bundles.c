@@ -118,6 +118,7 @@ static void unknow(cluster_shell *s, hub_bundle *b)
     fact f = {.kind = FACT_DOCUMENT_GONE, .document = &b->document->object};
     hub_take(s, &f);
     b->known = false;
+    s->contents_stale = true;
 }
 
 static void name_content(cluster_shell *s, hub_bundle *b)
@@ -135,6 +136,7 @@ static void name_content(cluster_shell *s, hub_bundle *b)
     }
     buf_done(&manifest);
     hub_set(s, &b->content, needed ? v.manifest : STR_EMPTY);
+    s->contents_stale = true; /* the one of before may be needed no more */
     hub_set(s, &b->sha256, str_of(hex));
 }
 

@@ -185,8 +185,7 @@ void hub_clusters_seen(cluster_shell *s, yyjson_val *json)
     c->digest = digest;
     set_home(s, c, read_text(status, "namespace"));
     c->deleting = yyjson_obj_get(meta, "deletionTimestamp") != NULL;
-    bool managed = read_text(yyjson_obj_get(meta, "labels"), LABEL_CLUSTER_MANAGEMENT).len > 0;
-    c->namespace_made |= managed; /* by whoever manages it */
+    c->managed = read_text(yyjson_obj_get(meta, "labels"), LABEL_CLUSTER_MANAGEMENT).len > 0;
     if (c->deleting)
         tell_gone(s, c);
     else
@@ -279,6 +278,6 @@ void hub_cluster_step(cluster_shell *s, hub_cluster *c)
         return;
     if (c->deleting && c->finalizers && c->deployments == 0)
         remove_finalizer(s, c);
-    else if (!c->deleting && !c->home && !c->namespace_made)
+    else if (!c->deleting && !c->home && !c->namespace_made && !c->managed)
         make_namespace(s, c);
 }

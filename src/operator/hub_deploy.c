@@ -30,7 +30,7 @@ typedef struct wish {
     uint64_t digest;
     uint64_t values; /* hash of its valuesHash; 0: none */
     bool unsettled;
-    int64_t released_s;
+    hub_release release;
 } wish;
 
 static bool paused(const hub_place *p)
@@ -53,18 +53,45 @@ hub_place *hub_place_of(const cluster_shell *s, const hub_ticket *t)
     return b && c ? hub_place_find(b, c) : NULL;
 }
 
+/* why: what is in the way; empty: nothing any more. */
+static void tell_kept(cluster_shell *s, hub_place *p, str why)
+{
+    fact f = {.kind = FACT_KEPT,
+              .kept = {.change = str_of(p->bundle->key),
+                       .target = hub_label(p),
+                       .durable = why.len == 0,
+                       .why = why,
+                       .passing = true}};
+    hub_take(s, &f);
+    hub_touch(s, &p->bundle->clock, s->settings.status_every_ms);
+    hub_cluster_touch(s, p->cluster);
+}
+
 void hub_hold(cluster_shell *s, hub_place *p, const write_outcome *how)
 {
     bool later = how->kind == WRITE_LATER || how->kind == WRITE_AMBIGUOUS;
-    log_line(LOG_WARN, "Bundle %s on Cluster %s: %s", p->bundle->key, p->cluster->key,
-             how->message);
+    str why = str_of(how->message[0] != '\0' ? how->message : write_outcome_text(how->kind));
+    uint64_t trouble = str_hash(why) | 1;
+    if (trouble != p->trouble)
+        log_line(LOG_WARN, "Bundle %s on Cluster %s: %.*s", p->bundle->key, p->cluster->key,
+                 STR_ARG(why));
     p->held_until_ms = s->now_ms + (later ? LATER_MS : HUB_REFUSED_MS);
+    if (!later && how->kind != WRITE_BARRED) /* else it says nothing of this deployment */
+        tell_kept(s, p, why);
+    p->trouble = trouble;
+}
+
+void hub_unhold(cluster_shell *s, hub_place *p)
+{
+    if (p->trouble)
+        tell_kept(s, p, STR_EMPTY);
+    p->trouble = 0;
 }
 
 static void settle(cluster_shell *s, hub_place *p, const hub_ticket *t, const write_outcome *how)
 {
     switch (how->kind) {
-    case WRITE_DONE: return;
+    case WRITE_DONE: hub_unhold(s, p); return;
     case WRITE_CONFLICT:
         if (p->revision <= t->revision)
             p->waits_for = t->revision;
@@ -146,6 +173,7 @@ static void secret_written(cluster_shell *s, const hub_ticket *t, const write_ou
         return;
     p->sending = false;
     if (how->kind == WRITE_DONE) {
+        hub_unhold(s, p);
         p->values_sent = t->number;
         p->settled = p->unsettled && p->values == t->number;
     } else {
@@ -274,9 +302,9 @@ static void put_labels(buf *out, const wish *w)
     json_write(out, w->labels);
     if (out->len > 0 && out->ptr[out->len - 1] == '}')
         out->len--;
-    buf_addf(out, "%s\"" HUB_RELEASED_AT "\":\"%" PRId64 "\"%s}",
-             yyjson_obj_size(w->labels) > 0 ? "," : "", w->released_s,
-             w->unsettled ? ",\"" HUB_VALUES "\":\"" HUB_UNSETTLED "\"" : "");
+    buf_addf(out, "%s\"" HUB_RELEASED_AT "\":\"", yyjson_obj_size(w->labels) > 0 ? "," : "");
+    hub_release_put(out, &w->release);
+    buf_addf(out, "\"%s}", w->unsettled ? ",\"" HUB_VALUES "\":\"" HUB_UNSETTLED "\"" : "");
 }
 
 static void create(cluster_shell *s, hub_place *p, const wish *w)
@@ -381,6 +409,9 @@ static bool make_wish(cluster_shell *s, const hub_place *p, str wanted, wish *re
         return false;
     const hub_access *access = p->bundle->access;
     bool news = !p->live || !str_eq((str){p->live->text, p->live->len}, wanted);
+    hub_release now = {.at_s = s->now_ms / 1000,
+                       .known = true,
+                       .said = p->exists ? p->said : hub_said_of(NULL)};
     *ret = (wish){.order = {.bundle = p->bundle->document->object.bundle,
                             .cluster_namespace = p->cluster->space,
                             .cluster = p->cluster->name,
@@ -389,7 +420,7 @@ static bool make_wish(cluster_shell *s, const hub_place *p, str wanted, wish *re
                             .live = {wanted, options},
                             .paused = paused(p),
                             .access = access ? str_of(access->state) : STR_EMPTY},
-                  .released_s = news ? s->now_ms / 1000 : p->released_s};
+                  .release = news ? now : p->release};
     if (!bundle_deployment_make(s->scratch, &ret->order, &ret->texts, error))
         return false;
     yyjson_val *made = json_parse(s->scratch, ret->texts.object, error);
@@ -444,10 +475,6 @@ static bool carry_out(cluster_shell *s, hub_place *p, str wanted)
     else
         create(s, p, &w);
     p->sent = p->sending ? w.digest : 0;
-    if (p->sending && p->want) {
-        p->said_before = p->said;
-        p->applied_before = hub_applied_hash(p);
-    }
     return p->sending;
 }
 

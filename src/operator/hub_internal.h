@@ -28,15 +28,15 @@
 #define HUB_REFUSED_MS 30000
 /* Places whose deployment is compared and written in one turn: others have their turn between. */
 #define HUB_WRITES_PER_TURN 512
-/* A Content that nothing refers to is deleted when it is older than this: somebody may just be
- * about to refer to it. */
+/* A Content is deleted when nothing has referred to it for so long: somebody may just be about to
+ * do so, or go back to it. */
 #define HUB_CONTENT_GRACE_MS 600000
 #define HUB_TEXT_BYTES (4u << 20)
 /* Annotations of an object may have 256 KiB together. */
 #define HUB_RECORD_BYTES_MAX (240u << 10)
 
 #define HUB_RECORD "drover.dev/rollout"          /* annotation of a Bundle: the engine's record */
-#define HUB_RELEASED_AT "drover.dev/released-at" /* label of a deployment: seconds */
+#define HUB_RELEASED_AT "drover.dev/released-at" /* label of a deployment: its hub_release */
 #define HUB_VALUES "drover.dev/values"           /* label of a deployment: HUB_UNSETTLED, or none */
 #define HUB_UNSETTLED "unsettled"
 /* Half a SHA-256: a label has 63 letters. */
@@ -46,6 +46,22 @@
 typedef struct hub_bundle hub_bundle;
 typedef struct hub_cluster hub_cluster;
 typedef struct hub_place hub_place;
+
+/* What an agent said of a deployment, so short that it fits in a label. It is kept in objects: how
+ * it is made must not change. */
+typedef struct hub_said {
+    uint32_t deployed, installed; /* digests of these conditions, their times included */
+    uint32_t applied;             /* of appliedDeploymentID */
+} hub_said;
+
+/* When the live version was released, and what its agent had said at the very moment: the write
+ * that releases has the version of the object as its condition. Whatever it says later differs from
+ * that, and so no clock needs to be right. */
+typedef struct hub_release {
+    int64_t at_s;
+    bool known; /* what was said then; else the release is one of an older controller */
+    hub_said said;
+} hub_release;
 
 /* The ID of a version that deployments name, once for all of them. */
 typedef struct hub_version {
@@ -87,20 +103,20 @@ struct hub_place {
     int32_t *resources; /* RESOURCE_COUNT_KINDS numbers; NULL: all are 0 */
     uint64_t revision, waits_for;
     uint64_t gone_at; /* what was seen last of a deployment that is gone, by its revision */
-    uint64_t digest;            /* of labels and spec as they are */
-    uint64_t labels;            /* of labels alone */
-    uint64_t sent;              /* digest of what was written last: it is not written again */
-    uint64_t want;              /* hash of the version that is to be made live; 0: none */
-    uint64_t said, said_before; /* digest of its conditions, and when the live version was sent */
-    uint64_t applied_before;    /* hash of what was applied then; 0: not known, after a restart */
-    uint64_t values;            /* hash of valuesHash; 0: there is no Secret */
-    uint64_t values_sent;       /* hash of what the Secret was given by us; 0: nothing so far */
-    uint64_t access;            /* hash of LABEL_ACCESS; 0: it was given no Secret of a registry */
-    char *access_name;          /* of the copy that was, or is to be before there is a deployment */
+    uint64_t digest;  /* of labels and spec as they are */
+    uint64_t labels;  /* of labels alone */
+    uint64_t sent;    /* digest of what was written last: it is not written again */
+    uint64_t want;    /* hash of the version that is to be made live; 0: none */
+    hub_said said;
+    hub_release release;  /* of the live version */
+    uint64_t values;      /* hash of valuesHash; 0: there is no Secret */
+    uint64_t values_sent; /* hash of what the Secret was given by us; 0: nothing so far */
+    uint64_t access;      /* hash of LABEL_ACCESS; 0: it was given no Secret of a registry */
+    char *access_name;    /* of the copy that was, or is to be before there is a deployment */
     uint64_t access_sent;
     int64_t generation;
     int64_t held_until_ms;
-    int64_t released_s; /* when the live version was released */
+    uint64_t trouble;   /* hash of why a write of it was refused last; 0: none was since */
     uint32_t at;        /* its place in the bundle's list */
     uint32_t partition; /* as it is counted */
     uint8_t state;      /* bundle_state, as it is counted */
@@ -170,6 +186,7 @@ struct hub_cluster {
     bool present, deleting;
     bool relook, queued;
     bool namespace_made;
+    bool managed;     /* whoever manages it makes its namespace, and says so in its status */
     char *finalizers; /* as they are, JSON, if ours is one of them; else NULL */
     bool paused;
     bool checked_in;         /* its agent was seen at least once */
@@ -209,13 +226,20 @@ typedef struct hub_repo {
     hub_clock clock;
 } hub_repo;
 
+typedef enum content_state {
+    CONTENT_MAKING, /* its creation is under way */
+    CONTENT_HELD,   /* its creation failed, and is tried again */
+    CONTENT_THERE,
+    CONTENT_GOING, /* whoever needs it makes it anew when it is gone */
+} content_state;
+
 typedef struct hub_content {
     char *name;
     uint64_t revision;
-    int64_t created_ms;
-    bool there; /* else its creation is under way */
-    bool deleting;
-    int64_t held_until_ms;
+    content_state state;
+    bool deleting;     /* by us */
+    int64_t until_ms;  /* until then it is neither created nor deleted */
+    int64_t unused_ms; /* since when nothing refers to it; 0: something does */
 } hub_content;
 
 /* A deployment of a Cluster that is not known (yet). */
@@ -223,7 +247,8 @@ typedef struct hub_stray {
     char *space, *name;
     char *text;
     uint64_t revision;
-    bool sending;
+    int64_t held_until_ms;
+    bool seen_to; /* it is left alone, or its deletion is under way */
 } hub_stray;
 
 /* A write that is under way, by names: what it is about may be gone when the answer comes. */
@@ -397,6 +422,7 @@ void hub_deployments_gone(cluster_shell *s, str space, str name);
 /* Tells deployments that came before their Cluster. */
 void hub_strays_of(cluster_shell *s, const hub_cluster *c);
 void hub_strays_step(cluster_shell *s);
+int64_t hub_strays_next_ms(const cluster_shell *s); /* REASON_NEVER: not by time */
 void hub_stray_free(hub_stray *stray);
 hub_place *hub_place_find(const hub_bundle *b, const hub_cluster *c);
 /* Brings a Bundle on a Cluster up to date with the engine. */
@@ -410,7 +436,16 @@ str hub_label(const hub_place *p); /* what the engine calls the cluster */
 /* Tells the engine what the deployment says; withdrawn: of a release that cannot be carried out. */
 void hub_report(cluster_shell *s, const hub_place *p, bool withdrawn);
 void hub_version_drop(cluster_shell *s, hub_version *v);
-uint64_t hub_applied_hash(const hub_place *p); /* of the version that was applied last; never 0 */
+
+/* ---- hub_release.c ---- */
+yyjson_val *hub_condition(yyjson_val *status, const char *type); /* NULL: there is none */
+hub_said hub_said_of(yyjson_val *status);
+/* The value of HUB_RELEASED_AT. */
+void hub_release_put(buf *out, const hub_release *r);
+hub_release hub_release_read(str text);
+/* Whether the live version has failed: Deployed or Installed is False, and that is news since its
+ * release. */
+bool hub_has_failed(const hub_place *p, yyjson_val *status);
 
 /* No deployment is anything but ready. */
 bool hub_all_ready(const hub_bundle *b);
@@ -420,8 +455,10 @@ bool hub_all_ready(const hub_bundle *b);
 bool hub_is_kept(const hub_place *p);
 /* The place that a write was about; NULL: it is gone. */
 hub_place *hub_place_of(const cluster_shell *s, const hub_ticket *t);
-/* A write that did not take effect is tried again later. */
+/* A write that did not take effect is tried again later; why not is logged once and shown until
+ * one does. */
 void hub_hold(cluster_shell *s, hub_place *p, const write_outcome *how);
+void hub_unhold(cluster_shell *s, hub_place *p);
 hub_ticket hub_ticket_of(const hub_place *p,
                          void (*done)(cluster_shell *s, const hub_ticket *t,
                                       const write_outcome *how, yyjson_val *json));

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Bundles on Clusters: what their BundleDeployments say, what the engine wants of them, and how
  * many are in which state. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/log.h"
 #include "base/mem.h"
 #include "engine/fleet_names.h"
 #include "operator/hub_internal.h"
@@ -120,8 +124,10 @@ static void forget_deployment(cluster_shell *s, hub_place *p)
     p->unsettled = p->settled = false;
     p->revision = p->digest = p->labels = p->sent = p->values = p->values_sent = 0;
     p->access = p->access_sent = 0;
-    p->generation = p->released_s = 0;
-    p->said = p->said_before = p->applied_before = 0;
+    p->generation = 0;
+    p->said = (hub_said){0};
+    p->release = (hub_release){0};
+    p->trouble = 0;
 }
 
 void hub_place_free(cluster_shell *s, hub_place *p)
@@ -298,55 +304,16 @@ void hub_look(cluster_shell *s, hub_bundle *b, hub_cluster *c)
 
 /* ---- deployments as they are seen ---- */
 
-static yyjson_val *condition_of(yyjson_val *status, const char *type)
-{
-    size_t i, max;
-    yyjson_val *one;
-    yyjson_arr_foreach(yyjson_obj_get(status, "conditions"), i, max, one)
-    {
-        if (yyjson_equals_str(yyjson_obj_get(one, "type"), type))
-            return one;
-    }
-    return NULL;
-}
-
 static bool is_false(yyjson_val *said)
 {
     return yyjson_equals_str(yyjson_obj_get(said, "status"), "False");
-}
-
-uint64_t hub_applied_hash(const hub_place *p)
-{
-    return str_hash(version_text(p->applied)) | 1;
-}
-
-/* Evidence counts only if it is newer than the release. */
-static bool is_failure(const hub_place *p, yyjson_val *said)
-{
-    int64_t at_ms = read_time_ms(read_text(said, "lastUpdateTime"));
-    bool old = p->said == p->said_before || (at_ms > 0 && at_ms / 1000 < p->released_s);
-    return is_false(said) && !old;
-}
-
-/* Nothing went wrong: another deployment comes first. */
-static bool is_waiting(yyjson_val *said)
-{
-    return says_dependency(read_text(said, "reason"), read_text(said, "message"));
-}
-
-/* That a version was applied which was not when it was released is evidence enough: a condition
- * that says the same as that of the version before keeps its time. */
-static bool is_bad_version(const hub_place *p, yyjson_val *said)
-{
-    bool news = p->applied_before && p->applied_before != hub_applied_hash(p);
-    return p->live && p->applied == p->live && (news ? is_false(said) : is_failure(p, said));
 }
 
 static str message_of(const hub_place *p, yyjson_val *status)
 {
     static const char *const types[] = {"Deployed", "Installed", "Monitored"};
     for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
-        str message = read_text(condition_of(status, types[i]), "message");
+        str message = read_text(hub_condition(status, types[i]), "message");
         if (message.len > 0 && (i != 1 || p->applied == p->live))
             return message;
     }
@@ -422,10 +389,8 @@ static void take_spec(cluster_shell *s, hub_place *p, yyjson_val *json)
     yyjson_val *labels = yyjson_obj_get(meta, "labels");
     int64_t generation = yyjson_get_sint(yyjson_obj_get(meta, "generation"));
     uint64_t of_labels = hub_digest_labels(labels);
-    str released = read_text(labels, HUB_RELEASED_AT), values = read_text(spec, "valuesHash");
-    p->released_s = 0;
-    for (size_t i = 0; i < released.len && released.ptr[i] >= '0' && released.ptr[i] <= '9'; i++)
-        p->released_s = p->released_s * 10 + (released.ptr[i] - '0');
+    str values = read_text(spec, "valuesHash");
+    p->release = hub_release_read(read_text(labels, HUB_RELEASED_AT));
     version_set(s, &p->live, read_text(spec, "deploymentID"));
     p->paused = yyjson_get_bool(yyjson_obj_get(spec, "paused"));
     p->values = values.len > 0 ? str_hash(values) : 0;
@@ -472,11 +437,9 @@ static bool take_deployment(cluster_shell *s, hub_place *p, yyjson_val *json)
     version_set(s, &p->applied, read_text(status, "appliedDeploymentID"));
     p->ready = yyjson_get_bool(yyjson_obj_get(status, "ready"));
     p->non_modified = yyjson_get_bool(yyjson_obj_get(status, "nonModified"));
-    p->said = hub_digest(yyjson_obj_get(status, "conditions"));
-    yyjson_val *deployed = condition_of(status, "Deployed");
-    p->deployed_failed = is_false(deployed);
-    p->failed = (is_failure(p, deployed) && !is_waiting(deployed)) ||
-                is_bad_version(p, condition_of(status, "Installed"));
+    p->said = hub_said_of(status);
+    p->deployed_failed = is_false(hub_condition(status, "Deployed"));
+    p->failed = hub_has_failed(p, status);
     take_entry(s, p, status);
     take_resources(s, p, yyjson_obj_get(status, "resourceCounts"));
     return true;
@@ -497,14 +460,20 @@ static void stray_remove(cluster_shell *s, size_t i)
     s->strays.at[i] = s->strays.at[--s->strays.len];
 }
 
-static void stray_forget(cluster_shell *s, str space, str name)
+static hub_stray *stray_find(cluster_shell *s, str space, str name)
 {
     for (size_t i = 0; i < s->strays.len; i++)
         if (str_eq(str_of(s->strays.at[i].space), space) &&
-            str_eq(str_of(s->strays.at[i].name), name)) {
-            stray_remove(s, i);
-            return;
-        }
+            str_eq(str_of(s->strays.at[i].name), name))
+            return &s->strays.at[i];
+    return NULL;
+}
+
+static void stray_forget(cluster_shell *s, str space, str name)
+{
+    hub_stray *stray = stray_find(s, space, name);
+    if (stray)
+        stray_remove(s, (size_t)(stray - s->strays.at));
 }
 
 static void stray_add(cluster_shell *s, str space, str name, yyjson_val *json)
@@ -541,10 +510,31 @@ void hub_strays_of(cluster_shell *s, const hub_cluster *c)
 static void stray_answered(cluster_shell *s, const hub_ticket *t, const write_outcome *how,
                            yyjson_val *json)
 {
-    (void)s;
-    (void)t;
-    (void)how;
-    (void)json; /* the watch tells; one that stays is tried again after a restart */
+    (void)json;
+    str space, name;
+    hub_key_parts(t->bundle, &space, &name);
+    hub_stray *stray = stray_find(s, space, name);
+    bool told = how->kind == WRITE_DONE || how->kind == WRITE_GONE || how->kind == WRITE_CONFLICT;
+    if (!stray || told || stray->revision != t->revision)
+        return; /* the watch tells, or has told */
+    log_line(LOG_WARN, "BundleDeployment %s: %s", t->bundle, how->message);
+    stray->seen_to = false;
+    stray->held_until_ms = s->now_ms + HUB_REFUSED_MS;
+}
+
+static void delete_stray(cluster_shell *s, const hub_stray *stray)
+{
+    char revision_text[SHELL_VERSION_BYTES];
+    snprintf(revision_text, sizeof revision_text, "%" PRIu64, stray->revision);
+    str key = hub_key(s, str_of(stray->space), str_of(stray->name));
+    char *of = hub_copy(s, key);
+    kube_write w = {.verb = WRITE_DELETE,
+                    .collection = hub_collection(s, HUB_DEPLOYMENT, str_of(stray->space)),
+                    .name = str_of(stray->name),
+                    .version = str_of(revision_text)};
+    hub_ticket ticket = {.done = stray_answered, .bundle = of, .revision = stray->revision};
+    s->counts.deployments += !s->no_memory && hub_send(s, &w, ticket);
+    mem_free(of);
 }
 
 /* A deployment that we made for a Cluster that is gone goes, too. */
@@ -552,7 +542,7 @@ void hub_strays_step(cluster_shell *s)
 {
     for (size_t i = 0; i < s->strays.len; i++) {
         hub_stray *stray = &s->strays.at[i];
-        if (stray->sending)
+        if (stray->seen_to || stray->held_until_ms > s->now_ms)
             continue;
         arena_place mark = arena_mark(s->scratch);
         yyjson_val *json = json_parse(s->scratch, str_of(stray->text), NULL);
@@ -561,18 +551,22 @@ void hub_strays_step(cluster_shell *s)
                                   read_text(labels, LABEL_CLUSTER));
         bool ours = str_eq(read_text(labels, LABEL_MANAGED), STR("true")) &&
                     read_text(labels, LABEL_CLUSTER).len > 0;
-        stray->sending = true;
-        if (ours && !hub_find(&s->clusters, cluster_key)) {
-            char revision_text[SHELL_VERSION_BYTES];
-            read_revision(json, revision_text);
-            kube_write w = {.verb = WRITE_DELETE,
-                            .collection = hub_collection(s, HUB_DEPLOYMENT, str_of(stray->space)),
-                            .name = str_of(stray->name),
-                            .version = str_of(revision_text)};
-            s->counts.deployments += hub_send(s, &w, (hub_ticket){.done = stray_answered});
-        }
+        stray->seen_to = true;
+        if (ours && !hub_find(&s->clusters, cluster_key))
+            delete_stray(s, stray);
         arena_rewind(s->scratch, mark);
     }
+}
+
+int64_t hub_strays_next_ms(const cluster_shell *s)
+{
+    int64_t next = REASON_NEVER;
+    for (size_t i = 0; i < s->strays.len; i++) {
+        const hub_stray *stray = &s->strays.at[i];
+        if (!stray->seen_to && (next == REASON_NEVER || stray->held_until_ms < next))
+            next = stray->held_until_ms;
+    }
+    return next;
 }
 
 /* ---- coming and going ---- */

@@ -74,8 +74,12 @@ void hub_place_entry(cluster_shell *s, const hub_place *p, str name, non_ready_r
                                 .modified_status = yyjson_obj_get(entry, "modifiedStatus"),
                                 .non_ready_status = yyjson_obj_get(entry, "nonReadyStatus")};
     bool known = engine_deployment(s->engine, str_of(p->bundle->key), hub_label(p), &v);
-    if (known && v.refused.len > 0 && ret->message.len == 0)
+    if (known && v.hindered.len > 0) /* it says more than what an agent said before */
+        ret->message = v.hindered;
+    else if (known && v.refused.len > 0 && ret->message.len == 0)
         ret->message = v.refused;
+    else if (!p->cluster->home)
+        ret->message = reason_text(s->scratch, &(reason){.rule = REASON_NO_NAMESPACE});
 }
 
 bool hub_status_send(cluster_shell *s, const hub_status_write *w)

@@ -287,7 +287,7 @@ static void answered(void *context, const write_outcome *how, yyjson_val *json)
 bool shell_is_refused(const write_outcome *how)
 {
     static const char *const ours[] = {"cannot ", "is being terminated"};
-    if (how->kind != WRITE_REFUSED || how->status == 401)
+    if (how->kind != WRITE_REFUSED || how->status == 401 || how->status == 404)
         return false;
     for (size_t i = 0; how->status == 403 && i < sizeof ours / sizeof ours[0]; i++)
         if (strstr(how->message, ours[i]))

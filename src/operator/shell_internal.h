@@ -334,7 +334,8 @@ bool shell_take(node_shell *s, const fact *f);
  * sent, and is not answered. */
 bool shell_send(node_shell *s, const kube_write *w, shell_ticket ticket);
 /* The server does not take this object, and would not take it from anybody else. Rights and
- * credentials that are missing, and a namespace that goes, say nothing of the object. */
+ * credentials that are missing, and a namespace that goes or is not there, say nothing of the
+ * object. */
 bool shell_is_refused(const write_outcome *how);
 void shell_place_free(node_shell *s, shell_place *p);
 /* What packages are told of the node is read anew for the next claim. */

@@ -21,6 +21,7 @@
 #define FAKE_CLUSTERS FAKE_IN("clusters")
 #define FAKE_GROUPS FAKE_IN("clustergroups")
 #define FAKE_REPOS FAKE_IN("gitrepos")
+#define FAKE_NAMESPACES "/api/v1/namespaces"
 
 typedef struct fake_object {
     char collection[FAKE_NAME_BYTES];
@@ -39,6 +40,20 @@ typedef struct fake_message {
     yyjson_doc *doc; /* NULL: it is gone, or there is none */
 } fake_message;
 
+/* What the server answers instead of doing it. */
+typedef struct fake_trouble {
+    bool is;
+    write_outcome_kind kind;
+    bool took_effect; /* all the same: of WRITE_AMBIGUOUS */
+} fake_trouble;
+
+/* A delete that is on its way for long. */
+typedef struct fake_late {
+    bool waits;
+    char collection[FAKE_NAME_BYTES], name[FAKE_NAME_BYTES], version[32];
+    write_handler handler;
+} fake_late;
+
 /* What an agent makes of a version. */
 typedef enum fake_agent { AGENT_WELL, AGENT_FAILS, AGENT_SILENT } fake_agent;
 
@@ -55,6 +70,9 @@ struct fake {
     fake_agent (*agent)(fake *f, const char *collection, const char *live);
     void (*watch)(fake *f, const kube_write *w); /* after every write that took effect */
     void (*meanwhile)(fake *f);                  /* while the shell is dead; once */
+    fake_trouble (*trouble)(fake *f, const kube_write *w);
+    bool (*is_late)(fake *f, const kube_write *w); /* of a delete; one at a time */
+    fake_late late;                                /* until fake_arrive */
     uint64_t writes;
     uint64_t kill_at; /* the shell dies right after so many of them; 0: never */
     bool killed, answers_last;
@@ -267,6 +285,19 @@ static inline void fake_delete(fake *f, const char *collection, const char *name
 
 /* ---- the server ---- */
 
+/* Nothing is created in a namespace that is not there. */
+static inline bool fake_has_space(fake *f, const kube_write *w)
+{
+    char name[FAKE_NAME_BYTES];
+    size_t at = str_find(w->collection, STR("/namespaces/"));
+    if (at == SIZE_MAX)
+        return true;
+    str space = str_part(w->collection, at + sizeof "/namespaces/" - 1, SIZE_MAX);
+    space = str_cut(&space, '/');
+    snprintf(name, sizeof name, "%.*s", STR_ARG(space));
+    return fake_find(f, FAKE_NAMESPACES, name) != NULL;
+}
+
 /* The type of a Secret cannot be changed. */
 static inline bool fake_same_type(const fake_object *o, str body)
 {
@@ -287,6 +318,8 @@ static inline write_outcome_kind fake_write(fake *f, const kube_write *w, fake_o
     bool creates = w->verb == WRITE_CREATE || w->verb == WRITE_APPLY;
     if (!o && !creates)
         return WRITE_GONE;
+    if (!o && !fake_has_space(f, w))
+        return w->verb == WRITE_CREATE ? WRITE_REFUSED : WRITE_GONE;
     if (o && w->verb == WRITE_CREATE)
         return WRITE_EXISTS;
     const char *present =
@@ -332,6 +365,35 @@ static inline yyjson_doc *fake_row(const fake_object *o)
     return doc;
 }
 
+static inline void fake_say(fake *f, const kube_write *w, write_outcome *how)
+{
+    static const char *const words[] = {
+#define X(outcome, text) text,
+        WRITE_OUTCOMES(X)
+#undef X
+    };
+    if (how->kind == WRITE_REFUSED && w->verb == WRITE_CREATE && !fake_has_space(f, w)) {
+        how->status = 404;
+        snprintf(how->message, sizeof how->message, "namespaces not found");
+    } else if (how->kind == WRITE_REFUSED && w->verb == WRITE_APPLY) {
+        snprintf(how->message, sizeof how->message, "type: field is immutable");
+    } else if (how->kind != WRITE_DONE) {
+        snprintf(how->message, sizeof how->message, "the server says %s", words[how->kind]);
+    }
+}
+
+static inline bool fake_comes_late(fake *f, const kube_write *w, write_handler handler)
+{
+    fake_late *l = &f->late;
+    if (w->verb != WRITE_DELETE || l->waits || !f->is_late || !f->is_late(f, w))
+        return false;
+    *l = (fake_late){.waits = true, .handler = handler};
+    snprintf(l->collection, sizeof l->collection, "%.*s", STR_ARG(w->collection));
+    snprintf(l->name, sizeof l->name, "%.*s", STR_ARG(w->name));
+    snprintf(l->version, sizeof l->version, "%.*s", STR_ARG(w->version));
+    return true;
+}
+
 static inline bool fake_send(void *context, const kube_write *w, write_handler handler, err *error)
 {
     fake *f = context;
@@ -342,10 +404,15 @@ static inline bool fake_send(void *context, const kube_write *w, write_handler h
     }
     if (f->killed) /* nothing of it reaches the server any more */
         return true;
+    if (fake_comes_late(f, w, handler))
+        return true;
     fake_message m = {.is_answer = true, .handler = handler};
-    m.how.kind = fake_write(f, w, &o);
-    if (m.how.kind == WRITE_REFUSED)
-        snprintf(m.how.message, sizeof m.how.message, "type: field is immutable");
+    fake_trouble trouble = f->trouble ? f->trouble(f, w) : (fake_trouble){0};
+    if (!trouble.is || trouble.took_effect)
+        m.how.kind = fake_write(f, w, &o);
+    if (trouble.is)
+        m.how.kind = trouble.kind;
+    fake_say(f, w, &m.how);
     if (m.how.kind == WRITE_DONE && o)
         m.doc = w->row ? fake_row(o) : fake_copy(o->doc);
     if (m.how.kind == WRITE_DONE && !o && w->verb != WRITE_DELETE)
@@ -362,6 +429,21 @@ static inline bool fake_send(void *context, const kube_write *w, write_handler h
         f->watch(f, w);
     f->killed = f->kill_at > 0 && f->writes == f->kill_at;
     return true;
+}
+
+/* What was on its way arrives now. */
+static inline void fake_arrive(fake *f)
+{
+    err error;
+    fake_late l = f->late;
+    kube_write w = {.verb = WRITE_DELETE,
+                    .collection = str_of(l.collection),
+                    .name = str_of(l.name),
+                    .version = str_of(l.version)};
+    assert_true(l.waits);
+    f->is_late = NULL;
+    f->late.waits = false;
+    assert_true(fake_send(f, &w, l.handler, &error));
 }
 
 /* ---- telling ---- */
@@ -573,6 +655,8 @@ static inline void fake_free(fake *f)
 static inline void fake_add_cluster(fake *f, const char *name, const char *labels)
 {
     char text[512];
+    snprintf(text, sizeof text, "{\"metadata\":{\"name\":\"ns-%s\"}}", name);
+    fake_create(f, FAKE_NAMESPACES, text);
     snprintf(text, sizeof text,
              "{\"metadata\":{\"name\":\"%s\",\"namespace\":\"" FAKE_SPACE
              "\",\"labels\":{%s}},\"spec\":{},\"status\":{\"namespace\":\"ns-%s\",\"agent\":"

@@ -149,6 +149,24 @@ static void installs(void **state)
     }
 }
 
+/* An agent that is told nothing makes the namespace. */
+static void carries_what_is_false(void **state)
+{
+    (void)state;
+    fake *f = begin(",\"createNamespace\":false");
+    fake_run(f, -1);
+    char home[FAKE_NAME_BYTES];
+    fake_home(names[0], home);
+    assert_true(yyjson_is_false(fake_get(f, home, "app", "/spec/options/createNamespace")));
+    assert_true(yyjson_is_false(fake_get(f, home, "app", "/spec/stagedOptions/createNamespace")));
+    check_display(f, "8/8", "");
+    uint64_t writes = f->writes;
+    fake_start(f);
+    fake_run(f, 300 * 1000);
+    check_msg(f->writes == writes, "%s", f->log.ptr);
+    fake_free(f);
+}
+
 typedef struct planned {
     fake *hub;
     size_t bundles, deployments, updated;
@@ -521,6 +539,112 @@ static void stops_after_the_same_failure(void **state)
     fake_free(f);
 }
 
+static bool halted(const fake *f)
+{
+    bundle_view v;
+    assert_true(engine_bundle(cluster_shell_engine(f->shell), STR(FAKE_SPACE "/app"), &v));
+    return v.halted;
+}
+
+/* Deployed is False, by a clock of the agent's own; other: of another condition. */
+static void complain(fake *f, int at, const char *time, const char *other)
+{
+    char home[FAKE_NAME_BYTES], text[1024];
+    snprintf(text, sizeof text,
+             "{\"status\":{\"ready\":false,\"conditions\":[{\"type\":\"Deployed\",\"status\":"
+             "\"False\",\"message\":\"no such chart\",\"lastUpdateTime\":\"%s\"},"
+             "{\"type\":\"Ready\",\"status\":\"False\",\"message\":\"%s\"}]}}",
+             time, other);
+    fake_edit(f, fake_home(names[at], home), "app", text);
+}
+
+#define LONG_AGO "2020-01-01T00:00:00Z"
+
+static fake *begin_to_fail(void)
+{
+    fake *f = begin(",\"rolloutStrategy\":{\"maxUnavailable\":2,\"failureThreshold\":1}");
+    cap = 0;
+    silent = false;
+    f->agent = silent_if_told;
+    fake_run(f, -1);
+    silent = true;
+    return f;
+}
+
+/* The clock of an agent may be anything; a restart in between changes nothing. */
+static void stops_whatever_a_clock_says(void **state)
+{
+    (void)state;
+    static const char *const times[] = {LONG_AGO, "2040-01-01T00:00:00Z", ""};
+    for (size_t i = 0; i < COUNT_OF(times); i++)
+        for (int restart = 0; restart < 2; restart++) {
+            fake *f = begin_to_fail();
+            change_content(f, "two");
+            fake_run(f, 5000);
+            assert_false(halted(f));
+            complain(f, 0, times[i], "");
+            if (restart)
+                fake_start(f);
+            fake_run(f, 5000);
+            check_msg(halted(f), "by %s", times[i]);
+            fake_free(f);
+        }
+}
+
+/* What was said of the version before is no failure of the next, whatever else changes. */
+static void blames_no_version_for_the_one_before(void **state)
+{
+    (void)state;
+    for (int restart = 0; restart < 2; restart++) {
+        fake *f = begin_to_fail();
+        complain(f, 0, LONG_AGO, "");
+        fake_run(f, 5000);
+        change_content(f, "two");
+        fake_run(f, 5000);
+        complain(f, 0, LONG_AGO, "something else");
+        if (restart)
+            fake_start(f);
+        fake_run(f, 5000);
+        assert_false(halted(f));
+        complain(f, 0, "2020-01-01T00:00:01Z", "something else");
+        fake_run(f, 5000);
+        assert_true(halted(f));
+        fake_free(f);
+    }
+}
+
+/* Controllers of other versions read it, too. */
+static void says_at_the_release_what_was_said(void **state)
+{
+    (void)state;
+    fake *f = begin_to_fail();
+    static const char at[] = "/metadata/labels/drover.dev~1released-at";
+    check_text(str_of(of_deployment(f, 0, at)), "1763272800.809477d0.809477d0.15d514c7");
+    complain(f, 0, LONG_AGO, "");
+    change_content(f, "two");
+    fake_run(f, 5000);
+    check_text(str_of(of_deployment(f, 0, at)), "1763272805.68d6810f.809477d0.5a338b50");
+    fake_free(f);
+}
+
+/* A label of an older controller says only when: then the times decide. */
+static void reads_labels_of_before(void **state)
+{
+    (void)state;
+    char home[FAKE_NAME_BYTES];
+    for (int late = 0; late < 2; late++) {
+        fake *f = begin_to_fail();
+        change_content(f, "two");
+        fake_run(f, 5000);
+        fake_edit(f, fake_home(names[0], home), "app",
+                  "{\"metadata\":{\"labels\":{\"drover.dev/released-at\":\"1763272800\"}}}");
+        complain(f, 0, late ? "2040-01-01T00:00:00Z" : LONG_AGO, "");
+        fake_run(f, 5000);
+        assert_int_equal(halted(f), late);
+        fake_free(f);
+    }
+}
+
 /* ---- what people ask ---- */
 
 #define ASKED "/metadata/annotations/drover.dev~1acts"
@@ -724,6 +848,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(installs),
+        cmocka_unit_test(carries_what_is_false),
         cmocka_unit_test(tells_plans),
         cmocka_unit_test(updates),
         cmocka_unit_test(updates_strictly),
@@ -734,6 +859,10 @@ int main(void)
         cmocka_unit_test(puts_right),
         cmocka_unit_test(stops_after_failures),
         cmocka_unit_test(stops_after_the_same_failure),
+        cmocka_unit_test(stops_whatever_a_clock_says),
+        cmocka_unit_test(blames_no_version_for_the_one_before),
+        cmocka_unit_test(says_at_the_release_what_was_said),
+        cmocka_unit_test(reads_labels_of_before),
         cmocka_unit_test(resumes),
         cmocka_unit_test(opens_approved_partitions),
         cmocka_unit_test(approves_once_and_for_all),

@@ -159,6 +159,7 @@ static void test_answers(void **state)
         {WRITE_MERGE, 422, "{\"details\":{}}", WRITE_REFUSED, false},
         {WRITE_MERGE, 404, "{}", WRITE_GONE, false},
         {WRITE_DELETE, 404, "{}", WRITE_GONE, false},
+        {WRITE_CREATE, 404, "{\"message\":\"namespaces not found\"}", WRITE_REFUSED, false},
         {WRITE_CREATE, 400, "{}", WRITE_REFUSED, false},
         {WRITE_CREATE, 403, "{}", WRITE_REFUSED, false},
         {WRITE_CREATE, 413, "no JSON", WRITE_REFUSED, false},

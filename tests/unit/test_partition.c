@@ -275,6 +275,39 @@ static void test_fleet_2_2_merges(void **state)
     arena_free(a);
 }
 
+/* A pointer in Go: false is said, and is not the same as nothing. Overrides do not change it. */
+static void test_fleet_1_4_create_namespace(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *base, *over, *want;
+    } rows[] = {
+        {NULL, NULL, "{}"},
+        {"null", NULL, "{}"},
+        {"true", NULL, "{\"createNamespace\":true}"},
+        {"false", NULL, "{\"createNamespace\":false}"},
+        {"false", "true", "{\"createNamespace\":false}"},
+        {"true", "false", "{\"createNamespace\":true}"},
+        {NULL, "false", "{}"},
+        {NULL, "true", "{}"},
+    };
+    arena *a = arena_new(0);
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        bundle_options base = {.create_namespace = rows[i].base ? json(a, rows[i].base) : NULL};
+        bundle_options over = {.create_namespace = rows[i].over ? json(a, rows[i].over) : NULL};
+        str got = merged(a, &base, &over, false);
+        check_msg(str_eq(got, arena_printf(a, "%s\n", rows[i].want)), "row %zu: %.*s", i,
+                  STR_ARG(got));
+    }
+    bundle_options base = {.service_account = json(a, "\"s\""),
+                           .create_namespace = json(a, "false"),
+                           .force_sync_generation = json(a, "2")};
+    check_text(merged(a, &base, &(bundle_options){0}, false),
+               "{\"serviceAccount\":\"s\",\"createNamespace\":false,"
+               "\"forceSyncGeneration\":2}\n");
+    arena_free(a);
+}
+
 /* One override after the other: an object over a text replaces it, and brings back nothing of what
  * the text had replaced. */
 static void test_fleet_2_2_merges_of_three(void **state)
@@ -334,7 +367,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_fleet_2_3_limit_vectors),   cmocka_unit_test(test_fleet_2_4_cuts),
         cmocka_unit_test(test_fleet_1_4_identities),      cmocka_unit_test(test_fleet_2_2_merges),
-        cmocka_unit_test(test_fleet_2_2_merges_of_three), cmocka_unit_test(test_usable_labels),
+        cmocka_unit_test(test_fleet_2_2_merges_of_three),
+        cmocka_unit_test(test_fleet_1_4_create_namespace), cmocka_unit_test(test_usable_labels),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
