@@ -118,8 +118,9 @@ static void put_texts(node_shell *s, node_patch *patch, shell_place *p, const no
         !record.failed;
     if (good) {
         record.len--; /* its last brace */
-        buf_addf(&record, ",\"" RECORD_STATE_HASH "\":\"%016" PRIx64 "\"}",
-                 str_hash(buf_str(&state)));
+        buf_addf(&record, ",\"" RECORD_WRITER "\":\"%016" PRIx64 "\",\"" RECORD_STATE_HASH
+                          "\":\"%016" PRIx64 "\"}",
+                 str_hash(s->settings.identity), str_hash(buf_str(&state)));
     }
     if (!good || record.failed)
         shell_memory(s);

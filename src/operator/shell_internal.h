@@ -345,6 +345,9 @@ void shell_node_free(node_shell *s, shell_node *n);
 /* The key of drover_SK that has the hash of the nodeState_SK written with it. By it a person's edit
  * is told from a write of ours, whoever made it. */
 #define RECORD_STATE_HASH "nodeState"
+/* And the one that says who wrote it: another operator, which comes to the same, must not be taken
+ * for this one. Whoever is behind would make Jobs that the other has made and deleted. */
+#define RECORD_WRITER "by"
 void nodes_begin(node_shell *s); /* what people did while nobody looked */
 void nodes_seen(node_shell *s, yyjson_val *object);
 void nodes_gone(node_shell *s, str name);

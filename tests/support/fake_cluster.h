@@ -86,6 +86,7 @@ typedef struct fake_side {
     int64_t delay_ms;                                  /* of everything that its watches tell */
     bool killed;
     size_t begun; /* shells it has had */
+    char identity[32];
 } fake_side;
 #define FAKE_SIDES 2
 
@@ -734,8 +735,11 @@ static inline void fake_start_side(fake *f, size_t which)
     fake_end_side(side);
     side->cluster = f;
     side->begun++;
+    snprintf(side->identity, sizeof side->identity, "%zu-%zu", which, side->begun);
+    shell_settings settings = f->settings;
+    settings.identity = str_of(side->identity);
     side->shell =
-        node_shell_new(&f->settings, (api){side, fake_send, fake_follow, fake_event, NULL}, &error);
+        node_shell_new(&settings, (api){side, fake_send, fake_follow, fake_event, NULL}, &error);
     assert_non_null(side->shell);
     f->shell = f->sides[0].shell;
     int64_t delay_ms = side->delay_ms;
