@@ -163,25 +163,41 @@ void cordon_take(nodes *self, const fact_drain *f)
     }
 }
 
-void cordon_see(nodes *self, node_target *t)
+/* Whether annotations say that the placement holds the cordon. A shell writes that in one patch
+ * with the cordon itself. */
+static bool is_noted(const nodes *self, const node_placement *p, const label_block *annotations)
 {
-    bool given_back = false;
+    str name = names_text(self->core->names, p->change->name);
+    return str_eq(annotation_of(annotations, STR(NODE_CORDON), name), STR("true"));
+}
+
+static void give_back(node_placement *p)
+{
+    p->cordon_lost = p->phase != PHASE_IDLE;
+    p->cordoned = p->phase != PHASE_IDLE;
+    p->drained = false;
+}
+
+/* A cordon that stands there may be another one's; and what was noted before may be of the last
+ * claim, so only a note that is new tells of a cordon that came and went unseen. */
+void cordon_see(nodes *self, node_target *t, const label_block *before)
+{
+    bool given_back = false, told = self->core->settings.ends_are_told;
     for (uint32_t i = t->first; i != NOBODY; i = self->placements.at[i].next) {
         node_placement *p = &self->placements.at[i];
         if (!p->cordoned)
             continue;
+        bool noted = is_noted(self, p, t->annotations);
         if (t->unschedulable) {
-            p->cordon_seen = true;
-        } else if (p->cordon_seen) {
+            p->cordon_seen |= noted || !told;
+        } else if (p->cordon_seen || (noted && !is_noted(self, p, before))) {
             given_back = true;
-            p->cordon_lost = p->phase != PHASE_IDLE;
-            p->cordoned = p->phase != PHASE_IDLE;
-            p->drained = false;
+            give_back(p);
         }
     }
-    str before = target_annotation(t, STR(NODE_CORDONED_BEFORE), STR_EMPTY);
+    str already = target_annotation(t, STR(NODE_CORDONED_BEFORE), STR_EMPTY);
     bool free_now = !t->unschedulable && (given_back || !placement_holds(self, t, NULL));
-    if (str_eq(before, STR("true")))
+    if (str_eq(already, STR("true")))
         t->cordoned_before = t->before_seen = true;
     else if (t->before_seen || free_now)
         t->cordoned_before = t->before_seen = false;

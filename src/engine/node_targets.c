@@ -78,7 +78,7 @@ label_set target_labels(const node_target *t)
     return t->labels ? t->labels->set : (label_set){NULL, 0};
 }
 
-static str annotation_of(const label_block *block, str prefix, str name)
+str annotation_of(const label_block *block, str prefix, str name)
 {
     for (size_t i = 0; block && i < block->set.len; i++) {
         str key = block->set.at[i].key;
@@ -512,11 +512,12 @@ void target_take(nodes *self, const fact_target *f)
         take_labels(self, target, f->labels);
     if (annotated && !is_new)
         state_seen(self, target, before);
-    mem_free(before);
     if (cordon) {
-        cordon_see(self, &self->targets.at[target]);
+        t = &self->targets.at[target];
+        cordon_see(self, t, annotated ? before : t->annotations);
         target_touch(self, target);
     }
+    mem_free(before);
     take_readiness(self, target, f);
 }
 

@@ -282,6 +282,8 @@ node_placement *placement_keep(nodes *self, uint32_t target, change *c);
 void placement_join(nodes *self, node_placement *p);
 label_set target_labels(const node_target *t);
 str target_annotation(const node_target *t, str prefix, str name);
+/* The same in a block of its own, which may be NULL. Without a pointer: it is not there. */
+str annotation_of(const label_block *block, str prefix, str name);
 
 /* ---- node_changes.c ---- */
 void skyhook_take(nodes *self, const object *o);
@@ -345,8 +347,8 @@ bool cordon_ready(nodes *self, node_placement *p);
 void cordon_time_out(nodes *self, node_placement *p);
 void cordon_lift(nodes *self, node_placement *p);
 void cordon_take(nodes *self, const fact_drain *f);
-/* The target's unschedulable or its annotations changed. */
-void cordon_see(nodes *self, node_target *t);
+/* The target's unschedulable or its annotations changed, which were those of before. */
+void cordon_see(nodes *self, node_target *t, const label_block *before);
 /* What blocks its drain; without a pod: nothing. Pods come and go, so their names are no names of
  * the engine's, which stay. */
 void drain_block(nodes *self, node_placement *p, str pod_name, str pdb);

@@ -238,7 +238,9 @@ void shell_look(node_shell *s, shell_place *p)
     shell_fly(s, p, selected && v.state == PLACEMENT_IN_FLIGHT);
     p->draining = selected && v.draining;
     arena_rewind(s->scratch, mark);
-    if (s->restored && !p->cleanup && !p->sent && shows_wrong_word(p, state)) {
+    /* A person took the cordon away: nobody must take the note for one that stands. */
+    bool gave_up = known && c && p->cordon && !v.cordoned && !p->in_flight;
+    if (s->restored && !p->cleanup && !p->sent && (gave_up || shows_wrong_word(p, state))) {
         p->dirty = true;
         shell_queue(s, p->node);
     }

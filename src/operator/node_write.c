@@ -135,13 +135,16 @@ static void put_texts(node_shell *s, node_patch *patch, shell_place *p, const no
     buf_done(&record);
 }
 
-/* The cordon; and with it the place is taken for sent. */
-static void put_cordon(node_patch *patch, shell_place *p)
+/* The wish about the cordon; and with it the place is taken for sent. Whoever wishes to take the
+ * node out of service did so after those that gave it back: they do not while another holds it. */
+static void put_cordon(node_patch *patch, shell_place *p, bool holds)
 {
+    if (p->want_cordon == 1 && !holds)
+        p->want_cordon = -1; /* taken back before it was written */
     /* Without a claim that is durable nothing is taken out of service. */
     assert(p->want_cordon != 1 || !p->change || p->claim <= p->change->durable_epoch);
-    if (p->want_cordon >= 0 && p->want_cordon != p->node->unschedulable && patch->spec.len == 0)
-        buf_addf(&patch->spec, "\"unschedulable\":%s", p->want_cordon ? "true" : "null");
+    if (p->want_cordon > patch->cordon)
+        patch->cordon = p->want_cordon;
     p->sent_cordon = p->want_cordon;
     p->want_cordon = -1;
     p->dirty = false;
@@ -155,7 +158,7 @@ static void put_place(node_shell *s, node_patch *patch, shell_place *p)
     node_view v;
     if (p->cleanup) {
         deletion_put(patch, p);
-        put_cordon(patch, p);
+        put_cordon(patch, p, false);
         return;
     }
     if (!engine_node(s->engine, str_of(p->skyhook), str_of(p->node->name), s->scratch, &v)) {
@@ -182,7 +185,27 @@ static void put_place(node_shell *s, node_patch *patch, shell_place *p)
     uint8_t want = conditions_wanted(&v);
     if (want != p->conditions)
         put_conditions(patch, p, want);
-    put_cordon(patch, p);
+    put_cordon(patch, p, v.cordoned);
+}
+
+/* Whether one that this patch says nothing of has cordoned the node, and needs it so. */
+static bool is_held(node_shell *s, const shell_node *n)
+{
+    node_view v;
+    for (const shell_place *p = n->places; p; p = p->next)
+        if (!p->sent && p->cordon && !p->cleanup &&
+            engine_node(s->engine, str_of(p->skyhook), str_of(n->name), s->scratch, &v) &&
+            v.cordoned)
+            return true;
+    return false;
+}
+
+static void put_unschedulable(node_shell *s, node_patch *patch, const shell_node *n)
+{
+    if (patch->cordon < 0 || patch->cordon == n->unschedulable)
+        return;
+    if (patch->cordon == 1 || !is_held(s, n))
+        buf_addf(&patch->spec, "\"unschedulable\":%s", patch->cordon ? "true" : "null");
 }
 
 /* ---- taints ---- */
@@ -373,7 +396,8 @@ bool node_write(node_shell *s, shell_node *n)
     node_patch patch = {.annotations = BUF(SHELL_TEXT_BYTES),
                         .labels = BUF(SHELL_TEXT_BYTES),
                         .conditions = BUF(SHELL_TEXT_BYTES),
-                        .spec = BUF(SHELL_TEXT_BYTES)};
+                        .spec = BUF(SHELL_TEXT_BYTES),
+                        .cordon = -1};
     moment now = {s->now_ms / 1000, 0};
     patch.now[moment_format(now, patch.now)] = '\0';
     arena_place mark = arena_mark(s->scratch);
@@ -385,6 +409,7 @@ bool node_write(node_shell *s, shell_node *n)
         else
             patch.left = true;
     }
+    put_unschedulable(s, &patch, n);
     if (n->want_taint || (n->want_untaint && !s->taints_first))
         put_taints(s, &patch, n);
     patch.left |= n->want_untaint;

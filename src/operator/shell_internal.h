@@ -492,7 +492,8 @@ void shell_look_around(node_shell *s);
 typedef struct node_patch {
     buf annotations, labels, conditions, spec;
     char now[MOMENT_TEXT_BYTES];
-    bool left; /* something may not be written yet */
+    int8_t cordon; /* spec.unschedulable, as want_cordon of a place */
+    bool left;     /* something may not be written yet */
 } node_patch;
 /* The node's conditions about a Skyhook, as bits SHOWN_*. */
 uint8_t conditions_wanted(const node_view *v);

@@ -32,6 +32,13 @@ static const char skyhook_files[] =
     "{\"metadata\":{\"name\":\"sk\"},\"spec\":{\"deploymentPolicy\":\"p\",\"packages\":{\"tune\":"
     "{\"version\":\"1.0.0\",\"image\":\"example.test/tune\",\"configMap\":{\"a.conf\":\"old\"}}}}}";
 
+/* Two that want the same nodes, one after the other. */
+#define SHARED_NODES 2
+#define SHARED_SKYHOOK(name, priority)                                                             \
+    "{\"metadata\":{\"name\":\"" name "\"},\"spec\":{\"priority\":" priority                       \
+    ",\"packages\":{\"tune-" name "\":{\"version\":\"1.0.0\",\"image\":\"example.test/tune\""      \
+    ",\"interrupt\":{\"type\":\"service\",\"services\":[\"" name "\"]}}}}}"
+
 /* ---- what must hold after every write ---- */
 
 /* Who holds a claim, as the Skyhook's status says. */
@@ -102,14 +109,51 @@ static inline void watch_limits(fake *f, const kube_write *w)
     check_msg(strstr(fake_text(f, FAKE_NODES, on, key), "\"flags\":"), "no attempt on %s", on);
 }
 
+static inline bool holds_cordon(fake *f, const char *node_name, const char *by)
+{
+    char path[128];
+    snprintf(path, sizeof path, "/metadata/annotations/skyhook.nvidia.com~1cordon_%s", by);
+    return strcmp(fake_text(f, FAKE_NODES, node_name, path), "true") == 0;
+}
+
+/* Nobody gives a node back under another one, nor works on one that was. */
+static inline void watch_cordons(fake *f, const kube_write *w)
+{
+    char name[FAKE_NAME_BYTES];
+    snprintf(name, sizeof name, "%.*s", STR_ARG(w->name));
+    bool interrupts = str_eq(w->collection, STR(FAKE_JOBS)) && strstr(name, "-interrupt-");
+    const char *on =
+        interrupts ? fake_text(f, FAKE_JOBS, name, "/spec/template/spec/nodeName") : name;
+    if (!fake_find(f, FAKE_NODES, on) ||
+        yyjson_get_bool(fake_get(f, FAKE_NODES, on, "/spec/unschedulable")))
+        return;
+    check_msg(!interrupts, "%s interrupts a node in service\n%s", name, f->log.ptr);
+    check_msg(!holds_cordon(f, on, "sk") && !holds_cordon(f, on, "sl"),
+              "%s is in service though it is held\n%s", on, f->log.ptr);
+}
+
 /* ---- ends ---- */
+
+static inline void put_end_of(fake *f, const char *of, buf *out)
+{
+    static const char *const statuses[] = {"status", "completeNodes", "nodesInProgress",
+                                           "nodeOrderOffset", "nodePriority"};
+    char path[128];
+    for (size_t k = 0; k < COUNT_OF(statuses); k++) {
+        snprintf(path, sizeof path, "/status/%s", statuses[k]);
+        buf_addf(out, "%s ", statuses[k]);
+        yyjson_val *value = fake_get(f, FAKE_SKYHOOKS, of, path);
+        if (value)
+            json_write(out, value);
+        buf_addc(out, '\n');
+    }
+}
 
 /* Everything that a restart must not change, in one text. */
 static inline void put_end(fake *f, buf *out)
 {
-    static const char *const notes[] = {"nodeState_sk", "status_sk", "cordon_sk"};
-    static const char *const statuses[] = {"status", "completeNodes", "nodesInProgress",
-                                           "nodeOrderOffset", "nodePriority"};
+    static const char *const notes[] = {"nodeState_sk", "status_sk", "cordon_sk",
+                                        "nodeState_sl", "status_sl", "cordon_sl"};
     char path[128], name[16];
     for (int i = 0; i < NODES; i++) {
         snprintf(name, sizeof name, "n%02d", i);
@@ -120,14 +164,8 @@ static inline void put_end(fake *f, buf *out)
         buf_addf(out, "%s %d\n", name,
                  yyjson_get_bool(fake_get(f, FAKE_NODES, name, "/spec/unschedulable")));
     }
-    for (size_t k = 0; k < COUNT_OF(statuses); k++) {
-        snprintf(path, sizeof path, "/status/%s", statuses[k]);
-        buf_addf(out, "%s ", statuses[k]);
-        yyjson_val *value = fake_get(f, FAKE_SKYHOOKS, "sk", path);
-        if (value)
-            json_write(out, value);
-        buf_addc(out, '\n');
-    }
+    put_end_of(f, "sk", out);
+    put_end_of(f, "sl", out);
 }
 
 static inline fake *begin(const char *of_skyhook)
@@ -296,6 +334,26 @@ static inline fake *files_story(fake_plan plan)
               "{\"spec\":{\"packages\":{\"tune\":{\"configMap\":{\"a.conf\":\"new\"}}}}}");
     fake_run(f, -1);
     check_text(str_of(fake_text(f, FAKE_MAPS, "sk-tune-1.0.0", "/data/a.conf")), "new");
+    return f;
+}
+
+/* Two Skyhooks take the same nodes out of service, the second as soon as the first is done. */
+static inline fake *begin_shared(void)
+{
+    fake *f = fake_new();
+    f->watch = watch_cordons;
+    fake_add_nodes(f, SHARED_NODES);
+    fake_create(f, FAKE_SKYHOOKS, SHARED_SKYHOOK("sk", "1"));
+    fake_create(f, FAKE_SKYHOOKS, SHARED_SKYHOOK("sl", "2"));
+    fake_start(f);
+    return f;
+}
+
+static inline fake *shared_story(fake_plan plan)
+{
+    fake *f = begin_shared();
+    fake_arm(f, plan);
+    fake_run(f, -1);
     return f;
 }
 

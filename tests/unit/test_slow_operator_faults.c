@@ -70,7 +70,8 @@ static const struct {
 } stories[] = {{"install", install_story},   {"failure", failure_story},
                {"upgrade", upgrade_story},   {"interrupt", interrupt_story},
                {"required", required_story}, {"deletion", deletion_story},
-               {"acts", acts_story},         {"files", files_story}};
+               {"acts", acts_story},         {"files", files_story},
+               {"shared", shared_story}};
 
 static void each_story(fake_fault fault)
 {

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who holds a node out of service: several Skyhooks, and people who give it back. */
+#include "support/check.h"
+
+#include "support/operator_story.h"
+
+#define AGAIN "it is cordoned again"
+
+static bool is_cordoned(fake *f, const char *node_name)
+{
+    return yyjson_get_bool(fake_get(f, FAKE_NODES, node_name, "/spec/unschedulable"));
+}
+
+static void uncordon(fake *f, const char *node_name)
+{
+    fake_edit(f, FAKE_NODES, node_name, "{\"spec\":{\"unschedulable\":null}}");
+}
+
+static size_t told_again(const fake *f)
+{
+    size_t count = 0;
+    str rest = buf_str(&f->told);
+    for (size_t at; (at = str_find(rest, STR(AGAIN))) != SIZE_MAX; count++)
+        rest = str_part(rest, at + 1, SIZE_MAX);
+    return count;
+}
+
+static void check_status(fake *f, const char *of, const char *want)
+{
+    check_text(str_of(fake_text(f, FAKE_SKYHOOKS, of, "/status/status")), want);
+}
+
+static bool gives_back(const kube_write *w)
+{
+    return str_eq(w->collection, STR(FAKE_NODES)) &&
+           str_find(w->body, STR("\"unschedulable\":null")) != SIZE_MAX;
+}
+
+static bool takes(const kube_write *w)
+{
+    return str_eq(w->collection, STR(FAKE_NODES)) &&
+           str_find(w->body, STR("\"unschedulable\":true")) != SIZE_MAX;
+}
+
+/* ---- two Skyhooks ---- */
+
+static size_t met;
+
+static fake_fault conflict_at_first(fake *f, const kube_write *w)
+{
+    (void)f;
+    return gives_back(w) && met++ == 0 ? FAULT_CONFLICT : FAULT_NONE;
+}
+
+/* The first one's uncordon has to be written again, when the second has claimed the node: nobody
+ * but the two cordons it, so no person is told of, and no interrupt meets a node in service. */
+static void uncordon_that_is_late_takes_nothing_from_another(void **state)
+{
+    (void)state;
+    fake *f = begin_shared();
+    add_pods(f);
+    met = 0;
+    f->meets = conflict_at_first;
+    fake_run(f, -1);
+    assert_true(met > 1);
+    check_status(f, "sk", "complete");
+    check_status(f, "sl", "complete");
+    assert_int_equal(told_again(f), 0);
+    for (int i = 0; i < SHARED_NODES; i++)
+        assert_false(is_cordoned(f, i == 0 ? "n00" : "n01"));
+    fake_free(f);
+}
+
+/* ---- people ---- */
+
+static bool given_back_at_once;
+
+/* The answer is lost, and the watch lists anew when a person has uncordoned the node. */
+static fake_fault lose_first_cordon(fake *f, const kube_write *w)
+{
+    (void)f;
+    return takes(w) && !given_back_at_once ? FAULT_LOST : FAULT_NONE;
+}
+
+static void give_back_at_once(fake *f, const kube_write *w)
+{
+    if (!takes(w) || given_back_at_once)
+        return;
+    fake_side *side = &f->sides[0];
+    given_back_at_once = true;
+    for (size_t i = side->messages.len; i-- > 0;)
+        if (strcmp(side->messages.at[i].collection, FAKE_NODES) == 0) {
+            yyjson_doc_free(side->messages.at[i].doc);
+            memmove(&side->messages.at[i], &side->messages.at[i + 1],
+                    (side->messages.len - i - 1) * sizeof side->messages.at[i]);
+            side->messages.len--;
+        }
+    uncordon(f, "n00");
+}
+
+static void uncordoned_before_the_cordon_is_seen(void **state)
+{
+    (void)state;
+    given_back_at_once = false;
+    fake *f = begin(skyhook_interrupt);
+    add_pods(f);
+    f->meets = lose_first_cordon;
+    f->watch = give_back_at_once;
+    fake_run(f, -1);
+    assert_true(given_back_at_once);
+    assert_int_equal(told_again(f), 1);
+    check_status(f, "sk", "complete");
+    fake_free(f);
+}
+
+static bool fails_to_interrupt_n00(fake *f, const char *job)
+{
+    (void)f;
+    return strstr(job, "-interrupt-n00-3-") != NULL;
+}
+
+/* A failed node is held; who gives it back then has nothing put back, and no note is left that
+ * would be taken for a cordon of the next attempt. */
+static void uncordoned_while_it_waits(void **state)
+{
+    (void)state;
+    fake *f = fake_new();
+    fake_add_nodes(f, 1);
+    fake_create(f, FAKE_SKYHOOKS, SHARED_SKYHOOK("sk", "1"));
+    f->fails = fails_to_interrupt_n00;
+    fake_start(f);
+    fake_run(f, 8000);
+    check_text(str_of(status_of(f, "n00")), "erroring");
+    assert_true(is_cordoned(f, "n00") && holds_cordon(f, "n00", "sk"));
+    uncordon(f, "n00");
+    fake_run(f, 1000);
+    assert_false(holds_cordon(f, "n00", "sk"));
+    fake_run(f, -1);
+    check_status(f, "sk", "complete");
+    assert_int_equal(told_again(f), 0);
+    assert_false(is_cordoned(f, "n00"));
+    fake_free(f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(uncordon_that_is_late_takes_nothing_from_another),
+        cmocka_unit_test(uncordoned_before_the_cordon_is_seen),
+        cmocka_unit_test(uncordoned_while_it_waits),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
