@@ -202,3 +202,12 @@ void cordon_see(nodes *self, node_target *t, const label_block *before)
     else if (t->before_seen || free_now)
         t->cordoned_before = t->before_seen = false;
 }
+
+void cordon_recall(const nodes *self, node_placement *p)
+{
+    if (!self->core->settings.ends_are_told || !p->cordoned)
+        return;
+    p->cordon_seen = true;
+    if (!self->targets.at[p->target].unschedulable)
+        give_back(p);
+}

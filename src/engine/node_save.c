@@ -346,6 +346,7 @@ static bool restore_placement(nodes *self, str key, yyjson_val *json, err *error
         self->core->next_placement--;
     }
     get_placement(self, p, json);
+    cordon_recall(self, p);
     placement_number(self, p);
     reboot_remembered(self, p);
     /* What is remembered of the node counts, not what its annotations said before it was read. */

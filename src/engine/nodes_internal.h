@@ -349,6 +349,9 @@ void cordon_lift(nodes *self, node_placement *p);
 void cordon_take(nodes *self, const fact_drain *f);
 /* The target's unschedulable or its annotations changed, which were those of before. */
 void cordon_see(nodes *self, node_target *t, const label_block *before);
+/* What a shell has kept of the placement was written in one patch with its cordon: on a node that
+ * is schedulable now somebody has lifted it while nobody looked. */
+void cordon_recall(const nodes *self, node_placement *p);
 /* What blocks its drain; without a pod: nothing. Pods come and go, so their names are no names of
  * the engine's, which stay. */
 void drain_block(nodes *self, node_placement *p, str pod_name, str pdb);

@@ -73,6 +73,39 @@ static void uncordon_that_is_late_takes_nothing_from_another(void **state)
 
 /* ---- people ---- */
 
+static bool protects_at_first(fake *f, const char *pod_name)
+{
+    (void)pod_name;
+    return f->now_ms < FAKE_START_MS + 60000;
+}
+
+/* While the operator is down, or just after it looked: the same as if it had seen it. */
+static void uncordoned_while_nobody_looks(void **state)
+{
+    (void)state;
+    fake *f = begin(skyhook_interrupt);
+    add_pods(f);
+    f->refuses = protects_at_first;
+    fake_run(f, 12000);
+    assert_true(is_cordoned(f, "n00"));
+    fake_end_side(&f->sides[0]);
+    uncordon(f, "n00");
+    fake_start(f);
+    fake_run(f, 12000);
+    assert_true(is_cordoned(f, "n00"));
+    assert_int_equal(told_again(f), 1);
+    /* Once is enough: the second time it is left to the person, also by another operator. */
+    fake_end_side(&f->sides[0]);
+    uncordon(f, "n00");
+    fake_start(f);
+    fake_run(f, 12000);
+    assert_false(is_cordoned(f, "n00"));
+    assert_int_equal(told_again(f), 1);
+    fake_run(f, -1);
+    check_status(f, "sk", "complete");
+    fake_free(f);
+}
+
 static bool given_back_at_once;
 
 /* The answer is lost, and the watch lists anew when a person has uncordoned the node. */
@@ -146,6 +179,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(uncordon_that_is_late_takes_nothing_from_another),
+        cmocka_unit_test(uncordoned_while_nobody_looks),
         cmocka_unit_test(uncordoned_before_the_cordon_is_seen),
         cmocka_unit_test(uncordoned_while_it_waits),
     };
