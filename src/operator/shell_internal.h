@@ -241,6 +241,7 @@ struct shell_job {
     uint64_t after;      /* the node's revision when its creation began: it must be newer */
     int64_t tell_ms;     /* it failed, and its pod's word is waited for until then; else never */
     bool created;        /* it was seen; else its creation is under way */
+    bool gone;           /* and one of that name was deleted meanwhile: perhaps this one */
     bool telling;        /* in the list of those that are waited for */
 };
 
@@ -430,8 +431,8 @@ void pod_row_due(node_shell *s, shell_pod *p);
 
 /* ---- job_rows.c ---- */
 bool job_row_seen(node_shell *s, yyjson_val *table); /* false: it is no row */
-/* The answer to its creation. */
-void job_row_created(node_shell *s, shell_job *j, yyjson_val *table);
+/* The answer to its creation. False: the server knows no tables, and it does not say which Job. */
+bool job_row_created(node_shell *s, shell_job *j, yyjson_val *table);
 void job_row_gone(node_shell *s, str name);
 
 /* ---- shell_failed.c ---- */

@@ -292,6 +292,54 @@ static void packages_beside_each_other(void **state)
     }
 }
 
+/* ---- Jobs that are deleted before the answer to their creation comes ---- */
+
+/* Lets turns pass, all at one time, until something of that kind was sent. */
+static void run_until_sent(fake *f, const char *part)
+{
+    f->answers_last = true;
+    for (int turns = 0; count_lines(f, part) == 0; turns++) {
+        check_msg(turns < 100, "nothing like %s\n%s", part, f->log.ptr);
+        fake_turn(f, 0);
+    }
+}
+
+static fake_fault repeat_job(fake *f, const kube_write *w)
+{
+    (void)f;
+    return w->verb == WRITE_CREATE ? FAULT_REPEATED : FAULT_NONE;
+}
+
+static void job_that_is_gone_before_its_answer(void **state)
+{
+    (void)state;
+    for (int repeated = 0; repeated < 2; repeated++) {
+        fake *f = begin(skyhook_plain);
+        if (repeated) /* it is read, since one of that name is there, and gone before that answer */
+            f->meets = repeat_job;
+        run_until_sent(f, repeated ? "GET " FAKE_JOBS : "POST " FAKE_JOBS);
+        f->meets = NULL;
+        fake_delete(f, FAKE_JOBS, first_job(f, "-apply-n00-1-"));
+        fake_run(f, -1);
+        assert_int_equal(count_lines(f, "-apply-n00-2-"), 1);
+        check_complete(f);
+        fake_free(f);
+    }
+}
+
+/* What is told to be gone is an older one of that name: nothing runs twice for it. */
+static void older_job_that_is_gone_is_not_the_new_one(void **state)
+{
+    (void)state;
+    fake *f = begin(skyhook_plain);
+    run_until_sent(f, "POST " FAKE_JOBS);
+    node_shell_gone(f->shell, SHELL_JOB, STR_EMPTY, str_of(first_job(f, "-apply-")), f->now_ms);
+    fake_run(f, -1);
+    assert_int_equal(count_objects(f, FAKE_JOBS), 2 * NODES);
+    check_complete(f);
+    fake_free(f);
+}
+
 /* ---- ends of claims ---- */
 
 static bool is_status(const kube_write *w)
@@ -588,6 +636,8 @@ int main(void)
         cmocka_unit_test(act_is_taken_once),
         cmocka_unit_test(cordon_is_followed_by_a_taint),
         cmocka_unit_test(uncordoned_in_mid_drain),
+        cmocka_unit_test(job_that_is_gone_before_its_answer),
+        cmocka_unit_test(older_job_that_is_gone_is_not_the_new_one),
         cmocka_unit_test(silence_outlives_restarts),
         cmocka_unit_test(refused_without_haste),
         cmocka_unit_test(refused_job_fails_its_stage),
