@@ -684,7 +684,8 @@ int64_t node_shell_next_ms(const node_shell *s)
     next = sooner(next, drains_next_ms(s));
     for (size_t i = 0; i < s->changes.len; i++) {
         const shell_change *c = (const shell_change *)(uintptr_t)s->changes.entries[i].value;
-        bool waits = c->waits_for && c->waits_for >= c->revision;
+        bool waits = conflict_stands(&c->conflict, c->revision);
+        next = sooner(next, conflict_next_ms(s, &c->conflict, c->revision));
         if (c->dirty && !c->sending && !c->releasing && c->known && !c->finalize && !waits)
             next =
                 sooner(next, c->held_until_ms > s->now_ms ? c->held_until_ms : c->next_status_ms);
@@ -697,6 +698,8 @@ int64_t node_shell_next_ms(const node_shell *s)
     for (size_t i = 0; i < s->queue.len; i++) {
         next = sooner(next, held_until(s, s->queue.at[i]->held_until_ms));
         next = sooner(next, held_until(s, s->queue.at[i]->settles_until_ms));
+        next = sooner(
+            next, conflict_next_ms(s, &s->queue.at[i]->conflict, s->queue.at[i]->revision));
     }
     for (size_t i = 0; i < s->runs.len; i++) {
         const shell_place *p = s->runs.at[i];
@@ -711,7 +714,7 @@ int64_t node_shell_next_ms(const node_shell *s)
  * when somebody else's write comes first. */
 static bool waits_for_node(const shell_node *n)
 {
-    return n->waits_for != 0 || n->settles_until_ms != 0;
+    return n->conflict.with != 0 || n->settles_until_ms != 0;
 }
 
 bool node_shell_waits_for(const node_shell *s, shell_kind kind)

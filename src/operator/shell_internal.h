@@ -18,6 +18,9 @@
 #define SHELL_POD_ASK_MS 500
 /* A write that was refused is tried again after this time, in case somebody repaired the cause. */
 #define SHELL_REFUSED_MS 30000
+/* How long the version that a conflict was with is waited for before the object is read: a watch
+ * tells it within a moment, if there is one. */
+#define SHELL_UNSEEN_MS 5000
 /* How long the taint that follows a cordon is waited for: a busy controller takes a second. */
 #define SHELL_SETTLE_MS 5000
 /* See node_shell_rest_ms: from how many nodes on, and for how long. A stage ends with two writes,
@@ -75,6 +78,13 @@ static inline bool shell_sent_has(const shell_sent *sent, str text)
 
 typedef VEC(char *) shell_names; /* its own */
 
+/* A write that met a conflict; see shell_conflicts.c. */
+typedef struct shell_conflict {
+    uint64_t with;  /* a later revision than this, which is to be seen first; 0: there was none */
+    int64_t ask_ms; /* when the object is read, if nobody tells */
+    bool asking;    /* which it is */
+} shell_conflict;
+
 /* By these texts are compared that are not kept; 0: there is none. */
 static inline uint64_t text_mark(str text)
 {
@@ -130,10 +140,10 @@ struct shell_node {
     char *name, *uid;
     uint64_t digest; /* of all that is looked at */
     char version[SHELL_VERSION_BYTES];
-    uint64_t revision;  /* the same as a number */
-    uint64_t waits_for; /* a conflict: until a later revision than this is seen */
-    char *taints;       /* JSON as it is; NULL: none */
-    char *boot;         /* its bootID */
+    uint64_t revision; /* the same as a number */
+    shell_conflict conflict;
+    char *taints; /* JSON as it is; NULL: none */
+    char *boot;   /* its bootID */
     shell_place *places;
     int64_t held_until_ms; /* a write was refused */
     /* Its cordon was changed, and Kubernetes changes a taint after it: what is written before that
@@ -166,7 +176,8 @@ struct shell_change {
     char *name;
     char *uid;
     char version[SHELL_VERSION_BYTES];
-    uint64_t revision, waits_for;
+    uint64_t revision;
+    shell_conflict conflict;
     uint64_t digest; /* of all but the status */
     shell_document *document;
     char *record; /* status.drover, as it is known to be */
@@ -342,6 +353,18 @@ void shell_place_free(node_shell *s, shell_place *p);
 void shell_place_unread(shell_place *p);
 void shell_node_free(node_shell *s, shell_node *n);
 
+/* ---- shell_conflicts.c ---- */
+/* The write was made for that revision. */
+void conflict_met(const node_shell *s, shell_conflict *k, uint64_t revision);
+/* Whether what it was with is not known yet, when that revision is. */
+bool conflict_stands(const shell_conflict *k, uint64_t revision);
+/* Whether the object is to be read; that it was, or could not be; and the answer to that. What
+ * there is may be what was known: then the write is made again. */
+bool conflict_asks(const node_shell *s, const shell_conflict *k);
+void conflict_asked(const node_shell *s, shell_conflict *k, bool sent);
+void conflict_answered(const node_shell *s, shell_conflict *k, bool done);
+int64_t conflict_next_ms(const node_shell *s, const shell_conflict *k, uint64_t revision);
+
 /* ---- shell_nodes.c: nodes as they are seen ---- */
 /* The key of drover_SK that has the hash of the nodeState_SK written with it. By it a person's edit
  * is told from a write of ours, whoever made it. */
@@ -359,6 +382,8 @@ void changes_gone(node_shell *s, str name);
 /* Looks again at a Skyhook that wants a finalizer: one that came before it was known what they
  * remember, or whose finalizer could not be put. */
 void changes_finalizer(node_shell *s, shell_change *c);
+/* Whether its last write met something that is not known yet; if nobody tells, it is read. */
+bool change_waits(node_shell *s, shell_change *c);
 void policies_seen(node_shell *s, yyjson_val *object);
 void policies_gone(node_shell *s, str name);
 void change_free_shown(node_shell *s, shell_change *c);

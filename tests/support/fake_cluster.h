@@ -51,6 +51,7 @@ typedef struct fake fake;
     X(NONE, "none")                                                                                \
     X(KILL, "the shell dies when it has taken effect")                                             \
     X(CONFLICT, "somebody else was faster")                                                        \
+    X(PHANTOM, "a conflict, though nobody was faster")                                             \
     X(INVALID, "refused with 422")                                                                 \
     X(FORBIDDEN, "refused with 403")                                                               \
     X(LOST, "it takes effect, and its answer is lost")                                             \
@@ -456,6 +457,7 @@ static inline write_outcome_kind fake_fault_outcome(const kube_write *w, fake_fa
     case FAULT_NONE:
     case FAULT_KILL:
     case FAULT_CONFLICT: return kind;
+    case FAULT_PHANTOM: return w->version.len > 0 ? WRITE_CONFLICT : kind;
     case FAULT_INVALID:
     case FAULT_FORBIDDEN: return WRITE_REFUSED;
     case FAULT_REPEATED:
@@ -543,8 +545,9 @@ static inline bool fake_send(void *context, const kube_write *w, write_handler h
         return true;
     fake_fault fault = fake_fault_of(f, w);
     fake_message m = {.is_answer = true, .handler = handler, .at_ms = f->now_ms};
+    bool phantom = fault == FAULT_PHANTOM && w->version.len > 0;
     bool now = fault != FAULT_INVALID && fault != FAULT_FORBIDDEN && fault != FAULT_LATE &&
-               fault != FAULT_LEGACY;
+               fault != FAULT_LEGACY && !phantom;
     if (fault == FAULT_CONFLICT)
         fake_touch(f, w);
     write_outcome_kind kind = now ? fake_write(f, w, &o) : WRITE_AMBIGUOUS;

@@ -603,6 +603,37 @@ static void refused_without_haste(void **state)
     }
 }
 
+static const char *phantoms_in;
+static size_t phantoms_met;
+
+static fake_fault meet_phantom(fake *f, const kube_write *w)
+{
+    (void)f;
+    bool here = str_eq(w->collection, str_of(phantoms_in)) && str_eq(w->subresource, STR("status"));
+    return here && phantoms_met++ == 0 ? FAULT_PHANTOM : FAULT_NONE;
+}
+
+/* A conflict that no watch tells of: what there is is read once, and written again. */
+static void conflict_with_nobody(void **state)
+{
+    (void)state;
+    static const char *const collections[] = {FAKE_SKYHOOKS, FAKE_NODES};
+    for (size_t i = 0; i < COUNT_OF(collections); i++) {
+        fake *f = begin(skyhook_plain);
+        phantoms_in = collections[i];
+        phantoms_met = 0;
+        fake_run(f, 100); /* the finalizer is read, too */
+        size_t read = count_lines(f, "GET ");
+        f->meets = meet_phantom;
+        fake_run(f, -1);
+        assert_true(phantoms_met > 1);
+        check_complete(f);
+        assert_int_equal(count_lines(f, "GET " FAKE_SKYHOOKS) + count_lines(f, "GET " FAKE_NODES),
+                         read + 1);
+        fake_free(f);
+    }
+}
+
 /* A Job that the server would take from nobody is a failed attempt. */
 static void refused_job_fails_its_stage(void **state)
 {
@@ -640,6 +671,7 @@ int main(void)
         cmocka_unit_test(older_job_that_is_gone_is_not_the_new_one),
         cmocka_unit_test(silence_outlives_restarts),
         cmocka_unit_test(refused_without_haste),
+        cmocka_unit_test(conflict_with_nobody),
         cmocka_unit_test(refused_job_fails_its_stage),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
