@@ -633,6 +633,7 @@ static void change_step(node_shell *s, shell_change *c)
         deletion_step(s, c);
     else
         status_write(s, c);
+    package_maps_look(s, c);
     stale_maps_look(s, c);
 }
 
@@ -694,6 +695,7 @@ int64_t node_shell_next_ms(const node_shell *s)
         const shell_change *c = (const shell_change *)(uintptr_t)s->changes.entries[i].value;
         next = sooner(next, held_until(s, c->finalizer_held_until_ms));
         next = sooner(next, held_until(s, c->acts_held_until_ms));
+        next = sooner(next, held_until(s, c->maps_look_ms));
     }
     for (size_t i = 0; i < s->queue.len; i++) {
         next = sooner(next, held_until(s, s->queue.at[i]->held_until_ms));

@@ -189,6 +189,7 @@ struct shell_change {
     int64_t maps_generation; /* of the packages' ConfigMaps that are written */
     uint32_t maps_sending;
     int64_t maps_held_until_ms;
+    int64_t maps_look_ms; /* when it is asked whether all pods have begun; 0: it need not */
     bool maps_failed;
     bool maps_stale; /* there may be maps that nobody needs */
     bool maps_looking;
@@ -259,12 +260,13 @@ struct shell_job {
 /* A pod of a package that may still run. */
 struct shell_pod {
     char *name, *uid;
-    char *job;        /* empty: a raw pod of an older operator */
-    bool unread;      /* only its row was seen: where it runs is known, but not what, nor whose */
-    bool reading;     /* which is being asked */
-    int64_t version;  /* of the row that was seen last */
-    int64_t ask_ms;   /* when it is to be asked; else never */
-    uint64_t job_uid; /* of that Job, by its hash; 0: nobody says */
+    char *job;          /* empty: a raw pod of an older operator */
+    bool unread;        /* only its row was seen: where it runs is known, but not what, nor whose */
+    bool reading;       /* which is being asked */
+    int64_t version;    /* of the row that was seen last */
+    int64_t ask_ms;     /* when it is to be asked; else never */
+    int64_t unbegun_ms; /* since when it is seen without a container that has begun; 0: one has */
+    uint64_t job_uid;   /* of that Job, by its hash; 0: nobody says */
     shell_attempt of;
     char waiting[64]; /* why a container does not begin; empty: it is not known to be stuck */
     int64_t waits_since_ms;
@@ -438,6 +440,8 @@ shell_pod *shell_find_pod(const node_shell *s, str name);
 shell_pod *shell_pod_unread(node_shell *s, str name, str node_name); /* NULL without memory */
 /* It is looked at in every turn from now on. */
 void shell_pod_trouble(node_shell *s, shell_pod *p);
+/* Whether a container has begun; if not, those of this Skyhook wait for what it mounts. */
+void shell_pod_begun(node_shell *s, shell_pod *p, str skyhook_name, bool begun);
 /* Why a container does not begin, of the reasons that may last for ever; empty: none. */
 void shell_pod_waits(node_shell *s, shell_pod *p, str why);
 /* Whether Jobs or pods that belong to no present attempt may still run on the node: of the same
@@ -469,6 +473,10 @@ void failed_after(node_shell *s, const job_key *succeeded);
 /* ---- package_maps.c ---- */
 /* Whether what the packages mount is as the document says; else it is seen to. */
 bool package_maps_ready(node_shell *s, shell_change *c);
+/* A pod of the Skyhook's has yet to begin, for which they must be there. */
+void package_maps_awaited(node_shell *s, str skyhook_name);
+/* Looks at them again if one has not begun for a while. */
+void package_maps_look(node_shell *s, shell_change *c);
 
 /* ---- stale_maps.c ---- */
 /* Deletes those of packages that are gone, if there may be any and nobody needs them. */
