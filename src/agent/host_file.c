@@ -137,6 +137,17 @@ bool host_read(str path, arena *a, size_t max, str *ret, err *error)
     return true;
 }
 
+/* A file of the kernel's, which has no size. */
+str host_boot(arena *a, str root)
+{
+    char bytes[HOST_BOOT_BYTES_MAX];
+    str path = host_path(a, root, "/proc/sys/kernel/random/boot_id");
+    scoped(close_fd) int fd = path.ptr ? open(path.ptr, O_RDONLY | O_CLOEXEC) : -1;
+    ssize_t n = fd >= 0 ? read(fd, bytes, sizeof bytes) : 0;
+    str boot = n > 0 ? arena_str(a, str_trim((str){bytes, (size_t)n})) : STR_EMPTY;
+    return boot.ptr ? boot : STR_EMPTY;
+}
+
 bool host_remove(str path, err *error)
 {
     return unlink(path.ptr) == 0 || errno == ENOENT || errno == ENOTDIR ||

@@ -10,6 +10,7 @@
 #include "base/err.h"
 
 #define HOST_FOLDER_DEPTH_MAX 64
+#define HOST_BOOT_BYTES_MAX 64
 
 /* The path of something on the host; ptr is NULL without memory. */
 str host_path(arena *a, str root, const char *format, ...) __attribute__((format(printf, 3, 4)));
@@ -20,6 +21,8 @@ bool host_make_parents(str path, err *error);
 bool host_write(str path, str content, err *error);
 /* False with an empty error text if there is none. At most max bytes. */
 bool host_read(str path, arena *a, size_t max, str *ret, err *error);
+/* What the host's kernel calls the time since it began; empty: it does not say. */
+str host_boot(arena *a, str root);
 /* It need not be there. */
 bool host_remove(str path, err *error);
 

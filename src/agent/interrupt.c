@@ -95,16 +95,17 @@ typedef struct interrupt {
 } interrupt;
 
 /* A reboot is only asked for: who says that it succeeded lets the next stage begin on a host that
- * is about to go down. The agent ends with the host, and is asked again when that is back. */
-static bool goes_down(interrupt *n)
+ * is about to go down, or on one that does not. The agent ends with the host, and is asked again
+ * when that is back; it never succeeds here. */
+static bool wait_for_reboot(interrupt *n)
 {
-    if (!run_wait_terminated(n->signals, n->settings->grace_seconds))
-        return false;
-    err_set(n->error, "the host goes down");
-    return true;
+    int64_t seconds = n->settings->grace_seconds;
+    if (run_wait_terminated(n->signals, seconds))
+        return err_set(n->error, "the host goes down");
+    return err_set(n->error, "reboot: the host is still there after %lld s", (long long)seconds);
 }
 
-static bool run_flagged(interrupt *n, size_t number, const char **arguments, str flag)
+static bool run_flagged(interrupt *n, str name, const char **arguments, str flag)
 {
     const agent_settings *s = n->settings;
     buf line = BUF(LIMIT_ERR_BYTES);
@@ -120,18 +121,20 @@ static bool run_flagged(interrupt *n, size_t number, const char **arguments, str
                  .log_head = text,
                  .buffer_bytes = s->buffer_bytes,
                  .grace_seconds = s->grace_seconds};
-    c.log_path = host_path(n->arena, s->root, "%.*s/%.*s/%.*s/interrupts/%s_%zu-%s.log",
-                           STR_ARG(s->log_dir), STR_ARG(s->package), STR_ARG(s->version),
-                           type_texts[n->data.type], number, stamp_file().text);
+    c.log_path = host_path(n->arena, s->root, "%.*s/%.*s/%.*s/interrupts/%s-%s.log",
+                           STR_ARG(s->log_dir), STR_ARG(s->package), STR_ARG(s->version), name.ptr,
+                           stamp_file().text);
     if (!text.ptr || !c.environment || !c.log_path.ptr)
         return err_memory(n->error);
     printf("interrupt: %s\n", text.ptr);
+    if (c.outlives_term && !record_boot(s, name, n->arena, n->error))
+        return false;
     if (!host_write(flag, str_of(stamp_unix().text), n->error))
         return false;
     int code = 0;
     bool started = run_command(&c, n->signals, &code, n->error);
     if (started && code == 0)
-        return !c.outlives_term || !goes_down(n);
+        return !c.outlives_term || wait_for_reboot(n);
     if (started)
         err_set(n->error, "%s: ended with %d", text.ptr, code);
     /* A reboot ends its own command; it counts as done when the agent is asked again. */
@@ -148,13 +151,16 @@ static bool run_once(interrupt *n, size_t number, const char **arguments)
     str flag = name.ptr ? record_interrupt_path(n->settings, name, n->arena) : name;
     if (!flag.ptr)
         return err_memory(n->error);
-    if (host_exists(flag)) {
+    /* A reboot that was asked for has not come while the host is in the same boot. */
+    bool asked = n->data.type == INTERRUPT_NODE_RESTART &&
+                 record_boot_is_same(n->settings, name, n->arena);
+    if (host_exists(flag) && !asked) {
         printf("interrupt: %s ran before\n", name.ptr);
         return true;
     }
     if (run_terminated(n->signals))
         return err_set(n->error, "the agent was told to end");
-    return run_flagged(n, number, arguments, flag);
+    return run_flagged(n, name, arguments, flag);
 }
 
 static bool restart_services(interrupt *n)

@@ -2,7 +2,9 @@
 /* interrupt.h - what a package wants done to the host after it: a restart of services or of all.
  *
  * Each command runs once for a resource id: its flag is written before it runs, since a reboot
- * leaves no time afterwards, and removed if it failed. */
+ * leaves no time afterwards, and removed if it failed. A reboot is done when the host is in another
+ * boot than the one it was asked for in; until then the agent fails, and asks for it again when it
+ * is run again. */
 #ifndef DROVER_AGENT_INTERRUPT_H
 #define DROVER_AGENT_INTERRUPT_H
 

@@ -162,6 +162,28 @@ str record_interrupt_path(const agent_settings *s, str name, arena *a)
                      STR_ARG(s->resource_id), STR_ARG(name));
 }
 
+static str boot_path(const agent_settings *s, str name, arena *a)
+{
+    return host_path(a, s->root, "%.*s/interrupts/boots/%.*s/%.*s", STR_ARG(s->state_dir),
+                     STR_ARG(s->resource_id), STR_ARG(name));
+}
+
+bool record_boot_is_same(const agent_settings *s, str name, arena *a)
+{
+    err ignored;
+    str path = boot_path(s, name, a), boot = host_boot(a, s->root), noted = STR_EMPTY;
+    return path.ptr && boot.len > 0 && host_read(path, a, HOST_BOOT_BYTES_MAX, &noted, &ignored) &&
+           str_eq(noted, boot);
+}
+
+bool record_boot(const agent_settings *s, str name, arena *a, err *error)
+{
+    str path = boot_path(s, name, a), boot = host_boot(a, s->root);
+    if (!path.ptr)
+        return err_memory(error);
+    return boot.len == 0 || host_write(path, boot, error);
+}
+
 /* ---- history ---- */
 
 static void document_free(yyjson_doc **document)

@@ -10,6 +10,7 @@
  *     flags/MODE_ALL_CHECKED                empty
  *     history/PACKAGE.json                  versions, newest first
  *     interrupts/flags/ID/TYPE_N.complete   an interrupt that ran
+ *     interrupts/boots/ID/TYPE_N            ours: the boot in which a reboot was asked for
  */
 #ifndef DROVER_AGENT_RECORD_H
 #define DROVER_AGENT_RECORD_H
@@ -42,5 +43,9 @@ bool record_add_version(const agent_settings *s, str package, str version, arena
 
 /* The path of the flag of an interrupt's command. */
 str record_interrupt_path(const agent_settings *s, str name, arena *a);
+/* Whether a reboot was asked for in the boot that the host is in still; and that it is now. A host
+ * that does not say what boot it is in was never asked. */
+bool record_boot_is_same(const agent_settings *s, str name, arena *a);
+bool record_boot(const agent_settings *s, str name, arena *a, err *error);
 
 #endif

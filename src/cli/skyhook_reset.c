@@ -308,8 +308,9 @@ static exit_status work_policy_reset(sk *s)
         return STATUS_DONE;
     sk_names busy = {0};
     fact_act act = {.act = ACT_RESET_BATCHES};
-    bool good =
-        sk_running(s, name, &busy) && sk_request(s, name, &act) && reset_batches(s, name, &busy);
+    /* An operator that has taken it knows more of the claims, and may have made new ones. */
+    bool good = sk_running(s, name, &busy) && sk_request(s, name, &act) &&
+                (sk_taken(s, name) || reset_batches(s, name, &busy));
     vec_done(&busy);
     if (!good)
         return STATUS_NO;

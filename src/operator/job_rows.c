@@ -77,16 +77,12 @@ static bool is_known(const shell_job *j, yyjson_val *json)
     return j && j->created && uid != 0 && j->uid == uid;
 }
 
-void job_row_created(node_shell *s, shell_job *j, yyjson_val *json)
+bool job_row_created(node_shell *s, shell_job *j, yyjson_val *json)
 {
-    if (!j || j->created)
-        return; /* its watch told more */
     uint64_t uid = uid_of(json);
-    if (uid == 0) { /* it was there already, or the server knows no tables */
-        row_read(s, str_of(j->name), false);
-        return;
-    }
-    shell_job_made(s, j, uid);
+    if (uid != 0)
+        shell_job_made(s, j, uid);
+    return uid != 0;
 }
 
 bool job_row_seen(node_shell *s, yyjson_val *json)

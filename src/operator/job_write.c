@@ -43,9 +43,14 @@ static void job_again(node_shell *s, shell_job *j, const write_outcome *how)
 static void job_read(node_shell *s, const shell_ticket *t, const write_outcome *how,
                      yyjson_val *json)
 {
+    shell_job *j = shell_find_job(s, str_of(t->job));
+    if (j && !j->created && (j->gone || how->kind == WRITE_GONE)) {
+        shell_job_tell(s, j, OUTCOME_LOST, STR_EMPTY);
+        return;
+    }
     if (how->kind == WRITE_DONE && json)
         jobs_seen(s, json);
-    shell_job *j = shell_find_job(s, str_of(t->job));
+    j = shell_find_job(s, str_of(t->job));
     if (!j || j->created)
         return;
     if (how->kind == WRITE_DONE)
@@ -54,27 +59,40 @@ static void job_read(node_shell *s, const shell_ticket *t, const write_outcome *
         job_again(s, j, how);
 }
 
+/* Which Job has the name, and whether there is one. */
+static void job_ask(node_shell *s, shell_job *j)
+{
+    char collection[COLLECTION_BYTES];
+    shell_place *p = shell_find_place(s, j->of.key.skyhook, j->of.key.node);
+    kube_write read = {.verb = WRITE_READ,
+                       .collection = collection_of(s, "/apis/batch/v1", "jobs", collection),
+                       .name = str_of(j->name)};
+    j->gone = false; /* what was told so far: that may have been of an older Job */
+    if (shell_send(s, &read, (shell_ticket){.done = job_read, .job = j->name}))
+        return;
+    shell_job_forget(s, j);
+    if (p)
+        job_hold(s, p, "its Job waits behind too many writes");
+}
+
 static void job_created(node_shell *s, const shell_ticket *t, const write_outcome *how,
                         yyjson_val *json)
 {
     s->creating--;
     shell_job *j = shell_find_job(s, str_of(t->job));
     shell_place *p = j ? shell_find_place(s, j->of.key.skyhook, j->of.key.node) : NULL;
-    char collection[COLLECTION_BYTES];
-    kube_write read = {.verb = WRITE_READ,
-                       .collection = collection_of(s, "/apis/batch/v1", "jobs", collection),
-                       .name = str_of(t->job)};
-    if (how->kind == WRITE_DONE) {
-        if (p && p->hindered)
-            shell_tell_kept(s, p, NULL, true);
-        job_row_created(s, j, json);
-    } else if (!j || j->created) {
+    if (how->kind == WRITE_DONE && p && p->hindered)
+        shell_tell_kept(s, p, NULL, true);
+    if (!j || j->created)
         return; /* its watch told more */
+    if (how->kind == WRITE_DONE && !j->gone && job_row_created(s, j, json))
+        return;
+    if (how->kind == WRITE_DONE || how->kind == WRITE_EXISTS) {
+        job_ask(s, j);
     } else if (shell_is_refused(how)) {
         log_line(LOG_ERROR, "Job %s: %s", t->job, how->message);
         shell_job_refused(s, j);
-    } else if (how->kind != WRITE_EXISTS ||
-               !shell_send(s, &read, (shell_ticket){.done = job_read, .job = t->job})) {
+    } else {
         job_again(s, j, how);
     }
 }

@@ -633,6 +633,7 @@ static void change_step(node_shell *s, shell_change *c)
         deletion_step(s, c);
     else
         status_write(s, c);
+    package_maps_look(s, c);
     stale_maps_look(s, c);
 }
 
@@ -684,7 +685,8 @@ int64_t node_shell_next_ms(const node_shell *s)
     next = sooner(next, drains_next_ms(s));
     for (size_t i = 0; i < s->changes.len; i++) {
         const shell_change *c = (const shell_change *)(uintptr_t)s->changes.entries[i].value;
-        bool waits = c->waits_for && c->waits_for >= c->revision;
+        bool waits = conflict_stands(&c->conflict, c->revision);
+        next = sooner(next, conflict_next_ms(s, &c->conflict, c->revision));
         if (c->dirty && !c->sending && !c->releasing && c->known && !c->finalize && !waits)
             next =
                 sooner(next, c->held_until_ms > s->now_ms ? c->held_until_ms : c->next_status_ms);
@@ -693,10 +695,13 @@ int64_t node_shell_next_ms(const node_shell *s)
         const shell_change *c = (const shell_change *)(uintptr_t)s->changes.entries[i].value;
         next = sooner(next, held_until(s, c->finalizer_held_until_ms));
         next = sooner(next, held_until(s, c->acts_held_until_ms));
+        next = sooner(next, held_until(s, c->maps_look_ms));
     }
     for (size_t i = 0; i < s->queue.len; i++) {
         next = sooner(next, held_until(s, s->queue.at[i]->held_until_ms));
         next = sooner(next, held_until(s, s->queue.at[i]->settles_until_ms));
+        next = sooner(
+            next, conflict_next_ms(s, &s->queue.at[i]->conflict, s->queue.at[i]->revision));
     }
     for (size_t i = 0; i < s->runs.len; i++) {
         const shell_place *p = s->runs.at[i];
@@ -711,7 +716,7 @@ int64_t node_shell_next_ms(const node_shell *s)
  * when somebody else's write comes first. */
 static bool waits_for_node(const shell_node *n)
 {
-    return n->waits_for != 0 || n->settles_until_ms != 0;
+    return n->conflict.with != 0 || n->settles_until_ms != 0;
 }
 
 bool node_shell_waits_for(const node_shell *s, shell_kind kind)

@@ -61,6 +61,7 @@ typedef struct shell_settings {
     job_settings job;
     engine_settings engine;
     str version;             /* the operator's, for annotations; must live as long */
+    str identity;            /* of this process: no other one has the same; must live as long */
     int64_t status_every_ms; /* between two writes of a status that nothing waits for; 0: 1 s */
     int64_t unpullable_ms;   /* how long an image may not be had; 0: 60 s */
 } shell_settings;

@@ -118,8 +118,9 @@ static void put_texts(node_shell *s, node_patch *patch, shell_place *p, const no
         !record.failed;
     if (good) {
         record.len--; /* its last brace */
-        buf_addf(&record, ",\"" RECORD_STATE_HASH "\":\"%016" PRIx64 "\"}",
-                 str_hash(buf_str(&state)));
+        buf_addf(&record, ",\"" RECORD_WRITER "\":\"%016" PRIx64 "\",\"" RECORD_STATE_HASH
+                          "\":\"%016" PRIx64 "\"}",
+                 str_hash(s->settings.identity), str_hash(buf_str(&state)));
     }
     if (!good || record.failed)
         shell_memory(s);
@@ -323,7 +324,7 @@ static void answered(node_shell *s, const shell_ticket *t, const write_outcome *
     }
     n->sent_taint = n->sent_untaint = false;
     if (how->kind == WRITE_CONFLICT)
-        n->waits_for = t->revision;
+        conflict_met(s, &n->conflict, t->revision);
     else if (!done)
         not_written(s, n, how);
     if (done && t->number)
@@ -366,6 +367,35 @@ static bool send_patch(node_shell *s, shell_node *n, const node_patch *patch)
     return n->sending;
 }
 
+/* ---- conflicts ---- */
+
+static void read_after_conflict(node_shell *s, const shell_ticket *t, const write_outcome *how,
+                                yyjson_val *json)
+{
+    shell_node *n = shell_find_node(s, str_of(t->node));
+    if (!n)
+        return;
+    conflict_answered(s, &n->conflict, how->kind == WRITE_DONE);
+    if (how->kind == WRITE_DONE && json)
+        nodes_seen(s, json);
+}
+
+/* Whether its last write met something that is not known yet; if nobody tells, it is read. */
+static bool node_waits(node_shell *s, shell_node *n)
+{
+    kube_write w = {
+        .verb = WRITE_READ, .collection = STR("/api/v1/nodes"), .name = str_of(n->name)};
+    if (!conflict_stands(&n->conflict, n->revision))
+        return false;
+    if (conflict_asks(s, &n->conflict))
+        conflict_asked(
+            s, &n->conflict,
+            shell_send(s, &w, (shell_ticket){.done = read_after_conflict, .node = n->name}));
+    return true;
+}
+
+/* ---- all of it ---- */
+
 static bool may_write(const shell_place *p)
 {
     if (!p->change)
@@ -388,10 +418,9 @@ bool taints_are_open(const node_shell *s)
 bool node_write(node_shell *s, shell_node *n)
 {
     bool settles = n->settles_until_ms > s->now_ms && n->shows_cordon != n->unschedulable;
-    if (n->sending || n->held_until_ms > s->now_ms || settles ||
-        (n->waits_for && n->waits_for >= n->revision))
+    if (n->sending || n->held_until_ms > s->now_ms || settles || node_waits(s, n))
         return false;
-    n->waits_for = 0;
+    n->conflict.with = 0;
     node_patch patch = {.annotations = BUF(SHELL_TEXT_BYTES),
                         .labels = BUF(SHELL_TEXT_BYTES),
                         .conditions = BUF(SHELL_TEXT_BYTES),

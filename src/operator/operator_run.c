@@ -243,8 +243,10 @@ static void end_work(run *r)
 
 static bool begin_nodes(run *r, err *error)
 {
-    r->shell = node_shell_new(&r->settings->shell,
-                              (api){r, send_write, follow_pods, tell_event, tell_decided}, error);
+    shell_settings of = r->settings->shell;
+    of.identity = str_of(r->identity);
+    r->shell = node_shell_new(&of, (api){r, send_write, follow_pods, tell_event, tell_decided},
+                              error);
     tell_shells(r);
     return r->shell &&
            ((follow(r, SHELL_NODE) && follow(r, SHELL_POLICY) && follow(r, SHELL_SKYHOOK)) ||

@@ -4,7 +4,8 @@
  *
  * Each is read once for every generation of the Skyhook, and written only where it differs, by the
  * version that was read: a write of an operator that no longer leads cannot put old files under a
- * name that a newer one relies on. */
+ * name that a newer one relies on. One that somebody deletes afterwards is missed by the pods that
+ * mount it, which do not begin then: so when one does not for a while, they are read again. */
 #include <stdio.h>
 
 #include "base/log.h"
@@ -13,7 +14,9 @@
 #include "operator/shell_internal.h"
 
 #define COLLECTION_BYTES (LIMIT_NAME_BYTES + 64)
-#define CHANGED_MS 1000 /* somebody else wrote it: it is read again after this time */
+#define CHANGED_MS 1000  /* somebody else wrote it: it is read again after this time */
+#define UNBEGUN_MS 30000 /* that a pod may take to begin before its maps are looked at */
+#define MAPS_UNREAD (-1) /* no generation */
 
 static bool send_map(node_shell *s, kube_write w, shell_ticket ticket)
 {
@@ -138,4 +141,39 @@ bool package_maps_ready(node_shell *s, shell_change *c)
     if (c->maps_sending == 0 && !c->maps_failed)
         c->maps_generation = of->metadata.generation;
     return c->maps_generation == of->metadata.generation;
+}
+
+/* ---- maps that somebody deleted ---- */
+
+void package_maps_awaited(node_shell *s, str skyhook_name)
+{
+    shell_change *c = shell_find_change(s, skyhook_name);
+    if (c && c->maps_look_ms == 0)
+        c->maps_look_ms = s->now_ms + UNBEGUN_MS;
+}
+
+/* Since when a pod on one of its nodes has not begun; 0: all have. */
+static int64_t unbegun_since(const node_shell *s, const shell_change *c)
+{
+    int64_t since = 0;
+    for (size_t i = 0; i < c->places.len; i++) {
+        const shell_place *p = c->places.at[i];
+        const shell_host *h = p->in_flight ? shell_find_host(s, str_of(p->node->name)) : NULL;
+        for (const shell_attempt *a = h ? h->first : NULL; a; a = a->next)
+            if (a->pod && a->pod->unbegun_ms != 0 && (since == 0 || a->pod->unbegun_ms < since))
+                since = a->pod->unbegun_ms;
+    }
+    return since;
+}
+
+void package_maps_look(node_shell *s, shell_change *c)
+{
+    if (c->maps_look_ms == 0 || c->maps_look_ms > s->now_ms)
+        return;
+    int64_t since = unbegun_since(s, c), due_ms = since + UNBEGUN_MS;
+    c->maps_look_ms = since == 0 ? 0 : due_ms > s->now_ms ? due_ms : s->now_ms + UNBEGUN_MS;
+    if (since == 0 || due_ms > s->now_ms || !c->known || c->maps_sending > 0)
+        return;
+    c->maps_generation = MAPS_UNREAD;
+    package_maps_ready(s, c);
 }

@@ -30,6 +30,12 @@ static bool is_on_its_way(str state)
            state.ptr[5] <= '9';
 }
 
+static bool has_begun(str state)
+{
+    return !str_eq(state, STR("Pending")) && !str_eq(state, STR("ContainerCreating")) &&
+           !str_starts(state, STR("Init:0/"));
+}
+
 static int64_t version_of(yyjson_val *json)
 {
     int64_t number = 0;
@@ -164,11 +170,13 @@ bool pod_row_seen(node_shell *s, yyjson_val *json)
         return true;
     p->version = version_of(json);
     if (!p->unread) {
+        shell_pod_begun(s, p, p->of.key.skyhook, has_begun(state));
         known_seen(s, p, state);
         return true;
     }
     /* Whether it has failed is not seen while a container has yet to begin. */
     const shell_job *owner = owner_of(s, p).job;
+    shell_pod_begun(s, p, owner ? owner->of.key.skyhook : STR_EMPTY, has_begun(state));
     if (!is_on_its_way(state) || (owner && owner->telling))
         pod_read(s, p);
     else if (!owner)

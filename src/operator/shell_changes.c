@@ -171,6 +171,33 @@ void changes_finalizer(node_shell *s, shell_change *c)
         c->finalizer_held_until_ms = s->now_ms + SHELL_REFUSED_MS;
 }
 
+/* ---- conflicts ---- */
+
+static void read_after_conflict(node_shell *s, const shell_ticket *t, const write_outcome *how,
+                                yyjson_val *json)
+{
+    shell_change *c = shell_find_change(s, str_of(t->skyhook));
+    if (!c)
+        return;
+    conflict_answered(s, &c->conflict, how->kind == WRITE_DONE);
+    if (how->kind == WRITE_DONE && json)
+        changes_seen(s, json);
+}
+
+bool change_waits(node_shell *s, shell_change *c)
+{
+    kube_write w = {.verb = WRITE_READ,
+                    .collection = STR("/apis/" API_GROUP "/skyhooks"),
+                    .name = str_of(c->name)};
+    if (!conflict_stands(&c->conflict, c->revision))
+        return false;
+    if (conflict_asks(s, &c->conflict))
+        conflict_asked(
+            s, &c->conflict,
+            shell_send(s, &w, (shell_ticket){.done = read_after_conflict, .skyhook = c->name}));
+    return true;
+}
+
 /* ---- the document ---- */
 
 /* Of everything but the status: one's own writes of it come back. */
@@ -347,7 +374,7 @@ void changes_seen(node_shell *s, yyjson_val *json)
     }
     c->wants_finalizer = false;
     uint64_t digest = digest_of(json);
-    s->due |= c->waits_for != 0;
+    s->due |= c->conflict.with != 0;
     if (c->digest == digest)
         return;
     c->digest = digest;

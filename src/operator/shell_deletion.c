@@ -54,7 +54,7 @@ static void removed(node_shell *s, const shell_ticket *t, const write_outcome *h
     c->finalizing = false;
     c->finalize = how->kind != WRITE_DONE;
     if (how->kind == WRITE_CONFLICT) {
-        c->waits_for = t->revision;
+        conflict_met(s, &c->conflict, t->revision);
     } else if (how->kind != WRITE_DONE && how->kind != WRITE_GONE) {
         log_line(LOG_WARN, "Skyhook %s: the finalizer stays: %s", c->name, how->message);
         c->finalizer_held_until_ms = s->now_ms + SHELL_REFUSED_MS;
@@ -107,7 +107,7 @@ static bool clean_up(node_shell *s, shell_place *p)
 void deletion_step(node_shell *s, shell_change *c)
 {
     if (!c->finalize || c->finalizing || c->finalizer_held_until_ms > s->now_ms ||
-        (c->waits_for && c->waits_for >= c->revision))
+        change_waits(s, c))
         return;
     bool clean = true;
     for (size_t i = 0; i < c->places.len; i++)

@@ -18,6 +18,9 @@
 #define SHELL_POD_ASK_MS 500
 /* A write that was refused is tried again after this time, in case somebody repaired the cause. */
 #define SHELL_REFUSED_MS 30000
+/* How long the version that a conflict was with is waited for before the object is read: a watch
+ * tells it within a moment, if there is one. */
+#define SHELL_UNSEEN_MS 5000
 /* How long the taint that follows a cordon is waited for: a busy controller takes a second. */
 #define SHELL_SETTLE_MS 5000
 /* See node_shell_rest_ms: from how many nodes on, and for how long. A stage ends with two writes,
@@ -75,6 +78,13 @@ static inline bool shell_sent_has(const shell_sent *sent, str text)
 
 typedef VEC(char *) shell_names; /* its own */
 
+/* A write that met a conflict; see shell_conflicts.c. */
+typedef struct shell_conflict {
+    uint64_t with;  /* a later revision than this, which is to be seen first; 0: there was none */
+    int64_t ask_ms; /* when the object is read, if nobody tells */
+    bool asking;    /* which it is */
+} shell_conflict;
+
 /* By these texts are compared that are not kept; 0: there is none. */
 static inline uint64_t text_mark(str text)
 {
@@ -130,10 +140,10 @@ struct shell_node {
     char *name, *uid;
     uint64_t digest; /* of all that is looked at */
     char version[SHELL_VERSION_BYTES];
-    uint64_t revision;  /* the same as a number */
-    uint64_t waits_for; /* a conflict: until a later revision than this is seen */
-    char *taints;       /* JSON as it is; NULL: none */
-    char *boot;         /* its bootID */
+    uint64_t revision; /* the same as a number */
+    shell_conflict conflict;
+    char *taints; /* JSON as it is; NULL: none */
+    char *boot;   /* its bootID */
     shell_place *places;
     int64_t held_until_ms; /* a write was refused */
     /* Its cordon was changed, and Kubernetes changes a taint after it: what is written before that
@@ -166,7 +176,8 @@ struct shell_change {
     char *name;
     char *uid;
     char version[SHELL_VERSION_BYTES];
-    uint64_t revision, waits_for;
+    uint64_t revision;
+    shell_conflict conflict;
     uint64_t digest; /* of all but the status */
     shell_document *document;
     char *record; /* status.drover, as it is known to be */
@@ -178,6 +189,7 @@ struct shell_change {
     int64_t maps_generation; /* of the packages' ConfigMaps that are written */
     uint32_t maps_sending;
     int64_t maps_held_until_ms;
+    int64_t maps_look_ms; /* when it is asked whether all pods have begun; 0: it need not */
     bool maps_failed;
     bool maps_stale; /* there may be maps that nobody needs */
     bool maps_looking;
@@ -241,18 +253,20 @@ struct shell_job {
     uint64_t after;      /* the node's revision when its creation began: it must be newer */
     int64_t tell_ms;     /* it failed, and its pod's word is waited for until then; else never */
     bool created;        /* it was seen; else its creation is under way */
+    bool gone;           /* and one of that name was deleted meanwhile: perhaps this one */
     bool telling;        /* in the list of those that are waited for */
 };
 
 /* A pod of a package that may still run. */
 struct shell_pod {
     char *name, *uid;
-    char *job;        /* empty: a raw pod of an older operator */
-    bool unread;      /* only its row was seen: where it runs is known, but not what, nor whose */
-    bool reading;     /* which is being asked */
-    int64_t version;  /* of the row that was seen last */
-    int64_t ask_ms;   /* when it is to be asked; else never */
-    uint64_t job_uid; /* of that Job, by its hash; 0: nobody says */
+    char *job;          /* empty: a raw pod of an older operator */
+    bool unread;        /* only its row was seen: where it runs is known, but not what, nor whose */
+    bool reading;       /* which is being asked */
+    int64_t version;    /* of the row that was seen last */
+    int64_t ask_ms;     /* when it is to be asked; else never */
+    int64_t unbegun_ms; /* since when it is seen without a container that has begun; 0: one has */
+    uint64_t job_uid;   /* of that Job, by its hash; 0: nobody says */
     shell_attempt of;
     char waiting[64]; /* why a container does not begin; empty: it is not known to be stuck */
     int64_t waits_since_ms;
@@ -342,10 +356,25 @@ void shell_place_free(node_shell *s, shell_place *p);
 void shell_place_unread(shell_place *p);
 void shell_node_free(node_shell *s, shell_node *n);
 
+/* ---- shell_conflicts.c ---- */
+/* The write was made for that revision. */
+void conflict_met(const node_shell *s, shell_conflict *k, uint64_t revision);
+/* Whether what it was with is not known yet, when that revision is. */
+bool conflict_stands(const shell_conflict *k, uint64_t revision);
+/* Whether the object is to be read; that it was, or could not be; and the answer to that. What
+ * there is may be what was known: then the write is made again. */
+bool conflict_asks(const node_shell *s, const shell_conflict *k);
+void conflict_asked(const node_shell *s, shell_conflict *k, bool sent);
+void conflict_answered(const node_shell *s, shell_conflict *k, bool done);
+int64_t conflict_next_ms(const node_shell *s, const shell_conflict *k, uint64_t revision);
+
 /* ---- shell_nodes.c: nodes as they are seen ---- */
 /* The key of drover_SK that has the hash of the nodeState_SK written with it. By it a person's edit
  * is told from a write of ours, whoever made it. */
 #define RECORD_STATE_HASH "nodeState"
+/* And the one that says who wrote it: another operator, which comes to the same, must not be taken
+ * for this one. Whoever is behind would make Jobs that the other has made and deleted. */
+#define RECORD_WRITER "by"
 void nodes_begin(node_shell *s); /* what people did while nobody looked */
 void nodes_seen(node_shell *s, yyjson_val *object);
 void nodes_gone(node_shell *s, str name);
@@ -356,6 +385,8 @@ void changes_gone(node_shell *s, str name);
 /* Looks again at a Skyhook that wants a finalizer: one that came before it was known what they
  * remember, or whose finalizer could not be put. */
 void changes_finalizer(node_shell *s, shell_change *c);
+/* Whether its last write met something that is not known yet; if nobody tells, it is read. */
+bool change_waits(node_shell *s, shell_change *c);
 void policies_seen(node_shell *s, yyjson_val *object);
 void policies_gone(node_shell *s, str name);
 void change_free_shown(node_shell *s, shell_change *c);
@@ -410,6 +441,8 @@ shell_pod *shell_find_pod(const node_shell *s, str name);
 shell_pod *shell_pod_unread(node_shell *s, str name, str node_name); /* NULL without memory */
 /* It is looked at in every turn from now on. */
 void shell_pod_trouble(node_shell *s, shell_pod *p);
+/* Whether a container has begun; if not, those of this Skyhook wait for what it mounts. */
+void shell_pod_begun(node_shell *s, shell_pod *p, str skyhook_name, bool begun);
 /* Why a container does not begin, of the reasons that may last for ever; empty: none. */
 void shell_pod_waits(node_shell *s, shell_pod *p, str why);
 /* Whether Jobs or pods that belong to no present attempt may still run on the node: of the same
@@ -428,8 +461,8 @@ void pod_row_due(node_shell *s, shell_pod *p);
 
 /* ---- job_rows.c ---- */
 bool job_row_seen(node_shell *s, yyjson_val *table); /* false: it is no row */
-/* The answer to its creation. */
-void job_row_created(node_shell *s, shell_job *j, yyjson_val *table);
+/* The answer to its creation. False: the server knows no tables, and it does not say which Job. */
+bool job_row_created(node_shell *s, shell_job *j, yyjson_val *table);
 void job_row_gone(node_shell *s, str name);
 
 /* ---- shell_failed.c ---- */
@@ -441,6 +474,10 @@ void failed_after(node_shell *s, const job_key *succeeded);
 /* ---- package_maps.c ---- */
 /* Whether what the packages mount is as the document says; else it is seen to. */
 bool package_maps_ready(node_shell *s, shell_change *c);
+/* A pod of the Skyhook's has yet to begin, for which they must be there. */
+void package_maps_awaited(node_shell *s, str skyhook_name);
+/* Looks at them again if one has not begun for a while. */
+void package_maps_look(node_shell *s, shell_change *c);
 
 /* ---- stale_maps.c ---- */
 /* Deletes those of packages that are gone, if there may be any and nobody needs them. */

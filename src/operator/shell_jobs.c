@@ -395,6 +395,8 @@ void jobs_gone(node_shell *s, str name)
     failed_jobs_gone(&s->failed, name);
     job_row_gone(s, name);
     shell_job *j = shell_find_job(s, name);
+    if (j && !j->created)
+        j->gone = true; /* the answer to its creation tells more */
     if (!j || !j->created)
         return;
     if (j->tell_ms != REASON_NEVER) /* its end was seen */

@@ -333,7 +333,7 @@ void nodes_seen(node_shell *s, yyjson_val *json)
     n->is_new = is_new;
     n->revision = revision;
     memcpy(n->version, text, sizeof text);
-    s->due |= n->waits_for != 0;
+    s->due |= n->conflict.with != 0;
     uint64_t digest = digest_of(json);
     if (n->digest == digest)
         return;

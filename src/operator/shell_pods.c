@@ -150,6 +150,28 @@ void shell_pod_waits(node_shell *s, shell_pod *p, str why)
     shell_pod_trouble(s, p);
 }
 
+void shell_pod_begun(node_shell *s, shell_pod *p, str skyhook_name, bool begun)
+{
+    if (begun) {
+        p->unbegun_ms = 0;
+        return;
+    }
+    if (p->unbegun_ms == 0)
+        p->unbegun_ms = s->now_ms;
+    package_maps_awaited(s, skyhook_name);
+}
+
+/* The first container is an init container, if there is any. */
+static bool has_begun(yyjson_val *json)
+{
+    yyjson_val *first = yyjson_arr_get_first(read_at(json, "status", "initContainerStatuses"));
+    if (!first)
+        first = yyjson_arr_get_first(read_at(json, "status", "containerStatuses"));
+    yyjson_val *state = yyjson_obj_get(first, "state");
+    return yyjson_obj_get(state, "running") || yyjson_obj_get(state, "terminated") ||
+           !str_eq(read_text(yyjson_obj_get(json, "status"), "phase"), STR("Pending"));
+}
+
 /* ---- raw pods of an older operator ---- */
 
 /* A stage is an init container there, and what comes behind it only keeps the pod alive. The first
@@ -249,8 +271,10 @@ void pods_seen(node_shell *s, yyjson_val *json)
             pod_drop(s, p);
         return;
     }
-    if (p || (p = pod_new(s, json)))
-        shell_pod_waits(s, p, container_reason(json, "waiting"));
+    if (!p && !(p = pod_new(s, json)))
+        return;
+    shell_pod_begun(s, p, p->of.key.skyhook, has_begun(json));
+    shell_pod_waits(s, p, container_reason(json, "waiting"));
 }
 
 void pods_gone(node_shell *s, str name)

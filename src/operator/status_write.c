@@ -78,7 +78,7 @@ static void answered(node_shell *s, const shell_ticket *t, const write_outcome *
     case WRITE_DONE: written(s, c, t->epoch, json); return;
     case WRITE_CONFLICT:
         again(c);
-        c->waits_for = t->revision;
+        conflict_met(s, &c->conflict, t->revision);
         if (json)
             changes_seen(s, json);
         return;
@@ -127,10 +127,9 @@ void status_write(node_shell *s, shell_change *c)
     if (c->dirty && c->next_status_ms == 0) /* what comes within a moment goes along */
         c->next_status_ms = s->now_ms + s->settings.status_every_ms;
     if (!c->known || !c->dirty || c->sending || c->releasing > 0 || c->held_until_ms > s->now_ms ||
-        (!c->urgent && c->next_status_ms > s->now_ms) ||
-        (c->waits_for && c->waits_for >= c->revision))
+        (!c->urgent && c->next_status_ms > s->now_ms) || change_waits(s, c))
         return;
-    c->waits_for = 0;
+    c->conflict.with = 0;
     if (c->again) /* a write that did not take effect took these with it */
         for (size_t i = 0; i < c->places.len; i++)
             c->places.at[i]->mirror_dirty = true;

@@ -426,11 +426,46 @@ def test_reboot_that_is_only_asked_for(h):
                       [h.run("interrupt", data(type="node_restart")).status, h.files(FLAGS)])
 
 
+def boot(h, name):
+    file = h.root / "proc/sys/kernel/random/boot_id"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(name + "\n")
+
+
 def test_reboot_that_does_not_come(h):
+    """It is no success, is asked for again, and is one when it has come, however late."""
     simple(h)
-    h.command("reboot", "true")
-    result = h.run("interrupt", data(type="node_restart"), SKYHOOK_AGENT_GRACE_SECONDS="1")
-    return status(result, 0) or difference(["node_restart_0.complete"], h.files(FLAGS))
+    h.command("reboot", "echo x >> /calls")
+    boot(h, "first")
+    results = [h.run("interrupt", data(type="node_restart"), SKYHOOK_AGENT_GRACE_SECONDS="1")
+               for _ in range(2)]
+    boot(h, "second")
+    results += [h.run("interrupt", data(type="node_restart")) for _ in range(2)]
+    if "the host is still there after 1 s" not in results[0].err:
+        return results[0]
+    return difference([[1, 1, 0, 0], "x\nx\n", ["node_restart_0.complete"]],
+                      [[r.status for r in results], h.text("calls"), h.files(FLAGS)])
+
+
+def test_reboot_that_only_ended_the_agent(h):
+    """It is told to end by somebody who deletes its pod: the host did not go down."""
+    simple(h)
+    h.command("reboot", "echo x >> /calls; touch /ready")
+    boot(h, "first")
+    code, text = terminated(h, "interrupt", data(type="node_restart"), grace="60")
+    again = h.run("interrupt", data(type="node_restart"), SKYHOOK_AGENT_GRACE_SECONDS="0")
+    boot(h, "second")
+    done = h.run("interrupt", data(type="node_restart"))
+    return difference([1, 1, 0, "x\nx\n"], [code, again.status, done.status, h.text("calls")])
+
+
+def test_reboot_of_a_host_that_says_no_boot(h):
+    """Whether it came cannot be told: it is not asked for without end."""
+    simple(h)
+    h.command("reboot", "echo x >> /calls")
+    results = [h.run("interrupt", data(type="node_restart"), SKYHOOK_AGENT_GRACE_SECONDS="0").status
+               for _ in range(2)]
+    return difference([[1, 0], "x\n"], [results, h.text("calls")])
 
 
 def test_other_interrupts(h):

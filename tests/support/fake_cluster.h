@@ -51,6 +51,7 @@ typedef struct fake fake;
     X(NONE, "none")                                                                                \
     X(KILL, "the shell dies when it has taken effect")                                             \
     X(CONFLICT, "somebody else was faster")                                                        \
+    X(PHANTOM, "a conflict, though nobody was faster")                                             \
     X(INVALID, "refused with 422")                                                                 \
     X(FORBIDDEN, "refused with 403")                                                               \
     X(LOST, "it takes effect, and its answer is lost")                                             \
@@ -86,6 +87,7 @@ typedef struct fake_side {
     int64_t delay_ms;                                  /* of everything that its watches tell */
     bool killed;
     size_t begun; /* shells it has had */
+    char identity[32];
 } fake_side;
 #define FAKE_SIDES 2
 
@@ -455,6 +457,7 @@ static inline write_outcome_kind fake_fault_outcome(const kube_write *w, fake_fa
     case FAULT_NONE:
     case FAULT_KILL:
     case FAULT_CONFLICT: return kind;
+    case FAULT_PHANTOM: return w->version.len > 0 ? WRITE_CONFLICT : kind;
     case FAULT_INVALID:
     case FAULT_FORBIDDEN: return WRITE_REFUSED;
     case FAULT_REPEATED:
@@ -542,8 +545,9 @@ static inline bool fake_send(void *context, const kube_write *w, write_handler h
         return true;
     fake_fault fault = fake_fault_of(f, w);
     fake_message m = {.is_answer = true, .handler = handler, .at_ms = f->now_ms};
+    bool phantom = fault == FAULT_PHANTOM && w->version.len > 0;
     bool now = fault != FAULT_INVALID && fault != FAULT_FORBIDDEN && fault != FAULT_LATE &&
-               fault != FAULT_LEGACY;
+               fault != FAULT_LEGACY && !phantom;
     if (fault == FAULT_CONFLICT)
         fake_touch(f, w);
     write_outcome_kind kind = now ? fake_write(f, w, &o) : WRITE_AMBIGUOUS;
@@ -734,8 +738,11 @@ static inline void fake_start_side(fake *f, size_t which)
     fake_end_side(side);
     side->cluster = f;
     side->begun++;
+    snprintf(side->identity, sizeof side->identity, "%zu-%zu", which, side->begun);
+    shell_settings settings = f->settings;
+    settings.identity = str_of(side->identity);
     side->shell =
-        node_shell_new(&f->settings, (api){side, fake_send, fake_follow, fake_event, NULL}, &error);
+        node_shell_new(&settings, (api){side, fake_send, fake_follow, fake_event, NULL}, &error);
     assert_non_null(side->shell);
     f->shell = f->sides[0].shell;
     int64_t delay_ms = side->delay_ms;

@@ -80,6 +80,36 @@ static void stuck_ones_are_read_once(void **state)
     fake_free(s.f);
 }
 
+#define MAP "sk-tune-1.0.0"
+#define MAP_READS "GET " FAKE_MAPS "/" MAP
+
+/* Its pod cannot begin without the map, and says nothing of that; nobody looks while all do. */
+static void maps_that_somebody_deletes_are_made_again(void **state)
+{
+    (void)state;
+    for (int restarted = 0; restarted < 2; restarted++) {
+        scene s = begin_scene(skyhook_files, "-apply-n00-1-");
+        fake_edit(s.f, FAKE_PODS, s.name, WAITS("PodInitializing"));
+        fake_run(s.f, 5000);
+        fake_edit(s.f, FAKE_PODS, s.name, RUNS);
+        fake_run(s.f, 10 * 60000);
+        assert_int_equal(count_lines(s.f, MAP_READS), 1);
+        fake_delete(s.f, FAKE_MAPS, MAP);
+        fake_edit(s.f, FAKE_PODS, s.name, WAITS("PodInitializing"));
+        if (restarted)
+            fake_start(s.f);
+        fake_run(s.f, 20000);
+        assert_null(fake_find(s.f, FAKE_MAPS, MAP));
+        fake_run(s.f, 20000);
+        check_text(str_of(fake_text(s.f, FAKE_MAPS, MAP, "/data/a.conf")), "old");
+        fake_edit(s.f, FAKE_PODS, s.name, RUNS);
+        fake_run(s.f, 10 * 60000);
+        assert_int_equal(count_lines(s.f, MAP_READS), 2);
+        assert_int_equal(count_lines(s.f, READS), 0);
+        fake_free(s.f);
+    }
+}
+
 /* The answer is older than the row that came while it was on its way: it must not count. */
 static void older_answers_do_not_count(void **state)
 {
@@ -185,6 +215,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(on_their_way_they_are_not_read),
         cmocka_unit_test(stuck_ones_are_read_once),
+        cmocka_unit_test(maps_that_somebody_deletes_are_made_again),
         cmocka_unit_test(older_answers_do_not_count),
         cmocka_unit_test(failed_ones_are_read),
         cmocka_unit_test(whose_they_are),

@@ -292,6 +292,54 @@ static void packages_beside_each_other(void **state)
     }
 }
 
+/* ---- Jobs that are deleted before the answer to their creation comes ---- */
+
+/* Lets turns pass, all at one time, until something of that kind was sent. */
+static void run_until_sent(fake *f, const char *part)
+{
+    f->answers_last = true;
+    for (int turns = 0; count_lines(f, part) == 0; turns++) {
+        check_msg(turns < 100, "nothing like %s\n%s", part, f->log.ptr);
+        fake_turn(f, 0);
+    }
+}
+
+static fake_fault repeat_job(fake *f, const kube_write *w)
+{
+    (void)f;
+    return w->verb == WRITE_CREATE ? FAULT_REPEATED : FAULT_NONE;
+}
+
+static void job_that_is_gone_before_its_answer(void **state)
+{
+    (void)state;
+    for (int repeated = 0; repeated < 2; repeated++) {
+        fake *f = begin(skyhook_plain);
+        if (repeated) /* it is read, since one of that name is there, and gone before that answer */
+            f->meets = repeat_job;
+        run_until_sent(f, repeated ? "GET " FAKE_JOBS : "POST " FAKE_JOBS);
+        f->meets = NULL;
+        fake_delete(f, FAKE_JOBS, first_job(f, "-apply-n00-1-"));
+        fake_run(f, -1);
+        assert_int_equal(count_lines(f, "-apply-n00-2-"), 1);
+        check_complete(f);
+        fake_free(f);
+    }
+}
+
+/* What is told to be gone is an older one of that name: nothing runs twice for it. */
+static void older_job_that_is_gone_is_not_the_new_one(void **state)
+{
+    (void)state;
+    fake *f = begin(skyhook_plain);
+    run_until_sent(f, "POST " FAKE_JOBS);
+    node_shell_gone(f->shell, SHELL_JOB, STR_EMPTY, str_of(first_job(f, "-apply-")), f->now_ms);
+    fake_run(f, -1);
+    assert_int_equal(count_objects(f, FAKE_JOBS), 2 * NODES);
+    check_complete(f);
+    fake_free(f);
+}
+
 /* ---- ends of claims ---- */
 
 static bool is_status(const kube_write *w)
@@ -555,6 +603,37 @@ static void refused_without_haste(void **state)
     }
 }
 
+static const char *phantoms_in;
+static size_t phantoms_met;
+
+static fake_fault meet_phantom(fake *f, const kube_write *w)
+{
+    (void)f;
+    bool here = str_eq(w->collection, str_of(phantoms_in)) && str_eq(w->subresource, STR("status"));
+    return here && phantoms_met++ == 0 ? FAULT_PHANTOM : FAULT_NONE;
+}
+
+/* A conflict that no watch tells of: what there is is read once, and written again. */
+static void conflict_with_nobody(void **state)
+{
+    (void)state;
+    static const char *const collections[] = {FAKE_SKYHOOKS, FAKE_NODES};
+    for (size_t i = 0; i < COUNT_OF(collections); i++) {
+        fake *f = begin(skyhook_plain);
+        phantoms_in = collections[i];
+        phantoms_met = 0;
+        fake_run(f, 100); /* the finalizer is read, too */
+        size_t read = count_lines(f, "GET ");
+        f->meets = meet_phantom;
+        fake_run(f, -1);
+        assert_true(phantoms_met > 1);
+        check_complete(f);
+        assert_int_equal(count_lines(f, "GET " FAKE_SKYHOOKS) + count_lines(f, "GET " FAKE_NODES),
+                         read + 1);
+        fake_free(f);
+    }
+}
+
 /* A Job that the server would take from nobody is a failed attempt. */
 static void refused_job_fails_its_stage(void **state)
 {
@@ -588,8 +667,11 @@ int main(void)
         cmocka_unit_test(act_is_taken_once),
         cmocka_unit_test(cordon_is_followed_by_a_taint),
         cmocka_unit_test(uncordoned_in_mid_drain),
+        cmocka_unit_test(job_that_is_gone_before_its_answer),
+        cmocka_unit_test(older_job_that_is_gone_is_not_the_new_one),
         cmocka_unit_test(silence_outlives_restarts),
         cmocka_unit_test(refused_without_haste),
+        cmocka_unit_test(conflict_with_nobody),
         cmocka_unit_test(refused_job_fails_its_stage),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -93,6 +93,12 @@ static void conflict(void **state)
     each_story(FAULT_CONFLICT);
 }
 
+static void phantom(void **state)
+{
+    (void)state;
+    each_story(FAULT_PHANTOM);
+}
+
 static void repeated(void **state)
 {
     (void)state;
@@ -134,7 +140,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(killed),  cmocka_unit_test(conflict),  cmocka_unit_test(repeated),
         cmocka_unit_test(invalid), cmocka_unit_test(forbidden), cmocka_unit_test(answer_lost),
-        cmocka_unit_test(late),    cmocka_unit_test(legacy),
+        cmocka_unit_test(late),    cmocka_unit_test(legacy),    cmocka_unit_test(phantom),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

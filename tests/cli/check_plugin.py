@@ -1,0 +1,108 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""kubectl-skyhook against a server of one Skyhook: what it writes, and what not. TAP."""
+
+import http.server
+import json
+import pathlib
+import sys
+import tempfile
+import threading
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
+import drover  # pylint: disable=wrong-import-position
+
+SKYHOOK = "/apis/skyhook.nvidia.com/v1alpha1/skyhooks/sk"
+
+
+class Cluster(http.server.ThreadingHTTPServer):
+    """Takes every patch for done; an operator may take what is asked of it at once."""
+
+    daemon_threads = True
+
+    def __init__(self, operator):
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.operator = operator
+        self.notes = {}
+        self.patched = []
+        self.batch = {"currentBatch": 4, "members": ["n1"]}
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    def skyhook(self):
+        return {"metadata": {"name": "sk", "resourceVersion": "7", "annotations": self.notes},
+                "status": {"compartmentStatuses": {"__default__": {"batchState": self.batch}}}}
+
+    def patch(self, path, body):
+        self.patched.append(path)
+        if path == SKYHOOK and not self.operator:
+            self.notes = body["metadata"]["annotations"]
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def answer(self):
+        path = self.path.split("?")[0]
+        body = self.server.skyhook() if path.startswith(SKYHOOK) else {"items": []}
+        text = json.dumps(body).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text)
+
+    def do_GET(self):  # pylint: disable=invalid-name
+        self.answer()
+
+    def do_PATCH(self):  # pylint: disable=invalid-name
+        length = int(self.headers["Content-Length"])
+        self.server.patch(self.path.split("?")[0], json.loads(self.rfile.read(length)))
+        self.answer()
+
+    def log_message(self, *_):  # pylint: disable=arguments-differ
+        pass
+
+
+def config_of(cluster, folder):
+    file = pathlib.Path(folder) / "config"
+    file.write_text(json.dumps({
+        "apiVersion": "v1", "kind": "Config", "current-context": "a",
+        "clusters": [{"name": "a", "cluster": {
+            "server": f"http://127.0.0.1:{cluster.server_address[1]}"}}],
+        "users": [{"name": "a", "user": {"token": "t"}}],
+        "contexts": [{"name": "a", "context": {"cluster": "a", "user": "a"}}]}))
+    return file
+
+
+def ask(program, cluster, *words):
+    """By the name of the plugin, which is another one of the same program."""
+    with tempfile.TemporaryDirectory() as folder:
+        plugin = pathlib.Path(folder) / "kubectl-skyhook"
+        plugin.symlink_to(program)
+        config = config_of(cluster, folder)
+        return drover.run(plugin, *words, "--kubeconfig", config)
+
+
+def policy_reset(program, operator):
+    """An operator that takes it writes the status; without one the command does."""
+    with Cluster(operator) as cluster:
+        result = ask(program, cluster, "deployment-policy", "reset", "sk", "--confirm")
+        cluster.shutdown()
+        wanted = [SKYHOOK] if operator else [SKYHOOK, SKYHOOK + "/status"]
+        if result.status != 0 or "Successfully reset batch state" not in result.out:
+            return result
+        return drover.difference(wanted, cluster.patched)
+
+
+def main():
+    tap = drover.Tap()
+    for program in drover.programs():
+        name = program.parent.name
+        for operator in (False, True):
+            tap.test(f"{name}: deployment-policy reset with{'' if operator else 'out'} an operator",
+                     policy_reset(program, operator))
+    return tap.done()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
