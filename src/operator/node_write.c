@@ -244,8 +244,7 @@ static void put_taints(node_shell *s, node_patch *patch, shell_node *n)
         text = STR("skyhook.nvidia.com=runtime-required:NoSchedule");
     str effect = text, pair = str_cut(&effect, ':'), key = str_cut(&pair, '=');
     buf *out = &patch->spec;
-    arena_place mark = arena_mark(s->scratch);
-    str name = arena_str(s->scratch, key);
+    scoped(buf_done) buf name = BUF(SHELL_TEXT_BYTES);
     buf_addz(out, out->len > 0 ? ",\"taints\":[" : "\"taints\":[");
     put_others(s, n, key, effect.ptr ? effect : STR_EMPTY, out);
     if (n->want_taint) {
@@ -253,13 +252,15 @@ static void put_taints(node_shell *s, node_patch *patch, shell_node *n)
         put_taint(out, text);
     }
     buf_addc(out, ']');
-    if (name.ptr)
-        patch_note(&patch->annotations, NODE_AUTO_TAINTED, name.ptr,
+    auto_taint_name(&name, key);
+    buf_addc(&name, '\0');
+    patch->annotations.failed |= name.failed;
+    if (!name.failed)
+        patch_note(&patch->annotations, KEY_PREFIX, name.ptr,
                    n->want_taint ? STR("true") : (str){NULL, 0});
     n->sent_taint = n->want_taint;
     n->sent_untaint = n->want_untaint;
     n->want_taint = n->want_untaint = false;
-    arena_rewind(s->scratch, mark);
 }
 
 /* ---- sending ---- */

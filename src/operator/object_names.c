@@ -73,6 +73,21 @@ void node_volume_name(buf *out, str on)
     safe_name(out, JOB_NAME_BYTES, (name_parts){parts, 2});
 }
 
+void auto_taint_name(buf *out, str taint_key)
+{
+    static const str before = STR("autoTaint_");
+    scoped(buf_done) buf plain = BUF(PARTS_BYTES);
+    buf_add(&plain, before);
+    buf_add(&plain, taint_key);
+    bool good = !plain.failed && label_value_check(buf_str(&plain), NULL);
+    buf_add(out, good ? buf_str(&plain) : before);
+    str parts[2] = {STR_EMPTY, taint_key};
+    parts[0] = str_cut(&parts[1], '/');
+    if (!good)
+        safe_name(out, LIMIT_LABEL_VALUE_BYTES - before.len,
+                  (name_parts){parts, parts[1].ptr ? 2 : 1});
+}
+
 bool label_value_put(buf *out, str text)
 {
     if (label_value_check(text, NULL)) {

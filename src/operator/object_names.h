@@ -58,6 +58,10 @@ void node_config_map_name(buf *out, str of, str on);
 /* safeName(63, "metadata", NODE): the volume in a package's pod. */
 void node_volume_name(buf *out, str on);
 
+/* The annotation of a node on which the operator put the taint of that key, without its prefix:
+ * autoTaint_KEY; a key that has a domain, or is too long, as its safe_name. */
+void auto_taint_name(buf *out, str taint_key);
+
 /* A label's value: the text itself if it can be one, else its safe_name of 63 bytes. True when it
  * was changed, so that the full text belongs into an annotation of the same key. */
 bool label_value_put(buf *out, str text);

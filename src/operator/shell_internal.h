@@ -40,7 +40,6 @@
 #define NODE_HOLDS_CORDON KEY_PREFIX "cordon_"
 #define NODE_VERSION KEY_PREFIX "version_"
 #define NODE_RECORD KEY_PREFIX "drover_"
-#define NODE_AUTO_TAINTED KEY_PREFIX "autoTaint_"
 #define NODE_BEFORE KEY_PREFIX "cordonedBefore"
 #define NODE_SEEN_ONCE KEY_PREFIX "seen"
 #define CHANGE_FINALIZER KEY_PREFIX "skyhook"

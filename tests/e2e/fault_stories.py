@@ -361,10 +361,12 @@ def rights_that_are_gone(story):
     story.wait("it runs", story.jobs)
     kept = story.api.get("clusterrolebindings", "drover-operator")
     story.api.delete("clusterrolebindings", "drover-operator")
-    rollout.wait(8)
-    assert story.status()["status"] != "complete", "it had the rights all the same"
-    story.api.create("clusterrolebindings", {
-        **kept, "metadata": {"name": kept["metadata"]["name"]}})
+    try:
+        rollout.wait(8)
+        assert story.status()["status"] != "complete", "it had the rights all the same"
+    finally:
+        story.api.create("clusterrolebindings", {
+            **kept, "metadata": {"name": kept["metadata"]["name"]}})
     story.complete()
     assert story.check_limits(2) == 2
 

@@ -334,6 +334,13 @@ def another_taint(story):
     """the taint that keeps workloads away is the one that the operator is told, with a domain in
     its key as with none: it is put on new nodes, tolerated and taken away, and no other is"""
     story.stage.operator.stop()
+    try:
+        taints_of_people(story)
+    finally:
+        story.stage.operator.start()
+
+
+def taints_of_people(story):
     for number, key in enumerate(("boot", "nodes.example.test/boot")):
         taint = {"key": key, "value": "wait", "effect": "NoExecute"}
         with rollout.Operator(story.stage.program, story.cluster,
@@ -356,7 +363,6 @@ def another_taint(story):
                                   labelSelector=f"{rollout.PREFIX}name={name}")
             assert all(taint | {"operator": "Equal"} in job["spec"]["template"]["spec"][
                 "tolerations"] for job in jobs), jobs[0]["spec"]["template"]["spec"]
-    story.stage.operator.start()
 
 
 IN_TURN = [sticky_over_a_restart, taints_first, another_taint]

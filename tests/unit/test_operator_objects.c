@@ -130,6 +130,29 @@ static void test_safe_names(void **state)
 #undef NAME
 }
 
+/* An annotation's name has no second slash, and 63 letters. */
+static void test_names_of_taints(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *key, *name;
+    } rows[] = {
+        {"skyhook.nvidia.com", "autoTaint_skyhook.nvidia.com"},
+        {"boot", "autoTaint_boot"},
+        {"nodes.example.test/boot", "autoTaint_nodes-example-test-boot-"},
+        {"nodes.example.test/a-very-long-name-of-a-taint-that-leaves-no-room",
+         "autoTaint_nodes-example-test-a-very-long-name-of-a-tai-"},
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        buf out = BUF(4096);
+        err error;
+        auto_taint_name(&out, str_of(rows[i].key));
+        check_text(str_part(buf_str(&out), 0, strlen(rows[i].name)), rows[i].name);
+        assert_true(label_value_check(buf_str(&out), &error));
+        buf_done(&out);
+    }
+}
+
 static void test_object_names(void **state)
 {
     (void)state;
@@ -426,6 +449,7 @@ int main(void)
         cmocka_unit_test(test_strange_keys),
         cmocka_unit_test(test_config_maps),
         cmocka_unit_test(test_act_requests),
+        cmocka_unit_test(test_names_of_taints),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
