@@ -94,7 +94,8 @@ static void uncordoned_while_nobody_looks(void **state)
     fake_run(f, 12000);
     assert_true(is_cordoned(f, "n00"));
     assert_int_equal(told_again(f), 1);
-    /* Once is enough: the second time it is left to the person, also by another operator. */
+    /* Once is enough: the second time it is left to the person, also by another operator, and
+     * nothing is disturbed there before a person cordons it. */
     fake_end_side(&f->sides[0]);
     uncordon(f, "n00");
     fake_start(f);
@@ -102,7 +103,11 @@ static void uncordoned_while_nobody_looks(void **state)
     assert_false(is_cordoned(f, "n00"));
     assert_int_equal(told_again(f), 1);
     fake_run(f, -1);
+    check_status(f, "sk", "in_progress");
+    fake_edit(f, FAKE_NODES, "n00", "{\"spec\":{\"unschedulable\":true}}");
+    fake_run(f, -1);
     check_status(f, "sk", "complete");
+    assert_true(is_cordoned(f, "n00")); /* by the person */
     fake_free(f);
 }
 
