@@ -327,6 +327,8 @@ cluster_shell *cluster_shell_new(const hub_settings *settings, hub_api api, err 
         s->settings.status_every_ms = HUB_STATUS_EVERY_MS;
     if (s->settings.cluster_status_every_ms == 0)
         s->settings.cluster_status_every_ms = HUB_CLUSTER_STATUS_EVERY_MS;
+    if (s->settings.record_bytes_max == 0)
+        s->settings.record_bytes_max = HUB_RECORD_BYTES_MAX;
     s->api = api;
     s->contents_due_ms = REASON_NEVER;
     s->engine = engine_new(&settings->engine, error);

@@ -52,6 +52,12 @@ static const char *of_deployment(fake *f, int at, const char *pointer)
     return fake_text(f, fake_home(names[at], home), "app", pointer);
 }
 
+static const char *of_home(int at)
+{
+    static char home[FAKE_NAME_BYTES];
+    return fake_home(names[at], home);
+}
+
 static int64_t unavailable(fake *f)
 {
     int64_t count = 0;
@@ -648,6 +654,7 @@ static void reads_labels_of_before(void **state)
 /* ---- what people ask ---- */
 
 #define ASKED "/metadata/annotations/drover.dev~1acts"
+#define RECORD "/metadata/annotations/drover.dev~1rollout"
 
 static void ask(fake *f, const char *acts)
 {
@@ -818,6 +825,109 @@ static void keeps_partitions(void **state)
     fake_free(f);
 }
 
+static bool says_shortened(fake *f)
+{
+    yyjson_val *conditions = fake_get(f, FAKE_BUNDLES, "app", "/status/conditions"), *one;
+    size_t i, max;
+    bool found = false;
+    yyjson_arr_foreach(conditions, i, max, one)
+    {
+        found |= yyjson_equals_str(yyjson_obj_get(one, "type"), "RecordShortened") &&
+                 yyjson_equals_str(yyjson_obj_get(one, "status"), "True");
+    }
+    return found;
+}
+
+/* Where there is no room for members, automatic partitions are known by their borders. */
+static void keeps_borders(void **state)
+{
+    (void)state;
+    fake *f = begin(",\"rolloutStrategy\":{\"maxUnavailable\":0,\"autoPartitionThreshold\":1,"
+                    "\"autoPartitionSize\":3}");
+    cap = 0;
+    fake_run(f, -1);
+    assert_false(says_shortened(f));
+    size_t whole = strlen(fake_text(f, FAKE_BUNDLES, "app", RECORD));
+    f->settings.record_bytes_max = whole - 1;
+    fake_start(f);
+    change_content(f, "two");
+    fake_run(f, 1500);
+    assert_true(says_shortened(f));
+    assert_null(strstr(fake_text(f, FAKE_BUNDLES, "app", RECORD), "members"));
+    fake_delete(f, FAKE_CLUSTERS, names[7]); /* would cut other ones */
+    fake_add_cluster(f, "z", "\"env\":\"prod\"");
+    fake_start(f);
+    fake_run(f, 2500);
+    static const int64_t counts[] = {3, 3, 2};
+    static const char *const called[] = {"Partition 0 - 3", "Partition 3 - 6", "Partition 6 - 8"};
+    for (int i = 0; i < 3; i++) {
+        char at[64];
+        snprintf(at, sizeof at, "/status/partitions/%d/name", i);
+        check_text(str_of(fake_text(f, FAKE_BUNDLES, "app", at)), called[i]);
+        snprintf(at, sizeof at, "/status/partitions/%d/count", i);
+        assert_int_equal(yyjson_get_int(fake_get(f, FAKE_BUNDLES, "app", at)), counts[i]);
+    }
+    f->settings.record_bytes_max = 0;
+    fake_start(f);
+    change_content(f, "three");
+    fake_run(f, -1);
+    check_display(f, "8/8", "");
+    assert_false(says_shortened(f));
+    fake_free(f);
+}
+
+/* What people and failures did is kept in whatever room there is. */
+static void keeps_what_people_did(void **state)
+{
+    (void)state;
+    fake *f = begin(",\"rolloutStrategy\":{\"failureThreshold\":1,\"partitions\":["
+                    "{\"name\":\"first\",\"clusterName\":\"c00\"},{\"name\":\"second\","
+                    "\"approval\":true,\"clusterSelector\":{}}]}");
+    cap = 0;
+    silent = false;
+    f->agent = silent_if_told;
+    f->settings.record_bytes_max = 1;
+    fake_start(f);
+    fake_run(f, -1);
+    silent = true;
+    ask(f, "[{\\\"act\\\":\\\"approve\\\",\\\"partition\\\":\\\"second\\\"}]");
+    fake_run(f, 10);
+    assert_null(fake_get(f, FAKE_BUNDLES, "app", ASKED));
+    fake_start(f);
+    fake_run(f, 5000);
+    assert_non_null(fake_find(f, of_home(3), "app")); /* it was opened */
+    complain(f, 3, LONG_AGO, "");
+    fake_run(f, 5000);
+    assert_true(halted(f) && says_shortened(f));
+    fake_start(f);
+    fake_run(f, 5000);
+    assert_true(halted(f));
+    fake_free(f);
+}
+
+static void keeps_a_halt(void **state)
+{
+    (void)state;
+    fake *f = begin_to_fail();
+    f->settings.record_bytes_max = 1;
+    fake_start(f);
+    change_content(f, "two");
+    fake_run(f, 5000);
+    complain(f, 0, LONG_AGO, "");
+    fake_run(f, 5000);
+    assert_true(halted(f));
+    fake_start(f);
+    fake_run(f, 5000);
+    assert_true(halted(f));
+    ask(f, "[{\\\"act\\\":\\\"resume\\\"}]");
+    silent = false;
+    fake_run(f, 5000);
+    fake_start(f);
+    fake_run(f, 5000);
+    assert_false(halted(f));
+    fake_free(f);
+}
+
 /* ---- sums ---- */
 
 static void sums_up(void **state)
@@ -869,6 +979,9 @@ int main(void)
         cmocka_unit_test(waits_for_who_is_offline),
         cmocka_unit_test(clusters_say_little),
         cmocka_unit_test(keeps_partitions),
+        cmocka_unit_test(keeps_borders),
+        cmocka_unit_test(keeps_what_people_did),
+        cmocka_unit_test(keeps_a_halt),
         cmocka_unit_test(sums_up),
         cmocka_unit_test(survives_a_crash_after_every_write),
     };
