@@ -173,6 +173,24 @@ static void carries_what_is_false(void **state)
     fake_free(f);
 }
 
+/* In quotes it would be true for an agent. */
+static void refuses_options_of_other_types(void **state)
+{
+    (void)state;
+    fake *f = begin("");
+    fake_run(f, -1);
+    fake_edit(f, FAKE_BUNDLES, "app", "{\"spec\":{\"keepResources\":\"false\"}}");
+    fake_run(f, -1);
+    const char *message = fake_text(f, FAKE_BUNDLES, "app", "/status/conditions/0/message");
+    check_msg(strstr(message, "spec.keepResources: found text \"false\"") != NULL, "%s", message);
+    assert_null(yyjson_obj_get(fake_get(f, of_home(0), "app", "/spec/options"), "keepResources"));
+    fake_edit(f, FAKE_BUNDLES, "app", "{\"spec\":{\"keepResources\":true}}");
+    fake_run(f, -1);
+    check_display(f, "8/8", "");
+    assert_true(yyjson_is_true(fake_get(f, of_home(0), "app", "/spec/options/keepResources")));
+    fake_free(f);
+}
+
 typedef struct planned {
     fake *hub;
     size_t bundles, deployments, updated;
@@ -959,6 +977,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(installs),
         cmocka_unit_test(carries_what_is_false),
+        cmocka_unit_test(refuses_options_of_other_types),
         cmocka_unit_test(tells_plans),
         cmocka_unit_test(updates),
         cmocka_unit_test(updates_strictly),
