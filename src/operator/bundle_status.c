@@ -367,7 +367,7 @@ void git_repo_status_put(buf *out, const git_repo_status_facts *f)
     if (f->ready_message.len > 0)
         now = (status_condition){STR("Ready"), false, STR_EMPTY, f->ready_message};
     status_conditions all = {f->before, &now, 1, f->now};
-    bool current = str_eq(f->git_job_status, STR("Current")) || f->git_job_status.len == 0;
+    bool current = str_eq(f->git_job_status, STR("Current"));
     str state = f->state == BUNDLE_READY ? STR_EMPTY : str_of(bundle_state_text(f->state));
     buf_addc(out, '{');
     conditions_put(out, &all);

@@ -972,6 +972,52 @@ static void sums_up(void **state)
     fake_free(f);
 }
 
+static fake_agent never_answers(fake *f, const char *collection, const char *live)
+{
+    (void)f;
+    (void)collection;
+    (void)live;
+    return AGENT_SILENT;
+}
+
+/* As in Fleet, what a GitRepo lists and quotes goes by uid; "uid-10" comes before "uid-9". */
+static void sums_up_by_uid(void **state)
+{
+    (void)state;
+    fake *f = fake_new();
+    f->agent = never_answers;
+    fake_add_cluster(f, "c00", "\"env\":\"prod\"");
+    fake_create(f, FAKE_REPOS,
+                "{\"metadata\":{\"name\":\"repo\",\"namespace\":\"" FAKE_SPACE "\"},\"spec\":{}}");
+    f->uids = 8;
+    add_bundle(f, "zz", "one", ",\"paused\":true");
+    add_bundle(f, "aa", "one", "");
+    f->uids = 96;
+    fake_start(f);
+    fake_run(f, 20000);
+    check_text(str_of(fake_text(f, FAKE_BUNDLES, "zz", "/metadata/uid")), "uid-9");
+    check_text(str_of(fake_text(f, FAKE_REPOS, "repo", "/status/conditions/0/message")),
+               "WaitApplied(1) [Cluster fleet-default/c00]");
+    check_text(str_of(fake_text(f, FAKE_REPOS, "repo", "/status/display/state")), "GitUpdating");
+    f->uids = 98;
+    fake_edit(f, FAKE_BUNDLES, "zz", "{\"spec\":{\"paused\":false}}");
+    fake_delete(f, HUB_API "/namespaces/ns-c00/bundledeployments", "aa");
+    fake_run(f, 20000);
+    static const char home[] = HUB_API "/namespaces/ns-c00/bundledeployments";
+    const char *first =
+        fake_text(f, FAKE_REPOS, "repo", "/status/summary/nonReadyResources/0/name");
+    const char *second =
+        fake_text(f, FAKE_REPOS, "repo", "/status/summary/nonReadyResources/1/name");
+    assert_string_not_equal(first, second);
+    assert_true(strcmp(fake_text(f, home, first, "/metadata/uid"),
+                       fake_text(f, home, second, "/metadata/uid")) < 0);
+    assert_string_not_equal(fake_text(f, home, "zz", "/metadata/uid"), "");
+    fake_edit(f, FAKE_REPOS, "repo", "{\"status\":{\"gitJobStatus\":\"Current\"}}");
+    fake_run(f, 20000);
+    check_text(str_of(fake_text(f, FAKE_REPOS, "repo", "/status/display/state")), "WaitApplied");
+    fake_free(f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -1002,6 +1048,7 @@ int main(void)
         cmocka_unit_test(keeps_what_people_did),
         cmocka_unit_test(keeps_a_halt),
         cmocka_unit_test(sums_up),
+        cmocka_unit_test(sums_up_by_uid),
         cmocka_unit_test(survives_a_crash_after_every_write),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
