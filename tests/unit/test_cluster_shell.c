@@ -1018,6 +1018,34 @@ static void sums_up_by_uid(void **state)
     fake_free(f);
 }
 
+static void measures(void **state)
+{
+    (void)state;
+    static const char *const lines[] = {
+        "fleet_bundle_ready{name=\"app\",namespace=\"" FAKE_SPACE "\"} 3\n",
+        "fleet_bundle_pending{name=\"app\",namespace=\"" FAKE_SPACE "\"} 5\n",
+        "fleet_bundle_err_applied{name=\"app\",namespace=\"" FAKE_SPACE "\"} 0\n",
+        "# TYPE fleet_bundle_desired_ready gauge\n",
+        "fleet_bundle_desired_ready{name=\"app\",namespace=\"" FAKE_SPACE "\"} 8\n",
+        "# TYPE fleet_bundle_state gauge\n",
+        "fleet_bundle_state{name=\"app\",namespace=\"" FAKE_SPACE "\",state=\"Ready\"} 0\n",
+        "fleet_bundle_state{name=\"app\",namespace=\"" FAKE_SPACE "\",state=\"Pending\"} 1\n",
+    };
+    fake *f = begin(",\"rolloutStrategy\":{\"partitions\":[{\"name\":\"a\",\"clusterSelector\":"
+                    "{\"matchLabels\":{\"early\":\"yes\"}}},{\"name\":\"b\",\"approval\":true,"
+                    "\"clusterSelector\":{}}]}");
+    for (int i = 0; i < 3; i++)
+        fake_edit(f, FAKE_CLUSTERS, names[i], "{\"metadata\":{\"labels\":{\"early\":\"yes\"}}}");
+    fake_run(f, -1);
+    buf out = BUF(1u << 20);
+    cluster_shell_metrics(f->shell, &out);
+    buf_addc(&out, '\0');
+    for (size_t i = 0; i < COUNT_OF(lines); i++)
+        check_msg(strstr(out.ptr, lines[i]) != NULL, "no %s\n%s", lines[i], out.ptr);
+    buf_done(&out);
+    fake_free(f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -1049,6 +1077,7 @@ int main(void)
         cmocka_unit_test(keeps_a_halt),
         cmocka_unit_test(sums_up),
         cmocka_unit_test(sums_up_by_uid),
+        cmocka_unit_test(measures),
         cmocka_unit_test(survives_a_crash_after_every_write),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
