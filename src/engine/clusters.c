@@ -545,6 +545,7 @@ const vocabulary vocabulary_clusters = {
     .unnumber = clusters_unnumber,
     .number = clusters_number,
     .keep_change = clusters_keep,
+    .keep_less = clusters_keep_less,
     .bundle = clusters_bundle,
     .bundle_partition = clusters_bundle_partition,
     .deployment = clusters_deployment,

@@ -184,6 +184,7 @@ member_id *members_in_order(const bundle_record *b, arena *a, size_t *ret_count)
 
 /* ---- clusters_keep.c: for shells that keep state in objects ---- */
 bool clusters_keep(const void *self, str change, buf *out);
+bool clusters_keep_less(const void *self, str change, keep_detail detail, buf *out);
 /* After restore_bundle of what clusters_keep made: what deployments tell by themselves. */
 void restore_from_reports(bundle_record *b);
 bool clusters_bundle(const void *self, str change, bundle_view *ret);

@@ -44,6 +44,11 @@ static bool worth_keeping(const bundle_record *b, const placed *at)
 
 bool clusters_keep(const void *self, str change, buf *out)
 {
+    return clusters_keep_less(self, change, KEEP_MEMBERS, out);
+}
+
+bool clusters_keep_less(const void *self, str change, keep_detail detail, buf *out)
+{
     const bundle_record *b = bundle_find(self, change);
     if (!b)
         return false;
@@ -58,9 +63,11 @@ bool clusters_keep(const void *self, str change, buf *out)
         buf_addz(out, ",\"paused\":true");
     if (b->resumed)
         buf_addz(out, ",\"resumed\":true");
-    partition_rollout_keep(&b->roll, out);
+    if (detail == KEEP_LEAST) /* which failures were seen: none of them is counted again */
+        buf_addz(out, ",\"unlisted\":true");
+    partition_rollout_keep(&b->roll, detail, out);
     buf_addz(out, ",\"placed\":{");
-    for (size_t i = 0; order && i < count; i++)
+    for (size_t i = 0; order && i < count && detail != KEEP_LEAST; i++)
         if (worth_keeping(b, &b->members.at[order[i]]))
             keep_placed(b, &b->members.at[order[i]], &any, out);
     buf_addz(out, "}}");

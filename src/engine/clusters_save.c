@@ -314,7 +314,7 @@ bool clusters_restore(void *self, str key, str json, err *error)
     if (flag_in(saved, "kept"))
         restore_from_reports(b);
     restore_members(b, saved, restore_failure);
-    if (flag_in(saved, "kept"))
+    if (flag_in(saved, "kept") && !flag_in(saved, "unlisted"))
         restore_new_failures(b, saved);
     for (member_id m = 0; m < b->members.len; m++) {
         if (!b->members.at[m].present)

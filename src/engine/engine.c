@@ -366,6 +366,15 @@ bool engine_keep_change(const engine *e, str change, buf *out)
     return false;
 }
 
+bool engine_keep_less(const engine *e, str change, keep_detail detail, buf *out)
+{
+    for (size_t v = 0; v < VOCABULARY_COUNT; v++)
+        if (vocabularies[v]->keep_less &&
+            vocabularies[v]->keep_less(e->self[v], change, detail, out))
+            return !out->failed;
+    return false;
+}
+
 str engine_annotation(const engine *e, str target, str key)
 {
     str text = {NULL, 0};

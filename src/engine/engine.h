@@ -23,6 +23,7 @@
 #include "base/err.h"
 #include "engine/decision.h"
 #include "engine/fact.h"
+#include "engine/keep_detail.h"
 #include "engine/reason.h"
 
 typedef struct engine engine;
@@ -261,6 +262,8 @@ typedef struct bundle_view {
     int64_t not_ready, max_not_ready; /* partitions */
 } bundle_view;
 bool engine_bundle(const engine *e, str change, bundle_view *ret);
+/* The same record as engine_keep_change gives, where that is too long. */
+bool engine_keep_less(const engine *e, str change, keep_detail detail, buf *out);
 /* One of its partitions. */
 bool engine_bundle_partition(const engine *e, str change, size_t index, group_view *ret);
 

@@ -14,6 +14,7 @@
 #define DROVER_ENGINE_PARTITION_H
 
 #include "base/vec.h"
+#include "engine/keep_detail.h"
 #include "engine/reason.h"
 #include "model/fleet.h"
 
@@ -139,7 +140,7 @@ void partitions_save(const partitions *p, buf *out);
 /* The same without what is only for looking at, and without the members of the last automatic
  * partition, which is where all go that are in no other: it changes with the cut, not with every
  * pass. */
-void partitions_keep(const partitions *p, buf *out);
+void partitions_keep(const partitions *p, keep_detail detail, buf *out);
 typedef bool (*partition_finder)(void *context, str label, member_id *ret);
 bool partitions_restore(partitions *p, str json, partition_finder find, err *error);
 

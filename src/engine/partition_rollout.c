@@ -136,11 +136,11 @@ void partition_rollout_save(const partition_rollout *r, buf *out)
     partitions_save(r->pacing, out);
 }
 
-void partition_rollout_keep(const partition_rollout *r, buf *out)
+void partition_rollout_keep(const partition_rollout *r, keep_detail detail, buf *out)
 {
     save_flag(out, "running", r->running);
     buf_addz(out, ",\"rollout\":");
-    partitions_keep(r->pacing, out);
+    partitions_keep(r->pacing, detail, out);
 }
 
 static bool flag_in(yyjson_val *from, const char *key)

@@ -39,7 +39,7 @@ bool partition_rollout_passed(partition_rollout *r, const pass_figures *f, int64
  * an edit that was made while nobody looked is found by comparing them. */
 void partition_rollout_save(const partition_rollout *r, buf *out);
 /* The same, as little as a restart needs: see partitions_keep. */
-void partition_rollout_keep(const partition_rollout *r, buf *out);
+void partition_rollout_keep(const partition_rollout *r, keep_detail detail, buf *out);
 struct yyjson_val;
 void partition_rollout_restore(partition_rollout *r, struct yyjson_val *saved);
 

@@ -32,7 +32,31 @@ static void save_members(const partitions *p, const member_id *order, size_t cou
     }
 }
 
-/* What a part says of itself; bare: only what a restart needs. */
+/* How much is written: all there is to see, or what a restart needs. */
+typedef struct save_form {
+    bool bare;
+    keep_detail detail;
+} save_form;
+
+/* The last member of an automatic part: those behind it are in the next ones. */
+static void save_border(const partitions *p, const member_id *order, size_t count, uint32_t index,
+                        buf *out)
+{
+    const paced *last = NULL;
+    for (size_t i = 0; i < count; i++) {
+        const paced *member = &p->members.at[order[i]];
+        if (member->seats && p->seats.at[member->seats].partition == index)
+            last = member;
+    }
+    if (!last)
+        return;
+    buf_addz(out, ",\"to\":[");
+    buf_add_json(out, last->name);
+    buf_addc(out, ',');
+    buf_add_json(out, last->tie);
+    buf_addc(out, ']');
+}
+
 static void save_part(const partitions *p, uint32_t index, bool bare, buf *out)
 {
     const part *at = &p->parts.at[index];
@@ -46,10 +70,45 @@ static void save_part(const partitions *p, uint32_t index, bool bare, buf *out)
         buf_addf(out, ",\"readySince\":%" PRId64, at->ready_since_ms);
     if (!bare)
         buf_addf(out, ",\"peak\":%" PRId64, at->peak);
-    buf_addz(out, ",\"members\":[");
 }
 
-static void save(const partitions *p, bool bare, buf *out)
+static void save_parts(const partitions *p, const member_id *order, size_t count, save_form form,
+                       buf *out)
+{
+    buf_addz(out, ",\"partitions\":[");
+    for (uint32_t i = 0; i < p->parts.len; i++) {
+        bool rest = form.bare && p->automatic && i + 1 == p->parts.len;
+        buf_addz(out, i > 0 ? "," : "");
+        save_part(p, i, form.bare, out);
+        if (form.detail == KEEP_BORDERS && p->automatic && !rest)
+            save_border(p, order, count, i, out);
+        if (form.detail == KEEP_MEMBERS) {
+            buf_addz(out, ",\"members\":[");
+            if (!rest)
+                save_members(p, order, count, i, out);
+            buf_addc(out, ']');
+        }
+        buf_addc(out, '}');
+    }
+    buf_addc(out, ']');
+}
+
+static void save_failed(const partitions *p, const member_id *order, size_t count, buf *out)
+{
+    bool any = false;
+    buf_addz(out, ",\"failed\":[");
+    for (size_t i = 0; i < count; i++) {
+        if (!p->members.at[order[i]].failed)
+            continue;
+        if (any)
+            buf_addc(out, ',');
+        any = true;
+        buf_add_json(out, p->members.at[order[i]].label);
+    }
+    buf_addc(out, ']');
+}
+
+static void save(const partitions *p, save_form form, buf *out)
 {
     VEC(member_id) order = {0};
     for (size_t m = 0; m < p->members.len; m++)
@@ -57,43 +116,29 @@ static void save(const partitions *p, bool bare, buf *out)
             out->failed = true;
     if (order.len > 1)
         qsort_r(order.at, order.len, sizeof *order.at, by_order, (void *)(uintptr_t)p);
-    buf_addf(out, "{\"cut\":%s,\"automatic\":%s", p->cut ? "true" : "false",
+    bool least = form.detail == KEEP_LEAST, anew = least && p->automatic;
+    buf_addf(out, "{\"cut\":%s,\"automatic\":%s", p->cut && !anew ? "true" : "false",
              p->automatic ? "true" : "false");
     if (p->halted)
         buf_addz(out, ",\"halted\":true");
     if (p->next_ms != REASON_NEVER)
         buf_addf(out, ",\"next\":%" PRId64, p->next_ms);
-    buf_addz(out, ",\"failed\":[");
-    bool any = false;
-    for (size_t i = 0; i < order.len; i++) {
-        if (!p->members.at[order.at[i]].failed)
-            continue;
-        if (any)
-            buf_addc(out, ',');
-        any = true;
-        buf_add_json(out, p->members.at[order.at[i]].label);
-    }
-    buf_addz(out, "],\"partitions\":[");
-    for (uint32_t i = 0; i < p->parts.len; i++) {
-        if (i > 0)
-            buf_addc(out, ',');
-        save_part(p, i, bare, out);
-        if (!bare || !p->automatic || i + 1 < p->parts.len)
-            save_members(p, order.at, order.len, i, out);
-        buf_addz(out, "]}");
-    }
-    buf_addz(out, "]}");
+    if (!least)
+        save_failed(p, order.at, order.len, out);
+    if (!anew)
+        save_parts(p, order.at, order.len, form, out);
+    buf_addc(out, '}');
     vec_done(&order);
 }
 
 void partitions_save(const partitions *p, buf *out)
 {
-    save(p, false, out);
+    save(p, (save_form){.detail = KEEP_MEMBERS}, out);
 }
 
-void partitions_keep(const partitions *p, buf *out)
+void partitions_keep(const partitions *p, keep_detail detail, buf *out)
 {
-    save(p, true, out);
+    save(p, (save_form){.bare = true, .detail = detail}, out);
 }
 
 static bool flag_of(yyjson_val *object, const char *key)
@@ -137,6 +182,24 @@ static bool restore_part(partitions *p, yyjson_val *saved, partition_finder find
     return true;
 }
 
+/* Where only borders were kept; whoever is behind the last is assigned by the caller. */
+static bool restore_borders(partitions *p, yyjson_val *parts)
+{
+    size_t i, max;
+    yyjson_val *value;
+    yyjson_arr_foreach(parts, i, max, value)
+    {
+        yyjson_val *to = yyjson_obj_get(value, "to");
+        paced border = {.name = name_of(yyjson_arr_get(to, 0)),
+                        .tie = name_of(yyjson_arr_get(to, 1))};
+        for (member_id m = 0; to && m < p->members.len; m++)
+            if (p->members.at[m].present && !p->members.at[m].seats &&
+                paced_order(&p->members.at[m], &border) <= 0 && !seat_add(p, m, (uint32_t)i))
+                return false;
+    }
+    return true;
+}
+
 bool partitions_restore(partitions *p, str json, partition_finder find, err *error)
 {
     arena *scratch scoped(arena_cleanup) = arena_new(0);
@@ -157,6 +220,8 @@ bool partitions_restore(partitions *p, str json, partition_finder find, err *err
     yyjson_val *value;
     yyjson_arr_foreach(yyjson_obj_get(saved, "partitions"), i, max,
                        value) if (!restore_part(p, value, find)) return err_memory(error);
+    if (!restore_borders(p, yyjson_obj_get(saved, "partitions")))
+        return err_memory(error);
     yyjson_arr_foreach(yyjson_obj_get(saved, "failed"), i, max, value)
     {
         member_id m;

@@ -68,6 +68,7 @@ typedef struct vocabulary {
     str (*annotation)(const void *self, str target, str key);
     /* Of the vocabulary of clusters alone. */
     bool (*bundle)(const void *self, str change, bundle_view *ret);
+    bool (*keep_less)(const void *self, str change, keep_detail detail, buf *out);
     bool (*bundle_partition)(const void *self, str change, size_t index, group_view *ret);
     bool (*deployment)(const void *self, str change, str target, deployment_view *ret);
     str (*deployment_options)(void *self, str change, str target, arena *a, err *error);

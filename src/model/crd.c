@@ -249,7 +249,12 @@ static void put_type(buf *out, const field *f, bool open)
     case FIELD_TEXT_MAP:
     case FIELD_LABELS:
     case FIELD_OBJECT_MAP: put_map(out, f, open); break;
-    case FIELD_RAW: buf_addz(out, anything); break;
+    case FIELD_RAW:
+        if (f->as)
+            put_type(out, f->as, open);
+        else
+            buf_addz(out, anything);
+        break;
     case FIELD_STRUCT:
     case FIELD_OBJECT: put_shape(out, f->shape, open); break;
     case FIELD_HEADER: put_header(out, f, open); break;

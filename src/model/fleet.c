@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/fleet.h"
 
+#include "model/fleet_forms.h"
 #include "model/json.h"
 #include "model/shape.h"
 
@@ -15,7 +16,7 @@ static const field match_fields[] = {
 static const shape match_shape = {SHAPE_OF(cluster_match, match_fields), .open = SHAPE_VIEW};
 
 static const field options_fields[] = {
-#define X(member, json) F_RAW(bundle_options, json, member),
+#define X(member, json) F_RAW(bundle_options, json, member, .as = &form_##member),
     BUNDLE_OPTIONS(X)
 #undef X
 };
@@ -183,10 +184,10 @@ static const field bundle_spec_fields[] = {
     F_LIST(bundle_spec, "targetRestrictions", target_restrictions, &restriction_shape),
     F_ENUM(bundle_spec, "targetCustomizationMode", target_customization_mode, &mode_words),
     F_STRUCT(bundle_spec, "rolloutStrategy", rollout_strategy, &rollout_strategy_shape),
-    F_RAW(bundle_spec, "dependsOn", depends_on),
-    F_RAW(bundle_spec, "resources", resources),
+    F_RAW(bundle_spec, "dependsOn", depends_on, .as = &form_depends_on),
+    F_RAW(bundle_spec, "resources", resources, .as = &form_resources),
     F_TEXT(bundle_spec, "contentsId", contents_id),
-    F_RAW(bundle_spec, "helmOpOptions", helm_op_options),
+    F_RAW(bundle_spec, "helmOpOptions", helm_op_options, .as = &form_helm_op_options),
     F_TEXT(bundle_spec, "valuesHash", values_hash),
 };
 static const shape bundle_spec_shape = {SHAPE_OF(bundle_spec, bundle_spec_fields),
@@ -214,7 +215,7 @@ static const field fleet_yaml_fields[] = {
     F_LIST(fleet_yaml, "targetRestrictions", target_restrictions, &restriction_shape),
     F_ENUM(fleet_yaml, "targetCustomizationMode", target_customization_mode, &mode_words),
     F_STRUCT(fleet_yaml, "rolloutStrategy", rollout_strategy, &rollout_strategy_shape),
-    F_RAW(fleet_yaml, "dependsOn", depends_on),
+    F_RAW(fleet_yaml, "dependsOn", depends_on, .as = &form_depends_on),
     F_RAW(fleet_yaml, "imageScans", image_scans),
 };
 const shape fleet_yaml_shape = {SHAPE_OF(fleet_yaml, fleet_yaml_fields), KEPT_IN(fleet_yaml)};

@@ -79,6 +79,7 @@ typedef struct field {
     const char *otherwise; /* the default, as text; NULL: zero */
     const word_list *words;
     const shape *shape;
+    const struct field *as; /* RAW: it stays as it is, but must look like this; NULL: anything */
     const text_rule *rule;
     expression_scope scope;
     unsigned most;        /* elements of a list or map, bytes of a text; 0: no limit of its own */

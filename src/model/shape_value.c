@@ -519,7 +519,11 @@ void value_read(reader *r, const field *f, const place *at, void *member)
     case FIELD_TEXT_LIST: read_text_list(r, f, at, member); break;
     case FIELD_TEXT_MAP:
     case FIELD_LABELS: read_text_map(r, f, at, member); break;
-    case FIELD_RAW: *(raw_json *)member = at->value; break;
+    case FIELD_RAW:
+        *(raw_json *)member = at->value;
+        if (f->as)
+            value_look(r, f->as, at);
+        break;
     case FIELD_STRUCT:
     case FIELD_OBJECT:
     case FIELD_OBJECT_LIST:

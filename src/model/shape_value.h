@@ -14,6 +14,9 @@ void value_read(reader *r, const field *f, const place *at, void *member);
 void value_default(reader *r, const field *f, const place *at, void *member);
 
 /* Reports "found X, allowed Y" with what the field allows. */
+/* Whether a value that stays as it is looks as a field allows: the types of what is known in it,
+ * and nothing of what is not. */
+void value_look(reader *r, const field *as, const place *at);
 void value_refuse(reader *r, const field *f, const place *at);
 #define VALUE_DESCRIBED_BYTES 160
 /* "text \"abc\"", "number 5", "an object": what a value is, for messages. */

@@ -218,16 +218,32 @@ static status_condition pruned_condition(str fields, buf *message)
     return (status_condition){STR("ExtensionsPruned"), fields.len > 0, STR_EMPTY, buf_str(message)};
 }
 
+static status_condition shortened_condition(str what)
+{
+    return (status_condition){STR("RecordShortened"), what.len > 0, STR_EMPTY, what};
+}
+
+/* What is not so is said only where it was so before. */
+static void put_bundle_conditions(buf *out, const bundle_status_facts *f)
+{
+    buf message = BUF(LIMIT_DOCUMENT_BYTES), pruned = BUF(LIMIT_DOCUMENT_BYTES);
+    status_condition at[] = {ready_condition(f->summary, "Cluster", f->error, &message),
+                             pruned_condition(f->pruned, &pruned),
+                             shortened_condition(f->shortened)};
+    size_t len = 1;
+    for (size_t i = 1; i < sizeof at / sizeof at[0]; i++)
+        if (at[i].yes || condition_find(f->before, at[i].type))
+            at[len++] = at[i];
+    conditions_put(out, &(status_conditions){f->before, at, len, f->now});
+    out->failed |= message.failed || pruned.failed;
+    buf_done(&message);
+    buf_done(&pruned);
+}
+
 void bundle_status_put(buf *out, const bundle_status_facts *f)
 {
-    buf message = BUF(LIMIT_DOCUMENT_BYTES);
-    buf pruned = BUF(LIMIT_DOCUMENT_BYTES);
-    status_condition now[] = {ready_condition(f->summary, "Cluster", f->error, &message),
-                              pruned_condition(f->pruned, &pruned)};
-    bool told = f->pruned.len > 0 || condition_find(f->before, now[1].type);
-    status_conditions all = {f->before, now, told ? 2 : 1, f->now};
     buf_addc(out, '{');
-    conditions_put(out, &all);
+    put_bundle_conditions(out, f);
     put_summary(out, f->summary);
     json_number_if(out, "newlyCreated", f->newly_created);
     json_number(out, "unavailable", f->unavailable);
@@ -243,9 +259,6 @@ void bundle_status_put(buf *out, const bundle_status_facts *f)
     json_number(out, "observedGeneration", f->generation);
     json_text_if(out, "resourcesSha256Sum", f->resources_sha256_sum);
     json_close(out);
-    out->failed |= message.failed || pruned.failed;
-    buf_done(&message);
-    buf_done(&pruned);
 }
 
 /* ---- sums of many deployments ---- */
@@ -354,7 +367,7 @@ void git_repo_status_put(buf *out, const git_repo_status_facts *f)
     if (f->ready_message.len > 0)
         now = (status_condition){STR("Ready"), false, STR_EMPTY, f->ready_message};
     status_conditions all = {f->before, &now, 1, f->now};
-    bool current = str_eq(f->git_job_status, STR("Current")) || f->git_job_status.len == 0;
+    bool current = str_eq(f->git_job_status, STR("Current"));
     str state = f->state == BUNDLE_READY ? STR_EMPTY : str_of(bundle_state_text(f->state));
     buf_addc(out, '{');
     conditions_put(out, &all);

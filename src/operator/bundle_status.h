@@ -62,6 +62,7 @@ typedef struct bundle_status_facts {
     str resources_sha256_sum, oci_reference;
     str error;  /* why no pass could be made; empty: one was */
     str pruned; /* fields of a rolloutStrategy that the hub drops; empty: none */
+    str shortened; /* what a restart would not know, for want of room; empty: nothing */
     condition_list before;
     moment now;
 } bundle_status_facts;

@@ -327,6 +327,8 @@ cluster_shell *cluster_shell_new(const hub_settings *settings, hub_api api, err 
         s->settings.status_every_ms = HUB_STATUS_EVERY_MS;
     if (s->settings.cluster_status_every_ms == 0)
         s->settings.cluster_status_every_ms = HUB_CLUSTER_STATUS_EVERY_MS;
+    if (s->settings.record_bytes_max == 0)
+        s->settings.record_bytes_max = HUB_RECORD_BYTES_MAX;
     s->api = api;
     s->contents_due_ms = REASON_NEVER;
     s->engine = engine_new(&settings->engine, error);
@@ -708,6 +710,38 @@ hub_counts cluster_shell_count(const cluster_shell *s)
 
 /* ---- metrics ---- */
 
+static void put_gauge_head(buf *out, const char *name, const char *help)
+{
+    buf_addf(out, "# HELP fleet_bundle_%s %s\n# TYPE fleet_bundle_%s gauge\n", name, help, name);
+}
+
+static void put_gauge(buf *out, const char *name, const hub_bundle *b, int64_t value)
+{
+    buf_addf(out, "fleet_bundle_%s{name=\"%.*s\",namespace=\"%.*s\"} %" PRId64 "\n", name,
+             STR_ARG(b->name), STR_ARG(b->space), value);
+}
+
+/* The worst state of its clusters; the one it is in is 1, each other 0. */
+static bundle_state worst_state(const hub_bundle *b)
+{
+    bundle_state worst = BUNDLE_READY;
+    for (size_t i = BUNDLE_READY; i < BUNDLE_STATE_COUNT; i++)
+        if (b->all.count[i] > 0)
+            worst = (bundle_state)i;
+    return worst;
+}
+
+static void put_states(const cluster_shell *s, buf *out)
+{
+    put_gauge_head(out, "state", "1 for the state of a Bundle, 0 for each other");
+    HUB_EACH(&s->bundles, hub_bundle, b)
+    for (size_t i = BUNDLE_READY; b->known && i < BUNDLE_STATE_COUNT; i++)
+        buf_addf(out,
+                 "fleet_bundle_state{name=\"%.*s\",namespace=\"%.*s\",state=\"%s\"} %d\n",
+                 STR_ARG(b->name), STR_ARG(b->space), bundle_state_text((bundle_state)i),
+                 i == (size_t)worst_state(b));
+}
+
 /* Under the names that users of Fleet know, counted as they change. */
 void cluster_shell_metrics(const cluster_shell *s, buf *out)
 {
@@ -719,12 +753,18 @@ void cluster_shell_metrics(const cluster_shell *s, buf *out)
                   {"modified", BUNDLE_MODIFIED},       {"ready", BUNDLE_READY},
                   {"pending", BUNDLE_PENDING}};
     for (size_t i = 0; i < sizeof gauges / sizeof gauges[0]; i++) {
-        buf_addf(out, "# HELP fleet_bundle_%s clusters of a Bundle that are so\n", gauges[i].name);
-        buf_addf(out, "# TYPE fleet_bundle_%s gauge\n", gauges[i].name);
+        put_gauge_head(out, gauges[i].name, "clusters of a Bundle that are so");
         HUB_EACH(&s->bundles, hub_bundle, b)
         if (b->known)
-            buf_addf(out, "fleet_bundle_%s{name=\"%.*s\",namespace=\"%.*s\"} %" PRId64 "\n",
-                     gauges[i].name, STR_ARG(b->name), STR_ARG(b->space),
-                     b->all.count[gauges[i].state]);
+            put_gauge(out, gauges[i].name, b, b->all.count[gauges[i].state]);
     }
+    put_gauge_head(out, "desired_ready", "clusters that a Bundle is for");
+    HUB_EACH(&s->bundles, hub_bundle, b)
+    {
+        bundle_summary all;
+        hub_tally_summary(&b->all, &all);
+        if (b->known)
+            put_gauge(out, "desired_ready", b, all.desired_ready);
+    }
+    put_states(s, out);
 }

@@ -402,17 +402,52 @@ static void paused_changed(cluster_shell *s, hub_bundle *b, bool paused)
         hub_queue(s, b->places.at[i]);
 }
 
+/* What the record does not say, for people. */
+static const char *shortened_text(keep_detail detail)
+{
+    switch (detail) {
+    case KEEP_MEMBERS: return NULL;
+    case KEEP_BORDERS:
+        return "the record of the rollout is too long for an annotation with the members of its "
+               "partitions: a cluster that joined later may be in another one after a restart";
+    case KEEP_LEAST:
+        return "the record of the rollout is too long for an annotation: after a restart only "
+               "later failures are counted, and automatic partitions are made anew";
+    }
+    return NULL;
+}
+
+static void shortened_changed(cluster_shell *s, hub_bundle *b, keep_detail detail)
+{
+    const char *text = shortened_text(detail);
+    if (text == b->shortened)
+        return;
+    b->shortened = text;
+    if (text)
+        log_line(LOG_WARN, "Bundle %s: %s", b->key, text);
+    hub_touch(s, &b->clock, s->settings.status_every_ms);
+}
+
+/* Members are left out before anything that only the record knows. */
+static bool make_record(cluster_shell *s, hub_bundle *b, buf *out)
+{
+    keep_detail detail = KEEP_MEMBERS;
+    bool good = engine_keep_less(s->engine, str_of(b->key), detail, out);
+    while (good && out->len > s->settings.record_bytes_max && detail != KEEP_LEAST) {
+        detail++;
+        buf_clear(out);
+        good = engine_keep_less(s->engine, str_of(b->key), detail, out);
+    }
+    if (good)
+        shortened_changed(s, b, detail);
+    return good;
+}
+
 static void keep_record(cluster_shell *s, hub_bundle *b, uint64_t fingerprint)
 {
     buf record = BUF(HUB_TEXT_BYTES);
-    bool good = engine_keep_change(s->engine, str_of(b->key), &record);
-    bool fits = record.len <= HUB_RECORD_BYTES_MAX;
-    if (good && !fits)
-        log_line(LOG_WARN,
-                 "Bundle %s: what must survive a restart has %zu bytes, allowed %u: its partitions "
-                 "are made anew then",
-                 b->key, record.len, HUB_RECORD_BYTES_MAX);
-    bool same = !good || !fits || str_eq(hub_text(b->record), buf_str(&record));
+    bool good = make_record(s, b, &record);
+    bool same = !good || str_eq(hub_text(b->record), buf_str(&record));
     if (same && b->has_finalizer && !b->acts) {
         b->kept = fingerprint;
         b->record_stale = false;

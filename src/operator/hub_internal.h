@@ -150,6 +150,7 @@ struct hub_bundle {
     char *record;      /* the annotation as it is; NULL: none */
     uint64_t kept;     /* fingerprint of what it says */
     bool record_stale; /* it must be written before anything is released */
+    const char *shortened; /* what the record lacks, for want of room; NULL: nothing */
     char *acts;        /* what people asked, and nobody removed yet; NULL: nothing */
     size_t acts_taken; /* so many of them */
     bool acts_new;     /* there are others */

@@ -239,6 +239,7 @@ static void send_bundle_status(cluster_shell *s, hub_bundle *b, const bundle_vie
                                                   : read_text(before, "ociReference"),
                              .error = hub_text(b->error),
                              .pruned = hub_text(s->pruned),
+                             .shortened = hub_text(b->shortened),
                              .before = hub_conditions(s->scratch, before),
                              .now = hub_now(s)};
     buf text = BUF(HUB_TEXT_BYTES), message = BUF(HUB_TEXT_BYTES);

@@ -202,28 +202,50 @@ static void repo_answered(cluster_shell *s, const hub_ticket *t, const write_out
 
 typedef struct repo_sum {
     summary_maker *sum;
+    const hub_place *listed[SUMMARY_LISTED_MAX]; /* the first that are not ready, by uid */
+    size_t listed_count;
     int64_t resources[RESOURCE_COUNT_KINDS];
     strmap clusters; /* home -> all of them are ready */
     bundle_state state;
-    str message;
+    const hub_bundle *first; /* that is not ready, by uid; NULL: all are */
 } repo_sum;
 
-static void sum_bundle(cluster_shell *s, hub_bundle *b, repo_sum *sum)
+/* As Fleet orders deployments; those that are still to be made come last. */
+static int by_uid(const hub_place *a, const hub_place *b)
+{
+    if (!a->uid != !b->uid)
+        return a->uid ? -1 : 1;
+    int by = a->uid ? strcmp(a->uid, b->uid) : strcmp(a->bundle->key, b->bundle->key);
+    return by ? by : strcmp(a->cluster->key, b->cluster->key);
+}
+
+static void list_place(repo_sum *sum, const hub_place *p)
+{
+    size_t at = sum->listed_count;
+    if (at == SUMMARY_LISTED_MAX && by_uid(p, sum->listed[at - 1]) >= 0)
+        return;
+    if (at == SUMMARY_LISTED_MAX)
+        at--;
+    else
+        sum->listed_count++;
+    while (at > 0 && by_uid(p, sum->listed[at - 1]) < 0) {
+        sum->listed[at] = sum->listed[at - 1];
+        at--;
+    }
+    sum->listed[at] = p;
+}
+
+static void sum_bundle(cluster_shell *s, const hub_bundle *b, repo_sum *sum)
 {
     bundle_summary counts;
     hub_tally_summary(&b->all, &counts);
     summary_sum(sum->sum, &counts);
-    hub_sort_places(b);
     for (size_t i = 0; i < b->places.len; i++) {
         const hub_place *p = b->places.at[i];
         if (!p->counted)
             continue;
-        if (p->state != BUNDLE_READY &&
-            sum->sum->summary.non_ready_resources.len < SUMMARY_LISTED_MAX) {
-            sum->sum->summary.non_ready_resources.at = sum->sum->listed;
-            hub_place_entry(s, p, b->name,
-                            &sum->sum->listed[sum->sum->summary.non_ready_resources.len++]);
-        }
+        if (p->state != BUNDLE_READY)
+            list_place(sum, p);
         if (p->state > sum->state)
             sum->state = (bundle_state)p->state;
         const uint64_t *known = strmap_get(&sum->clusters, str_of(p->cluster->key));
@@ -233,8 +255,18 @@ static void sum_bundle(cluster_shell *s, hub_bundle *b, repo_sum *sum)
         for (size_t k = 0; p->resources && k < RESOURCE_COUNT_KINDS; k++)
             sum->resources[k] += p->resources[k];
     }
-    if (sum->message.len == 0 && b->ready_message)
-        sum->message = str_of(b->ready_message);
+    bool tells = hub_text(b->ready_message).len > 0;
+    if (tells &&
+        (!sum->first || str_cmp(hub_text(b->object.uid), hub_text(sum->first->object.uid)) < 0))
+        sum->first = b;
+}
+
+static void list_places(cluster_shell *s, repo_sum *sum)
+{
+    sum->sum->summary.non_ready_resources.at = sum->sum->listed;
+    sum->sum->summary.non_ready_resources.len = sum->listed_count;
+    for (size_t i = 0; i < sum->listed_count; i++)
+        hub_place_entry(s, sum->listed[i], sum->listed[i]->bundle->name, &sum->sum->listed[i]);
 }
 
 /* Likewise. */
@@ -248,6 +280,7 @@ static yyjson_val *sum_repo(cluster_shell *s, hub_repo *r, buf *out)
     HUB_EACH(&s->bundles, hub_bundle, b)
     if (b->known && str_eq(b->space, r->space) && str_eq(hub_text(b->repo), r->name))
         sum_bundle(s, b, &sum);
+    list_places(s, &sum);
     status_sources clusters = {.desired = (int64_t)sum.clusters.len};
     for (size_t i = 0; i < sum.clusters.len; i++)
         clusters.ready += sum.clusters.entries[i].value != 0;
@@ -257,7 +290,8 @@ static yyjson_val *sum_repo(cluster_shell *s, hub_repo *r, buf *out)
                                .clusters = clusters,
                                .state = sum.state,
                                .resources = sum.resources,
-                               .ready_message = sum.message,
+                               .ready_message = hub_text(sum.first ? sum.first->ready_message
+                                                                   : NULL),
                                .git_job_status = hub_text(r->job),
                                .before = hub_conditions(s->scratch, before),
                                .now = hub_now(s)};

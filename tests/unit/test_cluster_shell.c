@@ -52,6 +52,12 @@ static const char *of_deployment(fake *f, int at, const char *pointer)
     return fake_text(f, fake_home(names[at], home), "app", pointer);
 }
 
+static const char *of_home(int at)
+{
+    static char home[FAKE_NAME_BYTES];
+    return fake_home(names[at], home);
+}
+
 static int64_t unavailable(fake *f)
 {
     int64_t count = 0;
@@ -164,6 +170,24 @@ static void carries_what_is_false(void **state)
     fake_start(f);
     fake_run(f, 300 * 1000);
     check_msg(f->writes == writes, "%s", f->log.ptr);
+    fake_free(f);
+}
+
+/* In quotes it would be true for an agent. */
+static void refuses_options_of_other_types(void **state)
+{
+    (void)state;
+    fake *f = begin("");
+    fake_run(f, -1);
+    fake_edit(f, FAKE_BUNDLES, "app", "{\"spec\":{\"keepResources\":\"false\"}}");
+    fake_run(f, -1);
+    const char *message = fake_text(f, FAKE_BUNDLES, "app", "/status/conditions/0/message");
+    check_msg(strstr(message, "spec.keepResources: found text \"false\"") != NULL, "%s", message);
+    assert_null(yyjson_obj_get(fake_get(f, of_home(0), "app", "/spec/options"), "keepResources"));
+    fake_edit(f, FAKE_BUNDLES, "app", "{\"spec\":{\"keepResources\":true}}");
+    fake_run(f, -1);
+    check_display(f, "8/8", "");
+    assert_true(yyjson_is_true(fake_get(f, of_home(0), "app", "/spec/options/keepResources")));
     fake_free(f);
 }
 
@@ -648,6 +672,7 @@ static void reads_labels_of_before(void **state)
 /* ---- what people ask ---- */
 
 #define ASKED "/metadata/annotations/drover.dev~1acts"
+#define RECORD "/metadata/annotations/drover.dev~1rollout"
 
 static void ask(fake *f, const char *acts)
 {
@@ -818,6 +843,109 @@ static void keeps_partitions(void **state)
     fake_free(f);
 }
 
+static bool says_shortened(fake *f)
+{
+    yyjson_val *conditions = fake_get(f, FAKE_BUNDLES, "app", "/status/conditions"), *one;
+    size_t i, max;
+    bool found = false;
+    yyjson_arr_foreach(conditions, i, max, one)
+    {
+        found |= yyjson_equals_str(yyjson_obj_get(one, "type"), "RecordShortened") &&
+                 yyjson_equals_str(yyjson_obj_get(one, "status"), "True");
+    }
+    return found;
+}
+
+/* Where there is no room for members, automatic partitions are known by their borders. */
+static void keeps_borders(void **state)
+{
+    (void)state;
+    fake *f = begin(",\"rolloutStrategy\":{\"maxUnavailable\":0,\"autoPartitionThreshold\":1,"
+                    "\"autoPartitionSize\":3}");
+    cap = 0;
+    fake_run(f, -1);
+    assert_false(says_shortened(f));
+    size_t whole = strlen(fake_text(f, FAKE_BUNDLES, "app", RECORD));
+    f->settings.record_bytes_max = whole - 1;
+    fake_start(f);
+    change_content(f, "two");
+    fake_run(f, 1500);
+    assert_true(says_shortened(f));
+    assert_null(strstr(fake_text(f, FAKE_BUNDLES, "app", RECORD), "members"));
+    fake_delete(f, FAKE_CLUSTERS, names[7]); /* would cut other ones */
+    fake_add_cluster(f, "z", "\"env\":\"prod\"");
+    fake_start(f);
+    fake_run(f, 2500);
+    static const int64_t counts[] = {3, 3, 2};
+    static const char *const called[] = {"Partition 0 - 3", "Partition 3 - 6", "Partition 6 - 8"};
+    for (int i = 0; i < 3; i++) {
+        char at[64];
+        snprintf(at, sizeof at, "/status/partitions/%d/name", i);
+        check_text(str_of(fake_text(f, FAKE_BUNDLES, "app", at)), called[i]);
+        snprintf(at, sizeof at, "/status/partitions/%d/count", i);
+        assert_int_equal(yyjson_get_int(fake_get(f, FAKE_BUNDLES, "app", at)), counts[i]);
+    }
+    f->settings.record_bytes_max = 0;
+    fake_start(f);
+    change_content(f, "three");
+    fake_run(f, -1);
+    check_display(f, "8/8", "");
+    assert_false(says_shortened(f));
+    fake_free(f);
+}
+
+/* What people and failures did is kept in whatever room there is. */
+static void keeps_what_people_did(void **state)
+{
+    (void)state;
+    fake *f = begin(",\"rolloutStrategy\":{\"failureThreshold\":1,\"partitions\":["
+                    "{\"name\":\"first\",\"clusterName\":\"c00\"},{\"name\":\"second\","
+                    "\"approval\":true,\"clusterSelector\":{}}]}");
+    cap = 0;
+    silent = false;
+    f->agent = silent_if_told;
+    f->settings.record_bytes_max = 1;
+    fake_start(f);
+    fake_run(f, -1);
+    silent = true;
+    ask(f, "[{\\\"act\\\":\\\"approve\\\",\\\"partition\\\":\\\"second\\\"}]");
+    fake_run(f, 10);
+    assert_null(fake_get(f, FAKE_BUNDLES, "app", ASKED));
+    fake_start(f);
+    fake_run(f, 5000);
+    assert_non_null(fake_find(f, of_home(3), "app")); /* it was opened */
+    complain(f, 3, LONG_AGO, "");
+    fake_run(f, 5000);
+    assert_true(halted(f) && says_shortened(f));
+    fake_start(f);
+    fake_run(f, 5000);
+    assert_true(halted(f));
+    fake_free(f);
+}
+
+static void keeps_a_halt(void **state)
+{
+    (void)state;
+    fake *f = begin_to_fail();
+    f->settings.record_bytes_max = 1;
+    fake_start(f);
+    change_content(f, "two");
+    fake_run(f, 5000);
+    complain(f, 0, LONG_AGO, "");
+    fake_run(f, 5000);
+    assert_true(halted(f));
+    fake_start(f);
+    fake_run(f, 5000);
+    assert_true(halted(f));
+    ask(f, "[{\\\"act\\\":\\\"resume\\\"}]");
+    silent = false;
+    fake_run(f, 5000);
+    fake_start(f);
+    fake_run(f, 5000);
+    assert_false(halted(f));
+    fake_free(f);
+}
+
 /* ---- sums ---- */
 
 static void sums_up(void **state)
@@ -844,11 +972,86 @@ static void sums_up(void **state)
     fake_free(f);
 }
 
+static fake_agent never_answers(fake *f, const char *collection, const char *live)
+{
+    (void)f;
+    (void)collection;
+    (void)live;
+    return AGENT_SILENT;
+}
+
+/* As in Fleet, what a GitRepo lists and quotes goes by uid; "uid-10" comes before "uid-9". */
+static void sums_up_by_uid(void **state)
+{
+    (void)state;
+    fake *f = fake_new();
+    f->agent = never_answers;
+    fake_add_cluster(f, "c00", "\"env\":\"prod\"");
+    fake_create(f, FAKE_REPOS,
+                "{\"metadata\":{\"name\":\"repo\",\"namespace\":\"" FAKE_SPACE "\"},\"spec\":{}}");
+    f->uids = 8;
+    add_bundle(f, "zz", "one", ",\"paused\":true");
+    add_bundle(f, "aa", "one", "");
+    f->uids = 96;
+    fake_start(f);
+    fake_run(f, 20000);
+    check_text(str_of(fake_text(f, FAKE_BUNDLES, "zz", "/metadata/uid")), "uid-9");
+    check_text(str_of(fake_text(f, FAKE_REPOS, "repo", "/status/conditions/0/message")),
+               "WaitApplied(1) [Cluster fleet-default/c00]");
+    check_text(str_of(fake_text(f, FAKE_REPOS, "repo", "/status/display/state")), "GitUpdating");
+    f->uids = 98;
+    fake_edit(f, FAKE_BUNDLES, "zz", "{\"spec\":{\"paused\":false}}");
+    fake_delete(f, HUB_API "/namespaces/ns-c00/bundledeployments", "aa");
+    fake_run(f, 20000);
+    static const char home[] = HUB_API "/namespaces/ns-c00/bundledeployments";
+    const char *first =
+        fake_text(f, FAKE_REPOS, "repo", "/status/summary/nonReadyResources/0/name");
+    const char *second =
+        fake_text(f, FAKE_REPOS, "repo", "/status/summary/nonReadyResources/1/name");
+    assert_string_not_equal(first, second);
+    assert_true(strcmp(fake_text(f, home, first, "/metadata/uid"),
+                       fake_text(f, home, second, "/metadata/uid")) < 0);
+    assert_string_not_equal(fake_text(f, home, "zz", "/metadata/uid"), "");
+    fake_edit(f, FAKE_REPOS, "repo", "{\"status\":{\"gitJobStatus\":\"Current\"}}");
+    fake_run(f, 20000);
+    check_text(str_of(fake_text(f, FAKE_REPOS, "repo", "/status/display/state")), "WaitApplied");
+    fake_free(f);
+}
+
+static void measures(void **state)
+{
+    (void)state;
+    static const char *const lines[] = {
+        "fleet_bundle_ready{name=\"app\",namespace=\"" FAKE_SPACE "\"} 3\n",
+        "fleet_bundle_pending{name=\"app\",namespace=\"" FAKE_SPACE "\"} 5\n",
+        "fleet_bundle_err_applied{name=\"app\",namespace=\"" FAKE_SPACE "\"} 0\n",
+        "# TYPE fleet_bundle_desired_ready gauge\n",
+        "fleet_bundle_desired_ready{name=\"app\",namespace=\"" FAKE_SPACE "\"} 8\n",
+        "# TYPE fleet_bundle_state gauge\n",
+        "fleet_bundle_state{name=\"app\",namespace=\"" FAKE_SPACE "\",state=\"Ready\"} 0\n",
+        "fleet_bundle_state{name=\"app\",namespace=\"" FAKE_SPACE "\",state=\"Pending\"} 1\n",
+    };
+    fake *f = begin(",\"rolloutStrategy\":{\"partitions\":[{\"name\":\"a\",\"clusterSelector\":"
+                    "{\"matchLabels\":{\"early\":\"yes\"}}},{\"name\":\"b\",\"approval\":true,"
+                    "\"clusterSelector\":{}}]}");
+    for (int i = 0; i < 3; i++)
+        fake_edit(f, FAKE_CLUSTERS, names[i], "{\"metadata\":{\"labels\":{\"early\":\"yes\"}}}");
+    fake_run(f, -1);
+    buf out = BUF(1u << 20);
+    cluster_shell_metrics(f->shell, &out);
+    buf_addc(&out, '\0');
+    for (size_t i = 0; i < COUNT_OF(lines); i++)
+        check_msg(strstr(out.ptr, lines[i]) != NULL, "no %s\n%s", lines[i], out.ptr);
+    buf_done(&out);
+    fake_free(f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(installs),
         cmocka_unit_test(carries_what_is_false),
+        cmocka_unit_test(refuses_options_of_other_types),
         cmocka_unit_test(tells_plans),
         cmocka_unit_test(updates),
         cmocka_unit_test(updates_strictly),
@@ -869,7 +1072,12 @@ int main(void)
         cmocka_unit_test(waits_for_who_is_offline),
         cmocka_unit_test(clusters_say_little),
         cmocka_unit_test(keeps_partitions),
+        cmocka_unit_test(keeps_borders),
+        cmocka_unit_test(keeps_what_people_did),
+        cmocka_unit_test(keeps_a_halt),
         cmocka_unit_test(sums_up),
+        cmocka_unit_test(sums_up_by_uid),
+        cmocka_unit_test(measures),
         cmocka_unit_test(survives_a_crash_after_every_write),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
