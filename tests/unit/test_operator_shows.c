@@ -214,6 +214,29 @@ static void conditions_follow_after_a_restart(void **state)
     fake_free(f);
 }
 
+/* ---- the document ---- */
+
+/* What is written besides the finalizer is what every reader makes of the packages. */
+static void packages_are_written_as_they_are_read(void **state)
+{
+    (void)state;
+    fake *f = begin("{\"metadata\":{\"name\":\"sk\"},\"spec\":{\"packages\":{"
+                    "\"tune\":{\"version\":\"1.0.0\",\"image\":\"host.test:5000/tune\"},"
+                    "\"base\":{\"name\":\"base\",\"version\":\"2.0\","
+                    "\"image\":\"host.test:5000/base:2.0\"}}}}");
+    f->watch = NULL; /* all nodes at once */
+    fake_run(f, 1000);
+    static const char *const wanted[][2] = {
+        {"/spec/packages/tune/name", "tune"},
+        {"/spec/packages/tune/image", "host.test:5000/tune"},
+        {"/spec/packages/base/name", "base"},
+        {"/spec/packages/base/image", "host.test:5000/base"},
+    };
+    for (size_t i = 0; i < COUNT_OF(wanted); i++)
+        check_text(str_of(fake_text(f, FAKE_SKYHOOKS, "sk", wanted[i][0])), wanted[i][1]);
+    fake_free(f);
+}
+
 /* ---- conditions ---- */
 
 static str condition_message(fake *f, const char *type)
@@ -345,6 +368,7 @@ int main(void)
         cmocka_unit_test(last_applied_outlives_restarts),
         cmocka_unit_test(taints_are_told),
         cmocka_unit_test(transition_is_as_old_as_its_words),
+        cmocka_unit_test(packages_are_written_as_they_are_read),
         cmocka_unit_test(reboots_are_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
