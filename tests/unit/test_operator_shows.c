@@ -322,6 +322,23 @@ static void transition_is_as_old_as_its_words(void **state)
 
 /* ---- events ---- */
 
+static void drains_are_told(void **state)
+{
+    (void)state;
+    fake *f = begin(skyhook_interrupt);
+    fake_run(f, -1);
+    for (int i = 0; i < NODES; i++) {
+        char line[128];
+        snprintf(line, sizeof line,
+                 "Node n%02d Interrupt: draining node [n%02d] package [tune:1.0.0] from "
+                 "[skyhook:sk]\n",
+                 i, i);
+        check_msg(strstr(f->told.ptr, line), "%s", f->told.ptr);
+    }
+    assert_null(strstr(f->told.ptr, "Interrupting"));
+    fake_free(f);
+}
+
 /* Whoever looks at a node, or at the Skyhook, is told why its packages run again; also of a reboot
  * while nobody looked, and only where they do. */
 static void reboots_are_told(void **state)
@@ -368,6 +385,7 @@ int main(void)
         cmocka_unit_test(last_applied_outlives_restarts),
         cmocka_unit_test(taints_are_told),
         cmocka_unit_test(transition_is_as_old_as_its_words),
+        cmocka_unit_test(drains_are_told),
         cmocka_unit_test(packages_are_written_as_they_are_read),
         cmocka_unit_test(reboots_are_told),
     };
