@@ -62,7 +62,7 @@ typedef struct decision {
     str state;  /* RECORD: complete, in_progress, ...; GROUP: its state; RELEASE: the outcome */
     str detail; /* one word or sentence more: why it failed, the interrupt, the reason of a halt */
     union {
-        str package; /* RUN, RECORD */
+        str package; /* RUN, RECORD; DRAIN: the first one that interrupts the node */
         str rule;    /* BATCH, JUDGE, HALT, RESET, PASS of a rule of a RolloutPolicy: its id */
     };
     union {

@@ -102,14 +102,14 @@ str drain_budget(const node_placement *p)
     return p->blocker ? str_of(p->blocker + drain_pod(p).len + 1) : STR_EMPTY;
 }
 
-static void drain(nodes *self, node_placement *p)
+static void drain(nodes *self, node_placement *p, const package_rule *of)
 {
     assert(p->phase != PHASE_IDLE && p->cordoned); /* I2, and the cordon comes first */
     p->phase = PHASE_DRAINING;
     p->since_ms = self->core->now_ms;
     p->drain_told = true;
     drain_block(self, p, STR_EMPTY, STR_EMPTY);
-    node_decide(self, DECISION_DRAIN, p);
+    node_decide(self, DECISION_DRAIN, p)->package = names_text(self->core->names, of->name);
 }
 
 void cordon_time_out(nodes *self, node_placement *p)
@@ -129,10 +129,10 @@ void cordon_time_out(nodes *self, node_placement *p)
 
 bool cordon_ready(nodes *self, node_placement *p)
 {
-    bool needed = stages_need_drain(p);
+    const package_rule *of = stages_drain_for(p);
     if (p->cordon_lost)
-        cordon_restore(self, p, needed);
-    if (!needed || p->drained) {
+        cordon_restore(self, p, of != NULL);
+    if (!of || p->drained) {
         p->phase = PHASE_WORKING;
         return true;
     }
@@ -145,7 +145,7 @@ bool cordon_ready(nodes *self, node_placement *p)
         return false;
     if (!p->cordoned)
         cordon(self, p, STR_EMPTY);
-    drain(self, p);
+    drain(self, p, of);
     return false;
 }
 

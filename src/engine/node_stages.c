@@ -133,13 +133,13 @@ bool stages_run(nodes *self, node_placement *p)
     return count > 0 || p->running > 0;
 }
 
-bool stages_need_drain(const node_placement *p)
+const package_rule *stages_drain_for(const node_placement *p)
 {
     const package_rules *r = &p->change->rules;
     for (uint16_t i = 0; i < r->len; i++)
         if (package_interrupt_ahead(r, &p->entries, i))
-            return true;
-    return false;
+            return &r->at[i];
+    return NULL;
 }
 
 /* ---- ending ---- */

@@ -337,7 +337,8 @@ void stage_succeeded(nodes *self, node_placement *p, package_entry *e);
 void stage_failed(nodes *self, node_placement *p, package_entry *e, str why);
 void stage_lost(nodes *self, node_placement *p, package_entry *e);
 void stage_record(nodes *self, const node_placement *p, const package_entry *e);
-bool stages_need_drain(const node_placement *p);
+/* The first package whose interrupt is to come, for which the node is drained; NULL: none. */
+const package_rule *stages_drain_for(const node_placement *p);
 
 /* ---- node_cordon.c ---- */
 /* Whether the node may be worked on: it needs no drain or is drained. Else decides what is missing.

@@ -112,8 +112,9 @@ bool node_shell_stale(const node_shell *s);
  * stale, too. */
 void node_shell_set_back(node_shell *s);
 
-/* Nodes, Skyhooks and policies are known and what they remember is restored. Jobs and pods may be
- * told before or afterwards; afterwards costs less. */
+/* Nodes, Skyhooks and policies are known and what they remember is restored. Jobs and pods are to
+ * be told afterwards: before that nobody knows whose attempt they are, so one that has ended would
+ * be forgotten, and later taken for another's that has the name of the next one. */
 bool node_shell_restored(const node_shell *s);
 /* Everything is synced and restored: it decides. */
 bool node_shell_ready(const node_shell *s);

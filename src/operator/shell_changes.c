@@ -90,6 +90,15 @@ static void finalizer_answered(node_shell *s, const shell_ticket *t, const write
     }
 }
 
+/* Without the version as its tag, if it has that; any other tag is left for whoever refuses it. */
+static str untagged(str image, str tag)
+{
+    size_t rest = tag.len + 1;
+    bool has = tag.len > 0 && image.len > rest && str_ends(image, tag) &&
+               image.ptr[image.len - rest] == ':';
+    return has ? str_part(image, 0, image.len - rest) : image;
+}
+
 /* Packages as every reader of theirs sees them: with their names, and images without tags. */
 static void put_packages(buf *out, yyjson_val *packages)
 {
@@ -97,13 +106,19 @@ static void put_packages(buf *out, yyjson_val *packages)
     yyjson_obj_iter walk = yyjson_obj_iter_with(packages);
     buf_addz(out, ",\"spec\":{\"packages\":{");
     for (yyjson_val *key; (key = yyjson_obj_iter_next(&walk));) {
-        str name = {yyjson_get_str(key), yyjson_get_len(key)};
-        if (read_text(yyjson_obj_iter_get_val(key), "name").len > 0)
+        yyjson_val *of = yyjson_obj_iter_get_val(key);
+        str name = {yyjson_get_str(key), yyjson_get_len(key)}, said = read_text(of, "name");
+        str image = read_text(of, "image"), bare = untagged(image, read_text(of, "version"));
+        if (said.len > 0 && bare.len == image.len)
             continue;
         buf_addz(out, comma);
         buf_add_json(out, name);
         buf_addz(out, ":{\"name\":");
-        buf_add_json(out, name);
+        buf_add_json(out, said.len > 0 ? said : name);
+        if (bare.len < image.len) {
+            buf_addz(out, ",\"image\":");
+            buf_add_json(out, bare);
+        }
         buf_addc(out, '}');
         comma = ",";
     }

@@ -122,6 +122,18 @@ static void tell_reboot(node_shell *s, const decision *d)
         tell_change(s, c, "Reboot", text, false);
 }
 
+static void tell_drain(node_shell *s, const decision *d)
+{
+    const shell_change *c = shell_find_change(s, d->change);
+    const package *of =
+        c && c->document ? skyhook_package(c->document->object.skyhook, d->package) : NULL;
+    char text[EVENT_MESSAGE_BYTES_MAX];
+    snprintf(text, sizeof text, "draining node [%.*s] package [%.*s:%.*s] from [skyhook:%.*s]",
+             STR_ARG(d->target), STR_ARG(d->package), STR_ARG(of ? of->version : STR_EMPTY),
+             STR_ARG(d->change));
+    tell_node(s, d->target, "Interrupt", text, false);
+}
+
 void events_decided(node_shell *s, const decision *d)
 {
     char text[EVENT_MESSAGE_BYTES_MAX];
@@ -136,15 +148,7 @@ void events_decided(node_shell *s, const decision *d)
                  STR_ARG(d->package), STR_ARG(d->version), STR_ARG(d->change), STR_ARG(d->detail));
         tell_node(s, d->target, "Apply", text, true);
         break;
-    case DECISION_RUN:
-        if (d->detail.len == 0)
-            break;
-        snprintf(text, sizeof text,
-                 "Interrupting node [%.*s] package [%.*s:%.*s] from "
-                 "[skyhook:%.*s]",
-                 STR_ARG(d->target), STR_ARG(d->package), STR_ARG(d->version), STR_ARG(d->change));
-        tell_node(s, d->target, "Interrupt", text, false);
-        break;
+    case DECISION_DRAIN: tell_drain(s, d); break;
     case DECISION_REAPPLY: tell_reboot(s, d); break;
     case DECISION_CORDON:
         if (str_eq(d->detail, STR("again")))

@@ -730,7 +730,21 @@ static inline void fake_event(void *context, const kube_event *e)
              STR_ARG(e->reason), STR_ARG(e->message));
 }
 
-/* A shell that knows nothing but what the objects say. */
+/* Tells a shell of all that there is of these kinds, and that this is all. */
+static inline void fake_list_kinds(fake_side *side, shell_kind first, shell_kind last)
+{
+    const fake *f = side->cluster;
+    shell_kind kind;
+    for (size_t i = 0; i < f->count; i++)
+        if (fake_kind(f->objects[i].collection, &kind) && kind >= first && kind <= last)
+            fake_tell_side(side, &f->objects[i], false);
+    fake_deliver(side);
+    for (int of = first; of <= (int)last; of++)
+        node_shell_synced(side->shell, (shell_kind)of);
+}
+
+/* A shell that knows nothing but what the objects say. Jobs and pods are told when it has read what
+ * the others remember. */
 static inline void fake_start_side(fake *f, size_t which)
 {
     err error;
@@ -747,12 +761,10 @@ static inline void fake_start_side(fake *f, size_t which)
     f->shell = f->sides[0].shell;
     int64_t delay_ms = side->delay_ms;
     side->delay_ms = 0; /* lists are as new as anything */
-    for (size_t i = 0; i < f->count; i++)
-        fake_tell_side(side, &f->objects[i], false);
-    fake_deliver(side);
+    fake_list_kinds(side, SHELL_NODE, SHELL_SKYHOOK);
+    assert_true(node_shell_turn(side->shell, f->now_ms));
+    fake_list_kinds(side, SHELL_JOB, SHELL_POD);
     side->delay_ms = delay_ms;
-    for (int kind = 0; kind < SHELL_KIND_COUNT; kind++)
-        node_shell_synced(side->shell, (shell_kind)kind);
 }
 
 static inline void fake_start(fake *f)

@@ -214,6 +214,29 @@ static void conditions_follow_after_a_restart(void **state)
     fake_free(f);
 }
 
+/* ---- the document ---- */
+
+/* What is written besides the finalizer is what every reader makes of the packages. */
+static void packages_are_written_as_they_are_read(void **state)
+{
+    (void)state;
+    fake *f = begin("{\"metadata\":{\"name\":\"sk\"},\"spec\":{\"packages\":{"
+                    "\"tune\":{\"version\":\"1.0.0\",\"image\":\"host.test:5000/tune\"},"
+                    "\"base\":{\"name\":\"base\",\"version\":\"2.0\","
+                    "\"image\":\"host.test:5000/base:2.0\"}}}}");
+    f->watch = NULL; /* all nodes at once */
+    fake_run(f, 1000);
+    static const char *const wanted[][2] = {
+        {"/spec/packages/tune/name", "tune"},
+        {"/spec/packages/tune/image", "host.test:5000/tune"},
+        {"/spec/packages/base/name", "base"},
+        {"/spec/packages/base/image", "host.test:5000/base"},
+    };
+    for (size_t i = 0; i < COUNT_OF(wanted); i++)
+        check_text(str_of(fake_text(f, FAKE_SKYHOOKS, "sk", wanted[i][0])), wanted[i][1]);
+    fake_free(f);
+}
+
 /* ---- conditions ---- */
 
 static str condition_message(fake *f, const char *type)
@@ -299,6 +322,23 @@ static void transition_is_as_old_as_its_words(void **state)
 
 /* ---- events ---- */
 
+static void drains_are_told(void **state)
+{
+    (void)state;
+    fake *f = begin(skyhook_interrupt);
+    fake_run(f, -1);
+    for (int i = 0; i < NODES; i++) {
+        char line[128];
+        snprintf(line, sizeof line,
+                 "Node n%02d Interrupt: draining node [n%02d] package [tune:1.0.0] from "
+                 "[skyhook:sk]\n",
+                 i, i);
+        check_msg(strstr(f->told.ptr, line), "%s", f->told.ptr);
+    }
+    assert_null(strstr(f->told.ptr, "Interrupting"));
+    fake_free(f);
+}
+
 /* Whoever looks at a node, or at the Skyhook, is told why its packages run again; also of a reboot
  * while nobody looked, and only where they do. */
 static void reboots_are_told(void **state)
@@ -345,6 +385,8 @@ int main(void)
         cmocka_unit_test(last_applied_outlives_restarts),
         cmocka_unit_test(taints_are_told),
         cmocka_unit_test(transition_is_as_old_as_its_words),
+        cmocka_unit_test(drains_are_told),
+        cmocka_unit_test(packages_are_written_as_they_are_read),
         cmocka_unit_test(reboots_are_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
