@@ -239,7 +239,7 @@ void shell_look(node_shell *s, shell_place *p)
     p->draining = selected && v.draining;
     arena_rewind(s->scratch, mark);
     /* A person took the cordon away: nobody must take the note for one that stands. */
-    bool gave_up = known && c && p->cordon && !v.cordoned && !p->in_flight;
+    bool gave_up = known && c && p->cordon && !v.cordoned;
     if (s->restored && !p->cleanup && !p->sent && (gave_up || shows_wrong_word(p, state))) {
         p->dirty = true;
         shell_queue(s, p->node);

@@ -104,6 +104,8 @@ static void uncordoned_while_nobody_looks(void **state)
     assert_int_equal(told_again(f), 1);
     fake_run(f, -1);
     check_status(f, "sk", "in_progress");
+    assert_false(holds_cordon(f, "n00", "sk"));
+    f->watch = watch_cordons; /* what a person keeps out of service counts for nobody */
     fake_edit(f, FAKE_NODES, "n00", "{\"spec\":{\"unschedulable\":true}}");
     fake_run(f, -1);
     check_status(f, "sk", "complete");
