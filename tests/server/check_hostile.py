@@ -221,17 +221,18 @@ def token_rate(tap, program):
         made = server.request("POST", "/api/v1/tokens", {"name": "busy", "role": "viewer"})
         busy = made.json["token"]
         connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
-        counts = {}
+        counts, refused = {}, None
         for _ in range(400):
             connection.request("GET", "/api/v1/info", headers={"Authorization": f"Bearer {busy}"})
             answer = connection.getresponse()
             body = answer.read()
             counts[answer.status] = counts.get(answer.status, 0) + 1
+            if answer.status == 429:  # the last may be answered again, where a machine is slow
+                refused = json.loads(body)["error"]["code"], answer.headers["Retry-After"]
         connection.close()
         good = set(counts) == {200, 429} and counts[200] >= 100 and \
-            json.loads(body)["error"]["code"] == "tooManyRequests" and \
-            answer.headers["Retry-After"] == "1"
-        tap.test("a token that asks too much gets 429", None if good else f"{counts} {body}")
+            refused == ("tooManyRequests", "1")
+        tap.test("a token that asks too much gets 429", None if good else f"{counts} {refused}")
         tap.test("another token does not", None if alive(server) else "it does")
         again = servers.wait_for(lambda: server.request(
             "GET", "/api/v1/info", token=busy, check=False).status == 200, 5)
