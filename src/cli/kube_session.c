@@ -32,10 +32,30 @@ static bool set_text(kube_session *s, const options *given, const char *name, st
     return member->ptr != NULL;
 }
 
+/* A file takes the place of what the kubeconfig holds itself. */
+static bool set_file(kube_session *s, const options *given, const char *name, str *file, str *data)
+{
+    if (options_given(given, name))
+        *data = STR_EMPTY;
+    return set_text(s, given, name, file);
+}
+
+static bool set_certificates(kube_session *s, const options *given)
+{
+    kube_access *a = &s->access;
+    a->insecure |= options_given(given, "insecure-skip-tls-verify");
+    return set_file(s, given, "certificate-authority", &a->ca_file, &a->ca_data) &&
+           set_file(s, given, "client-certificate", &a->certificate_file, &a->certificate_data) &&
+           set_file(s, given, "client-key", &a->key_file, &a->key_data);
+}
+
 static bool read_access(kube_session *s, const options *given, err *error)
 {
     kube_where where = kube_where_of_environment(options_text(given, "kubeconfig", ""),
                                                  options_text(given, "context", ""));
+    where.cluster = options_text(given, "cluster", "");
+    where.user = options_text(given, "user", "");
+    where.server = options_text(given, "server", "");
     if (!kubeconfig_read(&where, s->arena, &s->access, error))
         return false;
     if (options_given(given, "token")) /* it takes the place of whatever else there is */
@@ -43,7 +63,7 @@ static bool read_access(kube_session *s, const options *given, err *error)
     s->namespace_ = STR(KUBE_NAMESPACE);
     return (set_text(s, given, "server", &s->access.server) &&
             set_text(s, given, "token", &s->access.token) &&
-            set_text(s, given, "as", &s->access.impersonate) &&
+            set_text(s, given, "as", &s->access.impersonate) && set_certificates(s, given) &&
             set_text(s, given, "namespace", &s->namespace_)) ||
            err_memory(error);
 }

@@ -28,7 +28,16 @@
          .help = "of the operator (" KUBE_NAMESPACE ")"},                                          \
         {.name = "server", .argument = "URL", .help = "the API server, instead of the context's"}, \
         {.name = "token", .argument = "TEXT", .help = "bearer token, instead of the context's"},   \
-        {.name = "as", .argument = "USER", .help = "user to impersonate"}
+        {.name = "as", .argument = "USER", .help = "user to impersonate"},                         \
+        {.name = "cluster", .argument = "NAME", .help = "of the kubeconfig, instead of the "       \
+                                                        "context's"},                              \
+        {.name = "user", .argument = "NAME", .help = "of the kubeconfig, instead of the "          \
+                                                     "context's"},                                 \
+        {.name = "certificate-authority", .argument = "FILE", .help = "PEM, for the server's "     \
+                                                                      "certificate"},              \
+        {.name = "insecure-skip-tls-verify", .help = "do not look at the server's certificate"},   \
+        {.name = "client-certificate", .argument = "FILE", .help = "PEM, shown to the server"},    \
+        {.name = "client-key", .argument = "FILE", .help = "PEM, of that certificate"}
 
 typedef struct kube_session kube_session;
 

@@ -65,7 +65,8 @@ static exit_status dispatch_skyhook(int count, char **words)
         bool takes = false;
         for (const option *o = common; o->name; o++)
             takes |= str_eq(str_of(words[at]), STR("-n")) ||
-                     (strncmp(words[at], "--", 2) == 0 && strcmp(words[at] + 2, o->name) == 0);
+                     (o->argument && strncmp(words[at], "--", 2) == 0 &&
+                      strcmp(words[at] + 2, o->name) == 0);
         at += takes ? 2 : 1;
     }
     if (at >= count) {

@@ -268,9 +268,10 @@ static bool take_user(reading *r, str name, kube_access *to)
     return true;
 }
 
-static bool take_context(reading *r, str wanted, kube_access *to)
+static bool take_context(reading *r, const kube_where *where, kube_access *to)
 {
     const config_file *f = NULL;
+    str wanted = where->context;
     for (size_t i = 0; wanted.len == 0 && i < r->count; i++)
         wanted = text_of(r->files[i].root, "current-context");
     if (wanted.len == 0)
@@ -281,8 +282,9 @@ static bool take_context(reading *r, str wanted, kube_access *to)
     to->context = arena_str(r->arena, wanted);
     return (to->context.ptr || err_memory(r->error)) &&
            keep(r, context, "namespace", &to->namespace) &&
-           take_cluster(r, text_of(context, "cluster"), to) &&
-           take_user(r, text_of(context, "user"), to);
+           take_cluster(r, where->cluster.len > 0 ? where->cluster : text_of(context, "cluster"),
+                        to) &&
+           take_user(r, where->user.len > 0 ? where->user : text_of(context, "user"), to);
 }
 
 /* ---- inside a pod ---- */
@@ -347,14 +349,18 @@ bool kubeconfig_read(const kube_where *where, arena *a, kube_access *ret, err *e
     *r = (reading){.arena = a, .error = error, .documents = document_set_new()};
     bool good = r->documents ? add_files(r, where) : err_memory(error);
     if (good && r->count > 0)
-        good = take_context(r, where->context, &found);
+        good = take_context(r, where, &found);
     else if (good && where->in_cluster && where->host.len > 0)
         good = take_account(r, where, &found);
+    else if (good && where->server.len > 0)
+        found.server = arena_str(a, where->server);
     else if (good)
         good = err_set(error, "no kubeconfig: --kubeconfig, $KUBECONFIG and ~/.kube/config name "
                               "none that exists");
     document_set_free(r->documents);
     mem_free(r);
+    if (good && !found.server.ptr)
+        good = err_memory(error);
     if (good)
         *ret = found;
     return good;

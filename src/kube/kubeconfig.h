@@ -50,6 +50,9 @@ typedef struct kube_where {
     str files; /* separated by ":", as in $KUBECONFIG; empty: home/.kube/config */
     str home;
     str context;     /* empty: the current one */
+    str cluster;     /* empty: the context's */
+    str user;        /* empty: the context's */
+    str server;      /* if there are no files: they need not be, then */
     bool in_cluster; /* use the pod's service account if there are no files */
     str host, port;  /* $KUBERNETES_SERVICE_HOST and _PORT */
     str account;     /* folder of the service account; empty: where kubelets put it */

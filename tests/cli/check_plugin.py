@@ -83,6 +83,33 @@ def ask(program, cluster, *words):
         return drover.run(plugin, *words, "--kubeconfig", config)
 
 
+def flags(program):
+    """Those of kubectl: without a kubeconfig, and with other parts of one."""
+    with Cluster(False) as cluster, tempfile.TemporaryDirectory() as folder:
+        plugin = pathlib.Path(folder) / "kubectl-skyhook"
+        plugin.symlink_to(program)
+        server = f"http://127.0.0.1:{cluster.server_address[1]}"
+        words = ["node", "list", "--skyhook", "sk"]
+        alone = drover.run(plugin, "--insecure-skip-tls-verify", *words, "--server", server,
+                           "--token", "t", env={"HOME": folder})
+        broken = json.loads(config_of(cluster, folder).read_text())
+        broken["contexts"][0]["context"] = {"cluster": "gone", "user": "gone"}
+        config = pathlib.Path(folder) / "broken"
+        config.write_text(json.dumps(broken))
+        words += ["--kubeconfig", config]
+        other = drover.run(plugin, *words, "--cluster", "a", "--user", "a")
+        plain = drover.run(plugin, *words, "--user", "a")
+        lacking = drover.run(plugin, *words, "--cluster", "a", "--user", "a",
+                             "--certificate-authority", config, "--client-key", config,
+                             "--client-certificate", config)
+        cluster.shutdown()
+        found = [alone.status, other.status, plain.status, 'no cluster "gone"' in plain.err,
+                 lacking.status]
+        if found == [0, 0, 1, True, 0]:
+            return None
+        return f"{found}\n{alone}\n{other}\n{plain}\n{lacking}"
+
+
 def policy_reset(program, operator):
     """An operator that takes it writes the status; without one the command does."""
     with Cluster(operator) as cluster:
@@ -98,6 +125,7 @@ def main():
     tap = drover.Tap()
     for program in drover.programs():
         name = program.parent.name
+        tap.test(f"{name}: kubectl's flags", flags(program))
         for operator in (False, True):
             tap.test(f"{name}: deployment-policy reset with{'' if operator else 'out'} an operator",
                      policy_reset(program, operator))
