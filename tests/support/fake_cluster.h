@@ -803,9 +803,13 @@ static inline void fake_job_ends(fake *f, fake_object *o)
     }
     bool reboots = f->reboots && f->reboots(f, o->name);
     if (reboots) {
-        char name[FAKE_NAME_BYTES];
+        char name[FAKE_NAME_BYTES], job[FAKE_NAME_BYTES];
         snprintf(name, sizeof name, "%s", on);
+        snprintf(job, sizeof job, "%s", o->name);
         fake_reboot(f, name);
+        o = fake_find(f, FAKE_JOBS, job); /* what a shell deletes meanwhile moves others */
+        if (!o)
+            return;
     }
     bool fails = reboots || (f->fails && f->fails(f, o->name));
     o->failing = fails;
