@@ -75,14 +75,14 @@ def config_map(name, **data):
 
 
 def creates(cluster, w):
-    """create: done, exists, refused, gone"""
+    """create: done, exists, refused, also where there is nothing to create it in"""
     found = w.expect("done", "CREATE", "a", body=config_map("a", x="1"))
     assert found["version"] == cluster.api.get("configmaps", "a", "default")["metadata"][
         "resourceVersion"]
     w.expect("exists", "CREATE", "a", body=config_map("a", x="1"))
     found = w.expect("refused", "CREATE", "B", body=config_map("B"))
     assert "Invalid value" in found["message"] and found["status"] == 422, found
-    w.expect("gone", "CREATE", "a", "/apis/example.test/v1/things", body=config_map("a"))
+    w.expect("refused", "CREATE", "a", "/apis/example.test/v1/things", body=config_map("a"))
     w.expect("done", "READ", "a")
     w.expect("gone", "READ", "absent")
 

@@ -237,8 +237,13 @@ def told(cluster, _, agents):
             same("clustergroups", "told", rest)
     api.wait_until("fourteen are Pending everywhere", lambda: shows(
         0, waitApplied=2, pending=CLUSTERS - 2, outOfSync=0), 60)
+    def state():
+        return cluster.api.get("gitrepos", "told", hub.SPACE)["status"]["display"]["state"]
+    assert state() == "GitUpdating", state()
+    cluster.api.patch("gitrepos", "told", {"status": {"gitJobStatus": "Current"}}, hub.SPACE,
+                      "status")
+    api.wait_until("what is in git is there", lambda: state() == "WaitApplied")
     repo = cluster.api.get("gitrepos", "told", hub.SPACE)["status"]
-    assert repo["display"]["state"] == "WaitApplied", repo["display"]
     assert (repo["readyClusters"], repo["desiredReadyClusters"]) == (0, CLUSTERS), repo
     agents.broken.pop("told")
     agents.wake("told")
