@@ -94,7 +94,7 @@ def taints(cluster):
                    for n in nodes(cluster, "b"))
     api.wait_until("all of them are tainted", lambda: tainted() == 3)
     api.wait_until("and complete", lambda: cluster.api.get(
-        "skyhooks", "first")["status"].get("completeNodes") == "3/3", 60)
+        "skyhooks", "first").get("status", {}).get("completeNodes") == "3/3", 60)
     api.wait_until("and free", lambda: tainted() == 0)
 
 
