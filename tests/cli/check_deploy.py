@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What lies under deploy/: definitions are those the program prints, samples do what they say.
+"""What lies under deploy/: definitions are those the program prints, samples do what they say, and
+the parts of the chart agree with each other, with the manifests and with the program. What helm
+makes of the chart is looked at by tests/e2e/check_full_chart.py.
 
     tests/cli/check_deploy.py             prints TAP
-    tests/cli/check_deploy.py --write     writes the definitions into deploy/crds
+    tests/cli/check_deploy.py --write     writes the definitions into deploy
 """
 
 import json
 import pathlib
+import re
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support"))
@@ -16,6 +19,10 @@ import drover  # pylint: disable=wrong-import-position
 DEPLOY = drover.ROOT / "deploy"
 CRDS = [DEPLOY / "crds" / "skyhooks.yaml", DEPLOY / "crds" / "deploymentpolicies.yaml"]
 FLEET = DEPLOY / "fleet" / "crds.yaml"
+CHART = DEPLOY / "chart"
+CHART_CRDS = {"skyhook": ["crds"], "fleet": ["crds", "fleet"]}  # what prints them
+# Flags that a pod has no use for: it knows where its cluster is, and tokens go nowhere in clear.
+NOT_IN_PODS = {"kubeconfig", "context", "dashboard-insecure", "help"}
 SAMPLE = ["-f", "deploy/samples/skyhook.yaml", "-f", "deploy/samples/deploymentpolicy.yaml"]
 # compartment, nodes, ceiling, strategy, sizes of its batches
 ROWS = [
@@ -105,11 +112,157 @@ def fleet_samples(program):
                               found["seconds"], groups))
 
 
+# ---- the chart
+
+def text_of(name):
+    return (CHART / name).read_text(encoding="utf-8")
+
+
+def chart_versions(program):
+    """Of the chart, of what it installs and of the manifest: the project's."""
+    project = re.search(r"version: '([^']+)'", (drover.ROOT / "meson.build").read_text()).group(1)
+    chart = drover.read_yaml(program, text_of("Chart.yaml"))
+    label = f'app.kubernetes.io/version: "{project}"'
+    return drover.difference(
+        ("drover", project, project, ">=1.31.0-0", True),
+        (chart["name"], chart["version"], chart["appVersion"], chart["kubeVersion"],
+         label in (DEPLOY / "operator.yaml").read_text(encoding="utf-8")))
+
+
+def chart_definitions(program):
+    for name, words in CHART_CRDS.items():
+        found = text_of(f"definitions/{name}.yaml")
+        if found != drover.run(program, *words).out:
+            return f"{name}.yaml of the chart is not what is printed: run {__file__} --write"
+        # The chart adds an annotation there.
+        if found.count("\nmetadata:\n  name:") != found.count("kind: CustomResourceDefinition\n"):
+            return f"{name}.yaml: metadata does not begin with the name"
+    return drover.difference(set(CHART_CRDS), set(values(program)["crds"]))
+
+
+def values(program):
+    return drover.read_yaml(program, text_of("values.yaml"))
+
+
+def leaves(tree, path=()):
+    """Paths of everything that is no map, or an empty one."""
+    if not isinstance(tree, dict) or not tree:
+        return {path}
+    return {leaf for key, value in tree.items() for leaf in leaves(value, (*path, key))}
+
+
+def named_values(text):
+    """Paths that templates name: below .Values, or below a variable that stands for some of it."""
+    found, stands = set(), {".Values": ()}
+    text = re.sub(r"\$\.Values", ".Values", text)
+    shortened = re.compile(r"{{- (\$\w+) := (\.Values|\$\w+)\.([\w.]+) }}")
+    for name, base, rest in shortened.findall(text):
+        stands[name] = stands[base] + tuple(rest.split("."))
+    text = shortened.sub("", text)  # that alone names nothing
+    for base, rest in re.findall(r"(\.Values|\$\w+)((?:\.\w+)+)", text):
+        if base in stands:
+            found.add(stands[base] + tuple(rest[1:].split(".")))
+    return found
+
+
+def every_value_is_named(program):
+    """Each value reaches a template, and templates name no other."""
+    known, found = leaves(values(program)), set()
+    for path in (CHART / "templates").iterdir():
+        found |= named_values(path.read_text(encoding="utf-8"))
+    wrong = [f"{'.'.join(path)} is in values.yaml, and no template names it" for path in known
+             if not any(path[:len(name)] == name for name in found)]
+    wrong += [f"{'.'.join(name)} is named by a template, and not in values.yaml" for name in found
+              if not any(path[:len(name)] == name for path in known)]
+    return "\n".join(sorted(wrong))
+
+
+def schema_agrees(program):
+    """It knows the values and what is ignored, and nothing else; defaults are of its types."""
+    schema = json.loads(text_of("values.schema.json"))
+    types = {"object": dict, "array": list, "string": str, "boolean": bool, "integer": int}
+    wrong, ignored = [], set()
+
+    def walk(rule, value, path):
+        name = rule.get("$ref", "").rpartition("/")[2]
+        if name == "ignored":
+            ignored.add(".".join(path))
+            return
+        rule = schema["definitions"][name] if name else rule
+        if value is None:
+            wrong.append(f"{'.'.join(path)} is in the schema, and not in values.yaml")
+        elif "type" in rule and not isinstance(value, types[rule["type"]]) or \
+                value not in rule.get("enum", [value]):
+            wrong.append(f"{'.'.join(path)}: {value} is not what the schema allows")
+        elif "properties" in rule:
+            more = set(value) - set(rule["properties"])
+            wrong.extend(f"{'.'.join((*path, key))} is not in the schema" for key in more)
+            if rule.get("additionalProperties") is not False:
+                wrong.append(f"{'.'.join(path)}: the schema accepts any name")
+            for key, inner in rule["properties"].items():
+                if (*path, key) != ("global",):  # Helm's own
+                    walk(inner, value.get(key), (*path, key))
+
+    walk(schema, values(program), ())
+    told = re.search(r'define "drover.ignored" -}}\n(.*?)\n{{', text_of("templates/_helpers.tpl"),
+                     re.DOTALL).group(1)
+    wrong.append(drover.difference(ignored, set(drover.read_yaml(program, told))) or "")
+    page = (drover.ROOT / "docs" / "operator.md").read_text(encoding="utf-8")
+    wrong += [f"docs/operator.md does not name {path}" for path in ignored
+              if f"`{path.removeprefix('controllerManager.')}`" not in page]
+    return "\n".join(sorted(filter(None, wrong)))
+
+
+def roles(text):
+    """Kind, name and the text of the rules of each, without conditions."""
+    text = re.sub(r"^ *{{-.*}}\n", "", text, flags=re.MULTILINE)
+    for document in text.split("---\n"):
+        before, _, rules = document.partition("\nrules:\n")
+        if rules:
+            yield re.findall(r"^(?:kind:|  name:) (\S+)", before, re.MULTILINE), rules
+
+
+def chart_rights(_):
+    """To the letter those of the manifests."""
+    manifests = [*roles((DEPLOY / "operator.yaml").read_text(encoding="utf-8")),
+                 *roles((DEPLOY / "fleet/rights.yaml").read_text(encoding="utf-8"))]
+    assert len(manifests) == 5, manifests
+    return drover.difference(sorted(manifests), sorted(roles(text_of("templates/rbac.yaml"))))
+
+
+def chart_flags(program):
+    """Every setting of the operator can be set, and its default is the one that is told."""
+    text, told = text_of("templates/deployment.yaml"), text_of("values.yaml")
+    shown = drover.run(program, "operator", "--help").out.partition("Options:\n")[2]
+    wrong, flags = [], re.findall(r"^ +(?:-\w, )?--([\w-]+)(.*?)(?=^ +(?:-\w, )?--|\Z)", shown,
+                                  re.MULTILINE | re.DOTALL)
+    for flag, about in flags:
+        about = " ".join(about.split())
+        variable = re.search(r"\$([A-Z_]+)(?:, else (\S+))?", about)
+        usual = re.search(r"(\S+) unless told", about)
+        usual = variable.group(2) if variable else usual and usual.group(1)
+        reached = re.search(rf"name: {variable.group(1)}$|\"{variable.group(1)}\" \S+\.(\w+)", text,
+                            re.MULTILINE) if variable else re.search(
+                                rf"\$env\.(\w+) }}}}\n +- --{flag}=|--{flag}=", text)
+        if flag in NOT_IN_PODS:
+            continue
+        if not reached:
+            wrong.append(f"--{flag} cannot be set")
+        elif reached.lastindex and usual and not re.search(
+                rf' {reached.group(1)}: "" # {re.escape(usual)}(;|$)', told, re.MULTILINE):
+            wrong.append(f"values.yaml does not say that {reached.group(1)} is {usual} unless set")
+    return "\n".join(wrong) if len(flags) > 20 else f"flags: {flags}"
+
+
 def main():
     if sys.argv[1:] == ["--write"]:
-        for path, text in zip(CRDS, printed(drover.programs()[0]), strict=True):
+        program = drover.programs()[0]
+        for path, text in zip(CRDS, printed(program), strict=True):
             path.write_text(text, encoding="utf-8")
-        FLEET.write_text(drover.run(drover.programs()[0], "crds", "fleet").out, encoding="utf-8")
+        FLEET.write_text(drover.run(program, "crds", "fleet").out, encoding="utf-8")
+        for name, words in CHART_CRDS.items():
+            (CHART / "definitions" / f"{name}.yaml").write_text(
+                drover.run(program, *words).out, encoding="utf-8")
         return 0
     tap = drover.Tap()
     for program in drover.programs():
@@ -119,7 +272,13 @@ def main():
                             ("samples do what they say", samples_do_what_they_say),
                             ("each stops as it says", each_stops_as_it_says),
                             ("runtime required", runtime_required),
-                            ("samples of a hub", fleet_samples)):
+                            ("samples of a hub", fleet_samples),
+                            ("versions of the chart", chart_versions),
+                            ("definitions of the chart", chart_definitions),
+                            ("every value reaches a template", every_value_is_named),
+                            ("the schema of values", schema_agrees),
+                            ("rights of the chart", chart_rights),
+                            ("flags reach the chart", chart_flags)):
             tap.test(f"{program.parent.name}: {name}", check(program))
     return tap.done()
 

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the checks of the command line share: which programs to run, and TAP."""
 
+import json
 import os
 import pathlib
 import subprocess
 import sys
+import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 
@@ -37,6 +39,18 @@ def run(program, *words, stdin=b"", cwd=ROOT, env=None, timeout=120):
                              timeout=timeout, check=False)
     return Result(process.returncode, process.stdout.decode("utf-8", "replace"),
                   process.stderr.decode("utf-8", "replace"))
+
+
+def read_yaml(program, text):
+    """A map in YAML, as Drover reads it: what it makes of the Helm values of a Bundle. Python has
+    no reader of its own."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        (folder / "fleet.yaml").write_text("name: a\nhelm: {valuesFiles: [values.yaml]}\n")
+        (folder / "values.yaml").write_text(text, encoding="utf-8")
+        result = run(program, "bundle", folder, "-o", "json")
+    assert result.status == 0, result
+    return json.loads(result.out)["spec"]["helm"]["values"]
 
 
 class Tap:
