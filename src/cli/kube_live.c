@@ -2,7 +2,6 @@
 #include "cli/kube_live.h"
 
 #include <stdio.h>
-#include <time.h>
 
 #include "base/limits.h"
 #include "base/mem.h"
@@ -240,7 +239,7 @@ bool kube_live_read(kube_session *s, buf *out, err *error)
     }
     if (good)
         read_namespaces(s, &r);
-    live_head first = {.now_ms = (int64_t)time(NULL) * 1000, .documents = r.count};
+    live_head first = {.now_ms = kube_session_now_ms(s), .documents = r.count};
     live_write_head(out, &first);
     buf_add(out, buf_str(&r.documents));
     buf_add(out, buf_str(&r.placements));

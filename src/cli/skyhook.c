@@ -63,10 +63,23 @@ exit_status sk_run(const options *given, exit_status (*work)(sk *))
 
 /* ---- Skyhooks ---- */
 
+/* What else is typed would be another object's path. */
+static bool is_name(str name)
+{
+    for (size_t i = 0; i < name.len; i++)
+        if (!strchr("abcdefghijklmnopqrstuvwxyz0123456789.-", name.ptr[i]))
+            return false;
+    return name.len > 0 && name.ptr[0] != '.';
+}
+
 yyjson_val *sk_skyhook(sk *s, str name)
 {
     kube_reply reply;
     err error = {0};
+    if (!is_name(name)) {
+        fail("found \"%s\", allowed the name of a Skyhook", str_shown(name).text);
+        return NULL;
+    }
     str path = arena_printf(s->arena, SKYHOOKS_PATH "/%.*s", STR_ARG(name));
     if (!path.ptr || !kube_get(s->session, path, s->arena, &reply, &error)) {
         fail("%s", path.ptr ? error.text : "out of memory");
@@ -227,7 +240,7 @@ static bool write_or_say(sk *s, const kube_write *w, const char *what, write_out
     }
     if (how.kind == WRITE_DONE || how.kind == expected)
         return true;
-    fail("%s: %s%s%s", what, write_outcome_text(how.kind), how.message[0] ? ": " : "", how.message);
+    fail("%s: %s", what, how.message[0] ? how.message : write_outcome_text(how.kind));
     return false;
 }
 

@@ -75,11 +75,12 @@ static const char *state_word(yyjson_val *status)
     return yyjson_obj_get(state, "terminated") ? "terminated" : NULL;
 }
 
-static void print_bytes(void *context, str bytes)
+/* "package logs -f | grep -m1 ready" ends when nobody reads any more. */
+static bool print_bytes(void *context, str bytes)
 {
     (void)context;
     output_text(stdout, bytes);
-    fflush(stdout);
+    return fflush(stdout) == 0 && !ferror(stdout);
 }
 
 /* Of one stage its own container, and not that of its check; else all but the copy. */
@@ -124,7 +125,7 @@ static bool show_pod(const log_pods *l, const log_pod *one)
         yyjson_val *container;
         yyjson_arr_foreach(yyjson_obj_get(status, lists[i]), index, count, container)
         {
-            good &= show_container(l, one, container);
+            good &= ferror(stdout) || show_container(l, one, container);
         }
     }
     return good;
@@ -138,7 +139,7 @@ static exit_status show_all(log_pods *l)
         return STATUS_DONE;
     }
     qsort(l->pods.at, l->pods.len, sizeof l->pods.at[0], newest_first);
-    for (size_t i = 0; i < l->pods.len; i++)
+    for (size_t i = 0; i < l->pods.len && !ferror(stdout); i++)
         if (!show_pod(l, &l->pods.at[i]))
             status = STATUS_NO;
     return status;

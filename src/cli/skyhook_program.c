@@ -104,15 +104,28 @@ const verb skyhook_version = {
 
 static exit_status run_help(const options *given)
 {
-    (void)given;
-    return help_all(stdout);
+    char name[64];
+    size_t count = given->operands.len;
+    if (count == 0)
+        return help_all(stdout);
+    str first = given->operands.at[0];
+    if (str_eq(first, STR("dp")))
+        first = STR("deployment-policy");
+    snprintf(name, sizeof name, "%.*s%s%.*s", STR_ARG(first), count > 1 ? " " : "",
+             STR_ARG(count > 1 ? given->operands.at[1] : STR_EMPTY));
+    const verb *c = verb_find(str_of(name));
+    if (c)
+        return help_verb(c);
+    return count == 1 && help_group(first, stdout) ? STATUS_DONE : unknown_verb(str_of(name));
 }
 
-static const option options_of_help[] = {OPTIONS_CLUSTER, OPTIONS_END};
+static const option options_of_help[] = {OPTION_FORM_ANYHOW, OPTIONS_SKYHOOK, OPTIONS_END};
 
 const verb skyhook_help = {
     .name = "help",
-    .summary = "list the commands",
+    .summary = "print help, about one command or all",
+    .operands = "[COMMAND]",
+    .operands_max = 2,
     .options = options_of_help,
     .run = run_help,
 };
@@ -127,7 +140,7 @@ static exit_status run_explain(const options *given)
 static const option options_of_explain[] = {
     OPTION_OF_SKYHOOK,
     OPTION_OUTPUT("text|json"),
-    OPTIONS_CLUSTER,
+    OPTIONS_SKYHOOK,
     OPTIONS_END,
 };
 
