@@ -26,6 +26,7 @@ struct lease {
     action running;
     int64_t sent_ms, next_ms;
     int64_t until_ms; /* leads; 0: does not */
+    bool conflicted; /* what was sent last, with what was read just before */
     bool releasing, released;
     bool set_back;
     buf body;
@@ -217,15 +218,23 @@ static void took_hold(lease *l, const write_outcome *outcome, yyjson_val *object
             return;
         }
         l->problem[0] = '\0';
+        l->conflicted = false;
         l->until_ms = l->sent_ms + l->options.deadline_ms;
         l->next_ms = l->sent_ms + l->options.retry_ms;
         return;
     case WRITE_EXISTS:
     case WRITE_CONFLICT:
-    case WRITE_GONE: forget(l, now_ms); return;
+    case WRITE_GONE:
+        /* Somebody else was first: that is looked at at once, but not again and again. */
+        forget(l, l->conflicted ? now_ms + l->options.retry_ms : now_ms);
+        l->conflicted = true;
+        return;
+    case WRITE_REFUSED:
+        complain(l, outcome);
+        forget(l, now_ms + l->options.retry_ms);
+        return;
     case WRITE_AMBIGUOUS:
     case WRITE_LATER:
-    case WRITE_REFUSED:
     case WRITE_BLOCKED:
     case WRITE_BARRED:
         complain(l, outcome);

@@ -55,7 +55,9 @@ static bool get(room *r, kube_where where)
 #define CLUSTER_ONE                                                                                \
     "clusters:\n"                                                                                  \
     "- name: one\n"                                                                                \
-    "  cluster: {server: 'https://one:6443/', certificate-authority: ca.pem}\n"
+    "  cluster:\n"                                                                                \
+    "    server: https://one:6443/\n"                                                              \
+    "    certificate-authority: ca.pem\n"
 #define CONTEXTS                                                                                   \
     "contexts:\n"                                                                                  \
     "- {name: first, context: {cluster: one, user: token, namespace: skyhook}}\n"                  \
@@ -238,6 +240,26 @@ static void test_refused(void **state)
     assert_true(str_ends(str_of(r->error.text), STR("No such file or directory")));
 }
 
+static bool read_it(void *file)
+{
+    arena *own = arena_new(0);
+    kube_access access;
+    err error;
+    bool good = own && kubeconfig_read(&(kube_where){.files = *(str *)file}, own, &access, &error);
+    arena_free(own);
+    return good;
+}
+
+static void test_each_allocation_fails(void **state)
+{
+    room *r = *state;
+    str a = put(r, "a",
+                "current-context: third\n" CLUSTER_ONE
+                "    extensions: [{name: client.authentication.k8s.io/exec, extension: {a: 1}}]\n"
+                CONTEXTS USERS "    as-groups: [g]\n");
+    check_each_allocation_fails(read_it, &a);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -246,6 +268,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_exec, enter, leave),
         cmocka_unit_test_setup_teardown(test_exec_and_its_cluster, enter, leave),
         cmocka_unit_test_setup_teardown(test_impersonation, enter, leave),
+        cmocka_unit_test_setup_teardown(test_each_allocation_fails, enter, leave),
         cmocka_unit_test_setup_teardown(test_home, enter, leave),
         cmocka_unit_test_setup_teardown(test_inside_a_pod, enter, leave),
         cmocka_unit_test_setup_teardown(test_refused, enter, leave),
