@@ -302,9 +302,9 @@ def rights(t):
     rbac = "rbac.authorization.k8s.io"
     for user, role in (("viewer", "skyhook-viewer"), ("of-skyhooks", "skyhook-editor")):
         subject = [{"kind": "User", "apiGroup": rbac, "name": user}]
-        for kind, space, to in (("clusterrolebindings", None, {"kind": "ClusterRole", "name": role}),
-                                ("rolebindings", "skyhook",
-                                 {"kind": "Role", "name": "skyhook-viewer"})):
+        for kind, space, to in (
+                ("clusterrolebindings", None, {"kind": "ClusterRole", "name": role}),
+                ("rolebindings", "skyhook", {"kind": "Role", "name": "skyhook-viewer"})):
             if not t.api.find(kind, f"{user}-test", space):
                 t.api.create(kind, {"metadata": {"name": f"{user}-test"}, "subjects": subject,
                                     "roleRef": {"apiGroup": rbac, **to}}, space)
