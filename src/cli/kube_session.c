@@ -263,15 +263,9 @@ static bool ask(kube_session *s, str path, question *q, err *error)
     }
 }
 
-static str text_of(yyjson_val *json, const char *key)
-{
-    yyjson_val *value = yyjson_obj_get(json, key);
-    return yyjson_is_str(value) ? (str){yyjson_get_str(value), yyjson_get_len(value)} : STR_EMPTY;
-}
-
 static void take_message(int status, yyjson_val *body, char out[WRITE_MESSAGE_BYTES])
 {
-    str said = text_of(body, "message");
+    str said = json_text_of(body, "message");
     if (status < 400)
         out[0] = '\0';
     else if (said.len > 0)
@@ -371,7 +365,7 @@ static bool list_page(kube_session *s, lister *l, err *error)
         if (!l->each(l->context, item, error))
             return false;
     }
-    buf_add(&l->next, text_of(yyjson_obj_get(reply.body, "metadata"), "continue"));
+    buf_add(&l->next, json_text_of(yyjson_obj_get(reply.body, "metadata"), "continue"));
     return !l->next.failed || err_memory(error);
 }
 

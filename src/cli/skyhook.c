@@ -19,12 +19,6 @@
 #define TAKEN_PAUSE_US 100000
 #define REQUEST_TRIES 10
 
-static str text_of(yyjson_val *json, const char *key)
-{
-    yyjson_val *value = yyjson_obj_get(json, key);
-    return yyjson_is_str(value) ? (str){yyjson_get_str(value), yyjson_get_len(value)} : STR_EMPTY;
-}
-
 /* ---- begin and end ---- */
 
 static bool form_of(const options *given, sk_form *ret)
@@ -129,8 +123,8 @@ static bool take_node(void *context, yyjson_val *json, err *error)
     sk *s = context;
     yyjson_val *head = yyjson_obj_get(json, "metadata");
     yyjson_val *spec = yyjson_obj_get(json, "spec");
-    sk_node n = {.name = arena_str(s->arena, text_of(head, "name")),
-                 .version = arena_str(s->arena, text_of(head, "resourceVersion")),
+    sk_node n = {.name = arena_str(s->arena, json_text_of(head, "name")),
+                 .version = arena_str(s->arena, json_text_of(head, "resourceVersion")),
                  .unschedulable = yyjson_is_true(yyjson_obj_get(spec, "unschedulable"))};
     return (n.name.ptr && n.version.ptr &&
             take_labels(s, yyjson_obj_get(head, "labels"), &n.labels) &&
@@ -263,7 +257,7 @@ static bool request_once(sk *s, str of, const fact_act *act, write_outcome *ret,
     yyjson_val *head = yyjson_obj_get(json, "metadata");
     scoped(buf_done) buf list = BUF(LIMIT_DOCUMENT_BYTES);
     scoped(buf_done) buf body = BUF(LIMIT_DOCUMENT_BYTES);
-    if (!act_request_add(&list, text_of(yyjson_obj_get(head, "annotations"), KEY_ACTS),
+    if (!act_request_add(&list, json_text_of(yyjson_obj_get(head, "annotations"), KEY_ACTS),
                          ACT_OF_SKYHOOK, act, error))
         return false;
     buf_addz(&body, "{\"metadata\":{\"annotations\":{\"" KEY_ACTS "\":");
@@ -272,7 +266,7 @@ static bool request_once(sk *s, str of, const fact_act *act, write_outcome *ret,
     kube_write w = {.verb = WRITE_MERGE,
                     .collection = STR(SKYHOOKS_PATH),
                     .name = of,
-                    .version = text_of(head, "resourceVersion"),
+                    .version = json_text_of(head, "resourceVersion"),
                     .body = buf_str(&body)};
     return !body.failed ? kube_write_one(s->session, &w, ret, error) : err_memory(error);
 }
@@ -318,8 +312,8 @@ static bool has_ended(yyjson_val *job)
     yyjson_val *conditions = yyjson_obj_get(yyjson_obj_get(job, "status"), "conditions");
     yyjson_arr_foreach(conditions, index, count, c)
     {
-        str type = text_of(c, "type");
-        if (str_eq(text_of(c, "status"), STR("True")) &&
+        str type = json_text_of(c, "type");
+        if (str_eq(json_text_of(c, "status"), STR("True")) &&
             (str_eq(type, STR("Complete")) || str_eq(type, STR("Failed"))))
             return true;
     }
@@ -330,9 +324,9 @@ static bool take_job(void *context, yyjson_val *job, err *error)
 {
     running *r = context;
     yyjson_val *head = yyjson_obj_get(job, "metadata");
-    str on = text_of(yyjson_obj_get(head, "annotations"), KEY_NODE);
+    str on = json_text_of(yyjson_obj_get(head, "annotations"), KEY_NODE);
     if (on.len == 0)
-        on = text_of(yyjson_obj_get(head, "labels"), KEY_NODE);
+        on = json_text_of(yyjson_obj_get(head, "labels"), KEY_NODE);
     if (has_ended(job) || on.len == 0)
         return true;
     str kept = arena_str(r->sk->arena, on);
@@ -408,6 +402,13 @@ exit_status sk_print(sk *s, sk_table *t)
     }
     vec_done(&t->cells);
     return STATUS_DONE;
+}
+
+void sk_put_key(buf *out, bool *first, const char *key, str value)
+{
+    buf_addf(out, "%s\"%s\":", *first ? "{" : ",", key);
+    *first = false;
+    buf_add_json(out, value);
 }
 
 static int by_key(const void *a, const void *b)

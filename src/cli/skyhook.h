@@ -11,6 +11,7 @@
 #include "cli/command.h"
 #include "cli/kube_session.h"
 #include "engine/fact.h"
+#include "model/document.h"
 
 #define SKYHOOK_PREFIX "skyhook.nvidia.com/"
 #define SKYHOOKS_PATH "/apis/skyhook.nvidia.com/v1alpha1/skyhooks"
@@ -130,6 +131,8 @@ typedef struct sk_table {
 } sk_table;
 void sk_cell(sk *s, sk_table *t, const char *format, ...) __attribute__((format(printf, 3, 4)));
 exit_status sk_print(sk *s, sk_table *t);
+/* A member of an object that begins with the first of them. */
+void sk_put_key(buf *out, bool *first, const char *key, str value);
 /* Prints JSON text in the form asked for: JSON of two blanks, or YAML with keys sorted. */
 exit_status sk_print_value(sk *s, buf *json);
 

@@ -23,23 +23,17 @@ typedef struct log_pods {
     VEC(log_pod) pods;
 } log_pods;
 
-static str text_of(yyjson_val *json, const char *key)
-{
-    yyjson_val *value = yyjson_obj_get(json, key);
-    return yyjson_is_str(value) ? (str){yyjson_get_str(value), yyjson_get_len(value)} : STR_EMPTY;
-}
-
 /* ---- which pods ---- */
 
 static bool is_wanted(const log_pods *l, yyjson_val *one)
 {
     yyjson_val *notes = yyjson_obj_get(yyjson_obj_get(one, "metadata"), "annotations");
-    yyjson_val *about = json_parse(l->sk->arena, text_of(notes, KEY_PACKAGE), NULL);
-    if (!about || !str_eq(text_of(about, "name"), l->package))
+    yyjson_val *about = json_parse(l->sk->arena, json_text_of(notes, KEY_PACKAGE), NULL);
+    if (!about || !str_eq(json_text_of(about, "name"), l->package))
         return false;
-    str on = text_of(yyjson_obj_get(one, "spec"), "nodeName");
+    str on = json_text_of(yyjson_obj_get(one, "spec"), "nodeName");
     return (l->node.len == 0 || str_eq(on, l->node)) &&
-           (l->stage.len == 0 || str_eq(text_of(about, "stage"), l->stage));
+           (l->stage.len == 0 || str_eq(json_text_of(about, "stage"), l->stage));
 }
 
 static bool take_pod(void *context, yyjson_val *json, err *error)
@@ -51,9 +45,9 @@ static bool take_pod(void *context, yyjson_val *json, err *error)
     json_write(&text, json); /* the list is gone after this call */
     yyjson_val *kept = text.failed ? NULL : json_parse(l->sk->arena, buf_str(&text), error);
     yyjson_val *head = yyjson_obj_get(kept, "metadata");
-    log_pod one = {.name = text_of(head, "name"),
-                   .created = text_of(head, "creationTimestamp"),
-                   .node = text_of(yyjson_obj_get(kept, "spec"), "nodeName"),
+    log_pod one = {.name = json_text_of(head, "name"),
+                   .created = json_text_of(head, "creationTimestamp"),
+                   .node = json_text_of(yyjson_obj_get(kept, "spec"), "nodeName"),
                    .json = kept};
     return (kept && vec_push(&l->pods, one)) || err_memory(error);
 }
@@ -95,7 +89,7 @@ static bool is_shown(const log_pods *l, str container)
 static bool show_container(const log_pods *l, const log_pod *one, yyjson_val *status)
 {
     sk *s = l->sk;
-    str name = text_of(status, "name");
+    str name = json_text_of(status, "name");
     const char *word = state_word(status);
     scoped(buf_done) buf path = BUF(PATH_BYTES);
     err error = {0};

@@ -31,12 +31,6 @@ static str tag_of(str image)
     return STR_EMPTY;
 }
 
-static str text_of(yyjson_val *json, const char *key)
-{
-    yyjson_val *value = yyjson_obj_get(json, key);
-    return yyjson_is_str(value) ? (str){yyjson_get_str(value), yyjson_get_len(value)} : STR_EMPTY;
-}
-
 typedef struct found_operator {
     bool there;
     char version[LIMIT_NAME_BYTES]; /* empty: it does not say */
@@ -50,11 +44,11 @@ static bool take_deployment(void *context, yyjson_val *json, err *error)
     yyjson_val *inside =
         yyjson_obj_get(yyjson_obj_get(yyjson_obj_get(json, "spec"), "template"), "spec");
     yyjson_val *container = yyjson_arr_get_first(yyjson_obj_get(inside, "containers"));
-    str image = text_of(container, "image");
+    str image = json_text_of(container, "image");
     bool ours = str_find(image, STR("drover")) != SIZE_MAX ||
                 str_find(image, STR("skyhook")) != SIZE_MAX ||
-                str_find(text_of(head, "name"), STR("drover")) != SIZE_MAX;
-    str found_version = text_of(yyjson_obj_get(head, "labels"), "app.kubernetes.io/version");
+                str_find(json_text_of(head, "name"), STR("drover")) != SIZE_MAX;
+    str found_version = json_text_of(yyjson_obj_get(head, "labels"), "app.kubernetes.io/version");
     if (found_version.len == 0 && !str_eq(tag_of(image), STR("latest")))
         found_version = tag_of(image);
     if (ours && found->version[0] == '\0')

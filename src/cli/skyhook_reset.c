@@ -6,15 +6,8 @@
 #include "base/limits.h"
 #include "base/mem.h"
 #include "cli/skyhook.h"
-#include "model/document.h"
 
 #define PROMPT_BYTES 512
-
-static str text_of(yyjson_val *json, const char *key)
-{
-    yyjson_val *value = yyjson_obj_get(json, key);
-    return yyjson_is_str(value) ? (str){yyjson_get_str(value), yyjson_get_len(value)} : STR_EMPTY;
-}
 
 /* ---- nodes ---- */
 
@@ -153,7 +146,7 @@ static bool reset_batches(sk *s, str of, const sk_names *busy)
                     .collection = STR(SKYHOOKS_PATH),
                     .name = of,
                     .subresource = STR("status"),
-                    .version = text_of(yyjson_obj_get(json, "metadata"), "resourceVersion"),
+                    .version = json_text_of(yyjson_obj_get(json, "metadata"), "resourceVersion"),
                     .body = buf_str(&body)};
     write_outcome how;
     err error = {0};

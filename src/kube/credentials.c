@@ -232,12 +232,6 @@ static bool run_plugin(const kube_access *access, buf *out, err *error)
     return err_set(error, "%s: it handed out no credentials", exec->command.ptr);
 }
 
-static str text_of(yyjson_val *object, const char *key)
-{
-    const char *text = yyjson_get_str(yyjson_obj_get(object, key));
-    return text ? str_of(text) : STR_EMPTY;
-}
-
 /* How long they hold from now on; INT64_MAX: they do not say. */
 static int64_t holds_ms(str expires)
 {
@@ -255,8 +249,8 @@ static bool take_plugin(credentials *c, str json, int64_t now_ms, err *error)
     err problem_of_json;
     yyjson_val *root = a ? json_parse(a, json, &problem_of_json) : NULL;
     yyjson_val *status = yyjson_obj_get(root, "status");
-    str token = text_of(status, "token"), key = text_of(status, "clientKeyData");
-    str certificate = text_of(status, "clientCertificateData");
+    str token = json_text_of(status, "token"), key = json_text_of(status, "clientKeyData");
+    str certificate = json_text_of(status, "clientCertificateData");
     bool good = token.len > 0 || (certificate.len > 0 && key.len > 0);
     if (good) {
         buf_clear(&c->token);
@@ -265,7 +259,7 @@ static bool take_plugin(credentials *c, str json, int64_t now_ms, err *error)
         buf_add(&c->token, token);
         buf_add(&c->certificate, certificate);
         buf_add(&c->key, key);
-        int64_t holds = holds_ms(text_of(status, "expirationTimestamp"));
+        int64_t holds = holds_ms(json_text_of(status, "expirationTimestamp"));
         c->hold_until_ms = holds == INT64_MAX ? INT64_MAX : now_ms + holds;
         c->fresh_until_ms = holds == INT64_MAX ? INT64_MAX : c->hold_until_ms - EXPIRY_MARGIN_MS;
     }

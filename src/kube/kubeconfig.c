@@ -128,12 +128,6 @@ static bool add_files(reading *r, const kube_where *where)
 
 /* ---- values ---- */
 
-static str text_of(yyjson_val *object, const char *key)
-{
-    yyjson_val *v = yyjson_obj_get(object, key);
-    return v && yyjson_is_str(v) ? (str){yyjson_get_str(v), yyjson_get_len(v)} : STR_EMPTY;
-}
-
 /* clusters, users and contexts are lists of {name, cluster|user|context}. */
 static yyjson_val *find(const reading *r, const char *list_key, str name, const config_file **ret)
 {
@@ -142,7 +136,7 @@ static yyjson_val *find(const reading *r, const char *list_key, str name, const 
         size_t at, most;
         yyjson_arr_foreach(list, at, most, entry)
         {
-            if (!str_eq(text_of(entry, "name"), name))
+            if (!str_eq(json_text_of(entry, "name"), name))
                 continue;
             *ret = &r->files[i];
             /* The key is that of the list without its "s". */
@@ -154,14 +148,14 @@ static yyjson_val *find(const reading *r, const char *list_key, str name, const 
 
 static bool keep(reading *r, yyjson_val *object, const char *key, str *ret)
 {
-    *ret = arena_str(r->arena, text_of(object, key));
+    *ret = arena_str(r->arena, json_text_of(object, key));
     return ret->ptr || err_memory(r->error);
 }
 
 static bool keep_path(reading *r, const config_file *f, yyjson_val *object, const char *key,
                       str *ret)
 {
-    str path = text_of(object, key);
+    str path = json_text_of(object, key);
     bool plain = path.len == 0 || path.ptr[0] == '/';
     *ret =
         arena_printf(r->arena, "%.*s%.*s", STR_ARG(plain ? STR_EMPTY : f->folder), STR_ARG(path));
@@ -171,7 +165,7 @@ static bool keep_path(reading *r, const config_file *f, yyjson_val *object, cons
 static bool keep_data(reading *r, yyjson_val *object, const char *key, str *ret)
 {
     buf bytes = BUF(KUBECONFIG_BYTES_MAX);
-    bool good = base64_decode(str_trim(text_of(object, key)), &bytes) ||
+    bool good = base64_decode(str_trim(json_text_of(object, key)), &bytes) ||
                 err_set(r->error, "%s: allowed: base64", key);
     if (good) {
         *ret = arena_str(r->arena, buf_str(&bytes));
@@ -208,7 +202,7 @@ static bool take_config(reading *r, yyjson_val *cluster, str *ret)
     buf text = BUF(KUBECONFIG_BYTES_MAX);
     yyjson_arr_foreach(list, i, most, entry)
     {
-        if (text.len == 0 && str_eq(text_of(entry, "name"), STR(EXEC_EXTENSION)))
+        if (text.len == 0 && str_eq(json_text_of(entry, "name"), STR(EXEC_EXTENSION)))
             json_write(&text, yyjson_obj_get(entry, "extension"));
     }
     *ret = text.failed ? (str){0} : arena_str(r->arena, buf_str(&text));
@@ -251,14 +245,14 @@ static bool take_exec(reading *r, const config_file *f, yyjson_val *exec, kube_e
     if (!keep(r, exec, "apiVersion", &to->api_version))
         return false;
     /* A command with a slash is relative to the file, one without is looked for in $PATH. */
-    bool path = str_find(text_of(exec, "command"), STR("/")) != SIZE_MAX;
+    bool path = str_find(json_text_of(exec, "command"), STR("/")) != SIZE_MAX;
     if (!(path ? keep_path(r, f, exec, "command", &to->command)
                : keep(r, exec, "command", &to->command)))
         return false;
     if (to->command.len == 0)
         return err_set(r->error, "exec: command: it is missing");
     to->told_cluster = yyjson_get_bool(yyjson_obj_get(exec, "provideClusterInfo"));
-    to->never_asks = str_eq(text_of(exec, "interactiveMode"), STR("Never"));
+    to->never_asks = str_eq(json_text_of(exec, "interactiveMode"), STR("Never"));
     if (!keep_list(r, exec, "args", &to->arguments, &to->argument_count))
         return false;
     to->variables = ARENA_ARRAY(r->arena, yyjson_arr_size(list) + 1, kube_variable);
@@ -302,18 +296,18 @@ static bool take_context(reading *r, const kube_where *where, kube_access *to)
     const config_file *f = NULL;
     str wanted = where->context;
     for (size_t i = 0; wanted.len == 0 && i < r->count; i++)
-        wanted = text_of(r->files[i].root, "current-context");
+        wanted = json_text_of(r->files[i].root, "current-context");
     if (wanted.len == 0)
         return err_set(r->error, "no context is named, and there is no current-context");
     yyjson_val *context = find(r, "contexts", wanted, &f);
     if (!context)
         return err_set(r->error, "there is no context \"%s\"", str_shown(wanted).text);
     to->context = arena_str(r->arena, wanted);
+    str cluster = where->cluster.len > 0 ? where->cluster : json_text_of(context, "cluster");
+    str user = where->user.len > 0 ? where->user : json_text_of(context, "user");
     return (to->context.ptr || err_memory(r->error)) &&
-           keep(r, context, "namespace", &to->namespace) &&
-           take_cluster(r, where->cluster.len > 0 ? where->cluster : text_of(context, "cluster"),
-                        to) &&
-           take_user(r, where->user.len > 0 ? where->user : text_of(context, "user"), to);
+           keep(r, context, "namespace", &to->namespace) && take_cluster(r, cluster, to) &&
+           take_user(r, user, to);
 }
 
 /* ---- inside a pod ---- */

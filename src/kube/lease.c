@@ -6,6 +6,7 @@
 
 #include "base/mem.h"
 #include "base/num.h"
+#include "model/document.h"
 
 #define VERSION_BYTES 64
 #define BODY_BYTES_MAX (8u * 1024u)
@@ -98,12 +99,6 @@ static bool is_mine(const lease *l)
 
 /* ---- the object ---- */
 
-static str text_of(yyjson_val *object, const char *key)
-{
-    yyjson_val *v = yyjson_obj_get(object, key);
-    return v && yyjson_is_str(v) ? (str){yyjson_get_str(v), yyjson_get_len(v)} : STR_EMPTY;
-}
-
 /* Versions grow, whoever writes; those that are no numbers say nothing. */
 static bool is_older(const lease *l, str version)
 {
@@ -115,8 +110,8 @@ static bool is_older(const lease *l, str version)
 static bool take_object(lease *l, yyjson_val *object, int64_t now_ms)
 {
     yyjson_val *spec = yyjson_obj_get(object, "spec");
-    str version = text_of(yyjson_obj_get(object, "metadata"), "resourceVersion");
-    str holder = text_of(spec, "holderIdentity");
+    str version = json_text_of(yyjson_obj_get(object, "metadata"), "resourceVersion");
+    str holder = json_text_of(spec, "holderIdentity");
     if (version.len == 0 || version.len >= sizeof l->version || holder.len >= sizeof l->holder)
         return false;
     if (l->known != KNOWN_SEEN || !str_eq(version, str_of(l->version)))

@@ -41,12 +41,6 @@ static bool act_find(act_owner owner, str word, act_kind *ret)
     return false;
 }
 
-static str text_of(yyjson_val *json, const char *key)
-{
-    yyjson_val *value = yyjson_obj_get(json, key);
-    return yyjson_is_str(value) ? (str){yyjson_get_str(value), yyjson_get_len(value)} : STR_EMPTY;
-}
-
 bool act_requests_read(arena *a, str text, act_subject of, act_list *ret, err *error)
 {
     const char *key = key_of(of.owner);
@@ -64,15 +58,15 @@ bool act_requests_read(arena *a, str text, act_subject of, act_list *ret, err *e
     yyjson_arr_foreach(root, index, most, item)
     {
         fact_act act = {.change = of.change,
-                        .who = text_of(item, "who"),
-                        .target = text_of(item, "target"),
-                        .package = text_of(item, "package"),
-                        .stage = text_of(item, "stage"),
-                        .partition = text_of(item, "partition"),
+                        .who = json_text_of(item, "who"),
+                        .target = json_text_of(item, "target"),
+                        .package = json_text_of(item, "package"),
+                        .stage = json_text_of(item, "stage"),
+                        .partition = json_text_of(item, "partition"),
                         .keep_batches = yyjson_is_true(yyjson_obj_get(item, "keepBatches"))};
-        if (!act_find(of.owner, text_of(item, "act"), &act.act))
+        if (!act_find(of.owner, json_text_of(item, "act"), &act.act))
             return err_set(error, "annotation %s: found the act \"%s\"", key,
-                           str_shown(text_of(item, "act")).text);
+                           str_shown(json_text_of(item, "act")).text);
         list.at[list.len++] = act;
     }
     *ret = list;
