@@ -18,6 +18,7 @@
 #define TAKEN_LOOKS 20
 #define TAKEN_PAUSE_US 100000
 #define REQUEST_TRIES 10
+#define REQUEST_ACTS 500
 
 /* ---- begin and end ---- */
 
@@ -249,7 +250,7 @@ bool sk_write_requested(sk *s, const kube_write *w, const char *what)
 }
 
 /* One try: reads the Skyhook and adds to its annotation, if nobody else changed it meanwhile. */
-static bool request_once(sk *s, str of, const fact_act *act, write_outcome *ret, err *error)
+static bool request_once(sk *s, str of, sk_acts acts, write_outcome *ret, err *error)
 {
     yyjson_val *json = sk_skyhook(s, of);
     if (!json)
@@ -257,8 +258,12 @@ static bool request_once(sk *s, str of, const fact_act *act, write_outcome *ret,
     yyjson_val *head = yyjson_obj_get(json, "metadata");
     scoped(buf_done) buf list = BUF(LIMIT_DOCUMENT_BYTES);
     scoped(buf_done) buf body = BUF(LIMIT_DOCUMENT_BYTES);
-    if (!act_request_add(&list, json_text_of(yyjson_obj_get(head, "annotations"), KEY_ACTS),
-                         ACT_OF_SKYHOOK, act, error))
+    str before = json_text_of(yyjson_obj_get(head, "annotations"), KEY_ACTS);
+    if (!act_requests_open(&list, before, ACT_OF_SKYHOOK, error))
+        return false;
+    for (size_t i = 0; i < acts.len; i++)
+        act_requests_put(&list, &acts.at[i]);
+    if (!act_requests_close(&list, error))
         return false;
     buf_addz(&body, "{\"metadata\":{\"annotations\":{\"" KEY_ACTS "\":");
     buf_add_json(&body, buf_str(&list));
@@ -271,17 +276,32 @@ static bool request_once(sk *s, str of, const fact_act *act, write_outcome *ret,
     return !body.failed ? kube_write_one(s->session, &w, ret, error) : err_memory(error);
 }
 
-bool sk_request(sk *s, str of, const fact_act *act)
+static bool request_some(sk *s, str of, sk_acts acts)
 {
     write_outcome how = {.kind = WRITE_CONFLICT};
     err error = {0};
     for (int i = 0; i < REQUEST_TRIES && how.kind == WRITE_CONFLICT; i++)
-        if (!request_once(s, of, act, &how, &error))
+        if (!request_once(s, of, acts, &how, &error))
             return fail("%s", error.text) == STATUS_DONE;
     if (how.kind == WRITE_DONE)
         return true;
     fail("Skyhook \"%.*s\": %s", STR_ARG(of), how.message);
     return false;
+}
+
+/* Many are asked for in pieces: an annotation holds no more than the server takes, and an operator
+ * empties it in between. */
+bool sk_request(sk *s, str of, sk_acts acts)
+{
+    for (size_t done = 0; done < acts.len;) {
+        size_t count = acts.len - done < REQUEST_ACTS ? acts.len - done : REQUEST_ACTS;
+        if (done > 0)
+            sk_taken(s, of);
+        if (!request_some(s, of, (sk_acts){acts.at + done, count}))
+            return false;
+        done += count;
+    }
+    return true;
 }
 
 bool sk_taken(sk *s, str of)

@@ -111,7 +111,11 @@ bool sk_write(sk *s, const kube_write *w, const char *what);
  * the node meanwhile, it is left to the operator, which is most likely who did. */
 bool sk_write_requested(sk *s, const kube_write *w, const char *what);
 /* Asks the operator, by the Skyhook's annotation. */
-bool sk_request(sk *s, str of, const fact_act *act);
+typedef struct sk_acts {
+    const fact_act *at;
+    size_t len;
+} sk_acts;
+bool sk_request(sk *s, str of, sk_acts acts);
 /* Whether an operator is there that has done what was asked: nothing is left to write. Waits for it
  * for a short while. */
 bool sk_taken(sk *s, str of);
