@@ -274,11 +274,17 @@ static void take_message(int status, yyjson_val *body, char out[WRITE_MESSAGE_BY
         snprintf(out, WRITE_MESSAGE_BYTES, "the server answers %d", status);
 }
 
+/* A page of a list is longer than a document may be. */
+static yyjson_val *parse(arena *a, const buf *text, err *error)
+{
+    return json_parse_within(a, buf_str(text), REPLY_BYTES_MAX, error);
+}
+
 bool kube_get(kube_session *s, str path, arena *a, kube_reply *ret, err *error)
 {
     question q = {.text = BUF(REPLY_BYTES_MAX)};
     bool good = ask(s, path, &q, error);
-    yyjson_val *body = good && q.text.len > 0 ? json_parse(a, buf_str(&q.text), error) : NULL;
+    yyjson_val *body = good && q.text.len > 0 ? parse(a, &q.text, error) : NULL;
     buf_done(&q.text);
     if (!good || (!body && q.status < 400))
         return false;
@@ -294,7 +300,7 @@ bool kube_stream(kube_session *s, str path, kube_bytes *bytes, void *context, er
     bool good = a ? ask(s, path, &q, error) : err_memory(error);
     if (good && q.status >= 400) {
         char said[WRITE_MESSAGE_BYTES];
-        take_message(q.status, json_parse(a, buf_str(&q.text), NULL), said);
+        take_message(q.status, parse(a, &q.text, NULL), said);
         good = err_set(error, "%s", said);
     }
     buf_done(&q.text);
@@ -408,7 +414,7 @@ static void take_outcome(void *context, const write_outcome *outcome, yyjson_val
         return;
     buf text = BUF(REPLY_BYTES_MAX);
     json_write(&text, answered);
-    w->answer.body = text.failed ? NULL : json_parse(w->arena, buf_str(&text), NULL);
+    w->answer.body = text.failed ? NULL : parse(w->arena, &text, NULL);
     buf_done(&text);
 }
 

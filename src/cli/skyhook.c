@@ -472,13 +472,14 @@ static yyjson_val *sorted(sk *s, yyjson_val *value)
 {
     scoped(buf_done) buf text = BUF(LIMIT_TEXT_BYTES);
     bool good = value && put_sorted(s, value, &text) && !text.failed;
-    return good ? json_parse(s->arena, buf_str(&text), NULL) : NULL;
+    return good ? json_parse_within(s->arena, buf_str(&text), LIMIT_TEXT_BYTES, NULL) : NULL;
 }
 
 exit_status sk_print_value(sk *s, buf *json)
 {
     scoped(buf_done) buf out = BUF(LIMIT_TEXT_BYTES);
-    yyjson_val *value = json->failed ? NULL : json_parse(s->arena, buf_str(json), NULL);
+    yyjson_val *value =
+        json->failed ? NULL : json_parse_within(s->arena, buf_str(json), LIMIT_TEXT_BYTES, NULL);
     if (s->form == SK_YAML)
         value = sorted(s, value);
     if (!value)

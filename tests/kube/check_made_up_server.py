@@ -374,6 +374,47 @@ def groups_unseen(room):
         return None if good else result
 
 
+def large_lists(room):
+    """lists of nodes as large as real ones are, page by page"""
+    state = json.dumps({f"aa|{i}.0.0": {"name": "aa", "version": f"{i}.0.0", "image": "x",
+                                        "stage": "config", "state": "complete"}
+                        for i in range(20)})
+
+    def one(number):
+        made = node(f"n{number:04}")
+        made["metadata"]["annotations"] = {"skyhook.nvidia.com/nodeState_tuning": state}
+        made["status"]["images"] = [{"names": ["example.test/" + "x" * 200]} for _ in range(40)]
+        return made
+
+    def answer(request):
+        path, _, query = request.path.partition("?")
+        begin = int(query.partition("continue=")[2] or "0")
+        if path == "/api/v1/nodes":
+            page = items("Node", *[one(i) for i in range(begin, min(begin + 500, 1200))])
+            if begin + 500 < 1200:
+                page["metadata"]["continue"] = str(begin + 500)
+            request.say(200, page)
+        elif path == SKYHOOKS:
+            request.say(200, items("Skyhook", SKYHOOK))
+        else:
+            request.say(404, {})
+
+    with Server(answer) as server:
+        result = room.skyhook(server, "node", "list", "--skyhook", "tuning")
+        if result.status or "Summary: 1200 nodes (1200 complete" not in result.out:
+            return repr(result)[-1000:]
+        for form in ("json", "yaml"):
+            result = room.skyhook(server, "node", "status", "-o", form)
+            if result.status or len(result.out) < 2_000_000:
+                return repr(result)[-1000:]
+        result = run(room.drover, "plan", "--kubeconfig", config(room.folder, server), "-o",
+                     "json")
+        if json.loads(result.out)["targets"] != 1200:
+            return repr(result)[-1000:]
+        result = room.skyhook(server, "explain", "n1199")
+        return None if result.out.startswith("n1199 is done: tuning runs there") else result
+
+
 def clock_of_the_server(room):
     """a plan of a cluster begins when it is by the server's clock"""
     def answer(request):
@@ -444,8 +485,8 @@ def help_of_groups(room):
 
 
 CHECKS = [authorities_replaced, authorities_of_the_machine, name_and_path, whose, busy, no_answer,
-          nobody_there, names, groups_unseen, clock_of_the_server, logs_that_nobody_reads,
-          help_of_groups]
+          nobody_there, names, groups_unseen, large_lists, clock_of_the_server,
+          logs_that_nobody_reads, help_of_groups]
 
 
 def main():
