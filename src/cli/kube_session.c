@@ -184,6 +184,7 @@ static void on_time(uv_timer_t *timer)
 /* Whether it became true in the time that answers have. */
 static bool wait_until(kube_session *s, const bool *done)
 {
+    uv_update_time(&s->loop); /* somebody may have been asked meanwhile, and thought about it */
     uint64_t since = uv_now(&s->loop);
     if (s->timeout_ms > 0)
         uv_timer_start(&s->timer, on_time, (uint64_t)s->timeout_ms, 0);

@@ -60,7 +60,7 @@ class Authority:
 
 
 class Server:
-    """answer(request) is asked for each GET; it may use request.say and request.stream."""
+    """answer(request) is asked for each request; it may use request.say and request.stream."""
 
     def __init__(self, answer, certificate=None, port=0, date=None):
         self.seen = []
@@ -97,6 +97,10 @@ class Server:
                         return
                     self.wfile.write(line)
                     self.wfile.flush()
+
+            def do_PATCH(self):
+                self.rfile.read(int(self.headers["Content-Length"]))
+                self.do_GET()
 
             def do_GET(self):
                 outer.seen.append((self.path, self.headers))
@@ -323,6 +327,21 @@ def no_answer(room):
         return None if result.status == 1 and 'found "soon"' in result.err else result
 
 
+def slow_person(room):
+    """--request-timeout is for answers of the server, not for those of people"""
+    with Server(lambda request: request.say(200, SKYHOOK, Connection="close")) as server:
+        process = subprocess.Popen(
+            [room.plugin, "pause", "tuning", "--request-timeout", "3s", "--kubeconfig",
+             config(room.folder, server)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, text=True)
+        while not server.seen:
+            time.sleep(0.01)
+        time.sleep(3.5)
+        said = process.communicate("y\n", timeout=WAIT_SECONDS)[0]
+        good = process.returncode == 0 and said.endswith('Skyhook "tuning" paused\n')
+        return None if good else said
+
+
 def nobody_there(room):
     """a cluster that is not there is told at once, also by what only writes"""
     with Server(nodes_only) as server:
@@ -485,7 +504,7 @@ def help_of_groups(room):
 
 
 CHECKS = [authorities_replaced, authorities_of_the_machine, name_and_path, whose, busy, no_answer,
-          nobody_there, names, groups_unseen, large_lists, clock_of_the_server,
+          slow_person, nobody_there, names, groups_unseen, large_lists, clock_of_the_server,
           logs_that_nobody_reads, help_of_groups]
 
 
