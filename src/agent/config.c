@@ -20,9 +20,22 @@ static bool wrong(reading *r, const char *key, const char *allowed)
     return err_set(r->error, "%s%s%s: allowed: %s", r->where, r->where[0] ? "." : "", key, allowed);
 }
 
+/* Of a key that stands there twice the last one counts, as it always has. */
+static yyjson_val *member(yyjson_val *object, const char *key)
+{
+    yyjson_val *name, *value, *found = NULL;
+    size_t i, most;
+    yyjson_obj_foreach(object, i, most, name, value)
+    {
+        if (yyjson_equals_str(name, key))
+            found = value;
+    }
+    return found;
+}
+
 static bool take_text(reading *r, yyjson_val *object, const char *key, str *ret)
 {
-    yyjson_val *v = yyjson_obj_get(object, key);
+    yyjson_val *v = member(object, key);
     if (!yyjson_is_str(v))
         return wrong(r, key, "a text");
     str text = {yyjson_get_str(v), yyjson_get_len(v)};
@@ -34,14 +47,14 @@ static bool take_text(reading *r, yyjson_val *object, const char *key, str *ret)
 
 static bool take_bool(reading *r, yyjson_val *object, const char *key, bool *ret)
 {
-    yyjson_val *v = yyjson_obj_get(object, key);
+    yyjson_val *v = member(object, key);
     *ret = yyjson_get_bool(v);
     return yyjson_is_bool(v) || wrong(r, key, "true or false");
 }
 
 static bool take_texts(reading *r, yyjson_val *object, const char *key, str **ret, size_t *ret_len)
 {
-    yyjson_val *list = yyjson_obj_get(object, key), *v;
+    yyjson_val *list = member(object, key), *v;
     if (!yyjson_is_arr(list))
         return wrong(r, key, "a list of texts");
     *ret = ARENA_ARRAY(r->arena, yyjson_arr_size(list) + 1, str);
@@ -75,7 +88,7 @@ static bool name_is_good(str name)
 
 static bool take_returncodes(reading *r, yyjson_val *object, package_step *s)
 {
-    yyjson_val *list = yyjson_obj_get(object, "returncodes"), *v;
+    yyjson_val *list = member(object, "returncodes"), *v;
     s->returncode_count = yyjson_arr_size(list);
     if (s->returncode_count == 0)
         return wrong(r, "returncodes", "a list of at least one integer");
@@ -94,7 +107,7 @@ static bool take_returncodes(reading *r, yyjson_val *object, package_step *s)
 
 static bool take_variables(reading *r, yyjson_val *object, package_step *s)
 {
-    yyjson_val *map = yyjson_obj_get(object, "env"), *key, *v;
+    yyjson_val *map = member(object, "env"), *key, *v;
     if (!map)
         return true;
     if (!yyjson_is_obj(map))
@@ -105,11 +118,14 @@ static bool take_variables(reading *r, yyjson_val *object, package_step *s)
     size_t i, most;
     yyjson_obj_foreach(map, i, most, key, v)
     {
-        if (!yyjson_is_str(v) || yyjson_get_len(key) == 0 || strchr(yyjson_get_str(key), '='))
+        str name = {yyjson_get_str(key), yyjson_get_len(key)};
+        str value = {yyjson_get_str(v), yyjson_get_len(v)};
+        if (!value.ptr || name.len == 0 || memchr(name.ptr, '=', name.len) ||
+            memchr(name.ptr, '\0', name.len) || memchr(value.ptr, '\0', value.len))
             return wrong(r, "env", "an object of texts, with names of variables");
         step_variable *to = &s->variables[s->variable_count++];
-        to->name = arena_str(r->arena, str_of(yyjson_get_str(key)));
-        to->value = arena_str(r->arena, str_of(yyjson_get_str(v)));
+        to->name = arena_str(r->arena, name);
+        to->value = arena_str(r->arena, value);
         if (!to->name.ptr || !to->value.ptr)
             return err_memory(r->error);
     }
@@ -258,7 +274,7 @@ static bool take_config(reading *r, yyjson_val *root, package_config *c)
         return wrong(r, "package_name", "a name that can be a folder's");
     if (!version_is_strict(c->version))
         return wrong(r, "package_version", "a semantic version such as 1.2.3");
-    yyjson_val *modes = yyjson_obj_get(root, "modes"), *key, *list;
+    yyjson_val *modes = member(root, "modes"), *key, *list;
     if (!yyjson_is_obj(modes))
         return wrong(r, "modes", "an object of lists of steps");
     size_t i, most;

@@ -4,9 +4,11 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -14,7 +16,7 @@
 #include "base/mem.h"
 
 #define COPY_BYTES 65536
-#define NEW_SUFFIX ".drover-new"
+#define NEW_PREFIX ".drover-new-"
 
 str host_path(arena *a, str root, const char *format, ...)
 {
@@ -88,16 +90,27 @@ static void sync_folder(const char *path)
         fsync(fd);
 }
 
+/* A path beside this one, where the new content stands until it takes the name over. It is nobody
+ * else's: agents of several packages write the same file at the same time. */
+static bool path_beside(const char *path, char ret[PATH_MAX], err *error)
+{
+    uint64_t random;
+    if (getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random)
+        return failed(error, path, "no random number for a name beside it");
+    const char *slash = strrchr(path, '/');
+    int folder = slash ? (int)(slash - path) + 1 : 0;
+    int len = snprintf(ret, PATH_MAX, "%.*s" NEW_PREFIX "%016" PRIx64, folder, path, random);
+    return len < PATH_MAX || err_set(error, "%s: the path is too long", path);
+}
+
 bool host_write(str path, str content, err *error)
 {
     char new_path[PATH_MAX];
-    if ((size_t)snprintf(new_path, sizeof new_path, "%s" NEW_SUFFIX, path.ptr) >= sizeof new_path)
-        return err_set(error, "%s: the path is too long", str_shown(path).text);
-    if (!host_make_parents(path, error))
+    if (!path_beside(path.ptr, new_path, error) || !host_make_parents(path, error))
         return false;
-    scoped(close_fd) int fd = open(new_path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    scoped(close_fd) int fd = open(new_path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
     if (fd < 0)
-        return failed(error, new_path, "cannot write");
+        return failed(error, path.ptr, "cannot write");
     if (write_all(fd, content) && fsync(fd) == 0 && rename(new_path, path.ptr) == 0) {
         sync_folder(path.ptr);
         return true;
@@ -174,12 +187,12 @@ static bool copy_bytes(int from, int to)
 static bool copy_file(const char *from, const char *to, const struct stat *about, err *error)
 {
     char new_path[PATH_MAX];
-    if ((size_t)snprintf(new_path, sizeof new_path, "%s" NEW_SUFFIX, to) >= sizeof new_path)
-        return err_set(error, "%s: the path is too long", to);
+    if (!path_beside(to, new_path, error))
+        return false;
     scoped(close_fd) int in = open(from, O_RDONLY | O_CLOEXEC);
     if (in < 0)
         return failed(error, from, "cannot read");
-    scoped(close_fd) int out = open(new_path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    scoped(close_fd) int out = open(new_path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     const struct timespec times[] = {about->st_atim, about->st_mtim};
     if (out >= 0 && copy_bytes(in, out) && fchmod(out, about->st_mode & 07777) == 0 &&
         futimens(out, times) == 0 && rename(new_path, to) == 0)
@@ -196,12 +209,13 @@ static bool copy_link(const char *from, const char *to, err *error)
     if (len < 0)
         return failed(error, from, "cannot read");
     target[len] = '\0';
-    if ((size_t)snprintf(new_path, sizeof new_path, "%s" NEW_SUFFIX, to) >= sizeof new_path)
-        return err_set(error, "%s: the path is too long", to);
-    unlink(new_path);
+    if (!path_beside(to, new_path, error))
+        return false;
     if (symlink(target, new_path) == 0 && rename(new_path, to) == 0)
         return true;
-    return failed(error, to, "cannot write");
+    failed(error, to, "cannot write");
+    unlink(new_path);
+    return false;
 }
 
 static bool copy_folder(const char *from, const char *to, int depth, err *error);
@@ -213,7 +227,7 @@ static bool copy_entry(const char *from, const char *to, int depth, err *error)
         return failed(error, from, "cannot read");
     if (S_ISDIR(about.st_mode)) {
         bool made = mkdir(to, about.st_mode & 07777) == 0;
-        if (!made && errno != EEXIST)
+        if (made ? chmod(to, about.st_mode & 07777) != 0 : errno != EEXIST)
             return failed(error, to, "cannot make the folder");
         return copy_folder(from, to, depth + 1, error);
     }

@@ -14,7 +14,7 @@
 #define INTERRUPT_SERVICES_MAX 1000
 #define INTERRUPT_BYTES_MAX (1u << 20)
 
-/* The type's words are those of documents' node state: the names of enum values follow them. */
+/* With the words that DATA has for them. */
 #define INTERRUPT_TYPES(X)                                                                         \
     X(NODE_RESTART, "node_restart")                                                                \
     X(SERVICE_RESTART, "service_restart")                                                          \

@@ -48,10 +48,10 @@ int main(int count, char **arguments)
         fprintf(stderr, "warning: there is no mode \"%s\"\n", str_shown(str_of(arguments[1])).text);
         return 0;
     }
+    bool good = run_signals_open(&signals, &error);
     print_settings(&s);
-    bool good = run_signals_open(&signals, &error) &&
-                (!s.copy_resolv || s.root.len == 0 || copy_resolv(&s, &error)) &&
-                (s.mode == MODE_INTERRUPT ? interrupt_run : stage_run)(&s, &signals, &error);
+    good = good && (!s.copy_resolv || s.root.len == 0 || copy_resolv(&s, &error)) &&
+           (s.mode == MODE_INTERRUPT ? interrupt_run : stage_run)(&s, &signals, &error);
     if (!good)
         fprintf(stderr, "drover-agent: %s: %s\n", mode_text(s.mode), error.text);
     return good ? 0 : 1;

@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/ioctl.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -26,6 +27,7 @@ bool run_signals_open(run_signals *ret, err *error)
     sigaddset(&set, SIGTERM);
     sigaddset(&set, SIGCHLD);
     *ret = (run_signals){.fd = -1};
+    signal(SIGPIPE, SIG_IGN); /* that nobody reads what it shows is no reason to end */
     if (sigprocmask(SIG_BLOCK, &set, NULL) == 0)
         ret->fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
     return ret->fd >= 0 || err_set(error, "signals: %s", strerror(errno));
@@ -104,23 +106,33 @@ static void show_lines(stream *s, str text)
     }
 }
 
-/* Takes what is there; false: nothing more for now. */
-static bool take(stream *s, char *buffer, size_t bytes)
+/* Takes what is there, so much at the most, and returns how much it was; 0: nothing for now. */
+static size_t take(stream *s, char *buffer, size_t bytes)
 {
     if (s->from < 0)
-        return false;
+        return 0;
     ssize_t n = read(s->from, buffer, bytes);
     if (n > 0) {
         show_lines(s, (str){buffer, (size_t)n});
-        return true;
+        return (size_t)n;
     }
-    if (n < 0 && errno == EINTR)
-        return true;
-    if (n == 0 || errno != EAGAIN) {
+    if (n == 0 || (errno != EAGAIN && errno != EINTR)) {
         close(s->from);
         s->from = -1;
     }
-    return false;
+    return 0;
+}
+
+/* Takes the rest of what an ended command printed. What it left in the background may print for
+ * ever: only that counts which is there by now. */
+static void take_rest(stream *s, char *buffer, size_t bytes)
+{
+    int there = 0;
+    if (s->from >= 0)
+        ioctl(s->from, FIONREAD, &there);
+    size_t left = there > 0 ? (size_t)there : 0, n = 1;
+    for (; left > 0 && n > 0; left -= n)
+        n = take(s, buffer, left < bytes ? left : bytes);
 }
 
 /* ---- the child ---- */
@@ -175,6 +187,7 @@ static void child(const command *c, const pipes *p)
     dup2(p->out[1], STDOUT_FILENO);
     dup2(p->err[1], STDERR_FILENO);
     sigprocmask(SIG_SETMASK, &none, NULL);
+    signal(SIGPIPE, SIG_DFL);
     err problem = {0};
     start(c, &problem);
     put(p->problem[1], str_of(problem.text));
@@ -235,9 +248,12 @@ static int follow(const command *c, run_signals *signals, stream streams[2], wai
         poll(fds, 3, timeout);
         run_terminated(signals);
         ended = waitpid(w->child, &status, WNOHANG) == w->child;
-        for (size_t i = 0; i < 2; i++)
-            while (take(&streams[i], bytes, count) && ended) {
-            }
+        for (size_t i = 0; i < 2; i++) {
+            if (ended)
+                take_rest(&streams[i], bytes, count);
+            else
+                take(&streams[i], bytes, count);
+        }
     }
     mem_free(buffer);
     return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);

@@ -13,7 +13,7 @@
 #define RUN_LOG_BYTES_MAX (64u << 20) /* of one file; the rest is only shown */
 #define RUN_LOGS_KEPT 5
 
-/* Of the agent: SIGTERM is only ever looked at here. */
+/* Of the agent: SIGTERM is only ever looked at here, and SIGPIPE never is. */
 typedef struct run_signals {
     int fd;
     bool terminated;

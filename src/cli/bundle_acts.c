@@ -4,6 +4,7 @@
 #include "base/limits.h"
 #include "base/mem.h"
 #include "cli/kube_apply.h"
+#include "model/document.h"
 #include "operator/act_request.h"
 #include "operator/cluster_shell.h"
 
@@ -13,12 +14,6 @@ typedef struct bundle_name {
     str space, name;
     str collection;
 } bundle_name;
-
-static str text_of(yyjson_val *json, const char *key)
-{
-    yyjson_val *value = yyjson_obj_get(json, key);
-    return yyjson_is_str(value) ? (str){yyjson_get_str(value), yyjson_get_len(value)} : STR_EMPTY;
-}
 
 static void put_acts(buf *body, str acts)
 {
@@ -36,7 +31,7 @@ static bool put_patch(buf *body, yyjson_val *json, const fact_act *act, err *err
         return true;
     }
     scoped(buf_done) buf list = BUF(LIMIT_DOCUMENT_BYTES);
-    str before = text_of(yyjson_obj_get(head, "annotations"), KEY_BUNDLE_ACTS);
+    str before = json_text_of(yyjson_obj_get(head, "annotations"), KEY_BUNDLE_ACTS);
     if (!act_request_add(&list, before, ACT_OF_BUNDLE, act, error))
         return false;
     put_acts(body, buf_str(&list));
@@ -63,10 +58,11 @@ static bool try_once(kube_session *s, const bundle_name *of, const fact_act *act
     scoped(buf_done) buf body = BUF(LIMIT_DOCUMENT_BYTES);
     if (!put_patch(&body, reply.body, act, error))
         return false;
+    yyjson_val *head = yyjson_obj_get(reply.body, "metadata");
     kube_write w = {.verb = WRITE_MERGE,
                     .collection = of->collection,
                     .name = of->name,
-                    .version = text_of(yyjson_obj_get(reply.body, "metadata"), "resourceVersion"),
+                    .version = json_text_of(head, "resourceVersion"),
                     .body = buf_str(&body)};
     return !body.failed ? kube_write_one(s, &w, ret, error) : err_memory(error);
 }

@@ -255,7 +255,8 @@ exit_status client_try(client *c, const char *method, str path, str body, client
         return STATUS_UNREACHABLE;
     curl_easy_getinfo(c->curl, CURLINFO_RESPONSE_CODE, &ret->status);
     str text = arena_str(c->arena, buf_str(&c->answer));
-    ret->json = text.len > 0 ? json_parse(c->arena, text, &error) : NULL;
+    if (text.len > 0) /* a page of a list is longer than a document may be */
+        ret->json = json_parse_within(c->arena, text, CLIENT_ANSWER_BYTES_MAX, &error);
     return ret->status < 300 ? STATUS_DONE : ret->status == 503 ? STATUS_UNREACHABLE : STATUS_NO;
 }
 
@@ -273,10 +274,12 @@ exit_status client_call(client *c, const char *method, str path, str body, yyjso
         fail("%s cannot be reached", c->server);
         return STATUS_UNREACHABLE;
     }
-    if (result != STATUS_DONE)
-        print_refusal(c, answer.json, answer.status);
     if (ret)
         *ret = answer.json;
+    if (result != STATUS_DONE)
+        print_refusal(c, answer.json, answer.status);
+    else if (ret && !answer.json && c->answer.len > 0)
+        return fail("the answer of %s cannot be read", c->server);
     return result;
 }
 

@@ -182,6 +182,27 @@ exit_status help_all(FILE *to)
     return output_buf(to, &out) ? STATUS_DONE : STATUS_NO;
 }
 
+bool help_group(str first, FILE *to)
+{
+    buf out = BUF(LIMIT_TEXT_BYTES);
+    bool any = false;
+    buf_addf(&out, "Usage: %s %.*s COMMAND [OPTION]... [OPERAND]...\n", running->name,
+             STR_ARG(first));
+    heading(&out, "Commands:");
+    for (const verb *const *c = running->verbs; *c; c++) {
+        str rest = str_of((*c)->name);
+        if (!str_eq(str_cut(&rest, ' '), first) || !rest.ptr)
+            continue;
+        row(&out, (*c)->name, str_of((*c)->summary), widest_name() + 2 * INDENT);
+        any = true;
+    }
+    if (!any)
+        buf_done(&out);
+    else
+        output_buf(to, &out);
+    return any;
+}
+
 exit_status help_verb(const verb *c)
 {
     static const option help = OPTION_HELP;

@@ -11,6 +11,8 @@
 
 /* What Drover is and its commands. */
 exit_status help_all(FILE *to);
+/* The commands of two words that begin with this one; false: there are none. */
+bool help_group(str first, FILE *to);
 /* One command, on standard output. */
 exit_status help_verb(const verb *c);
 /* A usage error with a guess at what was meant. */

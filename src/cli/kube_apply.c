@@ -40,12 +40,6 @@ static const struct {
 };
 #define KINDS (sizeof kinds / sizeof kinds[0])
 
-static str text_of(yyjson_val *json, const char *key)
-{
-    yyjson_val *value = yyjson_obj_get(json, key);
-    return yyjson_is_str(value) ? (str){yyjson_get_str(value), yyjson_get_len(value)} : STR_EMPTY;
-}
-
 /* ---- what is sent ---- */
 
 /* Or a controller's. */
@@ -150,7 +144,7 @@ static size_t row_of(kube_kind of)
 bool kube_document_of(arena *a, kube_kind of, yyjson_val *json, kube_document *ret, err *error)
 {
     yyjson_val *head = yyjson_obj_get(json, "metadata");
-    str name = text_of(head, "name"), space = text_of(head, "namespace");
+    str name = json_text_of(head, "name"), space = json_text_of(head, "namespace");
     size_t at = row_of(of);
     if (at == KINDS)
         return err_set(error,

@@ -2,7 +2,6 @@
 #include "cli/kube_live.h"
 
 #include <stdio.h>
-#include <time.h>
 
 #include "base/limits.h"
 #include "base/mem.h"
@@ -38,12 +37,6 @@ typedef struct reading {
     buf documents;
     buf placements, skyhooks, bundles; /* records, as the engine saved them */
 } reading;
-
-static str text_of(yyjson_val *json, const char *key)
-{
-    yyjson_val *value = yyjson_obj_get(json, key);
-    return yyjson_is_str(value) ? (str){yyjson_get_str(value), yyjson_get_len(value)} : STR_EMPTY;
-}
 
 /* ---- documents ---- */
 
@@ -112,7 +105,7 @@ static void keep_node(reading *r, yyjson_val *head)
 {
     size_t index, count;
     yyjson_val *key, *value;
-    str name = text_of(head, "name");
+    str name = json_text_of(head, "name");
     yyjson_obj_foreach(yyjson_obj_get(head, "annotations"), index, count, key, value)
     {
         str text = {yyjson_get_str(key), yyjson_get_len(key)};
@@ -129,10 +122,10 @@ static void keep_node(reading *r, yyjson_val *head)
 static void keep_bundle(reading *r, yyjson_val *head)
 {
     scoped(buf_done) buf whose = BUF(LIMIT_LOG_LINE_BYTES);
-    buf_addf(&whose, "%.*s/%.*s", STR_ARG(text_of(head, "namespace")),
-             STR_ARG(text_of(head, "name")));
+    buf_addf(&whose, "%.*s/%.*s", STR_ARG(json_text_of(head, "namespace")),
+             STR_ARG(json_text_of(head, "name")));
     put_record(&r->bundles, "clusters ", buf_str(&whose),
-               text_of(yyjson_obj_get(head, "annotations"), BUNDLE_RECORD));
+               json_text_of(yyjson_obj_get(head, "annotations"), BUNDLE_RECORD));
 }
 
 /* Without its values nobody knows what it deploys: a plan would have all clusters out of date.
@@ -142,8 +135,9 @@ static bool add_values(reading *r, arena *a, yyjson_val **json)
     err error = {0};
     kube_reply reply = {0};
     yyjson_val *head = yyjson_obj_get(*json, "metadata"), *whole = NULL;
-    str space = text_of(head, "namespace"), name = text_of(head, "name");
-    if (r->kind != KIND_BUNDLE || text_of(yyjson_obj_get(*json, "spec"), "valuesHash").len == 0)
+    str space = json_text_of(head, "namespace"), name = json_text_of(head, "name");
+    if (r->kind != KIND_BUNDLE ||
+        json_text_of(yyjson_obj_get(*json, "spec"), "valuesHash").len == 0)
         return true;
     str path =
         arena_printf(a, "/api/v1/namespaces/%.*s/secrets/%.*s", STR_ARG(space), STR_ARG(name));
@@ -187,8 +181,8 @@ static bool take(void *context, yyjson_val *json, err *error)
     if (good && r->kind == KIND_NODE)
         keep_node(r, head);
     if (good && r->kind == KIND_SKYHOOK)
-        put_record(&r->skyhooks, "nodes skyhook/", text_of(head, "name"),
-                   text_of(yyjson_obj_get(json, "status"), "drover"));
+        put_record(&r->skyhooks, "nodes skyhook/", json_text_of(head, "name"),
+                   json_text_of(yyjson_obj_get(json, "status"), "drover"));
     if (good && r->kind == KIND_BUNDLE)
         keep_bundle(r, head);
     buf_done(&text);
@@ -201,11 +195,11 @@ static bool take_namespace(void *context, yyjson_val *json, err *error)
     (void)error;
     reading *r = context;
     yyjson_val *head = yyjson_obj_get(json, "metadata"), *labels = yyjson_obj_get(head, "labels");
-    if (text_of(yyjson_obj_get(head, "annotations"), ANNOTATION_CLUSTER).len > 0)
+    if (json_text_of(yyjson_obj_get(head, "annotations"), ANNOTATION_CLUSTER).len > 0)
         return true;
     buf_addf(&r->documents, "{\"apiVersion\":\"%s\",\"kind\":\"%s\",\"metadata\":{\"name\":",
              object_kind_api(KIND_NAMESPACE), object_kind_text(KIND_NAMESPACE));
-    buf_add_json(&r->documents, text_of(head, "name"));
+    buf_add_json(&r->documents, json_text_of(head, "name"));
     if (labels) {
         buf_addz(&r->documents, ",\"labels\":");
         json_write(&r->documents, labels);
@@ -240,7 +234,7 @@ bool kube_live_read(kube_session *s, buf *out, err *error)
     }
     if (good)
         read_namespaces(s, &r);
-    live_head first = {.now_ms = (int64_t)time(NULL) * 1000, .documents = r.count};
+    live_head first = {.now_ms = kube_session_now_ms(s), .documents = r.count};
     live_write_head(out, &first);
     buf_add(out, buf_str(&r.documents));
     buf_add(out, buf_str(&r.placements));

@@ -3,23 +3,36 @@
 
 #include <curl/curl.h>
 #include <inttypes.h>
+#include <time.h>
+#include <unistd.h>
 
+#include "base/duration.h"
 #include "base/limits.h"
 #include "base/mem.h"
+#include "base/num.h"
 #include "kube/writer.h"
 #include "model/document.h"
 
 #define REPLY_BYTES_MAX (256u << 20)
 #define PATH_BYTES_MAX (64u * 1024u)
+#define STATUS_FORBIDDEN 403
+#define STATUS_NOT_FOUND 404
+#define STATUS_TOO_MANY 429
+/* A server that has too much to do is asked so often, after its Retry-After or this. */
+#define BUSY_TRIES 5
+#define BUSY_WAIT_S 1
+#define BUSY_WAIT_MAX_S 10
 
 struct kube_session {
     arena *arena;
     uv_loop_t loop;
     bool has_loop;
     kube_access access;
+    uv_timer_t timer;
     connection *connection;
     writer *writer;
     str namespace_;
+    int64_t timeout_ms; /* of an answer; 0: what the connection has */
 };
 
 /* ---- begin and end ---- */
@@ -49,6 +62,42 @@ static bool set_certificates(kube_session *s, const options *given)
            set_file(s, given, "client-key", &a->key_file, &a->key_data);
 }
 
+static bool set_groups(kube_session *s, const options *given)
+{
+    size_t at = 0, count = 0;
+    str name;
+    while (options_next(given, "as-group", &at, &name))
+        count++;
+    if (count == 0)
+        return true;
+    str *all = ARENA_ARRAY(s->arena, count, str);
+    bool good = all != NULL;
+    at = count = 0;
+    while (good && options_next(given, "as-group", &at, &name)) {
+        all[count] = arena_str(s->arena, name);
+        good = all[count++].ptr;
+    }
+    s->access.impersonate_groups = all;
+    s->access.impersonate_group_count = count;
+    return good;
+}
+
+/* As kubectl reads it: a duration, or whole seconds. */
+static bool set_timeout(kube_session *s, const options *given, err *error)
+{
+    str text = options_text(given, "request-timeout", "0");
+    int64_t number;
+    if (num_parse(text, &number) && number >= 0 && number <= INT32_MAX) {
+        s->timeout_ms = number * 1000;
+        return true;
+    }
+    if (!duration_parse(text, &number, error) || number < 0)
+        return err_set(error, "--request-timeout: found \"%s\", allowed a duration such as 10s",
+                       str_shown(text).text);
+    s->timeout_ms = number / 1000000;
+    return true;
+}
+
 static bool read_access(kube_session *s, const options *given, err *error)
 {
     kube_where where = kube_where_of_environment(options_text(given, "kubeconfig", ""),
@@ -56,14 +105,17 @@ static bool read_access(kube_session *s, const options *given, err *error)
     where.cluster = options_text(given, "cluster", "");
     where.user = options_text(given, "user", "");
     where.server = options_text(given, "server", "");
-    if (!kubeconfig_read(&where, s->arena, &s->access, error))
+    if (!set_timeout(s, given, error) || !kubeconfig_read(&where, s->arena, &s->access, error))
         return false;
     if (options_given(given, "token")) /* it takes the place of whatever else there is */
         s->access.token_file = s->access.exec.command = STR_EMPTY;
     s->namespace_ = STR(KUBE_NAMESPACE);
     return (set_text(s, given, "server", &s->access.server) &&
             set_text(s, given, "token", &s->access.token) &&
-            set_text(s, given, "as", &s->access.impersonate) && set_certificates(s, given) &&
+            set_text(s, given, "as", &s->access.impersonate) &&
+            set_text(s, given, "as-uid", &s->access.impersonate_uid) && set_groups(s, given) &&
+            set_text(s, given, "tls-server-name", &s->access.tls_server_name) &&
+            set_certificates(s, given) &&
             set_text(s, given, "namespace", &s->namespace_)) ||
            err_memory(error);
 }
@@ -78,6 +130,8 @@ kube_session *kube_session_open(const options *given, err *error)
     curl_global_init(CURL_GLOBAL_DEFAULT);
     s->arena = arena_new(0);
     s->has_loop = s->arena && uv_loop_init(&s->loop) == 0;
+    if (s->has_loop)
+        uv_timer_init(&s->loop, &s->timer);
     bool good = s->has_loop ? read_access(s, given, error) : err_memory(error);
     s->connection = good ? connection_open(&s->loop, &s->access, "kubectl-skyhook", error) : NULL;
     s->writer = s->connection ? writer_start(&s->loop, s->connection, (writer_options){0}) : NULL;
@@ -97,6 +151,7 @@ kube_session *kube_session_close(kube_session *s)
     if (s->connection)
         connection_close(s->connection);
     if (s->has_loop) {
+        uv_close((uv_handle_t *)&s->timer, NULL);
         uv_run(&s->loop, UV_RUN_DEFAULT);
         uv_loop_close(&s->loop);
     }
@@ -115,31 +170,58 @@ str kube_session_server(const kube_session *s)
     return s->access.server;
 }
 
+int64_t kube_session_now_ms(const kube_session *s)
+{
+    int64_t now_ms;
+    return connection_clock(s->connection, &now_ms) ? now_ms : (int64_t)time(NULL) * 1000;
+}
+
+static void on_time(uv_timer_t *timer)
+{
+    (void)timer;
+}
+
+/* Whether it became true in the time that answers have. */
+static bool wait_until(kube_session *s, const bool *done)
+{
+    uv_update_time(&s->loop); /* somebody may have been asked meanwhile, and thought about it */
+    uint64_t since = uv_now(&s->loop);
+    if (s->timeout_ms > 0)
+        uv_timer_start(&s->timer, on_time, (uint64_t)s->timeout_ms, 0);
+    while (!*done && (s->timeout_ms == 0 || uv_now(&s->loop) - since < (uint64_t)s->timeout_ms))
+        uv_run(&s->loop, UV_RUN_ONCE);
+    uv_timer_stop(&s->timer);
+    return *done;
+}
+
 /* ---- one question ---- */
 
 typedef struct question {
     int status;
+    int64_t retry_after_s;
     buf text;
     kube_bytes *bytes; /* NULL: collect */
     void *context;
     bool done;
+    bool enough; /* whoever takes the bytes wants no more */
     connection_result result;
     char problem[WRITE_MESSAGE_BYTES];
 } question;
 
 static void take_status(void *context, int status, int64_t retry_after_s)
 {
-    (void)retry_after_s;
-    ((question *)context)->status = status;
+    question *q = context;
+    q->status = status;
+    q->retry_after_s = retry_after_s;
 }
 
 static void take_bytes(void *context, str bytes)
 {
     question *q = context;
-    if (q->bytes && q->status < 400)
-        q->bytes(q->context, bytes);
-    else
+    if (!q->bytes || q->status >= 400)
         buf_add(&q->text, bytes);
+    else if (!q->enough)
+        q->enough = !q->bytes(q->context, bytes);
 }
 
 static void take_end(void *context, connection_result result, str why)
@@ -151,29 +233,40 @@ static void take_end(void *context, connection_result result, str why)
 }
 
 /* Waits for the end of the answer. False: there was none. */
-static bool ask(kube_session *s, str path, question *q, err *error)
+static bool ask_once(kube_session *s, str path, question *q, err *error)
 {
     exchange_request request = {.method = "GET", .path = path, .stream = q->bytes != NULL};
     exchange_handler handler = {q, take_status, take_bytes, take_end};
-    if (!connection_send(s->connection, &request, handler, error))
+    exchange *x = connection_send(s->connection, &request, handler, error);
+    if (!x)
         return false;
-    while (!q->done)
+    while (q->bytes && !q->done && !q->enough)
         uv_run(&s->loop, UV_RUN_ONCE);
-    if (q->result != CONNECTION_WHOLE)
+    if (q->enough ? !q->done : !wait_until(s, &q->done))
+        exchange_abort(x);
+    if (q->result != CONNECTION_WHOLE && !q->enough)
         return err_set(error, "%.*s: %s", STR_ARG(s->access.server),
                        q->problem[0] ? q->problem : "the connection was cut");
     return !q->text.failed || err_set(error, "the answer is too long");
 }
 
-static str text_of(yyjson_val *json, const char *key)
+static bool ask(kube_session *s, str path, question *q, err *error)
 {
-    yyjson_val *value = yyjson_obj_get(json, key);
-    return yyjson_is_str(value) ? (str){yyjson_get_str(value), yyjson_get_len(value)} : STR_EMPTY;
+    for (int i = 1;; i++) {
+        if (!ask_once(s, path, q, error))
+            return false;
+        if (q->status != STATUS_TOO_MANY || i == BUSY_TRIES)
+            return true;
+        int64_t wait_s = q->retry_after_s > BUSY_WAIT_MAX_S ? BUSY_WAIT_MAX_S : q->retry_after_s;
+        sleep(wait_s > 0 ? (unsigned)wait_s : BUSY_WAIT_S);
+        buf_clear(&q->text);
+        q->done = false;
+    }
 }
 
 static void take_message(int status, yyjson_val *body, char out[WRITE_MESSAGE_BYTES])
 {
-    str said = text_of(body, "message");
+    str said = json_text_of(body, "message");
     if (status < 400)
         out[0] = '\0';
     else if (said.len > 0)
@@ -182,11 +275,17 @@ static void take_message(int status, yyjson_val *body, char out[WRITE_MESSAGE_BY
         snprintf(out, WRITE_MESSAGE_BYTES, "the server answers %d", status);
 }
 
+/* A page of a list is longer than a document may be. */
+static yyjson_val *parse(arena *a, const buf *text, err *error)
+{
+    return json_parse_within(a, buf_str(text), REPLY_BYTES_MAX, error);
+}
+
 bool kube_get(kube_session *s, str path, arena *a, kube_reply *ret, err *error)
 {
     question q = {.text = BUF(REPLY_BYTES_MAX)};
     bool good = ask(s, path, &q, error);
-    yyjson_val *body = good && q.text.len > 0 ? json_parse(a, buf_str(&q.text), error) : NULL;
+    yyjson_val *body = good && q.text.len > 0 ? parse(a, &q.text, error) : NULL;
     buf_done(&q.text);
     if (!good || (!body && q.status < 400))
         return false;
@@ -202,7 +301,7 @@ bool kube_stream(kube_session *s, str path, kube_bytes *bytes, void *context, er
     bool good = a ? ask(s, path, &q, error) : err_memory(error);
     if (good && q.status >= 400) {
         char said[WRITE_MESSAGE_BYTES];
-        take_message(q.status, json_parse(a, buf_str(&q.text), NULL), said);
+        take_message(q.status, parse(a, &q.text, NULL), said);
         good = err_set(error, "%s", said);
     }
     buf_done(&q.text);
@@ -237,6 +336,18 @@ typedef struct lister {
     buf next; /* where the next page begins; empty at the end */
 } lister;
 
+/* Without rights it is not said whether there is such a kind. Groups may be seen by all. */
+static bool has_group(kube_session *s, arena *a, str path)
+{
+    size_t slashes = 0, end = 0;
+    while (end < path.len && (path.ptr[end] != '/' || slashes++ < 3)) /* /apis/GROUP/VERSION */
+        end++;
+    kube_reply reply;
+    err ignored = {0};
+    return !kube_get(s, str_part(path, 0, end), a, &reply, &ignored) ||
+           reply.status != STATUS_NOT_FOUND;
+}
+
 static bool list_page(kube_session *s, lister *l, err *error)
 {
     scoped(arena_cleanup) arena *a = arena_new(0);
@@ -248,7 +359,9 @@ static bool list_page(kube_session *s, lister *l, err *error)
     if (!kube_get(s, buf_str(&path), a, &reply, error))
         return false;
     buf_clear(&l->next);
-    if (reply.status == 404 && l->may_be_unknown)
+    if (l->may_be_unknown &&
+        (reply.status == STATUS_NOT_FOUND ||
+         (reply.status == STATUS_FORBIDDEN && !has_group(s, a, l->path))))
         return true;
     if (reply.status >= 400)
         return err_set(error, "%.*s: %s", STR_ARG(l->path), reply.message);
@@ -259,7 +372,7 @@ static bool list_page(kube_session *s, lister *l, err *error)
         if (!l->each(l->context, item, error))
             return false;
     }
-    buf_add(&l->next, text_of(yyjson_obj_get(reply.body, "metadata"), "continue"));
+    buf_add(&l->next, json_text_of(yyjson_obj_get(reply.body, "metadata"), "continue"));
     return !l->next.failed || err_memory(error);
 }
 
@@ -302,20 +415,26 @@ static void take_outcome(void *context, const write_outcome *outcome, yyjson_val
         return;
     buf text = BUF(REPLY_BYTES_MAX);
     json_write(&text, answered);
-    w->answer.body = text.failed ? NULL : json_parse(w->arena, buf_str(&text), NULL);
+    w->answer.body = text.failed ? NULL : parse(w->arena, &text, NULL);
     buf_done(&text);
 }
 
 bool kube_write_answered(kube_session *s, const kube_write *w, arena *a, kube_answer *ret,
                          err *error)
 {
-    written now = {.arena = a};
-    write_handler handler = {.context = &now, .done = take_outcome};
+    written *now = ARENA_ARRAY(s->arena, 1, written); /* one that is late may end after this call */
+    if (!now)
+        return err_memory(error);
+    now->arena = a;
+    write_handler handler = {.context = now, .done = take_outcome};
     if (!writer_send(s->writer, w, handler, error))
         return false;
-    while (!now.done)
-        uv_run(&s->loop, UV_RUN_ONCE);
-    *ret = now.answer;
+    if (!wait_until(s, &now->done)) {
+        now->arena = NULL;
+        return err_set(error, "%.*s: there was no answer in time; it may be done all the same",
+                       STR_ARG(s->access.server));
+    }
+    *ret = now->answer;
     return true;
 }
 

@@ -2,14 +2,15 @@
 /* Finds the command, reads its options, runs it. */
 #include <errno.h>
 #include <locale.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <unistd.h>
 
 #include "cli/command.h"
 #include "cli/help.h"
-#include "cli/kube_session.h"
 #include "cli/options.h"
+#include "cli/skyhook.h"
 #include "server/supervisor.h"
 
 #define OPTIONS_MAX 64
@@ -55,20 +56,38 @@ static exit_status run(const verb *c, int count, char **words)
     return status;
 }
 
+/* Whether the value of an option that stands in front of a command is the next word. */
+static bool takes_next(const option *table, str word)
+{
+    str name = str_part(word, 2, SIZE_MAX);
+    for (const option *o = table; o->name; o++)
+        if (o->argument && ((str_starts(word, STR("--")) && str_eq(name, str_of(o->name))) ||
+                            (word.len == 2 && o->letter && word.ptr[1] == o->letter)))
+            return true;
+    return false;
+}
+
+/* "node" alone has commands; anything else is none. next: the word behind it, or NULL. */
+static exit_status half_a_command(str first, const char *next)
+{
+    char name[64];
+    bool asked = next && (strcmp(next, "--help") == 0 || strcmp(next, "-h") == 0);
+    bool alone = !next || next[0] == '-';
+    if (alone && help_group(first, asked ? stdout : stderr))
+        return asked ? STATUS_DONE : STATUS_NO;
+    snprintf(name, sizeof name, "%.*s %s", STR_ARG(first), alone ? "" : next);
+    unknown_verb(alone ? first : str_of(name));
+    return STATUS_NO;
+}
+
 /* Commands of two words, "node list"; options may stand in front of them. Every failure is 1, as
  * that plugin's users know it. */
 static exit_status dispatch_skyhook(int count, char **words)
 {
-    static const option common[] = {OPTIONS_CLUSTER, OPTIONS_END};
+    static const option common[] = {OPTION_FORM, OPTIONS_SKYHOOK, OPTIONS_END};
     int at = 0;
-    while (at < count && words[at][0] == '-') {
-        bool takes = false;
-        for (const option *o = common; o->name; o++)
-            takes |= str_eq(str_of(words[at]), STR("-n")) ||
-                     (o->argument && strncmp(words[at], "--", 2) == 0 &&
-                      strcmp(words[at] + 2, o->name) == 0);
-        at += takes ? 2 : 1;
-    }
+    while (at < count && words[at][0] == '-')
+        at += takes_next(common, str_of(words[at])) ? 2 : 1;
     if (at >= count) {
         help_all(stderr);
         return STATUS_NO;
@@ -82,10 +101,8 @@ static exit_status dispatch_skyhook(int count, char **words)
         used = 1;
         c = verb_find(str_of(first));
     }
-    if (!c) {
-        unknown_verb(str_of(at + 1 < count && words[at + 1][0] != '-' ? name : first));
-        return STATUS_NO;
-    }
+    if (!c)
+        return half_a_command(str_of(first), at + 1 < count ? words[at + 1] : NULL);
     /* The words of the command go; what stood in front of them stays. */
     for (int i = at; i + used < count; i++)
         words[i] = words[i + used];
@@ -94,19 +111,19 @@ static exit_status dispatch_skyhook(int count, char **words)
 
 static exit_status dispatch(int count, char **words)
 {
+    bool plugin = program_now() == &program_skyhook;
     if (count == 0) {
         help_all(stderr);
-        return STATUS_USAGE;
+        return plugin ? STATUS_NO : STATUS_USAGE;
     }
     str word = str_of(words[0]);
-    bool skyhook = program_now() == &program_skyhook;
     if (str_eq(word, STR("--version"))) {
-        puts(skyhook ? "Skyhook plugin: " DROVER_VERSION : "drover " DROVER_VERSION);
+        puts(plugin ? "Skyhook plugin: " DROVER_VERSION : "drover " DROVER_VERSION);
         return STATUS_DONE;
     }
     if (str_eq(word, STR("--help")) || str_eq(word, STR("-h")))
         return help_all(stdout);
-    if (skyhook)
+    if (plugin)
         return dispatch_skyhook(count, words);
     if (str_eq(word, STR(SUPERVISOR_VERB))) /* not for people: "drover serve" starts it */
         return (exit_status)supervisor_main(count - 1, words + 1);
@@ -114,15 +131,21 @@ static exit_status dispatch(int count, char **words)
     return c ? run(c, count - 1, words + 1) : unknown_verb(word);
 }
 
+/* "drover ... | head": that is no failure. */
+static bool nobody_reads(void)
+{
+    struct pollfd out = {.fd = STDOUT_FILENO};
+    return poll(&out, 1, 0) == 1 && (out.revents & (POLLERR | POLLHUP));
+}
+
 int main(int argc, char **argv)
 {
-    signal(SIGPIPE,
-           SIG_IGN); /* "drover ... | head" ends by a failed write, which is looked at below */
+    signal(SIGPIPE, SIG_IGN); /* a failed write is looked at below */
     signal(SIGXFSZ, SIG_IGN); /* a limit on the size of files is a failed write, too */
     program_choose(argc > 0 ? argv[0] : NULL);
     exit_status status = dispatch(argc > 0 ? argc - 1 : 0, argv + 1);
     errno = 0;
-    if ((fflush(stdout) != 0 || ferror(stdout)) && errno != EPIPE && status == STATUS_DONE)
+    if ((fflush(stdout) != 0 || ferror(stdout)) && !nobody_reads() && status == STATUS_DONE)
         status = fail("standard output cannot be written: %s", strerror(errno ? errno : EIO));
     return (int)status;
 }

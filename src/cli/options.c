@@ -98,10 +98,15 @@ static bool long_option(reader *r, options *to, str word)
     const option *o = find_name(r->table, name);
     if (!o)
         return unknown(r, name);
-    if (!o->argument && value.ptr)
-        return err_set(r->error, "--%s: found a value, it takes none", o->name);
-    if (!o->argument || value.ptr)
-        return add(r, to, o, value.ptr ? value : STR_EMPTY);
+    if (!o->argument && str_eq(value, STR("false")))
+        return true;
+    if (!o->argument && value.ptr && !str_eq(value, STR("true")))
+        return err_set(r->error, "--%s: found \"%s\", allowed true, false or nothing", o->name,
+                       str_shown(value).text);
+    if (!o->argument)
+        return add(r, to, o, STR_EMPTY);
+    if (value.ptr)
+        return add(r, to, o, value);
     return add_next(r, to, o);
 }
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* options.h - the words behind a command, read by a table.
  *
- * Accepts --name VALUE, --name=VALUE, -n VALUE, -nVALUE, switches in one word (-xy), and -- before
- * operands that begin with a dash. Options and operands may be mixed. Knows no command. */
+ * Accepts --name VALUE, --name=VALUE, -n VALUE, -nVALUE, switches in one word (-xy) and as
+ * --switch=true and --switch=false, and -- before operands that begin with a dash. Options and
+ * operands may be mixed. Knows no command. */
 #ifndef DROVER_CLI_OPTIONS_H
 #define DROVER_CLI_OPTIONS_H
 

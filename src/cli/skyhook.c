@@ -18,12 +18,7 @@
 #define TAKEN_LOOKS 20
 #define TAKEN_PAUSE_US 100000
 #define REQUEST_TRIES 10
-
-static str text_of(yyjson_val *json, const char *key)
-{
-    yyjson_val *value = yyjson_obj_get(json, key);
-    return yyjson_is_str(value) ? (str){yyjson_get_str(value), yyjson_get_len(value)} : STR_EMPTY;
-}
+#define REQUEST_ACTS 500
 
 /* ---- begin and end ---- */
 
@@ -63,10 +58,23 @@ exit_status sk_run(const options *given, exit_status (*work)(sk *))
 
 /* ---- Skyhooks ---- */
 
+/* What else is typed would be another object's path. */
+static bool is_name(str name)
+{
+    for (size_t i = 0; i < name.len; i++)
+        if (!strchr("abcdefghijklmnopqrstuvwxyz0123456789.-", name.ptr[i]))
+            return false;
+    return name.len > 0 && name.ptr[0] != '.';
+}
+
 yyjson_val *sk_skyhook(sk *s, str name)
 {
     kube_reply reply;
     err error = {0};
+    if (!is_name(name)) {
+        fail("found \"%s\", allowed the name of a Skyhook", str_shown(name).text);
+        return NULL;
+    }
     str path = arena_printf(s->arena, SKYHOOKS_PATH "/%.*s", STR_ARG(name));
     if (!path.ptr || !kube_get(s->session, path, s->arena, &reply, &error)) {
         fail("%s", path.ptr ? error.text : "out of memory");
@@ -116,8 +124,8 @@ static bool take_node(void *context, yyjson_val *json, err *error)
     sk *s = context;
     yyjson_val *head = yyjson_obj_get(json, "metadata");
     yyjson_val *spec = yyjson_obj_get(json, "spec");
-    sk_node n = {.name = arena_str(s->arena, text_of(head, "name")),
-                 .version = arena_str(s->arena, text_of(head, "resourceVersion")),
+    sk_node n = {.name = arena_str(s->arena, json_text_of(head, "name")),
+                 .version = arena_str(s->arena, json_text_of(head, "resourceVersion")),
                  .unschedulable = yyjson_is_true(yyjson_obj_get(spec, "unschedulable"))};
     return (n.name.ptr && n.version.ptr &&
             take_labels(s, yyjson_obj_get(head, "labels"), &n.labels) &&
@@ -227,7 +235,7 @@ static bool write_or_say(sk *s, const kube_write *w, const char *what, write_out
     }
     if (how.kind == WRITE_DONE || how.kind == expected)
         return true;
-    fail("%s: %s%s%s", what, write_outcome_text(how.kind), how.message[0] ? ": " : "", how.message);
+    fail("%s: %s", what, how.message[0] ? how.message : write_outcome_text(how.kind));
     return false;
 }
 
@@ -242,7 +250,7 @@ bool sk_write_requested(sk *s, const kube_write *w, const char *what)
 }
 
 /* One try: reads the Skyhook and adds to its annotation, if nobody else changed it meanwhile. */
-static bool request_once(sk *s, str of, const fact_act *act, write_outcome *ret, err *error)
+static bool request_once(sk *s, str of, sk_acts acts, write_outcome *ret, err *error)
 {
     yyjson_val *json = sk_skyhook(s, of);
     if (!json)
@@ -250,8 +258,12 @@ static bool request_once(sk *s, str of, const fact_act *act, write_outcome *ret,
     yyjson_val *head = yyjson_obj_get(json, "metadata");
     scoped(buf_done) buf list = BUF(LIMIT_DOCUMENT_BYTES);
     scoped(buf_done) buf body = BUF(LIMIT_DOCUMENT_BYTES);
-    if (!act_request_add(&list, text_of(yyjson_obj_get(head, "annotations"), KEY_ACTS),
-                         ACT_OF_SKYHOOK, act, error))
+    str before = json_text_of(yyjson_obj_get(head, "annotations"), KEY_ACTS);
+    if (!act_requests_open(&list, before, ACT_OF_SKYHOOK, error))
+        return false;
+    for (size_t i = 0; i < acts.len; i++)
+        act_requests_put(&list, &acts.at[i]);
+    if (!act_requests_close(&list, error))
         return false;
     buf_addz(&body, "{\"metadata\":{\"annotations\":{\"" KEY_ACTS "\":");
     buf_add_json(&body, buf_str(&list));
@@ -259,22 +271,37 @@ static bool request_once(sk *s, str of, const fact_act *act, write_outcome *ret,
     kube_write w = {.verb = WRITE_MERGE,
                     .collection = STR(SKYHOOKS_PATH),
                     .name = of,
-                    .version = text_of(head, "resourceVersion"),
+                    .version = json_text_of(head, "resourceVersion"),
                     .body = buf_str(&body)};
     return !body.failed ? kube_write_one(s->session, &w, ret, error) : err_memory(error);
 }
 
-bool sk_request(sk *s, str of, const fact_act *act)
+static bool request_some(sk *s, str of, sk_acts acts)
 {
     write_outcome how = {.kind = WRITE_CONFLICT};
     err error = {0};
     for (int i = 0; i < REQUEST_TRIES && how.kind == WRITE_CONFLICT; i++)
-        if (!request_once(s, of, act, &how, &error))
+        if (!request_once(s, of, acts, &how, &error))
             return fail("%s", error.text) == STATUS_DONE;
     if (how.kind == WRITE_DONE)
         return true;
     fail("Skyhook \"%.*s\": %s", STR_ARG(of), how.message);
     return false;
+}
+
+/* Many are asked for in pieces: an annotation holds no more than the server takes, and an operator
+ * empties it in between. */
+bool sk_request(sk *s, str of, sk_acts acts)
+{
+    for (size_t done = 0; done < acts.len;) {
+        size_t count = acts.len - done < REQUEST_ACTS ? acts.len - done : REQUEST_ACTS;
+        if (done > 0)
+            sk_taken(s, of);
+        if (!request_some(s, of, (sk_acts){acts.at + done, count}))
+            return false;
+        done += count;
+    }
+    return true;
 }
 
 bool sk_taken(sk *s, str of)
@@ -305,8 +332,8 @@ static bool has_ended(yyjson_val *job)
     yyjson_val *conditions = yyjson_obj_get(yyjson_obj_get(job, "status"), "conditions");
     yyjson_arr_foreach(conditions, index, count, c)
     {
-        str type = text_of(c, "type");
-        if (str_eq(text_of(c, "status"), STR("True")) &&
+        str type = json_text_of(c, "type");
+        if (str_eq(json_text_of(c, "status"), STR("True")) &&
             (str_eq(type, STR("Complete")) || str_eq(type, STR("Failed"))))
             return true;
     }
@@ -317,9 +344,9 @@ static bool take_job(void *context, yyjson_val *job, err *error)
 {
     running *r = context;
     yyjson_val *head = yyjson_obj_get(job, "metadata");
-    str on = text_of(yyjson_obj_get(head, "annotations"), KEY_NODE);
+    str on = json_text_of(yyjson_obj_get(head, "annotations"), KEY_NODE);
     if (on.len == 0)
-        on = text_of(yyjson_obj_get(head, "labels"), KEY_NODE);
+        on = json_text_of(yyjson_obj_get(head, "labels"), KEY_NODE);
     if (has_ended(job) || on.len == 0)
         return true;
     str kept = arena_str(r->sk->arena, on);
@@ -397,6 +424,13 @@ exit_status sk_print(sk *s, sk_table *t)
     return STATUS_DONE;
 }
 
+void sk_put_key(buf *out, bool *first, const char *key, str value)
+{
+    buf_addf(out, "%s\"%s\":", *first ? "{" : ",", key);
+    *first = false;
+    buf_add_json(out, value);
+}
+
 static int by_key(const void *a, const void *b)
 {
     return strcmp(yyjson_get_str(*(yyjson_val *const *)a), yyjson_get_str(*(yyjson_val *const *)b));
@@ -438,13 +472,14 @@ static yyjson_val *sorted(sk *s, yyjson_val *value)
 {
     scoped(buf_done) buf text = BUF(LIMIT_TEXT_BYTES);
     bool good = value && put_sorted(s, value, &text) && !text.failed;
-    return good ? json_parse(s->arena, buf_str(&text), NULL) : NULL;
+    return good ? json_parse_within(s->arena, buf_str(&text), LIMIT_TEXT_BYTES, NULL) : NULL;
 }
 
 exit_status sk_print_value(sk *s, buf *json)
 {
     scoped(buf_done) buf out = BUF(LIMIT_TEXT_BYTES);
-    yyjson_val *value = json->failed ? NULL : json_parse(s->arena, buf_str(json), NULL);
+    yyjson_val *value =
+        json->failed ? NULL : json_parse_within(s->arena, buf_str(json), LIMIT_TEXT_BYTES, NULL);
     if (s->form == SK_YAML)
         value = sorted(s, value);
     if (!value)

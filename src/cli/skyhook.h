@@ -11,6 +11,7 @@
 #include "cli/command.h"
 #include "cli/kube_session.h"
 #include "engine/fact.h"
+#include "model/document.h"
 
 #define SKYHOOK_PREFIX "skyhook.nvidia.com/"
 #define SKYHOOKS_PATH "/apis/skyhook.nvidia.com/v1alpha1/skyhooks"
@@ -110,7 +111,11 @@ bool sk_write(sk *s, const kube_write *w, const char *what);
  * the node meanwhile, it is left to the operator, which is most likely who did. */
 bool sk_write_requested(sk *s, const kube_write *w, const char *what);
 /* Asks the operator, by the Skyhook's annotation. */
-bool sk_request(sk *s, str of, const fact_act *act);
+typedef struct sk_acts {
+    const fact_act *at;
+    size_t len;
+} sk_acts;
+bool sk_request(sk *s, str of, sk_acts acts);
 /* Whether an operator is there that has done what was asked: nothing is left to write. Waits for it
  * for a short while. */
 bool sk_taken(sk *s, str of);
@@ -130,6 +135,8 @@ typedef struct sk_table {
 } sk_table;
 void sk_cell(sk *s, sk_table *t, const char *format, ...) __attribute__((format(printf, 3, 4)));
 exit_status sk_print(sk *s, sk_table *t);
+/* A member of an object that begins with the first of them. */
+void sk_put_key(buf *out, bool *first, const char *key, str value);
 /* Prints JSON text in the form asked for: JSON of two blanks, or YAML with keys sorted. */
 exit_status sk_print_value(sk *s, buf *json);
 

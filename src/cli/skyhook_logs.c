@@ -23,23 +23,17 @@ typedef struct log_pods {
     VEC(log_pod) pods;
 } log_pods;
 
-static str text_of(yyjson_val *json, const char *key)
-{
-    yyjson_val *value = yyjson_obj_get(json, key);
-    return yyjson_is_str(value) ? (str){yyjson_get_str(value), yyjson_get_len(value)} : STR_EMPTY;
-}
-
 /* ---- which pods ---- */
 
 static bool is_wanted(const log_pods *l, yyjson_val *one)
 {
     yyjson_val *notes = yyjson_obj_get(yyjson_obj_get(one, "metadata"), "annotations");
-    yyjson_val *about = json_parse(l->sk->arena, text_of(notes, KEY_PACKAGE), NULL);
-    if (!about || !str_eq(text_of(about, "name"), l->package))
+    yyjson_val *about = json_parse(l->sk->arena, json_text_of(notes, KEY_PACKAGE), NULL);
+    if (!about || !str_eq(json_text_of(about, "name"), l->package))
         return false;
-    str on = text_of(yyjson_obj_get(one, "spec"), "nodeName");
+    str on = json_text_of(yyjson_obj_get(one, "spec"), "nodeName");
     return (l->node.len == 0 || str_eq(on, l->node)) &&
-           (l->stage.len == 0 || str_eq(text_of(about, "stage"), l->stage));
+           (l->stage.len == 0 || str_eq(json_text_of(about, "stage"), l->stage));
 }
 
 static bool take_pod(void *context, yyjson_val *json, err *error)
@@ -51,9 +45,9 @@ static bool take_pod(void *context, yyjson_val *json, err *error)
     json_write(&text, json); /* the list is gone after this call */
     yyjson_val *kept = text.failed ? NULL : json_parse(l->sk->arena, buf_str(&text), error);
     yyjson_val *head = yyjson_obj_get(kept, "metadata");
-    log_pod one = {.name = text_of(head, "name"),
-                   .created = text_of(head, "creationTimestamp"),
-                   .node = text_of(yyjson_obj_get(kept, "spec"), "nodeName"),
+    log_pod one = {.name = json_text_of(head, "name"),
+                   .created = json_text_of(head, "creationTimestamp"),
+                   .node = json_text_of(yyjson_obj_get(kept, "spec"), "nodeName"),
                    .json = kept};
     return (kept && vec_push(&l->pods, one)) || err_memory(error);
 }
@@ -75,11 +69,12 @@ static const char *state_word(yyjson_val *status)
     return yyjson_obj_get(state, "terminated") ? "terminated" : NULL;
 }
 
-static void print_bytes(void *context, str bytes)
+/* "package logs -f | grep -m1 ready" ends when nobody reads any more. */
+static bool print_bytes(void *context, str bytes)
 {
     (void)context;
     output_text(stdout, bytes);
-    fflush(stdout);
+    return fflush(stdout) == 0 && !ferror(stdout);
 }
 
 /* Of one stage its own container, and not that of its check; else all but the copy. */
@@ -94,7 +89,7 @@ static bool is_shown(const log_pods *l, str container)
 static bool show_container(const log_pods *l, const log_pod *one, yyjson_val *status)
 {
     sk *s = l->sk;
-    str name = text_of(status, "name");
+    str name = json_text_of(status, "name");
     const char *word = state_word(status);
     scoped(buf_done) buf path = BUF(PATH_BYTES);
     err error = {0};
@@ -124,7 +119,7 @@ static bool show_pod(const log_pods *l, const log_pod *one)
         yyjson_val *container;
         yyjson_arr_foreach(yyjson_obj_get(status, lists[i]), index, count, container)
         {
-            good &= show_container(l, one, container);
+            good &= ferror(stdout) || show_container(l, one, container);
         }
     }
     return good;
@@ -138,7 +133,7 @@ static exit_status show_all(log_pods *l)
         return STATUS_DONE;
     }
     qsort(l->pods.at, l->pods.len, sizeof l->pods.at[0], newest_first);
-    for (size_t i = 0; i < l->pods.len; i++)
+    for (size_t i = 0; i < l->pods.len && !ferror(stdout); i++)
         if (!show_pod(l, &l->pods.at[i]))
             status = STATUS_NO;
     return status;

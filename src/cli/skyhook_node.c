@@ -11,13 +11,6 @@ typedef struct shown_states {
     size_t nodes, complete, erring, running;
 } shown_states;
 
-static void put_key(buf *out, bool *first, const char *key, str value)
-{
-    buf_addf(out, "%s\"%s\":", *first ? "{" : ",", key);
-    *first = false;
-    buf_add_json(out, value);
-}
-
 static void count(shown_states *v, const sk_state *state)
 {
     v->nodes++;
@@ -35,8 +28,8 @@ static void put_counts(buf *out, const sk_state *state)
 static void put_state(buf *out, const sk_state *state)
 {
     bool first = true;
-    put_key(out, &first, "nodeName", state->node);
-    put_key(out, &first, "status", str_of(state->status));
+    sk_put_key(out, &first, "nodeName", state->node);
+    sk_put_key(out, &first, "status", str_of(state->status));
     put_counts(out, state);
     buf_addf(out, ",\"restarts\":%lld}", (long long)state->restarts);
 }
@@ -117,11 +110,11 @@ const verb skyhook_node_list = {
 static void put_package(buf *out, const package_status *p)
 {
     bool first = true;
-    put_key(out, &first, "name", p->name);
-    put_key(out, &first, "version", p->version);
-    put_key(out, &first, "stage", str_of(sk_stage_text(p->stage)));
-    put_key(out, &first, "state", str_of(sk_package_state_text(p->state)));
-    put_key(out, &first, "image", p->image);
+    sk_put_key(out, &first, "name", p->name);
+    sk_put_key(out, &first, "version", p->version);
+    sk_put_key(out, &first, "stage", str_of(sk_stage_text(p->stage)));
+    sk_put_key(out, &first, "state", str_of(sk_package_state_text(p->state)));
+    sk_put_key(out, &first, "image", p->image);
     buf_addf(out, ",\"restarts\":%lld}", (long long)p->restarts);
 }
 
@@ -146,9 +139,9 @@ static void status_one(void *context, const sk_state *state)
     bool first = true;
     count(v, state);
     buf_addz(&v->json, v->nodes > 1 ? "," : "");
-    put_key(&v->json, &first, "nodeName", state->node);
-    put_key(&v->json, &first, "skyhookName", state->skyhook);
-    put_key(&v->json, &first, "status", str_of(state->status));
+    sk_put_key(&v->json, &first, "nodeName", state->node);
+    sk_put_key(&v->json, &first, "skyhookName", state->skyhook);
+    sk_put_key(&v->json, &first, "status", str_of(state->status));
     put_counts(&v->json, state);
     buf_addz(&v->json, ",\"packages\":[");
     for (size_t i = 0; i < state->packages.packages.len; i++) {

@@ -42,14 +42,13 @@ static size_t keep_with_state(sk *s, str of)
 
 static exit_status do_node_reset(sk *s, str of, sk_names *busy)
 {
-    if (!sk_running(s, of, busy))
+    fact_act *acts = ARENA_ARRAY(s->arena, s->nodes.len, fact_act);
+    if (!acts)
+        return fail("out of memory");
+    for (size_t i = 0; i < s->nodes.len; i++)
+        acts[i] = (fact_act){.act = ACT_RESET, .target = s->nodes.at[i].name};
+    if (!sk_running(s, of, busy) || !sk_request(s, of, (sk_acts){acts, s->nodes.len}))
         return STATUS_NO;
-    for (size_t i = 0; i < s->nodes.len; i++) {
-        const sk_node *n = &s->nodes.at[i];
-        fact_act act = {.act = ACT_RESET, .target = n->name};
-        if (!sk_request(s, of, &act))
-            return STATUS_NO;
-    }
     bool taken = sk_taken(s, of);
     for (size_t i = 0; !taken && i < s->nodes.len; i++) {
         const sk_node *n = &s->nodes.at[i];

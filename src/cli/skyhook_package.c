@@ -12,19 +12,6 @@ typedef struct shown_packages {
     size_t rows;
 } shown_packages;
 
-static str text_of(yyjson_val *json, const char *key)
-{
-    yyjson_val *value = yyjson_obj_get(json, key);
-    return yyjson_is_str(value) ? (str){yyjson_get_str(value), yyjson_get_len(value)} : STR_EMPTY;
-}
-
-static void put_key(buf *out, bool *first, const char *key, str value)
-{
-    buf_addf(out, "%s\"%s\":", *first ? "{" : ",", key);
-    *first = false;
-    buf_add_json(out, value);
-}
-
 static void titles(shown_packages *v, const char *const *words, size_t narrow, size_t wide)
 {
     v->table.columns = v->sk->form == SK_WIDE ? wide : narrow;
@@ -58,7 +45,7 @@ static void show_head(const sk *s, yyjson_val *json, str of)
     yyjson_obj_foreach(packages, index, count, key, value)
     {
         printf("%s%s:%.*s", index > 0 ? ", " : "", yyjson_get_str(key),
-               STR_ARG(text_of(value, "version")));
+               STR_ARG(json_text_of(value, "version")));
     }
     puts("\n");
 }
@@ -87,14 +74,14 @@ static void count_one(void *context, const sk_state *state)
 static void list_package(shown_packages *v, str of, str name, yyjson_val *spec)
 {
     sk *s = v->sk;
-    package_count c = {.name = name, .version = text_of(spec, "version")};
+    package_count c = {.name = name, .version = json_text_of(spec, "version")};
     bool first = true;
     for (size_t i = 0; i < s->nodes.len; i++)
         sk_states(s, &s->nodes.at[i], of, count_one, &c);
     buf_addz(&v->json, v->rows++ > 0 ? "," : "");
-    put_key(&v->json, &first, "name", name);
-    put_key(&v->json, &first, "version", c.version);
-    put_key(&v->json, &first, "image", text_of(spec, "image"));
+    sk_put_key(&v->json, &first, "name", name);
+    sk_put_key(&v->json, &first, "version", c.version);
+    sk_put_key(&v->json, &first, "image", json_text_of(spec, "image"));
     buf_addf(&v->json, ",\"nodes\":%zu,\"complete\":%zu,\"inProgress\":%zu,\"erroring\":%zu}",
              c.all, c.complete, c.running, c.erring);
     sk_cell(s, &v->table, "%.*s", STR_ARG(name));
@@ -104,7 +91,7 @@ static void list_package(shown_packages *v, str of, str name, yyjson_val *spec)
     sk_cell(s, &v->table, "%zu", c.running);
     sk_cell(s, &v->table, "%zu", c.erring);
     if (s->form == SK_WIDE)
-        sk_cell(s, &v->table, "%.*s", STR_ARG(text_of(spec, "image")));
+        sk_cell(s, &v->table, "%.*s", STR_ARG(json_text_of(spec, "image")));
 }
 
 static exit_status work_list(sk *s)
@@ -155,12 +142,12 @@ static void status_one(void *context, const sk_state *state)
             continue;
         bool first = true;
         buf_addz(&v->json, v->rows++ > 0 ? "," : "");
-        put_key(&v->json, &first, "nodeName", state->node);
-        put_key(&v->json, &first, "name", p->name);
-        put_key(&v->json, &first, "version", p->version);
-        put_key(&v->json, &first, "image", p->image);
-        put_key(&v->json, &first, "stage", str_of(sk_stage_text(p->stage)));
-        put_key(&v->json, &first, "state", str_of(sk_package_state_text(p->state)));
+        sk_put_key(&v->json, &first, "nodeName", state->node);
+        sk_put_key(&v->json, &first, "name", p->name);
+        sk_put_key(&v->json, &first, "version", p->version);
+        sk_put_key(&v->json, &first, "image", p->image);
+        sk_put_key(&v->json, &first, "stage", str_of(sk_stage_text(p->stage)));
+        sk_put_key(&v->json, &first, "state", str_of(sk_package_state_text(p->state)));
         buf_addf(&v->json, ",\"restarts\":%lld}", (long long)p->restarts);
         sk_cell(s, &v->table, "%.*s", STR_ARG(state->node));
         sk_cell(s, &v->table, "%.*s", STR_ARG(p->name));

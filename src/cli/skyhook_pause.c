@@ -15,6 +15,10 @@ static exit_status turn(sk *s, const switching *how)
 {
     char prompt[PROMPT_BYTES], body[PROMPT_BYTES];
     str name = s->given->operands.at[0];
+    /* Nobody is asked about one that is not there; and a write would be tried for long where no
+     * cluster answers. */
+    if (!sk_skyhook(s, name))
+        return STATUS_NO;
     if (s->dry_run) {
         printf("[dry-run] Would %s Skyhook \"%.*s\"\n", how->verb, STR_ARG(name));
         return STATUS_DONE;

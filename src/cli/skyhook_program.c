@@ -31,12 +31,6 @@ static str tag_of(str image)
     return STR_EMPTY;
 }
 
-static str text_of(yyjson_val *json, const char *key)
-{
-    yyjson_val *value = yyjson_obj_get(json, key);
-    return yyjson_is_str(value) ? (str){yyjson_get_str(value), yyjson_get_len(value)} : STR_EMPTY;
-}
-
 typedef struct found_operator {
     bool there;
     char version[LIMIT_NAME_BYTES]; /* empty: it does not say */
@@ -50,11 +44,11 @@ static bool take_deployment(void *context, yyjson_val *json, err *error)
     yyjson_val *inside =
         yyjson_obj_get(yyjson_obj_get(yyjson_obj_get(json, "spec"), "template"), "spec");
     yyjson_val *container = yyjson_arr_get_first(yyjson_obj_get(inside, "containers"));
-    str image = text_of(container, "image");
+    str image = json_text_of(container, "image");
     bool ours = str_find(image, STR("drover")) != SIZE_MAX ||
                 str_find(image, STR("skyhook")) != SIZE_MAX ||
-                str_find(text_of(head, "name"), STR("drover")) != SIZE_MAX;
-    str found_version = text_of(yyjson_obj_get(head, "labels"), "app.kubernetes.io/version");
+                str_find(json_text_of(head, "name"), STR("drover")) != SIZE_MAX;
+    str found_version = json_text_of(yyjson_obj_get(head, "labels"), "app.kubernetes.io/version");
     if (found_version.len == 0 && !str_eq(tag_of(image), STR("latest")))
         found_version = tag_of(image);
     if (ours && found->version[0] == '\0')
@@ -104,15 +98,28 @@ const verb skyhook_version = {
 
 static exit_status run_help(const options *given)
 {
-    (void)given;
-    return help_all(stdout);
+    char name[64];
+    size_t count = given->operands.len;
+    if (count == 0)
+        return help_all(stdout);
+    str first = given->operands.at[0];
+    if (str_eq(first, STR("dp")))
+        first = STR("deployment-policy");
+    snprintf(name, sizeof name, "%.*s%s%.*s", STR_ARG(first), count > 1 ? " " : "",
+             STR_ARG(count > 1 ? given->operands.at[1] : STR_EMPTY));
+    const verb *c = verb_find(str_of(name));
+    if (c)
+        return help_verb(c);
+    return count == 1 && help_group(first, stdout) ? STATUS_DONE : unknown_verb(str_of(name));
 }
 
-static const option options_of_help[] = {OPTIONS_CLUSTER, OPTIONS_END};
+static const option options_of_help[] = {OPTION_FORM_ANYHOW, OPTIONS_SKYHOOK, OPTIONS_END};
 
 const verb skyhook_help = {
     .name = "help",
-    .summary = "list the commands",
+    .summary = "print help, about one command or all",
+    .operands = "[COMMAND]",
+    .operands_max = 2,
     .options = options_of_help,
     .run = run_help,
 };
@@ -127,7 +134,7 @@ static exit_status run_explain(const options *given)
 static const option options_of_explain[] = {
     OPTION_OF_SKYHOOK,
     OPTION_OUTPUT("text|json"),
-    OPTIONS_CLUSTER,
+    OPTIONS_SKYHOOK,
     OPTIONS_END,
 };
 

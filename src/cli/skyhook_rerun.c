@@ -75,13 +75,17 @@ static void put_state(sk *s, const sk_node *n, const rerun *r, buf *out)
         buf_add_json(out, buf_str(&text));
 }
 
-static bool request_node(sk *s, const sk_node *n, const rerun *r)
+static bool request_nodes(sk *s, const rerun *r)
 {
-    fact_act act = {.act = ACT_RESET,
-                    .target = n->name,
-                    .package = r->package,
-                    .stage = str_of(sk_stage_text(r->stage))};
-    return sk_request(s, r->skyhook, &act);
+    fact_act *acts = ARENA_ARRAY(s->arena, s->nodes.len, fact_act);
+    if (!acts)
+        return fail("out of memory") == STATUS_DONE;
+    for (size_t i = 0; i < s->nodes.len; i++)
+        acts[i] = (fact_act){.act = ACT_RESET,
+                             .target = s->nodes.at[i].name,
+                             .package = r->package,
+                             .stage = str_of(sk_stage_text(r->stage))};
+    return sk_request(s, r->skyhook, (sk_acts){acts, s->nodes.len});
 }
 
 static bool rerun_node(sk *s, const sk_node *n, const rerun *r)
@@ -121,11 +125,8 @@ static exit_status rerun_all(sk *s, rerun *r)
              s->nodes.len);
     if (!sk_confirm(s, prompt))
         return STATUS_DONE;
-    if (!sk_running(s, r->skyhook, &r->busy))
+    if (!sk_running(s, r->skyhook, &r->busy) || !request_nodes(s, r))
         return STATUS_NO;
-    for (size_t i = 0; i < s->nodes.len; i++)
-        if (!request_node(s, &s->nodes.at[i], r))
-            return STATUS_NO;
     bool taken = sk_taken(s, r->skyhook);
     for (size_t i = 0; !taken && i < s->nodes.len; i++)
         if (!rerun_node(s, &s->nodes.at[i], r))

@@ -6,15 +6,8 @@
 #include "base/limits.h"
 #include "base/mem.h"
 #include "cli/skyhook.h"
-#include "model/document.h"
 
 #define PROMPT_BYTES 512
-
-static str text_of(yyjson_val *json, const char *key)
-{
-    yyjson_val *value = yyjson_obj_get(json, key);
-    return yyjson_is_str(value) ? (str){yyjson_get_str(value), yyjson_get_len(value)} : STR_EMPTY;
-}
 
 /* ---- nodes ---- */
 
@@ -153,7 +146,7 @@ static bool reset_batches(sk *s, str of, const sk_names *busy)
                     .collection = STR(SKYHOOKS_PATH),
                     .name = of,
                     .subresource = STR("status"),
-                    .version = text_of(yyjson_obj_get(json, "metadata"), "resourceVersion"),
+                    .version = json_text_of(yyjson_obj_get(json, "metadata"), "resourceVersion"),
                     .body = buf_str(&body)};
     write_outcome how;
     err error = {0};
@@ -172,6 +165,8 @@ static bool mark_seen(sk *s)
 {
     bool good = true;
     for (size_t i = 0; i < s->nodes.len; i++) {
+        if (str_eq(sk_annotation(&s->nodes.at[i], "seen", STR_EMPTY), STR("true")))
+            continue;
         kube_write w = {
             .verb = WRITE_MERGE,
             .collection = STR(NODES_PATH),
@@ -212,7 +207,7 @@ static exit_status do_reset(sk *s, str of, bool keep, sk_names *busy)
 {
     size_t count = s->nodes.len;
     fact_act act = {.act = ACT_RESET, .keep_batches = keep};
-    if (!sk_running(s, of, busy) || !sk_request(s, of, &act))
+    if (!sk_running(s, of, busy) || !sk_request(s, of, (sk_acts){&act, 1}))
         return STATUS_NO;
     size_t left = count_busy(s, busy);
     bool taken = sk_taken(s, of);
@@ -309,7 +304,7 @@ static exit_status work_policy_reset(sk *s)
     sk_names busy = {0};
     fact_act act = {.act = ACT_RESET_BATCHES};
     /* An operator that has taken it knows more of the claims, and may have made new ones. */
-    bool good = sk_running(s, name, &busy) && sk_request(s, name, &act) &&
+    bool good = sk_running(s, name, &busy) && sk_request(s, name, (sk_acts){&act, 1}) &&
                 (sk_taken(s, name) || reset_batches(s, name, &busy));
     vec_done(&busy);
     if (!good)

@@ -56,12 +56,6 @@ static const console_act *find_act(act_owner owner, str word)
     return NULL;
 }
 
-static str text_of(yyjson_val *json, const char *key)
-{
-    yyjson_val *v = yyjson_obj_get(json, key);
-    return yyjson_is_str(v) ? (str){yyjson_get_str(v), yyjson_get_len(v)} : STR_EMPTY;
-}
-
 /* One more wish in the list of the object, if nobody changed it meanwhile. */
 static bool put_request(const errand *e, const kept_object *o, act_kind kind, buf *body, err *error)
 {
@@ -228,7 +222,7 @@ static bool check_act(asking *a, yyjson_val *body, str change)
         console_fail(a, 404, "a %s has no act \"%s\"", kind, str_shown(a->name).text);
         return false;
     }
-    if (str_eq(a->name, STR("approve")) && text_of(body, "partition").len == 0) {
+    if (str_eq(a->name, STR("approve")) && json_text_of(body, "partition").len == 0) {
         console_fail(a, 422, "approve: a partition is needed");
         return false;
     }
@@ -239,7 +233,7 @@ void answer_act(asking *a)
 {
     err error;
     yyjson_val *body = json_parse(a->request->arena, a->request->body, NULL);
-    str change = text_of(body, "deployment");
+    str change = json_text_of(body, "deployment");
     if (!check_act(a, body, change))
         return;
     errand *e = errand_new(a, step);
@@ -247,9 +241,9 @@ void answer_act(asking *a)
         return;
     e->act = a->name;
     e->change = change;
-    e->target = text_of(body, "resource");
-    e->partition = text_of(body, "partition");
-    e->reason = text_of(body, "reason");
+    e->target = json_text_of(body, "resource");
+    e->partition = json_text_of(body, "partition");
+    e->reason = json_text_of(body, "reason");
     if (attempt(e, &error))
         return;
     a->reply->later = (http_later){.step = NULL};

@@ -49,12 +49,6 @@ kept_kind kept_of_clusters(hub_kind kind)
     return KEPT_NOTHING;
 }
 
-static str text_of(yyjson_val *json, const char *key)
-{
-    yyjson_val *v = yyjson_obj_get(json, key);
-    return yyjson_is_str(v) ? (str){yyjson_get_str(v), yyjson_get_len(v)} : STR_EMPTY;
-}
-
 static char *copy(str text)
 {
     char *bytes = mem_alloc(text.len + 1);
@@ -169,7 +163,7 @@ static void put_node_status(buf *out, yyjson_val *status)
     buf_addz(out, ",\"conditions\":[");
     yyjson_arr_foreach(yyjson_obj_get(status, "conditions"), index, count, one)
     {
-        if (str_eq(text_of(one, "type"), STR("Ready"))) {
+        if (str_eq(json_text_of(one, "type"), STR("Ready"))) {
             put_members(out, one, of_condition);
             break;
         }
@@ -235,8 +229,8 @@ static bool is_ready(yyjson_val *json)
     yyjson_val *list = yyjson_obj_get(yyjson_obj_get(json, "status"), "conditions");
     yyjson_arr_foreach(list, index, count, c)
     {
-        if (str_eq(text_of(c, "type"), STR("Ready")))
-            return str_eq(text_of(c, "status"), STR("True"));
+        if (str_eq(json_text_of(c, "type"), STR("Ready")))
+            return str_eq(json_text_of(c, "status"), STR("True"));
     }
     return false;
 }
@@ -318,7 +312,7 @@ static kept_object *object_at(kept *k, kept_kind kind, str name, bool *ret_new)
 str kept_key(yyjson_val *json, buf *text)
 {
     yyjson_val *head = yyjson_obj_get(json, "metadata");
-    str space = text_of(head, "namespace"), name = text_of(head, "name");
+    str space = json_text_of(head, "namespace"), name = json_text_of(head, "name");
     if (space.len == 0)
         return name;
     buf_addf(text, "%.*s/%.*s", STR_ARG(space), STR_ARG(name));
@@ -347,9 +341,9 @@ bool kept_seen(kept *k, kept_kind kind, yyjson_val *json)
     if (kind != KEPT_BUNDLE)
         keep_document(o, kind, json); /* without it, it is missing in plans */
     mem_free(o->acts);
-    o->acts = yyjson_obj_get(notes, acts) ? copy(text_of(notes, acts)) : NULL;
+    o->acts = yyjson_obj_get(notes, acts) ? copy(json_text_of(notes, acts)) : NULL;
     o->paused = yyjson_is_true(yyjson_obj_get(yyjson_obj_get(json, "spec"), "paused"));
-    snprintf(o->version, sizeof o->version, "%.*s", STR_ARG(text_of(head, "resourceVersion")));
+    snprintf(o->version, sizeof o->version, "%.*s", STR_ARG(json_text_of(head, "resourceVersion")));
     return is_news(kind, o, is_new, json);
 }
 

@@ -257,49 +257,47 @@ void connection_collect(connection *c)
 
 /* A certificate is checked against the name of the URL. Where it has another one than the server is
  * reached by, the URL has the certificate's, and says where to connect all the same. */
-static bool name_server(connection *c)
+static CURLUcode rename_server(connection *c)
 {
-    const kube_access *a = c->access;
-    str server = a->server;
-    if (a->tls_server_name.len == 0 || !str_starts(server, STR("https://"))) {
-        c->server = mem_alloc(server.len + 1);
-        if (c->server)
-            memcpy(c->server, server.ptr, server.len + 1);
-        return c->server;
-    }
-    str host = str_part(server, sizeof "https://" - 1, SIZE_MAX), port = STR("443");
-    size_t colon = host.len;
-    while (colon > 0 && host.ptr[colon - 1] != ':' && host.ptr[colon - 1] != ']')
-        colon--;
-    if (colon > 0 && host.ptr[colon - 1] == ':') {
-        port = str_part(host, colon, SIZE_MAX);
-        host = str_part(host, 0, colon - 1);
-    }
-    buf text = BUF(LIMIT_PATH_BYTES), url = BUF(LIMIT_PATH_BYTES);
-    buf_addf(&text, "%.*s:%.*s:%.*s:%.*s", STR_ARG(a->tls_server_name), STR_ARG(port),
-             STR_ARG(host), STR_ARG(port));
-    buf_addf(&url, "https://%.*s:%.*s", STR_ARG(a->tls_server_name), STR_ARG(port));
-    if (!text.failed && !url.failed)
-        c->connect_to = curl_slist_append(NULL, text.ptr);
-    buf_done(&text);
-    c->server = url.ptr; /* belongs to the connection from here on */
-    return c->connect_to && !url.failed;
+    char *host = NULL, *port = NULL;
+    str name = c->access->tls_server_name;
+    CURLUcode code = curl_url_get(c->base, CURLUPART_HOST, &host, 0);
+    if (code == CURLUE_OK)
+        code = curl_url_get(c->base, CURLUPART_PORT, &port, CURLU_DEFAULT_PORT);
+    buf line = BUF(LIMIT_PATH_BYTES);
+    if (code == CURLUE_OK)
+        buf_addf(&line, "%.*s:%s:%s:%s", STR_ARG(name), port, host, port);
+    if (line.len > 0 && !line.failed)
+        c->connect_to = curl_slist_append(NULL, line.ptr);
+    if (code == CURLUE_OK)
+        code = c->connect_to ? curl_url_set(c->base, CURLUPART_HOST, name.ptr, 0)
+                             : CURLUE_OUT_OF_MEMORY;
+    buf_done(&line);
+    curl_free(host);
+    curl_free(port);
+    return code;
 }
 
 /* curl takes an address apart for each request, and puts it together again for people to read: a
  * tenth of what a request costs. Here that is done once. */
 static bool read_server(connection *c, err *error)
 {
-    if (!name_server(c) || !(c->base = curl_url()))
+    const kube_access *a = c->access;
+    if (!(c->base = curl_url()))
         return err_memory(error);
-    CURLUcode code = curl_url_set(c->base, CURLUPART_URL, c->server,
+    CURLUcode code = curl_url_set(c->base, CURLUPART_URL, a->server.ptr,
                                   CURLU_GUESS_SCHEME | CURLU_NON_SUPPORT_SCHEME);
+    if (code == CURLUE_OK && a->tls_server_name.len > 0 && str_starts(a->server, STR("https://")))
+        code = rename_server(c);
+    if (code == CURLUE_OK)
+        code = curl_url_get(c->base, CURLUPART_URL, &c->server, 0);
     if (code == CURLUE_OK)
         code = curl_url_get(c->base, CURLUPART_PATH, &c->base_path, 0);
     if (code == CURLUE_OUT_OF_MEMORY)
         return err_memory(error);
     if (code != CURLUE_OK)
-        return err_set(error, "server: found \"%s\", allowed the URL of an API server", c->server);
+        return err_set(error, "server: found \"%s\", allowed the URL of an API server",
+                       str_shown(a->server).text);
     size_t length = strlen(c->base_path);
     while (length > 0 && c->base_path[length - 1] == '/')
         c->base_path[--length] = '\0';
@@ -310,8 +308,8 @@ static void forget_server(connection *c)
 {
     curl_slist_free_all(c->connect_to);
     curl_free(c->base_path);
+    curl_free(c->server);
     curl_url_cleanup(c->base);
-    mem_free(c->server);
 }
 
 static CURLM *multi_new(connection *c)
@@ -460,6 +458,8 @@ static void set_trust(const connection *c, CURL *curl)
         curl_easy_setopt(curl, CURLOPT_CAINFO_BLOB, &ca);
     else if (a->ca_file.len > 0)
         curl_easy_setopt(curl, CURLOPT_CAINFO, a->ca_file.ptr);
+    if (a->ca_data.len > 0 || a->ca_file.len > 0)
+        curl_easy_setopt(curl, CURLOPT_CAPATH, NULL); /* those alone, not this machine's as well */
     if (certificate.len > 0)
         curl_easy_setopt(curl, CURLOPT_SSLCERT_BLOB, &own);
     else if (a->certificate_file.len > 0)
@@ -482,9 +482,19 @@ static bool add_header(exchange *x, const char *name, str value)
     return more;
 }
 
-static bool add_headers(exchange *x, const exchange_request *request, err *error)
+static bool add_impersonation(exchange *x)
 {
     const kube_access *a = x->connection->access;
+    bool good =
+        (a->impersonate.len == 0 || add_header(x, "Impersonate-User: ", a->impersonate)) &&
+        (a->impersonate_uid.len == 0 || add_header(x, "Impersonate-Uid: ", a->impersonate_uid));
+    for (size_t i = 0; good && i < a->impersonate_group_count; i++)
+        good = add_header(x, "Impersonate-Group: ", a->impersonate_groups[i]);
+    return good;
+}
+
+static bool add_headers(exchange *x, const exchange_request *request, err *error)
+{
     str token = request->token;
     if (token.len == 0 &&
         !credentials_token(x->connection->credentials, (int64_t)(uv_hrtime() / UINT64_C(1000000)),
@@ -495,8 +505,7 @@ static bool add_headers(exchange *x, const exchange_request *request, err *error
     bool good = add_header(x, "Accept: ", accept) &&
                 (request->body.len == 0 || add_header(x, "Content-Type: ", type)) &&
                 (token.len == 0 || add_header(x, "Authorization: Bearer ", token)) &&
-                (a->impersonate.len == 0 || add_header(x, "Impersonate-User: ", a->impersonate)) &&
-                add_header(x, "Expect:", STR_EMPTY);
+                add_impersonation(x) && add_header(x, "Expect:", STR_EMPTY);
     return good || err_memory(error);
 }
 
@@ -533,6 +542,10 @@ static void set_common(connection *c, CURL *curl)
         curl_easy_setopt(curl, CURLOPT_USERNAME, c->access->user.ptr);
         curl_easy_setopt(curl, CURLOPT_PASSWORD, c->access->password.ptr);
     }
+#if LIBCURL_VERSION_NUM >= 0x075700
+    /* It would know a file of authorities for a day; kubelets replace it when these change. */
+    curl_easy_setopt(curl, CURLOPT_CA_CACHE_TIMEOUT, 0L);
+#endif
     if (c->connect_to)
         curl_easy_setopt(curl, CURLOPT_CONNECT_TO, c->connect_to);
 }

@@ -55,7 +55,7 @@ struct connection {
     bool beside;                     /* the credentials are another one's, and so is the clock */
     int64_t own_ahead_ms, *ahead_ms; /* the server's clock, of BOOTTIME; 0: nothing was heard yet */
     const char *agent;
-    char *server;                  /* what URLs begin with, */
+    char *server;                  /* what URLs begin with; curl's */
     CURLU *base;                   /* the same */
     char *base_path;               /* and its path, curl's, without a slash at its end */
     struct curl_slist *connect_to; /* where that is, if its name is only that of a certificate */

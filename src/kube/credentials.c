@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/base64.h"
 #include "base/mem.h"
 #include "base/moment.h"
 #include "model/document.h"
@@ -116,39 +117,108 @@ static bool read_token_file(credentials *c, err *error)
 
 /* ---- a program ---- */
 
-static void become_plugin(const kube_exec *exec, const char **arguments, int out)
+static void put_member(buf *out, const char *key, str value)
 {
-    char info[512];
-    arguments[0] = exec->command.ptr;
+    if (value.len == 0)
+        return;
+    buf_addf(out, ",\"%s\":", key);
+    buf_add_json(out, value);
+}
+
+/* The authorities' certificates, as base64: those of a file are read for it. */
+static bool put_authorities(buf *out, const kube_access *access)
+{
+    buf file = BUF(CREDENTIALS_BYTES_MAX), text = BUF(2 * CREDENTIALS_BYTES_MAX);
+    str pem = access->ca_data;
+    bool good = true;
+    if (pem.len == 0 && access->ca_file.len > 0) {
+        int fd = open(access->ca_file.ptr, O_RDONLY | O_CLOEXEC);
+        good = fd >= 0 && read_all(fd, &file, clock_ms() + 1000);
+        pem = buf_str(&file);
+        if (fd >= 0)
+            close(fd);
+    }
+    base64_encode(pem, &text);
+    put_member(out, "certificate-authority-data", buf_str(&text));
+    good = good && !text.failed;
+    buf_done(&file);
+    buf_done(&text);
+    return good;
+}
+
+/* What a plugin is told: whether it may ask people and, if it wants to know, about the cluster. */
+static bool put_info(buf *out, const kube_access *access, bool interactive)
+{
+    const kube_exec *exec = &access->exec;
+    bool good = true;
+    buf_addz(out, "{\"apiVersion\":");
+    buf_add_json(out, exec->api_version);
+    buf_addf(out, ",\"kind\":\"ExecCredential\",\"spec\":{\"interactive\":%s",
+             interactive ? "true" : "false");
+    if (exec->told_cluster) {
+        buf_addz(out, ",\"cluster\":{\"server\":");
+        buf_add_json(out, access->server);
+        put_member(out, "tls-server-name", access->tls_server_name);
+        put_member(out, "proxy-url", access->proxy_url);
+        buf_addz(out, access->insecure ? ",\"insecure-skip-tls-verify\":true" : "");
+        good = put_authorities(out, access);
+        buf_addz(out, ",\"config\":");
+        buf_add(out, exec->config.len > 0 ? exec->config : STR("null"));
+        buf_addc(out, '}');
+    }
+    buf_addz(out, "}}");
+    return good && !out->failed;
+}
+
+typedef struct plugin {
+    const kube_exec *exec;
+    const char **arguments; /* with room for all of them */
+    const char *info;
+    bool interactive;
+    int out;
+} plugin;
+
+static void become_plugin(const plugin *p)
+{
+    const kube_exec *exec = p->exec;
+    p->arguments[0] = exec->command.ptr;
     for (size_t i = 0; i < exec->argument_count; i++)
-        arguments[i + 1] = exec->arguments[i].ptr;
-    arguments[exec->argument_count + 1] = NULL;
+        p->arguments[i + 1] = exec->arguments[i].ptr;
+    p->arguments[exec->argument_count + 1] = NULL;
     for (size_t i = 0; i < exec->variable_count; i++)
         setenv(exec->variables[i].name.ptr, exec->variables[i].value.ptr, 1);
-    snprintf(info, sizeof info,
-             "{\"apiVersion\":\"%s\",\"kind\":\"ExecCredential\",\"spec\":{\"interactive\":false}}",
-             exec->api_version.ptr);
-    setenv("KUBERNETES_EXEC_INFO", info, 1);
-    dup2(out, STDOUT_FILENO);
-    execvp(arguments[0], (char *const *)(uintptr_t)arguments);
-    fprintf(stderr, "%s: %s\n", arguments[0], strerror(errno));
+    setenv("KUBERNETES_EXEC_INFO", p->info, 1);
+    /* What is typed or piped in belongs to the command, which may ask for it afterwards. */
+    int nothing = p->interactive ? -1 : open("/dev/null", O_RDONLY | O_CLOEXEC);
+    if (nothing >= 0)
+        dup2(nothing, STDIN_FILENO);
+    dup2(p->out, STDOUT_FILENO);
+    execvp(p->arguments[0], (char *const *)(uintptr_t)p->arguments);
+    fprintf(stderr, "%s: %s\n", p->arguments[0], strerror(errno));
     _exit(127);
 }
 
-static bool run_plugin(const kube_exec *exec, buf *out, err *error)
+static bool run_plugin(const kube_access *access, buf *out, err *error)
 {
     int ends[2];
-    const char **arguments = mem_alloc((exec->argument_count + 2) * sizeof *arguments);
-    if (!arguments)
+    const kube_exec *exec = &access->exec;
+    scoped(buf_done) buf info = BUF(4 * CREDENTIALS_BYTES_MAX);
+    plugin p = {.exec = exec, .interactive = !exec->never_asks && isatty(STDIN_FILENO)};
+    if (!put_info(&info, access, p.interactive))
+        return err_set(error, "%s: it cannot be told of the cluster", exec->command.ptr);
+    p.info = info.ptr;
+    p.arguments = mem_alloc((exec->argument_count + 2) * sizeof *p.arguments);
+    if (!p.arguments)
         return err_memory(error);
     if (pipe2(ends, O_CLOEXEC) != 0) {
-        mem_free(arguments);
+        mem_free(p.arguments);
         return err_set(error, "%s: %s", exec->command.ptr, strerror(errno));
     }
+    p.out = ends[1];
     pid_t child = fork();
     if (child == 0)
-        become_plugin(exec, arguments, ends[1]);
-    mem_free(arguments);
+        become_plugin(&p);
+    mem_free(p.arguments);
     close(ends[1]);
     bool good = child > 0 && read_all(ends[0], out, clock_ms() + CREDENTIALS_EXEC_SECONDS * 1000);
     close(ends[0]);
@@ -160,12 +230,6 @@ static bool run_plugin(const kube_exec *exec, buf *out, err *error)
     if (good && WIFEXITED(status) && WEXITSTATUS(status) == 0)
         return true;
     return err_set(error, "%s: it handed out no credentials", exec->command.ptr);
-}
-
-static str text_of(yyjson_val *object, const char *key)
-{
-    const char *text = yyjson_get_str(yyjson_obj_get(object, key));
-    return text ? str_of(text) : STR_EMPTY;
 }
 
 /* How long they hold from now on; INT64_MAX: they do not say. */
@@ -185,8 +249,8 @@ static bool take_plugin(credentials *c, str json, int64_t now_ms, err *error)
     err problem_of_json;
     yyjson_val *root = a ? json_parse(a, json, &problem_of_json) : NULL;
     yyjson_val *status = yyjson_obj_get(root, "status");
-    str token = text_of(status, "token"), key = text_of(status, "clientKeyData");
-    str certificate = text_of(status, "clientCertificateData");
+    str token = json_text_of(status, "token"), key = json_text_of(status, "clientKeyData");
+    str certificate = json_text_of(status, "clientCertificateData");
     bool good = token.len > 0 || (certificate.len > 0 && key.len > 0);
     if (good) {
         buf_clear(&c->token);
@@ -195,7 +259,7 @@ static bool take_plugin(credentials *c, str json, int64_t now_ms, err *error)
         buf_add(&c->token, token);
         buf_add(&c->certificate, certificate);
         buf_add(&c->key, key);
-        int64_t holds = holds_ms(text_of(status, "expirationTimestamp"));
+        int64_t holds = holds_ms(json_text_of(status, "expirationTimestamp"));
         c->hold_until_ms = holds == INT64_MAX ? INT64_MAX : now_ms + holds;
         c->fresh_until_ms = holds == INT64_MAX ? INT64_MAX : c->hold_until_ms - EXPIRY_MARGIN_MS;
     }
@@ -210,7 +274,7 @@ static bool ask_plugin(credentials *c, int64_t now_ms, err *error)
 {
     if (now_ms >= c->retry_ms) {
         buf out = BUF(CREDENTIALS_BYTES_MAX);
-        bool good = run_plugin(&c->access->exec, &out, &c->failure) &&
+        bool good = run_plugin(c->access, &out, &c->failure) &&
                     take_plugin(c, buf_str(&out), now_ms, &c->failure);
         buf_done(&out);
         if (good)

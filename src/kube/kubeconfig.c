@@ -12,6 +12,7 @@
 #include "model/document.h"
 
 #define ACCOUNT_FOLDER STR("/var/run/secrets/kubernetes.io/serviceaccount")
+#define EXEC_EXTENSION "client.authentication.k8s.io/exec"
 
 /* One file, with the folder that its paths begin in. */
 typedef struct config_file {
@@ -127,12 +128,6 @@ static bool add_files(reading *r, const kube_where *where)
 
 /* ---- values ---- */
 
-static str text_of(yyjson_val *object, const char *key)
-{
-    yyjson_val *v = yyjson_obj_get(object, key);
-    return v && yyjson_is_str(v) ? (str){yyjson_get_str(v), yyjson_get_len(v)} : STR_EMPTY;
-}
-
 /* clusters, users and contexts are lists of {name, cluster|user|context}. */
 static yyjson_val *find(const reading *r, const char *list_key, str name, const config_file **ret)
 {
@@ -141,7 +136,7 @@ static yyjson_val *find(const reading *r, const char *list_key, str name, const 
         size_t at, most;
         yyjson_arr_foreach(list, at, most, entry)
         {
-            if (!str_eq(text_of(entry, "name"), name))
+            if (!str_eq(json_text_of(entry, "name"), name))
                 continue;
             *ret = &r->files[i];
             /* The key is that of the list without its "s". */
@@ -153,14 +148,14 @@ static yyjson_val *find(const reading *r, const char *list_key, str name, const 
 
 static bool keep(reading *r, yyjson_val *object, const char *key, str *ret)
 {
-    *ret = arena_str(r->arena, text_of(object, key));
+    *ret = arena_str(r->arena, json_text_of(object, key));
     return ret->ptr || err_memory(r->error);
 }
 
 static bool keep_path(reading *r, const config_file *f, yyjson_val *object, const char *key,
                       str *ret)
 {
-    str path = text_of(object, key);
+    str path = json_text_of(object, key);
     bool plain = path.len == 0 || path.ptr[0] == '/';
     *ret =
         arena_printf(r->arena, "%.*s%.*s", STR_ARG(plain ? STR_EMPTY : f->folder), STR_ARG(path));
@@ -170,7 +165,7 @@ static bool keep_path(reading *r, const config_file *f, yyjson_val *object, cons
 static bool keep_data(reading *r, yyjson_val *object, const char *key, str *ret)
 {
     buf bytes = BUF(KUBECONFIG_BYTES_MAX);
-    bool good = base64_decode(str_trim(text_of(object, key)), &bytes) ||
+    bool good = base64_decode(str_trim(json_text_of(object, key)), &bytes) ||
                 err_set(r->error, "%s: allowed: base64", key);
     if (good) {
         *ret = arena_str(r->arena, buf_str(&bytes));
@@ -180,7 +175,40 @@ static bool keep_data(reading *r, yyjson_val *object, const char *key, str *ret)
     return good;
 }
 
+static bool keep_list(reading *r, yyjson_val *object, const char *key, str **ret, size_t *ret_len)
+{
+    yyjson_val *list = yyjson_obj_get(object, key), *entry;
+    size_t i, most;
+    *ret = ARENA_ARRAY(r->arena, yyjson_arr_size(list) + 1, str);
+    *ret_len = yyjson_arr_size(list);
+    bool good = *ret != NULL;
+    yyjson_arr_foreach(list, i, most, entry)
+    {
+        str text = yyjson_is_str(entry) ? str_of(yyjson_get_str(entry)) : STR_EMPTY;
+        if (good)
+            (*ret)[i] = arena_str(r->arena, text);
+        good = good && (*ret)[i].ptr;
+    }
+    return good || err_memory(r->error);
+}
+
 /* ---- parts ---- */
+
+/* What a cluster's entry has for exec plugins, as JSON. */
+static bool take_config(reading *r, yyjson_val *cluster, str *ret)
+{
+    yyjson_val *list = yyjson_obj_get(cluster, "extensions"), *entry;
+    size_t i, most;
+    buf text = BUF(KUBECONFIG_BYTES_MAX);
+    yyjson_arr_foreach(list, i, most, entry)
+    {
+        if (text.len == 0 && str_eq(json_text_of(entry, "name"), STR(EXEC_EXTENSION)))
+            json_write(&text, yyjson_obj_get(entry, "extension"));
+    }
+    *ret = text.failed ? (str){0} : arena_str(r->arena, buf_str(&text));
+    buf_done(&text);
+    return ret->ptr || err_memory(r->error);
+}
 
 static bool take_cluster(reading *r, str name, kube_access *to)
 {
@@ -193,7 +221,8 @@ static bool take_cluster(reading *r, str name, kube_access *to)
         !keep_data(r, cluster, "certificate-authority-data", &to->ca_data) ||
         !keep_path(r, f, cluster, "certificate-authority", &to->ca_file) ||
         !keep(r, cluster, "tls-server-name", &to->tls_server_name) ||
-        !keep(r, cluster, "proxy-url", &to->proxy_url))
+        !keep(r, cluster, "proxy-url", &to->proxy_url) ||
+        !take_config(r, cluster, &to->exec.config))
         return err_wrap(r->error, "cluster \"%s\"", str_shown(name).text);
     while (to->server.len > 0 && to->server.ptr[to->server.len - 1] == '/')
         to->server = arena_str(r->arena, str_part(to->server, 0, to->server.len - 1));
@@ -209,30 +238,23 @@ static bool take_cluster(reading *r, str name, kube_access *to)
 
 static bool take_exec(reading *r, const config_file *f, yyjson_val *exec, kube_exec *to)
 {
-    yyjson_val *list = yyjson_obj_get(exec, "args"), *entry;
+    yyjson_val *list = yyjson_obj_get(exec, "env"), *entry;
     size_t i, most;
     if (!exec)
         return true;
     if (!keep(r, exec, "apiVersion", &to->api_version))
         return false;
     /* A command with a slash is relative to the file, one without is looked for in $PATH. */
-    bool path = str_find(text_of(exec, "command"), STR("/")) != SIZE_MAX;
+    bool path = str_find(json_text_of(exec, "command"), STR("/")) != SIZE_MAX;
     if (!(path ? keep_path(r, f, exec, "command", &to->command)
                : keep(r, exec, "command", &to->command)))
         return false;
     if (to->command.len == 0)
         return err_set(r->error, "exec: command: it is missing");
-    to->arguments = ARENA_ARRAY(r->arena, yyjson_arr_size(list) + 1, str);
-    if (!to->arguments)
-        return err_memory(r->error);
-    yyjson_arr_foreach(list, i, most, entry)
-    {
-        str text = yyjson_is_str(entry) ? str_of(yyjson_get_str(entry)) : STR_EMPTY;
-        to->arguments[to->argument_count] = arena_str(r->arena, text);
-        if (!to->arguments[to->argument_count++].ptr)
-            return err_memory(r->error);
-    }
-    list = yyjson_obj_get(exec, "env");
+    to->told_cluster = yyjson_get_bool(yyjson_obj_get(exec, "provideClusterInfo"));
+    to->never_asks = str_eq(json_text_of(exec, "interactiveMode"), STR("Never"));
+    if (!keep_list(r, exec, "args", &to->arguments, &to->argument_count))
+        return false;
     to->variables = ARENA_ARRAY(r->arena, yyjson_arr_size(list) + 1, kube_variable);
     if (!to->variables)
         return err_memory(r->error);
@@ -258,7 +280,8 @@ static bool take_user(reading *r, str name, kube_access *to)
         !keep(r, user, "token", &to->token) ||
         !keep_path(r, f, user, "tokenFile", &to->token_file) ||
         !keep(r, user, "username", &to->user) || !keep(r, user, "password", &to->password) ||
-        !keep(r, user, "as", &to->impersonate) ||
+        !keep(r, user, "as", &to->impersonate) || !keep(r, user, "as-uid", &to->impersonate_uid) ||
+        !keep_list(r, user, "as-groups", &to->impersonate_groups, &to->impersonate_group_count) ||
         !take_exec(r, f, yyjson_obj_get(user, "exec"), &to->exec))
         return err_wrap(r->error, "user \"%s\"", str_shown(name).text);
     if (to->certificate_data.len > 0)
@@ -273,18 +296,18 @@ static bool take_context(reading *r, const kube_where *where, kube_access *to)
     const config_file *f = NULL;
     str wanted = where->context;
     for (size_t i = 0; wanted.len == 0 && i < r->count; i++)
-        wanted = text_of(r->files[i].root, "current-context");
+        wanted = json_text_of(r->files[i].root, "current-context");
     if (wanted.len == 0)
         return err_set(r->error, "no context is named, and there is no current-context");
     yyjson_val *context = find(r, "contexts", wanted, &f);
     if (!context)
         return err_set(r->error, "there is no context \"%s\"", str_shown(wanted).text);
     to->context = arena_str(r->arena, wanted);
+    str cluster = where->cluster.len > 0 ? where->cluster : json_text_of(context, "cluster");
+    str user = where->user.len > 0 ? where->user : json_text_of(context, "user");
     return (to->context.ptr || err_memory(r->error)) &&
-           keep(r, context, "namespace", &to->namespace) &&
-           take_cluster(r, where->cluster.len > 0 ? where->cluster : text_of(context, "cluster"),
-                        to) &&
-           take_user(r, where->user.len > 0 ? where->user : text_of(context, "user"), to);
+           keep(r, context, "namespace", &to->namespace) && take_cluster(r, cluster, to) &&
+           take_user(r, user, to);
 }
 
 /* ---- inside a pod ---- */
@@ -333,7 +356,8 @@ static void fill(kube_access *to)
                     &to->key_file,         &to->token,
                     &to->token_file,       &to->user,
                     &to->password,         &to->impersonate,
-                    &to->exec.api_version, &to->exec.command};
+                    &to->impersonate_uid,  &to->exec.api_version,
+                    &to->exec.command,     &to->exec.config};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         if (!texts[i]->ptr)
             *texts[i] = STR_EMPTY;

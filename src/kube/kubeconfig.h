@@ -26,6 +26,9 @@ typedef struct kube_exec {
     size_t argument_count;
     kube_variable *variables;
     size_t variable_count;
+    bool told_cluster; /* it wants to know which cluster it is for */
+    bool never_asks;   /* people, on a terminal */
+    str config;        /* what the cluster's entry has for it; JSON, empty: nothing */
 } kube_exec;
 
 /* Texts are zero-terminated and empty where nothing is said. Of data and file at most one is set,
@@ -41,7 +44,9 @@ typedef struct kube_access {
     str certificate_data, certificate_file, key_data, key_file;
     str token, token_file; /* the file is read again as it changes, and goes before the token */
     str user, password;
-    str impersonate;
+    str impersonate, impersonate_uid;
+    str *impersonate_groups;
+    size_t impersonate_group_count;
     kube_exec exec;
 } kube_access;
 

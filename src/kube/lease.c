@@ -6,6 +6,7 @@
 
 #include "base/mem.h"
 #include "base/num.h"
+#include "model/document.h"
 
 #define VERSION_BYTES 64
 #define BODY_BYTES_MAX (8u * 1024u)
@@ -26,6 +27,7 @@ struct lease {
     action running;
     int64_t sent_ms, next_ms;
     int64_t until_ms; /* leads; 0: does not */
+    bool conflicted; /* what was sent last, with what was read just before */
     bool releasing, released;
     bool set_back;
     buf body;
@@ -97,12 +99,6 @@ static bool is_mine(const lease *l)
 
 /* ---- the object ---- */
 
-static str text_of(yyjson_val *object, const char *key)
-{
-    yyjson_val *v = yyjson_obj_get(object, key);
-    return v && yyjson_is_str(v) ? (str){yyjson_get_str(v), yyjson_get_len(v)} : STR_EMPTY;
-}
-
 /* Versions grow, whoever writes; those that are no numbers say nothing. */
 static bool is_older(const lease *l, str version)
 {
@@ -114,8 +110,8 @@ static bool is_older(const lease *l, str version)
 static bool take_object(lease *l, yyjson_val *object, int64_t now_ms)
 {
     yyjson_val *spec = yyjson_obj_get(object, "spec");
-    str version = text_of(yyjson_obj_get(object, "metadata"), "resourceVersion");
-    str holder = text_of(spec, "holderIdentity");
+    str version = json_text_of(yyjson_obj_get(object, "metadata"), "resourceVersion");
+    str holder = json_text_of(spec, "holderIdentity");
     if (version.len == 0 || version.len >= sizeof l->version || holder.len >= sizeof l->holder)
         return false;
     if (l->known != KNOWN_SEEN || !str_eq(version, str_of(l->version)))
@@ -217,15 +213,23 @@ static void took_hold(lease *l, const write_outcome *outcome, yyjson_val *object
             return;
         }
         l->problem[0] = '\0';
+        l->conflicted = false;
         l->until_ms = l->sent_ms + l->options.deadline_ms;
         l->next_ms = l->sent_ms + l->options.retry_ms;
         return;
     case WRITE_EXISTS:
     case WRITE_CONFLICT:
-    case WRITE_GONE: forget(l, now_ms); return;
+    case WRITE_GONE:
+        /* Somebody else was first: that is looked at at once, but not again and again. */
+        forget(l, l->conflicted ? now_ms + l->options.retry_ms : now_ms);
+        l->conflicted = true;
+        return;
+    case WRITE_REFUSED:
+        complain(l, outcome);
+        forget(l, now_ms + l->options.retry_ms);
+        return;
     case WRITE_AMBIGUOUS:
     case WRITE_LATER:
-    case WRITE_REFUSED:
     case WRITE_BLOCKED:
     case WRITE_BARRED:
         complain(l, outcome);

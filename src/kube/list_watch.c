@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/strmap.h"
+#include "model/document.h"
 
 #define STATUS_OK 200
 #define STATUS_GONE 410
@@ -118,12 +119,6 @@ static void complain(list_watch *w, const char *text, str detail)
              detail.len > 0 ? ": " : "", str_shown(detail).text);
 }
 
-static str text_of(yyjson_val *object, const char *key)
-{
-    yyjson_val *v = yyjson_obj_get(object, key);
-    return v && yyjson_is_str(v) ? (str){yyjson_get_str(v), yyjson_get_len(v)} : STR_EMPTY;
-}
-
 static bool keep_version(list_watch *w, str version)
 {
     if (version.len == 0 || version.len >= sizeof w->version)
@@ -206,7 +201,7 @@ static str space_of_path(const list_watch *w)
 static void key_of(const list_watch *w, yyjson_val *object, buf *out)
 {
     yyjson_val *metadata = yyjson_obj_get(object, "metadata");
-    str space = text_of(metadata, "namespace"), name = text_of(metadata, "name");
+    str space = json_text_of(metadata, "namespace"), name = json_text_of(metadata, "name");
     if (name.len == 0 && w->rows && (name = watch_row_cell(object, 0)).len > 0)
         space = space_of_path(w);
     if (name.len == 0)
@@ -262,11 +257,11 @@ static void finish_list(list_watch *w)
 
 static bool take_page(list_watch *w)
 {
-    yyjson_doc *document = yyjson_read(w->incoming.ptr, w->incoming.len, 0);
-    yyjson_val *root = yyjson_doc_get_root(document);
+    yyjson_doc *parsed = yyjson_read(w->incoming.ptr, w->incoming.len, 0);
+    yyjson_val *root = yyjson_doc_get_root(parsed);
     yyjson_val *metadata = yyjson_obj_get(root, "metadata"), *object;
     yyjson_val *items = yyjson_obj_get(root, "items");
-    bool good = yyjson_is_arr(items) && keep_version(w, text_of(metadata, "resourceVersion"));
+    bool good = yyjson_is_arr(items) && keep_version(w, json_text_of(metadata, "resourceVersion"));
     if (!good)
         complain(w, "the answer is no list", STR_EMPTY);
     size_t i, most;
@@ -275,9 +270,9 @@ static bool take_page(list_watch *w)
         good = good && take_object(w, object, false);
     }
     buf_clear(&w->next_page);
-    buf_add(&w->next_page, text_of(metadata, "continue"));
+    buf_add(&w->next_page, json_text_of(metadata, "continue"));
     good = good && !w->next_page.failed;
-    yyjson_doc_free(document);
+    yyjson_doc_free(parsed);
     w->progressed = w->progressed || good;
     if (good && w->next_page.len == 0) {
         finish_list(w);
@@ -291,7 +286,7 @@ static void take_error(list_watch *w, yyjson_val *status)
     yyjson_val *code = yyjson_obj_get(status, "code");
     if (yyjson_get_int(code) == STATUS_GONE)
         w->restart = true;
-    complain(w, "the server ended the watch", text_of(status, "message"));
+    complain(w, "the server ended the watch", json_text_of(status, "message"));
     w->failing = true;
 }
 
@@ -299,8 +294,8 @@ static void take_error(list_watch *w, yyjson_val *status)
  * they were new, or of none for long. */
 static bool take_bookmark(list_watch *w, yyjson_val *metadata)
 {
-    str end = text_of(yyjson_obj_get(metadata, "annotations"), "k8s.io/initial-events-end");
-    str version = text_of(metadata, "resourceVersion");
+    str end = json_text_of(yyjson_obj_get(metadata, "annotations"), "k8s.io/initial-events-end");
+    str version = json_text_of(metadata, "resourceVersion");
     if (!w->listing && compare_version(w, version) < 0) {
         complain(w, "the server is behind what it told before", STR_EMPTY);
         w->restart = true;
@@ -318,7 +313,7 @@ static bool take_bookmark(list_watch *w, yyjson_val *metadata)
 
 static bool take_change(list_watch *w, yyjson_val *object, bool is_gone)
 {
-    str version = text_of(yyjson_obj_get(object, "metadata"), "resourceVersion");
+    str version = json_text_of(yyjson_obj_get(object, "metadata"), "resourceVersion");
     if (w->listing) /* versions of a streamed list come in no order */
         return take_object(w, object, is_gone);
     if (compare_version(w, version) < 0)
@@ -328,10 +323,10 @@ static bool take_change(list_watch *w, yyjson_val *object, bool is_gone)
 
 static bool take_event(list_watch *w, str line)
 {
-    yyjson_doc *document = yyjson_read(line.ptr, line.len, 0);
-    yyjson_val *root = yyjson_doc_get_root(document);
+    yyjson_doc *parsed = yyjson_read(line.ptr, line.len, 0);
+    yyjson_val *root = yyjson_doc_get_root(parsed);
     yyjson_val *object = yyjson_obj_get(root, "object");
-    str type = text_of(root, "type");
+    str type = json_text_of(root, "type");
     bool good = true;
     if (str_eq(type, STR("ERROR"))) {
         take_error(w, object);
@@ -344,7 +339,7 @@ static bool take_event(list_watch *w, str line)
         complain(w, "an event cannot be read", STR_EMPTY);
         good = false;
     }
-    yyjson_doc_free(document);
+    yyjson_doc_free(parsed);
     w->progressed = w->progressed || good;
     return good;
 }
@@ -420,12 +415,12 @@ static void list_anew(list_watch *w)
 
 static void refused(list_watch *w)
 {
-    yyjson_doc *document =
+    yyjson_doc *parsed =
         w->incoming.len > 0 ? yyjson_read(w->incoming.ptr, w->incoming.len, 0) : NULL;
     char words[48];
     snprintf(words, sizeof words, "the server answers %d", w->status);
-    complain(w, words, text_of(yyjson_doc_get_root(document), "message"));
-    yyjson_doc_free(document);
+    complain(w, words, json_text_of(yyjson_doc_get_root(parsed), "message"));
+    yyjson_doc_free(parsed);
     w->restart = w->status == STATUS_GONE;
     if (w->phase == PHASE_STREAM && (w->status == 400 || w->status == 422)) {
         w->pages_only = true;

@@ -8,12 +8,12 @@
  * lists: all of it is handled here, and ends in the same objects. Nothing is asked for again that a
  * version to go on from exists for.
  *
- *     switch (list_watch_next(w, now, &ask)) {
- *     case ASK_SEND:  send GET ask.path, then list_watch_status, list_watch_bytes ...,
- * list_watch_end case ASK_ABORT: cut the request that runs, then list_watch_end case ASK_WAIT:  ask
- * again at ask.at_ms, or when something came in
- *     }
- */
+ * list_watch_next says what is to be done:
+ *
+ * ASK_SEND:  send GET ask.path; hand in what comes back by list_watch_status, list_watch_bytes, as
+ *            often as there are some, and list_watch_end
+ * ASK_ABORT: cut the request that runs, then list_watch_end
+ * ASK_WAIT:  ask again at ask.at_ms, or when something came in */
 #ifndef DROVER_KUBE_LIST_WATCH_H
 #define DROVER_KUBE_LIST_WATCH_H
 

@@ -303,12 +303,6 @@ bool write_body(const kube_write *w, buf *out)
 
 /* ---- the answer ---- */
 
-static str text_of(yyjson_val *object, const char *key)
-{
-    yyjson_val *v = yyjson_obj_get(object, key);
-    return v && yyjson_is_str(v) ? (str){yyjson_get_str(v), yyjson_get_len(v)} : STR_EMPTY;
-}
-
 static bool has(str text, const char *part)
 {
     return str_find(text, str_of(part)) != SIZE_MAX;
@@ -321,8 +315,8 @@ static str cause_of(yyjson_val *status, const char *kind)
     size_t i, most;
     yyjson_arr_foreach(causes, i, most, cause)
     {
-        if (str_eq(text_of(cause, "reason"), str_of(kind)))
-            return text_of(cause, "message");
+        if (str_eq(json_text_of(cause, "reason"), str_of(kind)))
+            return json_text_of(cause, "message");
     }
     return STR_EMPTY;
 }
@@ -354,7 +348,7 @@ static bool judge_eviction(write_outcome *outcome, yyjson_val *status)
 {
     str cause = cause_of(status, "DisruptionBudget");
     bool several = outcome->status == 500 &&
-                   has(text_of(status, "message"), "more than one PodDisruptionBudget");
+                   has(json_text_of(status, "message"), "more than one PodDisruptionBudget");
     if (!several && (outcome->status != STATUS_TOO_MANY || cause.len == 0))
         return false;
     outcome->kind = WRITE_BLOCKED;
@@ -373,7 +367,7 @@ static bool precondition_failed(write_verb verb, yyjson_val *status)
         return true; /* it does not fit the object as it is; why, the server keeps to itself */
     yyjson_arr_foreach(causes, i, most, cause)
     {
-        if (str_eq(text_of(cause, "field"), STR("metadata.uid")))
+        if (str_eq(json_text_of(cause, "field"), STR("metadata.uid")))
             return true;
     }
     return false;
@@ -388,7 +382,7 @@ static write_outcome_kind kind_of(const write_outcome *outcome, write_verb verb,
     if (code == STATUS_NOT_FOUND || code == STATUS_GONE)
         return verb == WRITE_CREATE ? WRITE_REFUSED : WRITE_GONE;
     if (code == STATUS_CONFLICT)
-        return verb == WRITE_CREATE && str_eq(text_of(status, "reason"), STR("AlreadyExists"))
+        return verb == WRITE_CREATE && str_eq(json_text_of(status, "reason"), STR("AlreadyExists"))
                    ? WRITE_EXISTS
                    : WRITE_CONFLICT;
     if (code == STATUS_PRECONDITION)
@@ -397,7 +391,7 @@ static write_outcome_kind kind_of(const write_outcome *outcome, write_verb verb,
         return WRITE_CONFLICT;
     /* A body that does not fit its kind is no trouble of the server's, whatever it says. */
     if (verb == WRITE_APPLY && code == 500 &&
-        has(text_of(status, "message"), "failed to create typed patch object"))
+        has(json_text_of(status, "message"), "failed to create typed patch object"))
         return WRITE_REFUSED;
     /* New credentials are fetched before the next request: it is worth one more. */
     if (code == STATUS_TOO_MANY || code >= 500 || code == STATUS_UNAUTHORIZED)
@@ -430,7 +424,7 @@ write_outcome write_judge(write_verb verb, const write_answer *answer)
     outcome.wait_ms =
         (seconds < WRITE_RETRY_AFTER_MAX_S ? seconds : WRITE_RETRY_AFTER_MAX_S) * 1000;
     if (outcome.status < 200 || outcome.status >= 300)
-        say(&outcome, text_of(answer->body, "message"));
+        say(&outcome, json_text_of(answer->body, "message"));
     if (verb == WRITE_EVICT && judge_eviction(&outcome, answer->body))
         return outcome;
     outcome.kind = kind_of(&outcome, verb, answer->body);

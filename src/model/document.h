@@ -74,6 +74,8 @@ uint32_t document_line(const document *d, const yyjson_val *value);
 yyjson_val *json_parse(arena *a, str text, err *error);
 /* The same for a text that is larger than a document may be. */
 yyjson_val *json_parse_within(arena *a, str text, size_t max_bytes, err *error);
+/* The text of a member; empty: there is none, or it is no text. */
+str json_text_of(yyjson_val *object, const char *key);
 /* Writes a value as compact JSON, keys in their order. */
 void json_write(buf *out, const yyjson_val *value);
 /* Writes a text as Go's encoder does: "<", ">", "&" and the two separators of lines escaped. */

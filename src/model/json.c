@@ -219,6 +219,12 @@ const yyjson_val *json_member(const yyjson_val *object, str name)
 
 /* ---- texts on their own ---- */
 
+str json_text_of(yyjson_val *object, const char *key)
+{
+    yyjson_val *v = yyjson_obj_get(object, key);
+    return yyjson_is_str(v) ? (str){yyjson_get_str(v), yyjson_get_len(v)} : STR_EMPTY;
+}
+
 yyjson_val *json_parse(arena *a, str text, err *error)
 {
     return json_parse_within(a, text, LIMIT_DOCUMENT_BYTES, error);

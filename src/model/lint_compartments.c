@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Warnings about compartments, their budgets and strategies, and about the older
- * interruptionBudget.
+/* Warnings about compartments, their budgets and strategies, and about Skyhooks: the nodes they go
+ * to, their interrupts, the older interruptionBudget.
  *
  * When the documents name nodes (or, for a rule, resources), each is put into its compartment as
  * the engine does it (cohort.h), so that what no one can reach and what percentages come to is
@@ -186,6 +186,34 @@ static void check_selectors(lint *l)
     }
 }
 
+static void check_services(lint *l, const interrupt *i, const place *at)
+{
+    if (i->type == INTERRUPT_SERVICE && i->services.len == 0)
+        place_warning(at, l->found, "it names no services: it fails on every node");
+}
+
+/* Interrupts that no agent can carry out, which is found out when a node is drained. */
+static void check_interrupts(lint *l)
+{
+    for (size_t i = 0; i < lint_count(l, KIND_SKYHOOK); i++) {
+        const object *o = l->of[KIND_SKYHOOK].at[i];
+        place root = lint_root(o), spec = place_key(&root, STR("spec"));
+        place packages = place_key(&spec, STR("packages"));
+        for (size_t k = 0; k < o->skyhook->spec.packages.len; k++) {
+            const package *p = &o->skyhook->spec.packages.at[k];
+            place at = place_key(&packages, p->key);
+            place own = place_key(&at, STR("interrupt"));
+            place others = place_key(&at, STR("configInterrupts"));
+            if (p->interrupt)
+                check_services(l, p->interrupt, &own);
+            for (size_t n = 0; n < p->config_interrupts.len; n++) {
+                place one = place_key(&others, p->config_interrupts.at[n].key);
+                check_services(l, &p->config_interrupts.at[n], &one);
+            }
+        }
+    }
+}
+
 static void check_budgets(lint *l)
 {
     for (size_t i = 0; i < lint_count(l, KIND_SKYHOOK); i++) {
@@ -231,6 +259,7 @@ static bool check_rules(lint *l)
 bool lint_compartments(lint *l)
 {
     check_selectors(l);
+    check_interrupts(l);
     check_budgets(l);
     return check_policies(l) && check_rules(l);
 }

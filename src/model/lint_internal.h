@@ -70,7 +70,7 @@ static inline size_t lint_count(const lint *l, object_kind kind)
 /* lint_dependency.c: deployments that wait for each other, and hooks that are none. False without
  * memory. */
 bool lint_dependencies(lint *l);
-/* lint_compartments.c: compartments, budgets and strategies. */
+/* lint_compartments.c: compartments, budgets and strategies; Skyhooks. */
 bool lint_compartments(lint *l);
 /* lint_partitions.c: rolloutStrategy of bundles, fleet.yaml and rules. */
 bool lint_partitions(lint *l);

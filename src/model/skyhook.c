@@ -38,19 +38,22 @@ static const field resources_fields[] = {
     F_QUANTITY(package_resources, "memoryRequest", memory_request),
     F_QUANTITY(package_resources, "memoryLimit", memory_limit),
 };
+/* What the webhooks of Skyhook refused, too, is refused in their words, which scripts look for; the
+ * server says which package or compartment it is. */
 #define AMOUNT(field) "quantity(string(self." field "))"
 #define ABOVE_ZERO ".isGreaterThan(quantity('0'))"
 #define AT_LEAST_AS(field) ".compareTo(" AMOUNT(field) ") >= 0"
 static const shape_rule resources_rules[] = {
     {"[has(self.cpuRequest), has(self.cpuLimit), has(self.memoryRequest), "
      "has(self.memoryLimit)].filter(given, given).size() in [0, 4]",
-     "allowed all or none of cpuRequest, cpuLimit, memoryRequest, memoryLimit"},
+     "if any resource override is set, all of cpuRequest, cpuLimit, memoryRequest, memoryLimit "
+     "must be set"},
     {"!has(self.cpuRequest) || !has(self.cpuLimit) || (" AMOUNT("cpuRequest") ABOVE_ZERO
      " && " AMOUNT("cpuLimit") AT_LEAST_AS("cpuRequest") ")",
-     "allowed a cpuRequest above 0 and a cpuLimit of at least cpuRequest"},
+     "cpuLimit must be >= cpuRequest, and all resource values must be positive"},
     {"!has(self.memoryRequest) || !has(self.memoryLimit) || (" AMOUNT("memoryRequest") ABOVE_ZERO
      " && " AMOUNT("memoryLimit") AT_LEAST_AS("memoryRequest") ")",
-     "allowed a memoryRequest above 0 and a memoryLimit of at least memoryRequest"},
+     "memoryLimit must be >= memoryRequest, and all resource values must be positive"},
 };
 static const shape resources_shape = {SHAPE_OF(package_resources, resources_fields),
                                       KEPT_IN(package_resources), .check = check_package_resources,
@@ -62,7 +65,7 @@ static const field uninstall_fields[] = {
     F_BOOL(package_uninstall, "apply", apply, OTHERWISE("false"), DOC("uninstall it now")),
 };
 static const shape_rule uninstall_rules[] = {
-    {"!self.apply || self.enabled", "allowed apply: true only together with enabled: true"},
+    {"!self.apply || self.enabled", "uninstall.apply requires uninstall.enabled to be true"},
 };
 static const shape uninstall_shape = {SHAPE_OF(package_uninstall, uninstall_fields),
                                       KEPT_IN(package_uninstall), .check = check_package_uninstall,
@@ -98,10 +101,12 @@ static const shape_rule package_rules[] = {
     {"!self.image.contains('@')", "found a digest in the image, allowed there: containerSHA"},
     {"!self.image.substring(self.image.lastIndexOf('/') + 1).contains(':') || "
      "self.image.endsWith(':' + self.version)",
-     "allowed an image without a tag: the version is its tag"},
+     "Do not explicitly set the image's tag in the package's definition (The package version will "
+     "be set as the tag)"},
     {"!has(self.configInterrupts) || self.configInterrupts.all(key, key.contains('*') || "
      "(has(self.configMap) && key in self.configMap))",
-     "allowed in configInterrupts: keys of configMap, and patterns with * that match one"},
+     "error config interrupt for key that doesn't exist: allowed are keys of configMap, and "
+     "patterns with * that match one"},
     {"!has(self.dependsOn) || self.dependsOn.all(key, self.dependsOn[key] != '')",
      "found an empty version in dependsOn, allowed the exact version of that package"},
 };
@@ -116,7 +121,7 @@ static const field budget_fields[] = {
     F_OPT_INT(budget, "count", count, AT_LEAST(1), DOC("nodes")),
 };
 static const shape_rule budget_rules[] = {
-    {"has(self.percent) != has(self.count)", "allowed exactly one of percent and count"},
+    {"has(self.percent) != has(self.count)", "exactly one of percent or count must be set"},
 };
 static const shape budget_shape = {SHAPE_OF(budget, budget_fields), KEPT_IN(budget),
                                    .check = check_budget, RULES(budget_rules)};
@@ -156,7 +161,7 @@ static const field strategy_fields[] = {
 };
 static const shape_rule strategy_rules[] = {
     {"[has(self.fixed), has(self.linear), has(self.exponential)].exists_one(given, given)",
-     "allowed exactly one of fixed, linear, exponential"},
+     "exactly one of fixed, linear, or exponential must be set"},
 };
 static const shape strategy_shape = {SHAPE_OF(strategy, strategy_fields), KEPT_IN(strategy),
                                      .check = check_strategy, RULES(strategy_rules)};
@@ -176,7 +181,7 @@ static const field compartment_fields[] = {
 };
 static const shape_rule compartment_rules[] = {
     {"self.name != '" COMPARTMENT_DEFAULT "'",
-     "found the reserved name " COMPARTMENT_DEFAULT ", allowed any other"},
+     "compartment name \"" COMPARTMENT_DEFAULT "\" is reserved and cannot be used"},
 };
 static const shape compartment_shape = {SHAPE_OF(compartment, compartment_fields),
                                         KEPT_IN(compartment), RULES(compartment_rules)};
@@ -329,7 +334,9 @@ static const field legacy_budget_fields[] = {
     F_OPT_INT(budget, "count", count, AT_LEAST(0)),
 };
 static const shape_rule legacy_budget_rules[] = {
-    {"!has(self.percent) || !has(self.count)", "allowed one of percent and count"},
+    {"!has(self.percent) || !has(self.count)",
+     "error InterruptionBudget is not valid, both percent and count can not be set at the same "
+     "time"},
 };
 static const shape legacy_budget_shape = {SHAPE_OF(budget, legacy_budget_fields), KEPT_IN(budget),
                                           .check = check_legacy_budget, RULES(legacy_budget_rules)};
@@ -361,17 +368,18 @@ static const shape_rule spec_rules[] = {
     {"!has(self.deploymentPolicy) || self.deploymentPolicy == '' || "
      "!has(self.interruptionBudget) || "
      "!(has(self.interruptionBudget.percent) || has(self.interruptionBudget.count))",
-     "found a budget beside deploymentPolicy, allowed one of the two"},
+     "deploymentPolicy and interruptionBudget are mutually exclusive"},
     {"!has(self.packages) || self.packages.all(key, key.matches('^[a-z][-a-z0-9]{0,41}[a-z]$'))",
-     "allowed package names: 2 to 43 lower case letters, digits and \"-\" that begin and end "
-     "with a letter"},
+     "a package name is not valid. must match [(?m)^[a-z][-a-z0-9]{0,41}[a-z]$]"},
     {"!has(self.packages) || self.packages.all(key, !has(self.packages[key].name) || "
      "self.packages[key].name in ['', key])",
-     "allowed as a package's name: its key, or nothing"},
+     "error a package's name was set to another than its key. Do not explicitly set the name in "
+     "the package's definition"},
     {"!has(self.packages) || self.packages.all(key, !has(self.packages[key].dependsOn) || "
      "self.packages[key].dependsOn.all(other, other != key && other in self.packages && "
      "self.packages[other].version == self.packages[key].dependsOn[other]))",
-     "allowed in dependsOn: other packages of this Skyhook, with the versions they have"},
+     "error graph is not valid, missing: allowed in dependsOn are other packages of this Skyhook, "
+     "with the versions they have"},
 };
 static const shape spec_shape = {SHAPE_OF(skyhook_spec, spec_fields), KEPT_IN(skyhook_spec),
                                  .check = check_skyhook_spec, RULES(spec_rules)};
@@ -396,15 +404,15 @@ static const shape_rule skyhook_rules[] = {
     {"self.metadata.name.size() <= 53",
      "allowed as a name: 53 characters, since annotations of nodes have it in their keys"},
     {OF_INSTALLED(IS_WANTED),
-     "found no more a package with uninstall.enabled=true that is on nodes; set "
-     "uninstall.apply=true and wait for completion before removing from spec"},
+     "a package that is on nodes has uninstall.enabled=true; set uninstall.apply=true and wait for "
+     "completion before removing from spec"},
     {OF_INSTALLED("!" IS_WANTED
                   " || ![[oldSelf.spec.packages[key].version, self.spec.packages[key].version]"
                   ".map(v, v.findAll('[0-9]+', 3).map(n, int(n)) + [0, 0, 0])].exists(p, "
                   "p[1][0] < p[0][0] || (p[1][0] == p[0][0] && (p[1][1] < p[0][1] || "
                   "(p[1][1] == p[0][1] && p[1][2] < p[0][2]))))"),
-     "downgrade not allowed of a package with uninstall.enabled=true that is on nodes \xE2\x80\x94 "
-     "set uninstall.apply=true first, wait for uninstall to complete, then change version"},
+     "downgrade not allowed \xE2\x80\x94 set uninstall.apply=true first, wait for uninstall to "
+     "complete, then change version; the package is on nodes and has uninstall.enabled=true"},
 };
 const shape skyhook_shape = {SHAPE_OF(skyhook, skyhook_fields), KEPT_IN(skyhook),
                              .check = check_skyhook, RULES(skyhook_rules)};

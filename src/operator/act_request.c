@@ -41,12 +41,6 @@ static bool act_find(act_owner owner, str word, act_kind *ret)
     return false;
 }
 
-static str text_of(yyjson_val *json, const char *key)
-{
-    yyjson_val *value = yyjson_obj_get(json, key);
-    return yyjson_is_str(value) ? (str){yyjson_get_str(value), yyjson_get_len(value)} : STR_EMPTY;
-}
-
 bool act_requests_read(arena *a, str text, act_subject of, act_list *ret, err *error)
 {
     const char *key = key_of(of.owner);
@@ -64,15 +58,15 @@ bool act_requests_read(arena *a, str text, act_subject of, act_list *ret, err *e
     yyjson_arr_foreach(root, index, most, item)
     {
         fact_act act = {.change = of.change,
-                        .who = text_of(item, "who"),
-                        .target = text_of(item, "target"),
-                        .package = text_of(item, "package"),
-                        .stage = text_of(item, "stage"),
-                        .partition = text_of(item, "partition"),
+                        .who = json_text_of(item, "who"),
+                        .target = json_text_of(item, "target"),
+                        .package = json_text_of(item, "package"),
+                        .stage = json_text_of(item, "stage"),
+                        .partition = json_text_of(item, "partition"),
                         .keep_batches = yyjson_is_true(yyjson_obj_get(item, "keepBatches"))};
-        if (!act_find(of.owner, text_of(item, "act"), &act.act))
+        if (!act_find(of.owner, json_text_of(item, "act"), &act.act))
             return err_set(error, "annotation %s: found the act \"%s\"", key,
-                           str_shown(text_of(item, "act")).text);
+                           str_shown(json_text_of(item, "act")).text);
         list.at[list.len++] = act;
     }
     *ret = list;
@@ -87,7 +81,7 @@ static void put_text(buf *out, const char *key, str text)
     buf_add_json(out, text);
 }
 
-bool act_request_add(buf *out, str text, act_owner owner, const fact_act *act, err *error)
+bool act_requests_open(buf *out, str text, act_owner owner, err *error)
 {
     scoped(arena_cleanup) arena *a = arena_new(0);
     act_list before = {0};
@@ -97,12 +91,31 @@ bool act_request_add(buf *out, str text, act_owner owner, const fact_act *act, e
     bool good =
         text.len > 0 && act_requests_read(a, text, (act_subject){owner, STR_EMPTY}, &before, error);
     buf_add(out, good && before.len > 0 ? str_part(text, 0, text.len - 1) : STR("["));
-    buf_addf(out, "%s{\"act\":\"%s\"", good && before.len > 0 ? "," : "", act_words[act->act]);
+    return !out->failed || err_memory(error);
+}
+
+void act_requests_put(buf *out, const fact_act *act)
+{
+    bool first = out->len == 0 || out->ptr[out->len - 1] == '[';
+    buf_addf(out, "%s{\"act\":\"%s\"", first ? "" : ",", act_words[act->act]);
     put_text(out, "target", act->target);
     put_text(out, "package", act->package);
     put_text(out, "stage", act->stage);
     put_text(out, "partition", act->partition);
     put_text(out, "who", act->who);
-    buf_addz(out, act->keep_batches ? ",\"keepBatches\":true}]" : "}]");
+    buf_addz(out, act->keep_batches ? ",\"keepBatches\":true}" : "}");
+}
+
+bool act_requests_close(buf *out, err *error)
+{
+    buf_addc(out, ']');
     return !out->failed || err_memory(error);
+}
+
+bool act_request_add(buf *out, str text, act_owner owner, const fact_act *act, err *error)
+{
+    if (!act_requests_open(out, text, owner, error))
+        return false;
+    act_requests_put(out, act);
+    return act_requests_close(out, error);
 }

@@ -38,7 +38,11 @@ typedef struct act_subject {
 /* Reads the annotation's text; change is set in each. Texts are in a or are views of it and of the
  * name. Nothing is taken if one of the acts is no business of the owner's. */
 bool act_requests_read(arena *a, str text, act_subject of, act_list *ret, err *error);
-/* The annotation's text with one more: text may be empty. */
+/* The annotation's text with more: text may be empty. Opened, any number put, closed. */
+bool act_requests_open(buf *out, str text, act_owner owner, err *error);
+void act_requests_put(buf *out, const fact_act *act);
+bool act_requests_close(buf *out, err *error);
+/* With one more. */
 bool act_request_add(buf *out, str text, act_owner owner, const fact_act *act, err *error);
 
 #endif

@@ -48,12 +48,6 @@ static bool number_of(yyjson_val *value, const char *key, int64_t *ret)
     return yyjson_is_int(v);
 }
 
-static str text_of(yyjson_val *value, const char *key)
-{
-    yyjson_val *v = yyjson_obj_get(value, key);
-    return yyjson_is_str(v) ? (str){yyjson_get_str(v), yyjson_get_len(v)} : STR_EMPTY;
-}
-
 static bool read_head(live *l, str line, err *error)
 {
     int64_t format;
@@ -86,12 +80,12 @@ static bool read_job(const live *l, str line, sim_running *ret, err *error)
     yyjson_val *job = json_parse(l->arena, line, error);
     if (!job)
         return false;
-    *ret = (sim_running){.deployment = text_of(job, "deployment"),
-                         .environment = text_of(job, "environment"),
-                         .resource = text_of(job, "resource"),
-                         .version = text_of(job, "version"),
-                         .group = text_of(job, "group")};
-    str role = text_of(job, "role");
+    *ret = (sim_running){.deployment = json_text_of(job, "deployment"),
+                         .environment = json_text_of(job, "environment"),
+                         .resource = json_text_of(job, "resource"),
+                         .version = json_text_of(job, "version"),
+                         .group = json_text_of(job, "group")};
+    str role = json_text_of(job, "role");
     for (size_t i = 0; i < sizeof roles / sizeof roles[0]; i++)
         if (str_eq(role, str_of(roles[i])))
             ret->role = (job_role)i;

@@ -288,7 +288,11 @@ def test_root_dir(h):
     (h.package / "root_dir/lib/x.so").write_text("content")
     (h.package / "root_dir/lib/x.so").chmod(0o640)
     (h.package / "root_dir/lib/y.so").symlink_to("x.so")
+    (h.package / "root_dir/spool").mkdir()
+    (h.package / "root_dir/spool").chmod(0o1777)
     result = h.run("apply")
+    if (h.root / "spool").stat().st_mode & 0o7777 != 0o1777:
+        return "the folder's mode"
     file = h.root / "usr/lib/x.so"
     if not file.exists() or file.stat().st_mode & 0o777 != 0o640:
         return result
@@ -333,6 +337,91 @@ def test_background_process(h):
     if time.monotonic() - start > 20:
         return "waited for what was left in the background"
     return status(result, 0)
+
+
+def test_background_process_that_prints_for_ever(h):
+    """What is left behind fills its pipe faster than it is emptied, and is not waited for."""
+    noise = "/bin/busybox yes & echo $! >> /pids; "
+    h.modes(apply=[step(h.script("d.sh", noise + noise + "echo done"))],
+            apply_check=[step("d.sh")])
+    with open(os.devnull, "wb") as nowhere:
+        process = subprocess.Popen([str(w) for w in [h.agent, *h.words("apply")]],
+                                   env=h.environment({}), stdout=nowhere, stderr=nowhere)
+        try:
+            code = process.wait(60)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+            return "waited for what was left in the background"
+        finally:
+            for pid in (h.text("pids") or "").split():
+                try:
+                    os.kill(int(pid), signal.SIGKILL)
+                except ProcessLookupError:
+                    pass  # it ended when nobody read any more
+    return None if code == 0 else f"ended with {code}"
+
+
+def test_nobody_reads(h):
+    """Whoever showed its output is gone: the step runs to its end, with its log."""
+    simple(h)
+    h.script("a.sh", "echo one; echo two >&2; echo three; touch /ran")
+    reads, writes = os.pipe()
+    os.close(reads)
+    with os.fdopen(writes, "wb") as closed:
+        code = subprocess.run([str(w) for w in [h.agent, *h.words("apply")]],
+                              env=h.environment({}), stdout=closed, stderr=closed,
+                              check=False).returncode
+    if code != 0 or not (h.root / "ran").exists():
+        return f"ended with {code}"
+    log, = (h.root / "var/log/skyhook/tuning/1.2.3").glob("a.sh-*.log")
+    return None if " three\n" in log.read_text() else log.read_text()
+
+
+def test_broken_pipe_of_a_step(h):
+    """Steps have the signals that programs begin with."""
+    script = h.script("p.sh", "/bin/busybox yes | /bin/busybox head -n 1")
+    h.modes(apply=[step(script)], apply_check=[step(script)])
+    return status(h.run("apply"), 0)
+
+
+def test_beside_each_other(h):
+    """Packages that run at the same time share flags/START and more."""
+    simple(h)
+    (h.package / "root_dir/etc").mkdir(parents=True)
+    (h.package / "root_dir/etc/shared").write_text("content")
+    (h.package / "root_dir/etc/link").symlink_to("shared")
+    words = [str(w) for w in [h.agent, *h.words("apply-check")]]
+    for _ in range(10):
+        agents = [subprocess.Popen(words, env=h.environment({}), stdout=subprocess.PIPE,
+                                   stderr=subprocess.STDOUT) for _ in range(8)]
+        results = [(agent.communicate()[0], agent.returncode) for agent in agents]
+        bad = [text.decode() for text, code in results if code != 0]
+        if bad:
+            return "\n".join(bad)
+    left = [str(f) for f in h.root.rglob("*drover*") if "var" not in f.parts]
+    return difference([], left)
+
+
+def test_longest_flag(h):
+    """A name of 255 bytes, which is as long as they are."""
+    arguments = ["x" * 174]
+    marker = base64.b64encode(f"{arguments}_[0]".encode()).decode()
+    path = "a" * (254 - len(marker))
+    h.modes(apply=[step(h.script(path, ":"), arguments)], apply_check=[step(path)])
+    result = h.run("apply", SKYHOOK_AGENT_WRITE_LOGS="false")
+    return status(result, 0) or (None if (h.root / flag(path, marker)).exists() else result)
+
+
+def test_key_twice(h):
+    """The last one counts, as for every reader of JSON that package images were made for."""
+    simple(h)
+    words = h.words("apply")
+    file = h.package / "config.json"
+    file.write_text(file.read_text().replace('"returncodes"', '"returncodes": [9], "returncodes"')
+                    .replace('"modes": {', '"modes": {"apply": [], '))
+    result = run(h.agent, *words, env=h.environment({}))
+    return status(result, 0) or difference("ran\n", h.text("count"))
 
 
 def terminated(h, mode, *more, grace):
@@ -551,6 +640,8 @@ BAD = [
     ("an unknown key", at_step(when="now"), "modes.apply[0].when: allowed"),
     ("arguments that are a text", at_step(arguments="x"), "modes.apply[0].arguments"),
     ("a variable that is a number", at_step(env={"A": 1}), "modes.apply[0].env"),
+    ("a variable with a zero byte", at_step(env={"A": "x\0y"}), "modes.apply[0].env"),
+    ("a name of a variable with one", at_step(env={"A\0=": "x"}), "modes.apply[0].env"),
 ]
 GOOD_VERSIONS = ["0.0.0", "1.2.3-rc.1", "1.2.3-0a.b-c+build.01", "1.2.3+001", "10.20.30--"]
 
@@ -568,7 +659,8 @@ def test_good_versions(h):
 def markers(h):
     """Flag names as a Python list shows them."""
     lists = [["apply"], [], ["it's"], ['"'], ['it\'s "x"'], ["a\\b\n\t\x01"], ["é€😀"],
-             ["\u200b\u2028\xa0\xad\ue000"], ["a", "b c"]]
+             ["\u200b\u2028\xa0\xad\ue000"], ["a", "b c"],
+             ["\u0890\u08e2\U000110bd\U00013430\U0001bca0\U0001d173"]]
     for arguments in lists:
         h.modes(apply=[step(h.script("m.sh", ":"), arguments, [0, 3])],
                 apply_check=[step("m.sh")])

@@ -38,7 +38,7 @@ def usage_errors(tap, program):
         (["validate", "-o", "json", "-o", "text", "-f", "-"],
          "validate: --output: found twice, allowed once"),
         (["validate", "--strict=yes", "-f", "-"],
-         "validate: --strict: found a value, it takes none"),
+         'validate: --strict: found "yes", allowed true, false or nothing'),
         (["validate", "a.yaml"],
          'validate: found "a.yaml", no operand is allowed'),
         (["validate", "-f", "-", "--", "-x"], 'validate: found "-x", no operand is allowed'),

@@ -226,7 +226,7 @@ def chart_rights(_):
     """To the letter those of the manifests."""
     manifests = [*roles((DEPLOY / "operator.yaml").read_text(encoding="utf-8")),
                  *roles((DEPLOY / "fleet/rights.yaml").read_text(encoding="utf-8"))]
-    assert len(manifests) == 5, manifests
+    assert len(manifests) == 8, manifests
     return drover.difference(sorted(manifests), sorted(roles(text_of("templates/rbac.yaml"))))
 
 

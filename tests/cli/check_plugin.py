@@ -13,6 +13,9 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "support
 import drover  # pylint: disable=wrong-import-position
 
 SKYHOOK = "/apis/skyhook.nvidia.com/v1alpha1/skyhooks/sk"
+ACTS = "skyhook.nvidia.com/acts"
+STATE = {"aa|1.0.0": {"name": "aa", "version": "1.0.0", "image": "x", "stage": "apply",
+                      "state": "complete"}}
 
 
 class Cluster(http.server.ThreadingHTTPServer):
@@ -25,15 +28,21 @@ class Cluster(http.server.ThreadingHTTPServer):
         self.operator = operator
         self.notes = {}
         self.patched = []
+        self.asked = []
+        self.nodes = []
         self.batch = {"currentBatch": 4, "members": ["n1"]}
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
     def skyhook(self):
         return {"metadata": {"name": "sk", "resourceVersion": "7", "annotations": self.notes},
+                "spec": {"packages": {"aa": {"version": "1.0.0", "image": "x"}}},
                 "status": {"compartmentStatuses": {"__default__": {"batchState": self.batch}}}}
 
     def patch(self, path, body):
         self.patched.append(path)
+        if path == SKYHOOK:
+            acts = json.loads(body["metadata"]["annotations"][ACTS])
+            self.asked.append([act["target"] for act in acts if "target" in act])
         if path == SKYHOOK and not self.operator:
             self.notes = body["metadata"]["annotations"]
 
@@ -43,7 +52,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def answer(self):
         path = self.path.split("?")[0]
-        body = self.server.skyhook() if path.startswith(SKYHOOK) else {"items": []}
+        body = self.server.skyhook() if path.startswith(SKYHOOK) else {
+            "items": self.server.nodes if path == "/api/v1/nodes" else []}
         text = json.dumps(body).encode()
         self.send_response(200)
         self.send_header("Content-Type", "application/json")
@@ -121,6 +131,20 @@ def policy_reset(program, operator):
         return drover.difference(wanted, cluster.patched)
 
 
+def many_nodes(program, *words):
+    """An operator is asked about many nodes in few writes, and about each of them once."""
+    names = [f"n{i:04}" for i in range(1200)]
+    with Cluster(True) as cluster:
+        cluster.nodes = [{"metadata": {"name": name, "resourceVersion": "1", "annotations": {
+            "skyhook.nvidia.com/nodeState_sk": json.dumps(STATE)}}} for name in names]
+        result = ask(program, cluster, *words, "--skyhook", "sk", "-y")
+        cluster.shutdown()
+        if result.status != 0 or "1200 node(s)" not in result.out:
+            return result
+        return drover.difference(([SKYHOOK] * 3, names),
+                                 (cluster.patched, sum(cluster.asked, [])))
+
+
 def main():
     tap = drover.Tap()
     for program in drover.programs():
@@ -129,6 +153,9 @@ def main():
         for operator in (False, True):
             tap.test(f"{name}: deployment-policy reset with{'' if operator else 'out'} an operator",
                      policy_reset(program, operator))
+        tap.test(f"{name}: node reset of many nodes", many_nodes(program, "node", "reset", "n.*"))
+        tap.test(f"{name}: package rerun on many nodes",
+                 many_nodes(program, "package", "rerun", "aa", "--node", "n.*"))
     return tap.done()
 
 

@@ -135,6 +135,26 @@ def plugin_asked_again(cluster, build):
     assert w.stop() == 0
 
 
+def told_to_go_away(cluster, build):
+    """a server that ends connections under way (GOAWAY) loses no write, and repeats none"""
+    w = Writer(build / "kube-write", cluster.kubeconfig("kwok"))
+    names = [f"away{i}" for i in range(MANY)]
+    for name in names:
+        w.send("CREATE", name, body=config_map(name, count="0"), want=name)
+    # One in fifty requests ends its connection.
+    sent = [w.send("JSON_PATCH", names[i % MANY], body=[
+        {"op": "test", "path": "/data/count", "value": str(i // MANY)},
+        {"op": "replace", "path": "/data/count", "value": str(i // MANY + 1)}])
+            for i in range(25 * MANY)]
+    ends = {w.answer(number)["outcome"] for number in sent}
+    assert ends <= {"done", "conflict"}, ends
+    found = {m["metadata"]["name"]: m.get("data", {}).get("count")
+             for m in cluster.api.list("configmaps", "default")}
+    wrong = {name: found.get(name) for name in names if found.get(name) != "25"}
+    assert not wrong, wrong
+    assert w.stop() == 0
+
+
 def attempt(tap, cluster, build, act, *things):
     wrong = None
     try:
@@ -151,7 +171,8 @@ def main():
     if problem:
         tap.skip("the Kubernetes client behind a proxy", problem)
         return tap.done()
-    with plane.Cluster("check-kube-faults") as cluster:
+    away = {"kube-apiserver": ["--goaway-chance=0.02"]}
+    with plane.Cluster("check-kube-faults", arguments=away) as cluster:
         allow(cluster)
         for program in drover.programs():
             build = program.parent
@@ -165,7 +186,7 @@ def main():
                     between.heal()
                 tap.test(f"{build.name}: it ends and leaves no memory behind",
                          "" if w.stop() == 0 else "it does not")
-            for act in (stalled_leader, token_replaced, plugin_asked_again):
+            for act in (stalled_leader, token_replaced, plugin_asked_again, told_to_go_away):
                 attempt(tap, cluster, build, act, build)
             cluster.api.ask("DELETE", MAPS, {})
     return tap.done()

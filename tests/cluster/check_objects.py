@@ -191,6 +191,64 @@ def bad_documents(tap, server):
              f"{refused} refused, {accepted} accepted")
 
 
+def skyhook(**spec):
+    return "skyhooks", {"apiVersion": "skyhook.nvidia.com/v1alpha1", "kind": "Skyhook",
+                        "metadata": {"name": "words"}, "spec": spec}
+
+
+def package(**more):
+    return skyhook(packages={"aa": {"version": "1.0.0", "image": "x", **more}})
+
+
+def policy(**default):
+    budget, strategy = {"count": 1}, {"fixed": {}}
+    return "deploymentpolicies", {
+        "apiVersion": "skyhook.nvidia.com/v1alpha1", "kind": "DeploymentPolicy",
+        "metadata": {"name": "words"},
+        "spec": {"default": {"budget": budget, "strategy": strategy, **default}}}
+
+
+def compartment(**more):
+    kind, document = policy()
+    document["spec"]["compartments"] = [{"selector": {}, "budget": {"count": 1}, **more}]
+    return kind, document
+
+
+CPU = {"cpuRequest": "2", "cpuLimit": "1", "memoryRequest": "1", "memoryLimit": "1"}
+WORDS = [  # what the webhooks of Skyhook say, less the names in between
+    (skyhook(interruptionBudget={"percent": 1, "count": 1}),
+     "error InterruptionBudget is not valid, both percent and count can not be set at the same "
+     "time"),
+    (skyhook(interruptionBudget={"count": 1}, deploymentPolicy="p"),
+     "deploymentPolicy and interruptionBudget are mutually exclusive"),
+    (package(name="bb"), "Do not explicitly set the name in the package's definition"),
+    (skyhook(packages={"A": {"version": "1.0.0", "image": "x"}}),
+     "is not valid. must match [(?m)^[a-z][-a-z0-9]{0,41}[a-z]$]"),
+    (package(configInterrupts={"k": {"type": "noop"}}),
+     "error config interrupt for key that doesn't exist: "),
+    (package(image="x:2.0.0"), "Do not explicitly set the image's tag in the package's definition "
+     "(The package version will be set as the tag)"),
+    (package(resources={"cpuRequest": "1"}), "if any resource override is set, all of cpuRequest, "
+     "cpuLimit, memoryRequest, memoryLimit must be set"),
+    (package(resources=CPU), "must be >= cpuRequest"),
+    (package(resources=dict.fromkeys(CPU, "0")), "all resource values must be positive"),
+    (package(uninstall={"apply": True}), "uninstall.apply requires uninstall.enabled to be true"),
+    (package(dependsOn={"bb": "1.0.0"}), "error graph is not valid, missing: "),
+    (policy(budget={}), "exactly one of percent or count must be set"),
+    (policy(strategy={}), "exactly one of fixed, linear, or exponential must be set"),
+    (compartment(name="__default__"),
+     'compartment name "__default__" is reserved and cannot be used'),
+    (compartment(name="a", strategy={"fixed": {}, "linear": {}}),
+     "exactly one of fixed, linear, or exponential must be set"),
+]
+
+
+def words_of_webhooks(tap, server):
+    for (resource, document), words in WORDS:
+        said = server.refusal(resource, json.dumps(document).encode())
+        tap.test(f"it says: {words}", "" if words in said else said or "it is accepted")
+
+
 def main():
     tap = drover.Tap()
     problem = binaries.missing()
@@ -199,7 +257,8 @@ def main():
         return tap.done()
     with plane.Cluster("check-objects") as cluster:
         server = Server(cluster)
-        for part in (definitions, manifests, objects, good_documents, bad_documents):
+        for part in (definitions, manifests, objects, good_documents, bad_documents,
+                     words_of_webhooks):
             part(tap, server)
         if tap.failed:
             cluster.fail()

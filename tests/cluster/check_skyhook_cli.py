@@ -77,6 +77,7 @@ class Trial:
 
     def set_up(self):
         """Three nodes with state, two of them cordoned, and batches under way."""
+        self.config = self.cluster.kubeconfig()
         for node in NODES:
             self.api.patch("nodes", node, {"metadata": {"annotations": {
                 key: None for key in self.notes(node) if key.startswith(PREFIX)},
@@ -296,6 +297,36 @@ def reading_only(t):
     assert all(event["verb"] in ("list", "get") for event in after), after
 
 
+def rights(t):
+    """the roles for people are enough for what their names say, and for no more"""
+    rbac = "rbac.authorization.k8s.io"
+    for user, role in (("viewer", "skyhook-viewer"), ("of-skyhooks", "skyhook-editor")):
+        subject = [{"kind": "User", "apiGroup": rbac, "name": user}]
+        for kind, space, to in (
+                ("clusterrolebindings", None, {"kind": "ClusterRole", "name": role}),
+                ("rolebindings", "skyhook", {"kind": "Role", "name": "skyhook-viewer"})):
+            if not t.api.find(kind, f"{user}-test", space):
+                t.api.create(kind, {"metadata": {"name": f"{user}-test"}, "subjects": subject,
+                                    "roleRef": {"apiGroup": rbac, **to}}, space)
+    of = ["--skyhook", SK]
+    reads = [["node", "list", *of], ["node", "status"], ["package", "list", *of],
+             ["package", "status", "tuning", *of], ["package", "logs", "tuning", *of],
+             ["version"], ["explain", NODES[4]], ["reset", SK, "--dry-run"]]
+    writes = [["package", "rerun", "tuning", *of, "--node", NODES[0], "-y"],
+              ["node", "reset", NODES[1], *of, "-y"], ["pause", SK, "-y"], ["resume", SK, "-y"],
+              ["reset", SK, "-y"], ["dp", "reset", SK, "-y"], ["node", "ignore", NODES[3]],
+              ["node", "unignore", NODES[3]]]
+    for words in [*reads, *writes]:
+        t.config = t.cluster.kubeconfig("viewer")
+        result = t.try_run(*words)
+        if words in reads:
+            assert result.status == 0 and "forbidden" not in result.out + result.err, result
+        else:
+            assert result.status == 1 and "forbidden" in result.err, f"{words}: {result}"
+        t.config = t.cluster.kubeconfig("of-skyhooks")
+        t.run(*words)
+
+
 def usage(t):
     """errors are one line and 1; help and version are there; commands take the flags of all"""
     assert "package rerun" in t.run("help") and "\n  2  " not in t.run("help")
@@ -314,7 +345,7 @@ def usage(t):
 
 
 CHECKS = [switches, node_list, node_status, packages, ignoring, rerun, node_reset, policy_reset,
-          reset, reset_of_nodes_only, explaining, reading_only, usage]
+          reset, reset_of_nodes_only, explaining, reading_only, rights, usage]
 
 
 def try_all(tap, trial):

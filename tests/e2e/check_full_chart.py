@@ -129,14 +129,21 @@ def port(name):
 
 
 def kinds(*names):
-    """Those of these names that are there."""
-    return lambda found: [name for name in names if name in {key[1] for key in found}]
+    """Those definitions and roles of these names that are there."""
+    return lambda found: [name for name in names if ("ClusterRole", name) in found or
+                          ("CustomResourceDefinition", name) in found]
+
+
+def role_of_logs(found):
+    return ("Role", "skyhook-viewer") in found
 
 
 def spec(kind, name="drover-operator"):
     return lambda found: found[kind, name]["spec"]
 
 
+PEOPLE = ("skyhook-viewer", "skyhook-aggregate-to-view", "skyhook-editor",
+          "skyhook-aggregate-to-admin")
 TAINT = "example.test/new=yes:NoExecute"
 EXPRESSION = {"key": "pool", "operator": "In", "values": ["system"]}
 TOLERATION = {"key": "pool", "operator": "Equal", "value": "system"}
@@ -206,11 +213,13 @@ REACHES = [
     (('limitRange.default:={"cpu":"1"}', 'limitRange.defaultRequest:={"cpu":"100m"}'),
      spec("LimitRange", "drover-packages"), {"limits": [
          {"type": "Container", "default": {"cpu": "1"}, "defaultRequest": {"cpu": "100m"}}]}),
-    ((), kinds("skyhook-viewer", "skyhook-editor"), ["skyhook-viewer", "skyhook-editor"]),
-    (("rbac.createSkyhookViewerRole=false",), kinds("skyhook-viewer", "skyhook-editor"),
-     ["skyhook-editor"]),
-    (("rbac.createSkyhookEditorRole=false",), kinds("skyhook-viewer", "skyhook-editor"),
-     ["skyhook-viewer"]),
+    ((), kinds(*PEOPLE), list(PEOPLE)),
+    (("rbac.createSkyhookViewerRole=false",), kinds(*PEOPLE), list(PEOPLE[2:])),
+    (("rbac.createSkyhookEditorRole=false",), kinds(*PEOPLE), list(PEOPLE[:2])),
+    (("rbac.createSkyhookEditorRole=false",), role_of_logs, True),
+    (("rbac.createSkyhookViewerRole=false",), role_of_logs, True),
+    (("rbac.createSkyhookViewerRole=false", "rbac.createSkyhookEditorRole=false"), role_of_logs,
+     False),
     (("crds.skyhook=false",), kinds("skyhooks.skyhook.nvidia.com", "bundles.fleet.cattle.io"), []),
     (("serve=clusters",), env("DROVER_SERVE"), "clusters"),
     (("serve=clusters",), lambda found: [

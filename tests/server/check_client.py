@@ -89,6 +89,20 @@ def documents(cli):
     cli.expect("its events", 0, "describe", "deployment", "web", out="document Deployment web")
 
 
+def large_pages(cli):
+    """A page of a list may be longer than any document of it."""
+    file = pathlib.Path(cli.folder) / "large.yaml"
+    file.write_text("".join(
+        f"---\napiVersion: drover.dev/v1alpha1\nkind: Resource\nmetadata: {{name: large{i:03}}}\n"
+        f"spec: {{kind: disk, config: {{text: {'x' * 20000}}}}}\n" for i in range(120)))
+    cli.expect("apply of much", 0, "apply", "-f", file, out="resource/large119 created")
+    found = cli.expect("get of much", 0, "get", "resources", "-o", "name")
+    names = found.out.count("resource/large")
+    cli.tap.test("finds all of it", drover.difference(120, names))
+    cli.expect("delete of much", 0, "delete", "resource",
+               *[f"large{i:03}" for i in range(120)], out="resource/large119 deleted")
+
+
 def acts(cli):
     cli.expect("publish --wait", 0, "version", "publish", "web", "1.0", "--wait",
                out="version/web-1.0 created", err="2 of 2 done")
@@ -357,6 +371,7 @@ def main():
                 servers.Server(program) as server:
             cli = Cli(tap, server, folder)
             documents(cli)
+            large_pages(cli)
             acts(cli)
             partitions(cli)
             watch(cli)

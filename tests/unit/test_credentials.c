@@ -3,8 +3,10 @@
  */
 #include "support/check.h"
 
+#include <pty.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/arena.h"
 #include "base/moment.h"
@@ -186,6 +188,81 @@ static void test_plugin(void **state)
     assert_int_equal(calls(r), 2);
 }
 
+/* As kubectl tells it: what the kubeconfig says of the cluster, authorities of a file read. */
+static void test_plugin_that_is_told_of_the_cluster(void **state)
+{
+    room *r = *state;
+    make_plugin(r);
+    put(r, "answer", "{\"status\":{\"token\":\"token-NUMBER\"}}");
+    r->access.server = STR("https://api.example.com:6443");
+    r->access.tls_server_name = STR("kubernetes");
+    r->access.ca_file = put(r, "token", "PEM");
+    r->access.exec.told_cluster = true;
+    r->access.exec.config = STR("{\"audience\":\"x\"}");
+    begin(r);
+    check_token(r, "token-1");
+    check_text(get(r, "seen"),
+               "get|a b|north|{\"apiVersion\":\"client.authentication.k8s.io/v1\",\"kind\":"
+               "\"ExecCredential\",\"spec\":{\"interactive\":false,\"cluster\":{\"server\":"
+               "\"https://api.example.com:6443\",\"tls-server-name\":\"kubernetes\","
+               "\"certificate-authority-data\":\"UEVN\",\"config\":{\"audience\":\"x\"}}}}\n");
+    r->access.ca_data = STR("other");
+    r->access.insecure = true;
+    r->access.tls_server_name = r->access.exec.config = STR_EMPTY;
+    r->access.proxy_url = STR("http://proxy:3128");
+    credentials_refused(r->credentials);
+    check_token(r, "token-2");
+    check_text(get(r, "seen"),
+               "get|a b|north|{\"apiVersion\":\"client.authentication.k8s.io/v1\",\"kind\":"
+               "\"ExecCredential\",\"spec\":{\"interactive\":false,\"cluster\":{\"server\":"
+               "\"https://api.example.com:6443\",\"proxy-url\":\"http://proxy:3128\","
+               "\"insecure-skip-tls-verify\":true,\"certificate-authority-data\":\"b3RoZXI=\","
+               "\"config\":null}}}\n");
+    r->access.ca_data = STR_EMPTY;
+    r->access.ca_file = STR("/nonexistent");
+    credentials_refused(r->credentials);
+    check_refused(r, "/plugin: it cannot be told of the cluster");
+}
+
+/* On a terminal a plugin may ask; what is piped into the command is not the plugin's. */
+static void test_plugin_that_asks(void **state)
+{
+    room *r = *state;
+    make_plugin(r);
+    put(r, "answer", "{\"status\":{\"token\":\"token-NUMBER\"}}");
+    chmod(put(r, "plugin",
+              "#!/bin/sh\n"
+              "cd \"$(dirname \"$0\")\" || exit 1\n"
+              "read -r line; echo \"$line|$KUBERNETES_EXEC_INFO\" > seen\n"
+              "cat answer\n")
+              .ptr,
+          0700);
+    int kept = dup(STDIN_FILENO), ends[2], ours, theirs;
+    assert_int_equal(pipe(ends), 0);
+    assert_int_equal(write(ends[1], "yes\n", 4), 4);
+    dup2(ends[0], STDIN_FILENO);
+    begin(r);
+    check_token(r, "token-NUMBER");
+    assert_int_equal(str_find(get(r, "seen"), STR("|{")), 0);
+    char left[8];
+    assert_int_equal(read(STDIN_FILENO, left, sizeof left), 4);
+    assert_int_equal(openpty(&ours, &theirs, NULL, NULL, NULL), 0);
+    dup2(theirs, STDIN_FILENO);
+    assert_int_equal(write(ours, "typed\n", 6), 6);
+    credentials_refused(r->credentials);
+    check_token(r, "token-NUMBER");
+    assert_int_equal(str_find(get(r, "seen"), STR("typed|{")), 0);
+    assert_int_not_equal(str_find(get(r, "seen"), STR("\"interactive\":true")), SIZE_MAX);
+    r->access.exec.never_asks = true;
+    credentials_refused(r->credentials);
+    check_token(r, "token-NUMBER");
+    assert_int_not_equal(str_find(get(r, "seen"), STR("\"interactive\":false")), SIZE_MAX);
+    dup2(kept, STDIN_FILENO);
+    int all[] = {kept, ends[0], ends[1], ours, theirs};
+    for (size_t i = 0; i < COUNT_OF(all); i++)
+        close(all[i]);
+}
+
 static void test_plugin_whose_token_expires(void **state)
 {
     room *r = *state;
@@ -251,10 +328,14 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_file, enter, leave),
         cmocka_unit_test_setup_teardown(test_file_that_is_missing, enter, leave),
         cmocka_unit_test_setup_teardown(test_plugin, enter, leave),
+        cmocka_unit_test_setup_teardown(test_plugin_that_is_told_of_the_cluster, enter, leave),
+        cmocka_unit_test_setup_teardown(test_plugin_that_asks, enter, leave),
         cmocka_unit_test_setup_teardown(test_plugin_whose_token_expires, enter, leave),
         cmocka_unit_test_setup_teardown(test_plugin_with_a_certificate, enter, leave),
         cmocka_unit_test_setup_teardown(test_plugin_that_fails, enter, leave),
     };
+    if (!freopen("/dev/null", "r", stdin)) /* also where somebody looks on */
+        return 1;
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

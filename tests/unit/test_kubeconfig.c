@@ -55,7 +55,9 @@ static bool get(room *r, kube_where where)
 #define CLUSTER_ONE                                                                                \
     "clusters:\n"                                                                                  \
     "- name: one\n"                                                                                \
-    "  cluster: {server: 'https://one:6443/', certificate-authority: ca.pem}\n"
+    "  cluster:\n"                                                                                \
+    "    server: https://one:6443/\n"                                                              \
+    "    certificate-authority: ca.pem\n"
 #define CONTEXTS                                                                                   \
     "contexts:\n"                                                                                  \
     "- {name: first, context: {cluster: one, user: token, namespace: skyhook}}\n"                  \
@@ -128,6 +130,48 @@ static void test_exec(void **state)
     assert_int_equal(exec->variable_count, 1);
     check_text(exec->variables[0].name, "REGION");
     check_text(exec->variables[0].value, "x");
+    assert_false(exec->told_cluster || exec->never_asks);
+    check_text(exec->config, "");
+}
+
+/* What a plugin wants to know, and is not to do. */
+static void test_exec_and_its_cluster(void **state)
+{
+    room *r = *state;
+    str a = put(r, "a",
+                "current-context: it\n"
+                "contexts: [{name: it, context: {cluster: c, user: u}}]\n"
+                "users:\n"
+                "- name: u\n"
+                "  user:\n"
+                "    exec: {command: login, provideClusterInfo: true, interactiveMode: Never}\n"
+                "clusters:\n"
+                "- name: c\n"
+                "  cluster:\n"
+                "    server: https://one\n"
+                "    extensions:\n"
+                "    - {name: other, extension: {no: 1}}\n"
+                "    - {name: client.authentication.k8s.io/exec, extension: {audience: x}}\n");
+    assert_true(get(r, (kube_where){.files = a}));
+    check_text(r->access.exec.command, "login");
+    assert_true(r->access.exec.told_cluster);
+    assert_true(r->access.exec.never_asks);
+    check_text(r->access.exec.config, "{\"audience\":\"x\"}");
+}
+
+static void test_impersonation(void **state)
+{
+    room *r = *state;
+    str a = put(r, "a",
+                "current-context: it\n"
+                "contexts: [{name: it, context: {cluster: c, user: u}}]\n"
+                "clusters: [{name: c, cluster: {server: 'https://one'}}]\n"
+                "users: [{name: u, user: {as: somebody, as-uid: '17', as-groups: [a, b]}}]\n");
+    assert_true(get(r, (kube_where){.files = a}));
+    check_text(r->access.impersonate, "somebody");
+    check_text(r->access.impersonate_uid, "17");
+    assert_int_equal(r->access.impersonate_group_count, 2);
+    check_text(r->access.impersonate_groups[1], "b");
 }
 
 static void test_home(void **state)
@@ -196,12 +240,35 @@ static void test_refused(void **state)
     assert_true(str_ends(str_of(r->error.text), STR("No such file or directory")));
 }
 
+static bool read_it(void *file)
+{
+    arena *own = arena_new(0);
+    kube_access access;
+    err error;
+    bool good = own && kubeconfig_read(&(kube_where){.files = *(str *)file}, own, &access, &error);
+    arena_free(own);
+    return good;
+}
+
+static void test_each_allocation_fails(void **state)
+{
+    room *r = *state;
+    str a = put(r, "a",
+                "current-context: third\n" CLUSTER_ONE
+                "    extensions: [{name: client.authentication.k8s.io/exec, extension: {a: 1}}]\n"
+                CONTEXTS USERS "    as-groups: [g]\n");
+    check_each_allocation_fails(read_it, &a);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_context, enter, leave),
         cmocka_unit_test_setup_teardown(test_several_files, enter, leave),
         cmocka_unit_test_setup_teardown(test_exec, enter, leave),
+        cmocka_unit_test_setup_teardown(test_exec_and_its_cluster, enter, leave),
+        cmocka_unit_test_setup_teardown(test_impersonation, enter, leave),
+        cmocka_unit_test_setup_teardown(test_each_allocation_fails, enter, leave),
         cmocka_unit_test_setup_teardown(test_home, enter, leave),
         cmocka_unit_test_setup_teardown(test_inside_a_pod, enter, leave),
         cmocka_unit_test_setup_teardown(test_refused, enter, leave),

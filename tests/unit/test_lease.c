@@ -163,6 +163,38 @@ static void test_server_is_away(void **state)
     lease_free(t.lease);
 }
 
+/* A server that refuses or answers "conflict" whatever is sent is not asked without a pause. */
+static void test_never_taken(void **state)
+{
+    (void)state;
+    static const write_outcome_kind answers[] = {WRITE_CONFLICT, WRITE_GONE, WRITE_REFUSED};
+    for (size_t i = 0; i < COUNT_OF(answers); i++) {
+        talk t;
+        lead(&t);
+        sent(&t, WRITE_MERGE);
+        answer(&t, answers[i], NULL);
+        int64_t since_ms = t.now_ms;
+        for (int k = 0; k < 10; k++) {
+            sent(&t, WRITE_READ);
+            answer(&t, WRITE_DONE, LEASE("8", "me"));
+            sent(&t, WRITE_MERGE);
+            answer(&t, answers[i], NULL);
+        }
+        assert_true(t.now_ms - since_ms >= (int64_t)9 * LEASE_RETRY_MS);
+        sent(&t, WRITE_READ);
+        answer(&t, WRITE_DONE, LEASE("9", "me"));
+        sent(&t, WRITE_MERGE);
+        answer(&t, WRITE_DONE, LEASE("10", "me"));
+        assert_true(leads(&t));
+        sent(&t, WRITE_MERGE); /* and from then on as before */
+        answer(&t, WRITE_CONFLICT, NULL);
+        since_ms = t.now_ms;
+        sent(&t, WRITE_READ);
+        assert_int_equal(t.now_ms, since_ms);
+        lease_free(t.lease);
+    }
+}
+
 /* A renewal that may have taken effect is looked for, and does not count. */
 static void test_renewal_in_doubt(void **state)
 {
@@ -479,11 +511,11 @@ static void test_never_two(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_first_of_all),   cmocka_unit_test(test_another_has_it),
-        cmocka_unit_test(test_server_is_away), cmocka_unit_test(test_renewal_in_doubt),
-        cmocka_unit_test(test_set_back),       cmocka_unit_test(test_frozen),
-        cmocka_unit_test(test_given_back),     cmocka_unit_test(test_strange_objects),
-        cmocka_unit_test(test_never_two),
+        cmocka_unit_test(test_first_of_all),     cmocka_unit_test(test_another_has_it),
+        cmocka_unit_test(test_server_is_away),   cmocka_unit_test(test_never_taken),
+        cmocka_unit_test(test_renewal_in_doubt), cmocka_unit_test(test_set_back),
+        cmocka_unit_test(test_frozen),           cmocka_unit_test(test_given_back),
+        cmocka_unit_test(test_strange_objects),  cmocka_unit_test(test_never_two),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);

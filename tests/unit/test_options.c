@@ -60,6 +60,7 @@ static void test_forms(void **state)
     check_told("-- --strict -", "--strict,-,");
     check_told("- -s", "strict=,-,");
     check_told("-ojson", "output=json,");
+    check_told("--strict=true --quiet=false", "strict=,");
 }
 
 static void test_errors(void **state)
@@ -71,7 +72,7 @@ static void test_errors(void **state)
     check_told("-sx", "found option \"-x\", which does not exist");
     check_told("--file", "--file: found nothing behind it, it takes FILE");
     check_told("-f", "--file: found nothing behind it, it takes FILE");
-    check_told("--strict=1", "--strict: found a value, it takes none");
+    check_told("--strict=1", "--strict: found \"1\", allowed true, false or nothing");
     check_told("-o yaml", "--output: found \"yaml\", allowed text|json");
     check_told("-o tex", "--output: found \"tex\", allowed text|json");
     check_told("-s --strict", "--strict: found twice, allowed once");
