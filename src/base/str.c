@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/str.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -220,6 +221,30 @@ shown str_shown(str text)
     }
     out.text[len] = '\0';
     return out;
+}
+
+/* Whether a byte of UTF-8 goes on with a character that began before it. */
+static bool goes_on(str text, size_t at)
+{
+    return at < text.len && ((unsigned char)text.ptr[at] & 0xc0) == 0x80;
+}
+
+void str_fit(char *out, size_t size, str text)
+{
+    static const char gap[] = " ... ";
+    assert(size >= 16);
+    size_t room = size - 1, head = text.len, tail = text.len;
+    if (text.len > room) {
+        head = (room - (sizeof gap - 1)) / 2;
+        tail = text.len - (room - (sizeof gap - 1) - head);
+        while (head > 0 && goes_on(text, head))
+            head--;
+        while (goes_on(text, tail))
+            tail++;
+    }
+    snprintf(out, size, "%.*s%s%.*s", (int)head, text.ptr ? text.ptr : "",
+             head < text.len ? gap : "", (int)(text.len - tail),
+             text.len > tail ? text.ptr + tail : "");
 }
 
 /* Makes room for "more" bytes and a terminator behind them. */

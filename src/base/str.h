@@ -70,6 +70,11 @@ typedef struct shown {
 } shown;
 shown str_shown(str text);
 
+/* Copies text to out, zero-terminated, in at most size bytes, of which there must be 16. What does
+ * not fit is left out in its middle: the words of servers begin with what was found and end with
+ * what is wrong with it. */
+void str_fit(char *out, size_t size, str text);
+
 /* A growing buffer. Once an append fails, by memory or by the maximum, the buffer is "failed" and
  * all later appends do nothing: check once, at the end. */
 typedef struct buf {

@@ -115,8 +115,7 @@ static bool read_access(kube_session *s, const options *given, err *error)
             set_text(s, given, "as", &s->access.impersonate) &&
             set_text(s, given, "as-uid", &s->access.impersonate_uid) && set_groups(s, given) &&
             set_text(s, given, "tls-server-name", &s->access.tls_server_name) &&
-            set_certificates(s, given) &&
-            set_text(s, given, "namespace", &s->namespace_)) ||
+            set_certificates(s, given) && set_text(s, given, "namespace", &s->namespace_)) ||
            err_memory(error);
 }
 
@@ -270,7 +269,7 @@ static void take_message(int status, yyjson_val *body, char out[WRITE_MESSAGE_BY
     if (status < 400)
         out[0] = '\0';
     else if (said.len > 0)
-        snprintf(out, WRITE_MESSAGE_BYTES, "%.*s", STR_ARG(said));
+        str_fit(out, WRITE_MESSAGE_BYTES, said);
     else
         snprintf(out, WRITE_MESSAGE_BYTES, "the server answers %d", status);
 }
@@ -359,9 +358,8 @@ static bool list_page(kube_session *s, lister *l, err *error)
     if (!kube_get(s, buf_str(&path), a, &reply, error))
         return false;
     buf_clear(&l->next);
-    if (l->may_be_unknown &&
-        (reply.status == STATUS_NOT_FOUND ||
-         (reply.status == STATUS_FORBIDDEN && !has_group(s, a, l->path))))
+    if (l->may_be_unknown && (reply.status == STATUS_NOT_FOUND ||
+                              (reply.status == STATUS_FORBIDDEN && !has_group(s, a, l->path))))
         return true;
     if (reply.status >= 400)
         return err_set(error, "%.*s: %s", STR_ARG(l->path), reply.message);

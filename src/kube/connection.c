@@ -482,9 +482,13 @@ static bool add_header(exchange *x, const char *name, str value)
     return more;
 }
 
-static bool add_impersonation(exchange *x)
+/* A request that names a user has that one's rights alone: nothing of what the kubeconfig says of
+ * impersonation goes along. */
+static bool add_impersonation(exchange *x, str user)
 {
     const kube_access *a = x->connection->access;
+    if (user.len > 0)
+        return add_header(x, "Impersonate-User: ", user);
     bool good =
         (a->impersonate.len == 0 || add_header(x, "Impersonate-User: ", a->impersonate)) &&
         (a->impersonate_uid.len == 0 || add_header(x, "Impersonate-Uid: ", a->impersonate_uid));
@@ -505,7 +509,7 @@ static bool add_headers(exchange *x, const exchange_request *request, err *error
     bool good = add_header(x, "Accept: ", accept) &&
                 (request->body.len == 0 || add_header(x, "Content-Type: ", type)) &&
                 (token.len == 0 || add_header(x, "Authorization: Bearer ", token)) &&
-                add_impersonation(x) && add_header(x, "Expect:", STR_EMPTY);
+                add_impersonation(x, request->user) && add_header(x, "Expect:", STR_EMPTY);
     return good || err_memory(error);
 }
 

@@ -55,6 +55,7 @@ typedef struct exchange_request {
     const char *accept;       /* form of the answer; NULL: JSON */
     str body;
     str token;   /* shown instead of the connection's own; empty: that one */
+    str user;    /* whose rights count, if the token's may speak for it; empty: the connection's */
     bool stream; /* a watch: it may take as long as it likes */
     exchange_permit permit;
 } exchange_request;

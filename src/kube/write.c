@@ -323,10 +323,7 @@ static str cause_of(yyjson_val *status, const char *kind)
 
 static void say(write_outcome *outcome, str text)
 {
-    size_t len = text.len < sizeof outcome->message - 1 ? text.len : sizeof outcome->message - 1;
-    if (len > 0)
-        memcpy(outcome->message, text.ptr, len);
-    outcome->message[len] = '\0';
+    str_fit(outcome->message, sizeof outcome->message, text);
 }
 
 /* "The disruption budget NAME needs 2 healthy pods and has 1 currently" */

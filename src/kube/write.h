@@ -62,6 +62,7 @@ typedef struct kube_write {
     str version;        /* resourceVersion that it must still have; empty: any */
     str uid;            /* uid that it must have; empty: any */
     str manager;        /* of the fields; needed by an apply */
+    str user;           /* whose rights count; empty: those of the connection */
     const char *accept; /* the form of the answer; static, NULL: JSON */
     bool row;           /* the answer is a row of a table (list_watch.h), and comes in one piece */
     bool force;         /* of an apply: takes fields from other managers */

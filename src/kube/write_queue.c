@@ -158,7 +158,7 @@ static str copy_behind(char **at, str text)
 static item *item_new(const kube_write *w, write_handler handler)
 {
     const str *texts[] = {&w->collection, &w->name, &w->subresource, &w->body,
-                          &w->version,    &w->uid,  &w->manager};
+                          &w->version,    &w->uid,  &w->manager,     &w->user};
     size_t bytes = sizeof(item);
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         bytes += texts[i]->len + 1;
@@ -169,7 +169,7 @@ static item *item_new(const kube_write *w, write_handler handler)
     x->write = *w;
     x->handler = handler;
     str *copies[] = {&x->write.collection, &x->write.name, &x->write.subresource, &x->write.body,
-                     &x->write.version,    &x->write.uid,  &x->write.manager};
+                     &x->write.version,    &x->write.uid,  &x->write.manager,     &x->write.user};
     for (size_t i = 0; i < sizeof copies / sizeof *copies; i++)
         *copies[i] = copy_behind(&at, *texts[i]);
     return x;
@@ -368,7 +368,8 @@ static bool make_request(write_queue *q, const item *x, exchange_request *ret)
                               .path = buf_str(&q->path),
                               .content_type = write_content_type(w->verb),
                               .accept = w->row ? WATCH_ACCEPT_ROWS : w->accept,
-                              .body = buf_str(&q->body)};
+                              .body = buf_str(&q->body),
+                              .user = x->write.user};
     return good;
 }
 

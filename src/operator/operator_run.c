@@ -2,7 +2,6 @@
 #include "operator/operator_run.h"
 
 #include <curl/curl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <time.h>
 #include <unistd.h>
@@ -14,10 +13,8 @@
 #include "kube/leader.h"
 #include "kube/recorder.h"
 #include "kube/writer.h"
-#include "operator/probes.h"
+#include "operator/program.h"
 
-/* The longest that a timer is set to: a clock that is put forward is noticed then. */
-#define TIMER_MS_MAX INT64_C(60000)
 /* How long news of nodes and pods may wait for more of them, if nothing waits for them. */
 #define BUNCH_MS 200
 #define PATH_BYTES (LIMIT_NAME_BYTES + 256)
@@ -45,10 +42,7 @@ typedef struct watched {
 
 struct run {
     const operator_settings *settings;
-    uv_loop_t loop;
-    uv_prepare_t prepare;
-    uv_timer_t timer;
-    uv_signal_t signals[2];
+    program program;
     connection *connection;
     leader *leader; /* NULL: nobody else is reckoned with */
     char leases[PATH_BYTES], identity[HOST_BYTES + 32];
@@ -62,7 +56,6 @@ struct run {
     bool woken; /* news that rested was asked for, and the turn waits for it */
     bool anew;  /* the shell was thrown away, and another is to be made when the timer says so */
     bool failed;
-    probes *metrics, *health;
     bool ending, releasing; /* it was told to end; it gives the Lease back */
 };
 
@@ -187,7 +180,7 @@ static void follow_pods(void *context, str node_name, bool wanted)
              "/api/v1/pods?fieldSelector=spec.nodeName%%3D%s,status.phase%%21%%3DSucceeded,"
              "status.phase%%21%%3DFailed",
              n->name);
-    n->follower = follower_start(&r->loop, r->connection, str_of(path),
+    n->follower = follower_start(&r->program.loop, r->connection, str_of(path),
                                  (watch_sink){n, pod_seen, pod_gone, pods_synced, NULL});
     n->next = r->nodes;
     r->nodes = n;
@@ -212,7 +205,7 @@ static bool follow(run *r, shell_kind kind)
     watched *w = &r->kinds[kind];
     *w = (watched){.run = r, .kind = kind, .connection = connection_beside(r->connection, NULL)};
     if (w->connection)
-        w->follower = follower_start(&r->loop, w->connection, str_of(path),
+        w->follower = follower_start(&r->program.loop, w->connection, str_of(path),
                                      (watch_sink){w, seen, gone, synced, set_back});
     if (w->follower && (kind == SHELL_JOB || kind == SHELL_POD))
         follower_rows(w->follower);
@@ -245,8 +238,8 @@ static bool begin_nodes(run *r, err *error)
 {
     shell_settings of = r->settings->shell;
     of.identity = str_of(r->identity);
-    r->shell = node_shell_new(&of, (api){r, send_write, follow_pods, tell_event, tell_decided},
-                              error);
+    r->shell =
+        node_shell_new(&of, (api){r, send_write, follow_pods, tell_event, tell_decided}, error);
     tell_shells(r);
     return r->shell &&
            ((follow(r, SHELL_NODE) && follow(r, SHELL_POLICY) && follow(r, SHELL_SKYHOOK)) ||
@@ -256,7 +249,7 @@ static bool begin_nodes(run *r, err *error)
 static bool begin_clusters(run *r, err *error)
 {
     const operator_watcher *look = r->settings->watcher;
-    r->hub = hub_run_start((hub_place_to_run){.loop = &r->loop,
+    r->hub = hub_run_start((hub_place_to_run){.loop = &r->program.loop,
                                               .connection = r->connection,
                                               .writer = r->writer,
                                               .clock_ms = clock_ms,
@@ -272,10 +265,10 @@ static bool begin_work(run *r, err *error)
     r->anew = false;
     if (r->leader)
         options.permit = leader_permit(r->leader);
-    r->writer = writer_start(&r->loop, r->connection, options);
+    r->writer = writer_start(&r->program.loop, r->connection, options);
     if (r->writer)
-        r->recorder =
-            recorder_start(&r->loop, r->writer, STR("skyhook-controller"), str_of(r->identity));
+        r->recorder = recorder_start(&r->program.loop, r->writer, STR("skyhook-controller"),
+                                     str_of(r->identity));
     if (!r->writer || !r->recorder)
         return err_memory(error);
     if (r->settings->clusters && !begin_clusters(r, error))
@@ -294,17 +287,17 @@ static bool follow_more(run *r)
     return !r->kinds[SHELL_JOB].synced || r->kinds[SHELL_POD].follower || follow(r, SHELL_POD);
 }
 
-static void on_timer(uv_timer_t *timer)
+static void due(void *context)
 {
-    run *r = timer->data;
+    run *r = context;
     err error;
     if (r->ending) {
-        uv_stop(&r->loop); /* long enough */
+        uv_stop(&r->program.loop); /* long enough */
     } else if (r->shell) {
         r->failed |= !node_shell_turn(r->shell, clock_ms());
     } else if (r->anew && !begin_work(r, &error)) {
         r->failed = true;
-        uv_stop(&r->loop);
+        uv_stop(&r->program.loop);
     }
 }
 
@@ -315,7 +308,7 @@ static void throw_away(run *r)
     end_work(r);
     r->anew = true;
     log_line(LOG_INFO, "what the objects say is read anew");
-    uv_timer_start(&r->timer, on_timer, ANEW_MS + (uint64_t)getpid() % ANEW_MS, 0);
+    program_wait(&r->program, ANEW_MS + getpid() % ANEW_MS);
 }
 
 /* Nothing more is decided; what is under way is let end, so that the next one need not guess. */
@@ -373,7 +366,7 @@ static bool turn_nodes(run *r)
 static void take_a_rest(const run *r, int64_t wait_ms, bool writes)
 {
     int rest = r->shell ? node_shell_rest_ms(r->shell) : r->hub ? hub_run_rest_ms(r->hub) : 0;
-    int due = uv_backend_timeout(&r->loop);
+    int due = uv_backend_timeout(&r->program.loop);
     if (due == 0 && !writes)
         due = (int)wait_ms;
     if (due >= 0 && due < rest)
@@ -383,17 +376,17 @@ static void take_a_rest(const run *r, int64_t wait_ms, bool writes)
         nanosleep(&time, NULL); /* a signal ends it */
 }
 
-static void before_wait(uv_prepare_t *prepare)
+static void turn(void *context)
 {
-    run *r = prepare->data;
+    run *r = context;
     if (r->ending)
         end_in_order(r);
     if (r->ending || (!r->shell && !r->hub))
         return;
-    int64_t due = REASON_NEVER, later = REASON_NEVER;
+    int64_t next = REASON_NEVER, later = REASON_NEVER;
     size_t waited = r->writer ? writer_waiting(r->writer) : 0;
     if (r->shell && wake_news(r)) {
-        uv_timer_start(&r->timer, on_timer, 0, 0);
+        program_wait(&r->program, 0);
         return;
     }
     if (r->shell && !turn_nodes(r))
@@ -404,49 +397,29 @@ static void before_wait(uv_prepare_t *prepare)
     }
     r->failed |= r->hub && !hub_run_turn(r->hub, &later);
     if (r->failed) {
-        uv_stop(&r->loop);
+        uv_stop(&r->program.loop);
         return;
     }
     if (r->shell)
-        due = node_shell_next_ms(r->shell);
-    if (due == REASON_NEVER || (later != REASON_NEVER && later < due))
-        due = later;
-    int64_t wait = due == REASON_NEVER ? TIMER_MS_MAX : due - clock_ms();
-    wait = wait < 0 ? 0 : wait > TIMER_MS_MAX ? TIMER_MS_MAX : wait;
-    uv_timer_start(&r->timer, on_timer, (uint64_t)wait, 0);
+        next = node_shell_next_ms(r->shell);
+    if (next == REASON_NEVER || (later != REASON_NEVER && later < next))
+        next = later;
+    int64_t wait = next == REASON_NEVER ? PROGRAM_WAIT_MS_MAX : next - clock_ms();
+    wait = wait < 0 ? 0 : wait > PROGRAM_WAIT_MS_MAX ? PROGRAM_WAIT_MS_MAX : wait;
+    program_wait(&r->program, wait);
     take_a_rest(r, wait, r->writer && writer_waiting(r->writer) > waited);
 }
 
-static void on_signal(uv_signal_t *handle, int number)
+static void end(void *context)
 {
-    (void)number;
-    run *r = handle->data;
+    run *r = context;
     if (!r->leader || r->ending) {
-        uv_stop(handle->loop);
+        uv_stop(&r->program.loop);
         return;
     }
     r->ending = true;
     recorder_hurry(r->recorder);
-    uv_timer_start(&r->timer, on_timer, OPERATOR_ENDING_MS, 0);
-}
-
-/* ---- opening and closing ---- */
-
-static bool open_loop(run *r, err *error)
-{
-    static const int numbers[] = {SIGTERM, SIGINT};
-    bool good = uv_loop_init(&r->loop) == 0 && uv_prepare_init(&r->loop, &r->prepare) == 0 &&
-                uv_timer_init(&r->loop, &r->timer) == 0;
-    r->prepare.data = r->timer.data = r;
-    if (good)
-        uv_prepare_start(&r->prepare, before_wait);
-    for (size_t i = 0; good && i < 2; i++) {
-        good = uv_signal_init(&r->loop, &r->signals[i]) == 0;
-        r->signals[i].data = r;
-        if (good)
-            uv_signal_start(&r->signals[i], on_signal, numbers[i]);
-    }
-    return good || err_set(error, "the event loop cannot be made");
+    program_wait(&r->program, OPERATOR_ENDING_MS);
 }
 
 /* ---- leading ---- */
@@ -458,7 +431,7 @@ static void began(void *context)
     log_line(LOG_INFO, "%s leads", r->identity);
     if (!r->ending && !begin_work(r, &error)) {
         r->failed = true;
-        uv_stop(&r->loop);
+        uv_stop(&r->program.loop);
     }
 }
 
@@ -482,7 +455,7 @@ static void server_set_back(void *context)
 static void released(void *context)
 {
     run *r = context;
-    uv_stop(&r->loop);
+    uv_stop(&r->program.loop);
 }
 
 /* A name that no other process has, nor an earlier one of this pod. */
@@ -505,59 +478,39 @@ static bool stand_for_election(run *r, err *error)
     lease_options options = {.collection = str_of(r->leases),
                              .name = STR(OPERATOR_LEASE),
                              .identity = str_of(r->identity)};
-    r->leader = leader_start(&r->loop, r->connection, &options,
+    r->leader = leader_start(&r->program.loop, r->connection, &options,
                              (leader_handler){r, began, ended, released, server_set_back});
     return r->leader || err_memory(error);
 }
 
 /* ---- probes ---- */
 
-static int answer_metrics(void *context, str path, buf *out)
+static void put_metrics(void *context, buf *out)
 {
     const run *r = context;
-    if (!str_eq(path, STR("/metrics")))
-        return 404;
     if (r->shell)
         node_shell_metrics(r->shell, out);
     if (r->hub)
         cluster_shell_metrics(hub_run_shell(r->hub), out);
-    return 200;
 }
 
 /* Who waits for the lease is ready, too: it may be stopped and started without harm. */
-static int answer_health(void *context, str path, buf *out)
+static const char *trouble(void *context)
 {
     const run *r = context;
     bool ready = (!r->shell || node_shell_ready(r->shell)) &&
                  (!r->hub || cluster_shell_ready(hub_run_shell(r->hub)));
-    if (str_eq(path, STR("/healthz")) || (str_eq(path, STR("/readyz")) && ready)) {
-        buf_addz(out, "ok");
-        return 200;
-    }
-    if (!str_eq(path, STR("/readyz")))
-        return 404;
-    buf_addz(out, "not everything is known yet");
-    return 503;
+    return ready ? NULL : "not everything is known yet";
 }
 
-static bool open_probes(run *r, err *error)
-{
-    str metrics = r->settings->metrics_listen, health = r->settings->health_listen;
-    if (metrics.len > 0)
-        r->metrics = probes_start(&r->loop, metrics, (probe_handler){r, answer_metrics}, error);
-    if (metrics.len > 0 && !r->metrics)
-        return err_wrap(error, "metrics");
-    if (health.len > 0)
-        r->health = probes_start(&r->loop, health, (probe_handler){r, answer_health}, error);
-    return health.len == 0 || r->health || err_wrap(error, "probes");
-}
+/* ---- opening and closing ---- */
 
 static bool open_cluster(run *r, const kube_access *access, err *error)
 {
     const operator_watcher *look = r->settings->watcher;
-    if (look && !look->open(look->context, &r->loop, access, error))
+    if (look && !look->open(look->context, &r->program.loop, access, error))
         return false;
-    r->connection = connection_open(&r->loop, access, "drover-operator", error);
+    r->connection = connection_open(&r->program.loop, access, "drover-operator", error);
     if (!r->connection)
         return false;
     clock_of = r->connection;
@@ -567,19 +520,12 @@ static bool open_cluster(run *r, const kube_access *access, err *error)
 static void close_loop(run *r)
 {
     r->leader = leader_stop(r->leader);
-    r->metrics = probes_stop(r->metrics);
-    r->health = probes_stop(r->health);
     end_work(r);
     if (r->settings->watcher)
         r->settings->watcher->close(r->settings->watcher->context);
     clock_of = NULL;
     r->connection = connection_close(r->connection);
-    uv_close((uv_handle_t *)&r->prepare, NULL);
-    uv_close((uv_handle_t *)&r->timer, NULL);
-    for (size_t i = 0; i < 2; i++)
-        uv_close((uv_handle_t *)&r->signals[i], NULL);
-    uv_run(&r->loop, UV_RUN_DEFAULT);
-    uv_loop_close(&r->loop);
+    program_close(&r->program);
 }
 
 bool operator_run(const operator_settings *settings, err *error)
@@ -595,12 +541,15 @@ bool operator_run(const operator_settings *settings, err *error)
         return err_memory(error);
     r->settings = settings;
     curl_global_init(CURL_GLOBAL_DEFAULT);
-    bool good = open_loop(r, error);
+    bool good = program_open(&r->program,
+                             (program_handler){r, turn, due, end, put_metrics, trouble}, error);
     if (good) {
-        good = open_probes(r, error) && open_cluster(r, &access, error);
+        good =
+            program_serve(&r->program, settings->metrics_listen, settings->health_listen, error) &&
+            open_cluster(r, &access, error);
         if (good) {
             log_line(LOG_INFO, "operator of %.*s", STR_ARG(access.server));
-            uv_run(&r->loop, UV_RUN_DEFAULT);
+            uv_run(&r->program.loop, UV_RUN_DEFAULT);
             good = !r->failed || err_memory(error);
         }
         close_loop(r);

@@ -203,6 +203,16 @@ static void test_answers_in_words(void **state)
     assert_int_equal(write_judge(WRITE_CREATE, &answer).wait_ms, WRITE_RETRY_AFTER_MAX_S * 1000);
     answer.retry_after_s = -5;
     assert_int_equal(write_judge(WRITE_CREATE, &answer).wait_ms, 0);
+    /* What is wrong stands at the end, however much of the object a server shows before. */
+    char large[2048];
+    snprintf(large, sizeof large,
+             "{\"message\":\"Job \\\"x\\\" is invalid: %01500d: field is immutable\"}", 0);
+    body = yyjson_read(large, strlen(large), 0);
+    answer = (write_answer){.status = 422, .body = yyjson_doc_get_root(body)};
+    found = write_judge(WRITE_APPLY, &answer);
+    check_has_at(str_of(found.message), STR("Job \"x\" is invalid: 000"), __FILE__, __LINE__);
+    check_has_at(str_of(found.message), STR("000: field is immutable"), __FILE__, __LINE__);
+    yyjson_doc_free(body);
     answer = (write_answer){.result = CONNECTION_CUT, .problem = STR("reset")};
     found = write_judge(WRITE_CREATE, &answer);
     assert_int_equal(found.kind, WRITE_AMBIGUOUS);

@@ -299,6 +299,34 @@ static void test_shown(void **state)
     }
 }
 
+static void test_fit(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        size_t size;
+        const char *want;
+    } rows[] = {
+        {"", 16, ""},
+        {"fifteen letters", 16, "fifteen letters"},
+        {"sixteen letters!", 16, "sixte ... ters!"},
+        {"0123456789abcdefghijklmnop", 20, "0123456 ... jklmnop"},
+        /* Whole characters. */
+        {"aaaa\xc3\xa4yyyyyyyyyyyyyyyy", 16, "aaaa ... yyyyy"},
+        {"xxxxxxxxxxxxxxxxxxx\xc3\xa4zzzz", 16, "xxxxx ... zzzz"},
+        {"\xe2\x82\xac\xe2\x82\xac\xe2\x82\xac\xe2\x82\xac\xe2\x82\xac\xe2\x82\xac", 16,
+         "\xe2\x82\xac ... \xe2\x82\xac"},
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        char out[32];
+        str_fit(out, rows[i].size, str_of(rows[i].text));
+        check_text(str_of(out), rows[i].want);
+    }
+    char out[16];
+    str_fit(out, sizeof out, (str){NULL, 0});
+    assert_string_equal(out, "");
+}
+
 static void test_buf(void **state)
 {
     (void)state;
@@ -585,6 +613,7 @@ int main(void)
         cmocka_unit_test(test_utf8_walk),
         cmocka_unit_test(test_utf8_random_against_model),
         cmocka_unit_test(test_shown),
+        cmocka_unit_test(test_fit),
         cmocka_unit_test(test_buf),
         cmocka_unit_test(test_buf_formats_at_the_edge),
         cmocka_unit_test(test_buf_growth_is_geometric),
