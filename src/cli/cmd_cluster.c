@@ -21,18 +21,21 @@
 #define TOKEN_TRIES 150 /* until the hub has made a token for the account */
 #define TOKEN_PAUSE_US 200000
 
-/* All objects of a cluster, in the order in which they can be created; false behind the last. */
+/* All objects of a cluster, in the order in which they can be created. */
+enum { OBJECT_NAMESPACE, OBJECT_CLUSTER, OBJECT_CONTENT_ROLE, OBJECT_OF_AGENT };
+
+/* False behind the last. */
 static bool put_object(buf *out, size_t number, const cluster_registration *r, err *error)
 {
     error->text[0] = 0;
-    if (number == 0)
+    if (number == OBJECT_NAMESPACE)
         return cluster_namespace_put(out, &r->cluster, error);
-    if (number == 1)
+    if (number == OBJECT_CLUSTER)
         cluster_put(out, r);
-    else if (number == 2)
+    else if (number == OBJECT_CONTENT_ROLE)
         content_role_put(out);
-    else if (number - 3 < AGENT_OBJECT_COUNT)
-        return agent_object_put(out, (agent_object)(number - 3), r, error);
+    else if (number - OBJECT_OF_AGENT < AGENT_OBJECT_COUNT)
+        return agent_object_put(out, (agent_object)(number - OBJECT_OF_AGENT), r, error);
     else
         return false;
     return true;
@@ -79,28 +82,41 @@ static str text_in(yyjson_val *json, const char *key)
     return yyjson_is_str(value) ? (str){yyjson_get_str(value), yyjson_get_len(value)} : STR_EMPTY;
 }
 
+/* *ret_last: there is no such object, nor any behind it. */
+static exit_status apply_one(kube_session *s, const cluster_registration *r, size_t number,
+                             kube_apply_how how, bool *ret_last)
+{
+    err error = {0};
+    scoped(arena_cleanup) arena *a = arena_new(0);
+    scoped(buf_done) buf one = BUF(LIMIT_DOCUMENT_BYTES);
+    kube_document d;
+    if (!a)
+        return fail("out of memory");
+    *ret_last = !put_object(&one, number, r, &error);
+    if (*ret_last)
+        return error.text[0] == 0 ? STATUS_DONE : fail("%s", error.text);
+    yyjson_val *json = json_parse(a, buf_str(&one), &error);
+    kube_kind of = {text_in(json, "apiVersion"), text_in(json, "kind")};
+    if (!json || !kube_document_of(a, of, json, &d, &error))
+        return fail("%s", error.text);
+    exit_status status = kube_apply(s, &d, how, &error);
+    if (status != STATUS_DONE)
+        fail("%.*s: %s", STR_ARG(d.title), error.text);
+    else if (!how.tried)
+        printf("%.*s applied\n", STR_ARG(d.word));
+    return status;
+}
+
+/* Whether the hub takes the Cluster is asked before anything is written. The others cannot be
+ * asked for: they are in a namespace that is not there yet. */
 static exit_status apply_all(kube_session *s, const cluster_registration *r, bool force)
 {
-    exit_status status = STATUS_DONE;
-    for (size_t i = 0; status == STATUS_DONE; i++) {
-        err error = {0};
-        scoped(arena_cleanup) arena *a = arena_new(0);
-        scoped(buf_done) buf one = BUF(LIMIT_DOCUMENT_BYTES);
-        kube_document d;
-        if (!a)
-            return fail("out of memory");
-        if (!put_object(&one, i, r, &error))
-            return error.text[0] == 0 ? STATUS_DONE : fail("%s", error.text);
-        yyjson_val *json = json_parse(a, buf_str(&one), &error);
-        kube_kind of = {text_in(json, "apiVersion"), text_in(json, "kind")};
-        if (!json || !kube_document_of(a, of, json, &d, &error))
-            return fail("%s", error.text);
-        status = kube_apply(s, &d, (kube_apply_how){.force = force}, &error);
-        if (status == STATUS_DONE)
-            printf("%.*s applied\n", STR_ARG(d.word));
-        else
-            fail("%.*s: %s", STR_ARG(d.title), error.text);
-    }
+    kube_apply_how how = {.force = force, .tried = true};
+    bool last = false;
+    exit_status status = apply_one(s, r, OBJECT_CLUSTER, how, &last);
+    how.tried = false;
+    for (size_t i = 0; status == STATUS_DONE && !last; i++)
+        status = apply_one(s, r, i, how, &last);
     return status;
 }
 

@@ -5,6 +5,7 @@
 #include "cli/output.h"
 #include "cli/remote_explain.h"
 #include "cli/scenario.h"
+#include "engine/fleet_names.h"
 #include "operator/bundle_hindrance.h"
 
 #define LIVE_DRAIN_MS 60000
@@ -30,6 +31,38 @@ static bool run_live(const scenario *sc, const options *given, err *error)
             err_memory(error));
 }
 
+static bool is_of(const bundle_deployment *d, const placement_view *v, arena *a)
+{
+    const label_set *labels = &d->metadata.labels;
+    str name = label_get(*labels, STR(LABEL_CLUSTER));
+    str space = label_get(*labels, STR(LABEL_CLUSTER_NAMESPACE));
+    str change =
+        arena_printf(a, "%.*s/%.*s", STR_ARG(label_get(*labels, STR(LABEL_BUNDLE_NAMESPACE))),
+                     STR_ARG(label_get(*labels, STR(LABEL_BUNDLE_NAME))));
+    str whole = arena_printf(a, "%.*s/%.*s", STR_ARG(space), STR_ARG(name));
+    return change.ptr && whole.ptr && str_eq(change, v->change) &&
+           (str_eq(whole, v->target) || (name.ptr && str_eq(name, v->target)));
+}
+
+/* What the agent of a cluster says is wrong with a deployment; empty: nothing. */
+static str agent_says(const scenario *sc, const placement_view *v)
+{
+    static const str types[] = {STR("Deployed"), STR("Installed"), STR("Monitored"), STR("Ready")};
+    const object_list *all = sc->live.objects;
+    for (size_t i = 0; sc->alive && v->kind == TARGET_CLUSTER && i < all->len; i++) {
+        if (all->at[i].kind != KIND_BUNDLE_DEPLOYMENT)
+            continue;
+        const bundle_deployment *d = all->at[i].bundle_deployment;
+        bool meant = is_of(d, v, sc->arena);
+        for (size_t k = 0; meant && k < sizeof types / sizeof types[0]; k++) {
+            const condition *c = condition_find(d->status.conditions, types[k]);
+            if (c && c->status == CONDITION_FALSE)
+                return c->message;
+        }
+    }
+    return STR_EMPTY;
+}
+
 static exit_status answer(const scenario *sc, const options *given)
 {
     const char *asked = options_given(given, "skyhook") ? "skyhook" : "change";
@@ -44,7 +77,7 @@ static exit_status answer(const scenario *sc, const options *given)
         return fail("%.*s: no change wants anything of it", STR_ARG(s.target));
     if (!s.found)
         return fail("%.*s: there is no such target", STR_ARG(s.target));
-    return explain_print(given, explain_value(e, &s.view, sc->arena));
+    return explain_print(given, explain_value(e, &s.view, agent_says(sc, &s.view), sc->arena));
 }
 
 static bool made_up(const options *given)

@@ -200,7 +200,7 @@ static exit_status explain(const replay *r, const options *given)
     if (!s.found)
         return fail("%.*s: no deployment wanted anything of it then, or it was not there",
                     STR_ARG(s.target));
-    return explain_print(given, explain_value(r->engine, &s.view, r->arena));
+    return explain_print(given, explain_value(r->engine, &s.view, STR_EMPTY, r->arena));
 }
 
 static exit_status report(const replay *r, const options *given)

@@ -50,12 +50,15 @@ static const char *const states[] = {
 #undef X
 };
 
-yyjson_val *explain_value(const engine *e, const placement_view *v, arena *a)
+yyjson_val *explain_value(const engine *e, const placement_view *v, str said, arena *a)
 {
     reasons why = {0};
     err error;
     if (!engine_reasons(e, v->id, a, &why))
         return NULL;
+    for (size_t i = 0; i < why.len; i++)
+        if (why.at[i].rule == REASON_NOT_READY && why.at[i].detail.len == 0)
+            why.at[i].detail = said;
     scoped(buf_done) buf out = BUF(LIMIT_TEXT_BYTES);
     buf_addz(&out, "{\"target\":");
     buf_add_json(&out, v->target);

@@ -22,8 +22,9 @@ typedef struct explain_search {
 /* False without memory. */
 bool explain_find(const engine *e, explain_search *s);
 
-/* What the engine says of a placement, as that JSON. NULL without memory. */
-yyjson_val *explain_value(const engine *e, const placement_view *v, arena *a);
+/* What the engine says of a placement, as that JSON. said: what its agent says of a deployment that
+ * is not ready, which no engine keeps; may be empty. NULL without memory. */
+yyjson_val *explain_value(const engine *e, const placement_view *v, str said, arena *a);
 
 /* Prints it, as text or as JSON. */
 exit_status explain_print(const options *given, yyjson_val *target);

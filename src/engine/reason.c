@@ -104,7 +104,7 @@ static const struct sentence {
     [REASON_RETRY] = {"failed ({detail}); tried again at {when}",
                       "failed {have} time{s} and is not tried again by itself ({detail})", NULL},
     [REASON_POLICY_NOT_FOUND] = {"the policy \"{detail}\" does not exist", NULL, NULL},
-    [REASON_NOT_READY] = {"it is not ready", NULL, NULL},
+    [REASON_NOT_READY] = {"it is not ready{said}", NULL, NULL},
     [REASON_BUSY] = {"{detail} is at work on it", NULL, NULL},
     [REASON_VERSION_SELECTOR] = {"the version is not selected: {detail}", NULL, NULL},
     [REASON_NO_VERSION] = {"there is no version to deploy", NULL, NULL},
@@ -146,6 +146,8 @@ static str value_of(arena *a, const reason *r, str key)
         return list_names(a, r->holders, r->holder_count);
     if (str_eq(key, STR("more"))) /* what there is to add */
         return r->detail.len == 0 ? STR_EMPTY : arena_printf(a, ", %.*s", STR_ARG(r->detail));
+    if (str_eq(key, STR("said"))) /* what somebody says of it */
+        return r->detail.len == 0 ? STR_EMPTY : arena_printf(a, ": %.*s", STR_ARG(r->detail));
     if (str_eq(key, STR("when")))
         return time_text(a, r->next_ms);
     return r->detail;

@@ -580,6 +580,10 @@ def registered(cluster, _, __):
         api.wait_until("the controller knows it", given)
         said = try_to(cluster, "cluster", "register", "edge", "--apply", f"--credentials={file}")
         assert said.status == 1 and "there is a file already" in said.err, said
+    before = len(cluster.api.list("namespaces"))
+    said = try_to(cluster, "cluster", "register", "edge", "-n", "nowhere", "--apply")
+    assert said.status == 1 and 'namespaces "nowhere" not found' in said.err, said
+    assert not said.out and len(cluster.api.list("namespaces")) == before, "half of it was written"
     cluster.api.delete("clusters", "edge", hub.SPACE)
 
 

@@ -48,14 +48,18 @@ def prepare(cluster, program):
     def served():
         return all(cluster.api.list(kind) is not None for kind in KINDS)
     api.wait_until("the new kinds are served", served)
-    cluster.api.create("namespaces", {"metadata": {"name": SPACE}})
+    for one in manifests(cluster, "namespace.yaml"):
+        cluster.api.create("namespaces", one)
+
+
+def manifests(cluster, name):
+    return rollout.objects(cluster.programs / "kubectl", f"--kubeconfig={cluster.kubeconfig()}",
+                           "create", "--dry-run=client", "-o", "json", "-f",
+                           ROOT / "deploy" / "fleet" / name)
 
 
 def grant(cluster):
-    for one in rollout.objects(cluster.programs / "kubectl",
-                               f"--kubeconfig={cluster.kubeconfig()}", "create",
-                               "--dry-run=client", "-o", "json", "-f",
-                               ROOT / "deploy" / "fleet" / "rights.yaml"):
+    for one in manifests(cluster, "rights.yaml"):
         if "subjects" in one:
             one["subjects"] = [{"kind": "Group", "name": "drover",
                                 "apiGroup": "rbac.authorization.k8s.io"}]
