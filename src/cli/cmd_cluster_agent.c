@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/duration.h"
+#include "base/limits.h"
 #include "base/mem.h"
 #include "cli/command.h"
+#include "cli/object_options.h"
 #include "cluster_agent/agent_run.h"
 #include "engine/fleet_names.h"
 
@@ -48,6 +50,24 @@ static exit_status read_hub(const options *given, kube_where *ret)
     return STATUS_DONE;
 }
 
+/* Whoever is called otherwise would ask the hub for ever for what cannot be. */
+static exit_status check_names(const options *given, const agent_settings *s)
+{
+    const struct {
+        const char *what;
+        str name;
+    } rows[] = {{"NAME", s->cluster},
+                {"--namespace", s->cluster_namespace},
+                {"--hub-namespace", options_text(given, "hub-namespace", "x")}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        if (!is_object_name(rows[i].name))
+            return usage_error(&cmd_cluster_agent,
+                               "%s: found \"%s\", allowed lower case letters, digits and \"-\", at "
+                               "most %d",
+                               rows[i].what, str_shown(rows[i].name).text, LIMIT_LABEL_VALUE_BYTES);
+    return STATUS_DONE;
+}
+
 static exit_status run(const options *given)
 {
     scoped(arena_cleanup) arena *a = arena_new(0);
@@ -61,7 +81,9 @@ static exit_status run(const options *given)
                         .health_listen = options_text(given, "probe-port", "")};
     if (!a)
         return fail("out of memory");
-    exit_status status = read_hub(given, &s.hub);
+    exit_status status = check_names(given, &s);
+    if (status == STATUS_DONE)
+        status = read_hub(given, &s.hub);
     if (status != STATUS_DONE)
         return status;
     str beat = options_text(given, "heartbeat", DEFAULT_HEARTBEAT);

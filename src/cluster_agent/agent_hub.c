@@ -159,7 +159,7 @@ static void beat(agent_shell *s, int64_t now_ms)
         return;
     snprintf(collection, sizeof collection, AGENT_GROUP_FLEET "/namespaces/%.*s/clusters",
              STR_ARG(s->settings.cluster_namespace));
-    check_in_put(&body, (moment){now_ms / 1000, 0}, s->settings.agent_namespace);
+    check_in_put(&body, s->api.time(s->api.context), s->settings.agent_namespace);
     kube_write w = request(WRITE_MERGE, str_of(collection), s->settings.cluster, buf_str(&body));
     w.subresource = STR("status");
     s->hub.sent++;
@@ -285,19 +285,27 @@ static void record_written(void *context, const write_outcome *how, yyjson_val *
     ask_again(s);
 }
 
+/* body: none with a read. */
+static void ask_for_record(agent_shell *s, write_verb verb, str body, write_handler handler)
+{
+    char collection[LIMIT_NAME_BYTES + 64];
+    err error;
+    snprintf(collection, sizeof collection, "/api/v1/namespaces/%.*s/configmaps",
+             STR_ARG(s->settings.agent_namespace));
+    kube_write w = request(verb, str_of(collection), STR(AGENT_RECORD), body);
+    s->hub.asking = s->api.send(s->api.context, AGENT_OWN, &w, handler, &error);
+    if (!s->hub.asking)
+        ask_again(s);
+}
+
 static void send_record(agent_shell *s, write_verb verb)
 {
     scoped(buf_done) buf body = BUF(AGENT_PATH_BYTES_MAX);
-    char collection[LIMIT_NAME_BYTES + 64];
-    err error;
     put_record(&body, s);
-    snprintf(collection, sizeof collection, "/api/v1/namespaces/%.*s/configmaps",
-             STR_ARG(s->settings.agent_namespace));
-    kube_write w = request(verb, str_of(collection), STR(AGENT_RECORD), buf_str(&body));
-    s->hub.asking = !body.failed && s->api.send(s->api.context, AGENT_OWN, &w,
-                                                (write_handler){s, record_written, NULL}, &error);
-    if (!s->hub.asking)
+    if (body.failed)
         ask_again(s);
+    else
+        ask_for_record(s, verb, buf_str(&body), (write_handler){s, record_written, NULL});
 }
 
 static void record_read(void *context, const write_outcome *how, yyjson_val *json)
@@ -314,19 +322,6 @@ static void record_read(void *context, const write_outcome *how, yyjson_val *jso
     }
     log_line(LOG_WARN, "ConfigMap " AGENT_RECORD ": %s", how->message);
     ask_again(s);
-}
-
-static void read_record(agent_shell *s)
-{
-    char collection[LIMIT_NAME_BYTES + 64];
-    err error;
-    snprintf(collection, sizeof collection, "/api/v1/namespaces/%.*s/configmaps",
-             STR_ARG(s->settings.agent_namespace));
-    kube_write w = request(WRITE_READ, str_of(collection), STR(AGENT_RECORD), STR_EMPTY);
-    s->hub.asking =
-        s->api.send(s->api.context, AGENT_OWN, &w, (write_handler){s, record_read, NULL}, &error);
-    if (!s->hub.asking)
-        ask_again(s);
 }
 
 /* ---- turns ---- */
@@ -347,7 +342,7 @@ void agent_hub_step(agent_shell *s, int64_t now_ms)
     else if (wants_record(h) && h->trusted && !agent_shell_left(s))
         send_record(s, WRITE_MERGE);
     else if (wants_record(h))
-        read_record(s);
+        ask_for_record(s, WRITE_READ, STR_EMPTY, (write_handler){s, record_read, NULL});
 }
 
 int64_t agent_hub_next_ms(const agent_shell *s)

@@ -32,6 +32,13 @@ agent_kind *agent_kind_free(agent_kind *k)
     return mem_free(k);
 }
 
+/* One that is about to be watched no more: what was found of it now is told in a moment. */
+static void stay(agent_kind *k)
+{
+    if (k->idle_ms != INT64_MAX)
+        k->idle_ms = k->shell->api.now_ms(k->shell->api.context);
+}
+
 void agent_kind_follow(agent_shell *s, str collection)
 {
     scoped(buf_done) buf path = BUF(AGENT_PATH_BYTES_MAX);
@@ -41,8 +48,10 @@ void agent_kind_follow(agent_shell *s, str collection)
         return;
     }
     for (size_t i = 0; i < s->kinds.len; i++)
-        if (str_eq(str_of(s->kinds.at[i]->path), buf_str(&path)))
+        if (str_eq(str_of(s->kinds.at[i]->path), buf_str(&path))) {
+            stay(s->kinds.at[i]);
             return;
+        }
     agent_kind *k = mem_zalloc(sizeof *k);
     if (k)
         *k = (agent_kind){.shell = s, .path = agent_copy(s, buf_str(&path)), .idle_ms = INT64_MAX};

@@ -3,21 +3,23 @@
 
 #include <curl/curl.h>
 #include <limits.h>
-#include <signal.h>
 #include <stdio.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/footprint.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "cluster_agent/chart_run.h"
 #include "kube/follower.h"
 #include "kube/writer.h"
-#include "operator/probes.h"
+#include "operator/program.h"
 
-/* The longest that a timer is set to: a clock that is put forward is noticed then. */
-#define TIMER_MS_MAX INT64_C(60000)
 #define PATH_BYTES_MAX 4096u
+/* After so many steps, and when nothing is to be done for a while, what they needed is given back:
+ * definitions of some MB pass through several forms before they are applied. */
+#define SHRINK_STEPS 30
+#define SHRINK_REST_MS 1000
 
 typedef struct run run;
 
@@ -45,26 +47,40 @@ typedef struct side {
 
 struct run {
     const agent_settings *settings;
-    uv_loop_t loop;
-    uv_prepare_t prepare;
-    uv_timer_t timer;
-    uv_signal_t signals[2];
+    program program;
     side sides[AGENT_SIDE_COUNT];
     agent_shell *shell;
     watched watches[AGENT_WATCH_COUNT];
     watched_kind *kinds;
     chart_runner *charts;
     char kubeconfig[PATH_MAX]; /* for helm; empty: the pod's account */
-    probes *metrics, *health;
     bool ready_told, failed;
+    uint64_t shrunk; /* steps by then */
 };
 
+static int64_t read_clock_ms(clockid_t which)
+{
+    struct timespec now;
+    clock_gettime(which, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* A machine that comes up with a wrong time, and has it put right, must not wait for hours to pass
+ * again; one that slept has waited. */
 static int64_t clock_ms(void *context)
 {
     (void)context;
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+    return read_clock_ms(CLOCK_BOOTTIME);
+}
+
+/* By the hub's clock once it has answered: what is told is compared with it there. */
+static moment time_told(void *context)
+{
+    const run *r = context;
+    int64_t ms;
+    if (!connection_clock(r->sides[AGENT_HUB].connection, &ms))
+        ms = read_clock_ms(CLOCK_REALTIME);
+    return (moment){ms / 1000, 0};
 }
 
 /* ---- what comes in ---- */
@@ -123,7 +139,7 @@ static void follow_kind(void *context, agent_kind *kind, str path)
     if (k) {
         *k = (watched_kind){.run = r, .next = r->kinds, .kind = kind};
         k->follower =
-            follower_start(&r->loop, r->sides[AGENT_OWN].watches, path,
+            follower_start(&r->program.loop, r->sides[AGENT_OWN].watches, path,
                            (watch_sink){k, object_seen, object_gone, object_synced, NULL});
         if (k->follower)
             follower_doubt(k->follower);
@@ -154,19 +170,14 @@ static bool run_chart(void *context, const step *s, chart_handler handler, err *
 
 /* ---- the loop ---- */
 
-static void on_timer(uv_timer_t *timer)
+static void turn(void *context)
 {
-    (void)timer; /* before_wait does what is due */
-}
-
-static void before_wait(uv_prepare_t *prepare)
-{
-    run *r = prepare->data;
+    run *r = context;
     int64_t now = clock_ms(r);
     if (agent_shell_is_due(r->shell) || agent_shell_next_ms(r->shell) <= now)
         r->failed |= !agent_shell_turn(r->shell);
     if (r->failed) {
-        uv_stop(&r->loop);
+        uv_stop(&r->program.loop);
         return;
     }
     for (size_t i = 0; i < AGENT_WATCH_COUNT; i++)
@@ -178,76 +189,39 @@ static void before_wait(uv_prepare_t *prepare)
     }
     int64_t next = agent_shell_next_ms(r->shell);
     int64_t wait = agent_shell_is_due(r->shell) ? 0 : next - now;
-    wait = wait < 0 ? 0 : wait > TIMER_MS_MAX ? TIMER_MS_MAX : wait;
-    uv_timer_start(&r->timer, on_timer, (uint64_t)wait, 0);
-}
-
-static void on_signal(uv_signal_t *handle, int number)
-{
-    (void)number;
-    uv_stop(handle->loop);
-}
-
-/* ---- probes ---- */
-
-static int answer_metrics(void *context, str path, buf *out)
-{
-    const run *r = context;
-    if (!str_eq(path, STR("/metrics")))
-        return 404;
-    agent_shell_metrics(r->shell, out);
-    return 200;
-}
-
-static int answer_health(void *context, str path, buf *out)
-{
-    const run *r = context;
-    if (str_eq(path, STR("/healthz")) ||
-        (str_eq(path, STR("/readyz")) && agent_shell_ready(r->shell))) {
-        buf_addz(out, "ok");
-        return 200;
+    program_wait(&r->program, wait);
+    if (wait >= SHRINK_REST_MS && agent_shell_steps(r->shell) - r->shrunk >= SHRINK_STEPS) {
+        r->shrunk = agent_shell_steps(r->shell);
+        footprint_shrink();
     }
-    if (!str_eq(path, STR("/readyz")))
-        return 404;
-    buf_addz(out, agent_shell_trouble(r->shell));
-    return 503;
 }
 
-static bool open_probes(run *r, err *error)
+static void end(void *context)
 {
-    str metrics = r->settings->metrics_listen, health = r->settings->health_listen;
-    if (metrics.len > 0)
-        r->metrics = probes_start(&r->loop, metrics, (probe_handler){r, answer_metrics}, error);
-    if (metrics.len > 0 && !r->metrics)
-        return err_wrap(error, "metrics");
-    if (health.len > 0)
-        r->health = probes_start(&r->loop, health, (probe_handler){r, answer_health}, error);
-    return health.len == 0 || r->health || err_wrap(error, "probes");
+    run *r = context;
+    uv_stop(&r->program.loop);
+}
+
+static void put_metrics(void *context, buf *out)
+{
+    const run *r = context;
+    agent_shell_metrics(r->shell, out);
+}
+
+static const char *trouble(void *context)
+{
+    const run *r = context;
+    return agent_shell_ready(r->shell) ? NULL : agent_shell_trouble(r->shell);
 }
 
 /* ---- opening and closing ---- */
 
-static bool open_loop(run *r, err *error)
-{
-    static const int numbers[] = {SIGTERM, SIGINT};
-    bool good = uv_loop_init(&r->loop) == 0 && uv_prepare_init(&r->loop, &r->prepare) == 0 &&
-                uv_timer_init(&r->loop, &r->timer) == 0;
-    r->prepare.data = r->timer.data = r;
-    for (size_t i = 0; good && i < 2; i++) {
-        good = uv_signal_init(&r->loop, &r->signals[i]) == 0;
-        r->signals[i].data = r;
-        if (good)
-            uv_signal_start(&r->signals[i], on_signal, numbers[i]);
-    }
-    return good || err_set(error, "the event loop cannot be made");
-}
-
 static bool open_side(run *r, side *s, err *error)
 {
     writer_options options = {.seed = (uint64_t)getpid() * 2654435761u};
-    s->connection = connection_open(&r->loop, &s->access, "drover-cluster-agent", error);
+    s->connection = connection_open(&r->program.loop, &s->access, "drover-cluster-agent", error);
     s->watches = s->connection ? connection_beside(s->connection, error) : NULL;
-    s->writer = s->watches ? writer_start(&r->loop, s->connection, options) : NULL;
+    s->writer = s->watches ? writer_start(&r->program.loop, s->connection, options) : NULL;
     return s->writer || (s->watches && err_memory(error));
 }
 
@@ -268,7 +242,8 @@ static bool open_shell(run *r, err *error)
                                      .agent_namespace = own,
                                      .heartbeat_ms = from->heartbeat_ms};
     r->shell = agent_shell_new(
-        &settings, (agent_api){r, send_write, follow_kind, unfollow_kind, run_chart, clock_ms},
+        &settings,
+        (agent_api){r, send_write, follow_kind, unfollow_kind, run_chart, clock_ms, time_told},
         error);
     return r->shell;
 }
@@ -281,7 +256,8 @@ static bool open_charts(run *r, err *error)
         snprintf(r->kubeconfig, sizeof r->kubeconfig, "%.*s", STR_ARG(where->files));
     else if (!in_pod(r))
         snprintf(r->kubeconfig, sizeof r->kubeconfig, "%.*s/.kube/config", STR_ARG(where->home));
-    r->charts = chart_runner_new(&r->loop, (chart_place){.program = "helm",
+    r->charts =
+        chart_runner_new(&r->program.loop, (chart_place){.program = "helm",
                                                          .kubeconfig = str_of(r->kubeconfig),
                                                          .context = where->context});
     return r->charts || err_memory(error);
@@ -296,20 +272,17 @@ static bool open_watches(run *r, err *error)
         *w = (watched){.run = r, .watch = (agent_watch)i};
         agent_watch_path(r->shell, w->watch, &path);
         if (!path.failed)
-            w->follower = follower_start(&r->loop, r->sides[at].watches, buf_str(&path),
+            w->follower = follower_start(&r->program.loop, r->sides[at].watches, buf_str(&path),
                                          (watch_sink){w, seen, gone, synced, NULL});
         if (!w->follower)
             return err_memory(error);
         follower_doubt(w->follower); /* what a cluster runs is little */
     }
-    uv_prepare_start(&r->prepare, before_wait);
     return true;
 }
 
 static void close_all(run *r)
 {
-    r->metrics = probes_stop(r->metrics);
-    r->health = probes_stop(r->health);
     for (size_t i = 0; i < AGENT_WATCH_COUNT; i++)
         r->watches[i].follower = follower_stop(r->watches[i].follower);
     for (size_t i = 0; i < AGENT_SIDE_COUNT; i++)
@@ -320,19 +293,15 @@ static void close_all(run *r)
         r->sides[i].watches = connection_close(r->sides[i].watches);
         r->sides[i].connection = connection_close(r->sides[i].connection);
     }
-    uv_close((uv_handle_t *)&r->prepare, NULL);
-    uv_close((uv_handle_t *)&r->timer, NULL);
-    for (size_t i = 0; i < 2; i++)
-        uv_close((uv_handle_t *)&r->signals[i], NULL);
-    uv_run(&r->loop, UV_RUN_DEFAULT);
-    uv_loop_close(&r->loop);
+    program_close(&r->program);
 }
 
 static bool open_all(run *r, err *error)
 {
     return open_side(r, &r->sides[AGENT_HUB], error) && open_side(r, &r->sides[AGENT_OWN], error) &&
            open_shell(r, error) && open_charts(r, error) && open_watches(r, error) &&
-           open_probes(r, error);
+           program_serve(&r->program, r->settings->metrics_listen, r->settings->health_listen,
+                         error);
 }
 
 bool agent_run(const agent_settings *settings, err *error)
@@ -350,12 +319,14 @@ bool agent_run(const agent_settings *settings, err *error)
                 (kubeconfig_read(&settings->own, texts, &own->access, error) ||
                  err_wrap(error, "the cluster"));
     curl_global_init(CURL_GLOBAL_DEFAULT);
-    if (good && (good = open_loop(r, error))) {
+    if (good &&
+        (good = program_open(&r->program,
+                             (program_handler){r, turn, NULL, end, put_metrics, trouble}, error))) {
         good = open_all(r, error);
         if (good) {
             log_line(LOG_INFO, "agent of %.*s at %.*s, hub %.*s", STR_ARG(settings->cluster),
                      STR_ARG(own->access.server), STR_ARG(main_side->access.server));
-            uv_run(&r->loop, UV_RUN_DEFAULT);
+            uv_run(&r->program.loop, UV_RUN_DEFAULT);
             good = !r->failed || err_memory(error);
         }
         close_all(r);

@@ -100,6 +100,7 @@ static steps_world world_of(const agent_entry *e)
                          .deployments = s->deployments.at,
                          .deployment_count = s->deployments.len,
                          .now_ms = s->api.now_ms(s->api.context),
+                         .time = s->api.time(s->api.context),
                          .watched = !e->unlabelled && agent_kinds_watched(s)};
 }
 
@@ -182,6 +183,7 @@ static bool step_write(const step *t, agent_side *side, kube_write *w)
     case STEP_READ_CONTENT:
     case STEP_READ_VALUES: *side = AGENT_HUB; return w->verb = WRITE_READ, true;
     case STEP_READ_INVENTORY:
+    case STEP_READ_GATE:
     case STEP_READ_OBJECT: return w->verb = WRITE_READ, true;
     case STEP_REPORT:
         *side = AGENT_HUB;
@@ -193,14 +195,10 @@ static bool step_write(const step *t, agent_side *side, kube_write *w)
         w->verb = t->version.len > 0 ? WRITE_UPDATE : WRITE_CREATE;
         return true;
     case STEP_APPLY_OBJECT:
-        w->verb = WRITE_APPLY;
-        w->manager = STR(STEPS_MANAGER);
-        w->anyhow = true;
-        return true;
     case STEP_TRY_OBJECT:
         w->verb = WRITE_APPLY;
-        w->manager = STR(STEPS_MANAGER);
-        w->anyhow = w->tried = true;
+        w->anyhow = true;
+        w->tried = t->kind == STEP_TRY_OBJECT;
         return true;
     case STEP_MARK_OBJECT: return w->verb = WRITE_MERGE, true;
     case STEP_DELETE_INVENTORY:
@@ -235,7 +233,8 @@ static void carry_out(agent_entry *e, const step *t)
                     .body = or_empty(t->body),
                     .version = or_empty(t->version),
                     .uid = or_empty(t->uid),
-                    .manager = STR_EMPTY,
+                    .manager = or_empty(t->manager),
+                    .user = or_empty(t->user),
                     .force = t->force};
     e->running = true;
     e->kind = t->kind;
@@ -461,6 +460,11 @@ bool agent_shell_is_due(const agent_shell *s)
 int64_t agent_shell_next_ms(const agent_shell *s)
 {
     return s->next_ms;
+}
+
+uint64_t agent_shell_steps(const agent_shell *s)
+{
+    return s->steps_done;
 }
 
 void agent_shell_metrics(const agent_shell *s, buf *out)

@@ -39,8 +39,9 @@ typedef enum agent_side {
 #define AGENT_BEAT_RETRY_MS 15000
 /* The same as long as the hub is not known, and nothing is done. */
 #define AGENT_MEET_RETRY_MS 2000
-/* The ConfigMap that names the hub's Cluster. Who deletes it lets the agent take the next one. */
-#define AGENT_RECORD "drover-cluster-agent-hub"
+/* The ConfigMap that names the hub's Cluster. Who deletes it lets the agent take the next one. No
+ * deployment has an inventory of that name: see inventory_name. */
+#define AGENT_RECORD "drover.hub"
 
 /* A kind that is watched. */
 typedef struct agent_kind agent_kind;
@@ -62,7 +63,8 @@ typedef struct agent_api {
     void (*unfollow)(void *context, agent_kind *kind);
     /* Installs or removes a chart. False: the handler is not called, error says why. */
     bool (*chart)(void *context, const step *s, chart_handler handler, err *error);
-    int64_t (*now_ms)(void *context); /* of the wall */
+    int64_t (*now_ms)(void *context); /* of a clock that only goes forward, and that nobody sets */
+    moment (*time)(void *context);    /* what is told as the time */
 } agent_api;
 
 typedef struct agent_shell_settings {
@@ -109,6 +111,8 @@ bool agent_shell_ready(const agent_shell *s);
 /* Unless it is ready: why not. */
 const char *agent_shell_trouble(const agent_shell *s);
 
+/* Steps that were carried out so far. */
+uint64_t agent_shell_steps(const agent_shell *s);
 /* Appends gauges in the text form of Prometheus. */
 void agent_shell_metrics(const agent_shell *s, buf *out);
 

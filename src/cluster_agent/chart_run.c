@@ -61,6 +61,7 @@ struct chart_job {
     arena *arena;
     char folder[PATH_MAX];
     chart_words words[CHART_STAGE_COUNT]; /* no words: there is no such stage */
+    str user;                             /* whose rights count; empty: those of the kubeconfig */
     chart_stage stage;
     bool installs, tries, unlocked;
     uint64_t limit_ms;
@@ -169,10 +170,25 @@ static void begin_words(chart_job *j, chart_words *w, const char *verb)
     word(j, w, str_of(verb));
 }
 
+/* Its groups as well, as the API server knows them: helm would send along those for which the
+ * kubeconfig, or a variable of helm's, has the agent itself act. */
+static void account_words(chart_job *j, chart_words *w)
+{
+    str rest = str_part(j->user, STR("system:serviceaccount:").len, SIZE_MAX);
+    str space = str_cut(&rest, ':');
+    flag(j, w, "--kube-as-user", j->user);
+    flag(j, w, "--kube-as-group", STR("system:authenticated"));
+    flag(j, w, "--kube-as-group", STR("system:serviceaccounts"));
+    flag(j, w, "--kube-as-group",
+         arena_printf(j->arena, "system:serviceaccounts:%.*s", STR_ARG(space)));
+}
+
 static void end_words(chart_job *j, chart_words *w, const manifest *m)
 {
     flag(j, w, "--namespace", m->release_namespace);
     flag(j, w, "--kube-context", j->runner->place.context);
+    if (j->user.len > 0)
+        account_words(j, w);
 }
 
 static str in_folder(chart_job *j, const char *below, str name)
@@ -642,7 +658,9 @@ bool chart_runner_start(chart_runner *r, const step *s, chart_handler handler, e
     int64_t limit =
         m->chart.timeout_s > 0 ? m->chart.timeout_s + CHART_LIMIT_MORE_S : CHART_LIMIT_S;
     j->limit_ms = (uint64_t)limit * 1000;
-    bool good = j->arena ? fill_folder(j, m, error) : err_memory(error);
+    if (j->arena)
+        j->user = arena_str(j->arena, s->user);
+    bool good = j->user.ptr ? fill_folder(j, m, error) : err_memory(error);
     good = good && make_words(j, s->kind, m, error);
     if (!good) {
         job_free(j);

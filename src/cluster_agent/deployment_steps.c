@@ -61,8 +61,9 @@ deployment_steps *steps_free(deployment_steps *s)
     buf *texts[] = {&s->name, &s->seen, &s->seen_spec, &s->body};
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
         buf_done(texts[i]);
-    arena_free(s->way);
-    arena_free(s->looking);
+    arena *arenas[] = {s->way, s->content, s->rendering, s->looking, s->sight};
+    for (size_t i = 0; i < sizeof arenas / sizeof arenas[0]; i++)
+        arena_free(arenas[i]);
     return mem_free(s);
 }
 
@@ -124,6 +125,23 @@ void steps_look(deployment_steps *s)
     s->look = true;
 }
 
+/* ---- the BundleDeployment of the way ---- */
+
+const yyjson_val *steps_spec(const deployment_steps *s)
+{
+    return go_member(s->deployment, STR("spec"));
+}
+
+const yyjson_val *steps_options(const deployment_steps *s)
+{
+    return go_member(steps_spec(s), STR("options"));
+}
+
+str steps_live_id(const deployment_steps *s)
+{
+    return object_text(steps_spec(s), STR("deploymentID"));
+}
+
 /* ---- moving ---- */
 
 bool steps_go(deployment_steps *s, steps_phase phase)
@@ -134,9 +152,73 @@ bool steps_go(deployment_steps *s, steps_phase phase)
     return false;
 }
 
+bool steps_act_as(deployment_steps *s, const steps_world *w, str account)
+{
+    s->user = STR_EMPTY;
+    if (account.len > 0)
+        s->user = arena_printf(s->way, "system:serviceaccount:%.*s:%.*s",
+                               STR_ARG(w->agent_namespace), STR_ARG(account));
+    return s->user.ptr;
+}
+
+/* Whether a step is about what the deployment holds. All others are the agent's own business. */
+static bool is_of_objects(step_kind kind)
+{
+    switch (kind) {
+    case STEP_READ_OBJECT:
+    case STEP_APPLY_OBJECT:
+    case STEP_TRY_OBJECT:
+    case STEP_MARK_OBJECT:
+    case STEP_DELETE_OBJECT:
+    case STEP_TRY_CHART:
+    case STEP_INSTALL_CHART:
+    case STEP_READ_CHART:
+    case STEP_REMOVE_CHART: return true;
+    case STEP_WAIT:
+    case STEP_READ_CONTENT:
+    case STEP_READ_VALUES:
+    case STEP_REPORT:
+    case STEP_DISCOVER:
+    case STEP_READ_INVENTORY:
+    case STEP_WRITE_INVENTORY:
+    case STEP_DELETE_INVENTORY:
+    case STEP_READ_GATE:
+    case STEP_FORGET: break;
+    }
+    return false;
+}
+
 bool steps_give(deployment_steps *s, step_kind kind, str collection, str name)
 {
-    s->out = (step){.kind = kind, .collection = collection, .name = name};
+    s->out = (step){.kind = kind,
+                    .collection = collection,
+                    .name = name,
+                    .user = is_of_objects(kind) ? s->user : STR_EMPTY};
+    return true;
+}
+
+bool steps_give_inventory(deployment_steps *s, const steps_world *w, step_kind kind)
+{
+    str collection =
+        arena_printf(s->way, "/api/v1/namespaces/%.*s/configmaps", STR_ARG(w->agent_namespace));
+    str name = inventory_name(s->way, buf_str(&s->name));
+    if (!collection.ptr || !name.ptr)
+        return steps_fail_memory(s, w);
+    return steps_give(s, kind, collection, name);
+}
+
+bool steps_give_apply(deployment_steps *s, const steps_world *w, step_kind kind,
+                      const wanted_object *o)
+{
+    str manager = STR(STEPS_MANAGER);
+    if (o->shared)
+        manager = arena_printf(s->way, STEPS_MANAGER ".%.*s", STR_ARG(s->owner));
+    if (!manager.ptr)
+        return steps_fail_memory(s, w);
+    steps_give(s, kind, o->collection, o->ref.name);
+    s->out.body = o->body;
+    s->out.manager = manager;
+    s->out.force = true;
     return true;
 }
 
@@ -150,6 +232,21 @@ yyjson_val *steps_copy(arena *a, const yyjson_val *json)
     return copy;
 }
 
+/* Whether the hub was told that the live version is in the cluster. */
+static bool is_known_applied(const deployment_steps *s)
+{
+    const yyjson_val *status = go_member(s->deployment, STR("status"));
+    return str_eq(steps_live_id(s), object_text(status, STR("appliedDeploymentID")));
+}
+
+/* A cluster that cannot be looked at is no failure of the change that is in it; nor is a way that
+ * does not come as far as to know what is wanted. */
+static bool is_unseen(const deployment_steps *s, steps_fault fault)
+{
+    bool begins = s->phase <= PHASE_CONTENT || (fault == FAULT_LATER && s->phase < PHASE_GATES);
+    return s->phase == PHASE_LOOK || (begins && is_known_applied(s));
+}
+
 /* How it is told. */
 static report_outcome outcome_of(const deployment_steps *s, steps_fault fault)
 {
@@ -160,12 +257,24 @@ static report_outcome outcome_of(const deployment_steps *s, steps_fault fault)
     case FAULT_FAILED:
     case FAULT_LATER: break;
     }
-    /* A cluster that cannot be looked at is no failure of the change that is in it. */
-    return s->phase == PHASE_LOOK ? REPORT_UNSEEN : REPORT_FAILED;
+    return is_unseen(s, fault) ? REPORT_UNSEEN : REPORT_FAILED;
+}
+
+/* The version is in the cluster all the same, and what was found there stays told. */
+static bool fail_correction(deployment_steps *s, const char *text)
+{
+    static const char what[] = "drift could not be corrected: ";
+    s->correcting = false;
+    s->outcome = REPORT_UNCORRECTED;
+    snprintf(s->trouble, sizeof s->trouble, "%s%.*s", what, (int)(sizeof s->trouble - sizeof what),
+             text);
+    return steps_go(s, PHASE_REPORT);
 }
 
 bool steps_fail(deployment_steps *s, const steps_world *w, steps_fault fault, const char *text)
 {
+    if (s->correcting && s->phase != PHASE_LOOK && s->found_len > 0)
+        return fail_correction(s, text);
     bool patient = fault == FAULT_LATER || fault == FAULT_EARLY;
     if (s->failing_since_ms == 0)
         s->failing_since_ms = w->now_ms;
@@ -232,23 +341,30 @@ static const char *held(const yyjson_val *deployment)
 
 static void begin(deployment_steps *s, const steps_world *w)
 {
-    arena *fresh = arena_new(0), *looking = arena_new(0);
-    if (!fresh || !looking) {
+    arena *fresh = arena_new(0), *looking = arena_new(0), *content = arena_new(0);
+    str owner = fresh ? owner_label(fresh, buf_str(&s->name)) : (str){NULL, 0};
+    if (!looking || !content || !owner.ptr) {
         arena_free(fresh);
         arena_free(looking);
+        arena_free(content);
         s->due_ms = w->now_ms + STEPS_RETRY_FIRST_MS;
         return;
     }
     arena_free(s->way);
     arena_free(s->looking);
+    arena_free(s->content);
+    s->sight = arena_free(s->sight);
+    s->rendering = arena_free(s->rendering);
     s->way = fresh;
+    s->owner = owner;
     s->looking = looking;
+    s->content = content;
     s->restart = false;
     s->has_inventory = s->discovered = s->correcting = s->in_place = false;
     s->rendered = s->values_read = s->trying = s->handed_over = false;
     s->chart_tried = false;
     s->inventory = s->left = (inventory){0};
-    s->values = s->digest = STR_EMPTY;
+    s->values = s->digest = s->user = STR_EMPTY;
     s->files = (resource_files){0};
     s->manifest = (manifest){0};
     s->ways = NULL;

@@ -14,8 +14,9 @@
  * At start the shell lists the ConfigMaps labelled LABEL_INVENTORY in the agent's namespace; one
  * whose deployment the hub does not have gets a steps_new and a steps_gone: it is uninstalled.
  *
- * The order of writes: inventory (all of before and of now), definitions, other objects, deletion
- * of what left, inventory (of now), status on the hub. Of a chart that takes the place of plain
+ * Whose the objects are that exist already is looked at before anything is written. The order of
+ * writes: inventory (all of before and of now), definitions, other objects, deletion of what left,
+ * inventory (of now), status on the hub. Of a chart that takes the place of plain
  * manifests, or of itself under another name: it is installed first, and what was there goes then;
  * what is in its way is handed over to helm, or goes first. */
 #ifndef DROVER_CLUSTER_AGENT_DEPLOYMENT_STEPS_H
@@ -26,7 +27,9 @@
 #include "cluster_agent/manifest.h"
 #include "cluster_agent/report.h"
 
-#define STEPS_MANAGER "drover-cluster-agent" /* of the fields that are applied */
+/* Who manages the fields that are applied. What is applied to a namespace that others may use, too,
+ * has a manager for each deployment, so that none takes away what another said. */
+#define STEPS_MANAGER "drover-cluster-agent"
 /* How long until the cluster's objects are looked at again: those that are not ready, all. */
 #define STEPS_LOOK_SOON_MS 2000
 #define STEPS_LOOK_MS 30000
@@ -52,8 +55,9 @@ typedef struct deployment_steps deployment_steps;
     X(READ_INVENTORY, "read inventory")   /* GET */                                                \
     X(WRITE_INVENTORY, "write inventory") /* create without version, else update with it */        \
     X(DELETE_INVENTORY, "delete inventory") /* with uid */                                         \
+    X(READ_GATE, "read gate")               /* GET of what lets others in, or not */               \
     X(READ_OBJECT, "read object")           /* GET */                                              \
-    X(APPLY_OBJECT, "apply object")         /* server-side apply by STEPS_MANAGER, with force */   \
+    X(APPLY_OBJECT, "apply object")         /* server-side apply by manager, with force */         \
     X(TRY_OBJECT, "try object")             /* the same, but only tried */                         \
     X(MARK_OBJECT, "mark object")           /* merge patch of its metadata, with uid */            \
     X(DELETE_OBJECT, "delete object")       /* with uid; in the background */                      \
@@ -76,6 +80,8 @@ typedef struct step {
     str name;
     str body;
     str version, uid; /* preconditions; empty: none */
+    str manager;      /* of APPLY_OBJECT and TRY_OBJECT */
+    str user;         /* of objects and charts: whose rights count; empty: the agent's */
     bool force;
     int64_t due_ms; /* of WAIT; INT64_MAX: only a fact ends it */
     str why;        /* of WAIT, for logs and for people */
@@ -111,7 +117,8 @@ typedef struct steps_world {
     str agent_namespace;                  /* of the inventories */
     const yyjson_val *const *deployments; /* all of the cluster, for dependsOn */
     size_t deployment_count;
-    int64_t now_ms; /* since 1970 */
+    int64_t now_ms; /* of a clock that only goes forward */
+    moment time;    /* what is told as the time */
     bool watched;   /* steps_look is called when objects change: then no looking every so often */
 } steps_world;
 

@@ -48,6 +48,7 @@ static void put_record(buf *out, const inventory *i)
     json_text_if(out, "releaseNamespace", i->release.namespace_);
     json_number_if(out, "revision", i->revision);
     json_true_if(out, "chart", i->is_chart);
+    json_text_if(out, "serviceAccount", i->account);
     json_true_if(out, "keepResources", i->keep_resources);
     json_text_if(out, "deleteNamespace", i->delete_namespace);
     put_former(out, i);
@@ -169,11 +170,15 @@ static bool read_record(arena *a, str text, inventory *ret, err *error)
         .release = {object_text(root, STR("releaseNamespace")), object_text(root, STR("release"))},
         .revision = yyjson_is_int(revision) ? yyjson_get_sint(revision) : 0,
         .is_chart = yyjson_is_true(go_member(root, STR("chart"))),
+        .account = object_text(root, STR("serviceAccount")),
         .keep_resources = yyjson_is_true(go_member(root, STR("keepResources"))),
         .delete_namespace = object_text(root, STR("deleteNamespace")),
     };
     if (ret->deployment.len == 0)
         return err_set(error, "found no name of a deployment");
+    if (ret->account.len > 0 && !object_path_part(ret->account))
+        return err_set(error, "serviceAccount: found \"%s\", allowed the name of one",
+                       str_shown(ret->account).text);
     if (ret->delete_namespace.len > 0 && !object_path_part(ret->delete_namespace))
         return err_set(error, "deleteNamespace: found \"%s\", allowed the name of a namespace",
                        str_shown(ret->delete_namespace).text);

@@ -34,6 +34,7 @@ typedef struct inventory {
     bool is_chart;        /* helm has the release, or is about to */
     release_name *former; /* releases of before, which helm may still have and must uninstall */
     size_t former_len;
+    str account; /* whose rights counted; empty: the agent's */
     bool keep_resources;
     str delete_namespace; /* to be deleted with it; empty: none */
     object_ref *objects;  /* by object_ref_cmp, none twice */
@@ -42,7 +43,7 @@ typedef struct inventory {
     str version, uid;
 } inventory;
 
-/* The ConfigMap's name for a deployment. ptr NULL without memory. */
+/* The ConfigMap's name for a deployment; it begins with "drover-". ptr NULL without memory. */
 str inventory_name(arena *a, str deployment);
 /* Reads a ConfigMap; all in a. False with an error: somebody changed it by hand. */
 bool inventory_read(arena *a, const yyjson_val *config_map, inventory *ret, err *error);

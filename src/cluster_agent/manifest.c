@@ -364,8 +364,6 @@ static manifest_fault refuse(const manifest_source *from, const manifest *m, err
         what = "ociContents";
     else if (object_text(go_member(spec, STR("helmChartOptions")), STR("helmOpSecretName")).len > 0)
         what = "helmOpSecretName";
-    else if (object_text(options, STR("serviceAccount")).len > 0)
-        what = "serviceAccount";
     else if (yyjson_arr_size(go_member(options, STR("downstreamResources"))) > 0)
         what = "downstreamResources";
     if (!what)
@@ -392,9 +390,22 @@ static bool read_options(arena *a, const manifest_source *from, manifest *m)
     m->keep_resources = yyjson_is_true(go_member(options, STR("keepResources")));
     m->delete_namespace = yyjson_is_true(go_member(options, STR("deleteNamespace")));
     m->delete_definitions = yyjson_is_true(go_member(options, STR("deleteCRDResources")));
+    m->account = object_text(options, STR("serviceAccount"));
     m->namespace_labels = go_member(options, STR("namespaceLabels"));
     m->namespace_annotations = go_member(options, STR("namespaceAnnotations"));
     return m->release.ptr;
+}
+
+/* Names that come from the hub and become parts of paths and of a user's name. */
+static bool check_names(const manifest *m, err *error)
+{
+    if (!object_path_part(m->release_namespace))
+        return err_set(error, "options: found the namespace \"%s\", allowed the name of one",
+                       str_shown(m->release_namespace).text);
+    bool good = m->account.len == 0 || object_path_part(m->account);
+    return (good && str_find(m->account, STR(":")) == SIZE_MAX) ||
+           err_set(error, "options.serviceAccount: found \"%s\", allowed the name of one",
+                   str_shown(m->account).text);
 }
 
 manifest_fault manifest_read(arena *a, const manifest_source *from, manifest *ret, err *error)
@@ -404,11 +415,8 @@ manifest_fault manifest_read(arena *a, const manifest_source *from, manifest *re
         err_memory(error);
         return MANIFEST_MEMORY;
     }
-    if (!object_path_part(m.release_namespace)) {
-        err_set(error, "options: found the namespace \"%s\", allowed the name of one",
-                str_shown(m.release_namespace).text);
+    if (!check_names(&m, error))
         return MANIFEST_BAD;
-    }
     manifest_fault fault = choose_files(a, from, &m, error);
     if (fault == MANIFEST_NONE)
         fault = manifest_chart(a, from, &m, error);

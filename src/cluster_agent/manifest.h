@@ -8,9 +8,8 @@
  * Plain manifests: every resource whose name ends in .yaml, .yml or .json, but fleet.yaml, what
  * lies under overlays/, and folders with a Chart.yaml or fleet.yaml of their own; a file of an
  * overlay that the options name is added, or replaces the one of its name; NAME_patch.yaml patches
- * NAME.yaml. A folder with a Chart.yaml is a chart. kustomize, a service account, copies of
- * resources of the hub, and contents in an OCI registry are refused by name: see MANIFEST_FAULTS.
- */
+ * NAME.yaml. A folder with a Chart.yaml is a chart. kustomize, copies of resources of the hub, and
+ * contents in an OCI registry are refused by name: see MANIFEST_FAULTS. */
 #ifndef DROVER_CLUSTER_AGENT_MANIFEST_H
 #define DROVER_CLUSTER_AGENT_MANIFEST_H
 
@@ -53,12 +52,12 @@ bool resources_read(arena *a, str text, resource_files *ret, err *error);
 /* ---- what is to be there ---- */
 
 typedef struct wanted_object {
-    object_ref ref; /* with its namespace, once manifest_place was asked */
-    const yyjson_val *json;
-    str body;        /* for server-side apply: json with namespace and owner */
-    bool shared;     /* the namespace of the release: not ours alone, never pruned, no owner */
-    bool definition; /* a CustomResourceDefinition: others wait until it is established */
-    str collection;  /* where it is applied; empty: the cluster does not know its kind yet */
+    object_ref ref;         /* with its namespace, once manifest_place was asked */
+    const yyjson_val *json; /* as it was read; NULL once it is placed */
+    str body;               /* for server-side apply: that with namespace and owner */
+    bool shared;            /* the namespace of the release: never pruned, nobody owns it */
+    bool definition;        /* a CustomResourceDefinition: others wait until it is established */
+    str collection;         /* where it is applied; empty: the cluster does not have its kind yet */
 } wanted_object;
 
 /* A chart, as the "helm" program is to be told. */
@@ -86,6 +85,7 @@ typedef struct manifest {
     bool keep_resources;
     bool delete_namespace;
     bool delete_definitions; /* deleteCRDResources: else definitions are kept */
+    str account;             /* serviceAccount: whose rights count; empty: the agent's */
     const yyjson_val *namespace_labels, *namespace_annotations; /* NULL: none */
     bool is_chart;
     resource_files files; /* of a chart: write them to a folder */
@@ -125,7 +125,9 @@ manifest_fault manifest_rendered(arena *a, manifest *m, str yaml, err *error);
 bool manifest_confined(const manifest *m, const discovery *d, err *error);
 /* Gives every object its namespace, body and collection; of a chart that is not rendered yet: the
  * namespace of the release, if it is to have labels or annotations. Kinds that a definition of the
- * manifest brings are added to d. UNKNOWN_KIND names the first that the cluster does not have. */
+ * manifest brings are added to d. UNKNOWN_KIND names the first that the cluster does not have.
+ * Objects that are placed are all in a, with the list of them: files, and the arena that they were
+ * read into, are needed for charts alone. */
 manifest_fault manifest_place(arena *a, manifest *m, discovery *d, err *error);
 
 /* The label's value: the name, cut and with digits of its hash when it is too long for a label. */

@@ -108,6 +108,16 @@ static bool put_values(arena *a, const manifest_source *from, const yyjson_val *
     return ret->ptr || err_memory(error);
 }
 
+static bool has_file(const manifest *m, str name)
+{
+    for (size_t i = 0; i < m->files.len; i++)
+        if (str_eq(m->files.at[i].name, name))
+            return true;
+    return false;
+}
+
+/* Whoever makes a Bundle of a folder puts what these files say into its values, and leaves the
+ * files out: those that are there all the same are for Bundles that were written by hand. */
 static bool put_values_files(arena *a, const manifest *m, const yyjson_val *helm, str_list *ret,
                              err *error)
 {
@@ -120,13 +130,8 @@ static bool put_values_files(arena *a, const manifest *m, const yyjson_val *helm
     {
         str name = go_str(one);
         name = name.ptr ? folder_named(name) : STR_EMPTY;
-        bool there = false;
-        for (size_t k = 0; k < m->files.len; k++)
-            there = there || str_eq(m->files.at[k].name, name);
-        if (!there)
-            return err_set(error, "helm.valuesFiles: found \"%s\", which is no file of the bundle",
-                           str_shown(name).text);
-        ret->at[ret->len++] = name;
+        if (has_file(m, name))
+            ret->at[ret->len++] = name;
     }
     return true;
 }

@@ -105,6 +105,13 @@ static bool is_release_namespace(const manifest *m, const wanted_object *o)
            str_eq(o->ref.name, m->release_namespace);
 }
 
+static bool keep_ref(arena *a, object_ref *ref)
+{
+    *ref = (object_ref){arena_str(a, ref->api_version), arena_str(a, ref->kind),
+                        arena_str(a, ref->namespace_), arena_str(a, ref->name)};
+    return ref->api_version.ptr && ref->kind.ptr && ref->namespace_.ptr && ref->name.ptr;
+}
+
 static bool write_body(arena *a, const manifest *m, wanted_object *o, err *error)
 {
     str owner_value = owner_label(a, m->owner);
@@ -126,8 +133,7 @@ static bool write_body(arena *a, const manifest *m, wanted_object *o, err *error
     buf_done(&text);
     if (!o->body.ptr)
         return err_memory(error);
-    o->json = json_parse_within(a, o->body, o->body.len, error);
-    return o->json != NULL;
+    return keep_ref(a, &o->ref) || err_memory(error);
 }
 
 /* ---- namespaces ---- */
@@ -198,30 +204,38 @@ static manifest_fault place_one(arena *a, const manifest *m, wanted_object *o, c
     return MANIFEST_NONE;
 }
 
-/* The namespace that the release lives in, unless the manifest brings it itself. */
-static manifest_fault add_namespace(arena *a, manifest *m, err *error)
+/* The list with room for one more. */
+static manifest_fault copy_list(arena *a, manifest *m, err *error)
 {
-    for (size_t i = 0; i < m->len; i++)
-        if (is_release_namespace(m, &m->at[i]))
-            return MANIFEST_NONE;
-    wanted_object *more = ARENA_ARRAY(a, m->len + 1, wanted_object);
-    if (!more) {
+    wanted_object *list = ARENA_ARRAY(a, m->len + 1, wanted_object);
+    str release = m->is_chart ? m->release : arena_str(a, m->release);
+    if (!list || !release.ptr) {
         err_memory(error);
         return MANIFEST_MEMORY;
     }
-    more[0] = (wanted_object){.ref = {STR("v1"), STR("Namespace"), STR_EMPTY, m->release_namespace},
-                              .shared = true};
     if (m->len > 0)
-        memcpy(&more[1], m->at, m->len * sizeof *m->at);
-    m->at = more;
-    m->len++;
+        memcpy(list, m->at, m->len * sizeof *m->at);
+    m->at = list;
+    m->release = release;
     return MANIFEST_NONE;
+}
+
+/* The namespace that the release lives in, unless the manifest brings it itself. */
+static void add_namespace(manifest *m)
+{
+    for (size_t i = 0; i < m->len; i++)
+        if (is_release_namespace(m, &m->at[i]))
+            return;
+    m->at[m->len++] = (wanted_object){
+        .ref = {STR("v1"), STR("Namespace"), STR_EMPTY, m->release_namespace}, .shared = true};
 }
 
 manifest_fault manifest_place(arena *a, manifest *m, discovery *d, err *error)
 {
     bool dressed = !m->rendered && (m->namespace_labels || m->namespace_annotations);
-    manifest_fault fault = m->is_chart && !dressed ? MANIFEST_NONE : add_namespace(a, m, error);
+    manifest_fault fault = copy_list(a, m, error);
+    if (fault == MANIFEST_NONE && (!m->is_chart || dressed))
+        add_namespace(m);
     for (size_t i = 0; fault == MANIFEST_NONE && i < m->len; i++)
         if (m->at[i].definition && !discovery_define(d, m->at[i].json, error))
             fault = manifest_failed(MANIFEST_BAD, error);
@@ -229,6 +243,8 @@ manifest_fault manifest_place(arena *a, manifest *m, discovery *d, err *error)
         fault = place_one(a, m, &m->at[i], d, error);
     if (fault != MANIFEST_NONE)
         return fault;
+    for (size_t i = 0; i < m->len; i++)
+        m->at[i].json = NULL;
     manifest_sort(m);
     for (size_t i = 1; i < m->len; i++) {
         if (!object_ref_same(&m->at[i - 1].ref, &m->at[i].ref))

@@ -57,8 +57,6 @@ typedef struct report_facts {
 bool report_patch(buf *out, const report_facts *f, bool *ret_changed, err *error);
 
 /* The agent's sign of life: a merge patch for the status of its Cluster, which may have none. */
-#define CHECK_IN_FIRST_MS 15000
-#define CHECK_IN_EVERY_MS (15 * 60 * 1000)
 void check_in_put(buf *out, moment now, str agent_namespace);
 
 #endif

@@ -6,11 +6,6 @@
 #include "cluster_agent/steps_internal.h"
 #include "engine/go_json.h"
 
-static str live_id(const deployment_steps *s)
-{
-    return object_text(go_member(s->deployment, STR("spec")), STR("deploymentID"));
-}
-
 /* ---- what is wanted, as names ---- */
 
 /* The objects that the deployment owns. Sorted. The namespace of the release is one of them once a
@@ -52,8 +47,9 @@ static void describe(const deployment_steps *s, const steps_world *w, inventory 
 {
     const manifest *m = &s->manifest;
     i->deployment = buf_str(&s->name);
-    i->wanted = live_id(s);
+    i->wanted = steps_live_id(s);
     i->release = (release_name){m->release_namespace, m->release};
+    i->account = m->account;
     i->keep_resources = m->keep_resources;
     bool with_namespace = m->delete_namespace && may_delete_namespace(w, m->release_namespace);
     i->delete_namespace = with_namespace ? m->release_namespace : STR_EMPTY;
@@ -67,12 +63,8 @@ static bool give_inventory(deployment_steps *s, const steps_world *w, const inve
     buf_clear(&s->body);
     if (!inventory_put(&s->body, i, w->agent_namespace, &error))
         return steps_fail(s, w, err_is_memory(&error) ? FAULT_LATER : FAULT_BAD, error.text);
-    str collection =
-        arena_printf(s->way, "/api/v1/namespaces/%.*s/configmaps", STR_ARG(w->agent_namespace));
-    str name = inventory_name(s->way, buf_str(&s->name));
-    if (!collection.ptr || !name.ptr)
-        return steps_fail_memory(s, w);
-    steps_give(s, STEP_WRITE_INVENTORY, collection, name);
+    if (!steps_give_inventory(s, w, STEP_WRITE_INVENTORY))
+        return false;
     s->out.body = buf_str(&s->body);
     s->out.version = s->inventory.version;
     return true;
@@ -100,7 +92,7 @@ static bool is_recorded(const deployment_steps *s, const inventory *all)
     const inventory *have = &s->inventory;
     const manifest *m = &s->manifest;
     release_name now = {m->release_namespace, m->release};
-    return s->has_inventory && str_eq(have->wanted, live_id(s)) && have->applied.len == 0 &&
+    return s->has_inventory && str_eq(have->wanted, steps_live_id(s)) && have->applied.len == 0 &&
            have->len == all->len && /* a union that is no larger is the set itself */
            have->is_chart == m->is_chart && release_same(have->release, now) &&
            have->former_len == all->former_len;
@@ -194,13 +186,31 @@ static void chart_rendered(deployment_steps *s, const steps_world *w, str text)
 {
     err error;
     manifest m = s->manifest;
-    manifest_fault fault = manifest_rendered(s->way, &m, text, &error);
+    scoped(arena_cleanup) arena *a = arena_new(0);
+    manifest_fault fault = a ? manifest_rendered(a, &m, text, &error) : MANIFEST_MEMORY;
     if (fault == MANIFEST_MEMORY)
         steps_fail_memory(s, w);
     else if (fault != MANIFEST_NONE || !manifest_confined(&m, w->discovery, &error))
         steps_fail(s, w, FAULT_BAD, error.text);
     else
         s->chart_tried = true;
+}
+
+/* What was rendered before, and what was found of it, is forgotten. */
+static manifest_fault read_rendered(deployment_steps *s, str text, err *error)
+{
+    arena *fresh = arena_new(0);
+    manifest m = s->manifest;
+    manifest_fault fault = fresh ? manifest_rendered(fresh, &m, text, error) : MANIFEST_MEMORY;
+    if (fault != MANIFEST_NONE) {
+        arena_free(fresh);
+        return fault;
+    }
+    arena_free(s->rendering);
+    s->rendering = fresh;
+    s->manifest = m;
+    s->found_len = 0;
+    return fault;
 }
 
 /* Takes in what helm rendered, or kinds that were read since. False: kinds must be read first, or
@@ -210,9 +220,9 @@ static bool take_rendered(deployment_steps *s, const steps_world *w, const step_
 {
     manifest_fault fault = MANIFEST_NONE;
     if (!s->rendered)
-        fault = manifest_rendered(s->way, &s->manifest, answer->text, error);
+        fault = read_rendered(s, answer->text, error);
     if (fault == MANIFEST_NONE)
-        fault = manifest_place(s->way, &s->manifest, w->discovery, error);
+        fault = manifest_place(s->rendering, &s->manifest, w->discovery, error);
     s->rendered = fault == MANIFEST_UNKNOWN_KIND && !s->discovered;
     s->discovered |= s->rendered;
     *ret_fault = fault;
@@ -293,10 +303,9 @@ static bool is_of_release(const manifest *m, const yyjson_val *live)
 /* Objects of others that the deployment may take, each by itself. */
 static bool may_overwrite(const deployment_steps *s, const object_ref *ref)
 {
-    const yyjson_val *options = go_member(go_member(s->deployment, STR("spec")), STR("options"));
     size_t i, max;
     yyjson_val *one;
-    yyjson_arr_foreach(go_member(options, STR("overwrites")), i, max, one)
+    yyjson_arr_foreach(go_member(steps_options(s), STR("overwrites")), i, max, one)
     {
         str namespace_ = object_text(one, STR("namespace"));
         if (str_eq(object_text(one, STR("kind")), ref->kind) &&
@@ -305,6 +314,12 @@ static bool may_overwrite(const deployment_steps *s, const object_ref *ref)
             return true;
     }
     return false;
+}
+
+/* Whether the namespace of the release is to say something. */
+static bool is_dressed(const manifest *m)
+{
+    return m->namespace_labels || m->namespace_annotations;
 }
 
 static void judge_found(deployment_steps *s, const steps_world *w, const wanted_object *o,
@@ -319,16 +334,10 @@ static void judge_found(deployment_steps *s, const steps_world *w, const wanted_
         return;
     }
     if (o->shared) { /* it is there; what it should say is applied only if it says something */
-        bool more = m->namespace_labels || m->namespace_annotations;
-        s->ways[s->at] = more ? OBJECT_FREE : OBJECT_APPLIED;
+        s->ways[s->at] = is_dressed(m) ? OBJECT_FREE : OBJECT_APPLIED;
         return;
     }
-    str owner = owner_label(s->way, m->owner);
-    if (!owner.ptr) {
-        steps_fail_memory(s, w);
-        return;
-    }
-    if (owner_is(live, owner) || m->take_ownership || is_of_release(m, live) ||
+    if (owner_is(live, s->owner) || m->take_ownership || is_of_release(m, live) ||
         may_overwrite(s, &o->ref)) {
         s->ways[s->at] = OBJECT_FREE;
         return;
@@ -404,21 +413,20 @@ bool apply_step(deployment_steps *s, const steps_world *w)
     const wanted_object *o = &s->manifest.at[s->at];
     if (s->ways[s->at] == OBJECT_UNREAD)
         return steps_give(s, STEP_READ_OBJECT, o->collection, o->ref.name);
-    steps_give(s, STEP_APPLY_OBJECT, o->collection, o->ref.name);
-    s->out.body = o->body;
-    s->out.force = true;
-    return true;
+    return steps_give_apply(s, w, STEP_APPLY_OBJECT, o);
 }
 
-void apply_answer(deployment_steps *s, const steps_world *w, const step_answer *answer)
+/* An account may work in its namespace and still not look at it: whether it is there shows with the
+ * first object. */
+static bool is_taken_for_granted(const manifest *m, const wanted_object *o, step_outcome outcome)
 {
-    if (s->waiting) {
-        establish_answer(s, w, answer);
-        return;
-    }
+    return outcome == OUTCOME_REFUSED && o->shared && m->account.len > 0 && !is_dressed(m);
+}
+
+static void read_answer(deployment_steps *s, const steps_world *w, const step_answer *answer)
+{
     const wanted_object *o = &s->manifest.at[s->at];
-    bool reading = s->ways[s->at] == OBJECT_UNREAD;
-    if (reading && answer->outcome == OUTCOME_MISSING) {
+    if (answer->outcome == OUTCOME_MISSING) {
         step_answer as = {.outcome = OUTCOME_REFUSED,
                           .message =
                               STR("it does not exist, and options.createNamespace is false")};
@@ -426,13 +434,45 @@ void apply_answer(deployment_steps *s, const steps_world *w, const step_answer *
             steps_fail_answer(s, w, &as, &o->ref);
         else
             s->ways[s->at] = OBJECT_FREE;
+    } else if (is_taken_for_granted(&s->manifest, o, answer->outcome)) {
+        s->ways[s->at] = OBJECT_APPLIED;
     } else if (answer->outcome != OUTCOME_OK) {
         steps_fail_answer(s, w, answer, &o->ref);
-    } else if (reading) {
-        judge_found(s, w, o, answer->json);
     } else {
-        s->ways[s->at] = OBJECT_APPLIED;
+        judge_found(s, w, o, answer->json);
     }
+}
+
+/* Before anything is written: what is another's, or nobody may touch, is neither named in the
+ * inventory, where it would stand in the way of versions without it, nor found when half of the
+ * others are applied. Objects of a chart that goes first are looked at when it is gone. */
+bool check_step(deployment_steps *s, const steps_world *w)
+{
+    (void)w;
+    bool waits = s->inventory.is_chart || s->inventory.former_len > 0;
+    while (s->at < s->manifest.len && s->ways[s->at] != OBJECT_UNREAD)
+        s->at++;
+    if (waits || s->at >= s->manifest.len)
+        return steps_go(s, PHASE_RECORD);
+    const wanted_object *o = &s->manifest.at[s->at];
+    return steps_give(s, STEP_READ_OBJECT, o->collection, o->ref.name);
+}
+
+void check_answer(deployment_steps *s, const steps_world *w, const step_answer *answer)
+{
+    read_answer(s, w, answer);
+}
+
+void apply_answer(deployment_steps *s, const steps_world *w, const step_answer *answer)
+{
+    if (s->waiting)
+        establish_answer(s, w, answer);
+    else if (s->ways[s->at] == OBJECT_UNREAD)
+        read_answer(s, w, answer);
+    else if (answer->outcome == OUTCOME_OK)
+        s->ways[s->at] = OBJECT_APPLIED;
+    else
+        steps_fail_answer(s, w, answer, &s->manifest.at[s->at].ref);
 }
 
 /* ---- what left ---- */
@@ -465,7 +505,7 @@ bool settle_step(deployment_steps *s, const steps_world *w)
     if (!wanted_refs(s, &now.objects, &now.len))
         return steps_fail_memory(s, w);
     describe(s, w, &now);
-    now.applied = live_id(s);
+    now.applied = steps_live_id(s);
     now.digest = s->digest;
     now.revision = s->inventory.revision + 1;
     now.is_chart = s->manifest.is_chart;

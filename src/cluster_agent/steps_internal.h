@@ -22,11 +22,12 @@
       values_from)          /* of a chart: values that lie in the cluster; then placed again */    \
     X(RENDERED, rendered)   /* of a chart that is there: what helm rendered, for those who look */ \
     X(GATES, gates)         /* dependsOn, allowedTargetNamespaceSelector */                        \
+    X(CHECK, check)         /* each object that is there: whose it is */                           \
     X(RECORD, record)       /* the inventory of before and now */                                  \
     X(UNCHART, unchart)     /* releases that are not wanted any more */                            \
     X(CHART, chart)         /* helm */                                                             \
     X(HAND_OVER, hand_over) /* objects that are ours become the release's */                       \
-    X(APPLY, apply)         /* each object: read, then applied */                                  \
+    X(APPLY, apply)         /* each object: read, unless it was, then applied */                   \
     X(PRUNE, prune)         /* what left */                                                        \
     X(SETTLE, settle)       /* the inventory of now */                                             \
     X(LOOK, look)           /* how the objects do */                                               \
@@ -69,10 +70,14 @@ struct deployment_steps {
     /* The way. All its texts are in the arena. */
     steps_phase phase;
     arena *way;
+    str owner;                    /* the label's value of what is ours */
+    str user;                     /* whose rights count for its objects; empty: the agent's */
     const yyjson_val *deployment; /* as it was when the way began */
     inventory inventory;
     bool has_inventory;
     str values;
+    arena *content;   /* what the Content holds; NULL: it is not needed any more */
+    arena *rendering; /* what helm made of it; NULL: nothing yet */
     resource_files files;
     manifest manifest;
     str digest;
@@ -96,6 +101,7 @@ struct deployment_steps {
 
     /* What was found. Renewed with each look. */
     arena *looking;
+    arena *sight; /* the object that is looked at, in whole; NULL: none */
     report_object *found;
     const wanted_object **found_wanted; /* what each should be; NULL: a chart knows */
     size_t found_len;
@@ -114,12 +120,26 @@ struct deployment_steps {
     const char *why;
 };
 
+/* ---- the BundleDeployment of the way ---- */
+
+const yyjson_val *steps_spec(const deployment_steps *s);
+const yyjson_val *steps_options(const deployment_steps *s);
+str steps_live_id(const deployment_steps *s);
+
 /* ---- moving ---- */
 
 /* Leaves the phase: the next one begins with its first element. Returns false. */
 bool steps_go(deployment_steps *s, steps_phase phase);
+/* Whose rights count from now on: those of an account in the agent's namespace, or the agent's own
+ * if there is no name. False without memory. */
+bool steps_act_as(deployment_steps *s, const steps_world *w, str account);
 /* Gives out a step of the phase. Returns true. */
 bool steps_give(deployment_steps *s, step_kind kind, str collection, str name);
+/* The same for a step with the inventory. False without memory, and then it has failed. */
+bool steps_give_inventory(deployment_steps *s, const steps_world *w, step_kind kind);
+/* The same for an apply, or the trial of one. False without memory, and then it has failed. */
+bool steps_give_apply(deployment_steps *s, const steps_world *w, step_kind kind,
+                      const wanted_object *o);
 
 /* How bad it is. */
 #define STEPS_FAULTS(X)                                                                            \
@@ -156,9 +176,9 @@ bool gate_namespace(arena *a, const yyjson_val *options, const yyjson_val *live,
 /* ---- objects of the inventory ---- */
 
 typedef enum left_place { LEFT_FOUND, LEFT_ASK, LEFT_NOWHERE, LEFT_LATER } left_place;
-/* Where an object is that may be of a kind that is gone. */
-left_place steps_find_left(deployment_steps *s, const steps_world *w, const object_ref *ref,
-                           str *ret_collection);
+/* Where an object is that may be of a kind that is gone; the place is in a. */
+left_place steps_find_left(const deployment_steps *s, const steps_world *w, arena *a,
+                           const object_ref *ref, str *ret_collection);
 /* Gives out the removal of a release. Returns true. */
 bool steps_give_removal(deployment_steps *s, release_name which);
 /* The common part of pruning, removing and handing over: goes through s->left one by one and

@@ -6,11 +6,7 @@
 #include "cluster_agent/steps_internal.h"
 #include "engine/go_json.h"
 #include "model/document.h"
-
-static const yyjson_val *spec_of(const deployment_steps *s)
-{
-    return go_member(s->deployment, STR("spec"));
-}
+#include "operator/bundle_json.h"
 
 /* ---- looking ---- */
 
@@ -40,7 +36,7 @@ static bool begin_look(deployment_steps *s)
 
 static bool drift_to_correct(const deployment_steps *s)
 {
-    const yyjson_val *spec = spec_of(s), *options = go_member(spec, STR("options"));
+    const yyjson_val *spec = steps_spec(s), *options = go_member(spec, STR("options"));
     bool wished =
         yyjson_is_true(go_member(go_member(spec, STR("correctDrift")), STR("enabled"))) ||
         yyjson_is_true(go_member(go_member(options, STR("correctDrift")), STR("enabled")));
@@ -83,17 +79,12 @@ bool look_step(deployment_steps *s, const steps_world *w)
 {
     if (s->at == 0 && !s->trying && !begin_look(s))
         return steps_fail_memory(s, w);
-    if (s->trying) {
-        const wanted_object *wanted = s->found_wanted[s->at];
-        steps_give(s, STEP_TRY_OBJECT, wanted->collection, wanted->ref.name);
-        s->out.body = wanted->body;
-        s->out.force = true;
-        return true;
-    }
+    if (s->trying)
+        return steps_give_apply(s, w, STEP_TRY_OBJECT, s->found_wanted[s->at]);
     while (s->at < s->found_len) {
         str collection;
         const object_ref *ref = &s->found[s->at].ref;
-        switch (steps_find_left(s, w, ref, &collection)) {
+        switch (steps_find_left(s, w, s->looking, ref, &collection)) {
         case LEFT_ASK:
             s->discovered = true;
             return steps_give(s, STEP_DISCOVER, STR_EMPTY, STR_EMPTY);
@@ -106,30 +97,65 @@ bool look_step(deployment_steps *s, const steps_world *w)
     return looked(s, w);
 }
 
+/* What is told of an object, without all the rest: NULL without memory. */
+static yyjson_val *told_part(arena *a, const yyjson_val *live)
+{
+    static const str members[] = {STR("name"), STR("namespace"), STR("uid"),
+                                  STR("creationTimestamp")};
+    const yyjson_val *meta = go_member(live, STR("metadata"));
+    buf text = BUF(LIMIT_TEXT_BYTES);
+    buf_addc(&text, '{');
+    json_text(&text, "kind", object_text(live, STR("kind")));
+    json_text(&text, "apiVersion", object_text(live, STR("apiVersion")));
+    json_open(&text, "metadata");
+    for (size_t i = 0; i < sizeof members / sizeof members[0]; i++)
+        json_text_if(&text, members[i].ptr, object_text(meta, members[i]));
+    json_close(&text);
+    json_close(&text);
+    yyjson_val *made = text.failed ? NULL : json_parse_within(a, buf_str(&text), text.len, NULL);
+    buf_done(&text);
+    return made;
+}
+
+/* The object at hand was looked at: what is told of it is kept, and not the object. */
+static bool put_away(deployment_steps *s, report_object *o, err *error)
+{
+    if (o->live) {
+        o->readiness.message = arena_str(s->looking, o->readiness.message);
+        o->live = told_part(s->looking, o->live);
+        if (!o->live || !o->readiness.message.ptr)
+            return err_memory(error);
+    }
+    s->sight = arena_free(s->sight);
+    return true;
+}
+
 /* Judges one object. False without memory, or when options.diff is wrong. */
 static bool judge(deployment_steps *s, report_object *o, const yyjson_val *json, err *error)
 {
-    const yyjson_val *options = go_member(spec_of(s), STR("options"));
+    const yyjson_val *options = steps_options(s);
     const yyjson_val *diff = go_member(options, STR("diff"));
     const yyjson_val *ignored = go_member(go_member(options, STR("ignore")), STR("conditions"));
     const wanted_object *wanted = s->found_wanted[o - s->found]; /* NULL: of a chart */
-    str owner = owner_label(s->looking, s->manifest.owner);
-    yyjson_val *live = json ? steps_copy(s->looking, json) : NULL;
-    if (!owner.ptr || (json && !live))
+    arena_free(s->sight);
+    s->sight = arena_new(0);
+    yyjson_val *live = json && s->sight ? steps_copy(s->sight, json) : NULL;
+    if (!s->sight || (json && !live))
         return err_memory(error);
     o->live = live;
     if (!wanted) {
         o->drift = (drift){!live, STR_EMPTY};
     } else {
-        o->foreign = live && !s->manifest.is_chart && !owner_is(live, owner);
-        drift_facts facts = {wanted->json, live, diff};
-        if (!drift_find(s->looking, &facts, &o->drift, error))
+        o->foreign = live && !s->manifest.is_chart && !owner_is(live, s->owner);
+        drift_facts facts = {.live = live, .diff = diff};
+        facts.wanted = json_parse_within(s->sight, wanted->body, wanted->body.len, error);
+        if (!facts.wanted || !drift_find(s->looking, &facts, &o->drift, error))
             return false;
         s->trying = o->drift.modified && live && !o->foreign;
     }
     if (live)
-        o->readiness = readiness_judge_but(s->looking, live, ignored);
-    return true;
+        o->readiness = readiness_judge_but(s->sight, live, ignored);
+    return s->trying || put_away(s, o, error);
 }
 
 /* A server brings manifests into a form of its own, which nobody knows but the server: what it
@@ -138,12 +164,13 @@ static bool judge(deployment_steps *s, report_object *o, const yyjson_val *json,
 static bool tried(deployment_steps *s, const step_answer *answer, err *error)
 {
     report_object *o = &s->found[s->at];
-    const yyjson_val *options = go_member(spec_of(s), STR("options"));
+    const yyjson_val *options = steps_options(s);
     s->trying = false;
-    if (answer->outcome != OUTCOME_OK || !answer->json)
-        return true;
     drift_facts facts = {answer->json, o->live, go_member(options, STR("diff"))};
-    return drift_find(s->looking, &facts, &o->drift, error);
+    if (answer->outcome == OUTCOME_OK && answer->json &&
+        !drift_find(s->looking, &facts, &o->drift, error))
+        return false;
+    return put_away(s, o, error);
 }
 
 void look_answer(deployment_steps *s, const steps_world *w, const step_answer *answer)
@@ -202,8 +229,9 @@ static bool tell(deployment_steps *s, const steps_world *w, bool *ret_changed)
     arena *a scoped(arena_cleanup) = arena_new(0);
     yyjson_val *deployment = a ? json_parse_within(a, buf_str(&s->seen), s->seen.len, NULL) : NULL;
     str release =
-        arena_printf(s->looking, "%.*s/%.*s:%lld", STR_ARG(s->inventory.release.namespace_),
-                     STR_ARG(s->inventory.release.name), (long long)s->inventory.revision);
+        a ? arena_printf(a, "%.*s/%.*s:%lld", STR_ARG(s->inventory.release.namespace_),
+                         STR_ARG(s->inventory.release.name), (long long)s->inventory.revision)
+          : (str){NULL, 0};
     if (!deployment || !release.ptr)
         return false;
     report_facts facts = {
@@ -213,7 +241,7 @@ static bool tell(deployment_steps *s, const steps_world *w, bool *ret_changed)
         .release = release,
         .objects = s->found,
         .len = s->found_len,
-        .now = {w->now_ms / 1000, 0},
+        .now = {w->time.seconds, 0},
     };
     buf_clear(&s->body);
     return report_patch(&s->body, &facts, ret_changed, NULL);

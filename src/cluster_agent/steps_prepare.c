@@ -13,16 +13,6 @@
 #define VALUES_SOON_MS 100
 #define API_FLEET_PATH "/apis/fleet.cattle.io/v1alpha1/"
 
-static const yyjson_val *spec_of(const deployment_steps *s)
-{
-    return go_member(s->deployment, STR("spec"));
-}
-
-static str live_id(const deployment_steps *s)
-{
-    return object_text(spec_of(s), STR("deploymentID"));
-}
-
 /* "/api/v1/namespaces/NAMESPACE/PLURAL" */
 static str core_collection(arena *a, str namespace_, const char *plural)
 {
@@ -33,11 +23,7 @@ static str core_collection(arena *a, str namespace_, const char *plural)
 
 bool inventory_step(deployment_steps *s, const steps_world *w)
 {
-    str collection = core_collection(s->way, w->agent_namespace, "configmaps");
-    str name = inventory_name(s->way, buf_str(&s->name));
-    if (!collection.ptr || !name.ptr)
-        return steps_fail_memory(s, w);
-    return steps_give(s, STEP_READ_INVENTORY, collection, name);
+    return steps_give_inventory(s, w, STEP_READ_INVENTORY);
 }
 
 void inventory_answer(deployment_steps *s, const steps_world *w, const step_answer *answer)
@@ -63,8 +49,17 @@ void inventory_answer(deployment_steps *s, const steps_world *w, const step_answ
         steps_fail(s, w, err_is_memory(&error) ? FAULT_LATER : FAULT_FAILED, error.text);
         return;
     }
+    if (!str_eq(s->inventory.deployment, buf_str(&s->name))) { /* long names may be cut to one */
+        err_set(&error, "ConfigMap %s is the inventory of the deployment \"%s\"",
+                str_shown(s->out.name).text, str_shown(s->inventory.deployment).text);
+        steps_fail(s, w, FAULT_FAILED, error.text);
+        return;
+    }
     s->has_inventory = true;
-    steps_go(s, next);
+    if (s->gone && !steps_act_as(s, w, s->inventory.account))
+        steps_fail_memory(s, w);
+    else
+        steps_go(s, next);
 }
 
 /* ---- values ---- */
@@ -72,7 +67,7 @@ void inventory_answer(deployment_steps *s, const steps_world *w, const step_answ
 bool values_step(deployment_steps *s, const steps_world *w)
 {
     const yyjson_val *meta = go_member(s->deployment, STR("metadata"));
-    if (object_text(spec_of(s), STR("valuesHash")).len == 0)
+    if (object_text(steps_spec(s), STR("valuesHash")).len == 0)
         return steps_go(s, PHASE_CONTENT);
     str collection = core_collection(s->way, object_text(meta, STR("namespace")), "secrets");
     if (!collection.ptr)
@@ -120,7 +115,7 @@ void values_answer(deployment_steps *s, const steps_world *w, const step_answer 
         steps_fail_memory(s, w);
         return;
     }
-    if (!str_eq(hash, object_text(spec_of(s), STR("valuesHash")))) {
+    if (!str_eq(hash, object_text(steps_spec(s), STR("valuesHash")))) {
         values_later(s, w, "the values in the Secret are not those of valuesHash");
         return;
     }
@@ -133,8 +128,8 @@ void values_answer(deployment_steps *s, const steps_world *w, const step_answer 
 bool content_step(deployment_steps *s, const steps_world *w)
 {
     (void)w;
-    str id = live_id(s), name = str_cut(&id, ':');
-    if (name.len == 0 || yyjson_is_true(go_member(spec_of(s), STR("ociContents"))))
+    str id = steps_live_id(s), name = str_cut(&id, ':');
+    if (name.len == 0 || yyjson_is_true(go_member(steps_spec(s), STR("ociContents"))))
         return steps_go(s, PHASE_PLACE); /* a chart from a repository, or what is refused later */
     if (!object_path_part(name))
         return steps_fail(s, w, FAULT_BAD, "deploymentID: the name of the Content is no name");
@@ -148,7 +143,7 @@ void content_answer(deployment_steps *s, const steps_world *w, const step_answer
         steps_fail_answer(s, w, answer, NULL);
         return;
     }
-    if (content_read(s->way, answer->json, &s->files, &error))
+    if (content_read(s->content, answer->json, &s->files, &error))
         steps_go(s, PHASE_PLACE);
     else
         steps_fail(s, w, err_is_memory(&error) ? FAULT_LATER : FAULT_BAD, error.text);
@@ -180,8 +175,8 @@ static bool make_digest(deployment_steps *s)
 static bool is_there(const deployment_steps *s)
 {
     const inventory *i = &s->inventory;
-    return s->has_inventory && str_eq(i->applied, live_id(s)) && str_eq(i->digest, s->digest) &&
-           i->is_chart == s->manifest.is_chart;
+    return s->has_inventory && str_eq(i->applied, steps_live_id(s)) &&
+           str_eq(i->digest, s->digest) && i->is_chart == s->manifest.is_chart;
 }
 
 bool place_step(deployment_steps *s, const steps_world *w)
@@ -190,7 +185,9 @@ bool place_step(deployment_steps *s, const steps_world *w)
     manifest_source from = {s->deployment, s->files, s->values};
     manifest_fault fault = MANIFEST_NONE;
     if (s->manifest.release.len == 0)
-        fault = manifest_read(s->way, &from, &s->manifest, &error);
+        fault = manifest_read(s->content, &from, &s->manifest, &error);
+    if (!steps_act_as(s, w, s->manifest.account))
+        return steps_fail_memory(s, w);
     if (fault == MANIFEST_NONE && s->manifest.is_chart && !s->values_read)
         return steps_go(s, PHASE_VALUES_FROM);
     if (fault == MANIFEST_NONE)
@@ -209,6 +206,10 @@ bool place_step(deployment_steps *s, const steps_world *w)
     s->ways = ARENA_ARRAY(s->way, s->manifest.len + 1, object_way);
     if (!s->ways || !make_digest(s))
         return steps_fail_memory(s, w);
+    if (!s->manifest.is_chart) {
+        s->files = s->manifest.files = (resource_files){0};
+        s->content = arena_free(s->content);
+    }
     if (!is_there(s))
         return steps_go(s, PHASE_GATES);
     if (s->manifest.is_chart)
@@ -228,7 +229,7 @@ void place_answer(deployment_steps *s, const steps_world *w, const step_answer *
 
 static yyjson_val *values_from_of(const deployment_steps *s)
 {
-    const yyjson_val *helm = go_member(go_member(spec_of(s), STR("options")), STR("helm"));
+    const yyjson_val *helm = go_member(steps_options(s), STR("helm"));
     return go_member(helm, STR("valuesFrom"));
 }
 
@@ -316,32 +317,59 @@ static bool inside_namespace(const manifest *m)
     return true;
 }
 
-bool gates_step(deployment_steps *s, const steps_world *w)
+static bool dependencies_met(deployment_steps *s, const steps_world *w)
 {
     err error;
     int64_t wait_ms = 0;
-    if (!gate_dependencies(s->way, s->deployment, w, &wait_ms, &error)) {
-        steps_fail(s, w,
-                   err_is_memory(&error) ? FAULT_LATER
-                   : wait_ms > 0         ? FAULT_DEPENDS
-                                         : FAULT_FAILED,
-                   error.text);
-        if (wait_ms > 0) {
-            s->due_ms = w->now_ms + wait_ms;
-            s->why = "another deployment that it depends on";
-        }
-        return false;
+    if (gate_dependencies(s->way, s->deployment, w, &wait_ms, &error))
+        return true;
+    steps_fail(s, w,
+               err_is_memory(&error) ? FAULT_LATER
+               : wait_ms > 0         ? FAULT_DEPENDS
+                                     : FAULT_FAILED,
+               error.text);
+    if (wait_ms > 0) {
+        s->due_ms = w->now_ms + wait_ms;
+        s->why = "another deployment that it depends on";
     }
-    const yyjson_val *allowed =
-        go_member(go_member(spec_of(s), STR("options")), STR("allowedTargetNamespaceSelector"));
+    return false;
+}
+
+/* The gates behind which somebody must be asked. */
+enum { GATE_ACCOUNT, GATE_NAMESPACE };
+
+bool gates_step(deployment_steps *s, const steps_world *w)
+{
+    str account = s->manifest.account;
+    if (!dependencies_met(s, w))
+        return false;
+    if (s->at == GATE_ACCOUNT && account.len > 0) {
+        str collection = core_collection(s->way, w->agent_namespace, "serviceaccounts");
+        return collection.ptr ? steps_give(s, STEP_READ_GATE, collection, account)
+                              : steps_fail_memory(s, w);
+    }
+    s->at = GATE_NAMESPACE;
+    const yyjson_val *allowed = go_member(steps_options(s), STR("allowedTargetNamespaceSelector"));
     if (!allowed)
-        return steps_go(s, PHASE_RECORD);
+        return steps_go(s, PHASE_CHECK);
     if (!inside_namespace(&s->manifest))
         return steps_fail(s, w, FAULT_FAILED,
                           "allowedTargetNamespaceSelector: found objects outside of the namespace "
                           "of the release");
-    return steps_give(s, STEP_READ_OBJECT, STR("/api/v1/namespaces"),
-                      s->manifest.release_namespace);
+    return steps_give(s, STEP_READ_GATE, STR("/api/v1/namespaces"), s->manifest.release_namespace);
+}
+
+/* Rights outlive the account that they were given to: without it they count no more. */
+static void account_answer(deployment_steps *s, const steps_world *w, bool there)
+{
+    err error;
+    if (there) {
+        s->at = GATE_NAMESPACE;
+        return;
+    }
+    err_set(&error, "serviceAccount: the cluster has no ServiceAccount %.*s/%s",
+            STR_ARG(w->agent_namespace), str_shown(s->manifest.account).text);
+    steps_fail(s, w, FAULT_FAILED, error.text);
 }
 
 void gates_answer(deployment_steps *s, const steps_world *w, const step_answer *answer)
@@ -352,9 +380,13 @@ void gates_answer(deployment_steps *s, const steps_world *w, const step_answer *
         steps_fail_answer(s, w, answer, NULL);
         return;
     }
-    const yyjson_val *options = go_member(spec_of(s), STR("options"));
+    if (s->at == GATE_ACCOUNT) {
+        account_answer(s, w, there);
+        return;
+    }
+    const yyjson_val *options = steps_options(s);
     if (gate_namespace(s->way, options, there ? answer->json : NULL, &error))
-        steps_go(s, PHASE_RECORD);
+        steps_go(s, PHASE_CHECK);
     else
         steps_fail(s, w, err_is_memory(&error) ? FAULT_LATER : FAULT_FAILED, error.text);
 }

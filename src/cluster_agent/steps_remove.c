@@ -10,8 +10,8 @@
 
 /* ---- one after the other ---- */
 
-left_place steps_find_left(deployment_steps *s, const steps_world *w, const object_ref *ref,
-                           str *ret_collection)
+left_place steps_find_left(const deployment_steps *s, const steps_world *w, arena *a,
+                           const object_ref *ref, str *ret_collection)
 {
     const discovery_kind *kind = discovery_find(w->discovery, ref->api_version, ref->kind);
     if (!kind)
@@ -23,7 +23,7 @@ left_place steps_find_left(deployment_steps *s, const steps_world *w, const obje
                                                                              : LEFT_NOWHERE;
     buf path = BUF(LIMIT_PATH_BYTES);
     discovery_collection_put(&path, kind, ref->namespace_);
-    *ret_collection = path.failed ? (str){NULL, 0} : arena_str(s->way, buf_str(&path));
+    *ret_collection = path.failed ? (str){NULL, 0} : arena_str(a, buf_str(&path));
     buf_done(&path);
     return ret_collection->ptr ? LEFT_FOUND : LEFT_LATER;
 }
@@ -50,7 +50,7 @@ bool steps_change_left(deployment_steps *s, const steps_world *w, step_kind how,
     for (; s->at < s->left.len; s->at++) {
         const object_ref *ref = &s->left.objects[s->at];
         str collection;
-        switch (steps_find_left(s, w, ref, &collection)) {
+        switch (steps_find_left(s, w, s->way, ref, &collection)) {
         case LEFT_NOWHERE: continue;
         case LEFT_ASK:
             s->discovered = true;
@@ -87,13 +87,12 @@ static void next_left(deployment_steps *s)
 static void judge_left(deployment_steps *s, const steps_world *w, const yyjson_val *live)
 {
     const yyjson_val *meta = go_member(live, STR("metadata"));
-    str owner = owner_label(s->way, buf_str(&s->name));
     str uid = arena_str(s->way, object_text(meta, STR("uid")));
-    if (!owner.ptr || !uid.ptr) {
+    if (!uid.ptr) {
         steps_fail_memory(s, w);
         return;
     }
-    bool goes = owner_is(live, owner) && (s->left_kind == STEP_MARK_OBJECT || !is_kept(live)) &&
+    bool goes = owner_is(live, s->owner) && (s->left_kind == STEP_MARK_OBJECT || !is_kept(live)) &&
                 uid.len > 0 && object_text(meta, STR("deletionTimestamp")).len == 0;
     if (goes)
         s->delete_uid = uid;
@@ -199,12 +198,8 @@ void remove_namespace_answer(deployment_steps *s, const steps_world *w, const st
 
 bool remove_record_step(deployment_steps *s, const steps_world *w)
 {
-    str collection =
-        arena_printf(s->way, "/api/v1/namespaces/%.*s/configmaps", STR_ARG(w->agent_namespace));
-    str name = inventory_name(s->way, buf_str(&s->name));
-    if (!collection.ptr || !name.ptr)
-        return steps_fail_memory(s, w);
-    steps_give(s, STEP_DELETE_INVENTORY, collection, name);
+    if (!steps_give_inventory(s, w, STEP_DELETE_INVENTORY))
+        return false;
     s->out.uid = s->inventory.uid;
     return true;
 }

@@ -53,6 +53,15 @@ def usage_errors(tap, program):
          "cluster: --hub makes sense only with --credentials"),
         (["cluster", "register", "a", "--apply", "--credentials", "c", "--hub", "b:6443"],
          'cluster: --hub: found "b:6443", allowed https://HOST:PORT'),
+        (["cluster-agent", "Edge_1", "--hub-kubeconfig", "a"],
+         'cluster-agent: NAME: found "Edge_1", allowed lower case letters, digits and "-", at '
+         "most 63"),
+        (["cluster-agent", "a", "-n", "b/c", "--hub-kubeconfig", "a"],
+         'cluster-agent: --namespace: found "b/c", allowed lower case letters, digits and "-", at '
+         "most 63"),
+        (["cluster-agent", "a", "--hub-namespace", "", "--hub-kubeconfig", "a"],
+         'cluster-agent: --hub-namespace: found "", allowed lower case letters, digits and "-", at '
+         "most 63"),
         (["apply", "-f", "-", "--context", "a", "--wait"],
          "apply: --wait makes sense only with a server"),
         (["apply", "-f", "-", "--force"], "apply: --force makes sense only with a cluster"),

@@ -7,6 +7,7 @@ import contextlib
 import json
 import os
 import signal
+import subprocess
 import sys
 import time
 
@@ -14,6 +15,7 @@ import hub
 # pylint: disable=wrong-import-position,wrong-import-order
 import agent_charts
 import agent_forms
+import agent_shapes
 import api
 import audit
 import binaries
@@ -23,7 +25,7 @@ import rollout
 from agent_stage import NAMES, SPACE, STRATEGY, Agent, Stage, grant, resources, settings, web
 
 MANAGER = ["--controllers=serviceaccount-token-controller"]  # fills the Secret of an account
-RECORD = ("configmaps", "drover-cluster-agent-hub", "drover-system")
+RECORD = ("configmaps", "drover.hub", "drover-system")
 
 
 # ---- what is shown
@@ -97,6 +99,11 @@ def refused(stage):
     stage.change(web("five"), broken)
     message = held(stage, "four")
     assert "settings" in message, message
+    why = subprocess.run([str(stage.program), "explain", NAMES[0],
+                          f"--kubeconfig={stage.main.kubeconfig()}", "-o", "json"],
+                         capture_output=True, check=True).stdout
+    message = json.loads(why)["reasons"][0]["message"]
+    assert message.startswith(f"it is not ready: ConfigMap {SPACE}/settings: "), message
     stage.change(web("six"), settings("six"))
     stage.wait("six")
 
@@ -322,8 +329,9 @@ def deregistered(stage):
 
 
 ACTS = (deploys, updates, prunes, refused, unknown, unready, drifts, offline, hub_away,
-        cluster_away, killed, rests, refuses, made_anew, agent_forms.forms, *agent_charts.ACTS,
-        set_back, uninstalls, deregistered)
+        cluster_away, killed, rests, refuses, made_anew, agent_forms.forms, *agent_shapes.ACTS,
+        *agent_charts.ACTS, *agent_shapes.CHART_ACTS, set_back, uninstalls, deregistered)
+HELM_ACTS = (*agent_charts.ACTS, *agent_shapes.CHART_ACTS)
 
 
 def main():
@@ -356,7 +364,7 @@ def main():
         for act in ACTS:
             if wanted and act.__name__ not in wanted:
                 continue
-            if act in agent_charts.ACTS and binaries.HELM.missing():
+            if act in HELM_ACTS and binaries.HELM.missing():
                 tap.skip(act.__doc__, binaries.HELM.missing())
                 continue
             wrong, began = None, time.monotonic()

@@ -45,6 +45,8 @@ typedef struct agent_world {
     const char *renders; /* what a chart renders that is only tried; NULL: as it is installed */
     bool establishes;    /* definitions are established at once */
     bool dark;           /* the objects of the cluster cannot be read */
+    const char *hidden;  /* a path that nobody may read */
+    const char *user;    /* whose rights must count for objects and charts; NULL: any */
     bool normalises;     /* the server keeps "1000m" as "1", wherever it stands */
     char log[1 << 16];   /* one line for each write */
     char fault[STR_SHOWN_BYTES];
@@ -283,6 +285,15 @@ static inline step_answer world_chart(agent_world *w, const step *s)
     return answer;
 }
 
+/* What belongs to the deployment is done on behalf of its account, all else on the agent's. */
+static inline void world_check_user(const agent_world *w, const step *s)
+{
+    bool of_objects =
+        strstr(step_kind_text(s->kind), "object") || strstr(step_kind_text(s->kind), "chart");
+    if (w->user)
+        check_text(s->user.ptr ? s->user : STR_EMPTY, of_objects ? w->user : "");
+}
+
 /* *ret_killed: the write took effect, and the agent is gone before it hears of it. */
 static inline step_answer world_do(agent_world *w, const step *s, bool *ret_killed)
 {
@@ -290,17 +301,21 @@ static inline step_answer world_do(agent_world *w, const step *s, bool *ret_kill
     unsigned before = w->writes;
     step_answer answer = {.outcome = OUTCOME_OK};
     world_path(path, s->collection, s->name);
+    world_check_user(w, s);
     w->steps++;
     if (w->bad_step == w->steps)
         return (step_answer){.outcome = w->bad_outcome, .message = STR("a fault")};
     if (s->kind == STEP_APPLY_OBJECT && w->refuse && strcmp(w->refuse, path) == 0)
         return (step_answer){.outcome = w->refuse_outcome, .message = STR("not like this")};
+    if (s->kind == STEP_READ_OBJECT && w->hidden && strcmp(w->hidden, path) == 0)
+        return (step_answer){.outcome = OUTCOME_REFUSED, .message = STR("not for you")};
     if (s->kind == STEP_READ_OBJECT && w->dark)
         return (step_answer){.outcome = OUTCOME_LATER, .message = STR("it is dark")};
     switch (s->kind) {
     case STEP_READ_CONTENT:
     case STEP_READ_VALUES:
     case STEP_READ_INVENTORY:
+    case STEP_READ_GATE:
     case STEP_READ_OBJECT:
         answer.json = world_read(w, path);
         if (!answer.json)
@@ -393,8 +408,10 @@ static inline void world_release(agent_world *w, const char *name, const char *y
 
 static inline steps_world world_facts(agent_world *w)
 {
-    return (steps_world){
-        .discovery = w->kinds, .agent_namespace = STR("drover-system"), .now_ms = w->now_ms};
+    return (steps_world){.discovery = w->kinds,
+                         .agent_namespace = STR("drover-system"),
+                         .now_ms = w->now_ms,
+                         .time = {w->now_ms / 1000, 0}};
 }
 
 /* Shows the hub's BundleDeployment, or that there is none. */

@@ -52,6 +52,7 @@ typedef struct fake {
     agent_shell *shell;
     agent_shell_settings settings;
     int64_t now_ms;
+    int64_t wrong_s; /* by so much its clock is wrong */
     uint64_t revision, uids;
     fake_object objects[FAKE_OBJECTS_MAX];
     size_t count;
@@ -60,6 +61,7 @@ typedef struct fake {
     size_t message_at;
     bool watching[AGENT_WATCH_COUNT];
     bool away[AGENT_SIDE_COUNT];
+    bool silent;         /* watches of the cluster tell nothing, though it answers */
     bool unready;        /* pods that begin now do not become ready */
     const char *refused; /* name of an object that the cluster finds invalid; NULL: none */
     uint64_t writes, requests;
@@ -124,7 +126,7 @@ static inline bool fake_is(const char *collection, const char *plural)
 
 static inline void fake_tell(fake *f, const fake_object *o, bool gone)
 {
-    if (f->away[o->side])
+    if (f->away[o->side] || (f->silent && o->side == AGENT_OWN))
         return;
     fake_message m = {.kind = gone ? FAKE_GONE : FAKE_SEEN,
                       .side = o->side,
@@ -375,6 +377,12 @@ static inline int64_t fake_now(void *context)
     return ((fake *)context)->now_ms;
 }
 
+static inline moment fake_time(void *context)
+{
+    const fake *f = context;
+    return (moment){f->now_ms / 1000 + f->wrong_s, 0};
+}
+
 /* ---- the agent's life ---- */
 
 static inline void fake_forget_messages(fake *f)
@@ -389,7 +397,8 @@ static inline void fake_start(fake *f)
     err error;
     f->killed = false;
     f->shell = agent_shell_new(
-        &f->settings, (agent_api){f, fake_send, fake_follow, fake_unfollow, fake_chart, fake_now},
+        &f->settings,
+        (agent_api){f, fake_send, fake_follow, fake_unfollow, fake_chart, fake_now, fake_time},
         &error);
     assert_non_null(f->shell);
     for (size_t i = 0; i < f->count; i++)

@@ -28,6 +28,7 @@ typedef struct bench {
     bool answered;
     step_outcome outcome;
     char text[256], message[1024];
+    str user; /* whose rights count */
 } bench;
 
 static void put_file(const bench *b, const char *name, const char *text)
@@ -119,7 +120,7 @@ static manifest chart_of(resource_file *files, size_t count)
 static void run_chart(bench *b, step_kind kind, const manifest *m)
 {
     err error = {0};
-    step s = {.kind = kind, .chart = m};
+    step s = {.kind = kind, .chart = m, .user = b->user};
     b->answered = false;
     check_msg(chart_runner_start(b->runner, &s, (chart_handler){b, done}, &error), "%s",
               error.text);
@@ -154,6 +155,32 @@ static void test_installs_and_removes(void **state)
                  STR("uninstall app --ignore-not-found --namespace shop --kube-context here\n"),
                  __FILE__, __LINE__);
     assert_int_equal(str_find(str_of(text), STR("enable-dns")), SIZE_MAX);
+    bench_close(&b);
+}
+
+/* Every helm is told on whose behalf it works, and for which groups: for no others. */
+static void test_account(void **state)
+{
+    (void)state;
+    static const step_kind kinds[] = {STEP_TRY_CHART, STEP_INSTALL_CHART, STEP_READ_CHART,
+                                      STEP_REMOVE_CHART};
+    bench b;
+    char text[4096];
+    size_t lines = 0, told = 0;
+    manifest m = chart_of(good, COUNT_OF(good));
+    bench_open(&b, "helm");
+    b.user = STR("system:serviceaccount:here:tenant");
+    for (size_t i = 0; i < COUNT_OF(kinds); i++)
+        run_chart(&b, kinds[i], &m);
+    get_file(&b, "words", text);
+    for (str rest = str_of(text); rest.len > 0; lines++)
+        told += str_find(str_cut(&rest, '\n'),
+                         STR(" --kube-as-user system:serviceaccount:here:tenant"
+                             " --kube-as-group system:authenticated"
+                             " --kube-as-group system:serviceaccounts"
+                             " --kube-as-group system:serviceaccounts:here")) != SIZE_MAX;
+    assert_int_equal(lines, 5);
+    assert_int_equal(told, lines);
     bench_close(&b);
 }
 
@@ -330,6 +357,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_installs_and_removes),
+        cmocka_unit_test(test_account),
         cmocka_unit_test(test_tries),
         cmocka_unit_test(test_failures),
         cmocka_unit_test(test_locked),

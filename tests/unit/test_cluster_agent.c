@@ -137,6 +137,10 @@ static void test_deploys(void **state)
     fake_start(&f);
     fake_run(&f, MINUTE_MS);
     check_ready(&f, "app");
+    scoped(buf_done) buf metrics = BUF(1u << 16);
+    agent_shell_metrics(f.shell, &metrics);
+    check_contains(buf_str(&metrics), "\ndrover_cluster_agent_deployments 1\n");
+    check_contains(buf_str(&metrics), "\ndrover_cluster_agent_hub_known 1\n");
     assert_string_equal(web_version(&f), "1");
     assert_string_equal(
         fake_text(&f, AGENT_OWN, DEPLOYMENTS, "web", "/metadata/labels/drover.dev~1deployment"),
@@ -190,6 +194,87 @@ static void test_updates_and_prunes(void **state)
 }
 
 /* Not ready before its pods are, and not when they fail later. */
+/* A clock that is put right by a day while it works changes what is told, and not when. */
+static void test_clock_is_set(void **state)
+{
+    (void)state;
+    static const int64_t wrong[] = {24 * 3600, 0, -24 * 3600, 0};
+    fake f;
+    fake_open(&f);
+    f.wrong_s = wrong[0];
+    deploy(&f, "app", WEB("1"));
+    fake_start(&f);
+    for (size_t i = 0; i < COUNT_OF(wrong); i++) {
+        moment told;
+        f.wrong_s = wrong[i];
+        fake_run(&f, 16 * MINUTE_MS);
+        assert_true(moment_parse(
+            str_of(fake_text(&f, AGENT_HUB, FAKE_CLUSTERS, "east", "/status/agent/lastSeen")),
+            &told, NULL));
+        int64_t age_s = f.now_ms / 1000 + wrong[i] - told.seconds;
+        check_msg(age_s >= 0 && age_s <= 15 * 60, "a sign of life %lld s ago", (long long)age_s);
+        deploy(&f, "app", i % 2 == 0 ? WEB("2") : WEB("1"));
+        fake_run(&f, MINUTE_MS);
+        check_ready(&f, "app");
+    }
+    fake_close(&f);
+}
+
+static bool is_followed(const fake *f, const char *path)
+{
+    for (size_t i = 0; i < FAKE_KINDS_MAX; i++)
+        if (f->followed[i].kind && strcmp(f->followed[i].path, path) == 0)
+            return true;
+    return false;
+}
+
+/* A kind of which nothing is left is watched for a while, and on if something of it comes just
+ * before that is over: also if the watch tells of it late. */
+static void test_kinds_are_left(void **state)
+{
+    (void)state;
+    fake f;
+    fake_open(&f);
+    fake_start(&f);
+    deploy(&f, "app", MAP("a", "1"));
+    fake_run(&f, MINUTE_MS);
+    assert_true(is_followed(&f, "/api/v1/configmaps"));
+    withdraw(&f, "app");
+    fake_run(&f, AGENT_KIND_IDLE_MS - 500);
+    assert_true(is_followed(&f, "/api/v1/configmaps"));
+    f.silent = true;
+    deploy(&f, "app", MAP("a", "2"));
+    fake_run(&f, 2000);
+    assert_true(is_there(&f, MAPS, "a"));
+    assert_true(is_followed(&f, "/api/v1/configmaps"));
+    f.silent = false;
+    withdraw(&f, "app");
+    fake_run(&f, 3 * AGENT_KIND_IDLE_MS);
+    assert_false(is_followed(&f, "/api/v1/configmaps"));
+    fake_close(&f);
+}
+
+/* Whatever a deployment is called, what the agent remembers of it is nobody else's. */
+static void test_names(void **state)
+{
+    (void)state;
+    static const char *const names[] = {
+        "hub", "cluster-agent-hub", "a.b",
+        "a-name-that-is-longer-than-what-a-label-and-a-config-map-may-be-called"};
+    fake f;
+    fake_open(&f);
+    fake_start(&f);
+    for (size_t i = 0; i < COUNT_OF(names); i++) {
+        char files[512];
+        snprintf(files, sizeof files,
+                 FILE_OF("a.yaml", "{apiVersion: v1, kind: ConfigMap, metadata: {name: m%zu}}"), i);
+        deploy(&f, names[i], files);
+        fake_run(&f, MINUTE_MS);
+        check_ready(&f, names[i]);
+    }
+    fake_close(&f);
+}
+
 static void test_readiness_follows(void **state)
 {
     (void)state;
@@ -309,6 +394,27 @@ static void test_cluster_away(void **state)
     fake_close(&f);
 }
 
+/* What is in the cluster stays deployed, however long nobody can look at it. */
+static void test_cluster_away_for_long(void **state)
+{
+    (void)state;
+    fake f;
+    fake_open(&f);
+    f.unready = true;
+    deploy(&f, "app", WEB("1"));
+    fake_start(&f);
+    fake_run(&f, MINUTE_MS);
+    assert_true(is_applied(&f, "app"));
+    f.away[AGENT_OWN] = true;
+    fake_run(&f, 30 * MINUTE_MS);
+    check_text(str_of(condition_message(&f, "app", "Deployed")), "");
+    check_contains(str_of(condition_message(&f, "app", "Monitored")), "away");
+    f.away[AGENT_OWN] = false;
+    fake_run(&f, 10 * MINUTE_MS);
+    check_text(str_of(condition_message(&f, "app", "Monitored")), "");
+    fake_close(&f);
+}
+
 static void test_gone_while_away(void **state)
 {
     (void)state;
@@ -358,6 +464,9 @@ static void check_untouched(fake *f, const char *trouble)
     assert_true(is_there(f, MAPS, "settings"));
     assert_false(agent_shell_ready(f->shell));
     check_contains(str_of(agent_shell_trouble(f->shell)), trouble);
+    scoped(buf_done) buf metrics = BUF(1u << 16);
+    agent_shell_metrics(f->shell, &metrics);
+    check_contains(buf_str(&metrics), "\ndrover_cluster_agent_hub_known 0\n");
 }
 
 static void test_wrong_namespace(void **state)
@@ -607,12 +716,16 @@ int main(void)
         cmocka_unit_test(test_deploys),
         cmocka_unit_test(test_rests),
         cmocka_unit_test(test_updates_and_prunes),
+        cmocka_unit_test(test_clock_is_set),
+        cmocka_unit_test(test_kinds_are_left),
+        cmocka_unit_test(test_names),
         cmocka_unit_test(test_readiness_follows),
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_drift),
         cmocka_unit_test(test_hub_away),
         cmocka_unit_test(test_begins_without_hub),
         cmocka_unit_test(test_cluster_away),
+        cmocka_unit_test(test_cluster_away_for_long),
         cmocka_unit_test(test_gone_while_away),
         cmocka_unit_test(test_wrong_namespace),
         cmocka_unit_test(test_no_cluster_on_the_hub),

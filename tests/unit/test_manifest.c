@@ -304,8 +304,10 @@ static const bad_row bad_rows[] = {
     {"{\"kustomize\":{\"dir\":\"x\"}}", "a.yaml", MAP("a"), MANIFEST_UNSUPPORTED,
      "found kustomize, which this agent does not support"},
     {"{}", "base/kustomization.yaml", "resources: []", MANIFEST_UNSUPPORTED, "found kustomize"},
-    {"{\"serviceAccount\":\"x\"}", "a.yaml", MAP("a"), MANIFEST_UNSUPPORTED,
-     "found serviceAccount"},
+    {"{\"serviceAccount\":\"a/b\"}", "a.yaml", MAP("a"), MANIFEST_BAD,
+     "options.serviceAccount: found \"a/b\", allowed the name of one"},
+    {"{\"serviceAccount\":\"a:b\"}", "a.yaml", MAP("a"), MANIFEST_BAD,
+     "options.serviceAccount: found \"a:b\""},
     {"{\"downstreamResources\":[{}]}", "a.yaml", MAP("a"), MANIFEST_UNSUPPORTED,
      "found downstreamResources"},
     {"{\"downstreamResources\":[{\"kind\":\"Secret\"}]}", "Chart.yaml", "name: web",
@@ -314,9 +316,25 @@ static const bad_row bad_rows[] = {
      "yaml.overlays: found \"x\", but there is no folder overlays/x"},
     {"{\"yaml\":{\"overlays\":[\"x\"]}}", "overlays/x/a_patch.yaml", MAP("a"), MANIFEST_BAD,
      "overlays/x/a_patch.yaml: found a patch, but there is no file a.yaml"},
-    {"{\"helm\":{\"valuesFiles\":[\"v.yaml\"]}}", "Chart.yaml", "name: web", MANIFEST_BAD,
-     "helm.valuesFiles: found \"v.yaml\", which is no file of the bundle"},
 };
+
+static void test_too_many_objects(void **state)
+{
+    (void)state;
+    for (unsigned more = 0; more < 2; more++) {
+        fixture f = fixture_new("{}");
+        buf text = BUF(LIMIT_TEXT_BYTES);
+        for (unsigned i = 0; i < MANIFEST_OBJECTS_MAX + more; i++)
+            buf_addf(&text, "---\n" MAP("a%u"), i);
+        buf_addc(&text, '\0');
+        add_file(&f, "a.yaml", text.ptr);
+        assert_int_equal(place_it(&f), more ? MANIFEST_BAD : MANIFEST_NONE);
+        if (more)
+            check_err_has(f.error, "found more than the 5000 objects that are allowed");
+        buf_done(&text);
+        fixture_done(&f);
+    }
+}
 
 static void test_bad_manifests(void **state)
 {
@@ -354,7 +372,7 @@ static void test_charts(void **state)
         char options[256];
         snprintf(options, sizeof options,
                  "{\"helm\":{\"chart\":\"%s\",\"version\":\"1.2\",\"timeoutSeconds\":90,\"atomic\":"
-                 "true,\"valuesFiles\":[\"./v.yaml\"]}}",
+                 "true,\"valuesFiles\":[\"in-values.yaml\",\"./v.yaml\"]}}",
                  rows[i].chart);
         fixture f = fixture_new(options);
         f.values = "{\"a\":{\"b\":1}}";
@@ -488,19 +506,13 @@ static void test_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_content),
-        cmocka_unit_test(test_bad_contents),
-        cmocka_unit_test(test_bad_resources),
-        cmocka_unit_test(test_bomb),
-        cmocka_unit_test(test_objects_in_order),
-        cmocka_unit_test(test_bodies),
-        cmocka_unit_test(test_folders_apart),
-        cmocka_unit_test(test_overlays),
-        cmocka_unit_test(test_bad_manifests),
-        cmocka_unit_test(test_charts),
-        cmocka_unit_test(test_registries),
-        cmocka_unit_test(test_bad_values),
-        cmocka_unit_test(test_owner),
+        cmocka_unit_test(test_content),          cmocka_unit_test(test_bad_contents),
+        cmocka_unit_test(test_bad_resources),    cmocka_unit_test(test_bomb),
+        cmocka_unit_test(test_objects_in_order), cmocka_unit_test(test_bodies),
+        cmocka_unit_test(test_folders_apart),    cmocka_unit_test(test_overlays),
+        cmocka_unit_test(test_too_many_objects), cmocka_unit_test(test_bad_manifests),
+        cmocka_unit_test(test_charts),           cmocka_unit_test(test_registries),
+        cmocka_unit_test(test_bad_values),       cmocka_unit_test(test_owner),
         cmocka_unit_test(test_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
