@@ -44,6 +44,8 @@ def resources(*things):
 class Agent:
     """`drover cluster-agent` of one cluster, as a process."""
 
+    confirms_failures = True  # a version that it could not apply is told as applied and not ready
+
     puts_right = {"enabled": True}  # what of correctDrift lets it put right what a hand changed
 
     def __init__(self, program, name, main, own):

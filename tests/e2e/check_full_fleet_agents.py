@@ -103,7 +103,9 @@ def refused(stage):
                           f"--kubeconfig={stage.main.kubeconfig()}", "-o", "json"],
                          capture_output=True, check=True).stdout
     message = json.loads(why)["reasons"][0]["message"]
-    assert message.startswith(f"it is not ready: ConfigMap {SPACE}/settings: "), message
+    said = f"it is not ready: ConfigMap {SPACE}/settings: " if stage.agents[0].confirms_failures \
+        else "a deployment that its agent has not confirmed yet is under way"
+    assert message.startswith(said), message
     stage.change(web("six"), settings("six"))
     stage.wait("six")
 

@@ -31,6 +31,8 @@ SYSTEM = "cattle-fleet-system"  # where Fleet's agent finds what it must know
 class FleetAgent(Agent):
     """Fleet's own agent of one cluster, as a process."""
 
+    confirms_failures = False
+
     puts_right = {"enabled": True, "force": True}  # else a field that a hand set is a conflict
 
     def register(self):
