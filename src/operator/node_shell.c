@@ -687,7 +687,8 @@ int64_t node_shell_next_ms(const node_shell *s)
         const shell_change *c = (const shell_change *)(uintptr_t)s->changes.entries[i].value;
         bool waits = conflict_stands(&c->conflict, c->revision);
         next = sooner(next, conflict_next_ms(s, &c->conflict, c->revision));
-        if (c->dirty && !c->sending && !c->releasing && c->known && !c->finalize && !waits)
+        if (c->dirty && !c->sending && !c->releasing && c->known && !c->wants_finalizer &&
+            !c->finalize && !waits)
             next =
                 sooner(next, c->held_until_ms > s->now_ms ? c->held_until_ms : c->next_status_ms);
     }
@@ -700,8 +701,8 @@ int64_t node_shell_next_ms(const node_shell *s)
     for (size_t i = 0; i < s->queue.len; i++) {
         next = sooner(next, held_until(s, s->queue.at[i]->held_until_ms));
         next = sooner(next, held_until(s, s->queue.at[i]->settles_until_ms));
-        next = sooner(
-            next, conflict_next_ms(s, &s->queue.at[i]->conflict, s->queue.at[i]->revision));
+        next =
+            sooner(next, conflict_next_ms(s, &s->queue.at[i]->conflict, s->queue.at[i]->revision));
     }
     for (size_t i = 0; i < s->runs.len; i++) {
         const shell_place *p = s->runs.at[i];

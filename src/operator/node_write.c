@@ -118,8 +118,9 @@ static void put_texts(node_shell *s, node_patch *patch, shell_place *p, const no
         !record.failed;
     if (good) {
         record.len--; /* its last brace */
-        buf_addf(&record, ",\"" RECORD_WRITER "\":\"%016" PRIx64 "\",\"" RECORD_STATE_HASH
-                          "\":\"%016" PRIx64 "\"}",
+        buf_addf(&record,
+                 ",\"" RECORD_WRITER "\":\"%016" PRIx64 "\",\"" RECORD_STATE_HASH "\":\"%016" PRIx64
+                 "\"}",
                  str_hash(s->settings.identity), str_hash(buf_str(&state)));
     }
     if (!good || record.failed)
@@ -403,7 +404,8 @@ static bool may_write(const shell_place *p)
         return p->cleanup;
     /* An end disturbs nothing, and the status waits for it: also that of a claim that never was
      * durable. */
-    return p->change->known && (p->claim <= p->change->durable_epoch || p->releasing);
+    return p->change->known && !p->change->wants_finalizer &&
+           (p->claim <= p->change->durable_epoch || p->releasing);
 }
 
 bool taints_are_open(const node_shell *s)

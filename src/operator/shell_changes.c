@@ -381,13 +381,12 @@ void changes_seen(node_shell *s, yyjson_val *json)
     memcpy(c->version, text, sizeof text);
     take_status(s, c, json);
     acts_seen(s, c, json);
-    if (yyjson_obj_get(m, "deletionTimestamp") == NULL && !has_finalizer(json)) {
-        c->wants_finalizer = true;
-        if (s->restored)
-            add_finalizer(s, c, json);
-        return;
-    }
-    c->wants_finalizer = false;
+    /* The engine knows it at once, since those of lower priority wait for it from now on. */
+    bool wants = !yyjson_obj_get(m, "deletionTimestamp") && !has_finalizer(json);
+    s->due |= c->wants_finalizer && !wants;
+    c->wants_finalizer = wants;
+    if (wants && s->restored)
+        add_finalizer(s, c, json);
     uint64_t digest = digest_of(json);
     s->due |= c->conflict.with != 0;
     if (c->digest == digest)

@@ -198,7 +198,7 @@ struct shell_change {
     bool urgent;        /* a claim waits for it */
     bool again;         /* the last write of it had no effect */
     bool sending;
-    bool wants_finalizer;
+    bool wants_finalizer;            /* nothing is written for it before it has it */
     bool finalize;                   /* its finalizer may go */
     bool finalizing;                 /* a write of the object itself is under way */
     int64_t finalizer_held_until_ms; /* it was not taken */

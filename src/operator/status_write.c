@@ -126,8 +126,9 @@ void status_write(node_shell *s, shell_change *c)
 {
     if (c->dirty && c->next_status_ms == 0) /* what comes within a moment goes along */
         c->next_status_ms = s->now_ms + s->settings.status_every_ms;
-    if (!c->known || !c->dirty || c->sending || c->releasing > 0 || c->held_until_ms > s->now_ms ||
-        (!c->urgent && c->next_status_ms > s->now_ms) || change_waits(s, c))
+    if (!c->known || c->wants_finalizer || !c->dirty || c->sending || c->releasing > 0 ||
+        c->held_until_ms > s->now_ms || (!c->urgent && c->next_status_ms > s->now_ms) ||
+        change_waits(s, c))
         return;
     c->conflict.with = 0;
     if (c->again) /* a write that did not take effect took these with it */

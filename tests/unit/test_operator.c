@@ -341,9 +341,54 @@ static void jobs_are_made_when_they_can_be_sent(void **state)
     fake_free(f);
 }
 
+static fake_fault refuse_finalizer(fake *f, const kube_write *w)
+{
+    (void)f;
+    bool here = w->verb == WRITE_MERGE && str_eq(w->collection, STR(FAKE_SKYHOOKS)) &&
+                str_eq(w->name, STR("first")) && w->subresource.len == 0;
+    return here ? FAULT_FORBIDDEN : FAULT_NONE;
+}
+
+/* A Skyhook holds up those behind it from the moment it is known, whoever has the finalizer first;
+ * for itself nothing is written before that. */
+static void waits_for_who_has_no_finalizer(void **state)
+{
+    (void)state;
+    static const char first[] = "{\"metadata\":{\"name\":\"first\"},\"spec\":{\"priority\":5,"
+                                "\"packages\":{\"one\":{\"version\":\"1.0.0\",\"image\":"
+                                "\"example.test/one:1.0.0\"}}}}";
+    static const char behind[] = "{\"metadata\":{\"name\":\"sk\",\"finalizers\":["
+                                 "\"skyhook.nvidia.com/skyhook\"]},\"spec\":{\"priority\":10,"
+                                 "\"packages\":{\"tune\":{\"version\":\"1.0.0\",\"image\":"
+                                 "\"example.test/tune\"}}}}";
+    for (size_t known = 0; known < 2; known++) { /* found at the start, or created later */
+        fake *f = fake_new();
+        f->meets = refuse_finalizer;
+        fake_add_nodes(f, 2);
+        if (!known)
+            fake_start(f);
+        fake_create(f, FAKE_SKYHOOKS, first);
+        fake_create(f, FAKE_SKYHOOKS, behind);
+        if (known)
+            fake_start(f);
+        fake_run(f, 60000);
+        assert_int_equal(count_lines(f, "POST " FAKE_JOBS), 0);
+        assert_int_equal(count_lines(f, FAKE_SKYHOOKS "/first/status"), 0);
+        check_text(str_of(fake_text(f, FAKE_SKYHOOKS, "sk", "/status/status")), "waiting");
+        f->meets = NULL;
+        fake_run(f, -1);
+        static const char *const names[] = {"first", "sk"};
+        for (size_t i = 0; i < COUNT_OF(names); i++)
+            check_text(str_of(fake_text(f, FAKE_SKYHOOKS, names[i], "/status/status")), "complete");
+        assert_int_equal(count_lines(f, "POST " FAKE_JOBS), 8);
+        fake_free(f);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(waits_for_who_has_no_finalizer),
         cmocka_unit_test(large_node),
         cmocka_unit_test(installs),
         cmocka_unit_test(counts_writes),
