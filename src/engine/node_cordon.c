@@ -193,6 +193,18 @@ static void give_back(node_placement *p)
     p->drained = false;
 }
 
+/* The mark of a person's cordon says nothing more once the person has given the node back: it goes
+ * with the next patch, which may be that of a cordon. Until that is seen it stands there still. */
+static void see_cordon_before(node_target *t, bool free_now)
+{
+    str mark = target_annotation(t, STR(NODE_CORDONED_BEFORE), STR_EMPTY);
+    bool marked = str_eq(mark, STR("true"));
+    if (marked && t->unschedulable)
+        t->cordoned_before = t->before_seen = true;
+    else if (free_now || (t->before_seen && !marked))
+        t->cordoned_before = t->before_seen = false;
+}
+
 /* A cordon that stands there may be another one's; and what was noted before may be of the last
  * claim, so only a note that is new tells of a cordon that came and went unseen. */
 void cordon_see(nodes *self, node_target *t, const label_block *before)
@@ -210,12 +222,8 @@ void cordon_see(nodes *self, node_target *t, const label_block *before)
             give_back(p);
         }
     }
-    str already = target_annotation(t, STR(NODE_CORDONED_BEFORE), STR_EMPTY);
     bool free_now = !t->unschedulable && (given_back || !placement_holds(self, t, NULL));
-    if (str_eq(already, STR("true")))
-        t->cordoned_before = t->before_seen = true;
-    else if (t->before_seen || free_now)
-        t->cordoned_before = t->before_seen = false;
+    see_cordon_before(t, free_now);
 }
 
 void cordon_recall(const nodes *self, node_placement *p)

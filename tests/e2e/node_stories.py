@@ -93,12 +93,19 @@ def uncordoned_in_the_middle(story):
 
 
 def cordoned_before(story):
-    """a node that a person cordoned before is left cordoned"""
+    """a node that a person cordoned before is left cordoned; once the person has given it back,
+    Drover uncordons it like any other"""
     story.add_nodes(2)
     story.api.patch("nodes", story.nodes[0], {"spec": {"unschedulable": True}})
     story.skyhook({"bef": rollout.package(interrupt=SERVICE)})
     story.complete()
     assert story.is_cordoned(0) and not story.is_cordoned(1)
+    assert rollout.note(story.node(0), "cordonedBefore") == "true"
+    story.api.patch("nodes", story.nodes[0], {"spec": {"unschedulable": None}})
+    story.edit("bef", {"version": "2.0.0"})
+    story.complete()
+    assert not story.is_cordoned(0) and not story.is_cordoned(1)
+    assert rollout.note(story.node(0), "cordonedBefore") is None
 
 
 # ---- reboots

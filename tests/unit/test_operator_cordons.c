@@ -113,6 +113,63 @@ static void uncordoned_while_nobody_looks(void **state)
     fake_free(f);
 }
 
+static const char *mark_of(fake *f)
+{
+    return fake_text(f, FAKE_NODES, "n00",
+                     "/metadata/annotations/skyhook.nvidia.com~1cordonedBefore");
+}
+
+static fake_fault conflict_at_cordon(fake *f, const kube_write *w)
+{
+    (void)f;
+    return takes(w) && met++ == 0 ? FAULT_CONFLICT : FAULT_NONE;
+}
+
+static void install_next(fake *f, const char *next)
+{
+    char edit[96];
+    snprintf(edit, sizeof edit, "{\"spec\":{\"packages\":{\"tune\":{\"version\":\"%s\"}}}}", next);
+    fake_edit(f, FAKE_SKYHOOKS, "sk", edit);
+    fake_run(f, -1);
+    check_status(f, "sk", "complete");
+}
+
+/* What a person cordoned stays so, until a person gives it back: from then on Drover cordons and
+ * uncordons it like any other, also one that was started meanwhile, or whose cordon comes second.
+ */
+static void mark_goes_when_the_person_gives_back(void **state)
+{
+    (void)state;
+    enum { PLAIN, STARTED, CONFLICT, CASES };
+    for (int how = PLAIN; how < CASES; how++) {
+        fake *f = begin(skyhook_interrupt);
+        f->watch = watch_cordons;
+        fake_edit(f, FAKE_NODES, "n00", "{\"spec\":{\"unschedulable\":true}}");
+        fake_run(f, -1);
+        check_status(f, "sk", "complete");
+        install_next(f, "1.1.0");
+        assert_true(is_cordoned(f, "n00"));
+        check_text(str_of(mark_of(f)), "true");
+        if (how == STARTED)
+            fake_end_side(&f->sides[0]);
+        uncordon(f, "n00");
+        if (how == STARTED)
+            fake_start(f);
+        met = 0;
+        f->meets = how == CONFLICT ? conflict_at_cordon : NULL;
+        install_next(f, "1.2.0");
+        assert_true(how != CONFLICT || met > 1);
+        assert_false(is_cordoned(f, "n00"));
+        assert_null(fake_get(f, FAKE_NODES, "n00",
+                             "/metadata/annotations/skyhook.nvidia.com~1cordonedBefore"));
+        assert_int_equal(told_again(f), 0);
+        fake_edit(f, FAKE_NODES, "n00", "{\"spec\":{\"unschedulable\":true}}");
+        install_next(f, "1.3.0");
+        assert_true(is_cordoned(f, "n00"));
+        fake_free(f);
+    }
+}
+
 static bool given_back_at_once;
 
 /* The answer is lost, and the watch lists anew when a person has uncordoned the node. */
@@ -187,6 +244,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(uncordon_that_is_late_takes_nothing_from_another),
         cmocka_unit_test(uncordoned_while_nobody_looks),
+        cmocka_unit_test(mark_goes_when_the_person_gives_back),
         cmocka_unit_test(uncordoned_before_the_cordon_is_seen),
         cmocka_unit_test(uncordoned_while_it_waits),
     };
