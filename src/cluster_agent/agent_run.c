@@ -53,7 +53,8 @@ struct run {
     watched watches[AGENT_WATCH_COUNT];
     watched_kind *kinds;
     chart_runner *charts;
-    char kubeconfig[PATH_MAX]; /* for helm; empty: the pod's account */
+    char kubeconfig[PATH_MAX]; /* for helm; empty: there is none in a pod */
+    buf pod_config;            /* what would stand there */
     bool ready_told, failed;
     uint64_t shrunk; /* steps by then */
 };
@@ -78,7 +79,7 @@ static moment time_told(void *context)
 {
     const run *r = context;
     int64_t ms;
-    if (!connection_clock(r->sides[AGENT_HUB].connection, &ms))
+    if (!connection_date(r->sides[AGENT_HUB].connection, &ms))
         ms = read_clock_ms(CLOCK_REALTIME);
     return (moment){ms / 1000, 0};
 }
@@ -248,18 +249,37 @@ static bool open_shell(run *r, err *error)
     return r->shell;
 }
 
+/* The pod's account as a kubeconfig; its token is read from the file again and again. */
+static void put_pod_config(buf *out, const kube_access *pod)
+{
+    buf_addz(out, "{\"apiVersion\":\"v1\",\"kind\":\"Config\",\"current-context\":\"pod\","
+                  "\"contexts\":[{\"name\":\"pod\",\"context\":{\"cluster\":\"own\","
+                  "\"user\":\"account\"}}],"
+                  "\"clusters\":[{\"name\":\"own\",\"cluster\":{\"server\":");
+    buf_add_json(out, pod->server);
+    buf_addz(out, ",\"certificate-authority\":");
+    buf_add_json(out, pod->ca_file);
+    buf_addz(out, "}}],\"users\":[{\"name\":\"account\",\"user\":{\"tokenFile\":");
+    buf_add_json(out, pod->token_file);
+    buf_addz(out, "}}]}\n");
+}
+
 /* Helm looks at the same cluster. */
 static bool open_charts(run *r, err *error)
 {
     const kube_where *where = &r->settings->own;
-    if (where->files.len > 0)
+    chart_place at = {.program = "helm", .context = where->context};
+    if (in_pod(r)) {
+        put_pod_config(&r->pod_config, &r->sides[AGENT_OWN].access);
+        at.config = buf_str(&r->pod_config);
+        at.context = STR_EMPTY;
+    } else if (where->files.len > 0) {
         snprintf(r->kubeconfig, sizeof r->kubeconfig, "%.*s", STR_ARG(where->files));
-    else if (!in_pod(r))
+    } else {
         snprintf(r->kubeconfig, sizeof r->kubeconfig, "%.*s/.kube/config", STR_ARG(where->home));
-    r->charts =
-        chart_runner_new(&r->program.loop, (chart_place){.program = "helm",
-                                                         .kubeconfig = str_of(r->kubeconfig),
-                                                         .context = where->context});
+    }
+    at.kubeconfig = str_of(r->kubeconfig);
+    r->charts = r->pod_config.failed ? NULL : chart_runner_new(&r->program.loop, at);
     return r->charts || err_memory(error);
 }
 
@@ -294,6 +314,7 @@ static void close_all(run *r)
         r->sides[i].connection = connection_close(r->sides[i].connection);
     }
     program_close(&r->program);
+    buf_done(&r->pod_config);
 }
 
 static bool open_all(run *r, err *error)
@@ -313,6 +334,7 @@ bool agent_run(const agent_settings *settings, err *error)
         return err_memory(error);
     }
     r->settings = settings;
+    r->pod_config = BUF(PATH_BYTES_MAX);
     side *main_side = &r->sides[AGENT_HUB], *own = &r->sides[AGENT_OWN];
     bool good = (kubeconfig_read(&settings->hub, texts, &main_side->access, error) ||
                  err_wrap(error, "the hub")) &&

@@ -62,6 +62,7 @@ struct chart_job {
     char folder[PATH_MAX];
     chart_words words[CHART_STAGE_COUNT]; /* no words: there is no such stage */
     str user;                             /* whose rights count; empty: those of the kubeconfig */
+    str kubeconfig;
     chart_stage stage;
     bool installs, tries, unlocked;
     uint64_t limit_ms;
@@ -313,6 +314,19 @@ static bool write_file(char *path, str bytes, err *error)
     return good || err_set(error, "%s: %s", path, strerror(errno));
 }
 
+/* Where the cluster is, for a helm that acts on somebody's behalf: by itself it finds a pod's
+ * account only where it is told nothing at all. */
+static bool fill_config(chart_job *j, err *error)
+{
+    const chart_place *at = &j->runner->place;
+    j->kubeconfig = at->kubeconfig;
+    if (at->config.len == 0)
+        return true;
+    j->kubeconfig = in_folder(j, "", STR("kubeconfig"));
+    return j->kubeconfig.ptr ? write_file((char *)(uintptr_t)j->kubeconfig.ptr, at->config, error)
+                             : err_memory(error);
+}
+
 static bool fill_folder(chart_job *j, const manifest *m, err *error)
 {
     const char *tmp = getenv("TMPDIR");
@@ -322,6 +336,8 @@ static bool fill_folder(chart_job *j, const manifest *m, err *error)
         j->folder[0] = '\0';
         return false;
     }
+    if (!fill_config(j, error))
+        return false;
     if (!j->installs)
         return true;
     str values = m->chart.values.len > 0 ? m->chart.values : STR("{}");
@@ -533,10 +549,8 @@ static char **environment_of(chart_job *j)
         if (!getenv(homes[i]))
             made[at++] =
                 (char *)(uintptr_t)arena_printf(j->arena, "%s=%s/helm", homes[i], j->folder).ptr;
-    str config = j->runner->place.kubeconfig;
-    if (config.len > 0)
-        made[at++] =
-            (char *)(uintptr_t)arena_printf(j->arena, "KUBECONFIG=%.*s", STR_ARG(config)).ptr;
+    made[at++] =
+        (char *)(uintptr_t)arena_printf(j->arena, "KUBECONFIG=%.*s", STR_ARG(j->kubeconfig)).ptr;
     return made;
 }
 

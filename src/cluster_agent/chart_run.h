@@ -25,7 +25,8 @@
 
 typedef struct chart_place {
     const char *program; /* "helm": looked for in $PATH */
-    str kubeconfig;      /* empty: helm finds the pod's account */
+    str kubeconfig;      /* a path; empty: config is what would stand there */
+    str config;          /* each helm finds it in its folder */
     str context;         /* empty: the current one */
     uint64_t lock_ms;    /* how long a lock may be another's; 0: as long as a helm may take */
 } chart_place;

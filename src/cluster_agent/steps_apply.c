@@ -358,6 +358,14 @@ static bool must_wait(const deployment_steps *s, size_t at)
     return false;
 }
 
+/* While it waits somebody may make what was not there: everything is looked at again. */
+static void doubt_found(deployment_steps *s)
+{
+    for (size_t i = 0; i < s->manifest.len; i++)
+        if (s->ways[i] == OBJECT_FREE)
+            s->ways[i] = OBJECT_UNREAD;
+}
+
 /* The next definition that is not known to be established: read again until it is. */
 static bool establish_step(deployment_steps *s, const steps_world *w)
 {
@@ -370,6 +378,7 @@ static bool establish_step(deployment_steps *s, const steps_world *w)
         if (!o->definition || s->ways[i] != OBJECT_APPLIED)
             continue;
         if (w->now_ms < s->due_ms) {
+            doubt_found(s);
             steps_give(s, STEP_WAIT, STR_EMPTY, STR_EMPTY);
             s->out.due_ms = s->due_ms;
             s->out.why = STR("a definition that is not established yet");

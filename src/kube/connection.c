@@ -9,6 +9,7 @@
 #include "kube/server_date.h"
 
 #define PEM_BYTES_MAX (1u << 20)
+#define DATE_MS 1000
 /* What curl keeps for each request that runs; the sizes that it likes are for files. */
 #define READ_BYTES 4096L
 #define STREAM_BYTES 16384L
@@ -81,10 +82,16 @@ static int64_t read_clock_ms(clockid_t clock)
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-static void take_date(connection *c, str date)
+/* A Date has whole seconds: of those that come within one the first is as good as all. */
+static void take_date(server_clock *clock, str date)
 {
-    int64_t server_ms = server_date_ms(date, read_clock_ms(CLOCK_REALTIME));
-    *c->ahead_ms = server_ms - read_clock_ms(CLOCK_BOOTTIME);
+    int64_t now_ms = read_clock_ms(CLOCK_BOOTTIME);
+    if (clock->first_ms != 0 && now_ms - clock->heard_ms < DATE_MS)
+        return;
+    clock->newest_ms = server_date_ms(date, read_clock_ms(CLOCK_REALTIME)) - now_ms;
+    clock->heard_ms = now_ms;
+    if (clock->first_ms == 0)
+        clock->first_ms = clock->newest_ms;
 }
 
 static size_t take_header(char *bytes, size_t size, size_t count, void *context)
@@ -100,8 +107,8 @@ static size_t take_header(char *bytes, size_t size, size_t count, void *context)
         return size * count;
     if (is_named(name, STR("retry-after")) && !num_parse(str_trim(value), &x->retry_after_s))
         x->retry_after_s = 0;
-    if (*c->ahead_ms == 0 && is_named(name, STR("date")))
-        take_date(c, str_trim(value));
+    if (is_named(name, STR("date")))
+        take_date(c->clock, str_trim(value));
     return size * count;
 }
 
@@ -111,8 +118,8 @@ static void tell_status(exchange *x)
     if (x->answered)
         return;
     x->answered = true;
-    if (*x->connection->ahead_ms == 0)
-        take_date(x->connection, STR_EMPTY);
+    if (x->connection->clock->first_ms == 0)
+        take_date(x->connection->clock, STR_EMPTY);
     curl_easy_getinfo(x->curl, CURLINFO_RESPONSE_CODE, &status);
     if (x->handler.status)
         x->handler.status(x->handler.context, (int)status, x->retry_after_s);
@@ -360,7 +367,7 @@ static connection *open_from(const connection *from, connection like, err *error
     }
     *c = like;
     c->last = &c->first;
-    c->ahead_ms = from ? from->ahead_ms : &c->own_ahead_ms;
+    c->clock = from ? from->clock : &c->own_clock;
     c->multi = multi_new(c);
     c->credentials = from ? from->credentials : credentials_new(access);
     c->beside = from;
@@ -414,9 +421,17 @@ connection *connection_close(connection *c)
 
 bool connection_clock(const connection *c, int64_t *ret_ms)
 {
-    if (*c->ahead_ms == 0)
+    if (c->clock->first_ms == 0)
         return false;
-    *ret_ms = read_clock_ms(CLOCK_BOOTTIME) + *c->ahead_ms;
+    *ret_ms = read_clock_ms(CLOCK_BOOTTIME) + c->clock->first_ms;
+    return true;
+}
+
+bool connection_date(const connection *c, int64_t *ret_ms)
+{
+    if (c->clock->first_ms == 0)
+        return false;
+    *ret_ms = read_clock_ms(CLOCK_BOOTTIME) + c->clock->newest_ms;
     return true;
 }
 

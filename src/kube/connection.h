@@ -70,6 +70,9 @@ connection *connection_beside(const connection *c, err *error);
  * on by one that nobody sets. False until there was an answer. What several processes read from
  * each other's records is not to depend on whose clock is right. */
 bool connection_clock(const connection *c, int64_t *ret_ms);
+/* The same as its newest answer showed it: it may jump, and is right where this machine stood still
+ * for a while. For times that others are told. */
+bool connection_date(const connection *c, int64_t *ret_ms);
 /* What comes in is looked at only so often, in bunches: for watches whose news nobody waits for. A
  * process that is woken up pays for that far more than for what it then reads. 0: at once. */
 void connection_bunch(connection *c, uint64_t ms);

@@ -46,14 +46,20 @@ typedef struct watched {
     int events; /* that curl wants to know of; 0: none now */
 } watched;
 
+/* The server's clock, of BOOTTIME; 0: nothing was heard yet. */
+typedef struct server_clock {
+    int64_t first_ms, newest_ms; /* how far it was ahead by its first answer, and by the newest */
+    int64_t heard_ms;            /* when that was */
+} server_clock;
+
 struct connection {
     uv_loop_t *loop;
     uv_timer_t timer;
     CURLM *multi;
     const kube_access *access;
     credentials *credentials;
-    bool beside;                     /* the credentials are another one's, and so is the clock */
-    int64_t own_ahead_ms, *ahead_ms; /* the server's clock, of BOOTTIME; 0: nothing was heard yet */
+    bool beside; /* the credentials are another one's, and so is the clock */
+    server_clock own_clock, *clock;
     const char *agent;
     char *server;                  /* what URLs begin with; curl's */
     CURLU *base;                   /* the same */

@@ -74,7 +74,8 @@ class Server:
                 pass
 
             def date_time_string(self, timestamp=None):
-                return date or super().date_time_string(timestamp)
+                told = date() if callable(date) else date
+                return told or super().date_time_string(timestamp)
 
             def say(self, status, body, **headers):
                 text = json.dumps(body).encode()
@@ -99,7 +100,7 @@ class Server:
                     self.wfile.flush()
 
             def do_PATCH(self):
-                self.rfile.read(int(self.headers["Content-Length"]))
+                self.body = self.rfile.read(int(self.headers["Content-Length"]))
                 self.do_GET()
 
             def do_GET(self):
@@ -446,6 +447,32 @@ def clock_of_the_server(room):
         return None if "2031-01-01T00:00:0" in result.out else result
 
 
+def clock_that_goes_on(room):
+    """an agent's signs of life follow the hub's clock, also when the agent's machine stood still"""
+    told = []
+
+    def answer(request):
+        if request.command == "PATCH":
+            told.append(json.loads(request.body)["status"]["agent"]["lastSeen"][:13])
+        request.say(404, refusal(404, "NotFound", "not here"))
+
+    def date():
+        return f"Wed, 01 Jan 2031 {7 if len(told) < 2 else 8:02}:00:00 GMT"
+
+    with Server(answer, date=date) as server:
+        path = config(room.folder, server)
+        process = subprocess.Popen([room.drover, "cluster-agent", "edge", "--hub-kubeconfig", path,
+                                    "--kubeconfig", path, "--heartbeat", "1s"],
+                                   stderr=subprocess.PIPE, text=True)
+        end = time.monotonic() + WAIT_SECONDS
+        while "2031-01-01T08" not in told and time.monotonic() < end:
+            time.sleep(0.05)
+        process.terminate()
+        said = process.communicate(timeout=WAIT_SECONDS)[1]
+    good = told[1:2] == ["2031-01-01T07"] and told[-1] == "2031-01-01T08"
+    return None if good else f"{told} {said}"
+
+
 def logs_that_nobody_reads(room):
     """logs end when whoever read them has gone"""
     pod = {"metadata": {"name": "p", "creationTimestamp": "2026-01-01T00:00:00Z", "annotations": {
@@ -505,7 +532,7 @@ def help_of_groups(room):
 
 CHECKS = [authorities_replaced, authorities_of_the_machine, name_and_path, whose, busy, no_answer,
           slow_person, nobody_there, names, groups_unseen, large_lists, clock_of_the_server,
-          logs_that_nobody_reads, help_of_groups]
+          clock_that_goes_on, logs_that_nobody_reads, help_of_groups]
 
 
 def main():

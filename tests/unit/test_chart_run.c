@@ -3,12 +3,14 @@
 #include "support/check.h"
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "cluster_agent/chart_run.h"
 
 #define HELM                                                                                       \
     "#!/bin/sh\n"                                                                                  \
     "echo \"$KUBECONFIG: $*\" >> \"${0%/*}/words\"\n"                                              \
+    "cat \"$KUBECONFIG\" >> \"${0%/*}/config\" 2> /dev/null\n"                                     \
     "case $1 in\n"                                                                                 \
     "upgrade) case $* in *--dry-run=server*)\n"                                                    \
     "  echo '{\"manifest\":\"kind: Secret\"}'; exit;; esac\n"                                      \
@@ -28,7 +30,8 @@ typedef struct bench {
     bool answered;
     step_outcome outcome;
     char text[256], message[1024];
-    str user; /* whose rights count */
+    str user;   /* whose rights count */
+    str config; /* what helm finds for a kubeconfig; empty: it is told where one is */
 } bench;
 
 static void put_file(const bench *b, const char *name, const char *text)
@@ -62,8 +65,11 @@ static void start_runner(bench *b, uint64_t lock_ms)
         b->runner = chart_runner_stop(b->runner);
         uv_run(&b->loop, UV_RUN_DEFAULT);
     }
-    b->runner = chart_runner_new(
-        &b->loop, (chart_place){b->program, STR("/etc/config"), STR("here"), lock_ms});
+    b->runner = chart_runner_new(&b->loop, (chart_place){.program = b->program,
+                                                         .kubeconfig = STR("/etc/config"),
+                                                         .config = b->config,
+                                                         .context = STR("here"),
+                                                         .lock_ms = lock_ms});
     assert_non_null(b->runner);
 }
 
@@ -181,6 +187,35 @@ static void test_account(void **state)
                              " --kube-as-group system:serviceaccounts:here")) != SIZE_MAX;
     assert_int_equal(lines, 5);
     assert_int_equal(told, lines);
+    bench_close(&b);
+}
+
+/* In a pod every helm is told where the cluster is, by a file that goes with its folder. */
+static void test_config(void **state)
+{
+    (void)state;
+    static const step_kind kinds[] = {STEP_TRY_CHART, STEP_READ_CHART, STEP_REMOVE_CHART};
+    bench b;
+    char text[4096];
+    size_t lines = 0;
+    manifest m = chart_of(good, COUNT_OF(good));
+    bench_open(&b, "helm");
+    b.config = STR("{\"kind\":\"Config\"}\n");
+    start_runner(&b, 0);
+    for (size_t i = 0; i < COUNT_OF(kinds); i++)
+        run_chart(&b, kinds[i], &m);
+    get_file(&b, "config", text);
+    assert_string_equal(text,
+                        "{\"kind\":\"Config\"}\n{\"kind\":\"Config\"}\n{\"kind\":\"Config\"}\n");
+    get_file(&b, "words", text);
+    for (str rest = str_of(text); rest.len > 0; lines++) {
+        str line = str_cut(&rest, '\n'), path = str_cut(&line, ':');
+        char name[256];
+        snprintf(name, sizeof name, "%.*s", STR_ARG(path));
+        assert_true(str_starts(path, str_of(b.folder)) && str_ends(path, STR("/kubeconfig")));
+        assert_int_equal(access(name, F_OK), -1);
+    }
+    assert_int_equal(lines, COUNT_OF(kinds));
     bench_close(&b);
 }
 
@@ -358,6 +393,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_installs_and_removes),
         cmocka_unit_test(test_account),
+        cmocka_unit_test(test_config),
         cmocka_unit_test(test_tries),
         cmocka_unit_test(test_failures),
         cmocka_unit_test(test_locked),

@@ -556,6 +556,28 @@ static void test_definitions_come_first(void **state)
     world_done(&w);
 }
 
+/* What somebody makes while a definition is waited for is not taken from him. */
+static void test_made_meanwhile(void **state)
+{
+    (void)state;
+    agent_world w = world_new();
+    world_release(&w, "web", TILLS, OPTIONS);
+    deployment_steps *s = begin(&w, "web");
+    world_run(&w, &s, "web", STEPS_RETRY_FIRST_MS);
+    world_put(&w, TILL,
+              STR("{\"apiVersion\":\"shop.io/v1\",\"kind\":\"Till\",\"metadata\":{\"name\":\"t\","
+                  "\"namespace\":\"shop\"},\"theirs\":true}"));
+    world_merge(
+        &w, DEFINITION,
+        STR("{\"status\":{\"conditions\":[{\"type\":\"Established\",\"status\":\"True\"}]}}"));
+    world_run(&w, &s, "web", 5000);
+    assert_non_null(go_member(world_read(&w, TILL), STR("theirs")));
+    check_has_at(condition_of(&w, "Deployed", "message"), STR("it exists and is not owned by us"),
+                 __FILE__, __LINE__);
+    steps_free(s);
+    world_done(&w);
+}
+
 /* ---- charts ---- */
 
 static void test_chart(void **state)
@@ -734,6 +756,7 @@ int main(void)
         cmocka_unit_test(test_wrong_dependencies),
         cmocka_unit_test(test_allowed_namespaces),
         cmocka_unit_test(test_definitions_come_first),
+        cmocka_unit_test(test_made_meanwhile),
         cmocka_unit_test(test_chart),
         cmocka_unit_test(test_another_release),
         cmocka_unit_test(test_handed_over),
