@@ -89,6 +89,7 @@ typedef struct program {
     const char *name; /* as people write it: "drover", "kubectl skyhook" */
     const char *about;
     const verb *const *verbs; /* ends with NULL */
+    bool last_counts;         /* see options.h */
 } program;
 extern const program program_drover;
 extern const program program_skyhook;

@@ -82,18 +82,16 @@ static bool set_groups(kube_session *s, const options *given)
     return good;
 }
 
-/* As kubectl reads it: a duration, or whole seconds. */
-static bool set_timeout(kube_session *s, const options *given, err *error)
+bool kube_session_limit(kube_session *s, const char *name, str time, err *error)
 {
-    str text = options_text(given, "request-timeout", "0");
     int64_t number;
-    if (num_parse(text, &number) && number >= 0 && number <= INT32_MAX) {
+    if (num_parse(time, &number) && number >= 0 && number <= INT32_MAX) {
         s->timeout_ms = number * 1000;
         return true;
     }
-    if (!duration_parse(text, &number, error) || number < 0)
-        return err_set(error, "--request-timeout: found \"%s\", allowed a duration such as 10s",
-                       str_shown(text).text);
+    if (!duration_parse(time, &number, error) || number < 0)
+        return err_set(error, "--%s: found \"%s\", allowed a duration such as 10s", name,
+                       str_shown(time).text);
     s->timeout_ms = number / 1000000;
     return true;
 }
@@ -105,7 +103,9 @@ static bool read_access(kube_session *s, const options *given, err *error)
     where.cluster = options_text(given, "cluster", "");
     where.user = options_text(given, "user", "");
     where.server = options_text(given, "server", "");
-    if (!set_timeout(s, given, error) || !kubeconfig_read(&where, s->arena, &s->access, error))
+    if (!kube_session_limit(s, "request-timeout", options_text(given, "request-timeout", "0"),
+                            error) ||
+        !kubeconfig_read(&where, s->arena, &s->access, error))
         return false;
     if (options_given(given, "token")) /* it takes the place of whatever else there is */
         s->access.token_file = s->access.exec.command = STR_EMPTY;

@@ -58,6 +58,9 @@ typedef struct kube_session kube_session;
 /* By the options above, those of them that the command has. */
 kube_session *kube_session_open(const options *given, err *error);
 kube_session *kube_session_close(kube_session *s);
+/* How long an answer may take: a duration, or whole seconds; "0": as long as a connection waits.
+ * name: of the option whose word that is. */
+bool kube_session_limit(kube_session *s, const char *name, str time, err *error);
 str kube_session_namespace(const kube_session *s);
 str kube_session_server(const kube_session *s); /* https://host:port */
 /* The time by the server's clock, as its answers showed it; by this machine's before there is one.

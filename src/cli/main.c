@@ -42,7 +42,7 @@ static exit_status checked_run(const verb *c, const options *given)
 static exit_status run(const verb *c, int count, char **words)
 {
     option table[OPTIONS_MAX];
-    options given = {0};
+    options given = {.last_counts = program_now()->last_counts};
     err error;
     exit_status status;
     complete_table(c, table);

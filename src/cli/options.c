@@ -75,7 +75,7 @@ static bool add(reader *r, options *to, const option *o, str value)
     if (o->argument && !allowed(o, value))
         return err_set(r->error, "--%s: found \"%s\", allowed %s", o->name, str_shown(value).text,
                        o->argument);
-    if (!o->repeatable && options_given(to, o->name))
+    if (!o->repeatable && !to->last_counts && options_given(to, o->name))
         return err_set(r->error, "--%s: found twice, allowed once", o->name);
     if (!vec_push(&to->values, (option_value){o, value}))
         return err_memory(r->error);
@@ -91,23 +91,36 @@ static bool add_next(reader *r, options *to, const option *o)
     return add(r, to, o, str_of(r->words[r->at++]));
 }
 
+static void take_back(options *to, const option *o)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < to->values.len; i++)
+        if (to->values.at[i].option != o)
+            to->values.at[kept++] = to->values.at[i];
+    to->values.len = kept;
+}
+
+/* value: what stands behind "="; no ptr: nothing does. */
+static bool add_given(reader *r, options *to, const option *o, str value)
+{
+    if (o->argument)
+        return value.ptr ? add(r, to, o, value) : add_next(r, to, o);
+    if (value.ptr && str_eq(value, STR("false"))) {
+        take_back(to, o);
+        return true;
+    }
+    if (value.ptr && !str_eq(value, STR("true")))
+        return err_set(r->error, "--%s: found \"%s\", allowed true, false or nothing", o->name,
+                       str_shown(value).text);
+    return add(r, to, o, STR_EMPTY);
+}
+
 static bool long_option(reader *r, options *to, str word)
 {
     str value = str_part(word, 2, SIZE_MAX);
     str name = str_cut(&value, '=');
     const option *o = find_name(r->table, name);
-    if (!o)
-        return unknown(r, name);
-    if (!o->argument && str_eq(value, STR("false")))
-        return true;
-    if (!o->argument && value.ptr && !str_eq(value, STR("true")))
-        return err_set(r->error, "--%s: found \"%s\", allowed true, false or nothing", o->name,
-                       str_shown(value).text);
-    if (!o->argument)
-        return add(r, to, o, STR_EMPTY);
-    if (value.ptr)
-        return add(r, to, o, value);
-    return add_next(r, to, o);
+    return o ? add_given(r, to, o, value) : unknown(r, name);
 }
 
 static bool letters(reader *r, options *to, str word)
@@ -117,10 +130,11 @@ static bool letters(reader *r, options *to, str word)
         if (!o)
             return err_set(r->error, "found option \"-%s\", which does not exist",
                            str_shown(str_part(word, i, 1)).text);
-        if (o->argument && i + 1 < word.len)
-            return add(r, to, o, str_part(word, i + 1, SIZE_MAX));
+        str behind = str_part(word, i + 1, SIZE_MAX);
+        if (behind.len > 0 && behind.ptr[0] == '=')
+            return add_given(r, to, o, str_part(behind, 1, SIZE_MAX));
         if (o->argument)
-            return add_next(r, to, o);
+            return behind.len > 0 ? add(r, to, o, behind) : add_next(r, to, o);
         if (!add(r, to, o, STR_EMPTY))
             return false;
     }

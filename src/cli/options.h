@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* options.h - the words behind a command, read by a table.
  *
- * Accepts --name VALUE, --name=VALUE, -n VALUE, -nVALUE, switches in one word (-xy) and as
- * --switch=true and --switch=false, and -- before operands that begin with a dash. Options and
+ * Accepts --name VALUE, --name=VALUE, -n VALUE, -nVALUE, -n=VALUE, switches in one word (-xy) and
+ * as --switch=true and --switch=false, and -- before operands that begin with a dash. Options and
  * operands may be mixed. Knows no command. */
 #ifndef DROVER_CLI_OPTIONS_H
 #define DROVER_CLI_OPTIONS_H
@@ -25,6 +25,7 @@ typedef struct option_value {
 } option_value;
 
 typedef struct options {
+    bool last_counts;         /* of what is given twice; else it is refused unless repeatable */
     VEC(option_value) values; /* in the order given */
     VEC(str) operands;
 } options;

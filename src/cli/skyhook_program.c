@@ -19,6 +19,7 @@ const program program_skyhook = {
     .about = "What a user of a rollout needs: see it, hold it, begin it anew, and ask why it does "
              "not move.",
     .verbs = skyhook_verbs,
+    .last_counts = true, /* as with kubectl */
 };
 
 /* ---- version ---- */
@@ -61,6 +62,10 @@ static exit_status work_version(sk *s)
 {
     found_operator found = {0};
     err error = {0};
+    if (!options_given(s->given, "request-timeout") &&
+        !kube_session_limit(s->session, "timeout", options_text(s->given, "timeout", "10s"),
+                            &error))
+        return fail("%s", error.text);
     str path = arena_printf(s->arena, "/apis/apps/v1/namespaces/%.*s/deployments",
                             STR_ARG(kube_session_namespace(s->session)));
     bool asked = path.ptr && kube_list(s->session, path, take_deployment, &found, &error);
@@ -81,7 +86,7 @@ static exit_status run_version(const options *given)
 
 static const option options_of_version[] = {
     {.name = "client-only", .help = "do not ask the cluster"},
-    {.name = "timeout", .argument = "D", .help = "accepted, and without effect"},
+    {.name = "timeout", .argument = "D", .help = "how long the cluster's answer may take (10s)"},
     OPTION_FORM_ANYHOW,
     OPTIONS_SKYHOOK,
     OPTIONS_END,

@@ -315,7 +315,7 @@ def busy(room):
 
 
 def no_answer(room):
-    """--request-timeout ends what is not answered"""
+    """--request-timeout, and the --timeout of version, end what is not answered"""
     go_on = threading.Event()
     with Server(lambda request: go_on.wait(WAIT_SECONDS)) as server:
         begun = time.monotonic()
@@ -325,7 +325,18 @@ def no_answer(room):
         if result.status != 1 or "there was no answer in time" not in result.err or took > 30:
             return f"{took} s {result}"
         result = room.skyhook(server, "pause", "tuning", "--request-timeout", "soon")
-        return None if result.status == 1 and 'found "soon"' in result.err else result
+        if result.status != 1 or 'found "soon"' not in result.err:
+            return result
+    go_on.clear()
+    with Server(lambda request: go_on.wait(WAIT_SECONDS)) as server:
+        begun = time.monotonic()
+        result = room.skyhook(server, "version", "--timeout", "500ms", "-n", "a", "-n=b")
+        took = time.monotonic() - begun
+        go_on.set()
+        good = "operator:\tunknown (" in result.out and "no answer in time" in result.out
+        if result.status or not good or took > 30 or "/namespaces/b/" not in server.seen[0][0]:
+            return f"{took} s {result} {server.seen}"
+    return None
 
 
 def slow_person(room):

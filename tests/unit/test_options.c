@@ -61,6 +61,25 @@ static void test_forms(void **state)
     check_told("- -s", "strict=,-,");
     check_told("-ojson", "output=json,");
     check_told("--strict=true --quiet=false", "strict=,");
+    check_told("-f=a -s=true -q=false", "file=a,strict=,");
+    check_told("-sf=a -qs=false", "file=a,quiet=,");
+    check_told("-s --strict=false", "");
+}
+
+/* As with kubectl. */
+static void test_last_counts(void **state)
+{
+    (void)state;
+    char words[][8] = {"-otext", "-s", "-s", "-ojson", "-fa", "-fb"};
+    char *at[COUNT_OF(words)];
+    options o = {.last_counts = true};
+    for (size_t i = 0; i < COUNT_OF(words); i++)
+        at[i] = words[i];
+    assert_true(options_parse(&o, table, COUNT_OF(words), at, NULL));
+    check_text(options_text(&o, "output", ""), "json");
+    check_text(options_text(&o, "file", ""), "b");
+    assert_true(options_given(&o, "strict"));
+    options_done(&o);
 }
 
 static void test_errors(void **state)
@@ -72,6 +91,7 @@ static void test_errors(void **state)
     check_told("-sx", "found option \"-x\", which does not exist");
     check_told("--file", "--file: found nothing behind it, it takes FILE");
     check_told("-f", "--file: found nothing behind it, it takes FILE");
+    check_told("-s=1", "--strict: found \"1\", allowed true, false or nothing");
     check_told("--strict=1", "--strict: found \"1\", allowed true, false or nothing");
     check_told("-o yaml", "--output: found \"yaml\", allowed text|json");
     check_told("-o tex", "--output: found \"tex\", allowed text|json");
@@ -137,11 +157,9 @@ static void test_each_allocation_fails(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_forms),
-        cmocka_unit_test(test_errors),
-        cmocka_unit_test(test_lookup),
-        cmocka_unit_test(test_likeness),
-        cmocka_unit_test(test_each_allocation_fails),
+        cmocka_unit_test(test_forms),    cmocka_unit_test(test_last_counts),
+        cmocka_unit_test(test_errors),   cmocka_unit_test(test_lookup),
+        cmocka_unit_test(test_likeness), cmocka_unit_test(test_each_allocation_fails),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
