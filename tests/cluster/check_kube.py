@@ -9,10 +9,12 @@ import subprocess
 import sys
 import threading
 import time
+import urllib.parse
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "support")]
 # pylint: disable=wrong-import-position
+import audit
 import binaries
 import drover
 import plane
@@ -23,6 +25,9 @@ NODES_PATH = "/api/v1/nodes"
 MAPS_PATH = "/api/v1/configmaps"
 ABSENT_PATH = "/apis/example.test/v1/things"
 WAIT_SECONDS = 30
+AUDIT = {**audit.POLICY, "rules": [
+    {"level": "Metadata", "users": ["admin"], "verbs": ["list", "watch"]},
+    *audit.POLICY["rules"]]}
 
 
 class Follower:
@@ -94,6 +99,18 @@ def lists(cluster, f):
     wait_for("lists", lambda: f.synced[NODES_PATH] and f.synced[MAPS_PATH])
     agree(cluster, f)
     assert len(f.objects[NODES_PATH]) > NODES - 10
+
+
+def streamed(cluster, f):
+    """lists come as streams that go on as watches: no page is asked for"""
+    assert f.process.poll() is None
+    asked = [(e["verb"], urllib.parse.unquote(e["requestURI"]))
+             for e in audit.entries(cluster.audit_file)
+             if e["user"]["username"] == "admin" and audit.agent(e) == "kube-follow"]
+    for path in (NODES_PATH, MAPS_PATH):
+        of_path = [(verb, uri) for verb, uri in asked if uri.partition("?")[0] == path]
+        assert of_path and all(verb == "watch" for verb, _ in of_path), of_path
+        assert "sendInitialEvents=true" in of_path[0][1], of_path
 
 
 def changes(cluster, f):
@@ -245,13 +262,13 @@ def main():
     if problem:
         tap.skip("the Kubernetes client", problem)
         return tap.done()
-    with plane.Cluster("check-kube") as cluster:
+    with plane.Cluster("check-kube", audit=AUDIT) as cluster:
         cluster.add_nodes(NODES)
         config = cluster.kubeconfig()
         for program in drover.programs():
             build = program.parent
             follower = Follower(build / "kube-follow", config, NODES_PATH, MAPS_PATH, ABSENT_PATH)
-            for act in (lists, changes, server_killed, kind_absent):
+            for act in (lists, streamed, changes, server_killed, kind_absent):
                 run(tap, cluster, build, act, follower)
             status = follower.stop()
             tap.test(f"{build.name}: it ends and leaves no memory behind",

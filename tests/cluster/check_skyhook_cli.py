@@ -344,8 +344,29 @@ def usage(t):
     assert drover.run(t.plugin, "reset").status == 1
 
 
+def several_files(t):
+    """of several files in $KUBECONFIG the first that has something counts"""
+    whole = json.loads(t.config.read_text(encoding="utf-8"))
+    folder = pathlib.Path(t.plugin.parent)
+    parts = {"users": {"users": whole["users"]},
+             "wrong": {"current-context": "nowhere", "clusters": [{
+                 "name": "test", "cluster": {"server": "https://127.0.0.1:1"}}]},
+             "rest": {key: whole[key] for key in ("clusters", "contexts", "current-context")}}
+    for name, part in parts.items():
+        (folder / name).write_text(json.dumps({"apiVersion": "v1", "kind": "Config", **part}),
+                                   encoding="utf-8")
+
+    def ask(*names):
+        return drover.run(t.plugin, "node", "status", "-o", "json", env={
+            "KUBECONFIG": ":".join(str(folder / name) for name in names)})
+    good = ask("users", "not-there", "rest", "wrong")
+    assert good.status == 0 and len(json.loads(good.out)) == len(STATES), good
+    bad = ask("wrong", "users", "rest")
+    assert bad.status == 1 and 'no context "nowhere"' in bad.err, bad
+
+
 CHECKS = [switches, node_list, node_status, packages, ignoring, rerun, node_reset, policy_reset,
-          reset, reset_of_nodes_only, explaining, reading_only, rights, usage]
+          reset, reset_of_nodes_only, explaining, reading_only, rights, several_files, usage]
 
 
 def try_all(tap, trial):

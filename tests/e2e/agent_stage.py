@@ -51,6 +51,7 @@ class Agent:
     def __init__(self, program, name, main, own):
         self.program, self.name, self.main, self.own = program, name, main, own
         self.home = None
+        self.pod = None  # in_pod.Account: where that is, it runs as in a pod
         self.process = None
 
     def register(self):
@@ -78,14 +79,16 @@ class Agent:
         if anybody or self.name == NAMES[0]:  # the others have it as in a pod
             account = ("--hub-kubeconfig",
                        str(self.main.kubeconfig() if anybody else self.credentials()))
-        log = open(self.own.logs / "agent.log", "ab")  # pylint: disable=consider-using-with
-        with log:
-            self.process = subprocess.Popen(
-                [str(self.program), "cluster-agent", self.name, *account, "--kubeconfig",
-                 str(self.own.kubeconfig(rollout.USER)), "--heartbeat", "2s", *words],
-                stdout=log, stderr=log,
-                env=dict(os.environ,
-                         PATH=f"{binaries.HELM.folder()}{os.pathsep}{os.environ['PATH']}"))
+        command = [str(self.program), "cluster-agent", self.name, *account, "--heartbeat", "2s",
+                   *words]
+        env = dict(os.environ)
+        if self.pod:
+            command, env = self.pod.command(*command), self.pod.variables()
+        else:
+            command += ["--kubeconfig", str(self.own.kubeconfig(rollout.USER))]
+        env["PATH"] = f"{binaries.HELM.folder()}{os.pathsep}{os.environ['PATH']}"
+        with open(self.own.logs / "agent.log", "ab") as log:
+            self.process = subprocess.Popen(command, stdout=log, stderr=log, env=env)
 
     def kill(self):
         self.process.kill()
@@ -144,17 +147,3 @@ class Stage:
             notes = found["spec"]["template"]["metadata"]["annotations"]
             assert notes["version"] == version, (agent.name, notes)
             assert found["status"].get("availableReplicas") == 2, found["status"]
-
-
-def grant(cluster):
-    """The rights that deploy/cluster-agent.yaml gives the agent's account."""
-    for one in rollout.objects(cluster.programs / "kubectl",
-                               f"--kubeconfig={cluster.kubeconfig()}", "create",
-                               "--dry-run=client", "-o", "json", "-f",
-                               hub.ROOT / "deploy" / "cluster-agent.yaml"):
-        if one["kind"] not in rollout.RIGHTS:
-            continue
-        if "subjects" in one:
-            one["subjects"] = [{"kind": "Group", "name": "drover",
-                                "apiGroup": "rbac.authorization.k8s.io"}]
-        cluster.api.create(rollout.RIGHTS[one["kind"]], one, one["metadata"].get("namespace"))

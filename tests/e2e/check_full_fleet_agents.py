@@ -20,9 +20,10 @@ import api
 import audit
 import binaries
 import drover
+import in_pod
 import plane
 import rollout
-from agent_stage import NAMES, SPACE, STRATEGY, Agent, Stage, grant, resources, settings, web
+from agent_stage import NAMES, SPACE, STRATEGY, Agent, Stage, resources, settings, web
 
 MANAGER = ["--controllers=serviceaccount-token-controller"]  # fills the Secret of an account
 RECORD = ("configmaps", "drover.hub", "drover-system")
@@ -357,7 +358,12 @@ def main():
         stage = Stage(program, main_cluster, owned)
         for own in owned:
             own.add_nodes(1)
-            grant(own)
+            rollout.grant(own, "cluster-agent.yaml")
+        if in_pod.missing():
+            print(f"# nobody runs as in a pod: {in_pod.missing()}", flush=True)
+        else:
+            rollout.create_account(owned[1], "drover-cluster-agent", "drover-system")
+            stage.agents[1].pod = in_pod.Account(owned[1], "drover-cluster-agent", "drover-system")
         stack.enter_context(stage.operator)
         for agent in stage.agents:
             agent.register()

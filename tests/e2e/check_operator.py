@@ -17,6 +17,7 @@ import api
 import audit
 import binaries
 import drover
+import in_pod
 import plane
 import rollout
 
@@ -198,6 +199,39 @@ def rests(cluster, _):
     assert not more, [(e["verb"], e["objectRef"]) for e in more]
 
 
+def in_its_pod(cluster, program):
+    """in a pod it finds server and account by itself, and a new token when the old one ends"""
+    cluster.add_nodes(2, prefix="podded", labels=lambda _: {"podded": "yes"})
+    rollout.create_account(cluster, "drover", rollout.SPACE)
+    account = in_pod.Account(cluster, "drover", rollout.SPACE)
+    operator = rollout.Operator(program, cluster, elect=True)
+    operator.pod = account
+    since = len(list(audit.entries(cluster.audit_file)))
+
+    def complete(name):
+        cluster.api.create("skyhooks", rollout.skyhook(
+            name, {f"{name}-p": rollout.package()}, priority=1,
+            nodeSelectors={"matchLabels": {"podded": "yes"}}))
+        rollout.wait_status(cluster, name, "complete")
+
+    def asked():
+        return [e for e in list(audit.entries(cluster.audit_file))[since:]
+                if e["user"]["username"] == account.user()]
+    with operator:
+        complete("podded")
+        old = api.Api(cluster.port, account.folder / "ca.crt", account.token(), "drover-test")
+        account.renew()
+        account.revoke_old()
+        api.wait_until("the old token is of no more use",
+                       lambda: old.raw("GET", "/api/v1/nodes?limit=1")[0] == 401)
+        complete("podded-2")
+    wrong = [e for e in asked() if e["responseStatus"].get("code") == 403]
+    assert not wrong, [(e["verb"], audit.resource(e)) for e in wrong]
+    made = {e["objectRef"]["namespace"] for e in asked()
+            if audit.resource(e) == "jobs" and e["verb"] == "create"}
+    assert made == {rollout.SPACE}, made
+
+
 def main():
     tap = drover.Tap()
     problem = binaries.missing()
@@ -224,6 +258,17 @@ def main():
                 tap.test(act.__doc__, wrong)
             ended = operator.stop()
             tap.test("it ends when told", None if ended == 0 else f"exit status {ended}")
+        problem = in_pod.missing()
+        if problem:
+            tap.skip(in_its_pod.__doc__, problem)
+            return tap.done()
+        try:
+            in_its_pod(cluster, program)
+            wrong = None
+        except Exception as error:  # pylint: disable=broad-exception-caught
+            wrong = f"{type(error).__name__}: {error}"
+            cluster.fail()
+        tap.test(in_its_pod.__doc__, wrong)
     return tap.done()
 
 

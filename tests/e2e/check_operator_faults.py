@@ -103,6 +103,61 @@ def frozen(cluster, program):
             assert took < LEASE_SECONDS - 3, f"after {took:.0f} s"
 
 
+def application(cluster, name, node):
+    cluster.api.create("pods", {
+        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "labels": {"app": name}},
+        "spec": {"nodeName": node, "containers": [{"name": "a", "image": "example.test/a:1"}]}},
+                       "default")
+    api.wait_until(f"{name} runs", lambda: cluster.api.get(
+        "pods", name, "default")["status"].get("phase") == "Running")
+
+
+def frozen_in_drain(cluster, program):
+    """one frozen in mid-drain and thawed when the other has finished it: it evicts nobody"""
+    for one in cluster.api.list("skyhooks"):
+        cluster.api.delete("skyhooks", one["metadata"]["name"])
+    node = cluster.add_nodes(1, prefix="drained", labels=lambda _: {"drained": "yes"})[0]
+    application(cluster, "goes", node)
+    application(cluster, "stays", node)
+    cluster.api.create("poddisruptionbudgets", {
+        "apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "stays"},
+        "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "stays"}}}}, "default")
+    api.wait_until("the budget counts", lambda: cluster.api.get(
+        "poddisruptionbudgets", "stays", "default").get("status", {}).get("currentHealthy") == 1)
+    since = len(history(cluster))
+
+    def asked(user):
+        """How often a user tried to evict the pod that stays."""
+        return sum(e["user"]["username"] == user and e["objectRef"]["name"] == "stays" and
+                   audit.resource(e) == "pods/eviction" for e in history(cluster, since))
+    with rollout.Operator(program, cluster, elect=True) as first:
+        api.wait_until("the first leads", lambda: holder(cluster))
+        leads = holder(cluster)
+        with rollout.Operator(program, cluster, user=USERS[1], elect=True) as second:
+            cluster.api.create("skyhooks", rollout.skyhook(
+                "drained", {"drained-p": rollout.package(interrupt={
+                    "type": "service", "services": ["a"]})},
+                nodeSelectors={"matchLabels": {"drained": "yes"}}))
+            api.wait_until("one is evicted, the other is not", lambda: asked(first.user) and
+                           not cluster.api.find("pods", "goes", "default"))
+            first.process.send_signal(signal.SIGSTOP)
+            api.wait_until("the second leads", lambda: holder(cluster) not in ("", leads),
+                           LEASE_SECONDS * 2)
+            api.wait_until("the second goes on with the drain", lambda: asked(second.user))
+            cluster.api.delete("poddisruptionbudgets", "stays", "default")
+            rollout.wait_status(cluster, "drained", "complete")
+            assert not cluster.api.get("nodes", node)["spec"].get("unschedulable")
+            application(cluster, "later", node)
+            first.process.send_signal(signal.SIGCONT)
+            time.sleep(5)
+            found = cluster.api.get("pods", "later", "default")
+            assert not found["metadata"].get("deletionTimestamp"), "a pod was evicted"
+            entries = history(cluster, since)
+            took_over = entries.index(effective(entries, second.user)[0])
+            late = effective(entries[took_over:], first.user)
+            assert not late, [(e["verb"], e["objectRef"].get("name")) for e in late]
+
+
 def watchers(cluster):
     """How often each user began to watch Jobs, the last kind that is watched."""
     return collections.Counter(e["user"]["username"] for e in audit.entries(cluster.audit_file)
@@ -192,7 +247,7 @@ def main():
         rollout.prepare(cluster, program)
         cluster.add_nodes(NODES)
         cluster.api.create("deploymentpolicies", rollout.policy("five", {"count": BUDGET}))
-        for act in (frozen, unled, harmed, cut):
+        for act in (frozen, unled, harmed, cut, frozen_in_drain):
             wrong = None
             try:
                 act(cluster, program)

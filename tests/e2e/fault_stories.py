@@ -164,6 +164,28 @@ def three_of_those_that_failed(story):
     assert 'thr|1.0.0' in story.note("nodeState") and '"restarts":' in story.note("nodeState")
 
 
+def two_hundred_of_those_that_failed(story):
+    """of all Jobs of a Skyhook that failed the last 200 are kept"""
+    story.add_nodes(70)
+    story.behave(**{"two-1.0.0": "fail"})
+    story.skyhook("two")
+
+    def attempts():
+        """Of every node those that are kept."""
+        kept = {node: [] for node in story.nodes}
+        for job in story.jobs():
+            labels, notes = job["metadata"]["labels"], job["metadata"]["annotations"]
+            kept[labels[PREFIX + "node"]].append(int(notes[PREFIX + "attempt"]))
+        return kept
+    story.wait("all have failed three times", lambda: all(
+        numbers and numbers[-1] >= 3 for numbers in attempts().values()))
+    story.wait("200 are left", lambda: sum(map(len, attempts().values())) <= 200)
+    kept = attempts()
+    assert sum(map(len, kept.values())) == 200, kept
+    assert all(numbers == list(range(numbers[0], numbers[-1] + 1)) and len(numbers) <= 3
+               for numbers in kept.values()), f"not the oldest ones went: {kept}"
+
+
 def job_of_somebody_else(story):
     """a Job that has the name and is not ours is never read: the next attempt has another name"""
     story.add_nodes(1)
@@ -346,7 +368,8 @@ def node_that_refuses(story):
 
 STORIES = [spares_what_belongs_to_the_node, pods_that_must_end_first, two_budgets_on_one_pod,
            budget_in_mid_drain, paused_in_mid_drain, lost_again_and_again,
-           three_of_those_that_failed, job_of_somebody_else, reboot_that_does_not_happen,
+           three_of_those_that_failed, two_hundred_of_those_that_failed, job_of_somebody_else,
+           reboot_that_does_not_happen,
            nobody_is_ready, leaves_in_mid_flight, changes_compartments, fleet_that_moves,
            policy_that_goes_and_tightens, taint_that_others_change, node_that_refuses]
 

@@ -43,27 +43,13 @@ def prepare(cluster, program):
     """Fleet's kinds as Drover defines them, and the rights of its manifests."""
     for one in rollout.objects(program, "crds", "fleet", "-o", "json"):
         cluster.api.create("customresourcedefinitions", one)
-    grant(cluster)
+    rollout.grant(cluster, "fleet/rights.yaml")
 
     def served():
         return all(cluster.api.list(kind) is not None for kind in KINDS)
     api.wait_until("the new kinds are served", served)
-    for one in manifests(cluster, "namespace.yaml"):
+    for one in rollout.manifests(cluster, "fleet/namespace.yaml"):
         cluster.api.create("namespaces", one)
-
-
-def manifests(cluster, name):
-    return rollout.objects(cluster.programs / "kubectl", f"--kubeconfig={cluster.kubeconfig()}",
-                           "create", "--dry-run=client", "-o", "json", "-f",
-                           ROOT / "deploy" / "fleet" / name)
-
-
-def grant(cluster):
-    for one in manifests(cluster, "rights.yaml"):
-        if "subjects" in one:
-            one["subjects"] = [{"kind": "Group", "name": "drover",
-                                "apiGroup": "rbac.authorization.k8s.io"}]
-        cluster.api.create(rollout.RIGHTS[one["kind"]], one)
 
 
 def operator(program, cluster, *words, **how):

@@ -71,6 +71,22 @@ def pod_that_never_terminates(story):
     assert not story.is_cordoned()
 
 
+def pod_that_takes_for_ever(story):
+    """without drainTimeout a drain waits for such a pod as long as it takes, and says for which"""
+    story.add_nodes(1)
+    pod = application(story, terminate="never")
+    story.skyhook({"fev": rollout.package(interrupt=SERVICE)})
+    story.wait("it is told to end", lambda: story.api.get(
+        "pods", pod, "default")["metadata"].get("deletionTimestamp"))
+    rollout.wait(20)
+    state, text = story.explain()
+    assert state == "inFlight" and '"drain"' in text and f"default/{pod}" in text, text
+    assert story.is_cordoned() and not story.jobs() and story.note("status") == "in_progress"
+    story.api.delete("pods", pod, "default", {"gracePeriodSeconds": 0})
+    story.complete()
+    assert not story.is_cordoned()
+
+
 def uncordoned_in_the_middle(story):
     """a person uncordons in mid-drain: it is put back once, with an event, before anything else is
     done"""
@@ -284,10 +300,10 @@ def taints_only_when_told(story):
     assert tainted() == [story.nodes[1]], tainted()
 
 
-STORIES = [blocked_for_a_minute, pod_that_never_terminates, uncordoned_in_the_middle,
-           cordoned_before, reboots, never_comes_back, deleted_in_every_stage,
-           deleted_in_later_stages, replaced, free_by_itself, all_that_require_it,
-           taints_only_when_told]
+STORIES = [blocked_for_a_minute, pod_that_never_terminates, pod_that_takes_for_ever,
+           uncordoned_in_the_middle, cordoned_before, reboots, never_comes_back,
+           deleted_in_every_stage, deleted_in_later_stages, replaced, free_by_itself,
+           all_that_require_it, taints_only_when_told]
 
 
 # ---- those that stop the operator, one after the other
@@ -372,7 +388,32 @@ def taints_of_people(story):
                 "tolerations"] for job in jobs), jobs[0]["spec"]["template"]["spec"]
 
 
-IN_TURN = [sticky_over_a_restart, taints_first, another_taint]
+def applied_again_after_a_reboot(story):
+    """with --reapply-on-reboot all packages run again on a node that a person rebooted, and on no
+    other; that an interrupt of theirs reboots it makes nothing run twice"""
+    story.stage.operator.stop()
+    with rollout.Operator(story.stage.program, story.cluster, "--reapply-on-reboot"):
+        story.add_nodes(2)
+        story.behave(**{f"interrupt_{node}": "reboot" for node in story.nodes})
+        story.skyhook({"rea": rollout.package(interrupt=REBOOT)})
+        story.complete()
+        stages = ["apply", "config", "interrupt", "post-interrupt"]
+        once = {at: sorted(one["metadata"]["labels"][rollout.PREFIX + "stage"] for one in
+                           story.jobs(node=story.nodes[at])) for at in (0, 1)}
+        assert all(set(found) == set(stages) for found in once.values()), once
+        before = len(story.jobs(node=story.nodes[0]))
+        fleet.reboot(story.api, story.nodes[0])
+        story.wait("it begins again", lambda: len(story.jobs(node=story.nodes[0])) > before)
+        story.complete()
+        story.wait("an event says so", lambda: any(
+            "applied again" in text for text in story.events(story.nodes[0])))
+        assert len(story.jobs(node=story.nodes[0], stage="post-interrupt")) == 2
+        assert len(story.jobs(node=story.nodes[1], stage="post-interrupt")) == 1
+        assert not any(story.is_cordoned(at) for at in (0, 1))
+    story.stage.operator.start()
+
+
+IN_TURN = [sticky_over_a_restart, taints_first, another_taint, applied_again_after_a_reboot]
 
 
 # ---- one that turns the time of the whole cluster back, behind all others

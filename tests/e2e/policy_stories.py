@@ -252,6 +252,23 @@ def waits_for_its_policy(story):
     story.complete()
 
 
+def failed_ones_keep_their_places(story):
+    """failedNodesHoldBudget: as many failed nodes as there are places hold up all others, who are
+    told so; failed ones are tried again all the same"""
+    story.add_nodes(4)
+    story.behave(**{f"apply_{story.nodes[at]}": "fail" for at in (0, 1)})
+    story.policy({"count": 2}, {"fixed": {"initialBatch": 2}}, failedNodesHoldBudget=True)
+    story.skyhook("kee", deploymentPolicy=story.name)
+    story.wait("both have failed twice", lambda: all(
+        len(story.jobs(node=node)) >= 2 for node in story.nodes[:2]))
+    assert not story.jobs(node=story.nodes[2]) and not story.jobs(node=story.nodes[3])
+    state, text = story.explain(2)
+    assert state == "waiting" and all(node in text for node in story.nodes[:2]), text
+    story.behave(**{f"apply_{story.nodes[at]}": None for at in (0, 1)})
+    story.complete()
+    assert story.check_limits(2) == 2
+
+
 def paused(story):
     """pause starts nothing new and lets what runs end"""
     story.add_nodes(3)
@@ -271,4 +288,4 @@ def paused(story):
 STORIES = [fixed, unless_told_otherwise, good_enough, linear, exponential, slows_down, overlap,
            percent, legacy, shared, stops_and_is_released_by_hand, goes_on_after_the_safety_limit,
            starts_anew_by_itself, goes_on_if_told, skyhook_before_policy, order,
-           waits_for_its_policy, paused]
+           waits_for_its_policy, failed_ones_keep_their_places, paused]

@@ -53,14 +53,20 @@ class Operator:
         self.user = user
         self.config = cluster.kubeconfig(user, server)
         self.env = env
+        self.pod = None  # in_pod.Account: it runs as in a pod
         self.process = None
 
     def start(self):
         name = "operator" if self.user == USER else f"operator-{self.user}"
+        words = [self.program, "operator", *self.words]
+        env = os.environ
+        if self.pod:
+            words, env = self.pod.command(*words), self.pod.variables()
+        else:
+            words[2:2] = ["--kubeconfig", self.config]
         with open(self.cluster.logs / f"{name}.log", "ab") as log:
-            self.process = subprocess.Popen(
-                [str(self.program), "operator", "--kubeconfig", str(self.config), *self.words],
-                stdout=log, stderr=log, env={**os.environ, **(self.env or {})})
+            self.process = subprocess.Popen([str(word) for word in words], stdout=log, stderr=log,
+                                            env={**env, **(self.env or {})})
         return self
 
     def kill(self):
@@ -95,18 +101,29 @@ RIGHTS = {"ClusterRole": "clusterroles", "ClusterRoleBinding": "clusterrolebindi
           "Role": "roles", "RoleBinding": "rolebindings"}
 
 
-def grant(cluster):
-    """The rights that deploy/operator.yaml gives the operator's account, for the group of its
-    users here."""
-    for one in objects(cluster.programs / "kubectl", f"--kubeconfig={cluster.kubeconfig()}",
-                       "create", "--dry-run=client", "-o", "json", "-f",
-                       ROOT / "deploy" / "operator.yaml"):
+def manifests(cluster, name):
+    """The objects of deploy/NAME."""
+    return objects(cluster.programs / "kubectl", f"--kubeconfig={cluster.kubeconfig()}", "create",
+                   "--dry-run=client", "-o", "json", "-f", ROOT / "deploy" / name)
+
+
+def grant(cluster, manifest="operator.yaml"):
+    """The account of deploy/MANIFEST and its rights, which the group of our users here has, too."""
+    for one in manifests(cluster, manifest):
         if one["kind"] not in RIGHTS:
             continue
         if "subjects" in one:
-            one["subjects"] = [{"kind": "Group", "name": "drover",
-                                "apiGroup": "rbac.authorization.k8s.io"}]
+            one["subjects"].append({"kind": "Group", "name": "drover",
+                                    "apiGroup": "rbac.authorization.k8s.io"})
         cluster.api.create(RIGHTS[one["kind"]], one, one["metadata"].get("namespace"))
+
+
+def create_account(cluster, name, space):
+    """With its namespace; unless they are there."""
+    if not cluster.api.find("namespaces", space):
+        cluster.api.create("namespaces", {"metadata": {"name": space}})
+    if not cluster.api.find("serviceaccounts", name, space):
+        cluster.api.create("serviceaccounts", {"metadata": {"name": name}}, space)
 
 
 def prepare(cluster, program):

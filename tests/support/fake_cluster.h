@@ -12,7 +12,7 @@
 #include "base/vec.h"
 #include "operator/node_shell.h"
 
-#define FAKE_OBJECTS_MAX 512
+#define FAKE_OBJECTS_MAX 2048
 #define FAKE_NAME_BYTES 128
 #define FAKE_FOLLOWED_MAX 16
 #define FAKE_START_MS INT64_C(1763272800000)

@@ -372,6 +372,49 @@ static void reboots_are_told(void **state)
     }
 }
 
+/* ---- many nodes ---- */
+
+static size_t shown_nodes(fake *f, const char *path)
+{
+    return yyjson_obj_size(fake_get(f, FAKE_SKYHOOKS, "sk", path));
+}
+
+static void check_shown(fake *f, size_t nodes, size_t mirrored)
+{
+    char all[32];
+    snprintf(all, sizeof all, "%zu/%zu", nodes, nodes);
+    fake_run(f, -1);
+    check_text(str_of(fake_text(f, FAKE_SKYHOOKS, "sk", "/status/completeNodes")), all);
+    assert_int_equal(shown_nodes(f, "/status/nodeState"), mirrored);
+    assert_int_equal(shown_nodes(f, "/status/nodeStatus"), mirrored);
+    assert_int_equal(shown_nodes(f, "/status/nodeBootIds"), mirrored);
+}
+
+/* Up to 500 nodes are mirrored one by one; with more of them only their own annotations tell. */
+static void many_nodes_are_counted_only(void **state)
+{
+    (void)state;
+    fake *f = fake_new();
+    fake_add_nodes(f, 500);
+    fake_create(f, FAKE_SKYHOOKS,
+                "{\"metadata\":{\"name\":\"sk\"},\"spec\":{\"packages\":{\"tune\":{\"version\":"
+                "\"1.0.0\",\"image\":\"example.test/tune\"}}}}");
+    fake_start(f);
+    check_shown(f, 500, 500);
+    fake_create(f, FAKE_NODES,
+                "{\"metadata\":{\"name\":\"late\",\"annotations\":{}},\"spec\":{},\"status\":{"
+                "\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"}],\"nodeInfo\":{"
+                "\"bootID\":\"boot-late\"}}}");
+    check_shown(f, 501, 0);
+    assert_int_equal(yyjson_get_int(fake_get(f, FAKE_SKYHOOKS, "sk", "/status/nodeOrderOffset")),
+                     501);
+    fake_start(f);
+    check_shown(f, 501, 0);
+    fake_delete(f, FAKE_NODES, "n07");
+    check_shown(f, 500, 500);
+    fake_free(f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -388,6 +431,7 @@ int main(void)
         cmocka_unit_test(drains_are_told),
         cmocka_unit_test(packages_are_written_as_they_are_read),
         cmocka_unit_test(reboots_are_told),
+        cmocka_unit_test(many_nodes_are_counted_only),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
