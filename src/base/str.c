@@ -290,6 +290,19 @@ void buf_addc(buf *b, char c)
     b->ptr[b->len] = '\0';
 }
 
+void buf_add_quoted(buf *b, str text)
+{
+    if (!buf_room(b, text.len + 2))
+        return;
+    char *at = b->ptr + b->len;
+    at[0] = '"';
+    if (text.len > 0)
+        memcpy(at + 1, text.ptr, text.len);
+    at[text.len + 1] = '"';
+    at[text.len + 2] = '\0';
+    b->len += text.len + 2;
+}
+
 void buf_addz(buf *b, const char *zero_terminated)
 {
     buf_add(b, str_of(zero_terminated));
@@ -427,18 +440,25 @@ static bool are_plain_json(const char *at)
     return ((eight | (eight - ones * 0x20) | quote | slash) & ones * 0x80) == 0;
 }
 
+/* Where the first byte stands that is not plain, from a place on. */
+static size_t plain_json_end(str text, size_t at)
+{
+    while (text.len - at >= sizeof(uint64_t) && are_plain_json(text.ptr + at))
+        at += sizeof(uint64_t);
+    while (at < text.len && is_plain_json((unsigned char)text.ptr[at]))
+        at++;
+    return at;
+}
+
 void buf_add_json(buf *b, str text)
 {
+    size_t plain = 0, at = plain_json_end(text, 0);
+    if (at == text.len) {
+        buf_add_quoted(b, text);
+        return;
+    }
     buf_addc(b, '"');
-    size_t plain = 0;
-    size_t at = 0;
-    while (at < text.len) {
-        while (text.len - at >= sizeof(uint64_t) && are_plain_json(text.ptr + at))
-            at += sizeof(uint64_t);
-        while (at < text.len && is_plain_json((unsigned char)text.ptr[at]))
-            at++;
-        if (at == text.len)
-            break;
+    for (; at < text.len; at = plain_json_end(text, at)) {
         unsigned char c = (unsigned char)text.ptr[at];
         size_t length = c < 0x80 ? 1 : str_utf8_sequence((str){text.ptr + at, text.len - at});
         if (length > 1) {

@@ -94,6 +94,8 @@ void buf_addf(buf *b, const char *format, ...) __attribute__((format(printf, 2, 
 /* In decimal digits, without a format: statuses are full of them. */
 void buf_add_int(buf *b, int64_t number);
 void buf_add_uint(buf *b, uint64_t number);
+/* Appends text between double quotes, as it is. */
+void buf_add_quoted(buf *b, str text);
 /* Appends text as a JSON string, quotes included. Bytes that are no UTF-8 become U+FFFD. */
 void buf_add_json(buf *b, str text);
 /* Forgets the content, keeps the memory and clears "failed". */

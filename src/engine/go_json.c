@@ -36,7 +36,11 @@ static char short_escape(unsigned char c)
 }
 
 /* What encoding/json does not write as it is: control characters, what HTML would take for markup,
- * and the two separators of JavaScript. Returns how many bytes that is; 0: none. */
+ * and the two separators of JavaScript, of which this is the first byte. */
+static const bool is_special[256] = {[0 ... 0x1F] = true, ['"'] = true, ['\\'] = true, ['<'] = true,
+                                     ['>'] = true,        ['&'] = true, [0xE2] = true};
+
+/* How many bytes are to be escaped; 0: none. */
 static size_t escaped(str text, size_t at)
 {
     unsigned char c = (unsigned char)text.ptr[at];
@@ -45,7 +49,7 @@ static size_t escaped(str text, size_t at)
                        ((unsigned char)text.ptr[at + 2] & 0xFE) == 0xA8
                    ? 3
                    : 0;
-    return c < 0x20 || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&';
+    return is_special[c];
 }
 
 static void put_escape(buf *out, str text)
@@ -61,11 +65,22 @@ static void put_escape(buf *out, str text)
     }
 }
 
+static size_t plain_end(str text, size_t at)
+{
+    while (at < text.len && !is_special[(unsigned char)text.ptr[at]])
+        at++;
+    return at;
+}
+
 void go_text(buf *out, str text)
 {
-    size_t plain = 0, at = 0;
+    size_t plain = 0, at = plain_end(text, 0);
+    if (at == text.len) {
+        buf_add_quoted(out, text);
+        return;
+    }
     buf_addc(out, '"');
-    while (at < text.len) {
+    for (; at < text.len; at = plain_end(text, at)) {
         size_t bytes = escaped(text, at);
         if (bytes > 0) {
             buf_add(out, str_part(text, plain, at - plain));

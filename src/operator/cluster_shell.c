@@ -159,8 +159,9 @@ int64_t hub_due_ms(const cluster_shell *s, int64_t of_ms)
 
 void hub_touch(cluster_shell *s, hub_clock *clock, int64_t of_ms)
 {
+    int64_t due = hub_due_ms(s, of_ms);
     if (!clock->dirty)
-        clock->due_ms = hub_due_ms(s, of_ms);
+        clock->due_ms = due > clock->rests_until_ms ? due : clock->rests_until_ms;
     clock->dirty = true;
 }
 

@@ -140,6 +140,18 @@ static void name_content(cluster_shell *s, hub_bundle *b)
     hub_set(s, &b->sha256, str_of(hex));
 }
 
+/* Clusters count the repositories and charts of which all is ready there. */
+static void tell_source(cluster_shell *s, const hub_bundle *b, const object *now)
+{
+    static const str keys[] = {STR(LABEL_REPO_NAME), STR(LABEL_HELM_OP_NAME)};
+    bool same = true;
+    for (size_t i = 0; b->document && i < sizeof keys / sizeof keys[0]; i++)
+        same &= str_eq(label_get(b->document->object.metadata->labels, keys[i]),
+                       label_get(now->metadata->labels, keys[i]));
+    for (size_t i = 0; !same && i < b->places.len; i++)
+        hub_cluster_touch(s, b->places.at[i]->cluster);
+}
+
 void hub_bundle_take(cluster_shell *s, hub_bundle *b, yyjson_val *json)
 {
     err error;
@@ -154,6 +166,7 @@ void hub_bundle_take(cluster_shell *s, hub_bundle *b, yyjson_val *json)
     hub_bundle_refuse(s, b, NULL);
     fact f = {.kind = FACT_DOCUMENT, .document = &read->object};
     hub_take(s, &f);
+    tell_source(s, b, &read->object);
     shell_document_free(b->document);
     b->document = read;
     hub_access_take(b);

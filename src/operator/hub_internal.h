@@ -15,6 +15,8 @@
 #include "operator/shell_read.h"
 
 #define HUB_STATUS_EVERY_MS 1000
+/* Between two of a Bundle that changes all the time; the end of its rollout is told at once. */
+#define HUB_STATUS_REST_MS 2000
 /* Statuses are written together, when the clock comes to a multiple of this: many writes at once
  * cost far less than as many that each wake somebody up. */
 #define HUB_STATUS_GRID_MS 1000
@@ -83,6 +85,7 @@ typedef struct hub_object {
 typedef struct hub_clock {
     bool dirty;
     int64_t due_ms;
+    int64_t rests_until_ms; /* it was written not long ago; of Bundles alone */
 } hub_clock;
 
 /* The Secret by which agents read the registry that a Bundle's contents or chart are in. */
@@ -195,6 +198,7 @@ struct hub_cluster {
     VEC(hub_place *) places; /* by the Bundles' names */
     VEC(struct hub_group *) groups;
     hub_tally all;
+    hub_tally told; /* of what its status says, or is about to say */
     int64_t deployments;
     hub_clock clock;
     int64_t patient_ms; /* until then its status can wait; 0: it does not */
@@ -484,6 +488,8 @@ void hub_cluster_status(cluster_shell *s, hub_cluster *c);
 void hub_cluster_touch(cluster_shell *s, hub_cluster *c);
 /* The same, but it can wait. */
 void hub_cluster_touch_later(cluster_shell *s, hub_cluster *c);
+/* A deployment of it is ready again: what its status said all the time may be true again. */
+void hub_cluster_touch_ready(cluster_shell *s, hub_cluster *c);
 /* ---- hub_sums.c ---- */
 void hub_groups_of(cluster_shell *s, hub_cluster *c);
 void hub_group_status(cluster_shell *s, hub_group *g);

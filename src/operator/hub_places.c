@@ -222,11 +222,16 @@ bool hub_all_ready(const hub_bundle *b)
     return true;
 }
 
-static void touch(cluster_shell *s, hub_place *p)
+static void touch_bundle(cluster_shell *s, const hub_place *p)
 {
     hub_touch(s, &p->bundle->clock, s->settings.status_every_ms);
     if (all_ready(p->bundle))
         p->bundle->clock.due_ms = s->now_ms;
+}
+
+static void touch(cluster_shell *s, const hub_place *p)
+{
+    touch_bundle(s, p);
     hub_cluster_touch(s, p->cluster);
 }
 
@@ -255,7 +260,10 @@ static void tell_state(cluster_shell *s, hub_place *p, bundle_state before)
         hub_touch(s, &p->bundle->clock, s->settings.status_every_ms);
     else if (is_well(before) && waits(now))
         touch_later(s, p);
-    else
+    else if (now == BUNDLE_READY && waits(before)) {
+        touch_bundle(s, p);
+        hub_cluster_touch_ready(s, p->cluster);
+    } else
         touch(s, p);
 }
 
@@ -595,8 +603,8 @@ void hub_deployments_seen(cluster_shell *s, yyjson_val *json)
     hub_place_look(s, p);
     if (!p->target || p->deleting || p->want || hub_owes_values(p) || p->unsettled)
         hub_queue(s, p);
-    if (ready != p->ready) /* also what is not a state, such as counts in partitions */
-        touch(s, p);
+    if (ready != p->ready) /* also what is no state, such as counts in partitions */
+        touch_bundle(s, p);
     else if (!existed)
         touch_later(s, p);
 }

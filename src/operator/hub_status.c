@@ -259,6 +259,8 @@ static void send_bundle_status(cluster_shell *s, hub_bundle *b, const bundle_vie
         log_line(LOG_ERROR, "status of Bundle %s: it cannot be made", b->key);
     else
         hub_status_send(s, &w);
+    if (b->object.sending)
+        b->clock.rests_until_ms = hub_due_ms(s, HUB_STATUS_REST_MS);
     s->counts.bundle_statuses += b->object.sending;
     buf_done(&text);
 }
@@ -308,6 +310,25 @@ void hub_cluster_touch_later(cluster_shell *s, hub_cluster *c)
     c->patient_ms = hub_due_ms(s, HUB_CLUSTER_WAITS_MS);
     if (!vec_push(&s->patient, ((hub_patience){c, c->patient_ms})))
         hub_memory(s);
+}
+
+/* All that its status says depends on who is ready while everybody is. */
+static bool is_told(const hub_cluster *c)
+{
+    bool ready = true;
+    for (size_t i = 0; i < BUNDLE_STATE_COUNT; i++)
+        ready &= c->all.count[i] == c->told.count[i] && (i == BUNDLE_READY || c->all.count[i] == 0);
+    return ready && c->patient_ms && !c->queued;
+}
+
+void hub_cluster_touch_ready(cluster_shell *s, hub_cluster *c)
+{
+    if (!is_told(c)) {
+        hub_cluster_touch(s, c);
+        return;
+    }
+    touch_groups(s, c);
+    c->patient_ms = 0;
 }
 
 /* Every repository or chart of the cluster's deployments, and whether all of them are ready. */
@@ -378,6 +399,7 @@ static void send_cluster_status(cluster_shell *s, hub_cluster *c)
         return;
     }
     hub_cluster_summary(s, c, m, resources);
+    c->told = c->all;
     str home = c->home ? str_of(c->home) : STR_EMPTY;
     if (!c->home && c->namespace_made)
         home = cluster_namespace_name(s->scratch, c->space, c->name);

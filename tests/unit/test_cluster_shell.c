@@ -818,6 +818,30 @@ static void clusters_say_little(void **state)
     fake_free(f);
 }
 
+/* While a rollout goes on its Bundle is told of every other second; its end is told at once. */
+static void bundles_say_little(void **state)
+{
+    (void)state;
+    fake *f = begin(",\"rolloutStrategy\":{\"maxUnavailable\":1}");
+    cap = 0;
+    f->agent_ms = 1000;
+    fake_run(f, -1);
+    uint64_t before = cluster_shell_count(f->shell).bundle_statuses;
+    f->now_ms += 10000;
+    int64_t began_ms = f->now_ms;
+    change_content(f, "two");
+    while (f->now_ms < began_ms + 5000 &&
+           strcmp(fake_text(f, FAKE_BUNDLES, "app", "/status/display/readyClusters"), "8/8") == 0)
+        fake_run(f, 100);
+    check_msg(f->now_ms - began_ms <= 1600, "after %lld ms", (long long)(f->now_ms - began_ms));
+    fake_run(f, -1);
+    check_display(f, "8/8", "");
+    uint64_t count = cluster_shell_count(f->shell).bundle_statuses - before;
+    check_msg(count >= 4 && count <= 6, "%llu statuses in %lld ms\n%s", (unsigned long long)count,
+              (long long)(f->now_ms - began_ms), f->log.ptr);
+    fake_free(f);
+}
+
 /* ---- partitions ---- */
 
 static void keeps_partitions(void **state)
@@ -969,6 +993,15 @@ static void sums_up(void **state)
     fake_edit(f, FAKE_CLUSTERS, names[0], "{\"metadata\":{\"labels\":{\"env\":\"test\"}}}");
     fake_run(f, -1);
     check_text(str_of(fake_text(f, FAKE_GROUPS, "prod", "/status/display/readyClusters")), "7/7");
+    /* The Bundle comes from somewhere else. */
+    fake_edit(f, FAKE_BUNDLES, "app",
+              "{\"metadata\":{\"labels\":{\"fleet.cattle.io/repo-name\":null,"
+              "\"fleet.cattle.io/fleet-helm-name\":\"chart\"}}}");
+    fake_run(f, -1);
+    assert_int_equal(yyjson_get_int(fake_get(f, FAKE_CLUSTERS, names[1], "/status/readyGitRepos")),
+                     0);
+    assert_int_equal(yyjson_get_int(fake_get(f, FAKE_CLUSTERS, names[1], "/status/readyHelmOps")),
+                     1);
     fake_free(f);
 }
 
@@ -1071,6 +1104,7 @@ int main(void)
         cmocka_unit_test(approves_once_and_for_all),
         cmocka_unit_test(waits_for_who_is_offline),
         cmocka_unit_test(clusters_say_little),
+        cmocka_unit_test(bundles_say_little),
         cmocka_unit_test(keeps_partitions),
         cmocka_unit_test(keeps_borders),
         cmocka_unit_test(keeps_what_people_did),
