@@ -3,9 +3,10 @@
 """`drover operator --serve clusters` is killed after every single write of a rollout and started
 again, against the real API server: the end is the same, and no limit is exceeded at any revision.
 
-The rollout: a Bundle with Helm values on a few clusters, an update that changes them, one that
-has none any more, its deletion. The kill comes
-when the server has taken the write and the operator has not heard of it. TAP."""
+One rollout: a Bundle with Helm values on a few clusters, an update that changes them, one that has
+none any more, its deletion. The other: partitions of a ClusterGroup and of labels, an approval, an
+update that fails and halts, its fix, another approval. The kill comes when the server has taken the
+write and the operator has not heard of it. TAP."""
 
 import json
 import os
@@ -13,6 +14,7 @@ import pathlib
 import re
 import sys
 import threading
+import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "cluster"), str(HERE.parent / "support")]
@@ -25,6 +27,7 @@ import hub
 import proxy
 
 CLUSTERS = 5
+FIRST = 2  # of them, in the first partition
 CAP = 2
 LATENCY = 0.05
 PATIENCE = 90
@@ -34,10 +37,15 @@ CONTENT = re.compile(r"s-[0-9a-f]{61}")
 class Life(check_full_kills.Life):
     """One rollout, in which the operator is killed after one write."""
 
-    def __init__(self, program, cluster, between, number):
+    title = "the controller of clusters, killed after every single write and started again: the " \
+            "same end, within the limit"
+
+    def __init__(self, program, cluster, between, number, agents):
+        # pylint: disable=too-many-arguments
         super().__init__(program, cluster, between, number)
         self.name = f"app{number}"  # nothing of an earlier life is in the way
         self.operator = hub.operator(program, cluster, server=between.url)
+        self.agents = agents
 
     def gone(self):
         found = [one for one in self.cluster.api.list("bundledeployments") +
@@ -118,16 +126,85 @@ class Life(check_full_kills.Life):
         """Nothing of it is in the way of the others."""
 
 
+class Asked(Life):
+    """A rollout that a person looks after."""
+
+    title = "the same with partitions, approvals and a failure that halts: what people said, and " \
+            "that it is halted, is not forgotten"
+
+    def run(self):
+        client, whole = self.cluster.api, f"{hub.SPACE}/{self.name}"
+        client.create("clustergroups", {
+            "apiVersion": "fleet.cattle.io/v1alpha1", "kind": "ClusterGroup",
+            "metadata": {"name": self.name, "namespace": hub.SPACE},
+            "spec": {"selector": {"matchLabels": {"ring": "first"}}}}, hub.SPACE)
+        client.create("bundles", hub.bundle(self.name, f"one-{self.name}", {
+            "maxUnavailable": 1, "failureThreshold": 1, "partitions": [
+                {"name": "first", "clusterGroup": self.name},
+                {"name": "rest", "approval": True,
+                 "clusterSelector": {"matchLabels": {"ring": "rest"}}}]}), hub.SPACE)
+        self.ready(FIRST)
+        assert len(hub.deployments(self.cluster, self.name)) == FIRST, "nobody approved it"
+        self.say("approve", "--partition", "rest", "--bundle", whole)
+        hub.wait_ready(self.cluster, self.name, CLUSTERS, PATIENCE)
+        self.fail_and_halt()
+        hub.change(self.cluster, self.name, f"three-{self.name}")
+        self.ready(FIRST, outOfSync=CLUSTERS - FIRST)
+        self.say("approve", "--partition", "rest", "--bundle", whole)
+        hub.wait_ready(self.cluster, self.name, CLUSTERS, PATIENCE)
+        end = self.end()
+        for kind in ("bundles", "clustergroups"):
+            client.delete(kind, self.name, hub.SPACE)
+        api.wait_until(f"{self.name}: all of it is gone", self.gone, PATIENCE)
+        return end
+
+    def say(self, *words):
+        result = drover.run(self.operator.program, *words,
+                            f"--kubeconfig={self.cluster.kubeconfig()}")
+        assert result.status == 0, result
+
+    def ready(self, count, **others):
+        def there():
+            found = self.cluster.api.get("bundles", self.name, hub.SPACE)
+            shown = found.get("status", {})
+            counts = shown.get("summary", {})
+            return shown.get("observedGeneration") == found["metadata"]["generation"] and \
+                counts.get("ready") == count and \
+                all(counts.get(key, 0) == others[key] for key in others)
+        api.wait_until(f"{self.name}: {count} are ready", there, PATIENCE)
+
+    def fail_and_halt(self):
+        """The first cluster that gets it fails; nobody else gets it, whatever becomes of that."""
+        before = {where: one["spec"]["deploymentID"]
+                  for where, one in hub.deployments(self.cluster, self.name).items()}
+        self.agents.broken[self.name] = "fail"
+        hub.change(self.cluster, self.name, f"two-{self.name}")
+        api.wait_until(f"{self.name}: it has failed", lambda: self.cluster.api.get(
+            "bundles", self.name, hub.SPACE)["status"]["summary"].get("errApplied", 0) == 1,
+                       PATIENCE)
+        self.agents.wake(self.name)
+        time.sleep(2)
+        after = hub.deployments(self.cluster, self.name)
+        given = [where for where, one in after.items()
+                 if one["spec"]["deploymentID"] != before[where]]
+        assert len(given) == 1, f"it went on: {given}"
+
+
 class Kills(check_full_kills.Kills):
-    """All lives, in turn, by as many hubs as there are."""
+    """All lives of a kind, in turn, by as many hubs as there are."""
+
+    def __init__(self, program, kind):
+        super().__init__(program)
+        self.kind = kind
 
     def work(self, at):
         with hub.open_hub(f"check-full-fleet-kills-{at}") as cluster:
             hub.prepare(cluster, self.program)
-            hub.add_clusters(cluster, CLUSTERS)
-            with proxy.Proxy(cluster) as between, hub.Agents(cluster, LATENCY):
+            hub.add_clusters(cluster, CLUSTERS, labels=lambda number: {
+                "ring": "first" if number < FIRST else "rest"})
+            with proxy.Proxy(cluster) as between, hub.Agents(cluster, LATENCY) as agents:
                 for number in iter(self.take, None):
-                    self.attempt(Life(self.program, cluster, between, number), None)
+                    self.attempt(self.kind(self.program, cluster, between, number, agents), None)
 
 
 def main():
@@ -136,11 +213,11 @@ def main():
     if problem:
         tap.skip("kills after every write", problem)
         return tap.done()
-    kills = Kills(drover.programs()[0])
-    wrong = kills.run()
-    print(f"# {kills.killed} kills")
-    tap.test("the controller of clusters, killed after every single write and started again: the "
-             "same end, within the limit", wrong)
+    for kind in (Life, Asked):
+        kills = Kills(drover.programs()[0], kind)
+        wrong = kills.run()
+        print(f"# {kills.killed} kills")
+        tap.test(kind.title, wrong)
     return tap.done()
 
 
