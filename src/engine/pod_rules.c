@@ -18,6 +18,14 @@ bool stage_only_fails_again(str reason)
     return str_eq(reason, STR("InvalidImageName"));
 }
 
+bool drain_is_tolerated(const pod_toleration *t)
+{
+    if (str_eq(t->key, STR("node.kubernetes.io/unschedulable")))
+        return true;
+    return t->key.len == 0 && str_eq(t->op, STR("Exists")) &&
+           (t->effect.len == 0 || str_eq(t->effect, STR("NoSchedule")));
+}
+
 bool drain_runs(const drain_pod_view *p)
 {
     return str_eq(p->phase, STR("Running")) || str_eq(p->phase, STR("Pending"));

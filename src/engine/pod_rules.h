@@ -17,11 +17,19 @@ bool stage_is_stuck(str waiting_reason);
 /* The same attempt can only fail again: it is not retried by itself. */
 bool stage_only_fails_again(str reason);
 
+/* One of a pod's tolerations, as its document has it. */
+typedef struct pod_toleration {
+    str key, op, effect;
+} pod_toleration;
+/* Whether a pod that has it is left on a node that is cordoned: it names that taint, or tolerates
+ * everything. The scheduler may put its successor back at once, so evicting it would never end. */
+bool drain_is_tolerated(const pod_toleration *t);
+
 /* A pod on a node, as far as a drain looks at it. */
 typedef struct drain_pod_view {
     str space;
     str phase;
-    bool tolerates_cordon; /* a toleration of node.kubernetes.io/unschedulable */
+    bool tolerates_cordon; /* drain_is_tolerated by one of its tolerations */
     bool of_daemon_set;
     bool mirror; /* of a static pod: only its kubelet can end it */
 } drain_pod_view;

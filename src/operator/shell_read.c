@@ -6,8 +6,6 @@
 #include "base/num.h"
 #include "operator/shell_read.h"
 
-#define UNSCHEDULABLE "node.kubernetes.io/unschedulable"
-
 str read_text(yyjson_val *json, const char *key)
 {
     yyjson_val *v = yyjson_obj_get(json, key);
@@ -81,9 +79,13 @@ int64_t read_time_ms(str text)
 static bool tolerates_cordon(yyjson_val *json)
 {
     yyjson_arr_iter walk = yyjson_arr_iter_with(read_at(json, "spec", "tolerations"));
-    for (yyjson_val *one; (one = yyjson_arr_iter_next(&walk));)
-        if (str_eq(read_text(one, "key"), STR(UNSCHEDULABLE)))
+    for (yyjson_val *one; (one = yyjson_arr_iter_next(&walk));) {
+        pod_toleration t = {.key = read_text(one, "key"),
+                            .op = read_text(one, "operator"),
+                            .effect = read_text(one, "effect")};
+        if (drain_is_tolerated(&t))
             return true;
+    }
     return false;
 }
 

@@ -52,6 +52,32 @@ static void pods_of_a_drain(void **state)
         check_msg(!drain_takes(&spared[i]) && drain_runs(&spared[i]), "%zu", i);
 }
 
+static void tolerations_of_a_cordon(void **state)
+{
+    (void)state;
+    static const char cordon[] = "node.kubernetes.io/unschedulable";
+    static const struct {
+        const char *key, *op, *effect;
+        bool spares;
+    } rows[] = {
+        {cordon, "Exists", "NoSchedule", true},
+        {cordon, "Equal", "", true},
+        {cordon, "", "NoExecute", true}, /* Skyhook looks at no more than the key */
+        {"", "Exists", "", true},
+        {"", "Exists", "NoSchedule", true},
+        {"", "Exists", "NoExecute", false},
+        {"", "Exists", "PreferNoSchedule", false},
+        {"", "Equal", "", false},
+        {"", "", "", false},
+        {"node.kubernetes.io/not-ready", "Exists", "", false},
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        pod_toleration t = {
+            .key = str_of(rows[i].key), .op = str_of(rows[i].op), .effect = str_of(rows[i].effect)};
+        check_msg(drain_is_tolerated(&t) == rows[i].spares, "row %zu", i);
+    }
+}
+
 static void who_is_told(void **state)
 {
     (void)state;
@@ -121,8 +147,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(stuck_words),     cmocka_unit_test(failures_that_come_again),
-        cmocka_unit_test(pods_of_a_drain), cmocka_unit_test(who_is_told),
-        cmocka_unit_test(evictions),       cmocka_unit_test(edits),
+        cmocka_unit_test(pods_of_a_drain), cmocka_unit_test(tolerations_of_a_cordon),
+        cmocka_unit_test(who_is_told),     cmocka_unit_test(evictions),
+        cmocka_unit_test(edits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
