@@ -111,9 +111,10 @@ struct fake {
     void (*watch)(fake *f, const kube_write *w);
     /* What becomes of a write; NULL: what the fault says. */
     fake_fault (*meets)(fake *f, const kube_write *w);
-    uint64_t writes;   /* that took effect */
-    uint64_t sent;     /* and that were sent, since the last fake_arm */
-    uint64_t fault_at; /* the one of them that the fault happens to; 0: none */
+    const char *forbids; /* the words of a 403; NULL: those of missing rights */
+    uint64_t writes;     /* that took effect */
+    uint64_t sent;       /* and that were sent, since the last fake_arm */
+    uint64_t fault_at;   /* the one of them that the fault happens to; 0: none */
     fake_fault fault;
     arena *memory; /* of the write that takes effect late */
     kube_write late;
@@ -554,8 +555,9 @@ static inline bool fake_send(void *context, const kube_write *w, write_handler h
     m.how.kind = fake_fault_outcome(w, fault, kind);
     m.how.status = fault == FAULT_FORBIDDEN ? 403 : fault == FAULT_INVALID ? 422 : 0;
     if (fault == FAULT_FORBIDDEN)
-        snprintf(m.how.message, sizeof m.how.message,
-                 "it is forbidden: User \"drover\" cannot do that to resource \"it\"");
+        snprintf(m.how.message, sizeof m.how.message, "%s",
+                 f->forbids ? f->forbids
+                            : "it is forbidden: User \"drover\" cannot do that to resource \"it\"");
     if (fault == FAULT_LATE || fault == FAULT_LEGACY)
         fake_keep_late(f, w, fault == FAULT_LATE ? FAKE_LATE_MS : FAKE_LEGACY_MS);
     if (m.how.kind == WRITE_BLOCKED)

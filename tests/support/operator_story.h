@@ -196,6 +196,20 @@ static inline const char *status_of(fake *f, const char *node_name)
                      "/metadata/annotations/skyhook.nvidia.com~1status_sk");
 }
 
+/* Why a Skyhook is not done on the node, of the first that selects it. */
+static inline str sentence_of(fake *f, arena *a, const char *node_name)
+{
+    const engine *e = node_shell_engine(f->shell);
+    for (placement_id id = 1; id < 100; id++) {
+        placement_view view = {0};
+        reasons why = {0};
+        if (engine_placement(e, id, &view) && str_eq(view.target, str_of(node_name)) &&
+            engine_reasons(e, id, a, &why))
+            return engine_sentence(a, &view, &why);
+    }
+    return STR_EMPTY;
+}
+
 static inline const char *first_job(fake *f, const char *part)
 {
     for (size_t i = 0; i < f->count; i++)

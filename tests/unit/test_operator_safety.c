@@ -3,6 +3,7 @@
  * operator's writes that are overwritten, two attempts beside each other. */
 #include "support/check.h"
 
+#include "operator/shell_internal.h"
 #include "support/operator_story.h"
 
 static size_t count_objects(fake *f, const char *collection)
@@ -396,19 +397,6 @@ static fake_fault refuse_n01(fake *f, const kube_write *w)
     return FAULT_NONE;
 }
 
-static str sentence_of(fake *f, arena *a, const char *node_name)
-{
-    const engine *e = node_shell_engine(f->shell);
-    for (placement_id id = 1; id < 100; id++) {
-        placement_view view = {0};
-        reasons why = {0};
-        if (engine_placement(e, id, &view) && str_eq(view.target, str_of(node_name)) &&
-            engine_reasons(e, id, a, &why))
-            return engine_sentence(a, &view, &why);
-    }
-    return STR_EMPTY;
-}
-
 /* Whatever of it can still be written, a node that refuses to be patched stops no other one. */
 static void refused_node_stops_no_other(void **state)
 {
@@ -433,6 +421,72 @@ static void refused_node_stops_no_other(void **state)
         assert_false(yyjson_get_bool(fake_get(f, FAKE_NODES, "n01", "/spec/unschedulable")));
         fake_free(f);
     }
+}
+
+#define RIGHTS(of) of " is forbidden: User \"system:serviceaccount:skyhook:drover\" cannot patch "
+
+/* An account without rights, and a namespace that goes, say nothing of the object; whatever a
+ * webhook or a policy says is about this very one. */
+static void who_forbids(void **state)
+{
+    (void)state;
+    static const struct {
+        int status;
+        const char *message;
+        bool refused;
+    } rows[] = {
+        {403, RIGHTS("nodes \"n01\"") "resource \"nodes/status\" in API group \"\"", false},
+        {403, RIGHTS("jobs.batch") "resource \"jobs\" in API group \"batch\": RBAC: none", false},
+        {403,
+         "jobs.batch \"j\" is forbidden: unable to create new content in namespace skyhook because "
+         "it is being terminated",
+         false},
+        {403, "admission webhook \"w\" denied the request: this node cannot be changed now", true},
+        {403, "admission webhook \"w\" denied the request: " RIGHTS("it"), true},
+        {403, "admission webhook \"w\" denied the request: the node is being terminated", true},
+        {403,
+         "nodes \"n01\" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied "
+         "request: its labels cannot be changed",
+         true},
+        {403, "pods \"p\" is forbidden: exceeded quota: q", true},
+        {403, "", true},
+        {422, RIGHTS("nodes \"n01\""), true},
+        {401, "Unauthorized", false},
+        {404, "namespaces \"skyhook\" not found", false},
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        write_outcome how = {.kind = WRITE_REFUSED, .status = rows[i].status};
+        snprintf(how.message, sizeof how.message, "%s", rows[i].message);
+        check_msg(shell_is_refused(&how) == rows[i].refused, "row %zu", i);
+        how.kind = WRITE_LATER;
+        assert_false(shell_is_refused(&how));
+    }
+}
+
+static fake_fault forbid_n01(fake *f, const kube_write *w)
+{
+    (void)f;
+    bool here = str_eq(w->collection, STR(FAKE_NODES)) && str_eq(w->name, STR("n01"));
+    return here ? FAULT_FORBIDDEN : FAULT_NONE;
+}
+
+static void node_that_a_webhook_guards_stops_no_other(void **state)
+{
+    (void)state;
+    fake *f = begin(skyhook_interrupt);
+    f->meets = forbid_n01;
+    f->forbids = "admission webhook \"w\" denied the request: this node cannot be changed now";
+    fake_run(f, 3600 * 1000);
+    check_text(str_of(fake_text(f, FAKE_SKYHOOKS, "sk", "/status/completeNodes")), "7/8");
+    arena *a = arena_new(0);
+    str why = sentence_of(f, a, "n01");
+    check_msg(str_find(why, STR("the node's patch is refused (status 403)")) != SIZE_MAX, "%.*s",
+              STR_ARG(why));
+    arena_free(a);
+    f->meets = NULL;
+    fake_run(f, -1);
+    check_complete(f);
+    fake_free(f);
 }
 
 /* What a person asked for is off the Skyhook at once, while the rollout goes on: a crash later on
@@ -664,6 +718,8 @@ int main(void)
         cmocka_unit_test(packages_beside_each_other),
         cmocka_unit_test(claim_that_ends_before_it_is_durable),
         cmocka_unit_test(refused_node_stops_no_other),
+        cmocka_unit_test(who_forbids),
+        cmocka_unit_test(node_that_a_webhook_guards_stops_no_other),
         cmocka_unit_test(act_is_taken_once),
         cmocka_unit_test(cordon_is_followed_by_a_taint),
         cmocka_unit_test(uncordoned_in_mid_drain),
