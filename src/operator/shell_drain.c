@@ -15,6 +15,8 @@
 /* A pod on the node that is to go, or that must have ended before. */
 typedef struct drain_pod {
     char *space, *name, *uid;
+    char *labels; /* JSON; NULL: none */
+    bool runs;    /* it has not ended */
     bool must_go;
     bool holds;   /* of podNonInterruptLabels: it ends by itself */
     bool leaving; /* it is being deleted */
@@ -25,7 +27,8 @@ typedef struct drain_pod {
 
 struct shell_drain {
     char *node;
-    strmap pods; /* "namespace/name" -> drain_pod *; the keys are the pods' own */
+    strmap pods;     /* "namespace/name" -> drain_pod *; the keys are the pods' own */
+    uint64_t wishes; /* by which it was judged who of them holds */
     bool synced;
     bool told_done;
     uint64_t told; /* digest of what blocks, as the engine knows it */
@@ -36,6 +39,7 @@ static void pod_free(drain_pod *p)
     mem_free(p->space);
     mem_free(p->name);
     mem_free(p->uid);
+    mem_free(p->labels);
     mem_free(p);
 }
 
@@ -65,22 +69,58 @@ void drains_done(node_shell *s)
 
 /* ---- which pods ---- */
 
+/* Who drains the node, and what their documents say, in one number. */
+static uint64_t wishes_of(const shell_node *n)
+{
+    uint64_t wishes = 0;
+    for (const shell_place *p = n->places; p; p = p->next)
+        if (p->draining && p->change && p->change->known)
+            wishes += p->change->digest ^ str_hash(str_of(p->skyhook));
+    return wishes;
+}
+
 /* Whether a Skyhook that drains the node lets the pod end by itself. */
-static bool holds(node_shell *s, const shell_node *n, yyjson_val *json)
+static bool holds(node_shell *s, const shell_node *n, const drain_pod *of)
 {
     bool found = false;
-    drain_pod_view view = read_drain_pod(json);
     arena_place mark = arena_mark(s->scratch);
-    label_set labels = read_labels(s->scratch, read_at(json, "metadata", "labels"), STR_EMPTY);
-    for (const shell_place *p = n->places; p; p = p->next) {
+    yyjson_val *json = json_parse(s->scratch, shell_text(of->labels), NULL);
+    label_set labels = read_labels(s->scratch, json, STR_EMPTY);
+    for (const shell_place *p = n->places; of->runs && p; p = p->next) {
         if (!p->draining || !p->change || !p->change->known)
             continue;
         const label_query *q = &p->change->document->object.skyhook->spec.pod_non_interrupt_labels;
-        found |=
-            q->compiled && q->len > 0 && drain_runs(&view) && selector_match(q->compiled, labels);
+        found |= q->compiled && q->len > 0 && selector_match(q->compiled, labels);
     }
     arena_rewind(s->scratch, mark);
     return found;
+}
+
+/* Their wishes may change in the middle, and so may who drains the node. */
+static void judge_holds(node_shell *s, const shell_node *n, shell_drain *d)
+{
+    uint64_t wishes = wishes_of(n);
+    if (d->wishes == wishes)
+        return;
+    d->wishes = wishes;
+    for (size_t i = 0; i < d->pods.len; i++) {
+        drain_pod *p = (drain_pod *)(uintptr_t)d->pods.entries[i].value;
+        p->holds = holds(s, n, p);
+    }
+}
+
+static char *labels_of(node_shell *s, yyjson_val *json)
+{
+    buf text = BUF(SHELL_TEXT_BYTES);
+    yyjson_val *map = read_at(json, "metadata", "labels");
+    if (!map)
+        return NULL;
+    json_write(&text, map);
+    char *labels = text.failed ? NULL : shell_copy(s, buf_str(&text));
+    if (!labels)
+        shell_memory(s);
+    buf_done(&text);
+    return labels;
 }
 
 /* ---- what is seen ---- */
@@ -113,10 +153,13 @@ void drains_seen(node_shell *s, str node_name, yyjson_val *json)
         }
     }
     mem_free(p->uid);
+    mem_free(p->labels);
     p->uid = shell_copy(s, read_text(m, "uid"));
+    p->labels = labels_of(s, json);
     drain_pod_view view = read_drain_pod(json);
+    p->runs = drain_runs(&view);
     p->must_go = drain_takes(&view);
-    p->holds = holds(s, n, json);
+    p->holds = holds(s, n, p);
     p->leaving = yyjson_obj_get(m, "deletionTimestamp");
     s->due = true;
 }
@@ -243,9 +286,10 @@ static bool is_cordoned(const shell_node *n)
 
 static void drain_go_on(node_shell *s, const shell_node *n, shell_drain *d)
 {
-    const drain_pod *why = blocking(d);
     if (!d->synced)
         return;
+    judge_holds(s, n, d);
+    const drain_pod *why = blocking(d);
     bool may_evict = !(why && why->holds) && is_cordoned(n);
     for (size_t i = 0; may_evict && i < d->pods.len; i++) {
         drain_pod *p = (drain_pod *)(uintptr_t)d->pods.entries[i].value;
