@@ -35,6 +35,8 @@ typedef struct engine_settings {
     bool reapply_on_reboot;
     bool ends_are_told; /* FACT_KEPT says when the end of a node's claim is durable: until then
                            nothing starts in its place */
+    bool
+        drains_are_told; /* FACT_DRAIN says when a drain begins: until then its time does not run */
     str runtime_required_taint; /* key=value:effect; empty:
                                    skyhook.nvidia.com=runtime-required:NoSchedule */
     int64_t start_ms; /* publication time of documents that have none; 0: the first step's time */
@@ -218,6 +220,7 @@ typedef struct node_view {
     bool cordoned;        /* the Skyhook holds the node's cordon */
     bool cordoned_before; /* the node was unschedulable when Drover came */
     bool draining;        /* DECISION_DRAIN stands */
+    bool drain_begun;     /* and its time runs */
     bool malformed;       /* its nodeState could not be read */
     bool untolerated;     /* a taint of the node is, whether or not that holds anything up */
     str why;              /* failed: the word */

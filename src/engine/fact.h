@@ -95,6 +95,7 @@ typedef struct fact_stage {
 /* FACT_DRAIN: answers DECISION_DRAIN. */
 typedef struct fact_drain {
     str target;
+    bool begun; /* no more than that: what was decided is being done from now on */
     bool done;
     str blocking_pod;    /* namespace/name, when it is not */
     str blocking_budget; /* the PodDisruptionBudget that refuses, or empty */
@@ -146,8 +147,9 @@ typedef struct fact_job {
     X(BYPASS, "bypass")                                                                            \
     X(ROLLBACK, "rollback")                                                                        \
     X(RESET, "reset")                                                                              \
-    X(RESET_BATCHES, "resetBatches") X(FREEZE, "freeze") X(THAW, "thaw") X(HALT, "halt")           \
-        X(CLAIM_SLOT, "claimSlot") X(FREE_SLOT, "freeSlot")
+    X(RESET_BATCHES, "resetBatches")                                                               \
+    X(FREEZE, "freeze")                                                                            \
+    X(THAW, "thaw") X(HALT, "halt") X(CLAIM_SLOT, "claimSlot") X(FREE_SLOT, "freeSlot")
 typedef enum act_kind {
 #define X(kind, text) ACT_##kind,
     ACTS(X)

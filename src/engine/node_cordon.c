@@ -48,6 +48,12 @@ static void cordon(nodes *self, node_placement *p, str detail)
     node_decide(self, DECISION_CORDON, p)->detail = detail;
 }
 
+static void drain_begins(const nodes *self, node_placement *p, bool begun)
+{
+    p->drain_begun = begun;
+    p->since_ms = self->core->now_ms;
+}
+
 /* A person gave the node back in the middle: it is taken again once, and then left to the person:
  * nothing is evicted or disturbed there until a person cordons it. */
 static void cordon_restore(nodes *self, node_placement *p, bool needed)
@@ -62,7 +68,7 @@ static void cordon_restore(nodes *self, node_placement *p, bool needed)
     }
     p->cordoned = p->cordon_seen = false;
     p->no_cordon = p->drain_told = needed;
-    p->since_ms = self->core->now_ms; /* the time of a drain counts anew */
+    drain_begins(self, p, true); /* its time counts anew */
     drain_block(self, p, STR_EMPTY, STR_EMPTY);
 }
 
@@ -106,7 +112,7 @@ static void drain(nodes *self, node_placement *p, const package_rule *of)
 {
     assert(p->phase != PHASE_IDLE && p->cordoned); /* I2, and the cordon comes first */
     p->phase = PHASE_DRAINING;
-    p->since_ms = self->core->now_ms;
+    drain_begins(self, p, !self->core->settings.drains_are_told);
     p->drain_told = true;
     drain_block(self, p, STR_EMPTY, STR_EMPTY);
     node_decide(self, DECISION_DRAIN, p)->package = names_text(self->core->names, of->name);
@@ -116,7 +122,7 @@ void cordon_time_out(nodes *self, node_placement *p)
 {
     opt_duration limit = p->change->spec->spec.drain_timeout;
     bool over = limit.set && self->core->now_ms >= p->since_ms + limit.ns / DURATION_MILLISECOND;
-    if (!over || p->phase != PHASE_DRAINING || !p->drain_told || p->drained ||
+    if (!over || p->phase != PHASE_DRAINING || !p->drain_begun || !p->drain_told || p->drained ||
         change_halted(p->change))
         return;
     p->failed = true;
@@ -170,6 +176,12 @@ void cordon_take(nodes *self, const fact_drain *f)
          i = self->placements.at[i].next) {
         node_placement *p = &self->placements.at[i];
         if (p->phase != PHASE_DRAINING || p->no_cordon)
+            continue;
+        if (f->begun && !p->drain_begun) {
+            drain_begins(self, p, true);
+            target_touch(self, target);
+        }
+        if (f->begun)
             continue;
         p->drained = f->done;
         drain_block(self, p, f->done ? STR_EMPTY : f->blocking_pod, f->blocking_budget);

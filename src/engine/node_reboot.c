@@ -112,7 +112,8 @@ int64_t flight_deadline(const nodes *self, const node_placement *p)
             at = earlier(at, later(p->since_ms, t->ready_ms) + s->reboot_grace_ms);
         return at;
     case PHASE_DRAINING:
-        if (limit.set && p->drain_told && !p->drained && !change_halted(p->change))
+        if (limit.set && p->drain_begun && p->drain_told && !p->drained &&
+            !change_halted(p->change))
             at = earlier(at, p->since_ms + limit.ns / DURATION_MILLISECOND);
         break;
     case PHASE_WORKING: break;

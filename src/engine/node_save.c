@@ -80,8 +80,8 @@ void placement_put(const nodes *self, const node_placement *p, buf *out)
     record_put_number(out, "claims", p->claims, 0);
     if (p->boot != 0)
         buf_addf(out, ",\"boot\":\"%016" PRIx64 "\"", p->boot);
-    bool waits = p->phase == PHASE_DRAINING || p->phase == PHASE_REBOOTING;
-    record_put_number(out, "since", waits ? p->since_ms : 0, 0);
+    bool waits = (p->phase == PHASE_DRAINING && p->drain_begun) || p->phase == PHASE_REBOOTING;
+    record_put_number(out, "since", waits ? p->since_ms : REASON_NEVER, REASON_NEVER);
     record_put_number(out, "retry", p->retry_ms, REASON_NEVER);
     put_text(out, "why", names_text(table, p->why));
     put_text(out, "pod", drain_pod(p));
@@ -310,6 +310,7 @@ static void get_placement(nodes *self, node_placement *p, yyjson_val *json)
     for (size_t i = 0; i < sizeof phase_texts / sizeof phase_texts[0]; i++)
         if (str_eq(get_text(json, "phase"), str_of(phase_texts[i])))
             p->phase = (uint8_t)i;
+    p->drain_begun = p->phase == PHASE_DRAINING && yyjson_obj_get(json, "since");
     p->malformed |= garbled && p->phase == PHASE_IDLE;
     p->change->in_flight += p->phase != PHASE_IDLE;
     p->change->priority_entries += p->in_priority;

@@ -96,7 +96,7 @@ typedef struct node_placement {
     uint32_t order;    /* SKYHOOK_NODE_ORDER of its claim */
     uint32_t claims;   /* how many it has had */
     uint64_t boot;     /* of the node when the last stage began; at rest: when it was seen last */
-    int64_t since_ms;  /* DRAINING: when it began; REBOOTING: when the attempt ended */
+    int64_t since_ms;  /* DRAINING: when its time began; REBOOTING: when the attempt ended */
     int64_t retry_ms;  /* failed: when it is tried again */
     int64_t wake_ms;   /* its timer */
     name_id why;       /* failed: the word */
@@ -126,6 +126,7 @@ typedef struct node_placement {
     bool leaving : 1;        /* no longer selected, but a stage still runs */
     bool astray : 1;         /* the selector leaves it out; it is selected for its uninstall */
     bool refused : 1;        /* nothing of it can be written */
+    bool drain_begun : 1;    /* DRAINING: its time runs */
     bool drain_told : 1;     /* DRAIN was decided and not interrupted by a pause */
 } node_placement;
 

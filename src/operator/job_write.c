@@ -300,13 +300,16 @@ static bool is_hindered(node_shell *s, shell_place *p, const package_view *of)
     return why;
 }
 
-/* False: it is not its turn to drain. */
-static bool drain_turn(node_shell *s, shell_place *p)
+/* False: it is not its turn to drain. One that had a turn before waits for the pods it found then.
+ */
+static bool drain_turn(node_shell *s, shell_place *p, bool had_one)
 {
     if (p->held_until_ms > s->now_ms)
         return false;
     bool begun = drain_begin(s, p->node);
-    if (!begun && !p->hindered)
+    if (begun && !had_one)
+        drain_tell_begun(s, p->node);
+    if (!begun && !had_one && !p->hindered)
         shell_tell_kept(s, p, "its drain waits for its turn: many nodes drain already", true);
     else if (begun && p->hindered)
         shell_tell_kept(s, p, NULL, true);
@@ -329,7 +332,7 @@ bool jobs_run(node_shell *s, shell_place *p)
     if (!engine_node(s->engine, str_of(p->skyhook), str_of(p->node->name), s->scratch, &v))
         v = (node_view){0};
     if (v.draining)
-        done = drain_turn(s, p);
+        done = drain_turn(s, p, v.drain_begun);
     for (size_t i = 0; i < v.package_count; i++) {
         const package_view *of = &v.packages[i];
         if (!of->running || shell_attempt_has_job(s, p, of))

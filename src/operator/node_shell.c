@@ -346,7 +346,7 @@ node_shell *node_shell_new(const shell_settings *settings, api of, err *error)
         return NULL;
     }
     s->settings = *settings;
-    s->settings.engine.ends_are_told = true;
+    s->settings.engine.ends_are_told = s->settings.engine.drains_are_told = true;
     if (s->settings.status_every_ms == 0)
         s->settings.status_every_ms = SHELL_STATUS_EVERY_MS;
     if (s->settings.unpullable_ms == 0)
@@ -652,6 +652,7 @@ bool node_shell_turn(node_shell *s, int64_t now_ms)
 {
     clock_to(s, now_ms);
     s->due = s->wished = s->asks_pods = false;
+    s->drains_wait = 0;
     if (s->stale || s->no_memory || !begin(s))
         return !s->no_memory;
     jobs_due(s);
@@ -674,11 +675,6 @@ bool node_shell_turn(node_shell *s, int64_t now_ms)
     return !s->no_memory;
 }
 
-static int64_t sooner(int64_t a, int64_t b)
-{
-    return a == REASON_NEVER || (b != REASON_NEVER && b < a) ? b : a;
-}
-
 /* When something that is held may be tried again. */
 static int64_t held_until(const node_shell *s, int64_t until_ms)
 {
@@ -691,35 +687,35 @@ int64_t node_shell_next_ms(const node_shell *s)
         return REASON_NEVER;
     if (!s->restored)
         return s->due ? s->now_ms : REASON_NEVER;
-    int64_t next = sooner(engine_next_ms(s->engine), jobs_next_ms(s));
-    next = sooner(next, pods_next_ms(s));
-    next = sooner(next, drains_next_ms(s));
+    int64_t next = shell_sooner(engine_next_ms(s->engine), jobs_next_ms(s));
+    next = shell_sooner(next, pods_next_ms(s));
+    next = shell_sooner(next, drains_next_ms(s));
     for (size_t i = 0; i < s->changes.len; i++) {
         const shell_change *c = (const shell_change *)(uintptr_t)s->changes.entries[i].value;
         bool waits = conflict_stands(&c->conflict, c->revision);
-        next = sooner(next, conflict_next_ms(s, &c->conflict, c->revision));
+        next = shell_sooner(next, conflict_next_ms(s, &c->conflict, c->revision));
         if (c->dirty && !c->sending && !c->releasing && c->known && !c->wants_finalizer &&
             !c->finalize && !waits)
-            next =
-                sooner(next, c->held_until_ms > s->now_ms ? c->held_until_ms : c->next_status_ms);
+            next = shell_sooner(next, c->held_until_ms > s->now_ms ? c->held_until_ms
+                                                                   : c->next_status_ms);
     }
     for (size_t i = 0; i < s->changes.len; i++) {
         const shell_change *c = (const shell_change *)(uintptr_t)s->changes.entries[i].value;
-        next = sooner(next, held_until(s, c->finalizer_held_until_ms));
-        next = sooner(next, held_until(s, c->acts_held_until_ms));
-        next = sooner(next, held_until(s, c->maps_look_ms));
+        next = shell_sooner(next, held_until(s, c->finalizer_held_until_ms));
+        next = shell_sooner(next, held_until(s, c->acts_held_until_ms));
+        next = shell_sooner(next, held_until(s, c->maps_look_ms));
     }
     for (size_t i = 0; i < s->queue.len; i++) {
-        next = sooner(next, held_until(s, s->queue.at[i]->held_until_ms));
-        next = sooner(next, held_until(s, s->queue.at[i]->settles_until_ms));
-        next =
-            sooner(next, conflict_next_ms(s, &s->queue.at[i]->conflict, s->queue.at[i]->revision));
+        next = shell_sooner(next, held_until(s, s->queue.at[i]->held_until_ms));
+        next = shell_sooner(next, held_until(s, s->queue.at[i]->settles_until_ms));
+        next = shell_sooner(
+            next, conflict_next_ms(s, &s->queue.at[i]->conflict, s->queue.at[i]->revision));
     }
     for (size_t i = 0; i < s->runs.len; i++) {
         const shell_place *p = s->runs.at[i];
-        next = sooner(next, held_until(s, p->held_until_ms));
+        next = shell_sooner(next, held_until(s, p->held_until_ms));
         if (p->change)
-            next = sooner(next, held_until(s, p->change->maps_held_until_ms));
+            next = shell_sooner(next, held_until(s, p->change->maps_held_until_ms));
     }
     return s->due ? s->now_ms : next;
 }

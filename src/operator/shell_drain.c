@@ -29,9 +29,9 @@ struct shell_drain {
     char *node;
     strmap pods;     /* "namespace/name" -> drain_pod *; the keys are the pods' own */
     uint64_t wishes; /* by which it was judged who of them holds */
+    int64_t begun_ms;
     bool synced;
-    bool told_done;
-    uint64_t told; /* digest of what blocks, as the engine knows it */
+    bool rests; /* nothing of it is on its way */
 };
 
 static void pod_free(drain_pod *p)
@@ -253,24 +253,23 @@ static const drain_pod *blocking(const shell_drain *d)
     return found;
 }
 
-static void tell(node_shell *s, shell_drain *d, const drain_pod *why)
+static void tell(node_shell *s, shell_node *n, const drain_pod *why)
 {
     char pod_text[2 * LIMIT_NAME_BYTES + 2] = "";
     if (why)
         snprintf(pod_text, sizeof pod_text, "%s/%s", why->space, why->name);
     uint64_t digest = str_hash(str_of(pod_text)) ^ (why ? str_hash(str_of(why->budget)) * 3 : 1);
-    if (d->told == digest)
+    if (n->drain_told == digest)
         return;
-    d->told = digest;
-    d->told_done = !why;
+    n->drain_told = digest;
     fact f = {.kind = FACT_DRAIN,
-              .drain = {.target = str_of(d->node),
+              .drain = {.target = str_of(n->name),
                         .done = !why,
                         .blocking_pod = str_of(pod_text),
                         .blocking_budget = why ? str_of(why->budget) : STR_EMPTY}};
     shell_take(s, &f);
     if (why && why->budget[0] != '\0')
-        events_drain_blocked(s, str_of(d->node), pod_text, why->budget);
+        events_drain_blocked(s, str_of(n->name), pod_text, why->budget);
     s->due = true;
 }
 
@@ -284,19 +283,24 @@ static bool is_cordoned(const shell_node *n)
     return durable;
 }
 
-static void drain_go_on(node_shell *s, const shell_node *n, shell_drain *d)
+/* What is in the way is told when all evictions are answered: nobody knows it sooner. */
+static void drain_go_on(node_shell *s, shell_node *n, shell_drain *d)
 {
+    bool sends = false;
     if (!d->synced)
         return;
     judge_holds(s, n, d);
     const drain_pod *why = blocking(d);
     bool may_evict = !(why && why->holds) && is_cordoned(n);
-    for (size_t i = 0; may_evict && i < d->pods.len; i++) {
+    for (size_t i = 0; i < d->pods.len; i++) {
         drain_pod *p = (drain_pod *)(uintptr_t)d->pods.entries[i].value;
-        if (p->must_go)
+        if (may_evict && p->must_go)
             evict(s, d, p);
+        sends |= p->sending;
     }
-    tell(s, d, why);
+    d->rests = !sends;
+    if (!sends)
+        tell(s, n, why);
 }
 
 /* ---- beginning and ending ---- */
@@ -306,56 +310,38 @@ static void drain_end(node_shell *s, shell_drain *d)
     s->api.follow_pods(s->api.context, str_of(d->node), false);
     strmap_remove(&s->drains, str_of(d->node));
     drain_free(d);
+    s->due |= s->drains_wait > 0;
 }
 
 void drain_anew(node_shell *s, str node_name)
 {
-    shell_drain *d = drain_of(s, node_name);
-    if (d)
-        d->told = 0;
+    shell_node *n = shell_find_node(s, node_name);
+    if (n)
+        n->drain_told = 0;
 }
 
-/* Whether it does nothing but wait until budgets are asked again. */
-static bool only_waits(const node_shell *s, const shell_drain *d)
+void drain_tell_begun(node_shell *s, shell_node *n)
 {
-    bool waits = false;
-    for (size_t i = 0; i < d->pods.len; i++) {
-        const drain_pod *p = (const drain_pod *)(uintptr_t)d->pods.entries[i].value;
-        if (!p->must_go)
+    fact f = {.kind = FACT_DRAIN, .drain = {.target = str_of(n->name), .begun = true}};
+    shell_take(s, &f);
+    for (shell_place *p = n->places; p; p = p->next) {
+        if (!p->draining || !p->change || !p->change->known ||
+            !p->change->document->object.skyhook->spec.drain_timeout.set)
             continue;
-        if (p->leaving || p->sending || p->budget[0] == '\0' || p->retry_ms <= s->now_ms)
-            return false;
-        waits = true;
+        p->dirty = true;
+        shell_queue(s, n);
     }
-    return d->synced && waits;
-}
-
-/* One that only waits gives its turn to another, and comes back behind those that wait for theirs.
- */
-static bool drain_gives_way(node_shell *s)
-{
-    for (size_t i = 0; i < s->drains.len; i++) {
-        shell_drain *d = (shell_drain *)(uintptr_t)s->drains.entries[i].value;
-        if (!only_waits(s, d))
-            continue;
-        const shell_node *n = shell_find_node(s, str_of(d->node));
-        for (shell_place *p = n ? n->places : NULL; p; p = p->next)
-            if (p->draining) {
-                p->held_until_ms = s->now_ms + RETRY_MS;
-                shell_look_after(s, p);
-            }
-        drain_end(s, d);
-        return true;
-    }
-    return false;
+    s->due = true;
 }
 
 bool drain_begin(node_shell *s, shell_node *n)
 {
     if (drain_of(s, str_of(n->name)))
         return true;
-    if (s->drains.len >= SHELL_DRAINS_MAX && !drain_gives_way(s))
+    if (s->drains.len >= SHELL_DRAINS_MAX) {
+        s->drains_wait++;
         return false;
+    }
     shell_drain *d = mem_zalloc(sizeof *d);
     if (d)
         d->node = shell_copy(s, str_of(n->name));
@@ -366,24 +352,44 @@ bool drain_begin(node_shell *s, shell_node *n)
         shell_memory(s);
         return false;
     }
+    d->begun_ms = s->now_ms;
     s->api.follow_pods(s->api.context, str_of(n->name), true);
     return true;
+}
+
+static int64_t turn_ends_ms(const shell_drain *d)
+{
+    return d->synced && d->rests ? d->begun_ms + SHELL_DRAIN_TURN_MS : REASON_NEVER;
+}
+
+/* It comes back behind those that wait for their turn now. */
+static void give_turn(node_shell *s, const shell_node *n, shell_drain *d)
+{
+    for (shell_place *p = n->places; p; p = p->next)
+        if (p->draining)
+            shell_look_after(s, p);
+    drain_end(s, d);
+    s->drains_wait--;
 }
 
 void drains_step(node_shell *s)
 {
     for (size_t i = s->drains.len; i-- > 0;) {
         shell_drain *d = (shell_drain *)(uintptr_t)s->drains.entries[i].value;
-        const shell_node *n = shell_find_node(s, str_of(d->node));
+        shell_node *n = shell_find_node(s, str_of(d->node));
         bool wanted = false;
         for (shell_place *p = n ? n->places : NULL; p; p = p->next) {
             shell_look(s, p); /* a pause ends evictions without a word */
             wanted |= p->draining;
         }
-        if (wanted)
-            drain_go_on(s, n, d);
-        else
+        if (!wanted) {
             drain_end(s, d);
+            continue;
+        }
+        drain_go_on(s, n, d);
+        int64_t ends_ms = turn_ends_ms(d);
+        if (s->drains_wait > 0 && ends_ms != REASON_NEVER && ends_ms <= s->now_ms)
+            give_turn(s, n, d);
     }
 }
 
@@ -392,11 +398,12 @@ int64_t drains_next_ms(const node_shell *s)
     int64_t next = REASON_NEVER;
     for (size_t i = 0; i < s->drains.len; i++) {
         const shell_drain *d = (const shell_drain *)(uintptr_t)s->drains.entries[i].value;
+        if (s->drains_wait > 0)
+            next = shell_sooner(next, turn_ends_ms(d));
         for (size_t k = 0; k < d->pods.len; k++) {
             const drain_pod *p = (const drain_pod *)(uintptr_t)d->pods.entries[k].value;
-            bool waits = p->must_go && !p->leaving && !p->sending && p->retry_ms > s->now_ms;
-            if (waits && (next == REASON_NEVER || p->retry_ms < next))
-                next = p->retry_ms;
+            if (p->must_go && !p->leaving && !p->sending && p->retry_ms > s->now_ms)
+                next = shell_sooner(next, p->retry_ms);
         }
     }
     return next;

@@ -31,8 +31,11 @@
  * once (WRITE_RUNNING_MAX), so that the next ones are there when an answer comes. */
 #define SHELL_CREATING_MAX 64
 #define SHELL_MIRROR_NODES 500 /* up to so many nodes the Skyhook's status mirrors */
-/* A node that drains takes a watch: writes must have room beside them on the connection. */
+/* A node that drains takes a watch: writes must have room beside them on the connection. One that
+ * has nothing to send gives its turn to another after a while; its pods are listed anew when it is
+ * its turn again, so not sooner. */
 #define SHELL_DRAINS_MAX 40
+#define SHELL_DRAIN_TURN_MS 10000
 #define SHELL_TEXT_BYTES (4u << 20)
 
 #define NODE_NODE_STATE KEY_PREFIX "nodeState_"
@@ -145,6 +148,7 @@ struct shell_node {
     char *boot;   /* its bootID */
     shell_place *places;
     int64_t held_until_ms; /* a write was refused */
+    uint64_t drain_told;   /* digest of what blocks its drain, as the engine knows it */
     /* Its cordon was changed, and Kubernetes changes a taint after it: what is written before that
      * is seen would only be a conflict. */
     int64_t settles_until_ms;
@@ -302,6 +306,7 @@ struct node_shell {
     VEC(shell_pod *) troubled; /* that wait, or are to be ended, or were when they were put here */
     failed_jobs failed;
     strmap drains;           /* node -> shell_drain * */
+    size_t drains_wait;      /* places that have yet to get their turn to drain, as of now */
     VEC(shell_node *) queue; /* nodes to be written */
     size_t flights;          /* places that are in flight */
     VEC(shell_place *) runs; /* places whose Jobs are to be looked after */
@@ -319,6 +324,11 @@ char *shell_copy(node_shell *s, str text); /* NULL without memory */
 static inline str shell_text(const char *text)
 {
     return text ? str_of(text) : STR_EMPTY;
+}
+/* Of two times, either of which may be REASON_NEVER. */
+static inline int64_t shell_sooner(int64_t a, int64_t b)
+{
+    return a == REASON_NEVER || (b != REASON_NEVER && b < a) ? b : a;
 }
 shell_node *shell_find_node(const node_shell *s, str name);
 shell_change *shell_find_change(const node_shell *s, str name);
@@ -493,9 +503,12 @@ bool jobs_run(node_shell *s, shell_place *p);
 /* ---- shell_drain.c ---- */
 /* False: too many nodes drain already; it waits for its turn. */
 bool drain_begin(node_shell *s, shell_node *n);
+/* Its time runs from now on. Where that is limited it is written, so that it outlives this process.
+ */
+void drain_tell_begun(node_shell *s, shell_node *n);
 /* The engine wants it from the beginning, and has forgotten what blocked it. */
 void drain_anew(node_shell *s, str node_name);
-/* Goes on with all drains, and ends those that are wanted no longer. */
+/* Goes on with all drains, and ends those that are wanted no longer, or whose turn is over. */
 void drains_step(node_shell *s);
 void drains_seen(node_shell *s, str node_name, yyjson_val *object);
 void drains_gone(node_shell *s, str node_name, str space, str name);

@@ -14,7 +14,7 @@
 
 #define FAKE_OBJECTS_MAX 2048
 #define FAKE_NAME_BYTES 128
-#define FAKE_FOLLOWED_MAX 16
+#define FAKE_FOLLOWED_MAX 64
 #define FAKE_START_MS INT64_C(1763272800000)
 #define FAKE_SPACE "skyhook"
 #define FAKE_SKYHOOKS "/apis/skyhook.nvidia.com/v1alpha1/skyhooks"
@@ -394,8 +394,13 @@ static inline write_outcome_kind fake_write(fake *f, const kube_write *w, fake_o
             (free)(body);
             return WRITE_BLOCKED;
         }
-        fake_delete(f, collection, name);
-        *ret = NULL;
+        if (yyjson_arr_size(yyjson_doc_ptr_get(o->doc, "/metadata/finalizers")) > 0) {
+            fake_edit(f, collection, name,
+                      "{\"metadata\":{\"deletionTimestamp\":\"2026-11-16T07:00:00Z\"}}");
+        } else {
+            fake_delete(f, collection, name);
+            *ret = NULL;
+        }
     } else if (w->verb == WRITE_DELETE) {
         fake_delete(f, collection, name);
         *ret = NULL;

@@ -179,13 +179,18 @@ static inline fake *begin(const char *of_skyhook)
     return f;
 }
 
-static inline size_t count_lines(const fake *f, const char *part)
+static inline size_t count_in(const buf *text, const char *part)
 {
     size_t count = 0;
-    str rest = buf_str(&f->log);
+    str rest = buf_str(text);
     for (size_t at; (at = str_find(rest, str_of(part))) != SIZE_MAX; count++)
         rest = str_part(rest, at + 1, SIZE_MAX);
     return count;
+}
+
+static inline size_t count_lines(const fake *f, const char *part)
+{
+    return count_in(&f->log, part);
 }
 
 /* ---- what there is ---- */
@@ -200,7 +205,7 @@ static inline const char *status_of(fake *f, const char *node_name)
 static inline str sentence_of(fake *f, arena *a, const char *node_name)
 {
     const engine *e = node_shell_engine(f->shell);
-    for (placement_id id = 1; id < 100; id++) {
+    for (placement_id id = 1; id < FAKE_OBJECTS_MAX; id++) {
         placement_view view = {0};
         reasons why = {0};
         if (engine_placement(e, id, &view) && str_eq(view.target, str_of(node_name)) &&

@@ -270,6 +270,27 @@ static void f_drain_blocked(void **state)
     fleet_free(f);
 }
 
+/* Where a shell says when it begins, the time of a drain runs from then on, and once. */
+static void f_drain_that_waits_for_its_turn(void **state)
+{
+    (void)state;
+    fleet *f = fleet_with((engine_settings){.drains_are_told = true});
+    add(f, "sk", "", "  drainTimeout: 10m\n", NOOP);
+    fleet_nodes_add(f, 1);
+    f->nodes[0].drain_blocked = true;
+    fleet_run(f, HOUR);
+    check_state(f, "sk", "node-001", IN_FLIGHT);
+    fact begun = {.kind = FACT_DRAIN, .drain = {.target = STR("node-001"), .begun = true}};
+    for (int turn = 0; turn < 2; turn++) {
+        fleet_tell(f, begun);
+        fleet_run(f, 5 * MINUTE - 1);
+        check_state(f, "sk", "node-001", IN_FLIGHT);
+    }
+    fleet_run(f, 2);
+    check_state(f, "sk", "node-001", FAILED);
+    fleet_free(f);
+}
+
 /* A person's uncordon in mid-drain is put back once. Then the node is the person's: nothing is
  * disturbed there, whatever becomes of the pods, until a person cordons it. */
 static void f_a_persons_uncordon(void **state)
@@ -634,6 +655,7 @@ int main(void)
         cmocka_unit_test(f_busy),
         cmocka_unit_test(f_pause_and_disable_in_every_stage),
         cmocka_unit_test(f_drain_blocked),
+        cmocka_unit_test(f_drain_that_waits_for_its_turn),
         cmocka_unit_test(f_a_persons_uncordon),
         cmocka_unit_test(f_cordoned_before),
         cmocka_unit_test(e_reboot_succeeds),

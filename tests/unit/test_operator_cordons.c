@@ -18,11 +18,7 @@ static void uncordon(fake *f, const char *node_name)
 
 static size_t told_again(const fake *f)
 {
-    size_t count = 0;
-    str rest = buf_str(&f->told);
-    for (size_t at; (at = str_find(rest, STR(AGAIN))) != SIZE_MAX; count++)
-        rest = str_part(rest, at + 1, SIZE_MAX);
-    return count;
+    return count_in(&f->told, AGAIN);
 }
 
 static void check_status(fake *f, const char *of, const char *want)
