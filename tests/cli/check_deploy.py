@@ -230,6 +230,18 @@ def chart_rights(_):
     return drover.difference(sorted(manifests), sorted(roles(text_of("templates/rbac.yaml"))))
 
 
+def spared(_):
+    """An operator that drains its own node stays there, and starts where all nodes are cordoned."""
+    wanted = """        - key: node.kubernetes.io/unschedulable
+          operator: Exists
+          effect: NoSchedule
+"""
+    return "\n".join(f"{name} does not tolerate cordons" for name, text in (
+        ("operator.yaml", (DEPLOY / "operator.yaml").read_text(encoding="utf-8")),
+        ("the chart", text_of("templates/deployment.yaml")))
+        if wanted not in text.partition("\n      tolerations:\n")[2])
+
+
 def chart_flags(program):
     """Every setting of the operator can be set, and its default is the one that is told."""
     text, told = text_of("templates/deployment.yaml"), text_of("values.yaml")
@@ -278,6 +290,7 @@ def main():
                             ("every value reaches a template", every_value_is_named),
                             ("the schema of values", schema_agrees),
                             ("rights of the chart", chart_rights),
+                            ("the operator spares itself", spared),
                             ("flags reach the chart", chart_flags)):
             tap.test(f"{program.parent.name}: {name}", check(program))
     return tap.done()

@@ -148,6 +148,8 @@ TAINT = "example.test/new=yes:NoExecute"
 EXPRESSION = {"key": "pool", "operator": "In", "values": ["system"]}
 TOLERATION = {"key": "pool", "operator": "Equal", "value": "system"}
 OWN_TOLERATION = {"key": "skyhook.nvidia.com", "operator": "Exists"}
+CORDONS = {"key": "node.kubernetes.io/unschedulable", "operator": "Exists",
+           "effect": "NoSchedule"}
 ONE = ("controllerManager.replicas=1", "controllerManager.podDisruptionBudget.minAvailable=0")
 TLS = (*ONE, "dashboard.enabled=true", "dashboard.tlsSecret=page", 'dashboard.hosts:=["a.test"]')
 
@@ -157,7 +159,7 @@ REACHES = [
     ((f"{ENV}.agentLogRoot=/srv/logs",), env("AGENT_LOG_ROOT"), "/srv/logs"),
     ((f"{ENV}.runtimeRequiredTaint={TAINT}",), env("RUNTIME_REQUIRED_TAINT"), TAINT),
     ((f"{ENV}.runtimeRequiredTaint={TAINT}",), lambda found: pod(found)["tolerations"],
-     [{"key": "example.test/new", "operator": "Exists"}]),
+     [{"key": "example.test/new", "operator": "Exists"}, CORDONS]),
     ((f"{ENV}.reapplyOnReboot=true",), env("REAPPLY_ON_REBOOT"), "true"),
     ((f'{ENV}.reapplyOnReboot:="false"',), env("REAPPLY_ON_REBOOT"), "false"),
     ((f"{ENV}.leaderElection=true",), env("LEADER_ELECTION"), "true"),
@@ -200,7 +202,7 @@ REACHES = [
      lambda found: found["ServiceAccount", "drover"]["metadata"]["annotations"],
      {"a.test/role": "b"}),
     ((f"controllerManager.tolerations:={json.dumps([TOLERATION])}",),
-     lambda found: pod(found)["tolerations"], [OWN_TOLERATION, TOLERATION]),
+     lambda found: pod(found)["tolerations"], [OWN_TOLERATION, CORDONS, TOLERATION]),
     (("controllerManager.selectors.pool=system",), lambda found: pod(found)["nodeSelector"],
      {"pool": "system"}),
     ((f"controllerManager.nodeAffinity.matchExpressions:={json.dumps([EXPRESSION])}",),
