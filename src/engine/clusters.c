@@ -203,13 +203,17 @@ static void take_report(clusters *c, const fact_report *r)
     if (report_is_stale(at, r, live))
         return;
     bool failed_before = at->failed && at->live == live;
-    at->claimed = false;
+    at->claimed = live && r->under_way;
     at->hindered = 0; /* what was released is there */
     at->live = live;
     at->applied = live ? intern(c, r->applied) : 0;
     at->ready = live && r->ready;
     at->failed = live && r->failed;
     at->message = at->failed ? intern(c, r->message) : 0;
+    if (r->released && !at->given) { /* as after a restart */
+        at->given = live;
+        at->flight = live == at->wanted && at->applied != live ? live : 0;
+    }
     if (placed_available(at))
         at->again = false;
     bool counts = at->failed && !failed_before && live == at->wanted && live == at->given;

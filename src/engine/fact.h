@@ -122,6 +122,10 @@ typedef struct fact_report {
     bool ready;
     bool failed; /* Deployed or Installed is False for the live version */
     str message;
+    bool released;  /* to a target that joined just now: the live version was released before, and
+                       what fails of it counts */
+    bool under_way; /* likewise, and it is not known to be carried out: what shows another version,
+                       or none, is older */
     bool withdrawn; /* what was released could not be carried out and will not be: this is how it
                        is, although it is older than the release */
 } fact_report;
@@ -148,8 +152,8 @@ typedef struct fact_job {
     X(ROLLBACK, "rollback")                                                                        \
     X(RESET, "reset")                                                                              \
     X(RESET_BATCHES, "resetBatches")                                                               \
-    X(FREEZE, "freeze")                                                                            \
-    X(THAW, "thaw") X(HALT, "halt") X(CLAIM_SLOT, "claimSlot") X(FREE_SLOT, "freeSlot")
+    X(FREEZE, "freeze") X(THAW, "thaw") X(HALT, "halt") X(CLAIM_SLOT, "claimSlot")                 \
+        X(FREE_SLOT, "freeSlot")
 typedef enum act_kind {
 #define X(kind, text) ACT_##kind,
     ACTS(X)

@@ -496,7 +496,7 @@ static void carry_out(cluster_shell *s, const decision *d)
     hub_place *p = c ? hub_place_find(b, c) : NULL;
     if (!p)
         return;
-    p->want = str_hash(d->version);
+    hub_want(s, p, d->version);
     hub_queue(s, p);
 }
 
@@ -737,8 +737,7 @@ static void put_states(const cluster_shell *s, buf *out)
     put_gauge_head(out, "state", "1 for the state of a Bundle, 0 for each other");
     HUB_EACH(&s->bundles, hub_bundle, b)
     for (size_t i = BUNDLE_READY; b->known && i < BUNDLE_STATE_COUNT; i++)
-        buf_addf(out,
-                 "fleet_bundle_state{name=\"%.*s\",namespace=\"%.*s\",state=\"%s\"} %d\n",
+        buf_addf(out, "fleet_bundle_state{name=\"%.*s\",namespace=\"%.*s\",state=\"%s\"} %d\n",
                  STR_ARG(b->name), STR_ARG(b->space), bundle_state_text((bundle_state)i),
                  i == (size_t)worst_state(b));
 }

@@ -479,6 +479,9 @@ void hub_bundle_step(cluster_shell *s, hub_bundle *b)
     if (b->deleting || !b->known || !engine_bundle(s->engine, str_of(b->key), &v))
         return;
     paused_changed(s, b, v.paused);
+    if (v.unavailable != b->unavailable) /* also by who is offline, and left out from now on */
+        hub_touch(s, &b->clock, s->settings.status_every_ms);
+    b->unavailable = v.unavailable;
     bool any = b->places.len > 0 || b->acts;
     if (any && (v.fingerprint != b->kept || b->record_stale || !b->has_finalizer))
         keep_record(s, b, v.fingerprint);

@@ -155,8 +155,10 @@ static void tell(cluster_shell *s, hub_cluster *c, yyjson_val *json)
             .template_values = yyjson_obj_get(spec, "templateValues"),
         }};
     hub_take(s, &f);
-    for (size_t i = 0; i < c->places.len && paused != c->paused; i++)
+    for (size_t i = 0; i < c->places.len && paused != c->paused; i++) {
         hub_queue(s, c->places.at[i]);
+        hub_touch(s, &c->places.at[i]->bundle->clock, s->settings.status_every_ms);
+    }
     c->paused = paused;
     c->checked_in = seen.len > 0;
     look_again(s, c);

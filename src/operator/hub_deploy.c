@@ -409,9 +409,8 @@ static bool make_wish(cluster_shell *s, const hub_place *p, str wanted, wish *re
         return false;
     const hub_access *access = p->bundle->access;
     bool news = !p->live || !str_eq((str){p->live->text, p->live->len}, wanted);
-    hub_release now = {.at_s = s->now_ms / 1000,
-                       .known = true,
-                       .said = p->exists ? p->said : hub_said_of(NULL)};
+    hub_release now = {
+        .at_s = s->now_ms / 1000, .known = true, .said = p->exists ? p->said : hub_said_of(NULL)};
     *ret = (wish){.order = {.bundle = p->bundle->document->object.bundle,
                             .cluster_namespace = p->cluster->space,
                             .cluster = p->cluster->name,
@@ -437,7 +436,7 @@ static bool make_wish(cluster_shell *s, const hub_place *p, str wanted, wish *re
 /* A release that cannot be carried out, because something else is wanted by now. */
 static void withdraw(cluster_shell *s, hub_place *p)
 {
-    p->want = 0;
+    hub_want(s, p, STR_EMPTY);
     hub_report(s, p, true);
     s->due = true;
 }
@@ -458,7 +457,7 @@ static bool carry_out(cluster_shell *s, hub_place *p, str wanted)
     }
     bool differs = !p->exists || w.digest != p->digest;
     if (p->want && !differs)
-        p->want = 0; /* it stands there already */
+        hub_want(s, p, STR_EMPTY); /* it stands there already */
     if (!differs && settle_secret(s, p, &w))
         return true;
     if ((!differs || w.digest == p->sent) && !p->access_gone)
@@ -493,15 +492,17 @@ bool hub_deploy(cluster_shell *s, hub_place *p)
         return true; /* what comes then queues it again */
     if (p->held_until_ms > s->now_ms)
         return false;
-    if (!p->target)
+    if (!p->target) {
+        hub_want(s, p, STR_EMPTY); /* whoever comes back is decided on anew */
         return hub_is_kept(p) || remove_deployment(s, p);
+    }
     if (p->deleting && p->finalizer)
         patch(s, p, STR("{\"metadata\":{\"finalizers\":null}}"));
     if (p->deleting || !p->cluster->home ||
         !engine_deployment(s->engine, str_of(p->bundle->key), hub_label(p), &v))
         return true;
     bool current = p->live && str_eq((str){p->live->text, p->live->len}, v.wanted);
-    if (p->want && p->want != str_hash(v.wanted))
+    if (p->want && !str_eq((str){p->want->text, p->want->len}, v.wanted))
         withdraw(s, p);
     if (p->want || (p->exists && current))
         return carry_out(s, p, v.wanted);

@@ -101,6 +101,8 @@ struct hub_place {
     hub_bundle *bundle;
     hub_cluster *cluster;
     hub_version *live, *applied; /* NULL: none */
+    hub_version *want;           /* that is to be made live; NULL: none */
+    placement_id id;             /* the engine's, which knows the deployment by it; 0: none */
     char *uid;
     char *entry;        /* JSON of what its agent complains of; NULL: nothing */
     int32_t *resources; /* RESOURCE_COUNT_KINDS numbers; NULL: all are 0 */
@@ -109,7 +111,6 @@ struct hub_place {
     uint64_t digest;  /* of labels and spec as they are */
     uint64_t labels;  /* of labels alone */
     uint64_t sent;    /* digest of what was written last: it is not written again */
-    uint64_t want;    /* hash of the version that is to be made live; 0: none */
     hub_said said;
     hub_release release;  /* of the live version */
     uint64_t values;      /* hash of valuesHash; 0: there is no Secret */
@@ -149,14 +150,14 @@ struct hub_bundle {
     shell_document *document;      /* the last that could be read; NULL: none */
     bool present, deleting, known; /* known: to the engine */
     bool relook;
-    bool paused;       /* as the engine has it */
-    char *record;      /* the annotation as it is; NULL: none */
-    uint64_t kept;     /* fingerprint of what it says */
-    bool record_stale; /* it must be written before anything is released */
+    bool paused;           /* as the engine has it */
+    char *record;          /* the annotation as it is; NULL: none */
+    uint64_t kept;         /* fingerprint of what it says */
+    bool record_stale;     /* it must be written before anything is released */
     const char *shortened; /* what the record lacks, for want of room; NULL: nothing */
-    char *acts;        /* what people asked, and nobody removed yet; NULL: nothing */
-    size_t acts_taken; /* so many of them */
-    bool acts_new;     /* there are others */
+    char *acts;            /* what people asked, and nobody removed yet; NULL: nothing */
+    size_t acts_taken;     /* so many of them */
+    bool acts_new;         /* there are others */
     bool has_finalizer;
     char *finalizers; /* as they are, JSON; NULL: none */
     char *error;      /* why it cannot be carried out; NULL: it can */
@@ -175,6 +176,7 @@ struct hub_bundle {
     VEC(hub_place *) places;
     bool sorted;
     uint64_t cuts;
+    int64_t unavailable; /* as its status says, or is about to say */
     VEC(hub_tally) parts;
     hub_tally all;
     int64_t deployments; /* that exist */
@@ -438,6 +440,8 @@ void hub_place_drop(cluster_shell *s, hub_place *p);
 void hub_place_free(cluster_shell *s, hub_place *p);
 void hub_queue(cluster_shell *s, hub_place *p);
 str hub_label(const hub_place *p); /* what the engine calls the cluster */
+/* The version that is to be made live; empty: none. */
+void hub_want(cluster_shell *s, hub_place *p, str id);
 /* Tells the engine what the deployment says; withdrawn: of a release that cannot be carried out. */
 void hub_report(cluster_shell *s, const hub_place *p, bool withdrawn);
 void hub_version_drop(cluster_shell *s, hub_version *v);

@@ -56,6 +56,11 @@ static str version_text(const hub_version *v)
     return v ? (str){v->text, v->len} : STR_EMPTY;
 }
 
+void hub_want(cluster_shell *s, hub_place *p, str id)
+{
+    version_set(s, &p->want, id);
+}
+
 /* ---- places ---- */
 
 hub_place *hub_place_find(const hub_bundle *b, const hub_cluster *c)
@@ -137,6 +142,7 @@ void hub_place_free(cluster_shell *s, hub_place *p)
     if (p->counted)
         count(p, -1);
     forget_deployment(s, p);
+    hub_want(s, p, STR_EMPTY);
     b->places.at[p->at] = b->places.at[--b->places.len];
     if (p->at < b->places.len)
         b->places.at[p->at]->at = p->at;
@@ -180,21 +186,44 @@ str hub_label(const hub_place *p)
     return str_eq(c->space, p->bundle->space) ? c->name : str_of(c->key);
 }
 
-void hub_report(cluster_shell *s, const hub_place *p, bool withdrawn)
+static fact report_of(cluster_shell *s, const hub_place *p)
 {
     yyjson_val *entry =
         p->entry && p->failed ? json_parse(s->scratch, str_of(p->entry), NULL) : NULL;
-    fact f = {.kind = FACT_REPORT,
-              .report = {.change = str_of(p->bundle->key),
-                         .target = hub_label(p),
-                         .exists = p->exists && !p->deleting,
-                         .live = version_text(p->live),
-                         .applied = version_text(p->applied),
-                         .ready = p->ready,
-                         .failed = p->failed,
-                         .message = read_text(entry, "message"),
-                         .withdrawn = withdrawn}};
+    return (fact){.kind = FACT_REPORT,
+                  .report = {.change = str_of(p->bundle->key),
+                             .target = hub_label(p),
+                             .exists = p->exists && !p->deleting,
+                             .live = version_text(p->live),
+                             .applied = version_text(p->applied),
+                             .ready = p->ready,
+                             .failed = p->failed,
+                             .message = read_text(entry, "message")}};
+}
+
+void hub_report(cluster_shell *s, const hub_place *p, bool withdrawn)
+{
+    fact f = report_of(s, p);
+    f.report.withdrawn = withdrawn;
     hub_take(s, &f);
+}
+
+/* A placement that is new to the engine may be of a target that had left and is back before it was
+ * asked: what was released there meanwhile, and may be written already, holds its limits still. */
+static void report_joined(cluster_shell *s, hub_place *p)
+{
+    fact f = report_of(s, p);
+    bool under_way = p->want && p->want != p->live;
+    p->trouble = 0; /* it is told anew as well */
+    if (under_way) {
+        f.report.exists = true;
+        f.report.live = version_text(p->want);
+        f.report.ready = f.report.failed = false;
+    }
+    f.report.under_way = under_way;
+    f.report.released = s->restored && (under_way || p->release.at_s > 0);
+    if (f.report.exists)
+        hub_take(s, &f);
 }
 
 static bundle_state state_of(const hub_place *p, str wanted)
@@ -284,10 +313,11 @@ void hub_place_look(cluster_shell *s, hub_place *p)
         count(p, 1);
     if (changed)
         tell_state(s, p, before);
-    bool news = target && !p->target;
+    bool joined = target && (!p->target || v.id != p->id);
     p->target = target;
-    if (news && p->exists)
-        hub_report(s, p, false); /* the engine did not know it when that was seen */
+    p->id = v.id;
+    if (joined)
+        report_joined(s, p);
 }
 
 void hub_look(cluster_shell *s, hub_bundle *b, hub_cluster *c)
@@ -383,8 +413,8 @@ static void take_resources(cluster_shell *s, hub_place *p, yyjson_val *counts)
 static void take_change(cluster_shell *s, hub_place *p)
 {
     bool ours = p->digest == p->sent;
-    if (ours && p->live && p->want == str_hash(version_text(p->live)))
-        p->want = 0;
+    if (ours && p->want == p->live)
+        hub_want(s, p, STR_EMPTY);
     if (ours || !p->sending)
         p->sent = 0; /* from here on it is to be written again if it changes */
     if (!ours && p->target)
