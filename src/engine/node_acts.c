@@ -4,11 +4,12 @@
 
 void placement_forgive(nodes *self, node_placement *p)
 {
-    p->retry_ms = self->core->now_ms;
+    if (p->phase == PHASE_IDLE)
+        p->retry_ms = self->core->now_ms;
     p->failures = 0;
     for (uint16_t i = 0; i < p->entries.len; i++) {
         package_entry *e = &p->entries.at[i];
-        if (e->state != PACKAGE_ERRORING)
+        if (e->state == PACKAGE_COMPLETE)
             continue;
         e->restarts = 0;
         e->flags &= (uint8_t)~ENTRY_NEVER_RETRY;

@@ -137,7 +137,7 @@ static bool recount(nodes *self, change *c)
             continue;
         node_placement *p = &self->placements.at[c->members.at[i]];
         self->core->looked_at++;
-        if (p->failed)
+        if (p->failed || p->phase != PHASE_IDLE)
             placement_forgive(self, p);
         p->failed = false;
         placement_count(self, p);

@@ -23,6 +23,16 @@ void stage_record(nodes *self, const node_placement *p, const package_entry *e)
 
 /* ---- starting ---- */
 
+/* Whether the stage begins other work than its package was at. An agent runs an interrupt once for
+ * each piece of work, which it knows by its generation. */
+static bool begins_work(const package_entry *e, package_stage stage)
+{
+    if (stage == STAGE_CONFIG)
+        return e->stage == STAGE_INTERRUPT || e->stage == STAGE_POST_INTERRUPT;
+    bool first = stage == STAGE_APPLY || stage == STAGE_UPGRADE || stage == STAGE_UNINSTALL;
+    return first && e->stage != stage;
+}
+
 static void stage_start(nodes *self, node_placement *p, uint16_t index, package_stage stage,
                         const merged_interrupt *m)
 {
@@ -45,7 +55,7 @@ static void stage_start(nodes *self, node_placement *p, uint16_t index, package_
      * change is counted anew. */
     if (e->stage != stage || e->state == PACKAGE_COMPLETE)
         e->restarts = e->losses = 0;
-    if (e->generation == 0)
+    if (e->generation == 0 || begins_work(e, stage))
         e->generation = (uint32_t)p->change->spec->metadata.generation;
     e->stage = (uint8_t)stage;
     e->state = PACKAGE_IN_PROGRESS;
@@ -175,9 +185,8 @@ static void drop_other_versions(nodes *self, node_placement *p, package_entry of
 /* What comes after the last stage of a package is other work, of another generation. */
 static void stage_done(nodes *self, const node_placement *p, package_entry *e)
 {
-    const package_rules *r = &p->change->rules;
     const package_rule *wanted = rule_of(p, e);
-    if (wanted && package_complete(r, &p->entries, (uint16_t)(wanted - r->at)))
+    if (wanted && package_ended(&p->change->rules, wanted, e))
         e->generation = 0;
     stage_record(self, p, e);
 }

@@ -311,7 +311,8 @@ void deletions_step(nodes *self);
 /* ---- node_acts.c ---- */
 void node_act(nodes *self, const fact_act *act);
 void placement_reset(nodes *self, node_placement *p);
-/* What a person's retry, an edit or a reboot does for a failed placement. */
+/* What a person's retry, an edit or a reboot does for a failed placement, and an edit for one whose
+ * stages run: their failures are counted anew. */
 void placement_forgive(nodes *self, node_placement *p);
 
 /* ---- node_flight.c: a placement from its claim to its outcome ---- */

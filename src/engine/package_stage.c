@@ -259,17 +259,15 @@ static name_id changed_keys(const package_rules *r, str now, str before, str als
     return id;
 }
 
-static bool ends(const package_rules *r, const package_rule *rule, const package_entry *e);
-
 name_id package_pending(const package_rules *r, const package_rule *rule, const package_entry *e)
 {
     if (!e || e->config == rule->config)
         return e ? e->pending : 0;
-    /* Behind its config stage a change waits for the next one. */
-    if (e->stage == STAGE_INTERRUPT ||
-        (e->stage == STAGE_POST_INTERRUPT && e->state != PACKAGE_COMPLETE))
+    bool was_complete = package_ended(r, rule, e);
+    /* Behind its config stage a change waits for the next one, which a failure leads to. */
+    bool behind = e->stage == STAGE_INTERRUPT || e->stage == STAGE_POST_INTERRUPT;
+    if (behind && !was_complete && e->state != PACKAGE_ERRORING)
         return e->pending;
-    bool was_complete = ends(r, rule, e);
     if (!was_complete && e->pending == 0)
         return 0; /* an install or upgrade carries its whole configMap */
     str also = was_complete ? STR_EMPTY : names_text(r->names, e->pending);
@@ -299,8 +297,7 @@ static bool interrupts_with(const package_rules *r, const package_rule *rule, na
     return false;
 }
 
-/* The last stage of its work succeeded, whatever became of the configMap since. */
-static bool ends(const package_rules *r, const package_rule *rule, const package_entry *e)
+bool package_ended(const package_rules *r, const package_rule *rule, const package_entry *e)
 {
     if (e->state != PACKAGE_COMPLETE)
         return false;
@@ -334,7 +331,8 @@ bool package_complete(const package_rules *r, const package_entries *entries, ui
         return !e || !(e->flags & ENTRY_RUNNING);
     if (rule->uninstall)
         return !e && !other_version(entries, rule);
-    return e && !(e->flags & ENTRY_RUNNING) && ends(r, rule, e) && !config_changed(r, rule, e);
+    return e && !(e->flags & ENTRY_RUNNING) && package_ended(r, rule, e) &&
+           !config_changed(r, rule, e);
 }
 
 bool packages_complete(const package_rules *r, const package_entries *entries)
@@ -373,6 +371,8 @@ static package_stage next_install(const package_rules *r, const package_rule *ru
                                   const package_entry *e)
 {
     bool complete = e->state == PACKAGE_COMPLETE;
+    /* What failed behind its config stage may have failed for want of another configMap. */
+    bool again = e->state == PACKAGE_ERRORING && config_changed(r, rule, e);
     switch ((package_stage)e->stage) {
     case STAGE_NONE:
     case STAGE_UNINSTALL: return STAGE_APPLY; /* a cancelled uninstall installs again */
@@ -385,11 +385,13 @@ static package_stage next_install(const package_rules *r, const package_rule *ru
             return STAGE_CONFIG;
         return interrupts_with(r, rule, e->pending) ? STAGE_INTERRUPT : STAGE_NONE;
     case STAGE_INTERRUPT: /* one that an edit took away is behind us */
+        if (again)
+            return STAGE_CONFIG;
         return complete || !interrupts_with(r, rule, e->pending) ? STAGE_POST_INTERRUPT
                                                                  : STAGE_INTERRUPT;
     case STAGE_POST_INTERRUPT:
         if (!complete)
-            return STAGE_POST_INTERRUPT;
+            return again ? STAGE_CONFIG : STAGE_POST_INTERRUPT;
         return config_changed(r, rule, e) ? STAGE_CONFIG : STAGE_NONE;
     }
     return STAGE_NONE;
@@ -439,7 +441,7 @@ static bool begun(const package_rules *r, const package_entries *entries, uint16
 {
     const package_entry *e = entry_of(entries, &r->at[index]);
     return e && (e->stage != STAGE_NONE) &&
-           ((e->flags & ENTRY_RUNNING) || !ends(r, &r->at[index], e));
+           ((e->flags & ENTRY_RUNNING) || !package_ended(r, &r->at[index], e));
 }
 
 /* A stage of the version that an edit replaced ends before the new version begins. */

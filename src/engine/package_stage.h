@@ -79,7 +79,7 @@ package_entry *entry_add(package_entries *entries, name_id name, name_id version
 void entry_remove(package_entries *entries, size_t index);
 
 /* The keys of the configMap that a config stage started now would carry as changed ("a,b"), 0 for
- * an install or upgrade, and for no change. */
+ * an install or upgrade, and for no change. Those of work that has not ended are among them. */
 name_id package_pending(const package_rules *r, const package_rule *of, const package_entry *e);
 /* Whether the work that is under way or to come on this package has an interrupt. */
 bool package_has_interrupt(const package_rules *r, const package_rule *of, const package_entry *e);
@@ -87,6 +87,9 @@ bool package_has_interrupt(const package_rules *r, const package_rule *of, const
 bool package_interrupt_ahead(const package_rules *r, const package_entries *entries,
                              uint16_t index);
 
+/* The last stage of its work succeeded, whatever became of the configMap since: what comes next is
+ * other work. */
+bool package_ended(const package_rules *r, const package_rule *of, const package_entry *e);
 /* The package is as the Skyhook wants it. */
 bool package_complete(const package_rules *r, const package_entries *entries, uint16_t index);
 bool packages_complete(const package_rules *r, const package_entries *entries);
