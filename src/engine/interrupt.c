@@ -157,7 +157,7 @@ static bool take_package(const package_rules *r, const package_entries *entries,
                          arena *a, merged_interrupt *m)
 {
     const package_rule *rule = &r->at[index];
-    const package_entry *e = entry_of(entries, rule);
+    const package_entry *e = entry_of(r, entries, rule);
     name_id pending = rule->uninstall || (e && e->stage == STAGE_UNINSTALL_INTERRUPT)
                           ? 0
                           : package_pending(r, rule, e);

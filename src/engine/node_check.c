@@ -56,15 +56,19 @@ static bool check_priority(const nodes *self, const node_placement *p, err *erro
     return true;
 }
 
+/* Of all versions of the package it is the wanted one that ran last, to its end. */
 static bool is_complete(const node_placement *p, const package_rule *wanted)
 {
+    const package_entry *there = NULL;
     for (uint16_t i = 0; i < p->entries.len; i++) {
         const package_entry *e = &p->entries.at[i];
-        if (e->name == wanted->name && e->version == wanted->version)
-            return e->state == PACKAGE_COMPLETE &&
-                   (e->stage == STAGE_CONFIG || e->stage == STAGE_POST_INTERRUPT);
+        bool later = !there || e->attempt > there->attempt ||
+                     (e->attempt == there->attempt && e->version == wanted->version);
+        if (e->name == wanted->name && later)
+            there = e;
     }
-    return false;
+    return there && there->version == wanted->version && there->state == PACKAGE_COMPLETE &&
+           (there->stage == STAGE_CONFIG || there->stage == STAGE_POST_INTERRUPT);
 }
 
 static bool check_dependencies(const nodes *self, const node_placement *p, const package_entry *e,

@@ -219,7 +219,7 @@ void flight_stage(nodes *self, const fact_stage *f)
     if (never)
         e->flags |= ENTRY_NEVER_RETRY;
     if (f->outcome == OUTCOME_LOST && f->not_begun)
-        e->flags = 0;
+        stage_not_begun(self, p, e);
     else if (f->outcome == OUTCOME_SUCCEEDED)
         stage_succeeded(self, p, e);
     else if ((e->flags & ENTRY_REBOOTS) && !never)

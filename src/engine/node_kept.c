@@ -104,7 +104,8 @@ static void add_pending(const nodes *self, const change *c, const package_rule *
     for (size_t i = 0; i < c->members.len; i++) {
         if (c->members.at[i] == NOBODY || self->placements.at[c->members.at[i]].done)
             continue;
-        const package_entry *e = entry_of(&self->placements.at[c->members.at[i]].entries, of);
+        const package_entry *e =
+            entry_of(&c->rules, &self->placements.at[c->members.at[i]].entries, of);
         if (!e || (e->config == like.config && e->pending == like.pending &&
                    e->stage == like.stage && e->state == like.state))
             continue;

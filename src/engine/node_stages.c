@@ -44,6 +44,9 @@ static void stage_start(nodes *self, node_placement *p, uint16_t index, package_
         nodes_memory(self);
         return;
     }
+    if (!entry_of(r, &p->entries, wanted)) /* of an older time */
+        *e = (package_entry){.name = wanted->name, .version = wanted->version};
+    bool first = e->stage == STAGE_NONE;
     if (stage == STAGE_CONFIG) {
         e->pending = package_pending(r, wanted, e);
         e->config = wanted->config;
@@ -63,7 +66,8 @@ static void stage_start(nodes *self, node_placement *p, uint16_t index, package_
         p->attempt_before = p->attempt;
     p->stage_step = self->step;
     e->attempt = ++p->attempt;
-    e->flags = ENTRY_RUNNING | (m && m->type == INTERRUPT_REBOOT ? ENTRY_REBOOTS : 0);
+    e->flags = ENTRY_RUNNING | (first ? ENTRY_FIRST : 0);
+    e->flags |= m && m->type == INTERRUPT_REBOOT ? ENTRY_REBOOTS : 0;
     p->boot = t->boot;
     running_count(t, p, e, true);
     stage_record(self, p, e);
@@ -90,7 +94,7 @@ static bool start_ordinary(nodes *self, node_placement *p, const uint16_t *packa
         if (stage_interrupts(stage))
             continue;
         runs = true;
-        const package_entry *e = entry_of(&p->entries, &r->at[packages[k]]);
+        const package_entry *e = entry_of(r, &p->entries, &r->at[packages[k]]);
         if (!e || !(e->flags & ENTRY_RUNNING))
             stage_start(self, p, packages[k], stage, NULL);
     }
@@ -100,7 +104,8 @@ static bool start_ordinary(nodes *self, node_placement *p, const uint16_t *packa
 /* Folds an interrupt into that of the owner. */
 static void skip(nodes *self, node_placement *p, uint16_t index, package_stage stage)
 {
-    package_entry *e = entry_of(&p->entries, &p->change->rules.at[index]);
+    const package_rules *r = &p->change->rules;
+    package_entry *e = entry_of(r, &p->entries, &r->at[index]);
     assert(e && !(e->flags & ENTRY_RUNNING));
     if (e->stage == stage && e->state == PACKAGE_SKIPPED)
         return;
@@ -251,6 +256,15 @@ void stage_failed(nodes *self, node_placement *p, package_entry *e, str why)
     if (p->why == 0)
         nodes_memory(self);
     stage_record(self, p, e);
+}
+
+/* What never ran leaves no trace of a version that was not there: another one may still be. */
+void stage_not_begun(nodes *self, node_placement *p, package_entry *e)
+{
+    bool first = e->flags & ENTRY_FIRST;
+    e->flags = 0;
+    if (first)
+        remove_at(self, p, (uint16_t)(e - p->entries.at));
 }
 
 /* A job that vanished: the next attempt follows in the same claim. */

@@ -181,7 +181,7 @@ static void adopt_entries(node_placement *p)
 {
     const package_rules *r = &p->change->rules;
     for (uint16_t i = 0; i < r->len; i++) {
-        package_entry *e = entry_of(&p->entries, &r->at[i]);
+        package_entry *e = entry_of(r, &p->entries, &r->at[i]);
         if (!e)
             continue;
         e->config = r->at[i].config;

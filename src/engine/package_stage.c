@@ -182,9 +182,31 @@ package_entry *entry_find(const package_entries *entries, name_id name, name_id 
     return NULL;
 }
 
-package_entry *entry_of(const package_entries *entries, const package_rule *r)
+/* Attempts only grow, so the version of the last one is the one that is there. Entries that another
+ * operator left have none; an upgrade takes those of smaller versions away, so that one which is
+ * still there came later, by an edit to an older version. */
+static bool is_replaced(const package_rules *r, const package_entries *entries,
+                        const package_rule *of, const package_entry *e)
 {
-    return entry_find(entries, r->name, r->version);
+    for (uint16_t i = 0; i < entries->len; i++) {
+        const package_entry *o = &entries->at[i];
+        if (o->name != e->name || o->version == e->version)
+            continue;
+        if (o->attempt > e->attempt)
+            return true;
+        if (o->attempt == e->attempt && e->stage != STAGE_UPGRADE &&
+            semver_cmp(of->spec->version, names_text(r->names, o->version)) > 0)
+            return true;
+    }
+    return false;
+}
+
+package_entry *entry_of(const package_rules *r, const package_entries *entries,
+                        const package_rule *of)
+{
+    package_entry *e = entry_find(entries, of->name, of->version);
+    bool there = e && ((e->flags & ENTRY_RUNNING) || !is_replaced(r, entries, of, e));
+    return there ? e : NULL;
 }
 
 package_entry *entry_add(package_entries *entries, name_id name, name_id version)
@@ -326,7 +348,7 @@ static bool other_version(const package_entries *entries, const package_rule *ru
 bool package_complete(const package_rules *r, const package_entries *entries, uint16_t index)
 {
     const package_rule *rule = &r->at[index];
-    const package_entry *e = entry_of(entries, rule);
+    const package_entry *e = entry_of(r, entries, rule);
     if (rule->unwanted)
         return !e || !(e->flags & ENTRY_RUNNING);
     if (rule->uninstall)
@@ -359,7 +381,7 @@ static package_stage first_stage(const package_rules *r, const package_entries *
 static package_stage next_uninstall(const package_rules *r, const package_entries *entries,
                                     const package_rule *rule)
 {
-    const package_entry *e = entry_of(entries, rule);
+    const package_entry *e = entry_of(r, entries, rule);
     if (!e)
         return other_version(entries, rule) ? STAGE_UNINSTALL : STAGE_NONE;
     bool uninstalled = e->stage == STAGE_UNINSTALL_INTERRUPT ||
@@ -400,7 +422,7 @@ static package_stage next_install(const package_rules *r, const package_rule *ru
 package_stage package_next(const package_rules *r, const package_entries *entries, uint16_t index)
 {
     const package_rule *rule = &r->at[index];
-    const package_entry *e = entry_of(entries, rule);
+    const package_entry *e = entry_of(r, entries, rule);
     if (e && (e->flags & ENTRY_RUNNING))
         return e->stage;
     if (rule->unwanted)
@@ -418,7 +440,7 @@ bool package_interrupt_ahead(const package_rules *r, const package_entries *entr
         return false;
     if (next == STAGE_INTERRUPT || next == STAGE_UNINSTALL_INTERRUPT)
         return true;
-    return package_has_interrupt(r, rule, entry_of(entries, rule));
+    return package_has_interrupt(r, rule, entry_of(r, entries, rule));
 }
 
 bool package_free(const package_rules *r, const package_entries *entries, uint16_t index)
@@ -439,7 +461,7 @@ bool package_free(const package_rules *r, const package_entries *entries, uint16
 /* A package in the middle of its stages, which "serial" finishes before the next one begins. */
 static bool begun(const package_rules *r, const package_entries *entries, uint16_t index)
 {
-    const package_entry *e = entry_of(entries, &r->at[index]);
+    const package_entry *e = entry_of(r, entries, &r->at[index]);
     return e && (e->stage != STAGE_NONE) &&
            ((e->flags & ENTRY_RUNNING) || !package_ended(r, &r->at[index], e));
 }

@@ -17,6 +17,7 @@
 #define ENTRY_RUNNING 1u     /* a stage runs: its attempt has no outcome yet */
 #define ENTRY_NEVER_RETRY 2u /* it can only fail again */
 #define ENTRY_REBOOTS 4u     /* the interrupt that runs reboots the node */
+#define ENTRY_FIRST 8u       /* before the attempt that runs nothing of this version was there */
 
 /* One package in the state of one node. */
 typedef struct package_entry {
@@ -24,7 +25,7 @@ typedef struct package_entry {
     name_id version;
     name_id config;      /* configMap last given to a config stage: see config_text */
     name_id pending;     /* keys whose change the present stages carry; 0: an install or upgrade */
-    uint32_t attempt;    /* of the last run */
+    uint32_t attempt;    /* of the last run: of two versions the one that ran last is there */
     uint32_t generation; /* of the Skyhook when the work on it that is not done began; 0: none is */
     uint16_t restarts;   /* failed attempts of the stage */
     uint8_t stage;       /* package_stage */
@@ -72,9 +73,11 @@ name_id config_text(names *table, label_set config_map, bool *ret_failed);
 
 /* The entry of that package and version, or NULL. */
 package_entry *entry_find(const package_entries *entries, name_id name, name_id version);
-/* The entry that belongs to a rule, or NULL. */
-package_entry *entry_of(const package_entries *entries, const package_rule *r);
-/* The same, added when it is not there. NULL without memory. */
+/* The entry that belongs to a rule, or NULL: also when another version of the package has come to
+ * the node since it was written, as after an edit to an older version; then it says what was. */
+package_entry *entry_of(const package_rules *r, const package_entries *entries,
+                        const package_rule *of);
+/* That of a package and version, added when it is not there. NULL without memory. */
 package_entry *entry_add(package_entries *entries, name_id name, name_id version);
 void entry_remove(package_entries *entries, size_t index);
 

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What an edit does to packages that are there already, or on their way: config changes behind the
- * config stage (semantics.md E, F; skyhook.md 2.5). */
+ * config stage (semantics.md E, F; skyhook.md 2.5), older versions and newer ones again (2.4). */
 #include "support/node_fleet.h"
 
 #include "engine/package_stage.h"
 
 #define API "apiVersion: skyhook.nvidia.com/v1alpha1\n"
+#define P(name, number) name ": {version: '" number "', image: r/" name "}"
 #define PI(name, number, more) name ": {version: '" number "', image: r/" name ", " more "}"
 
 /* Every edit is another generation. */
@@ -269,6 +270,173 @@ static void a_fix_gives_fresh_attempts(void **state)
     }
 }
 
+/* ---- versions ---- */
+
+typedef struct way {
+    const char *versions[6];
+    const char *runs; /* of the last edit */
+} way;
+
+#define UPGRADE_TO(number) "run sk node-001 tool " number " upgrade\n"
+#define APPLY_OF(number) "run sk node-001 tool " number " apply\n"
+
+static const way ways[] = {
+    {{"1.0.0", "1.1.0", "1.0.0", "1.1.0"}, UPGRADE_TO("1.1.0")},
+    {{"1.0.0", "0.9.0", "1.0.0"}, UPGRADE_TO("1.0.0")},
+    {{"1.1.0", "1.0.0", "0.9.0", "1.0.0"}, UPGRADE_TO("1.0.0")},
+    {{"1.2.0", "1.0.0", "1.1.0"}, UPGRADE_TO("1.1.0")},
+    {{"1.2.0", "1.0.0", "1.1.0", "1.2.0"}, UPGRADE_TO("1.2.0")},
+    {{"1.0.0", "1.1.0", "1.0.0", "1.1.0", "1.0.0"}, APPLY_OF("1.0.0")},
+    {{"1.0.0", "1.0", "1.0.0"}, APPLY_OF("1.0.0")},
+    {{"1.1.0", "1.0.0", "1.0.0"}, ""},
+    {{"1.0.0", "1.1.0", "1.1.0"}, ""},
+};
+
+/* The runs of first stages, without the numbers of their attempts. */
+static void check_first_stages(fleet *f, const char *want, size_t row)
+{
+    str lines = str_of(fleet_lines(f, "run"));
+    buf got = BUF(LIMIT_TEXT_BYTES);
+    while (lines.len > 0) {
+        str line = str_cut(&lines, '\n');
+        line = str_cut(&line, '#');
+        if (!str_ends(line, STR(" config ")))
+            buf_addf(&got, "%.*s\n", (int)line.len - 1, line.ptr);
+    }
+    check_msg(str_eq(buf_str(&got), str_of(want)), "row %zu:\n%.*s", row, STR_ARG(buf_str(&got)));
+    buf_done(&got);
+}
+
+static void run_way(fleet *f, const way *w)
+{
+    for (int i = 0; i < (int)COUNT_OF(w->versions) && w->versions[i]; i++) {
+        char packages[128];
+        snprintf(packages, sizeof packages, P("tool", "%s"), w->versions[i]);
+        fleet_lines(f, "");
+        run_edited(f, i + 1, packages);
+        check_state(f, "sk", "node-001", DONE);
+        restart(f);
+        fleet_run(f, -1);
+    }
+}
+
+/* skyhook.md 2.4: a version above one that is there is an upgrade, also when it was there before;
+ * any other one is a fresh installation. */
+static void versions_back_and_forth(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(ways); i++) {
+        fleet *f = fleet_new();
+        fleet_nodes_add(f, 1);
+        run_way(f, &ways[i]);
+        check_first_stages(f, ways[i].runs, i + 1);
+        fleet_free(f);
+    }
+}
+
+/* An upgrade that failed has been at the host: the older version is installed over it. */
+static void back_from_an_upgrade_that_failed(void **state)
+{
+    (void)state;
+    fleet *f = one_node(PI("tool", "1.0.0", "interrupt: {type: noop}"));
+    fleet_run(f, -1);
+    f->nodes[0].fails = true;
+    edit(f, 2, PI("tool", "1.1.0", "interrupt: {type: noop}"));
+    fleet_run(f, 65 * SECOND);
+    check_state(f, "sk", "node-001", FAILED);
+    fleet_lines(f, "");
+    f->nodes[0].fails = false;
+    run_edited(f, 3, PI("tool", "1.0.0", "interrupt: {type: noop}"));
+    check_lines(f, "run drain",
+                "run sk node-001 tool 1.0.0 apply #6\nrun sk node-001 tool 1.0.0 config #7\n"
+                "run sk node-001 tool 1.0.0 interrupt {\"type\":\"noop\"} #8\n"
+                "run sk node-001 tool 1.0.0 post-interrupt #9\n");
+    check_state(f, "sk", "node-001", DONE);
+    fleet_free(f);
+}
+
+/* One that was decided and never ran was not: nothing is done, and nothing is left of it. */
+static void back_from_an_upgrade_that_never_ran(void **state)
+{
+    (void)state;
+    fleet *f = one_node(P("tool", "1.0.0"));
+    fleet_run(f, -1);
+    f->nodes[0].silent = true;
+    edit(f, 2, P("tool", "1.1.0"));
+    fleet_run(f, 0);
+    restart(f);
+    edit(f, 3, P("tool", "1.0.0"));
+    fleet_run(f, 0);
+    check_state(f, "sk", "node-001", IN_FLIGHT);
+    fleet_lines(f, "");
+    fact lost = ended("upgrade", 3, OUTCOME_LOST);
+    lost.stage.version = STR("1.1.0");
+    lost.stage.not_begun = true;
+    fleet_tell(f, lost);
+    fleet_run(f, 0);
+    check_lines(f, "run record", "record sk node-001 tool 1.1.0\n");
+    check_state(f, "sk", "node-001", DONE);
+    check_text(fleet_placement(f, "sk", "node-001").current, "tool:1.0.0");
+    fleet_free(f);
+}
+
+/* Whoever depends on a version waits until it is there again, and drains for its interrupt. */
+static void forth_again_with_all_that_belongs_to_it(void **state)
+{
+    (void)state;
+#define BOTH(number)                                                                               \
+    PI("aa", number,                                                                               \
+       "interrupt: {type: noop}, configMap: {k: '" number "'}, configInterrupts: {}")              \
+    ", " PI("bb", "1", "dependsOn: {aa: '" number "'}")
+    fleet *f = one_node(BOTH("1.0.0"));
+    fleet_run(f, -1);
+    run_edited(f, 2, BOTH("1.1.0"));
+    run_edited(f, 3, BOTH("1.0.0"));
+    fleet_lines(f, "");
+    run_edited(f, 4, BOTH("1.1.0"));
+    check_lines(f, "run drain",
+                "drain sk node-001\n"
+                "run sk node-001 aa 1.1.0 upgrade #15\nrun sk node-001 aa 1.1.0 config #16\n"
+                "run sk node-001 aa 1.1.0 interrupt {\"type\":\"noop\"} #17\n"
+                "run sk node-001 aa 1.1.0 post-interrupt #18\n");
+    check_text(fleet_placement(f, "sk", "node-001").current, "bb:1,aa:1.1.0");
+    fleet_free(f);
+}
+
+/* What Skyhook's operator left has no attempts: the versions alone say what came last. */
+static void versions_that_another_operator_left(void **state)
+{
+    (void)state;
+#define LEFT(number, stage, state)                                                                 \
+    "\"tool|" number "\":{\"name\":\"tool\",\"version\":\"" number                                 \
+    "\",\"image\":\"r\",\"stage\":\"" stage "\",\"state\":\"" state "\"}"
+#define BOTH_LEFT                                                                                  \
+    "{" LEFT("1.0.0", "config", "complete") "," LEFT("1.1.0", "config", "complete") "}"
+    static const struct {
+        const char *left, *version, *runs;
+    } rows[] = {
+        {BOTH_LEFT, "1.0.0", ""},
+        {BOTH_LEFT, "1.1.0", UPGRADE_TO("1.1.0")},
+        {"{" LEFT("1.0.0", "config", "complete") "," LEFT("1.1.0", "upgrade", "complete") "}",
+         "1.1.0", ""},
+        {"{" LEFT("1.0.0", "config", "complete") "," LEFT("1.1.0", "upgrade", "in_progress") "}",
+         "1.1.0", UPGRADE_TO("1.1.0")},
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        char packages[128];
+        fleet *f = fleet_new();
+        fleet_node *n = fleet_node_add(f, "node-001");
+        n->annotations[n->annotation_count++] =
+            (label){STR("skyhook.nvidia.com/nodeState_sk"), str_of(rows[i].left)};
+        fleet_show(f, n);
+        snprintf(packages, sizeof packages, P("tool", "%s"), rows[i].version);
+        run_edited(f, 1, packages);
+        check_first_stages(f, rows[i].runs, i + 1);
+        check_state(f, "sk", "node-001", DONE);
+        fleet_free(f);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -279,6 +447,11 @@ int main(void)
         cmocka_unit_test(a_fix_reaches_who_errs),
         cmocka_unit_test(a_fix_keeps_what_it_fixes),
         cmocka_unit_test(a_fix_gives_fresh_attempts),
+        cmocka_unit_test(versions_back_and_forth),
+        cmocka_unit_test(back_from_an_upgrade_that_failed),
+        cmocka_unit_test(back_from_an_upgrade_that_never_ran),
+        cmocka_unit_test(forth_again_with_all_that_belongs_to_it),
+        cmocka_unit_test(versions_that_another_operator_left),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

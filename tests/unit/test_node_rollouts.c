@@ -151,9 +151,9 @@ static bool same_decision(const decision *a, const decision *b)
     return a->kind == b->kind && same_of_kind(a, b) && a->placement == b->placement &&
            str_eq(a->change, b->change) && str_eq(a->target, b->target) &&
            str_eq(a->group, b->group) && str_eq(a->version, b->version) &&
-           str_eq(a->state, b->state) && str_eq(a->detail, b->detail) &&
-           a->number == b->number && a->size == b->size && a->retry == b->retry &&
-           a->failed == b->failed && a->first == b->first;
+           str_eq(a->state, b->state) && str_eq(a->detail, b->detail) && a->number == b->number &&
+           a->size == b->size && a->retry == b->retry && a->failed == b->failed &&
+           a->first == b->first;
 }
 
 static void compare_twin(fleet *f)
@@ -228,7 +228,7 @@ static void edit_wish(fleet *f, story *s)
     int i = (int)rng_below(&s->random, (size_t)s->skyhooks);
     wish *w = &s->wishes[i];
     switch (rng_below(&s->random, 6)) {
-    case 0: w->version++; break;
+    case 0: w->version += w->version > 0 && chance(s, 3) ? -1 : 1; break;
     case 1: w->config++; break;
     case 2: w->paused = !w->paused; break;
     case 3: w->interrupts = rng_below(&s->random, 4); break;
@@ -298,7 +298,7 @@ static void heal(fleet *f, story *s)
     }
     for (int i = 0; i < s->skyhooks; i++) {
         s->wishes[i].paused = false;
-        s->wishes[i].version++;
+        s->wishes[i].version += s->wishes[i].version > 0 && chance(s, 2) ? -1 : 1;
         write_skyhook(f, s, i);
         fleet_act(f, ACT_RESUME, skyhook_names[i], "");
     }
@@ -322,6 +322,30 @@ static bool is_done(void *context, const placement_view *v)
     print_tail(f);
     fail();
     return false;
+}
+
+/* The last stage of a package that ran on a node that is done is of the version that is wanted,
+ * whatever came before it. */
+static bool has_what_it_wants(void *context, const placement_view *v)
+{
+    fleet *f = context;
+    story *s = f->context;
+    buf part = BUF(256), want = BUF(256);
+    str last = STR_EMPTY;
+    buf_addf(&part, " run %.*s %.*s aa ", STR_ARG(v->change), STR_ARG(v->target));
+    for (str rest = buf_str(&f->trace); rest.len > 0;) {
+        str line = str_cut(&rest, '\n');
+        size_t at = str_find(line, buf_str(&part));
+        if (at != SIZE_MAX)
+            last = str_part(line, at + part.len, SIZE_MAX);
+    }
+    buf_addf(&want, "1.%d.0 ", s->wishes[v->change.ptr[2] - '0'].version);
+    check_msg(v->state != PLACEMENT_DONE || str_starts(last, buf_str(&want)),
+              "seed %" PRIu64 ": %.*s on %.*s: %.*s is there, not %.*s", s->seed,
+              STR_ARG(v->change), STR_ARG(v->target), STR_ARG(last), STR_ARG(buf_str(&want)));
+    buf_done(&part);
+    buf_done(&want);
+    return true;
 }
 
 static void one_run(uint64_t seed, bool twins)
@@ -355,6 +379,7 @@ static void one_run(uint64_t seed, bool twins)
     }
     heal(f, &s);
     fleet_run(f, 100 * HOUR);
+    engine_placements(f->engine, has_what_it_wants, f);
     /* A failure from before may have stopped a compartment since, or failed nodes hold more places
      * than there are left: a person lifts that. */
     for (int i = 0; i < s.skyhooks; i++)
