@@ -17,6 +17,8 @@ static bool drains(const engine *e, const skyhook *of, str target, drain_blocker
     arena_place mark = arena_mark(b->arena);
     node_view v;
     bool draining = engine_node(e, of->metadata.name, target, b->arena, &v) && v.draining;
+    if (draining)
+        b->since_ms = v.drain_since_ms;
     arena_rewind(b->arena, mark);
     const label_query *spared = &of->spec.pod_non_interrupt_labels;
     if (draining && spared->compiled && spared->len > 0)

@@ -220,7 +220,7 @@ typedef struct node_view {
     bool cordoned;        /* the Skyhook holds the node's cordon */
     bool cordoned_before; /* the node was unschedulable when Drover came */
     bool draining;        /* DECISION_DRAIN stands */
-    bool drain_begun;     /* and its time runs */
+    int64_t drain_since_ms; /* since when its time runs; 0: it does not yet */
     bool malformed;       /* its nodeState could not be read */
     bool untolerated;     /* a taint of the node is, whether or not that holds anything up */
     str why;              /* failed: the word */

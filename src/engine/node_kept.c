@@ -78,7 +78,7 @@ bool nodes_node(const void *context, str change_name, str target, arena *a, node
         .cordoned = p->cordoned,
         .cordoned_before = self->targets.at[p->target].cordoned_before,
         .draining = p->phase == PHASE_DRAINING && p->drain_told && !p->drained && !p->no_cordon,
-        .drain_begun = p->drain_begun,
+        .drain_since_ms = p->drain_begun ? p->since_ms : 0,
         .malformed = p->malformed,
         .untolerated = node_untolerated(self, p, p->phase != PHASE_IDLE || p->done),
         .why = p->failed ? names_text(self->core->names, p->why) : STR_EMPTY,

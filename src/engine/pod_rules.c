@@ -18,12 +18,13 @@ bool stage_only_fails_again(str reason)
     return str_eq(reason, STR("InvalidImageName"));
 }
 
-bool drain_is_tolerated(const pod_toleration *t)
+cordon_toleration toleration_of_cordon(const pod_toleration *t)
 {
     if (str_eq(t->key, STR("node.kubernetes.io/unschedulable")))
-        return true;
-    return t->key.len == 0 && str_eq(t->op, STR("Exists")) &&
-           (t->effect.len == 0 || str_eq(t->effect, STR("NoSchedule")));
+        return TOLERATES_NAMED;
+    bool any = t->key.len == 0 && str_eq(t->op, STR("Exists")) &&
+               (t->effect.len == 0 || str_eq(t->effect, STR("NoSchedule")));
+    return any ? TOLERATES_ANY : TOLERATES_NONE;
 }
 
 bool drain_runs(const drain_pod_view *p)
@@ -31,10 +32,11 @@ bool drain_runs(const drain_pod_view *p)
     return str_eq(p->phase, STR("Running")) || str_eq(p->phase, STR("Pending"));
 }
 
-bool drain_takes(const drain_pod_view *p)
+bool drain_takes(const drain_pod_view *p, int64_t since_ms)
 {
-    return drain_runs(p) && !p->tolerates_cordon && !p->of_daemon_set && !p->mirror &&
-           !str_eq(p->space, STR("kube-system"));
+    bool successor = p->tolerates == TOLERATES_ANY && since_ms > 0 && p->created_ms >= since_ms;
+    return drain_runs(p) && p->tolerates != TOLERATES_NAMED && !successor && !p->of_daemon_set &&
+           !p->mirror && !str_eq(p->space, STR("kube-system"));
 }
 
 bool drain_tells(const drain_wait *a, const drain_wait *b)

@@ -21,22 +21,33 @@ bool stage_only_fails_again(str reason);
 typedef struct pod_toleration {
     str key, op, effect;
 } pod_toleration;
-/* Whether a pod that has it is left on a node that is cordoned: it names that taint, or tolerates
- * everything. The scheduler may put its successor back at once, so evicting it would never end. */
-bool drain_is_tolerated(const pod_toleration *t);
+/* What a toleration makes of a node that is cordoned. */
+#define CORDON_TOLERATIONS(X)                                                                      \
+    X(NONE, "nothing")                                                                             \
+    X(ANY, "every taint") /* the scheduler may put a successor of the pod back at once */          \
+    X(NAMED, "the cordon's own taint")
+typedef enum cordon_toleration {
+#define X(toleration, text) TOLERATES_##toleration,
+    CORDON_TOLERATIONS(X)
+#undef X
+} cordon_toleration;
+cordon_toleration toleration_of_cordon(const pod_toleration *t);
 
 /* A pod on a node, as far as a drain looks at it. */
 typedef struct drain_pod_view {
     str space;
     str phase;
-    bool tolerates_cordon; /* drain_is_tolerated by one of its tolerations */
+    cordon_toleration tolerates; /* the strongest */
+    int64_t created_ms;
     bool of_daemon_set;
     bool mirror; /* of a static pod: only its kubelet can end it */
 } drain_pod_view;
 /* It has not ended. */
 bool drain_runs(const drain_pod_view *p);
-/* It must be gone before the node is interrupted. */
-bool drain_takes(const drain_pod_view *p);
+/* It must be gone before the node is interrupted. since_ms: when the drain began, 0: it has not.
+ * Who tolerates every taint and came since then is the successor of one that was evicted, and its
+ * own would come, too: it stays. */
+bool drain_takes(const drain_pod_view *p, int64_t since_ms);
 
 /* A pod that a drain waits for. */
 typedef struct drain_wait {

@@ -152,7 +152,7 @@ void drain_blocker_pod(drain_blocker *b, yyjson_val *json)
                       .holds = held,
                       .refused = keeper.len > 0};
     arena_rewind(b->arena, mark);
-    if (!(held || drain_takes(&view)) || (b->found && !drain_tells(&one, &b->pod)))
+    if (!(held || drain_takes(&view, b->since_ms)) || (b->found && !drain_tells(&one, &b->pod)))
         return;
     b->found = true;
     b->pod = one;

@@ -20,6 +20,7 @@ typedef struct drain_blocker {
     arena *arena;
     VEC(blocker_budget) budgets;
     VEC(const selector *) spared; /* podNonInterruptLabels of the Skyhooks that drain the node */
+    int64_t since_ms;             /* since when they do; 0: it is not known */
     /* the answer */
     bool found;
     drain_wait pod;

@@ -332,7 +332,7 @@ bool jobs_run(node_shell *s, shell_place *p)
     if (!engine_node(s->engine, str_of(p->skyhook), str_of(p->node->name), s->scratch, &v))
         v = (node_view){0};
     if (v.draining)
-        done = drain_turn(s, p, v.drain_begun);
+        done = drain_turn(s, p, v.drain_since_ms != 0);
     for (size_t i = 0; i < v.package_count; i++) {
         const package_view *of = &v.packages[i];
         if (!of->running || shell_attempt_has_job(s, p, of))

@@ -123,6 +123,21 @@ static char *labels_of(node_shell *s, yyjson_val *json)
     return labels;
 }
 
+/* Since when the node is drained; 0: it is not yet. */
+static int64_t since_of(node_shell *s, const shell_node *n)
+{
+    int64_t since_ms = 0;
+    arena_place mark = arena_mark(s->scratch);
+    node_view v;
+    for (const shell_place *p = n->places; p; p = p->next)
+        if (p->draining &&
+            engine_node(s->engine, str_of(p->skyhook), str_of(n->name), s->scratch, &v) &&
+            v.drain_since_ms > 0 && (since_ms == 0 || v.drain_since_ms < since_ms))
+            since_ms = v.drain_since_ms;
+    arena_rewind(s->scratch, mark);
+    return since_ms;
+}
+
 /* ---- what is seen ---- */
 
 void drains_seen(node_shell *s, str node_name, yyjson_val *json)
@@ -158,7 +173,7 @@ void drains_seen(node_shell *s, str node_name, yyjson_val *json)
     p->labels = labels_of(s, json);
     drain_pod_view view = read_drain_pod(json);
     p->runs = drain_runs(&view);
-    p->must_go = drain_takes(&view);
+    p->must_go = drain_takes(&view, view.tolerates == TOLERATES_ANY ? since_of(s, n) : 0);
     p->holds = holds(s, n, p);
     p->leaving = yyjson_obj_get(m, "deletionTimestamp");
     s->due = true;

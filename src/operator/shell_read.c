@@ -76,17 +76,18 @@ int64_t read_time_ms(str text)
 
 /* ---- pods ---- */
 
-static bool tolerates_cordon(yyjson_val *json)
+static cordon_toleration tolerates(yyjson_val *json)
 {
+    cordon_toleration found = TOLERATES_NONE;
     yyjson_arr_iter walk = yyjson_arr_iter_with(read_at(json, "spec", "tolerations"));
     for (yyjson_val *one; (one = yyjson_arr_iter_next(&walk));) {
         pod_toleration t = {.key = read_text(one, "key"),
                             .op = read_text(one, "operator"),
                             .effect = read_text(one, "effect")};
-        if (drain_is_tolerated(&t))
-            return true;
+        cordon_toleration one_is = toleration_of_cordon(&t);
+        found = one_is > found ? one_is : found;
     }
-    return false;
+    return found;
 }
 
 static bool of_daemon_set(yyjson_val *json)
@@ -104,7 +105,8 @@ drain_pod_view read_drain_pod(yyjson_val *json)
     return (drain_pod_view){
         .space = read_text(m, "namespace"),
         .phase = read_text(yyjson_obj_get(json, "status"), "phase"),
-        .tolerates_cordon = tolerates_cordon(json),
+        .tolerates = tolerates(json),
+        .created_ms = read_time_ms(read_text(m, "creationTimestamp")),
         .of_daemon_set = of_daemon_set(json),
         .mirror = yyjson_obj_get(yyjson_obj_get(m, "annotations"), "kubernetes.io/config.mirror")};
 }

@@ -31,25 +31,38 @@ static size_t count_status(fake *f, const char *status)
     return count;
 }
 
-#define TOLERANT                                                                                   \
-    "{\"metadata\":{\"name\":\"agent\",\"namespace\":\"default\"},\"spec\":{\"nodeName\":\"n00\"," \
-    "\"tolerations\":[{\"operator\":\"Exists\"}]},\"status\":{\"phase\":\"Running\"}}"
+/* A pod of n00 that tolerates every taint. */
+static void create_tolerant(fake *f)
+{
+    char text[512], when[MOMENT_TEXT_BYTES + 1];
+    moment now = {f->now_ms / 1000, 0};
+    when[moment_format(now, when)] = '\0';
+    snprintf(text, sizeof text,
+             "{\"metadata\":{\"name\":\"agent\",\"namespace\":\"default\",\"creationTimestamp\":"
+             "\"%s\"},\"spec\":{\"nodeName\":\"n00\",\"tolerations\":[{\"operator\":\"Exists\"}]},"
+             "\"status\":{\"phase\":\"Running\"}}",
+             when);
+    fake_create(f, PODS_OF_APPS, text);
+}
 
 /* Whoever made it makes the next one at once, and the scheduler puts that on the cordoned node. */
 static void comes_back(fake *f, const kube_write *w)
 {
     if (w->verb == WRITE_EVICT)
-        fake_create(f, PODS_OF_APPS, TOLERANT);
+        create_tolerant(f);
 }
 
-static void pods_that_tolerate_everything_stay(void **state)
+static void pods_that_come_back_stay(void **state)
 {
     (void)state;
     fake *f = begin_drains(1, DRAINS(""));
     f->watch = comes_back;
-    fake_create(f, PODS_OF_APPS, TOLERANT);
+    create_tolerant(f);
+    f->now_ms += 5000;
     fake_run(f, -1);
-    assert_int_equal(node_shell_count(f->shell).evictions, 0);
+    /* Of those that came in the same second nobody knows whether they came back. */
+    uint64_t evictions = node_shell_count(f->shell).evictions;
+    check_msg(evictions >= 1 && evictions <= 2, "%llu", (unsigned long long)evictions);
     assert_int_equal(count_status(f, "complete"), 1);
     fake_free(f);
 }
@@ -263,7 +276,7 @@ static void waiting_for_a_turn_outlives_restarts(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pods_that_tolerate_everything_stay),
+        cmocka_unit_test(pods_that_come_back_stay),
         cmocka_unit_test(labels_that_are_taken_back_spare_nobody),
         cmocka_unit_test(labels_that_are_added_spare_who_is_left),
         cmocka_unit_test(who_waits_lets_others_drain),

@@ -35,21 +35,21 @@ static void pods_of_a_drain(void **state)
 {
     (void)state;
     drain_pod_view p = {.space = STR("default"), .phase = STR("Running")};
-    assert_true(drain_takes(&p));
+    assert_true(drain_takes(&p, 0));
     p.phase = STR("Pending");
-    assert_true(drain_takes(&p));
+    assert_true(drain_takes(&p, 0));
     static const char *const ended[] = {"Succeeded", "Failed", "Unknown", ""};
     for (size_t i = 0; i < COUNT_OF(ended); i++) {
         drain_pod_view over = {.space = STR("default"), .phase = str_of(ended[i])};
-        check_msg(!drain_takes(&over) && !drain_runs(&over), "%s", ended[i]);
+        check_msg(!drain_takes(&over, 0) && !drain_runs(&over), "%s", ended[i]);
     }
     drain_pod_view spared[] = {p, p, p, p};
-    spared[0].tolerates_cordon = true;
+    spared[0].tolerates = TOLERATES_NAMED;
     spared[1].of_daemon_set = true;
     spared[2].mirror = true;
     spared[3].space = STR("kube-system");
     for (size_t i = 0; i < COUNT_OF(spared); i++)
-        check_msg(!drain_takes(&spared[i]) && drain_runs(&spared[i]), "%zu", i);
+        check_msg(!drain_takes(&spared[i], 0) && drain_runs(&spared[i]), "%zu", i);
 }
 
 static void tolerations_of_a_cordon(void **state)
@@ -58,23 +58,37 @@ static void tolerations_of_a_cordon(void **state)
     static const char cordon[] = "node.kubernetes.io/unschedulable";
     static const struct {
         const char *key, *op, *effect;
-        bool spares;
+        cordon_toleration expected;
     } rows[] = {
-        {cordon, "Exists", "NoSchedule", true},
-        {cordon, "Equal", "", true},
-        {cordon, "", "NoExecute", true}, /* Skyhook looks at no more than the key */
-        {"", "Exists", "", true},
-        {"", "Exists", "NoSchedule", true},
-        {"", "Exists", "NoExecute", false},
-        {"", "Exists", "PreferNoSchedule", false},
-        {"", "Equal", "", false},
-        {"", "", "", false},
-        {"node.kubernetes.io/not-ready", "Exists", "", false},
+        {cordon, "Exists", "NoSchedule", TOLERATES_NAMED},
+        {cordon, "Equal", "", TOLERATES_NAMED},
+        {cordon, "", "NoExecute", TOLERATES_NAMED}, /* Skyhook looks at no more than the key */
+        {"", "Exists", "", TOLERATES_ANY},
+        {"", "Exists", "NoSchedule", TOLERATES_ANY},
+        {"", "Exists", "NoExecute", TOLERATES_NONE},
+        {"", "Exists", "PreferNoSchedule", TOLERATES_NONE},
+        {"", "Equal", "", TOLERATES_NONE},
+        {"", "", "", TOLERATES_NONE},
+        {"node.kubernetes.io/not-ready", "Exists", "", TOLERATES_NONE},
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         pod_toleration t = {
             .key = str_of(rows[i].key), .op = str_of(rows[i].op), .effect = str_of(rows[i].effect)};
-        check_msg(drain_is_tolerated(&t) == rows[i].spares, "row %zu", i);
+        check_msg(toleration_of_cordon(&t) == rows[i].expected, "row %zu", i);
+    }
+}
+
+/* Who was there goes; who came back meanwhile would come back again. */
+static void successors_stay(void **state)
+{
+    (void)state;
+    drain_pod_view pod = {.space = STR("default"), .phase = STR("Running"), .created_ms = 5000};
+    const int64_t begun[] = {0, 5001, 5000, 4000};
+    for (size_t i = 0; i < COUNT_OF(begun); i++) {
+        pod.tolerates = TOLERATES_ANY;
+        assert_int_equal(drain_takes(&pod, begun[i]), i < 2);
+        pod.tolerates = TOLERATES_NONE;
+        assert_true(drain_takes(&pod, begun[i]));
     }
 }
 
@@ -148,8 +162,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(stuck_words),     cmocka_unit_test(failures_that_come_again),
         cmocka_unit_test(pods_of_a_drain), cmocka_unit_test(tolerations_of_a_cordon),
-        cmocka_unit_test(who_is_told),     cmocka_unit_test(evictions),
-        cmocka_unit_test(edits),
+        cmocka_unit_test(successors_stay), cmocka_unit_test(who_is_told),
+        cmocka_unit_test(evictions),       cmocka_unit_test(edits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
