@@ -207,6 +207,8 @@ typedef struct package_view {
     int64_t generation; /* of the Skyhook when the work that is not done began */
     bool running;       /* that attempt has no outcome yet: its job is to be there */
     str interrupt;      /* of an interrupt that runs: what DECISION_RUN said of it */
+    bool overtaken; /* and by an edit another one is wanted there now, or none: unless its job is
+                       there already it is not to begin */
 } package_view;
 
 /* One Skyhook on one node, as far as it is to be seen there. Texts are in the arena. */

@@ -29,13 +29,13 @@ static placement_state state_of(const nodes *self, const node_placement *p)
     return nodes_placement(self, p->id, &v) ? v.state : PLACEMENT_EXCLUDED;
 }
 
-/* What the interrupt that runs is: the choice that it was merged from still stands. */
-static str interrupt_of(const nodes *self, const node_placement *p, arena *a)
+/* What the interrupt that runs would be if it were decided now: what it was merged from still
+ * stands, but for an edit. */
+static str interrupt_now(const node_placement *p, arena *a)
 {
     const package_rules *r = &p->change->rules;
     uint16_t *packages = ARENA_ARRAY(a, r->len + 1u, uint16_t);
     merged_interrupt m;
-    (void)self;
     if (!packages)
         return (str){NULL, 0};
     uint16_t count = packages_runnable(r, &p->entries, packages);
@@ -54,6 +54,11 @@ bool nodes_node(const void *context, str change_name, str target, arena *a, node
     for (uint16_t i = 0; i < p->entries.len; i++) {
         const package_entry *e = &p->entries.at[i];
         bool running = e->flags & ENTRY_RUNNING;
+        bool interrupts = running && stage_interrupts(e->stage);
+        str decided = interrupts ? names_text(self->core->names, e->interrupt) : STR_EMPTY;
+        str now = interrupts ? interrupt_now(p, a) : STR_EMPTY;
+        if (!now.ptr)
+            return false;
         packages[i] = (package_view){.name = names_text(self->core->names, e->name),
                                      .version = names_text(self->core->names, e->version),
                                      .stage = e->stage,
@@ -62,11 +67,8 @@ bool nodes_node(const void *context, str change_name, str target, arena *a, node
                                      .attempt = e->attempt,
                                      .generation = e->generation,
                                      .running = running,
-                                     .interrupt = running && stage_interrupts(e->stage)
-                                                      ? interrupt_of(self, p, a)
-                                                      : STR_EMPTY};
-        if (!packages[i].interrupt.ptr)
-            return false;
+                                     .interrupt = decided,
+                                     .overtaken = !str_eq(now, decided)};
     }
     *ret = (node_view){
         .state = state_of(self, p),

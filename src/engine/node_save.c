@@ -63,6 +63,7 @@ static void put_entry(const nodes *self, const package_entry *e, buf *out)
     put_text(out, "state", state_text(e->state));
     put_text(out, "config", names_text(table, e->config));
     put_text(out, "pending", names_text(table, e->pending));
+    put_text(out, "interrupt", names_text(table, e->interrupt));
     record_put_number(out, "attempt", e->attempt, 0);
     record_put_number(out, "restarts", e->restarts, 0);
     record_put_number(out, "losses", e->losses, 0);
@@ -244,6 +245,7 @@ static void get_entry(nodes *self, node_placement *p, yyjson_val *json, bool may
     package_state state = PACKAGE_NONE;
     e->config = get_name(self, json, "config");
     e->pending = get_name(self, json, "pending");
+    e->interrupt = get_name(self, json, "interrupt");
     e->attempt = (uint32_t)record_get_number(json, "attempt", 0);
     e->generation = (uint32_t)record_get_number(json, "generation", 0);
     if (!may_add) /* the node's own state says the rest */

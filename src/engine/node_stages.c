@@ -33,6 +33,14 @@ static bool begins_work(const package_entry *e, package_stage stage)
     return first && e->stage != stage;
 }
 
+/* What is decided is what is run, whatever an edit makes of it before its job is there. */
+static bool keep_interrupt(nodes *self, package_entry *e, const merged_interrupt *m)
+{
+    str text = interrupt_json(m, self->core->step);
+    e->interrupt = text.ptr ? nodes_name(self, text) : 0;
+    return e->interrupt != 0;
+}
+
 static void stage_start(nodes *self, node_placement *p, uint16_t index, package_stage stage,
                         const merged_interrupt *m)
 {
@@ -68,6 +76,9 @@ static void stage_start(nodes *self, node_placement *p, uint16_t index, package_
     e->attempt = ++p->attempt;
     e->flags = ENTRY_RUNNING | (first ? ENTRY_FIRST : 0);
     e->flags |= m && m->type == INTERRUPT_REBOOT ? ENTRY_REBOOTS : 0;
+    e->interrupt = 0;
+    if (m && !keep_interrupt(self, e, m))
+        nodes_memory(self);
     p->boot = t->boot;
     running_count(t, p, e, true);
     stage_record(self, p, e);
@@ -76,11 +87,7 @@ static void stage_start(nodes *self, node_placement *p, uint16_t index, package_
     d->version = wanted->spec->version;
     d->stage = stage_text(stage);
     d->number = e->attempt;
-    d->detail = m ? interrupt_json(m, self->core->step) : STR_EMPTY;
-    if (!d->detail.ptr) {
-        d->detail = STR_EMPTY;
-        nodes_memory(self);
-    }
+    d->detail = names_text(self->core->names, e->interrupt);
 }
 
 /* Everything that is no interrupt goes first, so that one interrupt serves as many as it can.

@@ -25,6 +25,7 @@ typedef struct package_entry {
     name_id version;
     name_id config;      /* configMap last given to a config stage: see config_text */
     name_id pending;     /* keys whose change the present stages carry; 0: an install or upgrade */
+    name_id interrupt;   /* of an interrupt that runs: interrupt_json of it */
     uint32_t attempt;    /* of the last run: of two versions the one that ran last is there */
     uint32_t generation; /* of the Skyhook when the work on it that is not done began; 0: none is */
     uint16_t restarts;   /* failed attempts of the stage */

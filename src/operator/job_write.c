@@ -103,7 +103,7 @@ static void job_create(node_shell *s, shell_place *p, const node_view *v, const 
     const shell_change *c = p->change;
     const skyhook *of_change = c->document->object.skyhook;
     const package *wanted = skyhook_package(of_change, of->name);
-    if (!wanted || !str_eq(wanted->version, of->version)) {
+    if (!wanted || !str_eq(wanted->version, of->version) || of->overtaken) {
         shell_stage_not_begun(s, p, of); /* an edit took it away before its Job was made */
         return;
     }
