@@ -224,8 +224,10 @@ typedef struct node_view {
     bool draining;        /* DECISION_DRAIN stands */
     int64_t drain_since_ms; /* since when its time runs; 0: it does not yet */
     bool malformed;       /* its nodeState could not be read */
-    bool untolerated;     /* a taint of the node is, whether or not that holds anything up */
-    str why;              /* failed: the word */
+    bool stopped;     /* nothing that was decided may begin there any more: the Skyhook is paused
+                         or disabled, the node is blocked or has left it, or is to be reset */
+    bool untolerated; /* a taint of the node is, whether or not that holds anything up */
+    str why;          /* failed: the word */
 } node_view;
 
 /* False if there is no such placement, or without memory. */

@@ -82,6 +82,8 @@ bool nodes_node(const void *context, str change_name, str target, arena *a, node
         .draining = p->phase == PHASE_DRAINING && p->drain_told && !p->drained && !p->no_cordon,
         .drain_since_ms = p->drain_begun ? p->since_ms : 0,
         .malformed = p->malformed,
+        .stopped = change_halted(p->change) || p->leaving || p->reset_pending ||
+                   node_blocked_in_flight(self, p),
         .untolerated = node_untolerated(self, p, p->phase != PHASE_IDLE || p->done),
         .why = p->failed ? names_text(self->core->names, p->why) : STR_EMPTY,
     };

@@ -316,6 +316,14 @@ static bool drain_turn(node_shell *s, shell_place *p, bool had_one)
     return begun;
 }
 
+/* It was to begin, and may not any more. */
+static void job_give_up(node_shell *s, shell_place *p, const package_view *of)
+{
+    if (p->hindered)
+        shell_tell_kept(s, p, NULL, true);
+    shell_stage_not_begun(s, p, of);
+}
+
 bool jobs_run(node_shell *s, shell_place *p)
 {
     shell_change *c = p->change;
@@ -337,6 +345,10 @@ bool jobs_run(node_shell *s, shell_place *p)
         const package_view *of = &v.packages[i];
         if (!of->running || shell_attempt_has_job(s, p, of))
             continue;
+        if (v.stopped && p->held_until_ms <= s->now_ms) {
+            job_give_up(s, p, of);
+            continue;
+        }
         if (is_hindered(s, p, of) || !job_begin(s, p, &v, of)) {
             done = false;
             break;
