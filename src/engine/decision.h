@@ -90,6 +90,7 @@ typedef struct decision {
     bool fix;    /* DEPLOY: the cluster was unavailable already */
     bool retry;  /* START, JOB: tried again, in no batch */
     bool taken;  /* SLOT: taken, else given back */
+    bool untold; /* RELEASE: it failed, and no RECORD has said why: of no stage */
 } decision;
 
 typedef VEC(decision) decision_list;

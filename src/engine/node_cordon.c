@@ -125,7 +125,7 @@ void cordon_time_out(nodes *self, node_placement *p)
     if (!over || p->phase != PHASE_DRAINING || !p->drain_begun || !p->drain_told || p->drained ||
         change_halted(p->change))
         return;
-    p->failed = true;
+    p->failed = p->untold = true;
     p->phase = PHASE_WORKING;
     p->drain_told = false;
     p->why = nodes_name(self, STR("DrainTimeout"));

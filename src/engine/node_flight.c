@@ -130,6 +130,8 @@ void flight_release(nodes *self, node_placement *p, member_state end)
     d->group = group;
     d->state = outcome_text(end);
     d->failed = p->failed;
+    d->untold = p->failed && p->untold;
+    p->untold = false;
     if (p->failed)
         d->detail = names_text(self->core->names, p->why);
     ends_begin(self, p);
@@ -182,6 +184,7 @@ void flight_fail(nodes *self, node_placement *p, str why)
         p->why = nodes_name(self, why);
     }
     p->failed = true;
+    p->untold = !stage;
     flight_release(self, p, MEMBER_FAILED);
     if (p->reset_pending)
         placement_reset(self, p);

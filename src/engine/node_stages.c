@@ -259,6 +259,7 @@ void stage_failed(nodes *self, node_placement *p, package_entry *e, str why)
     if (e->restarts < UINT16_MAX)
         e->restarts++;
     p->failed = true;
+    p->untold = false;
     p->why = nodes_name(self, why.len > 0 ? why : STR("Failed"));
     if (p->why == 0)
         nodes_memory(self);

@@ -111,6 +111,7 @@ typedef struct node_placement {
     bool complete : 1;     /* all packages are as wanted */
     bool done : 1;         /* complete, and holds no claim */
     bool failed : 1;       /* its last attempt failed */
+    bool untold : 1;       /* of no stage, so that no RECORD has said why */
     bool cordoned : 1;     /* it holds the node's cordon */
     bool cordon_seen : 1;  /* and a fact has shown it */
     bool cordon_lost : 1;  /* a person uncordoned it in flight */

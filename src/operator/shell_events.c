@@ -148,6 +148,13 @@ void events_decided(node_shell *s, const decision *d)
                  STR_ARG(d->package), STR_ARG(d->version), STR_ARG(d->change), STR_ARG(d->detail));
         tell_node(s, d->target, "Apply", text, true);
         break;
+    case DECISION_RELEASE:
+        if (!d->untold)
+            break;
+        snprintf(text, sizeof text, "state erroring on [skyhook:%.*s]: %.*s", STR_ARG(d->change),
+                 STR_ARG(d->detail));
+        tell_node(s, d->target, "Apply", text, true);
+        break;
     case DECISION_DRAIN: tell_drain(s, d); break;
     case DECISION_REAPPLY: tell_reboot(s, d); break;
     case DECISION_CORDON:

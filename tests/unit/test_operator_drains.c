@@ -231,6 +231,43 @@ static void waiting_for_a_turn_is_no_drain(void **state)
     fake_free(f);
 }
 
+/* A failure is told on the node, once: that of a stage as its own, and any other, too. */
+static void failures_are_told(void **state)
+{
+    (void)state;
+    fake *f = begin_drains(2, DRAINS("\"drainTimeout\":\"60s\"," SPARES_TRAINING));
+    f->settings.engine.stage_retries = -1;
+    fake_start(f);
+    f->job_ms = 3 * HOUR_MS;
+    add_pod(f, "pod", 0, "training");
+    fake_run(f, 30000);
+    fake_edit(f, FAKE_NODES, "n01",
+              "{\"status\":{\"conditions\":[{\"type\":\"Ready\",\"status\":\"Unknown\"}]}}");
+    fake_run(f, 2 * HOUR_MS);
+    assert_int_equal(count_status(f, "erroring"), 2);
+    assert_int_equal(count_in(&f->told, "Node n00 Apply: state erroring on [skyhook:sk]: Drain"),
+                     1);
+    assert_int_equal(count_in(&f->told, "Node n01 Apply: Package [tune:1.0.0] state erroring on "),
+                     1);
+    assert_int_equal(count_in(&f->told, "DrainTimeout"), 1);
+    assert_int_equal(count_in(&f->told, "NodeLost"), 1);
+    fake_free(f);
+}
+
+static void node_that_is_lost_while_it_drains(void **state)
+{
+    (void)state;
+    fake *f = begin_drains(1, DRAINS(SPARES_TRAINING));
+    add_pod(f, "pod", 0, "training");
+    fake_run(f, 30000);
+    fake_edit(f, FAKE_NODES, "n00",
+              "{\"status\":{\"conditions\":[{\"type\":\"Ready\",\"status\":\"Unknown\"}]}}");
+    fake_run(f, 2 * HOUR_MS);
+    assert_int_equal(count_in(&f->told, "Node n00 Apply: state erroring on [skyhook:sk]: NodeLost"),
+                     1);
+    fake_free(f);
+}
+
 static void time_of_a_drain_outlives_restarts(void **state)
 {
     (void)state;
@@ -282,6 +319,8 @@ int main(void)
         cmocka_unit_test(who_waits_lets_others_drain),
         cmocka_unit_test(turns_are_taken_in_order),
         cmocka_unit_test(waiting_for_a_turn_is_no_drain),
+        cmocka_unit_test(failures_are_told),
+        cmocka_unit_test(node_that_is_lost_while_it_drains),
         cmocka_unit_test(time_of_a_drain_outlives_restarts),
         cmocka_unit_test(waiting_for_a_turn_outlives_restarts),
     };
