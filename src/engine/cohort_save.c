@@ -25,28 +25,41 @@
     X(batch_open, "open")                                                                          \
     X(carried, "carried")
 
-/* The lists of members that are kept: their claims, how those of the open batch ended, and what of
- * them is something else by now because they got new work. */
+/* Of those of the open batch that ended in one way: who still is what that made it, and who is
+ * something else by now because it got new work. */
+#define ENDED_LISTS(X, key, outcome)                                                               \
+    X(ENDED, key, outcome, outcome)                                                                \
+    X(CHANGED, key "NowWaiting", outcome, MEMBER_WAITING)                                          \
+    X(CHANGED, key "NowStartable", outcome, MEMBER_STARTABLE)                                      \
+    X(CHANGED, key "NowDone", outcome, MEMBER_DONE)                                                \
+    X(CHANGED, key "NowFailed", outcome, MEMBER_FAILED)                                            \
+    X(CHANGED, key "NowBlocked", outcome, MEMBER_BLOCKED)
+/* What stood beside the first list of those who ended, in older records. */
+#define OLD_LISTS(X)                                                                               \
+    X(IS_NOW, "nowWaiting", MEMBER_ABSENT, MEMBER_WAITING)                                         \
+    X(IS_NOW, "nowStartable", MEMBER_ABSENT, MEMBER_STARTABLE)                                     \
+    X(IS_NOW, "nowDone", MEMBER_ABSENT, MEMBER_DONE)                                               \
+    X(IS_NOW, "nowFailed", MEMBER_ABSENT, MEMBER_FAILED)                                           \
+    X(IS_NOW, "nowBlocked", MEMBER_ABSENT, MEMBER_BLOCKED)
+/* The lists of members that are kept, of which each stands in one: their claims, and how those of
+ * the open batch ended. */
 #define MEMBER_LISTS_KEPT(X)                                                                       \
-    X(RUNS, "members", MEMBER_IN_FLIGHT)                                                           \
-    X(RETRIES, "retrying", MEMBER_IN_FLIGHT)                                                       \
-    X(ENDED, "done", MEMBER_DONE)                                                                  \
-    X(ENDED, "erroring", MEMBER_FAILED)                                                            \
-    X(ENDED, "blocked", MEMBER_BLOCKED)                                                            \
-    X(IS_NOW, "nowWaiting", MEMBER_WAITING)                                                        \
-    X(IS_NOW, "nowStartable", MEMBER_STARTABLE)                                                    \
-    X(IS_NOW, "nowDone", MEMBER_DONE)                                                              \
-    X(IS_NOW, "nowFailed", MEMBER_FAILED)                                                          \
-    X(IS_NOW, "nowBlocked", MEMBER_BLOCKED)
+    X(RUNS, "members", MEMBER_ABSENT, MEMBER_IN_FLIGHT)                                            \
+    X(RETRIES, "retrying", MEMBER_ABSENT, MEMBER_IN_FLIGHT)                                        \
+    ENDED_LISTS(X, "done", MEMBER_DONE)                                                            \
+    ENDED_LISTS(X, "erroring", MEMBER_FAILED)                                                      \
+    ENDED_LISTS(X, "blocked", MEMBER_BLOCKED)                                                      \
+    OLD_LISTS(X)
 
-typedef enum list_kind { LIST_RUNS, LIST_RETRIES, LIST_ENDED, LIST_IS_NOW } list_kind;
+typedef enum list_kind { LIST_RUNS, LIST_RETRIES, LIST_ENDED, LIST_CHANGED, LIST_IS_NOW } list_kind;
 
 static const struct member_list {
     str key;
     list_kind kind;
+    member_state outcome; /* ABSENT: none */
     member_state state;
 } member_lists[] = {
-#define X(kind, key, state) {STR(key), LIST_##kind, state},
+#define X(kind, key, outcome, state) {STR(key), LIST_##kind, outcome, state},
     MEMBER_LISTS_KEPT(X)
 #undef X
 };
@@ -54,12 +67,13 @@ static const struct member_list {
 
 static bool belongs(const entry *e, const struct member_list *list)
 {
-    bool ended = e->in_batch && e->state != MEMBER_IN_FLIGHT;
+    bool ended = e->in_batch && e->state != MEMBER_IN_FLIGHT && e->outcome == list->outcome;
     switch (list->kind) {
     case LIST_RUNS: return e->in_batch && e->state == MEMBER_IN_FLIGHT;
     case LIST_RETRIES: return e->retrying;
-    case LIST_ENDED: return ended && e->outcome == list->state;
-    case LIST_IS_NOW: return ended && e->state == list->state && e->outcome != list->state;
+    case LIST_ENDED: return ended && e->state == list->state;
+    case LIST_CHANGED: return ended && e->state == list->state && e->state != list->outcome;
+    case LIST_IS_NOW: break;
     }
     return false;
 }
@@ -137,10 +151,10 @@ static bool restore_member(cohort *c, uint32_t index, member_id m, const struct 
     e->state = (uint8_t)list->state;
     e->retrying = list->kind == LIST_RETRIES;
     e->in_batch = list->kind != LIST_RETRIES;
-    if (list->kind == LIST_ENDED)
-        e->outcome = (uint8_t)list->state;
+    if (list->outcome != MEMBER_ABSENT)
+        e->outcome = (uint8_t)list->outcome;
     entry_in(c, m);
-    bool joins = list->kind == LIST_RUNS || list->kind == LIST_ENDED;
+    bool joins = list->kind == LIST_RUNS || list->outcome != MEMBER_ABSENT;
     return !joins || vec_push(&p->batch, m);
 }
 
