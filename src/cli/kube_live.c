@@ -9,6 +9,7 @@
 #include "engine/fleet_names.h"
 #include "model/object.h"
 #include "operator/bundle_values.h"
+#include "operator/status_record.h"
 #include "sim/live.h"
 
 #define RECORD_PREFIX "skyhook.nvidia.com/drover_" /* annotation of a node, one a Skyhook */
@@ -119,6 +120,15 @@ static void keep_node(reading *r, yyjson_val *head)
     }
 }
 
+static void keep_skyhook(reading *r, arena *a, yyjson_val *json)
+{
+    scoped(buf_done) buf record = BUF(LIMIT_TEXT_BYTES);
+    status_record_whole(a, yyjson_obj_get(json, "status"), &record);
+    r->skyhooks.failed |= record.failed;
+    put_record(&r->skyhooks, "nodes skyhook/",
+               json_text_of(yyjson_obj_get(json, "metadata"), "name"), buf_str(&record));
+}
+
 static void keep_bundle(reading *r, yyjson_val *head)
 {
     scoped(buf_done) buf whose = BUF(LIMIT_LOG_LINE_BYTES);
@@ -181,8 +191,7 @@ static bool take(void *context, yyjson_val *json, err *error)
     if (good && r->kind == KIND_NODE)
         keep_node(r, head);
     if (good && r->kind == KIND_SKYHOOK)
-        put_record(&r->skyhooks, "nodes skyhook/", json_text_of(head, "name"),
-                   json_text_of(yyjson_obj_get(json, "status"), "drover"));
+        keep_skyhook(r, a, json);
     if (good && r->kind == KIND_BUNDLE)
         keep_bundle(r, head);
     buf_done(&text);

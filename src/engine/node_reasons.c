@@ -467,7 +467,8 @@ static void tell_flight(teller *t)
         tell_node(t, REASON_REBOOT);
     else if (t->self->targets.at[p->target].not_ready)
         tell_node(t, REASON_NOT_READY);
-    tell_running(t);
+    if (!p->hindrance) /* what was decided may not have begun */
+        tell_running(t);
     if (t->out->len == 0)
         tell_neighbours(t);
     if (t->out->len == 0)

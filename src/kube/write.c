@@ -370,6 +370,15 @@ static bool precondition_failed(write_verb verb, yyjson_val *status)
     return false;
 }
 
+/* A body that does not fit its kind, or an object that etcd does not take, is no trouble of the
+ * server's, whatever it says. */
+static bool never_fits(write_verb verb, str message)
+{
+    bool untyped = verb == WRITE_APPLY && has(message, "failed to create typed patch object");
+    return untyped || has(message, "etcdserver: request is too large") ||
+           has(message, "trying to send message larger than max");
+}
+
 static write_outcome_kind kind_of(const write_outcome *outcome, write_verb verb, yyjson_val *status)
 {
     int code = outcome->status;
@@ -386,9 +395,7 @@ static write_outcome_kind kind_of(const write_outcome *outcome, write_verb verb,
         return WRITE_CONFLICT;
     if (code == STATUS_UNPROCESSABLE && precondition_failed(verb, status))
         return WRITE_CONFLICT;
-    /* A body that does not fit its kind is no trouble of the server's, whatever it says. */
-    if (verb == WRITE_APPLY && code == 500 &&
-        has(json_text_of(status, "message"), "failed to create typed patch object"))
+    if (code == 500 && never_fits(verb, json_text_of(status, "message")))
         return WRITE_REFUSED;
     /* New credentials are fetched before the next request: it is worth one more. */
     if (code == STATUS_TOO_MANY || code >= 500 || code == STATUS_UNAUTHORIZED)

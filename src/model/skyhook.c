@@ -311,7 +311,7 @@ static const field status_fields[] = {
     F_MAP(skyhook_status, "installed", installed, &installed_shape, OURS,
           DOC("by PACKAGE|VERSION with uninstall.enabled: on how many nodes it is")),
     F_TEXT(skyhook_status, "drover", drover, OURS,
-           DOC("claims and batches as the operator restores them after a restart, JSON")),
+           DOC("what else the operator restores of claims and batches after a restart, JSON")),
 };
 /* A status of hundreds of nodes: to note the owner of each part costs a server more than all else.
  */

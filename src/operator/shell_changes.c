@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "operator/shell_internal.h"
+#include "operator/status_record.h"
 
 #define API_GROUP "skyhook.nvidia.com/v1alpha1"
 #define CHANGED_MS 1000 /* somebody else wrote it: it is looked at again after this time */
@@ -20,7 +21,7 @@ void change_free_shown(node_shell *s, shell_change *c)
     shell_document_free(c->document);
     mem_free(c->name);
     mem_free(c->uid);
-    mem_free(c->record);
+    mem_free(c->kept);
     vec_done(&c->places);
     vec_done(&c->waiting);
     buf_done(&c->conditions);
@@ -328,19 +329,33 @@ static void take_conditions(node_shell *s, shell_change *c, yyjson_val *conditio
             c->applying = shell_copy(s, read_text(one, "message"));
 }
 
+static void keep_record(node_shell *s, shell_change *c, yyjson_val *status)
+{
+    arena_place mark = arena_mark(s->scratch);
+    buf text = BUF(SHELL_TEXT_BYTES);
+    status_record_whole(s->scratch, status, &text);
+    mem_free(c->kept);
+    c->kept = text.failed ? NULL : shell_copy(s, buf_str(&text));
+    if (text.failed)
+        shell_memory(s);
+    buf_done(&text);
+    arena_rewind(s->scratch, mark);
+}
+
 static void take_status(node_shell *s, shell_change *c, yyjson_val *json)
 {
     yyjson_val *status = yyjson_obj_get(json, "status");
     take_names(s, &c->groups, yyjson_obj_get(status, "compartmentStatuses"));
     take_names(s, &c->installed, yyjson_obj_get(status, "installed"));
     str record = read_text(status, "drover");
-    if (c->record && str_eq(str_of(c->record), record))
+    if (c->record == text_mark(record))
         return;
     /* Claims that were written by another count, and ours do not: all of it is to be read. */
     if (s->restored && c->record && record.len > 0 && !shell_sent_has(&c->sent_of, record))
         shell_stale(s, "Skyhook", c->name);
-    mem_free(c->record);
-    c->record = shell_copy(s, record);
+    c->record = text_mark(record);
+    if (!s->restored)
+        keep_record(s, c, status);
     if (!s->restored && yyjson_obj_get(status, "conditions"))
         take_conditions(s, c, yyjson_obj_get(status, "conditions"));
     if (!s->restored) {

@@ -87,6 +87,15 @@ void events_change_unreadable(node_shell *s, const shell_change *c, const char *
     tell_change(s, c, "Invalid", text, true);
 }
 
+void events_status_refused(node_shell *s, const shell_change *c, const char *message)
+{
+    char text[EVENT_MESSAGE_BYTES_MAX];
+    snprintf(text, sizeof text,
+             "its status cannot be written, and nothing starts on its nodes before it is: %.400s",
+             message);
+    tell_change(s, c, "Refused", text, true);
+}
+
 void events_node_refused(node_shell *s, const char *node_name, const char *message)
 {
     char text[EVENT_MESSAGE_BYTES_MAX];

@@ -183,7 +183,8 @@ struct shell_change {
     shell_conflict conflict;
     uint64_t digest; /* of all but the status */
     shell_document *document;
-    char *record; /* status.drover, as it is known to be */
+    uint64_t record; /* status.drover as it is known to be, by text_mark */
+    char *kept;      /* the same with its names, until it is restored */
     shell_sent sent_of;
     VEC(shell_place *) places;
     VEC(shell_place *) waiting;    /* for their claim to be durable */
@@ -525,6 +526,7 @@ void acts_remove(node_shell *s, shell_change *c); /* once all that follows is du
 void events_decided(node_shell *s, const decision *d);
 void events_status(node_shell *s, const shell_change *c, skyhook_state from, skyhook_state to);
 void events_change_unreadable(node_shell *s, const shell_change *c, const char *message);
+void events_status_refused(node_shell *s, const shell_change *c, const char *message);
 void events_node_refused(node_shell *s, const char *node_name, const char *message);
 void events_deletion_blocked(node_shell *s, const shell_change *c, deletion_blocked why);
 void events_drain_blocked(node_shell *s, str node_name, const char *pod_text, const char *keeper);
@@ -583,7 +585,8 @@ static inline skyhook_state place_state(const shell_change *c, const node_view *
     return node_status(c->document->object.skyhook, v->state);
 }
 /* Appends the status, with what changes by node only where it changed. */
-void status_put(node_shell *s, shell_change *c, str record, buf *out);
+/* record: as the engine keeps it, parsed; stored: as it stands in the status (status_record.h). */
+void status_put(node_shell *s, shell_change *c, yyjson_val *record, str stored, buf *out);
 const char *skyhook_state_text(skyhook_state state);
 
 #endif

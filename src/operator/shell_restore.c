@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* After a restart: the engine's state from what Skyhooks and nodes remember, and nothing else. */
 #include "base/log.h"
+#include "base/mem.h"
 #include "operator/shell_internal.h"
 
 #define RECORDS_BYTES (256u << 20)
@@ -19,7 +20,7 @@ static bool is_record(node_shell *s, str text)
 static void put_records(node_shell *s, buf *out)
 {
     for (size_t i = 0; i < s->changes.len; i++) {
-        const shell_change *c = (const shell_change *)(uintptr_t)s->changes.entries[i].value;
+        shell_change *c = (shell_change *)(uintptr_t)s->changes.entries[i].value;
         for (size_t k = 0; c->known && k < c->places.len; k++) {
             const shell_place *p = c->places.at[k];
             str record = place_text(s, p, NODE_RECORD);
@@ -27,8 +28,9 @@ static void put_records(node_shell *s, buf *out)
                 buf_addf(out, "nodes placement/%s/%s %.*s\n", c->name, p->node->name,
                          STR_ARG(record));
         }
-        if (c->known && is_record(s, shell_text(c->record)))
-            buf_addf(out, "nodes skyhook/%s %s\n", c->name, c->record);
+        if (c->known && is_record(s, shell_text(c->kept)))
+            buf_addf(out, "nodes skyhook/%s %s\n", c->name, c->kept);
+        c->kept = mem_free(c->kept);
     }
 }
 

@@ -467,7 +467,7 @@ static void put_packages(const skyhook *of, buf *out)
     buf_done(&text);
 }
 
-void status_put(node_shell *s, shell_change *c, str record, buf *out)
+void status_put(node_shell *s, shell_change *c, yyjson_val *record, str stored, buf *out)
 {
     const skyhook *of = c->document->object.skyhook;
     roll_up r;
@@ -476,7 +476,6 @@ void status_put(node_shell *s, shell_change *c, str record, buf *out)
     for (size_t i = 0; mirrored && !c->mirrored && i < c->places.len; i++)
         c->places.at[i]->mirror_dirty = true;
     c->mirrored = mirrored;
-    yyjson_val *kept = json_parse(s->scratch, record, NULL);
     if (r.state == SKYHOOK_COMPLETE)
         c->observed_generation = of->metadata.generation;
     buf_addf(out,
@@ -485,12 +484,12 @@ void status_put(node_shell *s, shell_change *c, str record, buf *out)
              ",\"packageList\":",
              skyhook_state_text(r.state), c->observed_generation, nodes_in_progress(&r.nodes),
              r.nodes.of[SKYHOOK_COMPLETE], r.nodes.all,
-             yyjson_get_sint(yyjson_obj_get(kept, "offset")));
+             yyjson_get_sint(yyjson_obj_get(record, "offset")));
     put_packages(of, out);
-    put_groups(s, c, yyjson_obj_get(kept, "cohort"), out);
+    put_groups(s, c, yyjson_obj_get(record, "cohort"), out);
     status_installed_put(s, c, out);
     buf_addz(out, ",\"drover\":");
-    buf_add_json(out, record);
+    buf_add_json(out, stored);
     buf_clear(&c->next_conditions);
     put_conditions(s, c, &r, &c->next_conditions);
     buf_addz(out, ",\"conditions\":");

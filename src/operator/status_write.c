@@ -3,9 +3,12 @@
  *
  * It holds the claims. So it is written when all ends of claims that it counts are durable on their
  * nodes, at once if a claim waits for it, and else not more often than is of use to a reader. */
+#include <stdio.h>
+
 #include "base/log.h"
 #include "base/mem.h"
 #include "operator/shell_internal.h"
+#include "operator/status_record.h"
 
 /* The first so many of a list, which were written. */
 static void forget_sent(char **at, size_t *len, size_t *sent)
@@ -48,10 +51,13 @@ static void written(node_shell *s, shell_change *c, uint32_t epoch, yyjson_val *
     size_t kept = 0;
     for (size_t i = 0; i < c->waiting.len; i++) {
         shell_place *p = c->waiting.at[i];
-        if (p->claim > epoch)
+        if (p->claim > epoch) {
             c->waiting.at[kept++] = p;
-        else
-            shell_queue(s, p->node);
+            continue;
+        }
+        shell_queue(s, p->node);
+        if (p->hindered)
+            shell_tell_kept(s, p, NULL, true);
     }
     c->waiting.len = kept;
     if (json)
@@ -65,6 +71,22 @@ static void again(shell_change *c)
     c->left_sent = c->lost_sent = 0;
     c->shown = 0;
     c->urgent = c->waiting.len > 0;
+}
+
+/* Nothing starts before it is written, so whoever waits for that says so. */
+static void not_written(node_shell *s, shell_change *c, const write_outcome *how)
+{
+    char why[128];
+    snprintf(why, sizeof why,
+             "its claim cannot be written into the status of its Skyhook: %s (status %d)",
+             write_outcome_text(how->kind), how->status);
+    log_line(LOG_WARN, "status of Skyhook %s: %s", c->name, how->message);
+    if (how->kind == WRITE_REFUSED)
+        events_status_refused(s, c, how->message);
+    again(c);
+    c->held_until_ms = s->now_ms + SHELL_REFUSED_MS;
+    for (size_t i = 0; i < c->waiting.len; i++)
+        shell_tell_kept(s, c->waiting.at[i], why, true);
 }
 
 static void answered(node_shell *s, const shell_ticket *t, const write_outcome *how,
@@ -90,9 +112,7 @@ static void answered(node_shell *s, const shell_ticket *t, const write_outcome *
     case WRITE_AMBIGUOUS:
     case WRITE_BARRED: break;
     }
-    log_line(LOG_WARN, "status of Skyhook %s: %s", c->name, how->message);
-    again(c);
-    c->held_until_ms = s->now_ms + SHELL_REFUSED_MS;
+    not_written(s, c, how);
 }
 
 static bool send_status(node_shell *s, shell_change *c, const buf *body)
@@ -122,6 +142,17 @@ static bool send_status(node_shell *s, shell_change *c, const buf *body)
     return true;
 }
 
+/* NULL without memory. */
+static yyjson_val *record_of(node_shell *s, const shell_change *c)
+{
+    buf text = BUF(SHELL_TEXT_BYTES);
+    bool good = engine_keep_change(s->engine, str_of(c->name), &text) && !text.failed;
+    yyjson_val *record =
+        good ? json_parse_within(s->scratch, buf_str(&text), SHELL_TEXT_BYTES, NULL) : NULL;
+    buf_done(&text);
+    return record;
+}
+
 void status_write(node_shell *s, shell_change *c)
 {
     if (c->dirty && c->next_status_ms == 0) /* what comes within a moment goes along */
@@ -135,26 +166,31 @@ void status_write(node_shell *s, shell_change *c)
         for (size_t i = 0; i < c->places.len; i++)
             c->places.at[i]->mirror_dirty = true;
     arena_place mark = arena_mark(s->scratch);
-    buf record = BUF(SHELL_TEXT_BYTES), body = BUF(SHELL_TEXT_BYTES);
-    bool good = engine_keep_change(s->engine, str_of(c->name), &record);
+    buf stored = BUF(SHELL_TEXT_BYTES), body = BUF(SHELL_TEXT_BYTES);
+    yyjson_val *record = record_of(s, c);
+    bool good = record;
     buf_addz(&body, "{\"status\":");
-    if (good)
-        status_put(s, c, buf_str(&record), &body);
+    if (good) {
+        status_record_put(s->scratch, record, &stored);
+        status_put(s, c, record, buf_str(&stored), &body);
+    }
     buf_addc(&body, '}');
     uint64_t digest = str_hash(buf_str(&body));
-    if (!good || body.failed) {
-        log_line(LOG_ERROR, "status of Skyhook %s: it cannot be made", c->name);
-        c->dirty = false;
-        c->next_status_ms = 0;
+    if (!good || stored.failed || body.failed) {
+        write_outcome never = {.kind = WRITE_REFUSED};
+        snprintf(never.message, sizeof never.message,
+                 "it cannot be made: memory ran out, or it is larger than %u MiB",
+                 SHELL_TEXT_BYTES >> 20);
+        not_written(s, c, &never);
     } else if (digest == c->shown && !c->urgent) {
         c->dirty = false;
         c->next_status_ms = 0;
     } else {
-        shell_sent_note(&c->sent_of, buf_str(&record));
+        shell_sent_note(&c->sent_of, buf_str(&stored));
         if (send_status(s, c, &body))
             c->shown = digest;
     }
-    buf_done(&record);
+    buf_done(&stored);
     buf_done(&body);
     arena_rewind(s->scratch, mark);
 }

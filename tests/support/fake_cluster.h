@@ -12,7 +12,9 @@
 #include "base/vec.h"
 #include "operator/node_shell.h"
 
+#ifndef FAKE_OBJECTS_MAX
 #define FAKE_OBJECTS_MAX 2048
+#endif
 #define FAKE_NAME_BYTES 128
 #define FAKE_FOLLOWED_MAX 64
 #define FAKE_START_MS INT64_C(1763272800000)

@@ -351,7 +351,7 @@ static bool is_status(const kube_write *w)
 /* The first claim meets somebody's edit, which takes the node out again. */
 static fake_fault edit_in_between(fake *f, const kube_write *w)
 {
-    if (!is_status(w) || str_find(w->body, STR("\\\"claims\\\":{\\\"n0")) == SIZE_MAX)
+    if (!is_status(w) || str_find(w->body, STR("\"members\":[\"n0")) == SIZE_MAX)
         return FAULT_NONE;
     f->meets = NULL;
     if (f->answers_last)
