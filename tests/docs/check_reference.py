@@ -136,6 +136,14 @@ def table(tap, page, wanted):
              drover.difference(wanted, found.strip("\n")))
 
 
+def promises(tap, commands):
+    """No page says of a command that is there that it will be."""
+    names = set(re.findall(r"`drover ([\w-]+)", commands))
+    wrong = [f"{path.name}: {word}" for path in sorted(DOCS.glob("*.md")) for word in re.findall(
+        r"\blater `(?:drover )?([\w-]+)", path.read_text(encoding="utf-8")) if word in names]
+    tap.test("no command that there is comes later", ", ".join(wrong) if names else "none")
+
+
 def unit(tap):
     text = (drover.ROOT / "deploy" / "drover.service").read_text()
     wrong = [line for line in ("KillMode=process", "Type=exec", "ExecStart=/usr/local/bin/drover "
@@ -162,7 +170,9 @@ def main():
     reasons(tap)
     documents(tap, schemas)
     table(tap, "api.md", api_table(document))
-    table(tap, "cli.md", cli_table(program))
+    commands = cli_table(program)
+    table(tap, "cli.md", commands)
+    promises(tap, commands)
     unit(tap)
     return tap.done()
 
