@@ -230,6 +230,14 @@ def chart_rights(_):
     return drover.difference(sorted(manifests), sorted(roles(text_of("templates/rbac.yaml"))))
 
 
+def rights_by_need(_):
+    """Budgets are read by `explain` alone: by people, and not by the operator."""
+    found = {name: rules for (kind, name), rules in roles(
+        (DEPLOY / "operator.yaml").read_text(encoding="utf-8")) if kind == "ClusterRole"}
+    reads = {name for name, rules in found.items() if "[poddisruptionbudgets]" in rules}
+    return drover.difference({"skyhook-viewer", "skyhook-editor"}, reads)
+
+
 def spared(_):
     """An operator that drains its own node stays there, and starts where all nodes are cordoned."""
     wanted = """        - key: node.kubernetes.io/unschedulable
@@ -290,6 +298,7 @@ def main():
                             ("every value reaches a template", every_value_is_named),
                             ("the schema of values", schema_agrees),
                             ("rights of the chart", chart_rights),
+                            ("rights by need", rights_by_need),
                             ("the operator spares itself", spared),
                             ("flags reach the chart", chart_flags)):
             tap.test(f"{program.parent.name}: {name}", check(program))

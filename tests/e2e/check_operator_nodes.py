@@ -3,6 +3,7 @@
 """What `drover operator` does to nodes of a real API server: cordon, drain, reboot, taint, and what
 a deleted Skyhook leaves behind."""
 
+import json
 import os
 import pathlib
 import sys
@@ -50,6 +51,25 @@ def application(cluster, node):
         "poddisruptionbudgets", "keep-it", "default").get("status", {}).get("currentHealthy") == 1)
 
 
+def let_look(cluster, user):
+    """The rights of deploy/operator.yaml for people who look."""
+    api_group = "rbac.authorization.k8s.io"
+    for kind, space, role in (("clusterrolebindings", None, "ClusterRole"),
+                              ("rolebindings", rollout.SPACE, "Role")):
+        cluster.api.create(kind, {
+            "metadata": {"name": f"{user}-looks"},
+            "subjects": [{"kind": "User", "apiGroup": api_group, "name": user}],
+            "roleRef": {"apiGroup": api_group, "kind": role, "name": "skyhook-viewer"}}, space)
+
+
+def explained(cluster, node, user):
+    """What `drover explain` says of the node to the user."""
+    result = drover.run(drover.programs()[0], "explain", node, "--kubeconfig",
+                        cluster.kubeconfig(user), "-o", "json")
+    assert result.status == 0 and not result.err, result
+    return json.loads(result.out)
+
+
 def reboots(cluster):
     """a reboot is a success in the same batch, behind a drain that a budget held up"""
     before = {n["metadata"]["name"]: n["status"]["nodeInfo"]["bootID"]
@@ -67,6 +87,9 @@ def reboots(cluster):
     jobs = [job for job in cluster.api.list("jobs", rollout.SPACE)
             if job["spec"]["template"]["spec"]["nodeName"] == held]
     assert not jobs, "a Job beside a drain"
+    let_look(cluster, "viewer")
+    said = explained(cluster, held, "viewer")["summary"]
+    assert f"default/app-{held}, which the budget keep-it protects" in said, said
     cluster.api.delete("poddisruptionbudgets", "keep-it", "default")
     rollout.wait_status(cluster, "kernel", "complete", 90)
     assert not cluster.api.find("pods", f"app-{held}", "default"), "it was not evicted"
