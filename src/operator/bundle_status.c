@@ -286,7 +286,7 @@ static void put_counts(buf *out, const int64_t *counts)
 void cluster_status_put(buf *out, const cluster_status_facts *f)
 {
     buf message = BUF(LIMIT_DOCUMENT_BYTES);
-    status_condition now[] = {ready_condition(f->summary, "Bundle", STR_EMPTY, &message),
+    status_condition now[] = {ready_condition(f->summary, "Bundle", f->error, &message),
                               {STR("Processed"), true, STR_EMPTY, STR_EMPTY}};
     status_conditions all = {f->before, now, sizeof now / sizeof now[0], f->now};
     buf_addc(out, '{');

@@ -60,8 +60,8 @@ typedef struct bundle_status_facts {
     int64_t max_unavailable, max_unavailable_partitions;
     int64_t generation;
     str resources_sha256_sum, oci_reference;
-    str error;  /* why no pass could be made; empty: one was */
-    str pruned; /* fields of a rolloutStrategy that the hub drops; empty: none */
+    str error;     /* why no pass could be made; empty: one was */
+    str pruned;    /* fields of a rolloutStrategy that the hub drops; empty: none */
     str shortened; /* what a restart would not know, for want of room; empty: nothing */
     condition_list before;
     moment now;
@@ -99,6 +99,7 @@ typedef struct cluster_status_facts {
     status_sources repos, charts;
     const int64_t *resources; /* RESOURCE_COUNT_KINDS numbers; NULL: none */
     bool checked_in;          /* its agent was seen */
+    str error;                /* why nothing can be deployed there; empty: it can */
     condition_list before;
     moment now;
 } cluster_status_facts;

@@ -297,7 +297,7 @@ static void is_removed(cluster_shell *s, const hub_ticket *t, const write_outcom
 
 bool hub_access_left(const hub_place *p)
 {
-    return !p->exists && p->access_sent && !p->access_gone && !others_need(p);
+    return !p->exists && p->cluster->home && p->access_sent && !p->access_gone && !others_need(p);
 }
 
 bool hub_access_remove(cluster_shell *s, hub_place *p)

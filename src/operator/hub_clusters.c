@@ -40,8 +40,8 @@ void hub_cluster_free(cluster_shell *s, hub_cluster *c)
     while (c->places.len > 0)
         hub_place_free(s, c->places.at[c->places.len - 1]);
     strmap_remove(&s->clusters, str_of(c->key));
-    if (c->home && hub_find(&s->homes, str_of(c->home)) == c)
-        strmap_remove(&s->homes, str_of(c->home));
+    hub_home_free(s, c);
+    hub_strays_again(s);
     forget(s->late.at, s->late_from, s->late.len, c);
     for (size_t i = s->patient_from; i < s->patient.len; i++)
         if (s->patient.at[i].cluster == c)
@@ -52,7 +52,8 @@ void hub_cluster_free(cluster_shell *s, hub_cluster *c)
     vec_done(&c->places);
     vec_done(&c->groups);
     mem_free(c->object.uid);
-    mem_free(c->home);
+    mem_free(c->denied);
+    mem_free(c->json);
     mem_free(c->status);
     mem_free(c->finalizers);
     mem_free(c->key);
@@ -102,20 +103,6 @@ static void take_status(cluster_shell *s, hub_cluster *c, yyjson_val *status)
     buf_done(&text);
 }
 
-static void set_home(cluster_shell *s, hub_cluster *c, str home)
-{
-    if (str_eq(hub_text(c->home), home))
-        return;
-    if (c->home && hub_find(&s->homes, str_of(c->home)) == c)
-        strmap_remove(&s->homes, str_of(c->home));
-    c->home = mem_free(c->home);
-    if (home.len == 0)
-        return;
-    c->home = hub_copy(s, home);
-    if (c->home && hub_put(s, &s->homes, c->home, c))
-        hub_strays_of(s, c);
-}
-
 static void look_again(cluster_shell *s, hub_cluster *c)
 {
     if (c->relook)
@@ -149,7 +136,7 @@ static void tell(cluster_shell *s, hub_cluster *c, yyjson_val *json)
             .created_ms = read_time_ms(read_text(meta, "creationTimestamp")),
             .labels = read_labels(s->scratch, yyjson_obj_get(meta, "labels"), STR_EMPTY),
             .annotations = read_labels(s->scratch, yyjson_obj_get(meta, "annotations"), STR_EMPTY),
-            .deploy_namespace = read_text(status, "namespace"),
+            .deploy_namespace = hub_text(c->home),
             .paused = paused,
             .last_seen_ms = read_time_ms(seen),
             .template_values = yyjson_obj_get(spec, "templateValues"),
@@ -162,6 +149,14 @@ static void tell(cluster_shell *s, hub_cluster *c, yyjson_val *json)
     c->paused = paused;
     c->checked_in = seen.len > 0;
     look_again(s, c);
+}
+
+void hub_cluster_retell(cluster_shell *s, hub_cluster *c)
+{
+    yyjson_val *json = c->json ? json_parse(s->scratch, str_of(c->json), NULL) : NULL;
+    if (json && !c->deleting)
+        tell(s, c, json);
+    hub_cluster_touch(s, c);
 }
 
 void hub_clusters_seen(cluster_shell *s, yyjson_val *json)
@@ -185,7 +180,8 @@ void hub_clusters_seen(cluster_shell *s, yyjson_val *json)
     if (digest == c->digest)
         return;
     c->digest = digest;
-    set_home(s, c, read_text(status, "namespace"));
+    hub_home_take(s, c, json, same);
+    c->namespace_made &= same;
     c->deleting = yyjson_obj_get(meta, "deletionTimestamp") != NULL;
     c->managed = read_text(yyjson_obj_get(meta, "labels"), LABEL_CLUSTER_MANAGEMENT).len > 0;
     if (c->deleting)
@@ -280,6 +276,6 @@ void hub_cluster_step(cluster_shell *s, hub_cluster *c)
         return;
     if (c->deleting && c->finalizers && c->deployments == 0)
         remove_finalizer(s, c);
-    else if (!c->deleting && !c->home && !c->namespace_made && !c->managed)
+    else if (!c->deleting && !c->says_home && !c->namespace_made && !c->managed)
         make_namespace(s, c);
 }

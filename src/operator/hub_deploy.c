@@ -256,7 +256,7 @@ static void secret_looked_at(cluster_shell *s, const hub_ticket *t, const write_
 {
     char revision_text[SHELL_VERSION_BYTES];
     hub_place *p = hub_place_of(s, t);
-    if (!p || how->kind != WRITE_DONE || !is_of_values(p, json)) {
+    if (!p || !p->cluster->home || how->kind != WRITE_DONE || !is_of_values(p, json)) {
         write_outcome gone = {.kind = WRITE_GONE};
         secret_dropped(s, t, how->kind == WRITE_DONE ? &gone : how, NULL);
         return;
@@ -494,12 +494,13 @@ bool hub_deploy(cluster_shell *s, hub_place *p)
         return false;
     if (!p->target) {
         hub_want(s, p, STR_EMPTY); /* whoever comes back is decided on anew */
-        return hub_is_kept(p) || remove_deployment(s, p);
+        return hub_is_kept(p) || !p->cluster->home || remove_deployment(s, p);
     }
+    if (!p->cluster->home)
+        return true; /* who gets one is looked at again */
     if (p->deleting && p->finalizer)
         patch(s, p, STR("{\"metadata\":{\"finalizers\":null}}"));
-    if (p->deleting || !p->cluster->home ||
-        !engine_deployment(s->engine, str_of(p->bundle->key), hub_label(p), &v))
+    if (p->deleting || !engine_deployment(s->engine, str_of(p->bundle->key), hub_label(p), &v))
         return true;
     bool current = p->live && str_eq((str){p->live->text, p->live->len}, v.wanted);
     if (p->want && !str_eq((str){p->want->text, p->want->len}, v.wanted))

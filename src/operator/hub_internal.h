@@ -187,7 +187,12 @@ struct hub_cluster {
     hub_object object;
     char *key; /* "namespace/name" */
     str space, name;
-    char *home; /* the namespace of its deployments; NULL: none yet */
+    char *home;     /* the namespace of its deployments; NULL: none yet */
+    bool named;     /* that is named after it: nobody else may have it */
+    bool says_home; /* its status says one */
+    char *denied;   /* the one that it says, and does not get; NULL: none */
+    bool logged;    /* that it was denied one */
+    char *json;     /* as it is, while it may get another namespace or lose it; else NULL */
     uint64_t digest;
     bool present, deleting;
     bool relook, queued;
@@ -423,11 +428,28 @@ void hub_cluster_free(cluster_shell *s, hub_cluster *c);
 /* Namespaces and finalizers. */
 void hub_cluster_step(cluster_shell *s, hub_cluster *c);
 
+/* Tells the engine again of one whose namespace has changed. */
+void hub_cluster_retell(cluster_shell *s, hub_cluster *c);
+
+/* ---- hub_homes.c ---- */
+/* Takes in which namespace it says; same: it is the one that it was. */
+void hub_home_take(cluster_shell *s, hub_cluster *c, yyjson_val *json, bool same);
+/* It goes: who comes next has its namespace. */
+void hub_home_free(cluster_shell *s, hub_cluster *c);
+/* Why it does not get the namespace that it says; empty: it has one, or says none. */
+str hub_home_trouble(const cluster_shell *s, const hub_cluster *c, arena *a);
+/* Whether a deployment in its namespace is its own: where others could have had it, by labels. */
+bool hub_home_of(const hub_cluster *c, yyjson_val *labels);
+
 /* ---- hub_places.c ---- */
 void hub_deployments_seen(cluster_shell *s, yyjson_val *json);
 void hub_deployments_gone(cluster_shell *s, str space, str name);
+/* It is there still, but its cluster has another namespace. */
+void hub_deployment_leave(cluster_shell *s, hub_place *p);
 /* Tells deployments that came before their Cluster. */
 void hub_strays_of(cluster_shell *s, const hub_cluster *c);
+/* A Cluster is gone: those that were its own go, too. */
+void hub_strays_again(cluster_shell *s);
 void hub_strays_step(cluster_shell *s);
 int64_t hub_strays_next_ms(const cluster_shell *s); /* REASON_NEVER: not by time */
 void hub_stray_free(hub_stray *stray);

@@ -536,9 +536,11 @@ void hub_strays_of(cluster_shell *s, const hub_cluster *c)
     for (size_t i = 0; i < s->strays.len; i++) {
         if (!str_eq(str_of(s->strays.at[i].space), str_of(c->home)))
             continue;
+        yyjson_val *json = json_parse(s->scratch, str_of(s->strays.at[i].text), NULL);
+        if (!hub_home_of(c, read_at(json, "metadata", "labels")))
+            continue;
         hub_stray stray = s->strays.at[i];
         s->strays.at[i--] = s->strays.at[--s->strays.len];
-        yyjson_val *json = json_parse(s->scratch, str_of(stray.text), NULL);
         if (json)
             hub_deployments_seen(s, json);
         hub_stray_free(&stray);
@@ -575,6 +577,12 @@ static void delete_stray(cluster_shell *s, const hub_stray *stray)
     mem_free(of);
 }
 
+void hub_strays_again(cluster_shell *s)
+{
+    for (size_t i = 0; i < s->strays.len; i++)
+        s->strays.at[i].seen_to = false;
+}
+
 /* A deployment that we made for a Cluster that is gone goes, too. */
 void hub_strays_step(cluster_shell *s)
 {
@@ -609,12 +617,22 @@ int64_t hub_strays_next_ms(const cluster_shell *s)
 
 /* ---- coming and going ---- */
 
+/* Whatever its labels say by now: they are put right. */
+static bool is_known(const hub_cluster *c, str name, yyjson_val *json)
+{
+    str uid = read_text(yyjson_obj_get(json, "metadata"), "uid");
+    for (size_t i = 0; i < c->places.len; i++)
+        if (c->places.at[i]->exists && str_eq(c->places.at[i]->bundle->name, name))
+            return str_eq(hub_text(c->places.at[i]->uid), uid);
+    return false;
+}
+
 void hub_deployments_seen(cluster_shell *s, yyjson_val *json)
 {
     yyjson_val *meta = yyjson_obj_get(json, "metadata"), *labels = yyjson_obj_get(meta, "labels");
     str space = read_text(meta, "namespace"), name = read_text(meta, "name");
     hub_cluster *c = hub_find(&s->homes, space);
-    if (!c) {
+    if (!c || !(hub_home_of(c, labels) || is_known(c, name, json))) {
         stray_add(s, space, name, json);
         return;
     }
@@ -639,6 +657,56 @@ void hub_deployments_seen(cluster_shell *s, yyjson_val *json)
         touch_later(s, p);
 }
 
+static void forget_and_tell(cluster_shell *s, hub_place *p)
+{
+    hub_bundle *b = p->bundle;
+    forget_deployment(s, p);
+    p->waits_for = 0;
+    hub_report(s, p, false);
+    hub_place_look(s, p);
+    touch(s, p);
+    if (p->want)
+        hub_queue(s, p);
+    hub_place_drop(s, p);
+    hub_bundle_drop(s, b);
+}
+
+static void put_text(buf *out, const char *before, str text)
+{
+    buf_addz(out, before);
+    buf_add_json(out, text);
+}
+
+/* As much as its next owner needs to know. */
+static void put_left(buf *out, const hub_place *p)
+{
+    put_text(out, "{\"metadata\":{\"name\":", p->bundle->name);
+    put_text(out, ",\"namespace\":", str_of(p->cluster->home));
+    put_text(out, ",\"uid\":", hub_text(p->uid));
+    buf_addf(out, ",\"resourceVersion\":\"%" PRIu64 "\"", p->revision);
+    put_text(out, ",\"labels\":{\"" LABEL_BUNDLE_NAME "\":", p->bundle->name);
+    put_text(out, ",\"" LABEL_BUNDLE_NAMESPACE "\":", p->bundle->space);
+    put_text(out, ",\"" LABEL_CLUSTER "\":", p->cluster->name);
+    put_text(out, ",\"" LABEL_CLUSTER_NAMESPACE "\":", p->cluster->space);
+    put_text(out, ",\"" LABEL_MANAGED "\":\"true\"}},\"spec\":{\"deploymentID\":",
+             version_text(p->live));
+    put_text(out, "},\"status\":{\"appliedDeploymentID\":", version_text(p->applied));
+    buf_addf(out, ",\"ready\":%s}}", p->ready ? "true" : "false");
+}
+
+void hub_deployment_leave(cluster_shell *s, hub_place *p)
+{
+    buf text = BUF(HUB_TEXT_BYTES);
+    put_left(&text, p);
+    yyjson_val *json = text.failed ? NULL : json_parse(s->scratch, buf_str(&text), NULL);
+    if (json)
+        stray_add(s, str_of(p->cluster->home), p->bundle->name, json);
+    else
+        hub_memory(s);
+    buf_done(&text);
+    forget_and_tell(s, p);
+}
+
 void hub_deployments_gone(cluster_shell *s, str space, str name)
 {
     stray_forget(s, space, name);
@@ -647,16 +715,7 @@ void hub_deployments_gone(cluster_shell *s, str space, str name)
         hub_place *p = c->places.at[i];
         if (!p->exists || !str_eq(p->bundle->name, name))
             continue;
-        hub_bundle *b = p->bundle;
-        forget_deployment(s, p);
-        p->waits_for = 0;
-        hub_report(s, p, false);
-        hub_place_look(s, p);
-        touch(s, p);
-        if (p->want)
-            hub_queue(s, p);
-        hub_place_drop(s, p);
-        hub_bundle_drop(s, b);
+        forget_and_tell(s, p);
         hub_cluster_drop(s, c);
         return;
     }

@@ -78,6 +78,8 @@ void hub_place_entry(cluster_shell *s, const hub_place *p, str name, non_ready_r
         ret->message = v.hindered;
     else if (known && v.refused.len > 0 && ret->message.len == 0)
         ret->message = v.refused;
+    else if (p->cluster->denied && !p->cluster->home)
+        ret->message = hub_home_trouble(s, p->cluster, s->scratch);
     else if (!p->cluster->home)
         ret->message = reason_text(s->scratch, &(reason){.rule = REASON_NO_NAMESPACE});
 }
@@ -400,8 +402,8 @@ static void send_cluster_status(cluster_shell *s, hub_cluster *c)
     }
     hub_cluster_summary(s, c, m, resources);
     c->told = c->all;
-    str home = c->home ? str_of(c->home) : STR_EMPTY;
-    if (!c->home && c->namespace_made)
+    str home = hub_text(c->home ? c->home : c->denied);
+    if (home.len == 0 && c->namespace_made)
         home = cluster_namespace_name(s->scratch, c->space, c->name);
     yyjson_val *before = c->status ? json_parse(s->scratch, str_of(c->status), NULL) : NULL;
     cluster_status_facts f = {.namespace_ = home,
@@ -410,6 +412,7 @@ static void send_cluster_status(cluster_shell *s, hub_cluster *c)
                               .charts = count_sources(s, c, STR(LABEL_HELM_OP_NAME)),
                               .resources = resources,
                               .checked_in = c->checked_in,
+                              .error = hub_home_trouble(s, c, s->scratch),
                               .before = hub_conditions(s->scratch, before),
                               .now = hub_now(s)};
     buf text = BUF(HUB_TEXT_BYTES);
