@@ -392,6 +392,15 @@ bool engine_bundle(const engine *e, str change, bundle_view *ret)
     return false;
 }
 
+bool engine_restore_bundle(engine *e, str change, str record, err *error)
+{
+    bool good = true;
+    for (size_t v = 0; v < VOCABULARY_COUNT; v++)
+        if (vocabularies[v]->bundle)
+            good = vocabularies[v]->restore(e->self[v], change, record, error) && good;
+    return good;
+}
+
 bool engine_bundle_partition(const engine *e, str change, size_t index, group_view *ret)
 {
     for (size_t v = 0; v < VOCABULARY_COUNT; v++)

@@ -269,6 +269,9 @@ typedef struct bundle_view {
     int64_t not_ready, max_not_ready; /* partitions */
 } bundle_view;
 bool engine_bundle(const engine *e, str change, bundle_view *ret);
+/* That record alone, into an engine that may have made steps, but none of this Bundle yet; its
+ * deployments are reported. */
+bool engine_restore_bundle(engine *e, str change, str record, err *error);
 /* The same record as engine_keep_change gives, where that is too long. */
 bool engine_keep_less(const engine *e, str change, keep_detail detail, buf *out);
 /* One of its partitions. */

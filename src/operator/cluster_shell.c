@@ -9,8 +9,6 @@
 #include "operator/fleet_schema.h"
 #include "operator/hub_internal.h"
 
-#define RECORDS_BYTES (256u << 20)
-
 const char *hub_kind_path(hub_kind kind)
 {
     static const char *const paths[] = {
@@ -447,22 +445,6 @@ static void look_again(cluster_shell *s)
     s->changed.len = 0;
 }
 
-static bool restore(cluster_shell *s)
-{
-    err error;
-    buf records = BUF(RECORDS_BYTES);
-    hub_put_records(s, &records);
-    bool good = !records.failed && engine_restore(s->engine, buf_str(&records), &error);
-    if (!good && !records.failed && !err_is_memory(&error)) {
-        log_line(LOG_ERROR, "what Bundles remember cannot be restored: %s", error.text);
-        good = engine_restore(s->engine, STR_EMPTY, &error);
-    }
-    buf_done(&records);
-    if (!good)
-        hub_memory(s);
-    return good;
-}
-
 static bool begin(cluster_shell *s)
 {
     HUB_EACH(&s->bundles, hub_bundle, b)
@@ -476,10 +458,9 @@ static bool begin(cluster_shell *s)
         return false;
     hub_mappings_tell(s);
     look_again(s);
-    if (s->restored || s->no_memory)
-        return !s->no_memory;
-    s->restored = restore(s);
-    return s->restored;
+    HUB_EACH(&s->bundles, hub_bundle, b) hub_record_restore(s, b);
+    s->restored |= !s->no_memory;
+    return !s->no_memory;
 }
 
 static void carry_out(cluster_shell *s, const decision *d)

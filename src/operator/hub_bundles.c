@@ -170,6 +170,7 @@ void hub_bundle_take(cluster_shell *s, hub_bundle *b, yyjson_val *json)
     shell_document_free(b->document);
     b->document = read;
     hub_access_take(b);
+    b->fresh |= !b->known;
     b->known = true;
     b->relook = true;
     hub_set(s, &b->repo, label_get(read->object.metadata->labels, STR(LABEL_REPO_NAME)));
@@ -324,17 +325,22 @@ void hub_documents_gone(cluster_shell *s, hub_kind kind, str key)
 
 /* ---- the record ---- */
 
-void hub_put_records(cluster_shell *s, buf *out)
+void hub_record_restore(cluster_shell *s, hub_bundle *b)
 {
-    HUB_EACH(&s->bundles, hub_bundle, b)
-    {
-        arena_place mark = arena_mark(s->scratch);
-        /* One that somebody broke is one that is not there. */
-        if (b->known && b->record && !strchr(b->record, '\n') &&
-            yyjson_is_obj(json_parse(s->scratch, str_of(b->record), NULL)))
-            buf_addf(out, "clusters %s %s\n", b->key, b->record);
-        arena_rewind(s->scratch, mark);
+    err error;
+    if (!b->fresh || s->no_memory)
+        return;
+    b->fresh = false;
+    arena_place mark = arena_mark(s->scratch);
+    /* One that somebody broke is one that is not there. */
+    bool is = b->record && yyjson_is_obj(json_parse(s->scratch, str_of(b->record), NULL));
+    if (is && !engine_restore_bundle(s->engine, str_of(b->key), str_of(b->record), &error)) {
+        if (err_is_memory(&error))
+            hub_memory(s);
+        log_line(LOG_ERROR, "Bundle %s: what it remembers cannot be restored: %s", b->key,
+                 error.text);
     }
+    arena_rewind(s->scratch, mark);
 }
 
 static void record_written(cluster_shell *s, const hub_ticket *t, const write_outcome *how,

@@ -149,6 +149,7 @@ struct hub_bundle {
     uint64_t digest;               /* of all that is looked at */
     shell_document *document;      /* the last that could be read; NULL: none */
     bool present, deleting, known; /* known: to the engine */
+    bool fresh;                    /* the engine does not know its record yet */
     bool relook;
     bool paused;           /* as the engine has it */
     char *record;          /* the annotation as it is; NULL: none */
@@ -370,8 +371,8 @@ void hub_documents_seen(cluster_shell *s, hub_kind kind, yyjson_val *json);
 void hub_documents_gone(cluster_shell *s, hub_kind kind, str key);
 /* Whoever is in which group, or may be reached, may have changed. */
 void hub_groups_changed(cluster_shell *s);
-/* Appends the engine's records, line by line. */
-void hub_put_records(cluster_shell *s, buf *out);
+/* Tells the engine what it remembers, once its deployments are reported. */
+void hub_record_restore(cluster_shell *s, hub_bundle *b);
 /* Writes the record and the finalizer if they differ. */
 void hub_bundle_step(cluster_shell *s, hub_bundle *b);
 /* Counts anew if the partitions were cut anew. */

@@ -221,7 +221,7 @@ static void report_joined(cluster_shell *s, hub_place *p)
         f.report.ready = f.report.failed = false;
     }
     f.report.under_way = under_way;
-    f.report.released = s->restored && (under_way || p->release.at_s > 0);
+    f.report.released = !p->bundle->fresh && (under_way || p->release.at_s > 0);
     if (f.report.exists)
         hub_take(s, &f);
 }
