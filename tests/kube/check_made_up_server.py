@@ -407,9 +407,9 @@ def groups_unseen(room):
 
 def large_lists(room):
     """lists of nodes as large as real ones are, page by page"""
-    state = json.dumps({f"aa|{i}.0.0": {"name": "aa", "version": f"{i}.0.0", "image": "x",
-                                        "stage": "config", "state": "complete"}
-                        for i in range(20)})
+    state = json.dumps({f"{name}|1.0.0": {"name": name, "version": "1.0.0", "image": "x",
+                                          "stage": "config", "state": "complete"}
+                        for name in ["aa", *(f"gone-{i}" for i in range(19))]})
 
     def one(number):
         made = node(f"n{number:04}")
