@@ -155,10 +155,12 @@ bool cordon_ready(nodes *self, node_placement *p)
     return false;
 }
 
+/* While a state is restored nobody hears what is decided: the first step looks at everybody again.
+ */
 void cordon_lift(nodes *self, node_placement *p)
 {
     node_target *t = &self->targets.at[p->target];
-    if (!p->cordoned)
+    if (!p->cordoned || !self->core->out)
         return;
     p->cordoned = p->cordon_seen = p->cordon_lost = p->drained = false;
     if (t->cordoned_before || cordon_held_by_another(self, p))

@@ -235,6 +235,36 @@ static void uncordoned_while_it_waits(void **state)
     fake_free(f);
 }
 
+static bool fails_to_apply(fake *f, const char *job)
+{
+    (void)f;
+    return strstr(job, "-tune-sk-1-0-0-apply-") != NULL;
+}
+
+/* An edit that makes its node complete, while no operator runs. */
+static void given_back_after_an_edit_while_nobody_decides(void **state)
+{
+    (void)state;
+    fake *f = fake_new();
+    fake_add_nodes(f, 1);
+    fake_create(f, FAKE_SKYHOOKS, SHARED_SKYHOOK("sk", "1"));
+    fake_edit(f, FAKE_SKYHOOKS, "sk",
+              "{\"spec\":{\"packages\":{\"other\":{\"version\":\"1.0.0\",\"image\":"
+              "\"example.test/other\"}}}}");
+    f->fails = fails_to_apply;
+    fake_start(f);
+    fake_run(f, 8000);
+    check_text(str_of(status_of(f, "n00")), "erroring");
+    assert_true(is_cordoned(f, "n00"));
+    fake_end_side(&f->sides[0]);
+    fake_edit(f, FAKE_SKYHOOKS, "sk", "{\"spec\":{\"packages\":{\"tune-sk\":null}}}");
+    fake_start(f);
+    fake_run(f, -1);
+    check_status(f, "sk", "complete");
+    assert_false(is_cordoned(f, "n00") || holds_cordon(f, "n00", "sk"));
+    fake_free(f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -243,6 +273,7 @@ int main(void)
         cmocka_unit_test(mark_goes_when_the_person_gives_back),
         cmocka_unit_test(uncordoned_before_the_cordon_is_seen),
         cmocka_unit_test(uncordoned_while_it_waits),
+        cmocka_unit_test(given_back_after_an_edit_while_nobody_decides),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
