@@ -9,6 +9,7 @@
 #include "engine/fleet_names.h"
 #include "model/object.h"
 #include "operator/bundle_values.h"
+#include "operator/older_record.h"
 #include "operator/status_record.h"
 #include "sim/live.h"
 
@@ -124,6 +125,8 @@ static void keep_skyhook(reading *r, arena *a, yyjson_val *json)
 {
     scoped(buf_done) buf record = BUF(LIMIT_TEXT_BYTES);
     status_record_whole(a, yyjson_obj_get(json, "status"), &record);
+    if (older_wrote(yyjson_obj_get(json, "status"))) /* Drover has not run there yet */
+        older_record_put(&record, yyjson_obj_get(json, "status"));
     r->skyhooks.failed |= record.failed;
     put_record(&r->skyhooks, "nodes skyhook/",
                json_text_of(yyjson_obj_get(json, "metadata"), "name"), buf_str(&record));

@@ -308,6 +308,16 @@ static bool agree(nodes *self, node_placement *p, yyjson_val *claims)
     return good;
 }
 
+/* Of what another operator had on its list only names and versions are known: the rest of what is
+ * still on it counts as it is. */
+static const package_rule *rule_like(const change *c, const package_rule *of)
+{
+    for (uint16_t i = 0; i < c->rules.len; i++)
+        if (c->rules.at[i].name == of->name && c->rules.at[i].version == of->version)
+            return &c->rules.at[i];
+    return NULL;
+}
+
 static void get_packages(nodes *self, change *c, yyjson_val *json)
 {
     VEC(package_rule) before = {0};
@@ -322,7 +332,8 @@ static void get_packages(nodes *self, change *c, yyjson_val *json)
                           .digest = digest ? strtoull(digest, NULL, 16) : 0,
                           .uninstall = flags & 1u,
                           .unwanted = flags & 2u};
-        if (!vec_push(&before, r))
+        const package_rule *same = digest ? NULL : rule_like(c, &r);
+        if (!vec_push(&before, same ? *same : r))
             nodes_memory(self);
     }
     change_edited_since(self, c, before.at, before.len);

@@ -22,6 +22,7 @@ void change_free_shown(node_shell *s, shell_change *c)
     mem_free(c->name);
     mem_free(c->uid);
     mem_free(c->kept);
+    older_forget(c);
     vec_done(&c->places);
     vec_done(&c->waiting);
     buf_done(&c->conditions);
@@ -348,6 +349,8 @@ static void take_status(node_shell *s, shell_change *c, yyjson_val *json)
     take_names(s, &c->groups, yyjson_obj_get(status, "compartmentStatuses"));
     take_names(s, &c->installed, yyjson_obj_get(status, "installed"));
     str record = read_text(status, "drover");
+    if (!s->restored)
+        older_seen(s, c, status);
     if (c->record == text_mark(record))
         return;
     /* Claims that were written by another count, and ours do not: all of it is to be read. */

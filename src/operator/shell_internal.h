@@ -53,6 +53,7 @@ typedef struct shell_place shell_place;
 typedef struct shell_job shell_job;
 typedef struct shell_pod shell_pod;
 typedef struct shell_drain shell_drain;
+typedef struct shell_older shell_older; /* see shell_older.c */
 
 /* What a node's condition says: bits of conditions_shown. */
 enum { SHOWN_NOT_READY = 1, SHOWN_ERRORING = 2, SHOWN_ANY = 4 };
@@ -185,6 +186,7 @@ struct shell_change {
     shell_document *document;
     uint64_t record; /* status.drover as it is known to be, by text_mark */
     char *kept;      /* the same with its names, until it is restored */
+    shell_older *older; /* what an older operator left instead, until then; NULL: nothing */
     shell_sent sent_of;
     VEC(shell_place *) places;
     VEC(shell_place *) waiting;    /* for their claim to be durable */
@@ -488,6 +490,13 @@ bool package_maps_ready(node_shell *s, shell_change *c);
 void package_maps_awaited(node_shell *s, str skyhook_name);
 /* Looks at them again if one has not begun for a while. */
 void package_maps_look(node_shell *s, shell_change *c);
+
+/* ---- shell_older.c: before all is restored ---- */
+/* A status, which may be an older operator's. */
+void older_seen(node_shell *s, shell_change *c, yyjson_val *status);
+void older_forget(shell_change *c);
+/* The Skyhook's record, made of that. */
+void older_put(node_shell *s, const shell_change *c, buf *out);
 
 /* ---- stale_maps.c ---- */
 /* Deletes those of packages that are gone, if there may be any and nobody needs them. */

@@ -17,6 +17,20 @@ static bool is_record(node_shell *s, str text)
     return good;
 }
 
+static void put_record(node_shell *s, shell_change *c, buf *out)
+{
+    buf older = BUF(SHELL_TEXT_BYTES);
+    if (c->older && c->known)
+        older_put(s, c, &older);
+    str record = c->older ? buf_str(&older) : shell_text(c->kept);
+    if (c->known && is_record(s, record))
+        buf_addf(out, "nodes skyhook/%s %.*s\n", c->name, STR_ARG(record));
+    out->failed |= older.failed;
+    buf_done(&older);
+    older_forget(c);
+    c->kept = mem_free(c->kept);
+}
+
 static void put_records(node_shell *s, buf *out)
 {
     for (size_t i = 0; i < s->changes.len; i++) {
@@ -28,9 +42,7 @@ static void put_records(node_shell *s, buf *out)
                 buf_addf(out, "nodes placement/%s/%s %.*s\n", c->name, p->node->name,
                          STR_ARG(record));
         }
-        if (c->known && is_record(s, shell_text(c->kept)))
-            buf_addf(out, "nodes skyhook/%s %s\n", c->name, c->kept);
-        c->kept = mem_free(c->kept);
+        put_record(s, c, out);
     }
 }
 

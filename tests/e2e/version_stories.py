@@ -138,6 +138,46 @@ def taken_over_from_skyhook(story):
         assert story.is_cordoned(5)
 
 
+def leave_skyhook(story, packages, status, **spec):
+    """A Skyhook that its operator knew as it is. Returns its uid."""
+    made = story.skyhook(packages, **spec)
+    story.api.patch("skyhooks", story.name, {"metadata": {"finalizers": [f"{PREFIX}skyhook"]}})
+    story.api.patch("skyhooks", story.name, {"status": {
+        "packageList": ",".join(f"{name}:{packages[name]['version']}" for name in sorted(packages)),
+        **status}}, sub="status")
+    return made["metadata"]["uid"]
+
+
+def taken_over_stopped(story):
+    """Skyhook's operator had stopped a rollout because its nodes failed: it stays stopped, with its
+    batches, until a person says otherwise"""
+    story.add_nodes(8)
+    story.policy({"count": 3}, {"fixed": {"initialBatch": 3, "failureThreshold": 1}})
+    leave_skyhook(story, {"tak": rollout.package()}, {
+        "status": "erroring", "nodeOrderOffset": 2, "compartmentStatuses": {"__default__": {
+            "matched": 8, "ceiling": 3, "inProgress": 0, "completed": 2, "progressPercent": 25,
+            "batchState": {"currentBatch": 3, "consecutiveFailures": 1, "completedNodes": 2,
+                           "failedNodes": 3, "lastBatchSize": 3, "lastBatchFailed": True,
+                           "shouldStop": True}}}}, deploymentPolicy=story.name)
+    for at in range(5):
+        stage, state = ("config", "complete") if at < 2 else ("apply", "erroring")
+        leave_node(story, at, {"tak|1.0.0": entry("1.0.0", stage, state)}, state, False)
+    for _ in range(2):
+        with operator(story):
+            story.wait("it has taken over", lambda: story.status().get("drover"))
+            rollout.wait(3)
+            state, told = story.explain(6)
+            assert state == "waiting" and "stopped" in told, told
+        batch = story.batch()
+        assert not story.jobs() and batch["shouldStop"], batch
+        assert (batch["currentBatch"], batch["completedNodes"], batch["failedNodes"]) == (3, 2, 3)
+        assert story.status()["nodeOrderOffset"] == 2
+    with operator(story):
+        story.stage.plugin("deployment-policy", "reset", story.name, "--confirm")
+        assert story.complete()["completeNodes"] == "8/8"
+    assert story.check_limits(3) <= 3
+
+
 # ---- Drover itself, in other versions
 
 def stopped_in_the_middle(story):
@@ -255,4 +295,5 @@ def from_one_to_another(story):
     assert story.check_limits(3) <= 3
 
 
-STORIES = [taken_over_from_skyhook, records_of_a_newer_one, nothing_is_kept, from_one_to_another]
+STORIES = [taken_over_from_skyhook, taken_over_stopped, records_of_a_newer_one, nothing_is_kept,
+           from_one_to_another]

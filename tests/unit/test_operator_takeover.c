@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What Skyhook's own operator left when Drover takes its place: what was stopped stays stopped. */
+#include "support/check.h"
+
+#include "support/operator_story.h"
+
+#define TUNE "{\"version\":\"1.0.0\",\"image\":\"example.test/tune\""
+/* One package; "more" goes into it. */
+#define SKYHOOK(more)                                                                              \
+    "{\"metadata\":{\"name\":\"sk\",\"finalizers\":[\"skyhook.nvidia.com/skyhook\"]},\"spec\":"    \
+    "{\"deploymentPolicy\":\"p\",\"packages\":{\"tune\":" TUNE more "}}}}"
+#define FILES(text) ",\"configMap\":{\"a.conf\":\"" text "\",\"b.conf\":\"b\"}"
+#define REBOOTS ",\"interrupt\":{\"type\":\"reboot\"}"
+
+static const char a_policy[] = "{\"metadata\":{\"name\":\"p\"},\"spec\":{\"default\":{\"budget\":"
+                               "{\"count\":3},\"strategy\":{\"exponential\":{\"initialBatch\":1,"
+                               "\"failureThreshold\":1}}}}}";
+
+/* ---- what it left ---- */
+
+/* The state of a node, as its operator wrote it. */
+static void leave_node(fake *f, int at, const char *stage, const char *state)
+{
+    char name[16], patch[1024];
+    snprintf(name, sizeof name, "n%02d", at);
+    snprintf(patch, sizeof patch,
+             "{\"metadata\":{\"annotations\":{\"skyhook.nvidia.com/nodeState_sk\":"
+             "\"{\\\"tune|1.0.0\\\":{\\\"name\\\":\\\"tune\\\",\\\"version\\\":\\\"1.0.0\\\","
+             "\\\"image\\\":\\\"example.test/tune\\\",\\\"stage\\\":\\\"%s\\\",\\\"state\\\":"
+             "\\\"%s\\\"}}\",\"skyhook.nvidia.com/version_sk\":\"v0.15.0\"}}}",
+             stage, state);
+    fake_edit(f, FAKE_NODES, name, patch);
+}
+
+static void leave_cordoned(fake *f, int at)
+{
+    char name[16];
+    snprintf(name, sizeof name, "n%02d", at);
+    fake_edit(f, FAKE_NODES, name,
+              "{\"metadata\":{\"annotations\":{\"skyhook.nvidia.com/cordon_sk\":\"true\"}},"
+              "\"spec\":{\"unschedulable\":true}}");
+}
+
+/* "more" is of the status. */
+static void leave_status(fake *f, const char *more)
+{
+    char patch[2048];
+    snprintf(patch, sizeof patch,
+             "{\"status\":{\"status\":\"in_progress\",\"packageList\":\"tune:1.0.0\"%s}}", more);
+    fake_edit(f, FAKE_SKYHOOKS, "sk", patch);
+}
+
+/* Nodes, the policy and the Skyhook; nobody has begun. */
+static fake *leave(const char *skyhook_json)
+{
+    fake *f = fake_new();
+    f->watch = watch_limits;
+    fake_add_nodes(f, NODES);
+    fake_create(f, FAKE_POLICIES, a_policy);
+    fake_create(f, FAKE_SKYHOOKS, skyhook_json);
+    return f;
+}
+
+static void check_status(fake *f, const char *pointer, const char *text)
+{
+    char path[128];
+    snprintf(path, sizeof path, "/status/%s", pointer);
+    check_text(str_of(fake_text(f, FAKE_SKYHOOKS, "sk", path)), text);
+}
+
+static int64_t batch_number(fake *f, const char *key)
+{
+    char path[128];
+    snprintf(path, sizeof path, "/status/compartmentStatuses/__default__/batchState/%s", key);
+    return yyjson_get_sint(fake_get(f, FAKE_SKYHOOKS, "sk", path));
+}
+
+static size_t jobs_on(const fake *f, const char *stage, int at)
+{
+    char part[128];
+    snprintf(part, sizeof part, "POST " FAKE_JOBS "/sk-tune-1-0-0-%s-n%02d-", stage, at);
+    return count_lines(f, part);
+}
+
+static size_t jobs_of(const fake *f, const char *stage)
+{
+    size_t count = 0;
+    for (int i = 0; i < NODES; i++)
+        count += jobs_on(f, stage, i);
+    return count;
+}
+
+/* ---- batches ---- */
+
+#define BATCHES(more)                                                                              \
+    ",\"nodeOrderOffset\":5,\"compartmentStatuses\":{\"__default__\":{\"matched\":8,\"ceiling\":3" \
+    ",\"inProgress\":0,\"completed\":2,\"progressPercent\":25,\"batchState\":{\"currentBatch\":3," \
+    "\"completedNodes\":2,\"failedNodes\":3,\"lastBatchSize\":3,\"lastBatchFailed\":true" more "}}}"
+
+static fake *leave_stopped(void)
+{
+    fake *f = leave(SKYHOOK(""));
+    leave_status(f, BATCHES(",\"consecutiveFailures\":1,\"shouldStop\":true"));
+    for (int n = 0; n < 5; n++)
+        leave_node(f, n, n < 2 ? "config" : "apply", n < 2 ? "complete" : "erroring");
+    leave_node(f, 5, "apply", "in_progress");
+    leave_cordoned(f, 5);
+    return f;
+}
+
+static void check_stopped(fake *f)
+{
+    fake_run(f, 3600 * 1000);
+    assert_int_equal(count_lines(f, "POST " FAKE_JOBS), 0);
+    check_status(f, "completeNodes", "2/8");
+    assert_true(yyjson_get_bool(fake_get(f, FAKE_SKYHOOKS, "sk",
+                                         "/status/compartmentStatuses/__default__/batchState/"
+                                         "shouldStop")));
+    assert_int_equal(batch_number(f, "currentBatch"), 3);
+    assert_int_equal(batch_number(f, "consecutiveFailures"), 1);
+    assert_int_equal(batch_number(f, "completedNodes"), 2);
+    assert_int_equal(batch_number(f, "failedNodes"), 3);
+    assert_int_equal(batch_number(f, "lastBatchSize"), 3);
+    assert_int_equal(
+        yyjson_get_sint(fake_get(f, FAKE_SKYHOOKS, "sk", "/status/nodeOrderOffset")), 5);
+    assert_true(yyjson_get_bool(fake_get(f, FAKE_NODES, "n05", "/spec/unschedulable")));
+}
+
+/* Until somebody resets it, or gives the nodes something else to do. */
+static void stopped_stays_stopped(void **state)
+{
+    (void)state;
+    static const char *const ways[] = {
+        "{\"metadata\":{\"annotations\":{\"skyhook.nvidia.com/acts\":"
+        "\"[{\\\"act\\\":\\\"resetBatches\\\"}]\"}}}",
+        "{\"spec\":{\"packages\":{\"tune\":{\"env\":[{\"name\":\"A\",\"value\":\"b\"}]}}}}",
+        "{\"spec\":{\"packages\":{\"tune\":{\"version\":\"1.0.1\"}}}}"};
+    for (size_t i = 0; i < COUNT_OF(ways); i++) {
+        fake *f = leave_stopped();
+        fake_start(f);
+        check_stopped(f);
+        fake_start(f);
+        check_stopped(f);
+        fake_edit(f, FAKE_SKYHOOKS, "sk", ways[i]);
+        fake_run(f, -1);
+        check_status(f, "completeNodes", "8/8");
+        assert_false(yyjson_get_bool(fake_get(f, FAKE_NODES, "n05", "/spec/unschedulable")));
+        fake_free(f);
+    }
+}
+
+/* Whoever stops the old operator to repair what had stopped the rollout has repaired it. */
+static void stop_ends_with_an_edit_meanwhile(void **state)
+{
+    (void)state;
+    fake *f = leave_stopped();
+    fake_edit(f, FAKE_SKYHOOKS, "sk",
+              "{\"spec\":{\"packages\":{\"tune\":{\"version\":\"1.0.1\"}}}}");
+    fake_start(f);
+    fake_run(f, 500);
+    assert_int_equal(batch_number(f, "currentBatch"), 1);
+    fake_run(f, -1);
+    check_status(f, "completeNodes", "8/8");
+    assert_int_equal(count_lines(f, "POST " FAKE_JOBS "/sk-tune-1-0-1-upgrade-"), 6);
+    fake_free(f);
+}
+
+static int64_t order_of(fake *f, const char *job)
+{
+    yyjson_val *env =
+        fake_get(f, FAKE_JOBS, job, "/spec/template/spec/initContainers/1/env");
+    yyjson_arr_iter walk = yyjson_arr_iter_with(env);
+    for (yyjson_val *one; (one = yyjson_arr_iter_next(&walk));)
+        if (yyjson_equals_str(yyjson_obj_get(one, "name"), "SKYHOOK_NODE_ORDER"))
+            return strtoll(yyjson_get_str(yyjson_obj_get(one, "value")), NULL, 10);
+    return -1;
+}
+
+/* The next batch is what it would have been, and nodes are counted on. */
+static void batches_go_on(void **state)
+{
+    (void)state;
+    fake *f = leave(SKYHOOK(""));
+    leave_status(f, ",\"nodeOrderOffset\":2,\"compartmentStatuses\":{\"__default__\":{"
+                    "\"batchState\":{\"currentBatch\":2,\"completedNodes\":2,"
+                    "\"lastBatchSize\":2}}}");
+    for (int n = 0; n < 2; n++)
+        leave_node(f, n, "config", "complete");
+    fake_start(f);
+    fake_run(f, 500);
+    assert_int_equal(jobs_of(f, "apply"), 3); /* twice as many as the last one, or the budget */
+    assert_int_equal(order_of(f, first_job(f, "-apply-n02-")), 2);
+    assert_int_equal(order_of(f, first_job(f, "-apply-n04-")), 4);
+    fake_run(f, -1);
+    check_status(f, "completeNodes", "8/8");
+    fake_free(f);
+}
+
+/* What is nonsense counts as nothing. */
+static void nonsense_is_nothing(void **state)
+{
+    (void)state;
+    static const char *const statuses[] = {
+        ",\"nodeOrderOffset\":-3,\"configUpdates\":[1],\"compartmentStatuses\":[]",
+        ",\"nodeOrderOffset\":\"a\",\"configUpdates\":{\"tune\":\"a.conf\",\"other\":[\"x\"]}",
+        ",\"configUpdates\":{\"tune\":[1,null,\"\"]},\"compartmentStatuses\":{\"__default__\":{"
+        "\"batchState\":{\"currentBatch\":18446744073709551615,\"lastBatchSize\":"
+        "9223372036854775807,\"failedNodes\":-1,\"shouldStop\":\"yes\"}},\"a\\nb\":{"
+        "\"batchState\":{\"currentBatch\":2,\"shouldStop\":true}},\"c\":7}",
+        ",\"packageList\":\",:,tune:,tune\"", ",\"packageList\":7", ",\"drover\":7"};
+    for (size_t i = 0; i < COUNT_OF(statuses); i++) {
+        fake *f = leave(SKYHOOK(FILES("1")));
+        leave_status(f, statuses[i]);
+        fake_start(f);
+        fake_run(f, -1);
+        check_status(f, "completeNodes", "8/8");
+        assert_int_equal(jobs_of(f, "apply"), NODES);
+        fake_start(f);
+        fake_run(f, -1);
+        assert_int_equal(jobs_of(f, "apply"), NODES);
+        fake_free(f);
+    }
+}
+
+/* ---- cordons ---- */
+
+/* A node that had become complete, and was to be given back next. */
+static void complete_ones_are_given_back(void **state)
+{
+    (void)state;
+    fake *f = leave(SKYHOOK(REBOOTS));
+    leave_status(f, "");
+    for (int n = 0; n < NODES; n++)
+        leave_node(f, n, "post-interrupt", "complete");
+    leave_cordoned(f, 3);
+    fake_start(f);
+    fake_run(f, -1);
+    check_status(f, "completeNodes", "8/8");
+    assert_false(yyjson_get_bool(fake_get(f, FAKE_NODES, "n03", "/spec/unschedulable")));
+    check_text(str_of(fake_text(f, FAKE_NODES, "n03",
+                                "/metadata/annotations/skyhook.nvidia.com~1cordon_sk")),
+               "");
+    fake_free(f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(stopped_stays_stopped),
+        cmocka_unit_test(stop_ends_with_an_edit_meanwhile),
+        cmocka_unit_test(batches_go_on),
+        cmocka_unit_test(nonsense_is_nothing),
+        cmocka_unit_test(complete_ones_are_given_back),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
