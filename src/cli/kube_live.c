@@ -10,9 +10,11 @@
 #include "model/object.h"
 #include "operator/bundle_values.h"
 #include "operator/older_record.h"
+#include "operator/shell_read.h"
 #include "operator/status_record.h"
 #include "sim/live.h"
 
+#define SKYHOOK_API "skyhook.nvidia.com/v1alpha1"
 #define RECORD_PREFIX "skyhook.nvidia.com/drover_" /* annotation of a node, one a Skyhook */
 #define BUNDLE_RECORD "drover.dev/rollout"         /* annotation of a Bundle */
 
@@ -121,12 +123,24 @@ static void keep_node(reading *r, yyjson_val *head)
     }
 }
 
+/* Drover has not run there yet. */
+static void put_older(yyjson_val *json, buf *out)
+{
+    err error = {0};
+    yyjson_val *status = yyjson_obj_get(json, "status");
+    shell_document *d =
+        older_wrote(status) ? shell_document_new(json, SKYHOOK_API, "Skyhook", &error) : NULL;
+    if (d)
+        older_record_put(out, status, d->object.skyhook);
+    shell_document_free(d);
+}
+
 static void keep_skyhook(reading *r, arena *a, yyjson_val *json)
 {
     scoped(buf_done) buf record = BUF(LIMIT_TEXT_BYTES);
     status_record_whole(a, yyjson_obj_get(json, "status"), &record);
-    if (older_wrote(yyjson_obj_get(json, "status"))) /* Drover has not run there yet */
-        older_record_put(&record, yyjson_obj_get(json, "status"));
+    if (record.len == 0)
+        put_older(json, &record);
     r->skyhooks.failed |= record.failed;
     put_record(&r->skyhooks, "nodes skyhook/",
                json_text_of(yyjson_obj_get(json, "metadata"), "name"), buf_str(&record));

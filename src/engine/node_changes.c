@@ -16,6 +16,7 @@ void change_free(change *c)
     vec_done(&c->free_members);
     vec_done(&c->deferred);
     vec_done(&c->before);
+    vec_done(&c->found);
     mem_free(c);
 }
 

@@ -240,6 +240,7 @@ bool nodes_keep_change(const void *context, str change_name, buf *out)
     record_put_number(out, "rolling", c->rolling, 0);
     record_put_number(out, "tellReset", c->tell_reset, 0);
     put_claims(self, c, out);
+    found_put(self, c, out);
     put_packages(self, c, out);
     buf_addz(out, ",\"cohort\":");
     cohort_save(c->cohort, out);

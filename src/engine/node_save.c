@@ -129,6 +129,7 @@ static void put_change(const nodes *self, const change *c, buf *out)
     record_put_number(out, "rolling", c->rolling, 0);
     record_put_number(out, "tellReset", c->tell_reset, 0);
     record_put_number(out, "finalizerTold", c->finalizer_told, 0);
+    found_put(self, c, out);
     buf_addz(out, ",\"cohort\":");
     cohort_save(c->cohort, out);
     buf_addz(out, "}\n");
@@ -410,6 +411,7 @@ static bool restore_change(nodes *self, str name, yyjson_val *json, err *error)
         return true;
     /* Kept by a shell in objects of their own: the documents alone say what is paused. */
     bool kept = yyjson_obj_get(json, "claims") != NULL;
+    found_get(self, c, yyjson_obj_get(json, "found"), kept);
     give_states(self, c);
     c->order_offset = record_get_number(json, "offset", 0);
     c->rolling = record_get_number(json, "rolling", 0) != 0;

@@ -175,28 +175,13 @@ static void read_state(nodes *self, node_placement *p)
     p->cordon_seen = p->cordoned && t->unschedulable;
 }
 
-/* A configMap that nothing is remembered of counts as applied; an entry that errs makes it failed.
- */
-static void adopt_entries(node_placement *p)
-{
-    const package_rules *r = &p->change->rules;
-    for (uint16_t i = 0; i < r->len; i++) {
-        package_entry *e = entry_of(r, &p->entries, &r->at[i]);
-        if (!e)
-            continue;
-        e->config = r->at[i].config;
-        if (e->state == PACKAGE_ERRORING)
-            p->failed = true;
-    }
-}
-
 /* What the node's annotations say of a placement of which nothing else is known. */
 static void placement_read(nodes *self, node_placement *p)
 {
     str name = names_text(self->core->names, p->change->name);
     p->malformed = false;
     read_state(self, p);
-    adopt_entries(p);
+    found_adopt(p);
     bool garbled = p->malformed;
     str memory = target_annotation(&self->targets.at[p->target], STR(NODE_MEMORY), name);
     if (memory.ptr && !placement_memory_read(self, p, memory, NULL))

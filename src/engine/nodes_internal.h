@@ -131,6 +131,14 @@ typedef struct node_placement {
     bool drain_told : 1;     /* DRAIN was decided and not interrupted by a pause */
 } node_placement;
 
+/* What the nodes that have no record of Drover's own were given of a package before Drover came. */
+typedef struct found_package {
+    name_id name;
+    name_id version;
+    name_id config;  /* as in package_entry */
+    name_id pending; /* of stages from config on */
+} found_package;
+
 /* One Skyhook. */
 struct change {
     name_id name;
@@ -163,6 +171,7 @@ struct change {
     int64_t order_offset;     /* nodeOrderOffset */
     /* What the last document wanted, to see what an edit changes. */
     VEC(package_rule) before;
+    VEC(found_package) found; /* by name as the document had it when Drover came */
 };
 
 typedef struct node_timer {
@@ -325,6 +334,14 @@ void flight_gone(nodes *self, node_placement *p);
 void flight_release(nodes *self, node_placement *p, member_state end);
 void flight_fail(nodes *self, node_placement *p, str why);
 void priority_leave(node_placement *p, bool counts);
+
+/* ---- node_found.c: what was done on nodes before Drover came ---- */
+/* What counts as given to a placement of which only the node's state is known. */
+void found_adopt(node_placement *p);
+/* Of a Skyhook's record, before the states of its nodes are made of it. "kept": by a shell, so that
+ * nodes without a record of their own are known by the annotations that they lack. */
+void found_get(nodes *self, change *c, yyjson_val *json, bool kept);
+void found_put(const nodes *self, const change *c, buf *out);
 
 /* ---- node_ends.c: ends of claims that a shell has to write first ---- */
 void ends_begin(nodes *self, node_placement *p);

@@ -7,7 +7,8 @@
 #include "model/document.h"
 #include "operator/shell_read.h"
 
-static const char *const members[] = {"nodeOrderOffset", "packageList", "compartmentStatuses"};
+static const char *const members[] = {"nodeOrderOffset", "configUpdates", "packageList",
+                                      "compartmentStatuses"};
 
 bool older_wrote(yyjson_val *status)
 {
@@ -69,6 +70,18 @@ static void put_batches(buf *out, yyjson_val *compartments)
 
 /* ---- packages ---- */
 
+/* Which version of a package that operator saw last, "NAME:VERSION,NAME:VERSION"; without a
+ * pointer: it saw none. */
+static str version_seen(str list, str name)
+{
+    while (list.ptr && list.len > 0) {
+        str seen = str_cut(&list, ','), of = str_cut(&seen, ':');
+        if (str_eq(of, name))
+            return seen;
+    }
+    return (str){NULL, 0};
+}
+
 /* From these it is seen what was edited since. */
 static void put_seen(buf *out, str list)
 {
@@ -88,10 +101,47 @@ static void put_seen(buf *out, str list)
     buf_addc(out, ']');
 }
 
-void older_record_put(buf *out, yyjson_val *status)
+/* "a,b". They stand there until the next change of the package's configMap, or version. */
+static void put_updates(buf *out, yyjson_val *keys)
 {
-    buf_addf(out, "{\"offset\":%" PRId64 ",\"rolling\":1,\"claims\":{}",
+    const char *comma = "";
+    buf text = BUF(LIMIT_DOCUMENT_BYTES);
+    yyjson_arr_iter walk = yyjson_arr_iter_with(keys);
+    for (yyjson_val *one; (one = yyjson_arr_iter_next(&walk));) {
+        if (!yyjson_is_str(one))
+            continue;
+        buf_addz(&text, comma);
+        buf_add(&text, (str){yyjson_get_str(one), yyjson_get_len(one)});
+        comma = ",";
+    }
+    buf_add_json(out, buf_str(&text));
+    out->failed |= text.failed;
+    buf_done(&text);
+}
+
+static void put_found(buf *out, yyjson_val *status, const package *p)
+{
+    str seen = version_seen(read_text(status, "packageList"), p->name);
+    yyjson_val *updates = yyjson_obj_get(status, "configUpdates");
+    bool same = !seen.ptr || str_eq(seen, p->version);
+    buf_addc(out, '[');
+    buf_add_json(out, p->name);
+    buf_addc(out, ',');
+    buf_add_json(out, p->version);
+    buf_addz(out, ",null,"); /* with which files is not known */
+    put_updates(out, same ? yyjson_obj_getn(updates, p->name.ptr, p->name.len) : NULL);
+    buf_addc(out, ']');
+}
+
+void older_record_put(buf *out, yyjson_val *status, const skyhook *of)
+{
+    buf_addf(out, "{\"offset\":%" PRId64 ",\"rolling\":1,\"claims\":{},\"found\":[",
              count_of(status, "nodeOrderOffset"));
+    for (size_t i = 0; i < of->spec.packages.len; i++) {
+        buf_addz(out, i > 0 ? "," : "");
+        put_found(out, status, &of->spec.packages.at[i]);
+    }
+    buf_addc(out, ']');
     put_seen(out, read_text(status, "packageList"));
     put_batches(out, yyjson_obj_get(status, "compartmentStatuses"));
     buf_addc(out, '}');

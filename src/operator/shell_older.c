@@ -42,6 +42,6 @@ void older_put(node_shell *s, const shell_change *c, buf *out)
     str text = shell_text(c->older->status);
     yyjson_val *status = json_parse_within(s->scratch, text, SHELL_TEXT_BYTES, NULL);
     if (status)
-        older_record_put(out, status);
+        older_record_put(out, status, c->document->object.skyhook);
     arena_rewind(s->scratch, mark);
 }

@@ -2,6 +2,7 @@
 """What another program left in the cluster in the middle of a rollout: Skyhook's own operator, a
 Drover that is newer, one that kept nothing. One story each, with operators of its own, in turn."""
 
+import base64
 import contextlib
 import json
 import os
@@ -21,8 +22,8 @@ def operator(story):
 
 # ---- Skyhook's own operator
 
-def entry(version, stage, state):
-    return {"name": "tak", "version": version, "image": "example.test/package", "stage": stage,
+def entry(version, stage, state, name="tak"):
+    return {"name": name, "version": version, "image": "example.test/package", "stage": stage,
             "state": state}
 
 
@@ -51,16 +52,19 @@ def leave_node(story, at, state, status, cordoned):
                     how="strategic")
 
 
+def leave_map(story, owner, name, data, label="name"):
+    story.api.create("configmaps", {
+        "apiVersion": "v1", "kind": "ConfigMap", "data": data,
+        "metadata": {"name": name, "labels": {PREFIX + label: story.name}, "ownerReferences": [{
+            "apiVersion": "skyhook.nvidia.com/v1alpha1", "kind": "Skyhook", "controller": True,
+            "blockOwnerDeletion": True, "name": story.name, "uid": owner}]}}, rollout.SPACE)
+
+
 def leave_maps(story, owner):
     """Files of the version before, and what packages were told of a node."""
-    reference = {"apiVersion": "skyhook.nvidia.com/v1alpha1", "kind": "Skyhook", "controller": True,
-                 "blockOwnerDeletion": True, "name": story.name, "uid": owner}
-    for name, label in ((f"{story.name}-tak-1.0.0", "name"),
-                        (f"{story.name}-{story.nodes[0]}-metadata-12345678", "skyhook-node-meta")):
-        story.api.create("configmaps", {
-            "apiVersion": "v1", "kind": "ConfigMap", "data": {"a.conf": "1"},
-            "metadata": {"name": name, "labels": {PREFIX + label: story.name},
-                         "ownerReferences": [reference]}}, rollout.SPACE)
+    leave_map(story, owner, f"{story.name}-tak-1.0.0", {"a.conf": "1"})
+    leave_map(story, owner, f"{story.name}-{story.nodes[0]}-metadata-12345678", {"a.conf": "1"},
+              "skyhook-node-meta")
 
 
 def leave_status(story, states):
@@ -146,6 +150,39 @@ def leave_skyhook(story, packages, status, **spec):
         "packageList": ",".join(f"{name}:{packages[name]['version']}" for name in sorted(packages)),
         **status}}, sub="status")
     return made["metadata"]["uid"]
+
+
+def taken_over_with_config_updates(story):
+    """Skyhook's operator had changed files, with an interrupt of their own or none: nodes that have
+    them are complete, whatever interrupt an install has, and one in the middle goes on with that
+    of the files"""
+    story.add_nodes(5)
+    packages = {"tak": rollout.package("2.0.0", interrupt={"type": "reboot"},
+                                       configMap={"a.conf": "2"}),
+                "tbk": rollout.package("2.0.0", interrupt={"type": "reboot"},
+                                       configMap={"b.conf": "2"},
+                                       configInterrupts={"b.*": service("cron")})}
+    owner = leave_skyhook(story, packages, {
+        "status": "in_progress", "configUpdates": {"tak": ["a.conf"], "tbk": ["b.conf"]}})
+    for name, package in packages.items():
+        leave_map(story, owner, f"{story.name}-{name}-2.0.0", package["configMap"])
+    for at in range(5):
+        state = {"tak|2.0.0": entry("2.0.0", "config", "complete"),
+                 "tbk|2.0.0": entry("2.0.0", *(("post-interrupt", "complete") if at < 4 else
+                                               ("config", "in_progress")), "tbk")}
+        leave_node(story, at, state, "complete" if at < 4 else "in_progress", at == 4)
+    with operator(story):
+        shown = story.complete()
+        assert shown["completeNodes"] == "5/5" and not shown.get("configUpdates"), shown
+    ran = [(job["metadata"]["labels"][PREFIX + "node"], job["metadata"]["labels"][PREFIX + "stage"])
+           for job in story.jobs()]
+    assert ran == [(story.nodes[4], stage) for stage in ("config", "interrupt", "post-interrupt")]
+    told = story.jobs(stage="interrupt")[0]["spec"]["template"]["spec"]["containers"][0]["args"][-1]
+    assert json.loads(base64.b64decode(told)) == {"type": "service_restart", "services": ["cron"]}
+    assert not any(story.is_cordoned(at) for at in range(5))
+    with operator(story):  # the status says no more what was changed
+        rollout.wait(3)
+    assert len(story.jobs()) == 3, "a restart made something of nodes that were complete"
 
 
 def taken_over_stopped(story):
@@ -295,5 +332,5 @@ def from_one_to_another(story):
     assert story.check_limits(3) <= 3
 
 
-STORIES = [taken_over_from_skyhook, taken_over_stopped, records_of_a_newer_one, nothing_is_kept,
-           from_one_to_another]
+STORIES = [taken_over_from_skyhook, taken_over_with_config_updates, taken_over_stopped,
+           records_of_a_newer_one, nothing_is_kept, from_one_to_another]

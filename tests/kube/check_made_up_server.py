@@ -458,6 +458,33 @@ def clock_of_the_server(room):
         return None if "2031-01-01T00:00:0" in result.out else result
 
 
+OLDER = {
+    "metadata": {"name": "sk", "uid": "sk-1", "generation": 2},
+    "spec": {"packages": {"tune": {
+        "version": "1.0.0", "image": "example.test/tune", "configMap": {"a.conf": "new"},
+        "interrupt": {"type": "reboot"}}}},
+    "status": {"status": "in_progress", "packageList": "tune:1.0.0",
+               "configUpdates": {"tune": ["a.conf"]}}}
+OLDER_NODE = {
+    "metadata": {"name": "one", "uid": "one", "annotations": {
+        "skyhook.nvidia.com/nodeState_sk": json.dumps({"tune|1.0.0": {
+            "name": "tune", "version": "1.0.0", "image": "example.test/tune", "stage": "config",
+            "state": "complete"}})}},
+    "status": {"conditions": [{"type": "Ready", "status": "True"}]}}
+
+
+def plan_before_drover(room):
+    """a plan of what Skyhook's own operator left: its last change of files had no interrupt"""
+    def answer(request):
+        path = request.path.split("?")[0]
+        kinds = {"/api/v1/nodes": items("Node", OLDER_NODE), SKYHOOKS: items("Skyhook", OLDER)}
+        request.say(200 if path in kinds else 404, kinds.get(path, {}))
+
+    with Server(answer) as server:
+        result = run(room.drover, "plan", "--kubeconfig", config(room.folder, server), "-o", "json")
+        return result if result.status or json.loads(result.out)["starts"] != 0 else None
+
+
 def clock_that_goes_on(room):
     """an agent's signs of life follow the hub's clock, also when the agent's machine stood still"""
     told = []
@@ -543,7 +570,7 @@ def help_of_groups(room):
 
 CHECKS = [authorities_replaced, authorities_of_the_machine, name_and_path, whose, busy, no_answer,
           slow_person, nobody_there, names, groups_unseen, large_lists, clock_of_the_server,
-          clock_that_goes_on, logs_that_nobody_reads, help_of_groups]
+          plan_before_drover, clock_that_goes_on, logs_that_nobody_reads, help_of_groups]
 
 
 def main():

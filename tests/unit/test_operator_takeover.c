@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What Skyhook's own operator left when Drover takes its place: what was stopped stays stopped. */
+/* What Skyhook's own operator left when Drover takes its place: what was complete stays so, and
+ * what was stopped stays stopped. */
 #include "support/check.h"
 
 #include "support/operator_story.h"
@@ -11,6 +12,8 @@
     "{\"deploymentPolicy\":\"p\",\"packages\":{\"tune\":" TUNE more "}}}}"
 #define FILES(text) ",\"configMap\":{\"a.conf\":\"" text "\",\"b.conf\":\"b\"}"
 #define REBOOTS ",\"interrupt\":{\"type\":\"reboot\"}"
+#define CONFIG_INTERRUPT                                                                           \
+    ",\"configInterrupts\":{\"b.*\":{\"type\":\"service\",\"services\":[\"cron\"]}}"
 
 static const char a_policy[] = "{\"metadata\":{\"name\":\"p\"},\"spec\":{\"default\":{\"budget\":"
                                "{\"count\":3},\"strategy\":{\"exponential\":{\"initialBatch\":1,"
@@ -88,6 +91,85 @@ static size_t jobs_of(const fake *f, const char *stage)
     for (int i = 0; i < NODES; i++)
         count += jobs_on(f, stage, i);
     return count;
+}
+
+/* ---- configUpdates ---- */
+
+/* Its last change of files had no interrupt, and what it changed stands there for ever: all nodes
+ * are complete at config, whatever interrupt the package has for installs. */
+static void complete_stays_complete(void **state)
+{
+    (void)state;
+    fake *f = leave(SKYHOOK(FILES("1") REBOOTS));
+    leave_status(f, ",\"configUpdates\":{\"tune\":[\"a.conf\"]}");
+    for (int i = 0; i < NODES; i++)
+        leave_node(f, i, "config", "complete");
+    for (int starts = 0; starts < 3; starts++) {
+        fake_start(f);
+        fake_run(f, -1);
+        check_status(f, "completeNodes", "8/8");
+        check_status(f, "status", "complete");
+        assert_int_equal(count_lines(f, "POST " FAKE_JOBS), 0);
+        assert_int_equal(count_lines(f, FAKE_NODES "/n"), 0);
+        assert_null(fake_get(f, FAKE_SKYHOOKS, "sk", "/status/configUpdates"));
+    }
+    /* A new node is installed with the interrupt of the package, and nobody else is touched. */
+    fake_create(f, FAKE_NODES,
+                "{\"metadata\":{\"name\":\"n99\",\"annotations\":{}},\"spec\":{},\"status\":"
+                "{\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"}],\"nodeInfo\":"
+                "{\"bootID\":\"boot-99\"}}}");
+    fake_run(f, -1);
+    check_status(f, "completeNodes", "9/9");
+    assert_int_equal(count_lines(f, "POST " FAKE_JOBS "/sk-tune-1-0-0-"), 4);
+    assert_int_equal(count_lines(f, "POST " FAKE_JOBS "/sk-tune-1-0-0-interrupt-n99"), 1);
+    fake_free(f);
+}
+
+/* What a node still has to do of a change of files has the interrupt of that change. */
+static void change_in_the_middle_keeps_its_interrupt(void **state)
+{
+    (void)state;
+    static const char *const stages[][2] = {{"config", "in_progress"},
+                                            {"config", "complete"},
+                                            {"config", "erroring"},
+                                            {"interrupt", "in_progress"},
+                                            {"interrupt", "skipped"}};
+    for (size_t i = 0; i < COUNT_OF(stages); i++) {
+        fake *f = leave(SKYHOOK(FILES("1") REBOOTS CONFIG_INTERRUPT));
+            leave_status(f, ",\"configUpdates\":{\"tune\":[\"a.conf\",\"b.conf\"]}");
+        for (int n = 0; n < NODES - 1; n++)
+            leave_node(f, n, "post-interrupt", "complete");
+        leave_node(f, NODES - 1, stages[i][0], stages[i][1]);
+        fake_start(f);
+        fake_run(f, -1);
+        check_status(f, "completeNodes", "8/8");
+        assert_int_equal(jobs_of(f, "interrupt"), 1);
+        const char *data = fake_text(f, FAKE_JOBS, first_job(f, "-interrupt-n07-"),
+                                     "/spec/template/spec/containers/0/args/3");
+        /* {"type":"service_restart","services":["cron"]} */
+        check_text(str_of(data),
+                   "eyJ0eXBlIjoic2VydmljZV9yZXN0YXJ0Iiwic2VydmljZXMiOlsiY3JvbiJdfQ==");
+        assert_int_equal(jobs_of(f, "apply"), 0);
+        fake_free(f);
+    }
+}
+
+/* An install has the interrupt of the package, whatever was updated before. */
+static void install_keeps_its_own_interrupt(void **state)
+{
+    (void)state;
+    fake *f = leave(SKYHOOK(FILES("1") REBOOTS CONFIG_INTERRUPT));
+    leave_status(f, ",\"configUpdates\":{\"tune\":[\"a.conf\"]}");
+    for (int n = 0; n < NODES; n++)
+        leave_node(f, n, n == 0 ? "apply" : "config", "complete");
+    fake_start(f);
+    fake_run(f, -1);
+    check_status(f, "completeNodes", "8/8");
+    assert_int_equal(jobs_of(f, "interrupt"), 1);
+    check_text(str_of(fake_text(f, FAKE_JOBS, first_job(f, "-interrupt-n00-"),
+                                "/spec/template/spec/containers/0/args/3")),
+               "eyJ0eXBlIjoibm9kZV9yZXN0YXJ0In0=");
+    fake_free(f);
 }
 
 /* ---- batches ---- */
@@ -246,6 +328,9 @@ static void complete_ones_are_given_back(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(complete_stays_complete),
+        cmocka_unit_test(change_in_the_middle_keeps_its_interrupt),
+        cmocka_unit_test(install_keeps_its_own_interrupt),
         cmocka_unit_test(stopped_stays_stopped),
         cmocka_unit_test(stop_ends_with_an_edit_meanwhile),
         cmocka_unit_test(batches_go_on),
