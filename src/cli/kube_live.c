@@ -9,6 +9,7 @@
 #include "engine/fleet_names.h"
 #include "model/object.h"
 #include "operator/bundle_values.h"
+#include "operator/object_names.h"
 #include "operator/older_record.h"
 #include "operator/shell_read.h"
 #include "operator/status_record.h"
@@ -123,15 +124,44 @@ static void keep_node(reading *r, yyjson_val *head)
     }
 }
 
+/* What nodes have of a package's files, if Skyhook's own operator gave it to them; NULL: that is
+ * not known, and they count as having what the document says. */
+static const char *files_given(reading *r, arena *a, const skyhook *of, const package *p)
+{
+    err error = {0};
+    kube_reply reply = {0};
+    scoped(buf_done) buf name = BUF(LIMIT_NAME_BYTES), text = BUF(LIMIT_TEXT_BYTES);
+    if (p->config_map.len == 0)
+        return NULL;
+    package_config_map_name(&name, of->metadata.name, p);
+    str path = arena_printf(a, "/api/v1/namespaces/%.*s/configmaps/%.*s",
+                            STR_ARG(kube_session_namespace(r->session)), STR_ARG(buf_str(&name)));
+    bool got = path.ptr && kube_get(r->session, path, a, &reply, &error);
+    if (got && reply.status < 400)
+        return older_config_put(&text, reply.body, of->metadata.uid)
+                   ? arena_str(a, buf_str(&text)).ptr
+                   : NULL;
+    if (!got || reply.status != 404)
+        fprintf(stderr,
+                "drover: Skyhook %.*s: which files of package %.*s its nodes have is not known: "
+                "%s\n",
+                STR_ARG(of->metadata.name), STR_ARG(p->name), got ? reply.message : error.text);
+    return NULL;
+}
+
 /* Drover has not run there yet. */
-static void put_older(yyjson_val *json, buf *out)
+static void put_older(reading *r, arena *a, yyjson_val *json, buf *out)
 {
     err error = {0};
     yyjson_val *status = yyjson_obj_get(json, "status");
     shell_document *d =
         older_wrote(status) ? shell_document_new(json, SKYHOOK_API, "Skyhook", &error) : NULL;
+    const skyhook *of = d ? d->object.skyhook : NULL;
+    const char **configs = d ? ARENA_ARRAY(a, of->spec.packages.len + 1, const char *) : NULL;
+    for (size_t i = 0; configs && i < of->spec.packages.len; i++)
+        configs[i] = files_given(r, a, of, &of->spec.packages.at[i]);
     if (d)
-        older_record_put(out, status, d->object.skyhook);
+        older_record_put(out, status, of, configs);
     shell_document_free(d);
 }
 
@@ -140,7 +170,7 @@ static void keep_skyhook(reading *r, arena *a, yyjson_val *json)
     scoped(buf_done) buf record = BUF(LIMIT_TEXT_BYTES);
     status_record_whole(a, yyjson_obj_get(json, "status"), &record);
     if (record.len == 0)
-        put_older(json, &record);
+        put_older(r, a, json, &record);
     r->skyhooks.failed |= record.failed;
     put_record(&r->skyhooks, "nodes skyhook/",
                json_text_of(yyjson_obj_get(json, "metadata"), "name"), buf_str(&record));

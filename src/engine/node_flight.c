@@ -221,6 +221,8 @@ void flight_stage(nodes *self, const fact_stage *f)
         f->never_retry || (f->outcome == OUTCOME_FAILED && stage_only_fails_again(f->reason));
     if (never)
         e->flags |= ENTRY_NEVER_RETRY;
+    if (f->found)
+        found_given(p, e);
     if (f->outcome == OUTCOME_LOST && f->not_begun)
         stage_not_begun(self, p, e);
     else if (f->outcome == OUTCOME_SUCCEEDED)

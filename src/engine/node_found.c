@@ -37,6 +37,14 @@ void found_adopt(node_placement *p)
     }
 }
 
+void found_given(const node_placement *p, package_entry *e)
+{
+    const change *c = p->change;
+    for (size_t i = 0; e->stage == STAGE_CONFIG && i < c->found.len; i++)
+        if (c->found.at[i].name == e->name && c->found.at[i].version == e->version)
+            e->config = c->found.at[i].config;
+}
+
 /* ---- the Skyhook's record ---- */
 
 void found_put(const nodes *self, const change *c, buf *out)

@@ -342,6 +342,8 @@ void found_adopt(node_placement *p);
  * nodes without a record of their own are known by the annotations that they lack. */
 void found_get(nodes *self, change *c, yyjson_val *json, bool kept);
 void found_put(const nodes *self, const change *c, buf *out);
+/* A stage that succeeded was another operator's, with the files of its time. */
+void found_given(const node_placement *p, package_entry *e);
 
 /* ---- node_ends.c: ends of claims that a shell has to write first ---- */
 void ends_begin(nodes *self, node_placement *p);

@@ -58,12 +58,17 @@ bool state_parse(str text, package_state *ret)
 
 /* ---- rules ---- */
 
+void config_put(buf *out, label_set config_map)
+{
+    for (size_t i = 0; i < config_map.len; i++)
+        buf_addf(out, "%s%.*s=%016" PRIx64, i > 0 ? "," : "", STR_ARG(config_map.at[i].key),
+                 str_hash(config_map.at[i].value));
+}
+
 name_id config_text(names *table, label_set config_map, bool *ret_failed)
 {
     buf text = BUF(CONFIG_TEXT_BYTES);
-    for (size_t i = 0; i < config_map.len; i++)
-        buf_addf(&text, "%s%.*s=%016" PRIx64, i > 0 ? "," : "", STR_ARG(config_map.at[i].key),
-                 str_hash(config_map.at[i].value));
+    config_put(&text, config_map);
     name_id id = text.failed || text.len == 0 ? 0 : names_add(table, buf_str(&text));
     if (text.failed || (text.len > 0 && id == 0))
         *ret_failed = true;

@@ -68,8 +68,9 @@ typedef struct package_rules {
 /* Builds the rules of a Skyhook in a, all but no_memory. False without memory. */
 bool package_rules_build(const skyhook *s, names *table, arena *a, package_rules *ret);
 
-/* "key=hash,key=hash", sorted: what is remembered of a configMap, as an interned text. 0 without
- * keys and, with *ret_failed, without memory. */
+/* "key=hash,key=hash", sorted: what is remembered of a configMap. */
+void config_put(buf *out, label_set config_map);
+/* The same as an interned text. 0 without keys and, with *ret_failed, without memory. */
 name_id config_text(names *table, label_set config_map, bool *ret_failed);
 
 /* The entry of that package and version, or NULL. */

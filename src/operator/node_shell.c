@@ -579,6 +579,8 @@ static bool begin(node_shell *s)
     err error;
     if (!s->synced[SHELL_NODE] || !s->synced[SHELL_POLICY] || !s->synced[SHELL_SKYHOOK])
         return false;
+    if (!s->restored && !older_maps_read(s))
+        return false;
     if (!s->restored && !shell_restore(s, &error)) {
         log_line(LOG_ERROR, "what the objects remember cannot be restored: %s", error.text);
         shell_memory(s);
@@ -686,7 +688,7 @@ int64_t node_shell_next_ms(const node_shell *s)
     if (s->stale)
         return REASON_NEVER;
     if (!s->restored)
-        return s->due ? s->now_ms : REASON_NEVER;
+        return s->due ? s->now_ms : older_next_ms(s);
     int64_t next = shell_sooner(engine_next_ms(s->engine), jobs_next_ms(s));
     next = shell_sooner(next, pods_next_ms(s));
     next = shell_sooner(next, drains_next_ms(s));

@@ -76,7 +76,8 @@ node_shell *node_shell_free(node_shell *s);
  * without memory, here and below: the shell must then be thrown away and made anew. */
 bool node_shell_seen(node_shell *s, shell_kind kind, yyjson_val *object, int64_t now_ms);
 void node_shell_gone(node_shell *s, shell_kind kind, str space, str name, int64_t now_ms);
-/* Nothing is decided before all kinds are synced. */
+/* Nothing is decided before all kinds are synced, and before it is read what an older operator's
+ * ConfigMaps hold, if one has worked there. */
 void node_shell_synced(node_shell *s, shell_kind kind);
 
 /* The same for pods of a node that was asked for. */

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 
 #include "base/mem.h"
+#include "engine/package_stage.h"
 #include "model/document.h"
 #include "operator/shell_read.h"
 
@@ -27,6 +28,18 @@ void older_status_put(buf *out, yyjson_val *status)
         comma = ",";
     }
     buf_addc(out, '}');
+}
+
+bool older_config_put(buf *out, yyjson_val *config_map, str owner_uid)
+{
+    yyjson_val *owner = yyjson_arr_get_first(read_at(config_map, "metadata", "ownerReferences"));
+    scoped(arena_cleanup) arena *a = arena_new(0);
+    if (!str_eq(read_text(owner, "uid"), owner_uid))
+        return false;
+    out->failed |= !a;
+    if (a)
+        config_put(out, read_labels(a, yyjson_obj_get(config_map, "data"), STR_EMPTY));
+    return true;
 }
 
 /* ---- batches ---- */
@@ -119,7 +132,7 @@ static void put_updates(buf *out, yyjson_val *keys)
     buf_done(&text);
 }
 
-static void put_found(buf *out, yyjson_val *status, const package *p)
+static void put_found(buf *out, yyjson_val *status, const package *p, const char *config)
 {
     str seen = version_seen(read_text(status, "packageList"), p->name);
     yyjson_val *updates = yyjson_obj_get(status, "configUpdates");
@@ -128,18 +141,23 @@ static void put_found(buf *out, yyjson_val *status, const package *p)
     buf_add_json(out, p->name);
     buf_addc(out, ',');
     buf_add_json(out, p->version);
-    buf_addz(out, ",null,"); /* with which files is not known */
+    buf_addc(out, ',');
+    if (config)
+        buf_add_json(out, str_of(config));
+    else
+        buf_addz(out, "null");
+    buf_addc(out, ',');
     put_updates(out, same ? yyjson_obj_getn(updates, p->name.ptr, p->name.len) : NULL);
     buf_addc(out, ']');
 }
 
-void older_record_put(buf *out, yyjson_val *status, const skyhook *of)
+void older_record_put(buf *out, yyjson_val *status, const skyhook *of, const char *const *configs)
 {
     buf_addf(out, "{\"offset\":%" PRId64 ",\"rolling\":1,\"claims\":{},\"found\":[",
              count_of(status, "nodeOrderOffset"));
     for (size_t i = 0; i < of->spec.packages.len; i++) {
         buf_addz(out, i > 0 ? "," : "");
-        put_found(out, status, &of->spec.packages.at[i]);
+        put_found(out, status, &of->spec.packages.at[i], configs ? configs[i] : NULL);
     }
     buf_addc(out, ']');
     put_seen(out, read_text(status, "packageList"));

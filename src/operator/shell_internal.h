@@ -184,8 +184,8 @@ struct shell_change {
     shell_conflict conflict;
     uint64_t digest; /* of all but the status */
     shell_document *document;
-    uint64_t record; /* status.drover as it is known to be, by text_mark */
-    char *kept;      /* the same with its names, until it is restored */
+    uint64_t record;    /* status.drover as it is known to be, by text_mark */
+    char *kept;         /* the same with its names, until it is restored */
     shell_older *older; /* what an older operator left instead, until then; NULL: nothing */
     shell_sent sent_of;
     VEC(shell_place *) places;
@@ -495,6 +495,9 @@ void package_maps_look(node_shell *s, shell_change *c);
 /* A status, which may be an older operator's. */
 void older_seen(node_shell *s, shell_change *c, yyjson_val *status);
 void older_forget(shell_change *c);
+/* Whether all is known that older operators left; else it is being read. */
+bool older_maps_read(node_shell *s);
+int64_t older_next_ms(const node_shell *s);
 /* The Skyhook's record, made of that. */
 void older_put(node_shell *s, const shell_change *c, buf *out);
 

@@ -233,6 +233,7 @@ static void raw_step(node_shell *s, shell_pod *p)
         shell_stage_tell(
             s, &key,
             (fact_stage){.outcome = p->raw_succeeded ? OUTCOME_SUCCEEDED : OUTCOME_FAILED,
+                         .found = true,
                          .reason = p->raw_succeeded ? STR_EMPTY : str_of(p->waiting)});
     }
     p->stuck = s->due = true;

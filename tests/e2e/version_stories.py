@@ -215,6 +215,33 @@ def taken_over_stopped(story):
     assert story.check_limits(3) <= 3
 
 
+def taken_over_with_old_files(story):
+    """An edit of files that Skyhook's operator had not brought out, since it was paused: all nodes
+    get it, also when Drover is killed and started again before"""
+    story.add_nodes(4)
+    packages = {"tak": rollout.package(configMap={"a.conf": "new", "b.conf": "same"})}
+    owner = leave_skyhook(story, packages, {"status": "paused"}, interruptionBudget={"count": 2})
+    leave_map(story, owner, f"{story.name}-tak-1.0.0", {"a.conf": "old", "b.conf": "same"})
+    story.api.patch("skyhooks", story.name, {"metadata": {"annotations": {
+        PREFIX + "pause": "true"}}})
+    for at in range(4):
+        leave_node(story, at, {"tak|1.0.0": entry("1.0.0", "config", "complete")}, "paused", False)
+    for _ in range(2):
+        with operator(story) as running:
+            story.wait("it has taken over", lambda: story.status().get("drover"))
+            rollout.wait(2)
+            running.kill()
+        assert not story.jobs() and story.status()["completeNodes"] == "0/4"
+    story.stage.plugin("resume", story.name, "--confirm")
+    with operator(story):
+        assert story.complete()["completeNodes"] == "4/4"
+    assert [len(story.jobs(node=node)) for node in story.nodes] == [1] * 4
+    assert len(story.jobs(stage="config")) == 4
+    files = story.api.get("configmaps", f"{story.name}-tak-1.0.0", rollout.SPACE)
+    assert files["data"] == packages["tak"]["configMap"], files
+    assert story.check_limits(2) == 2
+
+
 # ---- Drover itself, in other versions
 
 def stopped_in_the_middle(story):
@@ -333,4 +360,4 @@ def from_one_to_another(story):
 
 
 STORIES = [taken_over_from_skyhook, taken_over_with_config_updates, taken_over_stopped,
-           records_of_a_newer_one, nothing_is_kept, from_one_to_another]
+           taken_over_with_old_files, records_of_a_newer_one, nothing_is_kept, from_one_to_another]

@@ -474,15 +474,33 @@ OLDER_NODE = {
 
 
 def plan_before_drover(room):
-    """a plan of what Skyhook's own operator left: its last change of files had no interrupt"""
+    """a plan of what Skyhook's own operator left: its changes of files had no interrupt, and those
+    that it has not brought out are to come"""
+    files = {}
+
     def answer(request):
         path = request.path.split("?")[0]
         kinds = {"/api/v1/nodes": items("Node", OLDER_NODE), SKYHOOKS: items("Skyhook", OLDER)}
-        request.say(200 if path in kinds else 404, kinds.get(path, {}))
+        if path == "/api/v1/namespaces/skyhook/configmaps/sk-tune-1.0.0":
+            request.say(*files["are"])
+        else:
+            request.say(200 if path in kinds else 404, kinds.get(path, {}))
+
+    def found(text):
+        return 200, {"metadata": {"name": "sk-tune-1.0.0", "ownerReferences": [{"uid": "sk-1"}]},
+                     "data": {"a.conf": text}}
 
     with Server(answer) as server:
-        result = run(room.drover, "plan", "--kubeconfig", config(room.folder, server), "-o", "json")
-        return result if result.status or json.loads(result.out)["starts"] != 0 else None
+        for are, starts, said in ((found("new"), 0, ""), (found("old"), 1, ""),
+                                ((404, {}), 0, ""), ((403, refusal(403, "Forbidden", "no")), 0,
+                                                     "which files of package tune")):
+            files["are"] = are
+            result = run(room.drover, "plan", "--kubeconfig", config(room.folder, server), "-o",
+                         "json")
+            told = json.loads(result.out)["starts"]
+            if result.status or told != starts or said not in result.err:
+                return f"{are}: {result}"
+    return None
 
 
 def clock_that_goes_on(room):

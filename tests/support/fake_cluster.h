@@ -87,6 +87,7 @@ typedef struct fake_side {
     VEC(fake_message) messages;
     char followed[FAKE_FOLLOWED_MAX][FAKE_NAME_BYTES]; /* nodes whose pods are */
     int64_t delay_ms;                                  /* of everything that its watches tell */
+    bool told;                                         /* what Jobs and pods there are */
     bool killed;
     size_t begun; /* shells it has had */
     char identity[32];
@@ -109,6 +110,8 @@ struct fake {
     bool (*reboots)(fake *f, const char *job);
     /* Whether a budget protects the pod; NULL: none does. */
     bool (*refuses)(fake *f, const char *pod_name);
+    /* Whether nobody may read the object of this name; NULL: all may be read. */
+    bool (*hides)(fake *f, const char *name);
     /* Called after every write of the shell that took effect. */
     void (*watch)(fake *f, const kube_write *w);
     /* What becomes of a write; NULL: what the fault says. */
@@ -187,17 +190,18 @@ static inline void fake_tell_side(fake_side *side, const fake_object *o, bool go
     assert_true(vec_push(&side->messages, m));
 }
 
-static inline void fake_tell(fake *f, const fake_object *o, bool gone)
-{
-    for (size_t i = 0; i < FAKE_SIDES; i++)
-        if (f->sides[i].shell)
-            fake_tell_side(&f->sides[i], o, gone);
-}
-
 static inline bool fake_is_pod(const char *collection)
 {
     size_t len = strlen(collection);
     return len > 5 && strcmp(collection + len - 5, "/pods") == 0;
+}
+
+static inline void fake_tell(fake *f, const fake_object *o, bool gone)
+{
+    bool later = fake_is_pod(o->collection) || strcmp(o->collection, FAKE_JOBS) == 0;
+    for (size_t i = 0; i < FAKE_SIDES; i++)
+        if (f->sides[i].shell && (f->sides[i].told || !later))
+            fake_tell_side(&f->sides[i], o, gone);
 }
 
 static inline bool fake_follows(const fake_side *side, const char *on)
@@ -374,6 +378,8 @@ static inline write_outcome_kind fake_write(fake *f, const kube_write *w, fake_o
     snprintf(collection, sizeof collection, "%.*s", STR_ARG(w->collection));
     snprintf(name, sizeof name, "%.*s", STR_ARG(w->name));
     fake_object *o = *ret = fake_find(f, collection, name);
+    if (w->verb == WRITE_READ && f->hides && f->hides(f, name))
+        return WRITE_REFUSED;
     if (w->verb == WRITE_READ)
         return o ? WRITE_DONE : WRITE_GONE;
     bool creates = w->verb == WRITE_CREATE || w->verb == WRITE_APPLY;
@@ -729,6 +735,7 @@ static inline void fake_end_side(fake_side *side)
     side->messages.len = 0;
     side->killed = false;
     memset(side->followed, 0, sizeof side->followed);
+    side->told = false;
     side->shell = node_shell_free(side->shell);
 }
 
@@ -752,8 +759,19 @@ static inline void fake_list_kinds(fake_side *side, shell_kind first, shell_kind
         node_shell_synced(side->shell, (shell_kind)of);
 }
 
-/* A shell that knows nothing but what the objects say. Jobs and pods are told when it has read what
- * the others remember. */
+/* Jobs and pods are told when the shell has read what the others remember. */
+static inline void fake_tell_more(fake_side *side)
+{
+    int64_t delay_ms = side->delay_ms;
+    if (side->told || !node_shell_restored(side->shell))
+        return;
+    side->told = true;
+    side->delay_ms = 0; /* lists are as new as anything */
+    fake_list_kinds(side, SHELL_JOB, SHELL_POD);
+    side->delay_ms = delay_ms;
+}
+
+/* A shell that knows nothing but what the objects say. */
 static inline void fake_start_side(fake *f, size_t which)
 {
     err error;
@@ -772,8 +790,8 @@ static inline void fake_start_side(fake *f, size_t which)
     side->delay_ms = 0; /* lists are as new as anything */
     fake_list_kinds(side, SHELL_NODE, SHELL_SKYHOOK);
     assert_true(node_shell_turn(side->shell, f->now_ms));
-    fake_list_kinds(side, SHELL_JOB, SHELL_POD);
     side->delay_ms = delay_ms;
+    fake_tell_more(side);
 }
 
 static inline void fake_start(fake *f)
@@ -888,6 +906,7 @@ static inline bool fake_turn(fake *f, size_t which)
         return false;
     fake_deliver(side);
     assert_true(node_shell_turn(side->shell, f->now_ms));
+    fake_tell_more(side);
     if (side->killed || node_shell_stale(side->shell)) {
         fake_start_side(f, which);
         return true;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What Skyhook's own operator left when Drover takes its place: what was complete stays so, and
- * what was stopped stays stopped. */
+/* What Skyhook's own operator left when Drover takes its place: what was complete stays so, what
+ * was stopped stays stopped, and no change of files is lost. */
 #include "support/check.h"
 
 #include "support/operator_story.h"
@@ -42,6 +42,18 @@ static void leave_cordoned(fake *f, int at)
     fake_edit(f, FAKE_NODES, name,
               "{\"metadata\":{\"annotations\":{\"skyhook.nvidia.com/cordon_sk\":\"true\"}},"
               "\"spec\":{\"unschedulable\":true}}");
+}
+
+/* The package's ConfigMap; owner NULL: the Skyhook. */
+static void leave_map(fake *f, const char *text, const char *owner)
+{
+    char json[512];
+    snprintf(json, sizeof json,
+             "{\"metadata\":{\"name\":\"sk-tune-1.0.0\",\"labels\":{\"skyhook.nvidia.com/name\":"
+             "\"sk\"},\"ownerReferences\":[{\"kind\":\"Skyhook\",\"name\":\"sk\",\"uid\":\"%s\"}]},"
+             "\"data\":{\"a.conf\":\"%s\",\"b.conf\":\"b\"}}",
+             owner ? owner : fake_text(f, FAKE_SKYHOOKS, "sk", "/metadata/uid"), text);
+    fake_create(f, FAKE_MAPS, json);
 }
 
 /* "more" is of the status. */
@@ -101,6 +113,7 @@ static void complete_stays_complete(void **state)
 {
     (void)state;
     fake *f = leave(SKYHOOK(FILES("1") REBOOTS));
+    leave_map(f, "1", NULL);
     leave_status(f, ",\"configUpdates\":{\"tune\":[\"a.conf\"]}");
     for (int i = 0; i < NODES; i++)
         leave_node(f, i, "config", "complete");
@@ -136,7 +149,8 @@ static void change_in_the_middle_keeps_its_interrupt(void **state)
                                             {"interrupt", "skipped"}};
     for (size_t i = 0; i < COUNT_OF(stages); i++) {
         fake *f = leave(SKYHOOK(FILES("1") REBOOTS CONFIG_INTERRUPT));
-            leave_status(f, ",\"configUpdates\":{\"tune\":[\"a.conf\",\"b.conf\"]}");
+        leave_map(f, "1", NULL);
+        leave_status(f, ",\"configUpdates\":{\"tune\":[\"a.conf\",\"b.conf\"]}");
         for (int n = 0; n < NODES - 1; n++)
             leave_node(f, n, "post-interrupt", "complete");
         leave_node(f, NODES - 1, stages[i][0], stages[i][1]);
@@ -159,6 +173,7 @@ static void install_keeps_its_own_interrupt(void **state)
 {
     (void)state;
     fake *f = leave(SKYHOOK(FILES("1") REBOOTS CONFIG_INTERRUPT));
+    leave_map(f, "1", NULL);
     leave_status(f, ",\"configUpdates\":{\"tune\":[\"a.conf\"]}");
     for (int n = 0; n < NODES; n++)
         leave_node(f, n, n == 0 ? "apply" : "config", "complete");
@@ -325,6 +340,178 @@ static void complete_ones_are_given_back(void **state)
     fake_free(f);
 }
 
+/* ---- changes of files that nobody has got yet ---- */
+
+/* All nodes but the last are complete, with what the ConfigMap has. */
+static fake *leave_held_back(const char *skyhook_json)
+{
+    fake *f = leave(skyhook_json);
+    leave_map(f, "old", NULL);
+    leave_status(f, "");
+    for (int n = 0; n < NODES - 1; n++)
+        leave_node(f, n, "config", "complete");
+    return f;
+}
+
+static void check_all_have_it(fake *f)
+{
+    check_status(f, "completeNodes", "8/8");
+    check_text(str_of(fake_text(f, FAKE_MAPS, "sk-tune-1.0.0", "/data/a.conf")), "new");
+    for (int n = 0; n < NODES; n++)
+        check_msg(jobs_on(f, "config", n) >= 1, "n%02d has the old files\n%s", n, f->log.ptr);
+}
+
+static void held_back_change_reaches_all(void **state)
+{
+    (void)state;
+    fake *f = leave_held_back(SKYHOOK(FILES("new") REBOOTS CONFIG_INTERRUPT));
+    for (int n = 0; n < NODES - 1; n++)
+        leave_node(f, n, "post-interrupt", "complete");
+    fake_start(f);
+    fake_run(f, 500);
+    yyjson_val *updates = fake_get(f, FAKE_SKYHOOKS, "sk", "/status/configUpdates/tune");
+    assert_int_equal(yyjson_arr_size(updates), 1);
+    assert_true(list_has(updates, "a.conf"));
+    fake_run(f, -1);
+    check_all_have_it(f);
+    assert_int_equal(jobs_of(f, "apply"), 1);
+    /* The change itself has no interrupt, the install has. */
+    assert_int_equal(jobs_of(f, "interrupt"), 1);
+    assert_int_equal(jobs_on(f, "interrupt", NODES - 1), 1);
+    fake_free(f);
+}
+
+/* As the manual asks for it: paused, then taken over, then resumed. */
+static void change_in_a_pause_reaches_all(void **state)
+{
+    (void)state;
+    fake *f = leave_held_back(SKYHOOK(FILES("new")));
+    leave_node(f, NODES - 1, "config", "complete");
+    fake_edit(f, FAKE_SKYHOOKS, "sk",
+              "{\"metadata\":{\"annotations\":{\"skyhook.nvidia.com/pause\":\"true\"}}}");
+    fake_start(f);
+    fake_run(f, 10000);
+    check_status(f, "status", "paused");
+    check_status(f, "completeNodes", "0/8");
+    fake_start(f); /* the operator is replaced meanwhile */
+    fake_run(f, 10000);
+    assert_int_equal(count_lines(f, "POST " FAKE_JOBS), 0);
+    fake_edit(f, FAKE_SKYHOOKS, "sk",
+              "{\"metadata\":{\"annotations\":{\"skyhook.nvidia.com/pause\":null}}}");
+    fake_run(f, -1);
+    check_all_have_it(f);
+    assert_int_equal(jobs_of(f, "config"), NODES);
+    fake_free(f);
+}
+
+/* Killed after any of its writes, or one of them goes wrong: what the nodes have is not known from
+ * the ConfigMap for long. (What a Job's refusal leads to is a stop.) */
+static void change_and_faults(void **state)
+{
+    (void)state;
+    for (int fault = FAULT_KILL; fault < FAKE_FAULT_COUNT; fault++)
+        for (uint64_t at = 1; fault != FAULT_INVALID && at < 60; at++) {
+            fake *f = leave_held_back(SKYHOOK(FILES("new")));
+            fake_arm(f, (fake_plan){.fault = (fake_fault)fault, .at = at});
+            fake_start(f);
+            fake_run(f, -1);
+            check_all_have_it(f);
+            fake_free(f);
+        }
+}
+
+/* An edit while Drover is away, too, on nodes that were done before it came. */
+static void change_after_the_takeover(void **state)
+{
+    (void)state;
+    fake *f = leave_held_back(SKYHOOK(FILES("old")));
+    leave_node(f, NODES - 1, "config", "complete");
+    fake_start(f);
+    fake_run(f, -1);
+    check_status(f, "completeNodes", "8/8");
+    assert_int_equal(count_lines(f, "POST " FAKE_JOBS), 0);
+    buf saved = BUF(1u << 20); /* from which plans go on */
+    assert_true(engine_save(node_shell_engine(f->shell), &saved));
+    assert_int_equal(count_in(&saved, "\"found\":[[\"tune\",\"1.0.0\",\"a.conf="), 1);
+    buf_done(&saved);
+    fake_end_side(&f->sides[0]);
+    fake_edit(f, FAKE_SKYHOOKS, "sk",
+              "{\"spec\":{\"packages\":{\"tune\":{\"configMap\":{\"a.conf\":\"new\"}}}}}");
+    fake_start(f);
+    fake_run(f, -1);
+    check_all_have_it(f);
+    fake_free(f);
+}
+
+static bool is_map(fake *f, const char *name)
+{
+    (void)f;
+    return strcmp(name, "sk-tune-1.0.0") == 0;
+}
+
+/* While it cannot be read nothing is decided, and an edit meanwhile changes nothing of that. */
+static void unreadable_files_are_waited_for(void **state)
+{
+    (void)state;
+    fake *f = leave_held_back(SKYHOOK(FILES("newer")));
+    f->hides = is_map;
+    fake_start(f);
+    fake_run(f, 600 * 1000);
+    assert_false(node_shell_restored(f->shell));
+    assert_int_equal(f->writes, 0);
+    assert_in_range(count_lines(f, "GET " FAKE_MAPS), 15, 25);
+    fake_edit(f, FAKE_SKYHOOKS, "sk",
+              "{\"spec\":{\"packages\":{\"tune\":{\"configMap\":{\"a.conf\":\"new\"}}}}}");
+    fake_run(f, 40 * 1000);
+    assert_int_equal(f->writes, 0);
+    f->hides = NULL;
+    fake_run(f, -1);
+    check_all_have_it(f);
+    fake_free(f);
+}
+
+/* What is not the Skyhook's says nothing of it; neither does what is not there. */
+static void other_files_say_nothing(void **state)
+{
+    (void)state;
+    for (int there = 0; there < 2; there++) {
+        fake *f = leave(SKYHOOK(FILES("new")));
+        if (there)
+            leave_map(f, "old", "somebody-else");
+        leave_status(f, "");
+        for (int n = 0; n < NODES; n++)
+            leave_node(f, n, "config", "complete");
+        fake_start(f);
+        fake_run(f, -1);
+        check_status(f, "completeNodes", "8/8");
+        assert_int_equal(count_lines(f, "POST " FAKE_JOBS), 0);
+        fake_free(f);
+    }
+}
+
+/* A pod of the old operator that ends with the old files has not brought the new ones. */
+static void raw_pod_with_old_files(void **state)
+{
+    (void)state;
+    fake *f = leave_held_back(SKYHOOK(FILES("new")));
+    leave_node(f, NODES - 1, "config", "in_progress");
+    fake_create(
+        f, FAKE_PODS,
+        "{\"metadata\":{\"name\":\"raw\",\"namespace\":\"skyhook\",\"labels\":"
+        "{\"skyhook.nvidia.com/name\":\"sk\",\"skyhook.nvidia.com/package\":\"tune-1.0.0\"},"
+        "\"annotations\":{\"skyhook.nvidia.com/package\":\"{\\\"name\\\":\\\"tune\\\","
+        "\\\"version\\\":\\\"1.0.0\\\",\\\"skyhook\\\":\\\"sk\\\",\\\"stage\\\":\\\"config\\\","
+        "\\\"image\\\":\\\"example.test/tune\\\"}\"}},\"spec\":{\"nodeName\":\"n07\"},"
+        "\"status\":{\"phase\":\"Running\",\"initContainerStatuses\":"
+        "[{\"state\":{\"terminated\":{\"exitCode\":0}}}]}}");
+    fake_start(f);
+    fake_run(f, -1);
+    assert_null(fake_find(f, FAKE_PODS, "raw"));
+    check_all_have_it(f);
+    assert_int_equal(jobs_on(f, "config", NODES - 1), 1);
+    fake_free(f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -336,6 +523,13 @@ int main(void)
         cmocka_unit_test(batches_go_on),
         cmocka_unit_test(nonsense_is_nothing),
         cmocka_unit_test(complete_ones_are_given_back),
+        cmocka_unit_test(held_back_change_reaches_all),
+        cmocka_unit_test(change_in_a_pause_reaches_all),
+        cmocka_unit_test(change_and_faults),
+        cmocka_unit_test(change_after_the_takeover),
+        cmocka_unit_test(unreadable_files_are_waited_for),
+        cmocka_unit_test(other_files_say_nothing),
+        cmocka_unit_test(raw_pod_with_old_files),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
