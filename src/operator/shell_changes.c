@@ -240,6 +240,17 @@ static void look_everywhere(node_shell *s, shell_change *c)
         shell_look_at(s, (shell_node *)(uintptr_t)s->nodes.entries[i].value, c);
 }
 
+/* What a Skyhook remembers is restored before the first decision. One that could not be read then,
+ * and can be now, must not begin as if it was new: all is read again. */
+static bool comes_late(node_shell *s, const shell_change *c, yyjson_val *json)
+{
+    if (!s->restored || c->known || yyjson_obj_size(yyjson_obj_get(json, "status")) == 0)
+        return false;
+    log_line(LOG_INFO, "Skyhook %s can be read now, and remembers what was done", c->name);
+    s->stale = true;
+    return true;
+}
+
 static void take_document(node_shell *s, shell_change *c, yyjson_val *json)
 {
     err error;
@@ -248,6 +259,10 @@ static void take_document(node_shell *s, shell_change *c, yyjson_val *json)
         /* One bad document stops nothing but itself; what it was before stays. */
         log_line(LOG_WARN, "Skyhook %s: %s", c->name, error.text);
         events_change_unreadable(s, c, error.text);
+        return;
+    }
+    if (comes_late(s, c, json)) {
+        shell_document_free(d);
         return;
     }
     fact f = {.kind = FACT_DOCUMENT, .document = &d->object};

@@ -262,6 +262,24 @@ static void stop_ends_with_an_edit_meanwhile(void **state)
     fake_free(f);
 }
 
+/* A Skyhook that only the old operator took for a good one: it is left alone until it is repaired,
+ * and is no other one then. */
+static void stop_of_one_that_is_repaired(void **state)
+{
+    (void)state;
+    fake *f = leave_stopped();
+    fake_edit(f, FAKE_SKYHOOKS, "sk",
+              "{\"spec\":{\"packages\":{\"tune\":{\"dependsOn\":{\"tune\":\"1.0.0\"}}}}}");
+    fake_start(f);
+    fake_run(f, 10000);
+    assert_int_equal(f->writes, 0);
+    fake_edit(f, FAKE_SKYHOOKS, "sk",
+              "{\"spec\":{\"packages\":{\"tune\":{\"dependsOn\":null}}}}");
+    check_stopped(f);
+    assert_int_equal(f->sides[0].begun, 2);
+    fake_free(f);
+}
+
 static int64_t order_of(fake *f, const char *job)
 {
     yyjson_val *env =
@@ -520,6 +538,7 @@ int main(void)
         cmocka_unit_test(install_keeps_its_own_interrupt),
         cmocka_unit_test(stopped_stays_stopped),
         cmocka_unit_test(stop_ends_with_an_edit_meanwhile),
+        cmocka_unit_test(stop_of_one_that_is_repaired),
         cmocka_unit_test(batches_go_on),
         cmocka_unit_test(nonsense_is_nothing),
         cmocka_unit_test(complete_ones_are_given_back),
