@@ -253,7 +253,7 @@ static bool buf_room(buf *b, size_t more)
     if (b->failed)
         return false;
     if (more > b->max || b->len > b->max - more) {
-        b->failed = true;
+        b->failed = b->full = true;
         return false;
     }
     size_t need = b->len + more + 1;
@@ -481,7 +481,7 @@ void buf_add_json(buf *b, str text)
 void buf_clear(buf *b)
 {
     b->len = 0;
-    b->failed = false;
+    b->failed = b->full = false;
     if (b->ptr)
         b->ptr[0] = '\0';
 }
@@ -491,4 +491,10 @@ void buf_done(buf *b)
     b->ptr = mem_free(b->ptr);
     b->len = 0;
     b->cap = 0;
+}
+
+bool buf_fault(const buf *b, err *error)
+{
+    return b->full ? err_set(error, "found more than %zu bytes, which is the most", b->max)
+                   : err_memory(error);
 }

@@ -11,6 +11,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/err.h"
+
 typedef struct str {
     const char *ptr;
     size_t len;
@@ -83,6 +85,7 @@ typedef struct buf {
     size_t cap;
     size_t max;
     bool failed;
+    bool full; /* by the maximum, not by memory */
 } buf;
 
 #define BUF(max_bytes) ((buf){.max = (max_bytes)})
@@ -101,6 +104,8 @@ void buf_add_json(buf *b, str text);
 /* Forgets the content, keeps the memory and clears "failed". */
 void buf_clear(buf *b);
 void buf_done(buf *b);
+/* Says why it failed: it is too long, or there was no memory. Returns false, always. */
+bool buf_fault(const buf *b, err *error);
 static inline str buf_str(const buf *b)
 {
     return (str){b->ptr ? b->ptr : "", b->len};

@@ -60,7 +60,9 @@ static template_cluster seen_by_templates(const clusters *c, const cluster_recor
         .name = text_of(c, r->name),
         .labels = record_labels(r),
         .annotations = {r->annotations, r->annotation_count},
-        .template_values = values.len > 0 ? json_parse(c->scratch, values, error) : NULL,
+        .template_values = values.len > 0
+                               ? json_parse_within(c->scratch, values, LIMIT_TEXT_BYTES, error)
+                               : NULL,
     };
 }
 
@@ -376,9 +378,10 @@ static label_set exported(clusters *c, label_set all)
     return (label_set){at, len};
 }
 
+/* Go's text of it may be much longer than the document. */
 static name_id values_name(clusters *c, raw_json values)
 {
-    buf text = BUF(LIMIT_DOCUMENT_BYTES);
+    buf text = BUF(LIMIT_TEXT_BYTES);
     if (values)
         go_value(&text, values);
     name_id made = text.failed ? 0 : intern(c, buf_str(&text));

@@ -407,7 +407,7 @@ bool template_fn_dict(const template_call *c, template_value *ret)
         size_t k = 0;
         str key = template_str(c, &c->args[i]);
         if (!key.ptr)
-            return err_memory(c->error);
+            return false;
         while (k < len && !str_eq(at[k].key, key))
             k++;
         at[k] = (template_pair){key, template_text(STR_EMPTY)};
@@ -564,7 +564,7 @@ bool template_fn_sortAlpha(const template_call *c, template_value *ret)
     for (size_t i = 0; i < list->list.len; i++) {
         at[i] = template_text(template_str(c, &list->list.at[i]));
         if (!at[i].text.ptr)
-            return err_memory(c->error);
+            return false;
     }
     if (list->list.len > 1)
         qsort(at, list->list.len, sizeof *at, text_order);

@@ -162,7 +162,7 @@ bool template_text_at(const template_call *c, size_t index, str *ret);
 bool template_int_at(const template_call *c, size_t index, int64_t *ret);
 bool template_list_at(const template_call *c, size_t index, const template_value **ret);
 bool template_map_at(const template_call *c, size_t index, const template_value **ret);
-/* What a value is as a text; in the call's arena. ptr is NULL without memory. */
+/* What a value is as a text; in the call's arena. ptr is NULL with an error. */
 str template_str(const template_call *c, const template_value *v);
 /* A list with room for so many; *ret_at is to be filled. */
 bool template_new_list(const template_call *c, size_t len, template_value **ret_at,

@@ -34,7 +34,7 @@ str template_str(const template_call *c, const template_value *v)
 bool template_fn_toString(const template_call *c, template_value *ret)
 {
     *ret = template_text(template_str(c, &c->args[0]));
-    return ret->text.ptr || err_memory(c->error);
+    return ret->text.ptr != NULL;
 }
 
 /* ---- letters ---- */
@@ -495,7 +495,7 @@ static bool add_verb(const template_call *c, str *format, size_t *next, buf *out
                        v ? template_kind_text(v->kind) : "no argument");
     str text = template_str(c, v);
     if (!text.ptr)
-        return err_memory(c->error);
+        return false;
     buf quoted = BUF(TEMPLATE_OUTPUT_BYTES_MAX);
     if (verb == 'q') {
         add_quoted(&quoted, text);

@@ -129,6 +129,8 @@ static bool add_yaml(processor *p, str text, buf *out)
     bool good = stream && yaml_next(stream, out, &found, &trouble);
     if (stream)
         yaml_close(stream);
+    if (!good && out->failed)
+        return buf_fault(out, p->error);
     if (!stream || trouble.no_memory)
         return err_memory(p->error);
     if (!good)
@@ -146,7 +148,7 @@ static bool add_plain_result(processor *p, str rendered, bool in_list)
     buf_addz(&text, in_list ? "- " : "k: ");
     buf_add(&text, rendered);
     buf_addc(&text, '\n');
-    bool good = !text.failed ? add_yaml(p, buf_str(&text), &json) : err_memory(p->error);
+    bool good = text.failed ? buf_fault(&text, p->error) : add_yaml(p, buf_str(&text), &json);
     yyjson_val *whole = good ? json_parse(p->arena, buf_str(&json), p->error) : NULL;
     yyjson_val *value = whole && in_list ? yyjson_arr_get_first(whole)
                         : whole          ? go_member(whole, STR("k"))
@@ -176,7 +178,8 @@ static bool add_quoted_result(processor *p, str text, bool in_list)
     for (size_t i = 0; i < text.len; i++)
         buf_addz(&quoted, (const char[]){text.ptr[i], text.ptr[i] == '\'' ? '\'' : '\0', '\0'});
     buf_addc(&quoted, '\'');
-    bool good = quoted.failed ? err_memory(p->error) : render(p, buf_str(&quoted), &rendered);
+    bool good = quoted.failed ? buf_fault(&quoted, p->error)
+                              : render(p, buf_str(&quoted), &rendered);
     good = good && add_plain_result(p, buf_str(&rendered), in_list);
     buf_done(&quoted);
     buf_done(&rendered);
@@ -296,7 +299,6 @@ static bool add_templates(processor *p, raw_json templates, buf *out)
         go_text(out, pairs.at[i].key);
         buf_addc(out, ':');
         buf_add(out, buf_str(&json));
-        out->failed |= json.failed;
         buf_done(&rendered);
         buf_done(&json);
         if (!good)
@@ -304,7 +306,7 @@ static bool add_templates(processor *p, raw_json templates, buf *out)
     }
     buf_addc(out, '}');
     vec_done(&pairs);
-    return good && (!out->failed || err_memory(p->error));
+    return good && (!out->failed || buf_fault(out, p->error));
 }
 
 /* Both as one object; what templates say stands first in line. */
@@ -329,7 +331,7 @@ static raw_json lay_over(processor *p, raw_json values, raw_json over)
     buf_addc(&out, '}');
     raw_json made = NULL;
     if (!good || out.failed)
-        err_memory(p->error);
+        good ? buf_fault(&out, p->error) : err_memory(p->error);
     else
         made = json_parse(p->arena, buf_str(&out), p->error);
     buf_done(&out);
@@ -349,7 +351,7 @@ static raw_json process(processor *p, const template_source *from)
     else if (!add_value(p, values, false))
         return NULL;
     if (p->out.failed) {
-        err_memory(p->error);
+        buf_fault(&p->out, p->error);
         return NULL;
     }
     raw_json made = json_parse(p->arena, buf_str(&p->out), p->error);

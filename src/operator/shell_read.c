@@ -149,9 +149,10 @@ shell_document *shell_document_new(yyjson_val *json, const char *api_version, co
     for (size_t i = 0; i < sizeof members / sizeof members[0]; i++)
         put_member(&d->text, members[i], yyjson_obj_get(json, members[i]));
     buf_addc(&d->text, '}');
-    bool good = d->set && d->objects && !d->text.failed;
-    if (!good)
+    if (!d->set || !d->objects)
         err_memory(error);
+    else if (d->text.failed)
+        buf_fault(&d->text, error);
     else if (objects_load(d->objects, d->set, STR("cluster"), buf_str(&d->text), found) &&
              d->objects->len == 1) {
         d->object = d->objects->at[0];

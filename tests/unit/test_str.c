@@ -446,9 +446,13 @@ static void test_buf_maximum(void **state)
     buf_clear(&b);
     buf_add(&b, (str){"abcde", SIZE_MAX});
     assert_true(b.failed);
+    err error;
+    assert_false(buf_fault(&b, &error));
+    check_err(error, "found more than 5 bytes, which is the most");
     buf_clear(&b);
     buf_addf(&b, CHECK_NOT_PRINTABLE); /* vsnprintf refuses it */
     assert_true(b.failed);
+    assert_false(b.full);
     buf_done(&b);
 
     buf large = BUF(10000);
@@ -561,6 +565,7 @@ static bool build_text(void *context)
     }
     bool good = !b.failed;
     assert_true(good == (b.len == 3090));
+    assert_false(b.full);
     buf_done(&b);
     return good;
 }

@@ -102,6 +102,15 @@ static void test_errors_say_where_and_what(void **state)
          "helm.values.a: found more than 16777216 bytes of values, which is the most"},
         {"{}", "{\"k\":\"${ .X }\"}", "helm.templateValues.k: no entry for key \"X\""},
         {"{}", "{\"k\":5}", "helm.templateValues.k: found no text"},
+        /* What grows too long is not what no memory is left for. */
+        {"{}", "{\"k\":\"'${ repeat 1000000 \\\"\\\\\\\"\\\" }'\"}",
+         "helm.templateValues.k: found more than 1572864 bytes, which is the most"},
+        {"{\"a\":\"x${ repeat 1000000 \\\"\\\\\\\"\\\" }\"}", NULL,
+         "helm.values.a: found more than 1572864 bytes, which is the most"},
+        {"{\"a\":\"x${ repeat 1572860 \\\"x\\\" }\"}", NULL,
+         "helm.values.a: found more than 1572864 bytes, which is the most"},
+        {"{\"a\":\"${ toString (list (repeat 1000000 \\\"x\\\") (repeat 1000000 \\\"x\\\")) }\"}",
+         NULL, "helm.values.a: toString: the result is too long, or memory ran out"},
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         arena *a = arena_new(0);
