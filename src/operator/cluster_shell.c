@@ -237,13 +237,20 @@ void hub_await(hub_object *o, yyjson_val *row)
         o->waits_for = revision - 1;
 }
 
-bool hub_answered(cluster_shell *s, hub_object *o, const hub_ticket *t, const write_outcome *how)
+bool hub_may_tell(const cluster_shell *s, const hub_object *o)
+{
+    return hub_may_send(s, o) && o->status_until_ms <= s->now_ms;
+}
+
+/* Until when the next one waits; 0: it does not. */
+static int64_t answer(cluster_shell *s, hub_object *o, const hub_ticket *t,
+                      const write_outcome *how)
 {
     o->sending = false;
     switch (how->kind) {
-    case WRITE_DONE: return true;
-    case WRITE_CONFLICT: o->waits_for = t->revision; return false;
-    case WRITE_GONE: return false; /* the watch tells */
+    case WRITE_DONE: return 0;
+    case WRITE_CONFLICT: o->waits_for = t->revision; return 0;
+    case WRITE_GONE: return 0; /* the watch tells */
     case WRITE_EXISTS:
     case WRITE_REFUSED:
     case WRITE_BLOCKED:
@@ -251,8 +258,23 @@ bool hub_answered(cluster_shell *s, hub_object *o, const hub_ticket *t, const wr
     case WRITE_AMBIGUOUS:
     case WRITE_BARRED: break;
     }
-    o->held_until_ms = s->now_ms + HUB_REFUSED_MS;
-    return false;
+    return s->now_ms + HUB_REFUSED_MS;
+}
+
+bool hub_answered(cluster_shell *s, hub_object *o, const hub_ticket *t, const write_outcome *how)
+{
+    int64_t until_ms = answer(s, o, t, how);
+    if (until_ms)
+        o->held_until_ms = until_ms;
+    return how->kind == WRITE_DONE;
+}
+
+bool hub_told(cluster_shell *s, hub_object *o, const hub_ticket *t, const write_outcome *how)
+{
+    int64_t until_ms = answer(s, o, t, how);
+    if (until_ms)
+        o->status_until_ms = until_ms;
+    return how->kind == WRITE_DONE;
 }
 
 void hub_object_seen(cluster_shell *s, hub_object *o, yyjson_val *json)
@@ -328,6 +350,8 @@ cluster_shell *cluster_shell_new(const hub_settings *settings, hub_api api, err 
         s->settings.cluster_status_every_ms = HUB_CLUSTER_STATUS_EVERY_MS;
     if (s->settings.record_bytes_max == 0)
         s->settings.record_bytes_max = HUB_RECORD_BYTES_MAX;
+    if (s->settings.entry_bytes_max == 0)
+        s->settings.entry_bytes_max = HUB_ENTRIES_BYTES_MAX;
     s->api = api;
     s->contents_due_ms = REASON_NEVER;
     s->engine = engine_new(&settings->engine, error);
@@ -615,7 +639,9 @@ static int64_t clock_next(const hub_clock *clock, const hub_object *o)
     if (!clock->dirty || o->sending || (o->waits_for && o->waits_for >= o->revision))
         return REASON_NEVER;
     int64_t due_ms = clock->due_ms + HUB_STATUS_SLACK_MS;
-    return o->held_until_ms > due_ms ? o->held_until_ms : due_ms;
+    int64_t held_ms =
+        o->held_until_ms > o->status_until_ms ? o->held_until_ms : o->status_until_ms;
+    return held_ms > due_ms ? held_ms : due_ms;
 }
 
 /* When the record or the finalizer is written again that could not be; a status has its clock. */

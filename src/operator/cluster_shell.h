@@ -64,6 +64,7 @@ typedef struct hub_settings {
     int64_t status_every_ms;         /* of a Bundle, ClusterGroup or GitRepo; 0: 1 s */
     int64_t cluster_status_every_ms; /* of a Cluster, of which there are many; 0: 5 s */
     size_t record_bytes_max;         /* of the annotation of a Bundle; 0: 240 KiB */
+    size_t entry_bytes_max;          /* of what agents say of all deployments; 0: 32 MiB */
 } hub_settings;
 
 typedef struct cluster_shell cluster_shell;

@@ -34,6 +34,20 @@
  * do so, or go back to it. */
 #define HUB_CONTENT_GRACE_MS 600000
 #define HUB_TEXT_BYTES (4u << 20)
+/* What is kept, and quoted in statuses, of what an agent says of a deployment: its message, of one
+ * resource, and all together. */
+#define HUB_MESSAGE_BYTES 1024
+#define HUB_QUOTE_BYTES 2048
+#define HUB_ENTRY_BYTES 4096
+/* And of all deployments: who has more to say then is not quoted. */
+#define HUB_ENTRIES_BYTES_MAX (32u << 20)
+/* A Bundle's status lists the first who are not ready, of all and of each partition: it quotes them
+ * up to the first of these, and lists nobody from the second on. Statuses stay so far below the 1.5
+ * MiB that etcd takes of an object, in which the Bundle itself has its place, too. */
+#define HUB_QUOTED_BYTES (128u << 10)
+#define HUB_LISTED_BYTES (192u << 10)
+#define HUB_LISTED_ONE_BYTES 64 /* beside name and quotes */
+#define HUB_PARTITIONS_TOLD_MAX 1000
 /* Annotations of an object may have 256 KiB together. */
 #define HUB_RECORD_BYTES_MAX (240u << 10)
 
@@ -78,6 +92,7 @@ typedef struct hub_object {
     uint64_t revision;
     uint64_t waits_for; /* it is not written until a later revision than this is seen */
     int64_t held_until_ms;
+    int64_t status_until_ms; /* likewise, of its status alone */
     bool sending;
 } hub_object;
 
@@ -302,6 +317,7 @@ struct cluster_shell {
     bool contents_stale;
     int64_t contents_due_ms;
     decision_list decisions;
+    size_t entry_bytes; /* of all places together */
     char *pruned; /* fields that the hub drops; NULL: none */
     hub_counts counts;
     hub_ticket *tickets;
@@ -339,10 +355,13 @@ void hub_take(cluster_shell *s, const fact *f);
 bool hub_send(cluster_shell *s, const kube_write *w, hub_ticket ticket);
 /* The collection of a kind in a namespace, in the scratch memory. */
 str hub_collection(cluster_shell *s, hub_kind kind, str space);
-/* Whether a write of the object may be sent now. */
+/* Whether a write of the object may be sent now; of its status. */
 bool hub_may_send(const cluster_shell *s, const hub_object *o);
-/* What the answer to a write means for the object's next one. True: it took effect. */
+bool hub_may_tell(const cluster_shell *s, const hub_object *o);
+/* What the answer to a write means for the object's next one. True: it took effect. That a status
+ * is refused holds up statuses alone: releases wait for the record in the same object. */
 bool hub_answered(cluster_shell *s, hub_object *o, const hub_ticket *t, const write_outcome *how);
+bool hub_told(cluster_shell *s, hub_object *o, const hub_ticket *t, const write_outcome *how);
 /* What a status became is told by the watch; the next one, which says what differs from it, waits
  * for that. row: the answer, if there is one. */
 void hub_await(hub_object *o, yyjson_val *row);
@@ -469,6 +488,15 @@ void hub_want(cluster_shell *s, hub_place *p, str id);
 void hub_report(cluster_shell *s, const hub_place *p, bool withdrawn);
 void hub_version_drop(cluster_shell *s, hub_version *v);
 
+/* ---- hub_entry.c ---- */
+/* Keeps what the agent says of a deployment, cut to what is quoted of it. */
+void hub_entry_take(cluster_shell *s, hub_place *p, yyjson_val *status);
+void hub_entry_forget(cluster_shell *s, hub_place *p);
+/* The agent's own message, in the scratch memory; empty: none. */
+str hub_entry_message(cluster_shell *s, const hub_place *p);
+/* What a status lists of a place that is not ready. */
+void hub_place_entry(cluster_shell *s, const hub_place *p, str name, non_ready_resource *ret);
+
 /* ---- hub_release.c ---- */
 yyjson_val *hub_condition(yyjson_val *status, const char *type); /* NULL: there is none */
 hub_said hub_said_of(yyjson_val *status);
@@ -530,10 +558,10 @@ void hub_cluster_summary(cluster_shell *s, const hub_cluster *c, summary_maker *
                          int64_t resources[RESOURCE_COUNT_KINDS]);
 moment hub_now(const cluster_shell *s);
 void hub_tally_summary(const hub_tally *t, bundle_summary *out);
-void hub_place_entry(cluster_shell *s, const hub_place *p, str name, non_ready_resource *ret);
 condition_list hub_conditions(arena *a, yyjson_val *status);
 void hub_sort_places(hub_bundle *b);
-/* Sends what differs between a status as it is and as it should be. True: nothing differs. */
+/* Sends what differs between a status as it is and as it should be. False: it is too long to be
+ * made; whoever asked for it asks again later. */
 typedef struct hub_status_write {
     hub_kind kind;
     str space, name;

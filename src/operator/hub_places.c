@@ -121,7 +121,7 @@ static void forget_deployment(cluster_shell *s, hub_place *p)
     p->live = p->applied = NULL;
     p->gone_at = p->exists ? p->revision : p->gone_at;
     p->uid = mem_free(p->uid);
-    p->entry = mem_free(p->entry);
+    hub_entry_forget(s, p);
     p->resources = mem_free(p->resources);
     p->access_name = mem_free(p->access_name);
     p->exists = p->ready = p->failed = p->deployed_failed = p->non_modified = false;
@@ -188,8 +188,6 @@ str hub_label(const hub_place *p)
 
 static fact report_of(cluster_shell *s, const hub_place *p)
 {
-    yyjson_val *entry =
-        p->entry && p->failed ? json_parse(s->scratch, str_of(p->entry), NULL) : NULL;
     return (fact){.kind = FACT_REPORT,
                   .report = {.change = str_of(p->bundle->key),
                              .target = hub_label(p),
@@ -198,7 +196,7 @@ static fact report_of(cluster_shell *s, const hub_place *p)
                              .applied = version_text(p->applied),
                              .ready = p->ready,
                              .failed = p->failed,
-                             .message = read_text(entry, "message")}};
+                             .message = p->failed ? hub_entry_message(s, p) : STR_EMPTY}};
 }
 
 void hub_report(cluster_shell *s, const hub_place *p, bool withdrawn)
@@ -347,44 +345,6 @@ static bool is_false(yyjson_val *said)
     return yyjson_equals_str(yyjson_obj_get(said, "status"), "False");
 }
 
-static str message_of(const hub_place *p, yyjson_val *status)
-{
-    static const char *const types[] = {"Deployed", "Installed", "Monitored"};
-    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
-        str message = read_text(hub_condition(status, types[i]), "message");
-        if (message.len > 0 && (i != 1 || p->applied == p->live))
-            return message;
-    }
-    return STR_EMPTY;
-}
-
-/* What a summary lists of it. */
-static void take_entry(cluster_shell *s, hub_place *p, yyjson_val *status)
-{
-    static const char *const lists[] = {"modifiedStatus", "nonReadyStatus"};
-    str message = message_of(p, status);
-    buf text = BUF(HUB_TEXT_BYTES);
-    buf_addz(&text, "{\"message\":");
-    buf_add_json(&text, message);
-    bool any = message.len > 0;
-    for (size_t i = 0; i < 2; i++) {
-        yyjson_val *list = yyjson_obj_get(status, lists[i]);
-        if (yyjson_arr_size(list) == 0)
-            continue;
-        buf_addf(&text, ",\"%s\":", lists[i]);
-        json_write(&text, list);
-        any = true;
-    }
-    buf_addc(&text, '}');
-    if (text.failed)
-        hub_memory(s);
-    else if (any)
-        hub_set(s, &p->entry, buf_str(&text));
-    else
-        p->entry = mem_free(p->entry);
-    buf_done(&text);
-}
-
 static void take_resources(cluster_shell *s, hub_place *p, yyjson_val *counts)
 {
     bool any = false;
@@ -478,7 +438,7 @@ static bool take_deployment(cluster_shell *s, hub_place *p, yyjson_val *json)
     p->said = hub_said_of(status);
     p->deployed_failed = is_false(hub_condition(status, "Deployed"));
     p->failed = hub_has_failed(p, status);
-    take_entry(s, p, status);
+    hub_entry_take(s, p, status);
     take_resources(s, p, yyjson_obj_get(status, "resourceCounts"));
     return true;
 }

@@ -64,30 +64,22 @@ condition_list hub_conditions(arena *a, yyjson_val *status)
     return all;
 }
 
-void hub_place_entry(cluster_shell *s, const hub_place *p, str name, non_ready_resource *ret)
+/* What others have written into it may leave no room: nothing else is held up by that. */
+static bool hold_status(cluster_shell *s, const hub_status_write *w, const err *error)
 {
-    yyjson_val *entry = p->entry ? json_parse(s->scratch, str_of(p->entry), NULL) : NULL;
-    deployment_view v;
-    *ret = (non_ready_resource){.name = name,
-                                .bundle_state = (bundle_state)p->state,
-                                .message = read_text(entry, "message"),
-                                .modified_status = yyjson_obj_get(entry, "modifiedStatus"),
-                                .non_ready_status = yyjson_obj_get(entry, "nonReadyStatus")};
-    bool known = engine_deployment(s->engine, str_of(p->bundle->key), hub_label(p), &v);
-    if (known && v.hindered.len > 0) /* it says more than what an agent said before */
-        ret->message = v.hindered;
-    else if (known && v.refused.len > 0 && ret->message.len == 0)
-        ret->message = v.refused;
-    else if (p->cluster->denied && !p->cluster->home)
-        ret->message = hub_home_trouble(s, p->cluster, s->scratch);
-    else if (!p->cluster->home)
-        ret->message = reason_text(s->scratch, &(reason){.rule = REASON_NO_NAMESPACE});
+    log_line(LOG_WARN, "status of %s %.*s/%.*s: %s", hub_kind_path(w->kind), STR_ARG(w->space),
+             STR_ARG(w->name), error->text);
+    w->object->status_until_ms = s->now_ms + HUB_REFUSED_MS;
+    return false;
 }
 
 bool hub_status_send(cluster_shell *s, const hub_status_write *w)
 {
+    err error;
     buf body = BUF(HUB_TEXT_BYTES);
-    yyjson_val *after = json_parse(s->scratch, w->after, NULL);
+    yyjson_val *after = json_parse(s->scratch, w->after, &error);
+    if (!after && !err_is_memory(&error))
+        return hold_status(s, w, &error);
     if (!after) {
         hub_memory(s);
         return true;
@@ -105,7 +97,7 @@ bool hub_status_send(cluster_shell *s, const hub_status_write *w)
     if (differs)
         w->object->sending = !body.failed && hub_send(s, &write, w->ticket);
     buf_done(&body);
-    return !differs;
+    return true;
 }
 
 /* ---- Bundles ---- */
@@ -138,6 +130,7 @@ typedef struct lister {
     summary_maker *parts;
     size_t part_count;
     int64_t left; /* entries that are still to be listed */
+    size_t bytes; /* of all lists so far */
 } lister;
 
 static int64_t to_list(summary_maker *m, const hub_tally *t)
@@ -148,33 +141,41 @@ static int64_t to_list(summary_maker *m, const hub_tally *t)
     return count < SUMMARY_LISTED_MAX ? count : SUMMARY_LISTED_MAX;
 }
 
-static bool list_one(lister *l, summary_maker *m, const non_ready_resource *one)
+static bool has_room(const summary_maker *m)
 {
-    if (m->summary.non_ready_resources.len >= SUMMARY_LISTED_MAX)
-        return false;
-    m->listed[m->summary.non_ready_resources.len++] = *one;
-    l->left--;
-    return true;
+    return m && m->summary.non_ready_resources.len < SUMMARY_LISTED_MAX;
 }
 
-/* The first of each list, in one walk that ends when all lists are full. */
+static void list_one(lister *l, summary_maker *m, const non_ready_resource *one, size_t bytes)
+{
+    if (!has_room(m))
+        return;
+    m->listed[m->summary.non_ready_resources.len++] = *one;
+    l->left--;
+    l->bytes += bytes;
+}
+
+/* The first of each list, in one walk that ends when all lists are full, or as long as they may be
+ * together. Those that come when enough is quoted are listed by name and state. */
 static void list_places(cluster_shell *s, hub_bundle *b, lister *l)
 {
     hub_sort_places(b);
-    for (size_t i = 0; i < b->places.len && l->left > 0; i++) {
+    for (size_t i = 0; i < b->places.len && l->left > 0 && l->bytes < HUB_LISTED_BYTES; i++) {
         const hub_place *p = b->places.at[i];
         if (!p->counted || p->state == BUNDLE_READY)
             continue;
         summary_maker *part = p->partition < l->part_count ? &l->parts[p->partition] : NULL;
-        bool room = l->all->summary.non_ready_resources.len < SUMMARY_LISTED_MAX ||
-                    (part && part->summary.non_ready_resources.len < SUMMARY_LISTED_MAX);
-        if (!room)
+        if (!has_room(l->all) && !has_room(part))
             continue;
-        non_ready_resource one;
-        hub_place_entry(s, p, str_of(p->cluster->key), &one);
-        list_one(l, l->all, &one);
-        if (part)
-            list_one(l, part, &one);
+        str name = str_of(p->cluster->key);
+        non_ready_resource one = {.name = name, .bundle_state = (bundle_state)p->state};
+        size_t bytes = name.len + HUB_LISTED_ONE_BYTES;
+        if (l->bytes < HUB_QUOTED_BYTES) {
+            hub_place_entry(s, p, name, &one);
+            bytes += one.message.len + hub_text(p->entry).len;
+        }
+        list_one(l, l->all, &one, bytes);
+        list_one(l, part, &one, bytes);
     }
 }
 
@@ -184,7 +185,7 @@ static void bundle_answered(cluster_shell *s, const hub_ticket *t, const write_o
     hub_bundle *b = hub_find(&s->bundles, str_of(t->bundle));
     if (!b)
         return;
-    if (!hub_answered(s, &b->object, t, how)) {
+    if (!hub_told(s, &b->object, t, how)) {
         if (how->kind != WRITE_GONE && how->kind != WRITE_CONFLICT)
             log_line(LOG_WARN, "status of Bundle %s: %s", b->key, how->message);
         hub_touch(s, &b->clock, s->settings.status_every_ms);
@@ -216,7 +217,8 @@ static void send_bundle_status(cluster_shell *s, hub_bundle *b, const bundle_vie
 {
     lister l = {.all = ARENA_NEW(s->scratch, summary_maker),
                 .parts = ARENA_ARRAY(s->scratch, b->parts.len + 1, summary_maker),
-                .part_count = b->parts.len};
+                .part_count = b->parts.len < HUB_PARTITIONS_TOLD_MAX ? b->parts.len
+                                                                     : HUB_PARTITIONS_TOLD_MAX};
     if (!l.all || !l.parts) {
         hub_memory(s);
         return;
@@ -259,8 +261,8 @@ static void send_bundle_status(cluster_shell *s, hub_bundle *b, const bundle_vie
         .ticket = {.done = bundle_answered, .bundle = b->key, .revision = b->object.revision}};
     if (text.failed)
         log_line(LOG_ERROR, "status of Bundle %s: it cannot be made", b->key);
-    else
-        hub_status_send(s, &w);
+    else if (!hub_status_send(s, &w))
+        hub_touch(s, &b->clock, HUB_REFUSED_MS);
     if (b->object.sending)
         b->clock.rests_until_ms = hub_due_ms(s, HUB_STATUS_REST_MS);
     s->counts.bundle_statuses += b->object.sending;
@@ -274,7 +276,7 @@ void hub_bundle_status(cluster_shell *s, hub_bundle *b)
         b->clock.dirty = false;
         return;
     }
-    if (!hub_may_send(s, &b->object))
+    if (!hub_may_tell(s, &b->object))
         return; /* it stays due */
     if (b->known)
         engine_bundle(s->engine, str_of(b->key), &v);
@@ -363,7 +365,7 @@ static void cluster_answered(cluster_shell *s, const hub_ticket *t, const write_
     hub_cluster *c = hub_find(&s->clusters, str_of(t->cluster));
     if (!c)
         return;
-    if (!hub_answered(s, &c->object, t, how)) {
+    if (!hub_told(s, &c->object, t, how)) {
         if (how->kind != WRITE_GONE && how->kind != WRITE_CONFLICT)
             log_line(LOG_WARN, "status of Cluster %s: %s", c->key, how->message);
         hub_cluster_touch(s, c);
@@ -425,15 +427,15 @@ static void send_cluster_status(cluster_shell *s, hub_cluster *c)
         .before = before,
         .after = buf_str(&text),
         .ticket = {.done = cluster_answered, .cluster = c->key, .revision = c->object.revision}};
-    if (!text.failed)
-        hub_status_send(s, &w);
+    if (!text.failed && !hub_status_send(s, &w))
+        hub_cluster_touch(s, c);
     s->counts.cluster_statuses += c->object.sending;
     buf_done(&text);
 }
 
 void hub_cluster_status(cluster_shell *s, hub_cluster *c)
 {
-    bool may = hub_may_send(s, &c->object);
+    bool may = hub_may_tell(s, &c->object);
     bool wanted = c->present && !c->deleting && c->clock.dirty;
     c->clock.dirty = false;
     if (wanted && may)

@@ -66,7 +66,7 @@ static void group_answered(cluster_shell *s, const hub_ticket *t, const write_ou
     hub_group *g = hub_find(&s->groups, str_of(t->bundle));
     if (!g)
         return;
-    if (!hub_answered(s, &g->object, t, how))
+    if (!hub_told(s, &g->object, t, how))
         hub_touch(s, &g->clock, s->settings.cluster_status_every_ms);
     hub_await(&g->object, json);
 }
@@ -107,7 +107,7 @@ static yyjson_val *sum_group(cluster_shell *s, hub_group *g, buf *out)
 
 void hub_group_status(cluster_shell *s, hub_group *g)
 {
-    if (!hub_may_send(s, &g->object))
+    if (!hub_may_tell(s, &g->object))
         return;
     buf text = BUF(HUB_TEXT_BYTES);
     g->clock.dirty = false;
@@ -120,8 +120,8 @@ void hub_group_status(cluster_shell *s, hub_group *g)
         .before = before,
         .after = buf_str(&text),
         .ticket = {.done = group_answered, .bundle = g->key, .revision = g->object.revision}};
-    if (!text.failed && !s->no_memory)
-        hub_status_send(s, &w);
+    if (!text.failed && !s->no_memory && !hub_status_send(s, &w))
+        hub_touch(s, &g->clock, HUB_REFUSED_MS);
     s->counts.group_statuses += g->object.sending;
     buf_done(&text);
 }
@@ -195,7 +195,7 @@ static void repo_answered(cluster_shell *s, const hub_ticket *t, const write_out
     hub_repo *r = hub_find(&s->repos, str_of(t->bundle));
     if (!r)
         return;
-    if (!hub_answered(s, &r->object, t, how))
+    if (!hub_told(s, &r->object, t, how))
         hub_touch(s, &r->clock, s->settings.status_every_ms);
     hub_await(&r->object, json);
 }
@@ -301,7 +301,7 @@ static yyjson_val *sum_repo(cluster_shell *s, hub_repo *r, buf *out)
 
 void hub_repo_status(cluster_shell *s, hub_repo *r)
 {
-    if (!hub_may_send(s, &r->object))
+    if (!hub_may_tell(s, &r->object))
         return;
     buf text = BUF(HUB_TEXT_BYTES);
     r->clock.dirty = false;
@@ -314,8 +314,8 @@ void hub_repo_status(cluster_shell *s, hub_repo *r)
         .before = before,
         .after = buf_str(&text),
         .ticket = {.done = repo_answered, .bundle = r->key, .revision = r->object.revision}};
-    if (!text.failed && !s->no_memory)
-        hub_status_send(s, &w);
+    if (!text.failed && !s->no_memory && !hub_status_send(s, &w))
+        hub_touch(s, &r->clock, HUB_REFUSED_MS);
     s->counts.repo_statuses += r->object.sending;
     buf_done(&text);
 }
