@@ -10,7 +10,6 @@
 #include "engine/go_json.h"
 #include "model/document.h"
 
-#define STRATEGY_ANNOTATION "drover.dev/rollout-strategy"
 #define MS_PER_SECOND 1000
 
 static str text_of(const clusters *c, name_id n)
@@ -547,17 +546,15 @@ static uint64_t hash_wish(bundle_record *b)
     return hash;
 }
 
-/* Fleet's own CRDs drop fields they do not know, so the whole strategy may stand in an
- * annotation. One that cannot be read is as if it were not there: reading documents is where
- * that is told. */
+/* Fleet's own CRDs drop fields they do not know, so the whole strategy may stand in an annotation.
+ * No document comes here whose annotation cannot be read. */
 static void read_strategy(bundle_record *b)
 {
-    str text = label_get(b->document->metadata.annotations, STR(STRATEGY_ANNOTATION));
-    rollout_strategy read;
-    err ignored;
+    str text = label_get(b->document->metadata.annotations, STR(ANNOTATION_ROLLOUT_STRATEGY));
+    err error;
     b->strategy = b->document->spec.rollout_strategy;
-    if (text.ptr && rollout_strategy_parse(b->own, text, &read, &ignored))
-        b->strategy = read;
+    if (text.ptr && !rollout_strategy_parse(b->own, text, &b->strategy, &error))
+        b->self->core->no_memory |= err_is_memory(&error);
 }
 
 static void set_offline_after(bundle_record *b)

@@ -193,6 +193,23 @@ static const field bundle_spec_fields[] = {
 static const shape bundle_spec_shape = {SHAPE_OF(bundle_spec, bundle_spec_fields),
                                         KEPT_IN(bundle_spec), .check = check_bundle_spec};
 
+static void check_bundle(reader *r, const place *at, void *value)
+{
+    const bundle *b = value;
+    str text = label_get(b->metadata.annotations, STR(ANNOTATION_ROLLOUT_STRATEGY));
+    place meta = place_key(at, STR("metadata"));
+    place annotations = place_key(&meta, STR("annotations"));
+    place own = place_key(&annotations, STR(ANNOTATION_ROLLOUT_STRATEGY));
+    rollout_strategy read;
+    err error;
+    if (!text.ptr || rollout_strategy_parse(r->arena, text, &read, &error))
+        return;
+    if (err_is_memory(&error))
+        reader_memory(r);
+    else
+        reader_error(r, &own, "found no rolloutStrategy in JSON: %s", error.text);
+}
+
 static const field bundle_fields[] = {
     F_IGNORED("apiVersion"),
     F_IGNORED("kind"),
@@ -200,7 +217,8 @@ static const field bundle_fields[] = {
     F_STRUCT(bundle, "spec", spec, &bundle_spec_shape),
     F_STRUCT(bundle, "status", status, &bundle_status_shape),
 };
-const shape bundle_shape = {SHAPE_OF(bundle, bundle_fields), KEPT_IN(bundle)};
+const shape bundle_shape = {SHAPE_OF(bundle, bundle_fields), KEPT_IN(bundle),
+                            .check = check_bundle};
 
 /* ---- fleet.yaml ---- */
 

@@ -93,7 +93,10 @@ typedef struct rollout_strategy {
     kept_fields kept;
 } rollout_strategy;
 
-/* Reads the same object from the annotation drover.dev/rollout-strategy. All of it is in a. */
+/* Reads the same object from the annotation of a Bundle, which goes before its spec: a hub whose
+ * definitions are Fleet's drops what Drover adds to it. A Bundle whose annotation cannot be read is
+ * refused as it is read, as one with a bad spec. All of it is in a. */
+#define ANNOTATION_ROLLOUT_STRATEGY "drover.dev/rollout-strategy"
 bool rollout_strategy_parse(arena *a, str text, rollout_strategy *ret, err *error);
 
 /* ---- Bundle ---- */

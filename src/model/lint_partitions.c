@@ -6,7 +6,6 @@
  * goes to: all of them are taken. Mappings into other namespaces are not followed. */
 #include "model/lint_internal.h"
 
-#define STRATEGY_ANNOTATION "drover.dev/rollout-strategy"
 /* Twice the 15 minutes after which agents check in. */
 #define CHECK_IN_SECONDS_LEAST (2 * 15 * 60)
 #define DISPLAY_NAME_LABEL "management.cattle.io/cluster-display-name"
@@ -216,11 +215,9 @@ static void check_annotation(const subject *of, str text, const place *root)
     lint *l = of->all->l;
     place meta = place_key(root, STR("metadata"));
     place annotations = place_key(&meta, STR("annotations"));
-    place at = place_key(&annotations, STR(STRATEGY_ANNOTATION));
-    if (!rollout_strategy_parse(l->arena, text, &read, &error)) {
-        place_error(&at, l->found, "found no rolloutStrategy in JSON: %s", error.text);
+    place at = place_key(&annotations, STR(ANNOTATION_ROLLOUT_STRATEGY));
+    if (!rollout_strategy_parse(l->arena, text, &read, &error)) /* else the Bundle was not read */
         return;
-    }
     subject s = *of;
     s.strategy = &read;
     s.at = &at;
@@ -261,7 +258,7 @@ static void check_bundle(const clusters *all, const object *o, const member **ta
     }
     warn_of_copies(all->l, &spec->options, &at_spec);
     warn_of_all_copies(all->l, &spec->targets, &at_spec);
-    str annotation = label_get(o->metadata->annotations, STR(STRATEGY_ANNOTATION));
+    str annotation = label_get(o->metadata->annotations, STR(ANNOTATION_ROLLOUT_STRATEGY));
     if (annotation.ptr)
         check_annotation(&s, annotation, &root);
     else

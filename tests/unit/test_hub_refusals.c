@@ -185,6 +185,68 @@ static void shows_why_it_cannot_write(void **state)
     fake_free(f);
 }
 
+/* ---- documents ---- */
+
+static int live_versions(fake *f, const char *unlike)
+{
+    static const char *const names[] = {"east", "north", "south", "west"};
+    char home[FAKE_NAME_BYTES];
+    int count = 0;
+    for (size_t i = 0; i < COUNT_OF(names); i++)
+        count += strcmp(fake_text(f, fake_home(names[i], home), "app", "/spec/deploymentID"),
+                        unlike) != 0;
+    return count;
+}
+
+static void set_strategy(fake *f, const char *text, const char *spec)
+{
+    buf patch = BUF(1u << 16);
+    buf_addz(&patch, "{\"metadata\":{\"annotations\":{\"drover.dev/rollout-strategy\":");
+    buf_add_json(&patch, str_of(text));
+    buf_addf(&patch, "}}%s}", spec);
+    fake_edit(f, FAKE_BUNDLES, "app", patch.ptr);
+    buf_done(&patch);
+}
+
+#define NEWER ",\"spec\":{\"defaultNamespace\":\"newer\"}"
+
+/* A strategy that cannot be read has no limits: nothing of that document is carried out. */
+static void keeps_to_the_strategy_that_it_can_read(void **state)
+{
+    (void)state;
+    static const char *const bad[] = {
+        "{\"maxUnavailable\":1,}", "{\"maxUnavailable\":\"most\"}", "", "[]", "maxUnavailable: 1"};
+    char home[FAKE_NAME_BYTES], before[FAKE_NAME_BYTES];
+    for (size_t i = 0; i < COUNT_OF(bad); i++) {
+        fake *f = begin();
+        fake_add_cluster(f, "east", "");
+        fake_add_cluster(f, "north", "");
+        fake_add_cluster(f, "south", "");
+        fake_add_cluster(f, "west", "");
+        set_strategy(f, "{\"maxUnavailable\":1}", "");
+        fake_start(f);
+        fake_run(f, MINUTE_MS);
+        snprintf(before, sizeof before, "%s",
+                 fake_text(f, fake_home("east", home), "app", "/spec/deploymentID"));
+        set_strategy(f, bad[i], NEWER);
+        fake_run(f, MINUTE_MS);
+        assert_int_equal(live_versions(f, before), 0);
+        check_has_at(str_of(ready_message(f)),
+                     STR("annotations[\"drover.dev/rollout-strategy\"]: found no"), __FILE__,
+                     __LINE__);
+        fake_start(f);
+        fake_run(f, MINUTE_MS);
+        assert_int_equal(live_versions(f, before), 0);
+        set_strategy(f, "{\"maxUnavailable\":1,\"maxNew\":2}", "");
+        fake_run(f, 500);
+        assert_int_equal(live_versions(f, before), 1);
+        fake_run(f, MINUTE_MS);
+        assert_int_equal(live_versions(f, before), 4);
+        check_text(str_of(ready_message(f)), "");
+        fake_free(f);
+    }
+}
+
 /* ---- ends ---- */
 
 static write_outcome_kind answer;
@@ -277,6 +339,7 @@ int main(void)
         cmocka_unit_test(tells_readers_why),
         cmocka_unit_test(leaves_namespaces_to_managers),
         cmocka_unit_test(shows_why_it_cannot_write),
+        cmocka_unit_test(keeps_to_the_strategy_that_it_can_read),
         cmocka_unit_test(ends_a_bundle),
         cmocka_unit_test(begins_a_bundle),
         cmocka_unit_test(ends_strays),
