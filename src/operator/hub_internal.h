@@ -270,7 +270,8 @@ typedef struct hub_content {
     int64_t unused_ms; /* since when nothing refers to it; 0: something does */
 } hub_content;
 
-/* A deployment of a Cluster that is not known (yet). */
+/* A deployment of a Cluster that is not known (yet), or without the labels that say which Bundle it
+ * is of and no Bundle of its name that is for that Cluster. */
 typedef struct hub_stray {
     char *space, *name;
     char *text;
@@ -468,6 +469,8 @@ void hub_deployments_gone(cluster_shell *s, str space, str name);
 void hub_deployment_leave(cluster_shell *s, hub_place *p);
 /* Tells deployments that came before their Cluster. */
 void hub_strays_of(cluster_shell *s, const hub_cluster *c);
+/* One without labels that is called like the Bundle of a target is the target's. */
+void hub_stray_take(cluster_shell *s, const hub_place *p);
 /* A Cluster is gone: those that were its own go, too. */
 void hub_strays_again(cluster_shell *s);
 void hub_strays_step(cluster_shell *s);

@@ -333,6 +333,8 @@ void hub_look(cluster_shell *s, hub_bundle *b, hub_cluster *c)
     arena_place mark = arena_mark(s->scratch);
     hub_place_look(s, p);
     arena_rewind(s->scratch, mark);
+    if (p->target && !p->exists)
+        hub_stray_take(s, p);
     if (p->exists)
         hub_queue(s, p); /* what it says may not be what it should say any more */
     hub_place_drop(s, p);
@@ -443,7 +445,7 @@ static bool take_deployment(cluster_shell *s, hub_place *p, yyjson_val *json)
     return true;
 }
 
-/* ---- those of unknown Clusters ---- */
+/* ---- those of unknown Clusters, or of nobody ---- */
 
 void hub_stray_free(hub_stray *stray)
 {
@@ -491,13 +493,45 @@ static void stray_add(cluster_shell *s, str space, str name, yyjson_val *json)
     buf_done(&text);
 }
 
+/* Whose labels say which Bundle it is of: ours always do. */
+static bool is_labelled(yyjson_val *labels, str name)
+{
+    return read_text(labels, LABEL_BUNDLE_NAMESPACE).len > 0 &&
+           str_eq(read_text(labels, LABEL_BUNDLE_NAME), name);
+}
+
+/* Whose it can only be, without labels. */
+static hub_place *target_called(const hub_cluster *c, str name)
+{
+    for (size_t i = 0; i < c->places.len; i++)
+        if (c->places.at[i]->target && str_eq(c->places.at[i]->bundle->name, name))
+            return c->places.at[i];
+    return NULL;
+}
+
+void hub_stray_take(cluster_shell *s, const hub_place *p)
+{
+    hub_stray *stray =
+        p->cluster->home ? stray_find(s, str_of(p->cluster->home), p->bundle->name) : NULL;
+    if (!stray)
+        return;
+    arena_place mark = arena_mark(s->scratch);
+    yyjson_val *json = json_parse(s->scratch, str_of(stray->text), NULL);
+    if (json && !is_labelled(read_at(json, "metadata", "labels"), p->bundle->name))
+        hub_deployments_seen(s, json);
+    arena_rewind(s->scratch, mark);
+}
+
 void hub_strays_of(cluster_shell *s, const hub_cluster *c)
 {
     for (size_t i = 0; i < s->strays.len; i++) {
         if (!str_eq(str_of(s->strays.at[i].space), str_of(c->home)))
             continue;
         yyjson_val *json = json_parse(s->scratch, str_of(s->strays.at[i].text), NULL);
-        if (!hub_home_of(c, read_at(json, "metadata", "labels")))
+        str name = str_of(s->strays.at[i].name);
+        yyjson_val *labels = read_at(json, "metadata", "labels");
+        bool nobodys = !is_labelled(labels, name) && !target_called(c, name);
+        if (nobodys || !hub_home_of(c, labels))
             continue;
         hub_stray stray = s->strays.at[i];
         s->strays.at[i--] = s->strays.at[--s->strays.len];
@@ -556,7 +590,8 @@ void hub_strays_step(cluster_shell *s)
         str cluster_key = hub_key(s, read_text(labels, LABEL_CLUSTER_NAMESPACE),
                                   read_text(labels, LABEL_CLUSTER));
         bool ours = str_eq(read_text(labels, LABEL_MANAGED), STR("true")) &&
-                    read_text(labels, LABEL_CLUSTER).len > 0;
+                    read_text(labels, LABEL_CLUSTER).len > 0 &&
+                    is_labelled(labels, str_of(stray->name));
         stray->seen_to = true;
         if (ours && !hub_find(&s->clusters, cluster_key))
             delete_stray(s, stray);
@@ -577,14 +612,28 @@ int64_t hub_strays_next_ms(const cluster_shell *s)
 
 /* ---- coming and going ---- */
 
-/* Whatever its labels say by now: they are put right. */
-static bool is_known(const hub_cluster *c, str name, yyjson_val *json)
+/* Where it was seen before, whatever its labels say by now: they are put right. NULL: nowhere. */
+static hub_place *known_place(const hub_cluster *c, str name, yyjson_val *json)
 {
     str uid = read_text(yyjson_obj_get(json, "metadata"), "uid");
-    for (size_t i = 0; i < c->places.len; i++)
-        if (c->places.at[i]->exists && str_eq(c->places.at[i]->bundle->name, name))
-            return str_eq(hub_text(c->places.at[i]->uid), uid);
-    return false;
+    for (size_t i = 0; i < c->places.len; i++) {
+        hub_place *p = c->places.at[i];
+        if (p->exists && str_eq(p->bundle->name, name) && str_eq(hub_text(p->uid), uid))
+            return p;
+    }
+    return NULL;
+}
+
+static hub_place *place_for(cluster_shell *s, hub_cluster *c, str name, yyjson_val *json)
+{
+    yyjson_val *labels = read_at(json, "metadata", "labels");
+    hub_place *p = known_place(c, name, json);
+    if (p)
+        return p;
+    if (!is_labelled(labels, name))
+        return target_called(c, name);
+    hub_bundle *b = hub_bundle_of(s, hub_key(s, read_text(labels, LABEL_BUNDLE_NAMESPACE), name));
+    return b ? place_of(s, b, c) : NULL;
 }
 
 void hub_deployments_seen(cluster_shell *s, yyjson_val *json)
@@ -592,18 +641,13 @@ void hub_deployments_seen(cluster_shell *s, yyjson_val *json)
     yyjson_val *meta = yyjson_obj_get(json, "metadata"), *labels = yyjson_obj_get(meta, "labels");
     str space = read_text(meta, "namespace"), name = read_text(meta, "name");
     hub_cluster *c = hub_find(&s->homes, space);
-    if (!c || !(hub_home_of(c, labels) || is_known(c, name, json))) {
+    bool home = c && (hub_home_of(c, labels) || known_place(c, name, json));
+    hub_place *p = home ? place_for(s, c, name, json) : NULL;
+    if (!p) {
         stray_add(s, space, name, json);
         return;
     }
-    str of = read_text(labels, LABEL_BUNDLE_NAMESPACE),
-        called = read_text(labels, LABEL_BUNDLE_NAME);
-    if (of.len == 0 || !str_eq(called, name))
-        return; /* nobody's */
-    hub_bundle *b = hub_bundle_of(s, hub_key(s, of, called));
-    hub_place *p = b ? place_of(s, b, c) : NULL;
-    if (!p)
-        return;
+    stray_forget(s, space, name);
     bool ready = p->ready, existed = p->exists;
     if (!take_deployment(s, p, json) || s->no_memory)
         return;
