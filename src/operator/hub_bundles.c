@@ -119,6 +119,7 @@ static void unknow(cluster_shell *s, hub_bundle *b)
     hub_take(s, &f);
     b->known = false;
     s->contents_stale = true;
+    hub_repo_tell(s, b);
 }
 
 static void name_content(cluster_shell *s, hub_bundle *b)
@@ -173,6 +174,7 @@ void hub_bundle_take(cluster_shell *s, hub_bundle *b, yyjson_val *json)
     b->fresh |= !b->known;
     b->known = true;
     b->relook = true;
+    hub_repo_tell(s, b); /* which may be another one's from here on */
     hub_set(s, &b->repo, label_get(read->object.metadata->labels, STR(LABEL_REPO_NAME)));
     if (!s->no_memory)
         name_content(s, b);

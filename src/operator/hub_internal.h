@@ -554,6 +554,8 @@ void hub_group_status(cluster_shell *s, hub_group *g);
 void hub_repos_seen(cluster_shell *s, yyjson_val *json);
 void hub_repos_gone(cluster_shell *s, str key);
 void hub_repo_status(cluster_shell *s, hub_repo *r);
+/* What its GitRepo sums up has changed. */
+void hub_repo_tell(cluster_shell *s, const hub_bundle *b);
 void hub_repo_free(hub_repo *r);
 
 /* Pieces of statuses. */

@@ -193,15 +193,6 @@ static void bundle_answered(cluster_shell *s, const hub_ticket *t, const write_o
     hub_await(&b->object, json);
 }
 
-static void tell_repo(cluster_shell *s, const hub_bundle *b)
-{
-    hub_repo *r = hub_text(b->repo).len > 0
-                      ? hub_find(&s->repos, hub_key(s, b->space, str_of(b->repo)))
-                      : NULL;
-    if (r)
-        hub_touch(s, &r->clock, s->settings.status_every_ms);
-}
-
 static status_partition *partitions_of_bundle(cluster_shell *s, hub_bundle *b, lister *l)
 {
     status_partition *at = ARENA_ARRAY(s->scratch, l->part_count + 1, status_partition);
@@ -282,7 +273,7 @@ void hub_bundle_status(cluster_shell *s, hub_bundle *b)
         engine_bundle(s->engine, str_of(b->key), &v);
     b->clock.dirty = false;
     send_bundle_status(s, b, &v);
-    tell_repo(s, b);
+    hub_repo_tell(s, b);
 }
 
 /* ---- Clusters ---- */

@@ -189,6 +189,15 @@ void hub_repos_gone(cluster_shell *s, str key)
     hub_repo_free(r);
 }
 
+void hub_repo_tell(cluster_shell *s, const hub_bundle *b)
+{
+    hub_repo *r = hub_text(b->repo).len > 0
+                      ? hub_find(&s->repos, hub_key(s, b->space, str_of(b->repo)))
+                      : NULL;
+    if (r)
+        hub_touch(s, &r->clock, s->settings.status_every_ms);
+}
+
 static void repo_answered(cluster_shell *s, const hub_ticket *t, const write_outcome *how,
                           yyjson_val *json)
 {

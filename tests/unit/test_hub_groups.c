@@ -242,6 +242,50 @@ static void takes_no_group_along(void **state)
     fake_free(f);
 }
 
+/* ---- repositories ---- */
+
+#define REPO(called)                                                                               \
+    "{\"metadata\":{\"name\":\"" called "\",\"namespace\":\"" FAKE_SPACE "\"},"                    \
+    "\"spec\":{},\"status\":{\"gitJobStatus\":\"Current\"}}"
+
+static const char *counted(fake *f, const char *repo)
+{
+    fake_run(f, -1);
+    return fake_text(f, FAKE_REPOS, repo, "/status/display/readyBundleDeployments");
+}
+
+/* One Bundle of each of two repositories, on one cluster. */
+static void counts_a_bundle_where_it_belongs(void **state)
+{
+    (void)state;
+    fake *f = fake_new();
+    fake_add_cluster(f, "east", "");
+    fake_create(f, FAKE_REPOS, REPO("one"));
+    fake_create(f, FAKE_REPOS, REPO("two"));
+    for (int i = 0; i < 3; i++) {
+        char text[512];
+        snprintf(text, sizeof text,
+                 "{\"metadata\":{\"name\":\"b%d\",\"namespace\":\"" FAKE_SPACE
+                 "\",\"labels\":{\"fleet.cattle.io/repo-name\":\"%s\"}},\"spec\":{"
+                 "\"resources\":[{\"name\":\"a.yaml\",\"content\":\"x\"}],"
+                 "\"targets\":[{\"clusterSelector\":{}}]}}",
+                 i, i < 2 ? "one" : "two");
+        fake_create(f, FAKE_BUNDLES, text);
+    }
+    fake_start(f);
+    check_text(str_of(counted(f, "one")), "2/2");
+    check_text(str_of(counted(f, "two")), "1/1");
+    fake_edit(f, FAKE_BUNDLES, "b1",
+              "{\"metadata\":{\"labels\":{\"fleet.cattle.io/repo-name\":\"two\"}}}");
+    check_text(str_of(counted(f, "one")), "1/1");
+    check_text(str_of(counted(f, "two")), "2/2");
+    fake_edit(f, FAKE_BUNDLES, "b1", "{\"metadata\":{\"labels\":null}}");
+    check_text(str_of(counted(f, "two")), "1/1");
+    fake_delete(f, FAKE_BUNDLES, "b0");
+    check_text(str_of(counted(f, "one")), "0/0");
+    fake_free(f);
+}
+
 /* The namespace of a cluster's deployments is of no use, and there are many. */
 static bool is_namespace(void *context, const object *o)
 {
@@ -277,6 +321,7 @@ int main(void)
         cmocka_unit_test(follows_labels_of_namespaces),
         cmocka_unit_test(takes_no_group_along),
         cmocka_unit_test(keeps_no_homes),
+        cmocka_unit_test(counts_a_bundle_where_it_belongs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
