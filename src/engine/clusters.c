@@ -16,6 +16,16 @@ name_id intern(clusters *c, str text)
     return n;
 }
 
+text_id text_keep(clusters *c, str text)
+{
+    if (text.len == 0)
+        return 0;
+    text_id n = text_pool_add(c->texts, text);
+    if (!n)
+        c->core->no_memory = true;
+    return n;
+}
+
 bool bundle_paused(const bundle_record *b)
 {
     return b->act_paused || (b->document->spec.paused && !b->resumed);
@@ -186,7 +196,7 @@ void placed_returns(bundle_record *b, member_id m)
 /* ---- facts ---- */
 
 /* A report older than our own release still shows another version, or none: it is not looked at. */
-static bool report_is_stale(const placed *at, const fact_report *r, name_id live)
+static bool report_is_stale(const placed *at, const fact_report *r, text_id live)
 {
     return at->claimed && !r->withdrawn && (!r->exists || live != at->live);
 }
@@ -199,17 +209,17 @@ static void take_report(clusters *c, const fact_report *r)
         return;
     member_id m = (member_id)*found;
     placed *at = &b->members.at[m];
-    name_id live = r->exists ? intern(c, r->live) : 0;
+    text_id live = r->exists ? text_keep(c, r->live) : 0;
     if (report_is_stale(at, r, live))
         return;
     bool failed_before = at->failed && at->live == live;
     at->claimed = live && r->under_way;
     at->hindered = 0; /* what was released is there */
     at->live = live;
-    at->applied = live ? intern(c, r->applied) : 0;
+    at->applied = live ? text_keep(c, r->applied) : 0;
     at->ready = live && r->ready;
     at->failed = live && r->failed;
-    at->message = at->failed ? intern(c, r->message) : 0;
+    at->message = at->failed ? text_keep(c, r->message) : 0;
     if (r->released && !at->given) { /* as after a restart */
         at->given = live;
         at->flight = live == at->wanted && at->applied != live ? live : 0;
@@ -229,7 +239,7 @@ static void take_kept(clusters *c, const fact_kept *f)
     bundle_record *b = bundle_find(c, f->change);
     const uint64_t *found = b ? strmap_get(&b->by_label, f->target) : NULL;
     if (found)
-        b->members.at[*found].hindered = f->durable ? 0 : intern(c, f->why);
+        b->members.at[*found].hindered = f->durable ? 0 : text_keep(c, f->why);
 }
 
 static void act_on(bundle_record *b, const fact_act *act)
@@ -348,11 +358,11 @@ static void tell_ended(clusters *c)
             return;
         d->change = names_text(core->names, ended->change);
         d->target = names_text(core->names, ended->label);
-        d->version = names_text(core->names, ended->version);
+        d->version = text_kept(c, ended->version);
         d->state = claim_end_text(ended->end);
         d->failed =
             ended->end == CLAIM_FAILED || ended->end == CLAIM_LOST || ended->end == CLAIM_OFFLINE;
-        d->detail = names_text(core->names, ended->message);
+        d->detail = text_kept(c, ended->message);
     }
     c->ended.len = 0;
 }
@@ -366,7 +376,7 @@ static void tell_start(bundle_record *b, const placed *at, const partition_pick 
             return;
         d->change = names_text(core->names, b->change);
         d->target = names_text(core->names, at->label);
-        d->version = names_text(core->names, at->wanted);
+        d->version = text_kept(b->self, at->wanted);
         d->group = group;
         d->first = pick->first;
         d->fix = pick->fix;
@@ -443,9 +453,55 @@ static void bundle_step(bundle_record *b)
         tell_pass(b, &figures);
 }
 
+static void mark_member(text_pool *t, const placed *at)
+{
+    const text_id all[] = {at->wanted,  at->refused, at->hindered, at->live,
+                           at->applied, at->message, at->flight,   at->given};
+    for (size_t i = 0; at->present && i < sizeof all / sizeof all[0]; i++)
+        text_pool_mark(t, all[i]);
+}
+
+static void mark_labels(text_pool *t, const label *labels, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        text_pool_mark_text(t, labels[i].key);
+        text_pool_mark_text(t, labels[i].value);
+    }
+}
+
+/* Forgets what nobody has any more. Decisions of the step before may be views of it, so that this
+ * is the first thing of a step. */
+static void sweep_texts(clusters *c)
+{
+    text_pool *t = c->texts;
+    if (!text_pool_due(t))
+        return;
+    for (size_t i = 0; i < c->bundles.len; i++) {
+        const bundle_record *b = c->bundles.at[i];
+        for (member_id m = 0; m < b->members.len; m++)
+            mark_member(t, &b->members.at[m]);
+        for (size_t k = 0; k < b->wanted.len; k++)
+            if (b->wanted.entries[k].value != WANTED_BY_CLUSTER)
+                text_pool_mark(t, (text_id)b->wanted.entries[k].value);
+    }
+    for (size_t i = 0; i < c->clusters.len; i++) {
+        const cluster_record *r = &c->clusters.at[i];
+        text_pool_mark(t, r->uid);
+        text_pool_mark(t, r->template_values);
+        mark_labels(t, r->labels, r->label_count);
+        mark_labels(t, r->annotations, r->annotation_count);
+    }
+    for (size_t i = 0; i < c->ended.len; i++) {
+        text_pool_mark(t, c->ended.at[i].version);
+        text_pool_mark(t, c->ended.at[i].message);
+    }
+    text_pool_sweep(t);
+}
+
 static void clusters_step(void *self)
 {
     clusters *c = self;
+    sweep_texts(c);
     for (size_t i = 0; i < c->bundles.len; i++)
         if (c->bundles.at[i]->present)
             clock_run(c->bundles.at[i]);
@@ -515,6 +571,7 @@ static void clusters_destroy(void *self)
     vec_done(&c->ended);
     vec_done(&c->picks);
     arena_free(c->scratch);
+    text_pool_free(c->texts);
     mem_free(c);
 }
 
@@ -525,7 +582,8 @@ static void *clusters_create(engine_core *core)
         return NULL;
     c->core = core;
     c->scratch = arena_new(0);
-    if (c->scratch)
+    c->texts = text_pool_new();
+    if (c->scratch && c->texts)
         return c;
     clusters_destroy(c);
     return NULL;

@@ -8,6 +8,7 @@
 #define DROVER_ENGINE_CLUSTERS_INTERNAL_H
 
 #include "base/strmap.h"
+#include "base/text_pool.h"
 #include "engine/cluster_match.h"
 #include "engine/partition_rollout.h"
 #include "engine/vocabulary.h"
@@ -46,12 +47,13 @@ typedef struct mapping_record {
 
 typedef struct cluster_record {
     bool present;
-    name_id name, namespace_, uid;
-    label *labels; /* texts are interned */
+    name_id name, namespace_;
+    text_id uid;
+    label *labels; /* of kept texts */
     size_t label_count;
-    label *annotations; /* those that templates see; texts are interned */
+    label *annotations; /* those that templates see; likewise */
     size_t annotation_count;
-    name_id template_values; /* as JSON */
+    text_id template_values; /* as JSON */
     int64_t created_ms, last_seen_ms;
     bool paused, has_namespace;
     VEC(uint32_t) groups;   /* numbers of group records */
@@ -64,15 +66,15 @@ typedef struct placed {
     uint32_t cluster;
     bool present;
     name_id label; /* the cluster's name outside, with its namespace where that is needed */
-    name_id wanted;
-    name_id refused; /* why its Helm values cannot be made; then it is not released */
-    name_id hindered; /* what is in the way of its deployment, in the shell's words; 0: nothing */
-    name_id live, applied,
+    text_id wanted;
+    text_id refused; /* why its Helm values cannot be made; then it is not released */
+    text_id hindered; /* what is in the way of its deployment, in the shell's words; 0: nothing */
+    text_id live, applied,
         message; /* by the last report; live by our own release until it is reported */
     bool ready, failed;
     bool claimed;   /* released, and no report of it has come yet */
-    name_id flight; /* the version in flight; 0: none */
-    name_id given;  /* the version that was released last */
+    text_id flight; /* the version in flight; 0: none */
+    text_id given;  /* the version that was released last */
     bool offline;   /* not seen for too long: excluded until it returns */
     bool again;     /* to be released again */
     uint32_t clock; /* its place in the bundle's clock, from 1 */
@@ -81,13 +83,15 @@ typedef struct placed {
 /* A claim that ended, until the next step says so. */
 typedef struct ended_claim {
     placement_id id;
-    name_id change, label, version, message;
+    name_id change, label;
+    text_id version, message;
     claim_end end;
 } ended_claim;
 
 typedef struct clusters {
     engine_core *core;
     arena *scratch;               /* one fact's or one step's */
+    text_pool *texts;             /* what edits and reports bring: see text_keep */
     VEC(bundle_record *) bundles; /* by name */
     strmap bundle_records;        /* name -> its record's address */
     VEC(cluster_record) clusters;
@@ -134,8 +138,8 @@ void bundle_place(bundle_record *b);
 bundle_record *bundle_find(const clusters *c, str change);
 /* What a cluster should run. */
 typedef struct wish {
-    name_id version; /* 0: it is no target */
-    name_id refused; /* why its Helm values cannot be made; the version is then nobody's */
+    text_id version; /* 0: it is no target */
+    text_id refused; /* why its Helm values cannot be made; the version is then nobody's */
 } wish;
 wish wanted_version(bundle_record *b, const cluster_record *r);
 /* The bundle's member on a cluster; PLACED_NONE: it has none there. */
@@ -152,7 +156,14 @@ void namespace_document(clusters *c, const metadata *meta, const kube_namespace 
 bool namespace_mapped(const bundle_record *b, name_id namespace_);
 
 /* ---- clusters.c ---- */
-name_id intern(clusters *c, str text);
+name_id intern(clusters *c, str text); /* for ever */
+/* Until nobody has it any more: of what is ever new, such as versions, messages and labels.
+ * Whoever keeps such a number marks it in sweep_texts. */
+text_id text_keep(clusters *c, str text);
+static inline str text_kept(const clusters *c, text_id n)
+{
+    return text_pool_get(c->texts, n);
+}
 bool bundle_paused(const bundle_record *b);
 unsigned placed_flags(const bundle_record *b, const placed *at);
 bool placed_done(const placed *at);

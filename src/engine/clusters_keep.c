@@ -161,9 +161,9 @@ bool clusters_deployment(const void *self, str change, str target, deployment_vi
         return false;
     *ret = (deployment_view){
         .id = at->id,
-        .wanted = text_of(c, at->wanted),
-        .refused = text_of(c, at->refused),
-        .hindered = text_of(c, at->hindered),
+        .wanted = text_kept(c, at->wanted),
+        .refused = text_kept(c, at->refused),
+        .hindered = text_kept(c, at->hindered),
         .partition = partitions_of(b->roll.pacing, (member_id)(at - b->members.at)),
         .released = at->claimed && at->live == at->wanted,
     };

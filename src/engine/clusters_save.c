@@ -16,12 +16,12 @@ static str text_of(const clusters *c, name_id n)
 
 /* ---- saving ---- */
 
-static void save_name(buf *out, const clusters *c, const char *key, name_id value, bool *any)
+static void save_text(buf *out, const clusters *c, const char *key, text_id value, bool *any)
 {
     if (!value)
         return;
     buf_addf(out, "%s\"%s\":", *any ? "," : "", key);
-    buf_add_json(out, text_of(c, value));
+    buf_add_json(out, text_kept(c, value));
     *any = true;
 }
 
@@ -35,7 +35,7 @@ static void save_flag(buf *out, const char *key, bool value, bool *any)
 
 /* What is in flight, or has ended and no step has said so yet: after a restart the reports show
  * again how. */
-static name_id flight_to_tell(const clusters *c, const placed *at)
+static text_id flight_to_tell(const clusters *c, const placed *at)
 {
     for (size_t i = 0; !at->flight && i < c->ended.len; i++)
         if (c->ended.at[i].id == at->id)
@@ -48,10 +48,10 @@ static void save_placed(buf *out, const clusters *c, const placed *at)
     bool any = false;
     buf_add_json(out, text_of(c, at->label));
     buf_addz(out, ":{");
-    save_name(out, c, "applied", at->claimed ? at->applied : 0, &any);
-    save_name(out, c, "claim", at->claimed ? at->live : 0, &any);
-    save_name(out, c, "flight", flight_to_tell(c, at), &any);
-    save_name(out, c, "given", at->given, &any);
+    save_text(out, c, "applied", at->claimed ? at->applied : 0, &any);
+    save_text(out, c, "claim", at->claimed ? at->live : 0, &any);
+    save_text(out, c, "flight", flight_to_tell(c, at), &any);
+    save_text(out, c, "given", at->given, &any);
     save_flag(out, "failed", at->failed && at->live == at->given, &any);
     save_flag(out, "again", at->again, &any);
     save_flag(out, "offline", at->offline, &any);
@@ -141,10 +141,10 @@ static bool find_member(void *context, str called, member_id *ret)
     return found != NULL;
 }
 
-static name_id name_in(clusters *c, yyjson_val *from, const char *key)
+static text_id text_in(clusters *c, yyjson_val *from, const char *key)
 {
     yyjson_val *value = yyjson_obj_get(from, key);
-    return yyjson_is_str(value) ? intern(c, (str){yyjson_get_str(value), yyjson_get_len(value)})
+    return yyjson_is_str(value) ? text_keep(c, (str){yyjson_get_str(value), yyjson_get_len(value)})
                                 : 0;
 }
 
@@ -158,14 +158,14 @@ static void restore_placed(bundle_record *b, member_id m, yyjson_val *saved)
 {
     clusters *c = b->self;
     placed *at = &b->members.at[m];
-    name_id claim = name_in(c, saved, "claim");
-    at->flight = name_in(c, saved, "flight");
-    at->given = name_in(c, saved, "given");
+    text_id claim = text_in(c, saved, "claim");
+    at->flight = text_in(c, saved, "flight");
+    at->given = text_in(c, saved, "given");
     at->again = flag_in(saved, "again");
     at->offline = flag_in(saved, "offline");
     if (claim && claim != at->live) {
         at->live = claim;
-        at->applied = name_in(c, saved, "applied");
+        at->applied = text_in(c, saved, "applied");
         at->ready = at->failed = false;
         at->claimed = true;
     }
@@ -327,7 +327,7 @@ bool clusters_restore(void *self, str key, str json, err *error)
 
 /* ---- everything from scratch ---- */
 
-static bool full_member(bundle_record *b, member_id m, name_id wanted, err *error)
+static bool full_member(bundle_record *b, member_id m, text_id wanted, err *error)
 {
     clusters *c = b->self;
     const placed *at = &b->members.at[m];

@@ -53,7 +53,7 @@ static match_subject subject_of(clusters *c, const cluster_record *r)
 
 static template_cluster seen_by_templates(const clusters *c, const cluster_record *r, err *error)
 {
-    str values = text_of(c, r->template_values);
+    str values = text_kept(c, r->template_values);
     return (template_cluster){
         .namespace_ = text_of(c, r->namespace_),
         .name = text_of(c, r->name),
@@ -66,7 +66,7 @@ static template_cluster seen_by_templates(const clusters *c, const cluster_recor
 }
 
 /* The version that options make, for one cluster or (NULL) for any; 0 with an error. */
-static name_id version_for(bundle_record *b, const option_layers *l, const cluster_record *r,
+static text_id version_for(bundle_record *b, const option_layers *l, const cluster_record *r,
                            err *error)
 {
     clusters *c = b->self;
@@ -77,7 +77,7 @@ static name_id version_for(bundle_record *b, const option_layers *l, const clust
     str id = options.ptr ? deployment_id(c->scratch, b->manifest, options) : options;
     if (options.ptr && !id.ptr)
         err_memory(error);
-    return id.ptr ? intern(c, id) : 0;
+    return id.ptr ? text_keep(c, id) : 0;
 }
 
 /* Values that cannot be made hold back this cluster alone. */
@@ -93,7 +93,7 @@ static wish wish_by_cluster(bundle_record *b, const option_layers *l, const clus
         return made;
     }
     err ignored = {0};
-    made.refused = intern(c, str_of(error.text));
+    made.refused = text_keep(c, str_of(error.text));
     made.version = version_for(b, l, NULL, &ignored);
     c->core->no_memory |= !made.version || !made.refused;
     return made;
@@ -110,7 +110,7 @@ static wish wish_of(bundle_record *b, const match_choice *choice, const cluster_
     if (known && *known == WANTED_BY_CLUSTER)
         return wish_by_cluster(b, &l, r);
     if (known)
-        return (wish){.version = (name_id)*known};
+        return (wish){.version = (text_id)*known};
     bool depends = usable && options_depend(&l);
     err error = {0};
     wish made = {0};
@@ -118,9 +118,9 @@ static wish wish_of(bundle_record *b, const match_choice *choice, const cluster_
         made = wish_by_cluster(b, &l, r);
     else
         made.version = version_for(b, &l, r, &error);
-    str kept = key.ptr ? arena_str(b->own, key) : key;
-    if (!made.version || !kept.ptr ||
-        !strmap_put(&b->wanted, kept, depends ? WANTED_BY_CLUSTER : made.version))
+    str own = key.ptr ? arena_str(b->own, key) : key;
+    if (!made.version || !own.ptr ||
+        !strmap_put(&b->wanted, own, depends ? WANTED_BY_CLUSTER : made.version))
         c->core->no_memory = true;
     return made;
 }
@@ -358,8 +358,8 @@ static void labels_copy(clusters *c, label_set labels, label **at, size_t *count
         return;
     }
     for (size_t i = 0; i < labels.len; i++)
-        copy[i] = (label){text_of(c, intern(c, labels.at[i].key)),
-                          text_of(c, intern(c, labels.at[i].value))};
+        copy[i] = (label){text_kept(c, text_keep(c, labels.at[i].key)),
+                          text_kept(c, text_keep(c, labels.at[i].value))};
     mem_free(*at);
     *at = copy;
     *count = labels.len;
@@ -378,12 +378,12 @@ static label_set exported(clusters *c, label_set all)
 }
 
 /* Go's text of it may be much longer than the document. */
-static name_id values_name(clusters *c, raw_json values)
+static text_id values_text(clusters *c, raw_json values)
 {
     buf text = BUF(LIMIT_TEXT_BYTES);
     if (values)
         go_value(&text, values);
-    name_id made = text.failed ? 0 : intern(c, buf_str(&text));
+    text_id made = text.failed ? 0 : text_keep(c, buf_str(&text));
     c->core->no_memory |= text.failed;
     buf_done(&text);
     return made;
@@ -393,7 +393,7 @@ static name_id values_name(clusters *c, raw_json values)
 static bool labels_taken(clusters *c, cluster_record *r, const fact_target *t)
 {
     label_set annotations = exported(c, t->annotations);
-    name_id values = values_name(c, t->template_values);
+    text_id values = values_text(c, t->template_values);
     if (r->present && same_labels(record_labels(r), t->labels) && values == r->template_values &&
         same_labels((label_set){r->annotations, r->annotation_count}, annotations))
         return false;
@@ -413,10 +413,10 @@ static str cluster_key(clusters *c, const fact_target *t)
 
 static uint32_t cluster_add(clusters *c, str key)
 {
-    name_id kept = intern(c, key);
+    name_id name = intern(c, key);
     uint32_t number = (uint32_t)c->clusters.len;
-    if (!kept || !vec_push(&c->clusters, (cluster_record){0}) ||
-        !strmap_put(&c->cluster_numbers, text_of(c, kept), number))
+    if (!name || !vec_push(&c->clusters, (cluster_record){0}) ||
+        !strmap_put(&c->cluster_numbers, text_of(c, name), number))
         c->core->no_memory = true;
     return number;
 }
@@ -440,7 +440,7 @@ bool target_facts(clusters *c, const fact_target *t)
     uint32_t number = known ? (uint32_t)*known : cluster_add(c, key);
     if (c->core->no_memory)
         return true;
-    name_id uid = intern(c, t->uid);
+    text_id uid = text_keep(c, t->uid);
     cluster_record *r = &c->clusters.at[number];
     if (r->present && uid && r->uid && uid != r->uid)
         cluster_gone(c, number);
@@ -646,6 +646,7 @@ void bundle_gone(clusters *c, const bundle *doc)
     for (member_id m = 0; m < b->members.len; m++)
         if (b->members.at[m].present)
             leave(b, m);
+    strmap_clear(&b->wanted);
     b->present = false;
     b->document = NULL;
     b->act_paused = b->resumed = b->roll.running = b->roll.dirty = b->roll.last_released = false;

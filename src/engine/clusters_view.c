@@ -75,8 +75,8 @@ static placement_view view_of(const bundle_record *b, member_id m)
         .change = text_of(c, b->change),
         .target = text_of(c, at->label),
         .environment = STR_EMPTY,
-        .wanted = text_of(c, at->wanted),
-        .current = text_of(c, at->claimed ? at->applied : at->live),
+        .wanted = text_kept(c, at->wanted),
+        .current = text_kept(c, at->claimed ? at->applied : at->live),
         .group = partition_name(b, m),
     };
 }
@@ -221,7 +221,7 @@ static void tell_released(teller *t)
     if (at->hindered) {
         r.rule = REASON_HINDERED;
         r.act = RELEASE_EDIT;
-        r.detail = text_of(c, at->hindered);
+        r.detail = text_kept(c, at->hindered);
         tell(t, r, name);
     } else if (at->offline) {
         r.rule = REASON_OFFLINE;
@@ -231,7 +231,7 @@ static void tell_released(teller *t)
     } else if (at->failed) {
         r.rule = REASON_FAILED;
         r.act = RELEASE_EDIT;
-        r.detail = text_of(c, at->message);
+        r.detail = text_kept(c, at->message);
         tell(t, r, text_of(c, t->b->change));
     } else if (at->flight && silent(c, at)) {
         r.rule = REASON_OFFLINE;
@@ -285,7 +285,7 @@ static void tell_own(teller *t, bool edited)
              (reason){.rule = REASON_EXPRESSION,
                       .scope = bundle_scope,
                       .act = RELEASE_EDIT,
-                      .detail = text_of(c, t->at->refused)},
+                      .detail = text_kept(c, t->at->refused)},
              change);
     if (!r->has_namespace)
         tell(t,
