@@ -14,14 +14,14 @@ static str target_of(const bundle *of, str name)
 
 static bool tell_one(engine *e, const bundle *of, const non_ready_resource *one)
 {
-    if (one->bundle_state != BUNDLE_PENDING || one->message.len == 0)
+    if (!str_starts(one->message, STR(HINDRANCE_MARK)))
         return true;
     scoped(buf_done) buf change = BUF(LIMIT_DOCUMENT_BYTES);
     buf_addf(&change, "%.*s/%.*s", STR_ARG(of->metadata.namespace_), STR_ARG(of->metadata.name));
     fact f = {.kind = FACT_KEPT,
               .kept = {.change = buf_str(&change),
                        .target = target_of(of, one->name),
-                       .why = one->message,
+                       .why = str_part(one->message, sizeof HINDRANCE_MARK - 1, SIZE_MAX),
                        .passing = true}};
     return !change.failed && engine_take(e, &f, 1, 0);
 }

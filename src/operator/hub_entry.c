@@ -3,6 +3,7 @@
  * deployment, and etcd takes little more than that of a whole Bundle: what is too long is cut when
  * it comes in. Nothing of it decides anything. */
 #include "base/mem.h"
+#include "operator/bundle_hindrance.h"
 #include "operator/hub_internal.h"
 
 #define WORD_BYTES 256 /* a name is never cut */
@@ -169,11 +170,15 @@ void hub_place_entry(cluster_shell *s, const hub_place *p, str name, non_ready_r
                                 .non_ready_status = yyjson_obj_get(entry, "nonReadyStatus")};
     bool known = engine_deployment(s->engine, str_of(p->bundle->key), hub_label(p), &v);
     if (known && v.hindered.len > 0) /* it says more than what an agent said before */
-        ret->message = v.hindered;
+        ret->message = arena_printf(s->scratch, HINDRANCE_MARK "%.*s", STR_ARG(v.hindered));
     else if (known && v.refused.len > 0 && ret->message.len == 0)
         ret->message = v.refused;
     else if (p->cluster->denied && !p->cluster->home)
         ret->message = hub_home_trouble(s, p->cluster, s->scratch);
     else if (!p->cluster->home)
         ret->message = reason_text(s->scratch, &(reason){.rule = REASON_NO_NAMESPACE});
+    if (!ret->message.ptr) {
+        hub_memory(s);
+        ret->message = STR_EMPTY;
+    }
 }

@@ -441,7 +441,8 @@ static void does_not_take_a_name(void **state)
         fake_start(f);
         fake_run(f, 3 * MOMENT_MS);
         check_ready(f, "app", "1/2");
-        check_says(f, "Pending(1) [Cluster fleet-default/east: Secret ns-east/key: type: field is");
+        check_says(f, "Pending(1) [Cluster fleet-default/east: the hub refuses: Secret ns-east/"
+                      "key: type: field is");
         check_text(str_of(deployed(f, "east", "app", "/spec/deploymentID")), "");
         if (repairs)
             fake_delete(f, secrets_of("east"), "key");

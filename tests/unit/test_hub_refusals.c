@@ -64,7 +64,7 @@ static void waits_for_a_namespace(void **state)
     fake_run(f, 5 * MINUTE_MS);
     assert_in_range(count_lines(f, "ns-east/bundledeployments/app refused"), 9, 11);
     check_text(str_of(ready_message(f)),
-               "Pending(1) [Cluster fleet-default/east: namespaces not found]");
+               "Pending(1) [Cluster fleet-default/east: the hub refuses: namespaces not found]");
     reason r = only_reason(f, a, "east");
     assert_int_equal(r.rule, REASON_HINDERED);
     check_text(reason_text(a, &r), "namespaces not found");
@@ -87,41 +87,6 @@ static void load_bundle(fake *f, document_set *set, object_list *list)
     problems_free(found);
     buf_done(&text);
     (free)(json);
-}
-
-/* An engine that only reads the hub's objects is told by the Bundle's status. */
-static void tells_readers_why(void **state)
-{
-    (void)state;
-    err error;
-    fake *f = begin();
-    arena *a = arena_new(0);
-    fake_add_cluster(f, "east", "");
-    fake_delete(f, FAKE_NAMESPACES, "ns-east");
-    fake_start(f);
-    fake_run(f, MINUTE_MS);
-    document_set *set = document_set_new();
-    object_list *list = objects_new();
-    load_bundle(f, set, list);
-    engine *e = engine_new(&f->settings.engine, &error);
-    fact facts[] = {{.kind = FACT_DOCUMENT, .document = &list->at[0]},
-                    {.kind = FACT_TARGET,
-                     .target = {.kind = TARGET_CLUSTER,
-                                .name = STR("east"),
-                                .namespace_ = STR(FAKE_SPACE),
-                                .deploy_namespace = STR("ns-east")}}};
-    decision_list decisions = {0};
-    assert_true(engine_step(e, facts, 2, f->now_ms, &decisions));
-    assert_int_equal(reason_on(e, a, "east").rule, REASON_RUNNING);
-    assert_true(bundle_hindrances_tell(e, list->at[0].bundle));
-    reason r = reason_on(e, a, "east");
-    check_text(reason_text(a, &r), "namespaces not found");
-    vec_done(&decisions);
-    engine_free(e);
-    objects_free(list);
-    document_set_free(set);
-    arena_free(a);
-    fake_free(f);
 }
 
 /* Whoever manages a Cluster makes its namespace; until then it has none. */
@@ -167,7 +132,7 @@ static void shows_why_it_cannot_write(void **state)
     fake_start(f);
     fake_run(f, MINUTE_MS);
     check_text(str_of(ready_message(f)),
-               "Pending(1) [Cluster fleet-default/east: the server says exists]");
+               "Pending(1) [Cluster fleet-default/east: the hub refuses: the server says exists]");
     f->trouble = NULL;
     fake_run(f, MINUTE_MS);
     check_text(str_of(ready_message(f)), "");
@@ -176,12 +141,117 @@ static void shows_why_it_cannot_write(void **state)
               "{\"spec\":{\"resources\":[{\"name\":\"a.yaml\",\"content\":\"y\"}]}}");
     fake_run(f, MINUTE_MS);
     check_text(str_of(ready_message(f)),
-               "OutOfSync(1) [Cluster fleet-default/east: the server says refused]");
+               "OutOfSync(1) [Cluster fleet-default/east: the hub refuses: the server says "
+               "refused]");
     check_text(str_of(fake_text(f, FAKE_CLUSTERS, "east", "/status/conditions/0/message")),
-               "OutOfSync(1) [Bundle app: the server says refused]");
+               "OutOfSync(1) [Bundle app: the hub refuses: the server says refused]");
     f->trouble = NULL;
     fake_run(f, MINUTE_MS);
     check_text(str_of(ready_message(f)), "");
+    fake_free(f);
+}
+
+/* An engine that only reads the hub's objects is told by the Bundle's status. */
+static void check_reader(fake *f, const char *why)
+{
+    err error;
+    char home[FAKE_NAME_BYTES];
+    arena *a = arena_new(0);
+    document_set *set = document_set_new();
+    object_list *list = objects_new();
+    load_bundle(f, set, list);
+    engine *e = engine_new(&f->settings.engine, &error);
+    fake_home("east", home);
+    fact facts[] = {
+        {.kind = FACT_DOCUMENT, .document = &list->at[0]},
+        {.kind = FACT_TARGET,
+         .target = {.kind = TARGET_CLUSTER,
+                    .name = STR("east"),
+                    .namespace_ = STR(FAKE_SPACE),
+                    .deploy_namespace = STR("ns-east")}},
+        {.kind = FACT_REPORT,
+         .report = {.change = STR(FAKE_SPACE "/app"),
+                    .target = STR("east"),
+                    .exists = fake_find(f, home, "app"),
+                    .live = str_of(fake_text(f, home, "app", "/spec/deploymentID")),
+                    .applied = str_of(fake_text(f, home, "app", "/status/appliedDeploymentID")),
+                    .ready = yyjson_get_bool(fake_get(f, home, "app", "/status/ready"))}}};
+    decision_list decisions = {0};
+    assert_true(engine_step(e, facts, COUNT_OF(facts), f->now_ms, &decisions));
+    assert_int_not_equal(reason_on(e, a, "east").rule, REASON_HINDERED);
+    assert_true(bundle_hindrances_tell(e, list->at[0].bundle));
+    reason r = reason_on(e, a, "east");
+    assert_int_equal(r.rule, REASON_HINDERED);
+    check_text(reason_text(a, &r), why);
+    vec_done(&decisions);
+    engine_free(e);
+    objects_free(list);
+    document_set_free(set);
+    arena_free(a);
+}
+
+static fake_trouble refuses_secrets(fake *f, const kube_write *w)
+{
+    (void)f;
+    return (fake_trouble){w->verb == WRITE_APPLY, WRITE_REFUSED, false};
+}
+
+static void tells_readers_why(void **state)
+{
+    (void)state;
+    fake *f = begin();
+    fake_add_cluster(f, "east", "");
+    fake_delete(f, FAKE_NAMESPACES, "ns-east");
+    fake_start(f);
+    fake_run(f, MINUTE_MS);
+    check_reader(f, "namespaces not found");
+    fake_create(f, FAKE_NAMESPACES, "{\"metadata\":{\"name\":\"ns-east\"}}");
+    fake_run(f, MINUTE_MS);
+    f->trouble = refuses_changes; /* of what runs already */
+    fake_edit(f, FAKE_BUNDLES, "app", "{\"spec\":{\"defaultNamespace\":\"newer\"}}");
+    fake_run(f, MINUTE_MS);
+    check_reader(f, "the server says refused");
+    f->trouble = refuses_secrets; /* for which the agent waits */
+    fake_edit(f, FAKE_BUNDLES, "app", "{\"spec\":{\"helm\":{\"values\":{\"n\":1}}}}");
+    fake_run(f, MINUTE_MS);
+    check_has_at(str_of(ready_message(f)), STR("WaitApplied(1)"), __FILE__, __LINE__);
+    check_reader(f, "type: field is immutable");
+    fake_free(f);
+}
+
+/* What an agent says is no word of the hub's. */
+static void tells_readers_nothing_of_agents(void **state)
+{
+    (void)state;
+    err error;
+    char home[FAKE_NAME_BYTES];
+    fake *f = begin();
+    fake_add_cluster(f, "east", "");
+    fake_start(f);
+    fake_run(f, MINUTE_MS);
+    fake_edit(f, fake_home("east", home), "app",
+              "{\"status\":{\"ready\":false,\"conditions\":[{\"type\":\"Deployed\",\"status\":"
+              "\"True\",\"message\":\"pods crash\"}]}}");
+    fake_run(f, MINUTE_MS);
+    check_text(str_of(ready_message(f)), "NotReady(1) [Cluster fleet-default/east: pods crash]");
+    document_set *set = document_set_new();
+    object_list *list = objects_new();
+    load_bundle(f, set, list);
+    engine *e = engine_new(&f->settings.engine, &error);
+    fact facts[] = {{.kind = FACT_DOCUMENT, .document = &list->at[0]},
+                    {.kind = FACT_TARGET,
+                     .target = {.kind = TARGET_CLUSTER,
+                                .name = STR("east"),
+                                .namespace_ = STR(FAKE_SPACE),
+                                .deploy_namespace = STR("ns-east")}}};
+    assert_true(engine_take(e, facts, COUNT_OF(facts), f->now_ms));
+    assert_true(bundle_hindrances_tell(e, list->at[0].bundle));
+    deployment_view v;
+    assert_true(engine_deployment(e, STR(FAKE_SPACE "/app"), STR("east"), &v));
+    check_text(v.hindered, "");
+    engine_free(e);
+    objects_free(list);
+    document_set_free(set);
     fake_free(f);
 }
 
@@ -337,6 +407,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(waits_for_a_namespace),
         cmocka_unit_test(tells_readers_why),
+        cmocka_unit_test(tells_readers_nothing_of_agents),
         cmocka_unit_test(leaves_namespaces_to_managers),
         cmocka_unit_test(shows_why_it_cannot_write),
         cmocka_unit_test(keeps_to_the_strategy_that_it_can_read),
