@@ -6,6 +6,7 @@
 #include "cli/kube_apply.h"
 #include "model/document.h"
 #include "operator/act_request.h"
+#include "operator/bundle_partitions.h"
 #include "operator/cluster_shell.h"
 
 #define REQUEST_TRIES 5
@@ -55,6 +56,8 @@ static bool try_once(kube_session *s, const bundle_name *of, const fact_act *act
     if (reply.status >= 400)
         return err_set(error, "Bundle %.*s/%.*s: %s", STR_ARG(of->space), STR_ARG(of->name),
                        reply.message);
+    if (act->act == ACT_APPROVE && !bundle_has_partition(a, reply.body, act->partition, error))
+        return err_wrap(error, "Bundle %.*s/%.*s", STR_ARG(of->space), STR_ARG(of->name));
     scoped(buf_done) buf body = BUF(LIMIT_DOCUMENT_BYTES);
     if (!put_patch(&body, reply.body, act, error))
         return false;

@@ -10,6 +10,7 @@
 #include "base/strmap.h"
 #include "base/vec.h"
 #include "engine/deployment_state.h"
+#include "operator/bundle_partitions.h"
 #include "operator/bundle_status.h"
 #include "operator/cluster_shell.h"
 #include "operator/shell_read.h"
@@ -51,7 +52,7 @@
 /* Annotations of an object may have 256 KiB together. */
 #define HUB_RECORD_BYTES_MAX (240u << 10)
 
-#define HUB_RECORD "drover.dev/rollout"          /* annotation of a Bundle: the engine's record */
+#define HUB_RECORD BUNDLE_RECORD
 #define HUB_RELEASED_AT "drover.dev/released-at" /* label of a deployment: its hub_release */
 #define HUB_VALUES "drover.dev/values"           /* label of a deployment: HUB_UNSETTLED, or none */
 #define HUB_UNSETTLED "unsettled"

@@ -363,6 +363,10 @@ def asked(cluster, _, agents):
     ready(4, pending=CLUSTERS - 4)
     why = json.loads(ask(cluster, "explain", "c0010", "--change", whole, "-o", "json"))
     assert [r["rule"] for r in why["reasons"]] == ["approval"], why
+    wrong = drover.run(drover.programs()[0], "approve", "--partition", "others", "--bundle", whole,
+                       f"--kubeconfig={cluster.kubeconfig()}")
+    assert wrong.status == 1 and wrong.out == "" and \
+        'partition: found "others", allowed "canary", "rest"' in wrong.err, wrong
     ask(cluster, "approve", "--partition", "rest", "--bundle", whole)
     found = ready(CLUSTERS - 2, pending=2)
     assert "drover.dev/acts" not in found["metadata"]["annotations"], found["metadata"]

@@ -10,6 +10,7 @@
 #include "engine/go_json.h"
 #include "model/document.h"
 #include "operator/bundle_objects.h"
+#include "operator/bundle_partitions.h"
 #include "operator/bundle_patch.h"
 #include "operator/cluster_objects.h"
 #include "support/documents.h"
@@ -385,6 +386,46 @@ static void test_merge_patches(void **state)
     }
 }
 
+/* What a person may approve. */
+static void test_partitions(void **state)
+{
+    (void)state;
+#define RUNNING                                                                                    \
+    "\"drover.dev/rollout\":\"{\\\"rollout\\\":{\\\"partitions\\\":["                              \
+    "{\\\"name\\\":\\\"canary\\\"},{\\\"name\\\":\\\"old\\\"}]}}\""
+#define SPEC                                                                                       \
+    "\"spec\":{\"rolloutStrategy\":{\"partitions\":[{\"name\":\"canary\"},{\"name\":\"new\"}]}}"
+    static const struct {
+        const char *bundle, *name, *want;
+    } rows[] = {
+        {"{" SPEC "}", "canary", NULL},
+        {"{" SPEC "}", "old", "partition: found \"old\", allowed \"canary\", \"new\""},
+        {"{\"metadata\":{\"annotations\":{" RUNNING "}}," SPEC "}", "old", NULL},
+        {"{\"metadata\":{\"annotations\":{" RUNNING "}}," SPEC "}", "new", NULL},
+        {"{\"metadata\":{\"annotations\":{" RUNNING "}}," SPEC "}", "canery",
+         "partition: found \"canery\", allowed \"canary\", \"old\", \"new\""},
+        {"{\"metadata\":{\"annotations\":{\"drover.dev/rollout-strategy\":"
+         "\"{\\\"partitions\\\":[{\\\"name\\\":\\\"noted\\\"}]}\"}}," SPEC "}",
+         "noted", NULL},
+        {"{\"metadata\":{\"annotations\":{\"drover.dev/rollout-strategy\":"
+         "\"{\\\"partitions\\\":[{\\\"name\\\":\\\"noted\\\"}]}\"}}," SPEC "}",
+         "new", "partition: found \"new\", allowed \"noted\""},
+        {"{\"metadata\":{\"annotations\":{\"drover.dev/rollout\":\"[\"}}}", "x",
+         "partition: found \"x\", but there are no partitions"},
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        arena *a = arena_new(0);
+        err error = {0};
+        yyjson_val *made = json_parse(a, str_of(rows[i].bundle), &error);
+        check_msg(made, "%s: %s", rows[i].bundle, error.text);
+        bool has = bundle_has_partition(a, made, str_of(rows[i].name), &error);
+        check_msg(has == !rows[i].want, "%s in %s: %s", rows[i].name, rows[i].bundle, error.text);
+        if (rows[i].want)
+            check_err(error, rows[i].want);
+        arena_free(a);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -397,6 +438,7 @@ int main(void)
         cmocka_unit_test(test_a_registered_cluster),
         cmocka_unit_test(test_options_that_are_not_hashed),
         cmocka_unit_test(test_merge_patches),
+        cmocka_unit_test(test_partitions),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
