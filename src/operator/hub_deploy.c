@@ -362,6 +362,22 @@ static void patch(cluster_shell *s, hub_place *p, str body)
     s->counts.deployments += p->sending;
 }
 
+/* The finalizer of whoever made it before us: nothing is left to be waited for. Those of others
+ * stay. */
+static void release_finalizer(cluster_shell *s, hub_place *p)
+{
+    buf body = BUF(HUB_TEXT_BYTES);
+    if (!p->finalizers)
+        return;
+    buf_addz(&body, "{\"metadata\":{");
+    hub_put_finalizers(s, p->finalizers, fleet_finalizer_text(FINALIZER_BUNDLE_DEPLOYMENT), false,
+                       &body);
+    buf_addz(&body, "}}");
+    if (!body.failed)
+        patch(s, p, buf_str(&body));
+    buf_done(&body);
+}
+
 /* It is no target any more: the deployment goes, with it the Secret that it owns, and before it the
  * one that opens a registry, of which nobody would know afterwards. */
 static bool remove_deployment(cluster_shell *s, hub_place *p)
@@ -371,8 +387,7 @@ static bool remove_deployment(cluster_shell *s, hub_place *p)
         return true;
     }
     if (p->deleting) {
-        if (p->finalizer) /* of whoever made it before us; nothing is left to be waited for */
-            patch(s, p, STR("{\"metadata\":{\"finalizers\":null}}"));
+        release_finalizer(s, p);
         return true;
     }
     char revision_text[SHELL_VERSION_BYTES];
@@ -498,8 +513,8 @@ bool hub_deploy(cluster_shell *s, hub_place *p)
     }
     if (!p->cluster->home)
         return true; /* who gets one is looked at again */
-    if (p->deleting && p->finalizer)
-        patch(s, p, STR("{\"metadata\":{\"finalizers\":null}}"));
+    if (p->deleting)
+        release_finalizer(s, p);
     if (p->deleting || !engine_deployment(s->engine, str_of(p->bundle->key), hub_label(p), &v))
         return true;
     bool current = p->live && str_eq((str){p->live->text, p->live->len}, v.wanted);

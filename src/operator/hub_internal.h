@@ -121,6 +121,7 @@ struct hub_place {
     placement_id id;             /* the engine's, which knows the deployment by it; 0: none */
     char *uid;
     char *entry;        /* JSON of what its agent complains of; NULL: nothing */
+    char *finalizers;   /* as they are, JSON, if Fleet's is one of them; else NULL */
     int32_t *resources; /* RESOURCE_COUNT_KINDS numbers; NULL: all are 0 */
     uint64_t revision, waits_for;
     uint64_t gone_at; /* what was seen last of a deployment that is gone, by its revision */
@@ -145,7 +146,7 @@ struct hub_place {
     bool counted;
     bool ready, non_modified, deployed_failed, failed;
     bool paused; /* the deployment says so */
-    bool deleting, finalizer;
+    bool deleting;
     bool unsettled;   /* its label says that its Secret may not be as it should be */
     bool settled;     /* but now it is */
     bool access_gone; /* the copy of access_name is deleted, or left to others */

@@ -124,8 +124,9 @@ static void forget_deployment(cluster_shell *s, hub_place *p)
     hub_entry_forget(s, p);
     p->resources = mem_free(p->resources);
     p->access_name = mem_free(p->access_name);
+    p->finalizers = mem_free(p->finalizers);
     p->exists = p->ready = p->failed = p->deployed_failed = p->non_modified = false;
-    p->deleting = p->finalizer = p->paused = p->access_gone = false;
+    p->deleting = p->paused = p->access_gone = false;
     p->unsettled = p->settled = false;
     p->revision = p->digest = p->labels = p->sent = p->values = p->values_sent = 0;
     p->access = p->access_sent = 0;
@@ -431,8 +432,9 @@ static bool take_deployment(cluster_shell *s, hub_place *p, yyjson_val *json)
         hub_queue(s, p);
     }
     p->deleting = yyjson_obj_get(meta, "deletionTimestamp") != NULL;
-    p->finalizer = hub_has_text(yyjson_obj_get(meta, "finalizers"),
-                                fleet_finalizer_text(FINALIZER_BUNDLE_DEPLOYMENT));
+    yyjson_val *finalizers = yyjson_obj_get(meta, "finalizers");
+    bool fleets = hub_has_text(finalizers, fleet_finalizer_text(FINALIZER_BUNDLE_DEPLOYMENT));
+    hub_set_json(s, &p->finalizers, fleets ? finalizers : NULL);
     take_spec(s, p, json);
     version_set(s, &p->applied, read_text(status, "appliedDeploymentID"));
     p->ready = yyjson_get_bool(yyjson_obj_get(status, "ready"));

@@ -402,6 +402,36 @@ static void ends_strays(void **state)
     }
 }
 
+/* Fleet's finalizer is nobody's here; those of others wait for something. */
+static void leaves_finalizers_of_others(void **state)
+{
+    (void)state;
+    for (int wanted = 0; wanted < 2; wanted++) { /* a person deletes what is wanted, or we do */
+        char home[FAKE_NAME_BYTES];
+        fake *f = begin();
+        fake_add_cluster(f, "east", "");
+        fake_start(f);
+        fake_run(f, MINUTE_MS);
+        fake_edit(f, fake_home("east", home), "app",
+                  "{\"metadata\":{\"finalizers\":[\"example.com/hold\","
+                  "\"fleet.cattle.io/bundle-deployment-finalizer\",\"example.com/other\"]}}");
+        if (wanted)
+            fake_delete(f, home, "app");
+        else
+            fake_edit(f, FAKE_BUNDLES, "app", "{\"spec\":{\"targets\":[]}}");
+        fake_run(f, MINUTE_MS);
+        yyjson_val *left = fake_get(f, home, "app", "/metadata/finalizers");
+        assert_int_equal(yyjson_arr_size(left), 2);
+        check_text(str_of(fake_text(f, home, "app", "/metadata/finalizers/0")), "example.com/hold");
+        check_text(str_of(fake_text(f, home, "app", "/metadata/finalizers/1")),
+                   "example.com/other");
+        fake_edit(f, home, "app", "{\"metadata\":{\"finalizers\":null}}");
+        fake_run(f, MINUTE_MS);
+        assert_int_equal(fake_find(f, home, "app") != NULL, wanted);
+        fake_free(f);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -414,6 +444,7 @@ int main(void)
         cmocka_unit_test(ends_a_bundle),
         cmocka_unit_test(begins_a_bundle),
         cmocka_unit_test(ends_strays),
+        cmocka_unit_test(leaves_finalizers_of_others),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
