@@ -77,6 +77,7 @@ str manifest_id(arena *a, const bundle_spec *spec)
     X(OR, "true if either is")                                                                     \
     X(APPEND, "both lists, one after the other")                                                   \
     X(IDENTITY, "both lists, an equal identity replaced")                                          \
+    X(ENTRIES, "likewise not looked at; a list of structs of known order")                         \
     X(DEEP, "objects merged key by key, however deep")                                             \
     X(TIMEOUT, "the override; below 0 it resets")
 
@@ -116,6 +117,8 @@ static const merged_field helm_fields[] = {
 
 static const merged_field yaml_fields[] = {{STR("overlays"), MERGE_APPEND, false}};
 static const merged_field kustomize_fields[] = {{STR("dir"), MERGE_TEXT, false}};
+static const merged_field selector_fields[] = {{STR("matchLabels"), MERGE_KEEP, true},
+                                               {STR("matchExpressions"), MERGE_ENTRIES, false}};
 
 /* One value and those laid over it, lowest first; some may be NULL. */
 typedef struct layers {
@@ -221,12 +224,13 @@ static void write_deep(option_writer *w, layers l)
     vec_done(&keys);
 }
 
-/* An entry of valuesFrom or downstreamResources: Go's struct order, empty members omitted. */
+/* An entry of valuesFrom, downstreamResources or matchExpressions: Go's struct order, empty members
+ * omitted. */
 static void write_entry(buf *out, yyjson_val *entry)
 {
     static const str fields[] = {
-        STR("configMapKeyRef"), STR("secretKeyRef"), STR("kind"), STR("name"),
-        STR("namespace"),       STR("key")};
+        STR("configMapKeyRef"), STR("secretKeyRef"), STR("kind"),     STR("name"),
+        STR("namespace"),       STR("key"),          STR("operator"), STR("values")};
     if (!yyjson_is_obj(entry)) {
         go_value(out, entry);
         return;
@@ -288,6 +292,19 @@ static void write_lists(option_writer *w, layers l, bool identity)
     vec_done(&entries);
 }
 
+static void write_entries(buf *out, yyjson_val *list)
+{
+    size_t i, max;
+    yyjson_val *entry;
+    buf_addc(out, '[');
+    yyjson_arr_foreach(list, i, max, entry)
+    {
+        buf_addz(out, i > 0 ? "," : "");
+        write_entry(out, entry);
+    }
+    buf_addc(out, ']');
+}
+
 static bool all_zero(layers l)
 {
     for (size_t i = 0; i < l.len; i++)
@@ -334,6 +351,12 @@ static void write_merged(option_writer *w, layers l, const merged_field *field)
         write_key(w, field->name);
         write_lists(w, l, field->rule == MERGE_IDENTITY);
         return;
+    case MERGE_ENTRIES:
+        if (go_is_zero(l.at[0]))
+            return;
+        write_key(w, field->name);
+        write_entries(&w->out, l.at[0]);
+        return;
     case MERGE_DEEP:
         drop_nulls(l);
         if (all_zero(l) || (field->is_map && all_empty_maps(l)))
@@ -356,6 +379,17 @@ static void write_struct(option_writer *w, layers l, const merged_field *fields,
     }
     buf_addc(&w->out, '}');
     w->any = outer;
+}
+
+/* A struct that an override replaces in whole. */
+static void write_whole(option_writer *w, layers l, const merged_field *field,
+                        const merged_field *fields, size_t count)
+{
+    yyjson_val *chosen = choose(l, field->rule);
+    if (!chosen || yyjson_is_null(chosen))
+        return;
+    write_key(w, field->name);
+    write_struct(w, (layers){&chosen, 1}, fields, count);
 }
 
 /* What stands in one merged member of helm, as a tree of its own; NULL with an error. */
@@ -449,7 +483,7 @@ static const option_rule option_rules[] = {
     [OPTION_downstream_resources] = {{STR("downstreamResources"), MERGE_IDENTITY, false}, NULL, 0},
     [OPTION_overwrites] = {{STR("overwrites"), MERGE_TEXT, false}, NULL, 0},
     [OPTION_allowed_target_namespace_selector] =
-        {{STR("allowedTargetNamespaceSelector"), MERGE_TEXT, false}, NULL, 0},
+        {{STR("allowedTargetNamespaceSelector"), MERGE_TEXT, false}, FIELDS(selector_fields)},
 };
 #define HASHED_OPTIONS (sizeof option_rules / sizeof option_rules[0])
 _Static_assert(HASHED_OPTIONS == OPTION_diff && OPTION_correct_drift == OPTION_diff + 1,
@@ -491,6 +525,8 @@ static void write_option(option_writer *w, layers l, size_t option)
     bool given = any_given(l), helm = option == OPTION_helm && w->cluster;
     if (!rule->fields) {
         write_merged(w, l, &rule->field);
+    } else if (rule->field.rule == MERGE_TEXT) {
+        write_whole(w, l, &rule->field, rule->fields, rule->field_count);
     } else if (given || helm) {
         write_key(w, rule->field.name);
         if (given && helm)

@@ -308,6 +308,45 @@ static void test_fleet_1_4_create_namespace(void **state)
     arena_free(a);
 }
 
+/* A LabelSelector of Kubernetes: labels first, and of an expression its key. An override replaces
+ * all of it. */
+static void test_fleet_1_4_selector(void **state)
+{
+    (void)state;
+#define EXPRESSIONS                                                                                \
+    "\"matchExpressions\":[{\"values\":[\"x\",\"y\"],\"operator\":\"In\",\"key\":\"k\"},"          \
+    "{\"operator\":\"Exists\",\"key\":\"l\"}]"
+#define IN_ORDER                                                                                   \
+    "\"matchExpressions\":[{\"key\":\"k\",\"operator\":\"In\",\"values\":[\"x\",\"y\"]},"          \
+    "{\"key\":\"l\",\"operator\":\"Exists\"}]"
+    static const struct {
+        const char *base, *over, *want;
+    } rows[] = {
+        {"{" EXPRESSIONS ",\"matchLabels\":{\"b\":\"2\",\"a\":\"1\"}}", NULL,
+         "{\"matchLabels\":{\"a\":\"1\",\"b\":\"2\"}," IN_ORDER "}"},
+        {"{\"matchLabels\":{}," EXPRESSIONS "}", NULL, "{" IN_ORDER "}"},
+        {"{\"matchExpressions\":[],\"matchLabels\":{\"a\":\"1\"}}", NULL,
+         "{\"matchLabels\":{\"a\":\"1\"}}"},
+        {"{}", NULL, "{}"},
+        {"{\"matchLabels\":{\"a\":\"1\"}}", "{" EXPRESSIONS "}", "{" IN_ORDER "}"},
+        {"{" EXPRESSIONS "}", "null", "{" IN_ORDER "}"},
+        {NULL, "{\"matchLabels\":{\"a\":\"1\"}}", "{\"matchLabels\":{\"a\":\"1\"}}"},
+    };
+    arena *a = arena_new(0);
+    str text = STR_EMPTY;
+    for (size_t i = COUNT_OF(rows); i-- > 0;) {
+        bundle_options base = {.allowed_target_namespace_selector =
+                                   rows[i].base ? json(a, rows[i].base) : NULL};
+        bundle_options over = {.allowed_target_namespace_selector =
+                                   rows[i].over ? json(a, rows[i].over) : NULL};
+        text = merged(a, &base, &over, false);
+        str want = arena_printf(a, "{\"allowedTargetNamespaceSelector\":%s}\n", rows[i].want);
+        check_msg(str_eq(text, want), "row %zu: %.*s", i, STR_ARG(text));
+    }
+    check_hash(text, "7b0fef397bb7356aeeab6f14013badcf7177a204a7fc7b79a1eb38a8e21a9e3c");
+    arena_free(a);
+}
+
 /* One override after the other: an object over a text replaces it, and brings back nothing of what
  * the text had replaced. */
 static void test_fleet_2_2_merges_of_three(void **state)
@@ -369,6 +408,7 @@ int main(void)
         cmocka_unit_test(test_fleet_1_4_identities),      cmocka_unit_test(test_fleet_2_2_merges),
         cmocka_unit_test(test_fleet_2_2_merges_of_three),
         cmocka_unit_test(test_fleet_1_4_create_namespace), cmocka_unit_test(test_usable_labels),
+        cmocka_unit_test(test_fleet_1_4_selector), cmocka_unit_test(test_usable_labels),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
