@@ -218,7 +218,7 @@ def summed(cluster, _, __):
 
 
 def told(cluster, _, agents):
-    """who is held back is Pending, or OutOfSync, in Bundle, GitRepo and ClusterGroup"""
+    """NotReady, and Pending or OutOfSync of those held back, in Bundle, GitRepo, ClusterGroup"""
     agents.broken["told"] = "silent"
     cluster.api.create("gitrepos", selects("GitRepo", "told", hub.SPACE, spec={}), hub.SPACE)
     cluster.api.create("clustergroups", selects("ClusterGroup", "told", hub.SPACE, spec={
@@ -237,6 +237,20 @@ def told(cluster, _, agents):
             same("clustergroups", "told", rest)
     api.wait_until("fourteen are Pending everywhere", lambda: shows(
         0, waitApplied=2, pending=CLUSTERS - 2, outOfSync=0), 60)
+
+    def applies():
+        """One of them runs the version, and its pods do not start."""
+        where, live = next((where, one["spec"]["deploymentID"])
+                           for where, one in sorted(hub.deployments(cluster, "told").items())
+                           if one.get("status", {}).get("appliedDeploymentID") !=
+                           one["spec"]["deploymentID"])
+        agents.client.patch("bundledeployments", "told", {"status": {
+            "appliedDeploymentID": live, "ready": False, "nonModified": True,
+            "nonReadyStatus": [{"kind": "Deployment", "name": "a"}]}}, where, "status")
+    applies()
+    api.wait_until("one is NotReady everywhere", lambda: shows(
+        0, notReady=1, waitApplied=1, pending=CLUSTERS - 2, outOfSync=0), 60)
+
     def state():
         return cluster.api.get("gitrepos", "told", hub.SPACE)["status"]["display"]["state"]
     assert state() == "GitUpdating", state()
@@ -253,6 +267,9 @@ def told(cluster, _, agents):
     hub.change(cluster, "told", "two")
     api.wait_until("fifteen are OutOfSync everywhere", lambda: shows(
         0, waitApplied=1, pending=0, outOfSync=CLUSTERS - 1), 60)
+    applies()
+    api.wait_until("the others are OutOfSync still", lambda: shows(
+        0, notReady=1, waitApplied=0, pending=0, outOfSync=CLUSTERS - 1), 60)
     group = cluster.api.get("clustergroups", "told", hub.SPACE)["status"]
     assert group["nonReadyClusterCount"] == CLUSTERS, group
     assert len(group["nonReadyClusters"]) == 10, group

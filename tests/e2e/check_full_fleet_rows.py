@@ -36,16 +36,16 @@ SETTLE = 0.25  # seconds after which whatever is released has been
 TURNS = 8      # answers that are sent at once, of a row
 
 Row = collections.namedtuple("Row", [
-    "clusters", "strategy", "prompt", "passes", "up_to_date", "not_ready", "fresh", "manual",
+    "clusters", "strategy", "prompt", "passes", "up_to_date", "not_ready", "fresh", "manual", "by",
     "offline", "broken", "paused", "own", "said"])
 
 
 def row(clusters, strategy, passes, end, fresh=True, prompt=False, **more):
     """passes: what each releases, as in the table: C created, U updated, F fixed. end: up to date,
-    partitions that are not ready. fresh: True, False, or how many are. said: where the document on
-    strategies says it."""
+    partitions that are not ready. fresh: True, False, or how many are. by: how the first partitions
+    find their clusters, the others by labels. said: where the document on strategies says it."""
     # pylint: disable=too-many-arguments
-    usual = {"manual": (), "offline": 0, "broken": 0, "paused": 0, "own": (), "said": ""}
+    usual = {"manual": (), "by": (), "offline": 0, "broken": 0, "paused": 0, "own": (), "said": ""}
     return Row(clusters=clusters, strategy=strategy, prompt=prompt, passes=passes,
                up_to_date=end[0], not_ready=end[1], fresh=fresh, **{**usual, **more})
 
@@ -58,6 +58,8 @@ STRICT = {"maxUnavailable": 0, "maxUnavailablePartitions": 0}
 STORM = {"maxUnavailable": "10%", "maxUnavailablePartitions": 0}
 TENTH = {"maxUnavailable": "10%"}
 FIVE = (40, 40, 40, 40, 40)
+EACH = (1, 5, 6, 8)
+RINGS = {"second": 1, "third": 2}  # ClusterGroups of those: which partition their clusters are
 ROWS = {
     "P01": row(50, TENTH, "C50; 0", (0, 1), said="50 clusters, single partition"),
     "P02": row(100, TENTH, "C50; 0", (0, 1), said="100 clusters, single partition: the first 50"),
@@ -115,6 +117,17 @@ ROWS = {
     "D01": old(100, {}, "U5 x9; U7; U2 x24; 0", (100, 0), prompt=True,
                manual=(50, 50), own=("10%", "5%"),
                said="manual partitioning, demoRollout 10% and stable 5%"),
+    "D02": row(20, STRICT, "C1; C5; C6; C8; 0", (20, 0), prompt=True, manual=EACH,
+               by=({"clusterName": "c0000"},
+                   {"clusterGroupSelector": {"matchLabels": {"ring": "second"}}},
+                   {"clusterGroup": "third"}),
+               said="partitions by clusterName, clusterGroupSelector, clusterGroup and "
+                    "clusterSelector"),
+    "D03": row(20, {**STRICT, "autoPartitionThreshold": 1, "autoPartitionSize": 1},
+               "C10 x2; 0", (20, 0), prompt=True, manual=(10, 10),
+               said="autoPartitionSize is ignored where partitions are set"),
+    "D04": row(100, TENTH, "C50 x2; 0", (91, 0), prompt=True, offline=9,
+               said="less than 10 of 100 that are NotReady do not pause the other 50"),
     "P48": row(100, TENTH, "C20; U10 x8; 0", (100, 0), fresh=20, prompt=True),
 }
 
@@ -130,17 +143,23 @@ def labels(number):
         first = 0
         for index, size in enumerate(sizes):
             if first <= number < first + size:
-                found["of-" + "-".join(map(str, sizes))] = f"p{index}"
+                found[parts_key(sizes)] = f"p{index}"
             first += size
     if 20 <= number < 100:
         found["from-20-to-100"] = "yes"
     return {**found, "set": "one"}
 
 
+def parts_key(sizes):
+    return "of-" + "-".join(map(str, sizes))
+
+
 def partitions(one):
-    key = "of-" + "-".join(map(str, one.manual))
-    made = [{"name": f"p{index}", "clusterSelector": {"matchLabels": {key: f"p{index}"}}}
+    key = parts_key(one.manual)
+    made = [{"clusterSelector": {"matchLabels": {key: f"p{index}"}}}
             for index in range(len(one.manual))]
+    made[:len(one.by)] = one.by
+    made = [{"name": f"p{index}", **found} for index, found in enumerate(made)]
     for partition, limit in zip(made, one.own):
         partition["maxUnavailable"] = limit
     return made
@@ -150,6 +169,15 @@ def strategy(one):
     if not one.manual:
         return one.strategy
     return {**(one.strategy or {}), "partitions": partitions(one)}
+
+
+def add_groups(cluster):
+    for name, index in RINGS.items():
+        cluster.api.create("clustergroups", {
+            "apiVersion": "fleet.cattle.io/v1alpha1", "kind": "ClusterGroup",
+            "metadata": {"name": name, "namespace": hub.SPACE, "labels": {"ring": name}},
+            "spec": {"selector": {"matchLabels": {
+                parts_key(EACH): f"p{index}", "set": "one"}}}}, hub.SPACE)
 
 
 def targets(one, key=None):
@@ -469,6 +497,7 @@ def main():
     with hub.open_hub("check-full-fleet-rows") as cluster:
         hub.prepare(cluster, program)
         hub.add_clusters(cluster, CLUSTERS, labels)
+        add_groups(cluster)
         hub.add_clusters(cluster, PAUSED, lambda number: {
             **labels(number - CLUSTERS), "set": "two"}, first=CLUSTERS)
         cluster.api.patch("clusters", f"c{CLUSTERS:04d}", {"spec": {"paused": True}}, hub.SPACE)
