@@ -4,8 +4,9 @@
 all Bundles on all Clusters (10,000 and 20) of a hub on a real API server.
 
 The controller itself deploys all Bundles to the first Cluster; all others are made as that one is.
-Then it starts anew, with everything there already. Memory and CPU are the kernel's. Prints rows as
-bench.h describes. What else the machine does counts.
+Then it starts anew, with everything there already, and at last all Bundles are updated at once:
+first everybody gets the new version, then all agents answer. Memory and CPU are the kernel's.
+Prints rows as bench.h describes. What else the machine does counts.
 """
 
 import concurrent.futures
@@ -34,9 +35,10 @@ WRITERS = 2    # processes
 THREADS = 8    # of each
 CHANGES = 400
 RESTS = 50     # label changes
-SETTLE_SECONDS = 5
+SETTLE_SECONDS = 7  # statuses of Clusters are written by then
 START_SECONDS = 300
-PASS_GOAL_MS, MEMORY_GOAL, CHANGE_GOAL = 10, 256, 50
+UPDATE_SECONDS = 1800
+PASS_GOAL_MS, MEMORY_GOAL, CHANGE_GOAL = 10, 256, 200
 KINDS = ("bundledeployments", "clusters")  # whose status is cloned, too
 
 
@@ -93,22 +95,44 @@ def make_some(reach, first, found, numbers):
         list(pool.map(make, numbers))
 
 
-def make_others(cluster, first, count):
-    found = [("clusters", cluster.api.get("clusters", first, hub.SPACE))] + [
-        ("bundledeployments", one) for one in cluster.api.list("bundledeployments")]
-    reach = (cluster.port, cluster.folder / "pki" / "ca.crt", cluster.token("admin"))
-    set_status(cluster, apart=False)
-    time.sleep(SETTLE_SECONDS)
-    writers = [multiprocessing.Process(target=make_some, args=(
-        reach, first, found, range(1 + at, count, WRITERS))) for at in range(WRITERS)]
+def reach_of(cluster, user):
+    return cluster.port, cluster.folder / "pki" / "ca.crt", cluster.token(user)
+
+
+def share(act, words, numbers):
+    """Several processes do it, each for some of the numbers."""
+    writers = [multiprocessing.Process(target=act, args=(*words, numbers[at::WRITERS]))
+               for at in range(WRITERS)]
     for writer in writers:
         writer.start()
     for writer in writers:
         writer.join()
         if writer.exitcode != 0:
-            sys.exit("bench_fleet_large: not all could be made")
+            sys.exit("bench_fleet_large: not all could be written")
+
+
+def make_others(cluster, first, count):
+    found = [("clusters", cluster.api.get("clusters", first, hub.SPACE))] + [
+        ("bundledeployments", one) for one in cluster.api.list("bundledeployments")]
+    reach = reach_of(cluster, "admin")
+    set_status(cluster, apart=False)
+    time.sleep(SETTLE_SECONDS)
+    share(make_some, (reach, first, found), range(1, count))
     set_status(cluster, apart=True)
     time.sleep(SETTLE_SECONDS)
+
+
+def answer_some(reach, live, numbers):
+    """All agents of some Clusters run the new versions. In a process of its own."""
+    client = api.Api(*reach)
+
+    def answer(number):
+        for name, version in live.items():
+            client.patch("bundledeployments", name, {"status": {
+                "appliedDeploymentID": version}}, hub.home(f"c{number:04d}"), "status")
+
+    with concurrent.futures.ThreadPoolExecutor(THREADS) as pool:
+        list(pool.map(answer, numbers))
 
 
 # ---- measuring
@@ -152,19 +176,46 @@ def measure(cluster, operator, port, clusters, bundles):
     row(f"{title}: peak resident", resident_mib(pid, "VmHWM"), "MiB", f"<= {MEMORY_GOAL}")
     agent = cluster.client(hub.AGENTS)
 
-    def report(number):
+    def report(number, ready):
         agent.patch("bundledeployments", f"b{number % bundles:02d}", {"status": {
-            "release": f"default/b:{number}"}}, hub.home(f"c{number * 7 % clusters:04d}"),
-                    "status")
+            "ready": ready}}, hub.home(f"c{number * 7 % clusters:04d}"), "status")
 
     def label(number):
         cluster.api.patch("clusters", f"c{number:04d}", {"metadata": {"labels": {
             "round": str(number)}}}, hub.SPACE)
-    row(f"{title}: CPU of one status change", cost(pid, CHANGES, report) * 1e6, "us",
+    used = [cost(pid, CHANGES // 2, lambda number: report(number, False)),
+            cost(pid, CHANGES // 2, lambda number: report(number, True))]
+    row(f"{title}: CPU of one status change", sum(used) / len(used) * 1e6, "us",
         f"<= {CHANGE_GOAL}")
     row(f"{title}: CPU of a Cluster's new label, a pass of each Bundle",
         cost(pid, RESTS, label) * 1e3, "ms", f"<= {PASS_GOAL_MS}")
     row(f"{title}: resident", resident_mib(pid), "MiB", f"<= {MEMORY_GOAL}")
+
+
+def update(cluster, operator, clusters, bundles):
+    """All Bundles, with no limit: so is the most under way."""
+    title = f"{clusters:,} clusters, {bundles} Bundles"
+    pid, names = operator.process.pid, [f"b{number:02d}" for number in range(bundles)]
+    before = cpu_seconds(pid)
+    for name in names:
+        cluster.api.patch("bundles", name, {"spec": {
+            "resources": hub.resources(f"{name}-two"),
+            "rolloutStrategy": {"maxUnavailable": "100%"}}}, hub.SPACE)
+
+    def released():
+        return all(cluster.api.get("bundles", name, hub.SPACE)["status"]["summary"].get(
+            "waitApplied", 0) == clusters for name in names)
+    api.wait_until("everybody has the new version", released, UPDATE_SECONDS)
+    live = {name: cluster.api.get("bundledeployments", name, hub.home("c0000"))["spec"][
+        "deploymentID"] for name in names}
+    share(answer_some, (reach_of(cluster, hub.AGENTS), live), range(clusters))
+    for name in names:
+        hub.wait_ready(cluster, name, clusters, UPDATE_SECONDS)
+    time.sleep(SETTLE_SECONDS)
+    used = (cpu_seconds(pid) - before) / (clusters * bundles)
+    row(f"{title}: CPU of the update of one deployment", used * 1e6, "us")
+    row(f"{title}: peak resident with an update of all Bundles", resident_mib(pid, "VmHWM"), "MiB",
+        f"<= {MEMORY_GOAL}")
 
 
 def main():
@@ -189,6 +240,7 @@ def main():
         make_others(cluster, first, clusters)
         try:
             measure(cluster, operator, port, clusters, bundles)
+            update(cluster, operator, clusters, bundles)
         finally:
             operator.stop()
     return 0
