@@ -480,6 +480,8 @@ static bool begin(cluster_shell *s)
         return false;
     if (!s->restored && cluster_shell_wants_namespaces(s) && !s->synced[HUB_NAMESPACE])
         return false;
+    if (!s->restored)
+        hub_homes_settle(s);
     hub_mappings_tell(s);
     look_again(s);
     HUB_EACH(&s->bundles, hub_bundle, b) hub_record_restore(s, b);

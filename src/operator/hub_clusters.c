@@ -154,7 +154,7 @@ static void tell(cluster_shell *s, hub_cluster *c, yyjson_val *json)
 void hub_cluster_retell(cluster_shell *s, hub_cluster *c)
 {
     yyjson_val *json = c->json ? json_parse(s->scratch, str_of(c->json), NULL) : NULL;
-    if (json && !c->deleting)
+    if (json && c->present && !c->deleting)
         tell(s, c, json);
     hub_cluster_touch(s, c);
 }
@@ -198,6 +198,7 @@ void hub_clusters_gone(cluster_shell *s, str key)
         return;
     c->present = c->deleting = false;
     c->digest = 0;
+    c->json = mem_free(c->json);
     tell_gone(s, c);
 }
 

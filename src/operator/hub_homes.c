@@ -4,7 +4,8 @@
  * A Cluster says so itself, in its status, which its agent may write: nobody takes away by it what
  * another has. Whose namespace is named after it has it, whoever said so before; else the first one
  * has it, until it goes. And what a Cluster has it keeps: the status is put right if it says
- * another one later. */
+ * another one later. After a restart the first one is whose deployments are there, else the older.
+ */
 #include "base/log.h"
 #include "base/mem.h"
 #include "engine/fleet_names.h"
@@ -44,17 +45,21 @@ str hub_home_trouble(const cluster_shell *s, const hub_cluster *c, arena *a)
     return text.ptr ? text : STR_EMPTY;
 }
 
-static void deny(cluster_shell *s, hub_cluster *c, str home)
+static void log_denied(cluster_shell *s, hub_cluster *c)
 {
-    hub_set(s, &c->denied, home);
-    if (c->logged)
-        return;
     c->logged = true;
     if (c->home)
         log_line(LOG_WARN, "Cluster %s: its namespace is %s, and status.namespace is put right",
                  c->key, c->home);
     else
         log_line(LOG_WARN, "Cluster %s: %.*s", c->key, STR_ARG(hub_home_trouble(s, c, s->scratch)));
+}
+
+static void deny(cluster_shell *s, hub_cluster *c, str home)
+{
+    hub_set(s, &c->denied, home);
+    if (!c->logged && s->restored)
+        log_denied(s, c);
 }
 
 static void give(cluster_shell *s, hub_cluster *c, str home)
@@ -109,6 +114,63 @@ static void claim(cluster_shell *s, hub_cluster *c, str home)
         deny(s, owner, home);
         hub_cluster_retell(s, owner);
     }
+}
+
+/* ---- whose it was before a restart ---- */
+
+static bool has_strays(cluster_shell *s, const hub_cluster *c, str home)
+{
+    bool has = false;
+    for (size_t i = 0; i < s->strays.len && !has; i++) {
+        arena_place mark = arena_mark(s->scratch);
+        yyjson_val *json = str_eq(str_of(s->strays.at[i].space), home)
+                               ? json_parse(s->scratch, str_of(s->strays.at[i].text), NULL)
+                               : NULL;
+        yyjson_val *labels = read_at(json, "metadata", "labels");
+        has = str_eq(read_text(labels, LABEL_CLUSTER), c->name) &&
+              str_eq(read_text(labels, LABEL_CLUSTER_NAMESPACE), c->space);
+        arena_rewind(s->scratch, mark);
+    }
+    return has;
+}
+
+static int64_t created_ms(cluster_shell *s, const hub_cluster *c)
+{
+    arena_place mark = arena_mark(s->scratch);
+    yyjson_val *json = c->json ? json_parse(s->scratch, str_of(c->json), NULL) : NULL;
+    int64_t ms = read_time_ms(read_text(yyjson_obj_get(json, "metadata"), "creationTimestamp"));
+    arena_rewind(s->scratch, mark);
+    return ms;
+}
+
+static bool had_it_before(cluster_shell *s, const hub_cluster *c, const hub_cluster *owner)
+{
+    bool theirs = owner->deployments > 0, ours = has_strays(s, c, str_of(owner->home));
+    if (ours != theirs)
+        return ours;
+    int64_t older_ms = created_ms(s, c), ms = created_ms(s, owner);
+    return older_ms != ms ? older_ms < ms : strcmp(c->key, owner->key) < 0;
+}
+
+void hub_homes_settle(cluster_shell *s)
+{
+    HUB_EACH(&s->clusters, hub_cluster, c)
+    {
+        hub_cluster *owner = c->denied && !c->home ? hub_find(&s->homes, str_of(c->denied)) : NULL;
+        bool may = owner && !owner->named && c->present && !c->deleting;
+        if (!may || !had_it_before(s, c, owner))
+            continue;
+        char *home = hub_copy(s, str_of(owner->home));
+        lose(s, owner);
+        give(s, c, hub_text(home));
+        hub_set(s, &owner->denied, hub_text(home));
+        hub_cluster_retell(s, c);
+        hub_cluster_retell(s, owner);
+        mem_free(home);
+    }
+    HUB_EACH(&s->clusters, hub_cluster, c)
+    if (c->denied && !c->logged)
+        log_denied(s, c);
 }
 
 void hub_home_free(cluster_shell *s, hub_cluster *c)

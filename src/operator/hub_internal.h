@@ -457,6 +457,8 @@ void hub_cluster_retell(cluster_shell *s, hub_cluster *c);
 /* ---- hub_homes.c ---- */
 /* Takes in which namespace it says; same: it is the one that it was. */
 void hub_home_take(cluster_shell *s, hub_cluster *c, yyjson_val *json, bool same);
+/* All Clusters and deployments were listed: of those that say the same namespace, who had it. */
+void hub_homes_settle(cluster_shell *s);
 /* It goes: who comes next has its namespace. */
 void hub_home_free(cluster_shell *s, hub_cluster *c);
 /* Why it does not get the namespace that it says; empty: it has one, or says none. */

@@ -175,7 +175,8 @@ static inline fake_object *fake_create(fake *f, const char *collection, const ch
     snprintf(uid, sizeof uid, "uid-%llu", (unsigned long long)++f->uids);
     yyjson_mut_obj_add_strcpy(mut, meta, "uid", uid);
     yyjson_mut_obj_add_int(mut, meta, "generation", 1);
-    yyjson_mut_obj_add_strcpy(mut, meta, "creationTimestamp", "2026-11-16T06:00:00Z");
+    if (!yyjson_mut_obj_get(meta, "creationTimestamp"))
+        yyjson_mut_obj_add_strcpy(mut, meta, "creationTimestamp", "2026-11-16T06:00:00Z");
     fake_store(f, o, mut);
     return o;
 }
@@ -495,13 +496,27 @@ static inline void fake_deliver(fake *f)
         }
 }
 
+static inline int fake_by_name(const void *a, const void *b)
+{
+    const fake_object *x = *(fake_object *const *)a, *y = *(fake_object *const *)b;
+    int order = strcmp(x->collection, y->collection);
+    return order ? order : strcmp(x->name, y->name);
+}
+
+/* In the order of the names, as a server lists them. */
 static inline void fake_list(fake *f, hub_kind kind)
 {
+    static fake_object *found[FAKE_OBJECTS_MAX];
+    size_t count = 0;
     for (size_t i = 0; i < f->count; i++) {
         hub_kind of;
         if (fake_kind(f->objects[i].collection, &of) && of == kind)
-            fake_tell(f, &f->objects[i], false);
+            found[count++] = &f->objects[i];
     }
+    if (count > 1)
+        qsort(found, count, sizeof found[0], fake_by_name);
+    for (size_t i = 0; i < count; i++)
+        fake_tell(f, found[i], false);
     fake_deliver(f);
     cluster_shell_synced(f->shell, kind);
 }

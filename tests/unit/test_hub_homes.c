@@ -17,14 +17,20 @@ static fake *begin(void)
     return f;
 }
 
-static void add(fake *f, const char *name, const char *env, const char *home)
+static void add_made(fake *f, const char *name, const char *env, const char *home, const char *made)
 {
     char text[512];
     snprintf(text, sizeof text,
              "{\"metadata\":{\"name\":\"%s\",\"namespace\":\"" FAKE_SPACE
-             "\",\"labels\":{\"env\":\"%s\"}},\"spec\":{},\"status\":{%s%s%s}}",
-             name, env, home ? "\"namespace\":\"" : "", home ? home : "", home ? "\"" : "");
+             "\",\"creationTimestamp\":\"%s\",\"labels\":{\"env\":\"%s\"}},\"spec\":{},"
+             "\"status\":{%s%s%s}}",
+             name, made, env, home ? "\"namespace\":\"" : "", home ? home : "", home ? "\"" : "");
     fake_create(f, FAKE_CLUSTERS, text);
+}
+
+static void add(fake *f, const char *name, const char *env, const char *home)
+{
+    add_made(f, name, env, home, "2026-06-01T00:00:00Z");
 }
 
 static void say_home(fake *f, const char *name, const char *home)
@@ -105,6 +111,65 @@ static void the_second_one_comes_next(void **state)
     }
 }
 
+/* Names that are listed before the owner's do not count after a restart: whose deployments are
+ * there has it, and of two without any the older. */
+static void the_first_one_has_it_after_a_restart(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *copy_env, *copy_made, *owner;
+    } rows[] = {{"prod", "2020-01-01T00:00:00Z", "c00"},
+                {"test", "2020-01-01T00:00:00Z", "c00"},
+                {"test", "2099-01-01T00:00:00Z", "c00"}};
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        fake *f = begin();
+        add_made(f, "a-copy", rows[i].copy_env, "ns-c00", rows[i].copy_made);
+        fake_run(f, 60000);
+        for (int restart = 0; restart < 2; restart++) {
+            check_text(str_of(owner_in(f, "ns-c00")), rows[i].owner);
+            check_text(str_of(trouble_of(f, "c00")), "");
+            check_text(str_of(trouble_of(f, "a-copy")),
+                       "its namespace ns-c00 is that of Cluster fleet-default/c00");
+            fake_start(f);
+            fake_run(f, 60000);
+        }
+        fleet_content(f, "two");
+        fake_run(f, 60000);
+        check_text(str_of(owner_in(f, "ns-c00")), "c00");
+        fake_free(f);
+    }
+}
+
+static void the_older_one_has_what_is_empty(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *made[3];
+        const char *owner;
+    } rows[] = {
+        {{"2026-03-03T00:00:00Z", "2026-03-01T00:00:00Z", "2026-03-02T00:00:00Z"}, "b"},
+        {{"2026-03-03T00:00:00Z", "2026-03-02T00:00:00Z", "2026-03-01T00:00:00Z"}, "c"},
+        {{"2026-03-01T00:00:00Z", "2026-03-02T00:00:00Z", "2026-03-03T00:00:00Z"}, "a"},
+        {{"2026-03-01T00:00:00Z", "2026-03-01T00:00:00Z", "2026-03-01T00:00:00Z"}, "a"},
+    };
+    static const char *const names[] = {"a", "b", "c"};
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        char expected[128];
+        fake *f = fleet_of(0, "");
+        fake_create(f, FAKE_NAMESPACES, "{\"metadata\":{\"name\":\"ns-x\"}}");
+        for (size_t n = 0; n < COUNT_OF(names); n++)
+            add_made(f, names[n], "test", "ns-x", rows[i].made[n]);
+        fake_start(f);
+        fake_run(f, 60000);
+        snprintf(expected, sizeof expected,
+                 "its namespace ns-x is that of Cluster " FAKE_SPACE "/%s", rows[i].owner);
+        for (size_t n = 0; n < COUNT_OF(names); n++)
+            check_text(str_of(trouble_of(f, names[n])),
+                       strcmp(names[n], rows[i].owner) == 0 ? "" : expected);
+        fake_free(f);
+    }
+}
+
 /* Whoever is listed first, or said it before. What is deployed there by then is the owner's. */
 static void whose_name_it_has(void **state)
 {
@@ -135,6 +200,26 @@ static void whose_name_it_has(void **state)
         fleet_check(f, "2/2", 0);
         fake_free(f);
     }
+}
+
+/* What is gone is no target again because another one has its namespace now. */
+static void a_cluster_that_is_gone_stays_gone(void **state)
+{
+    (void)state;
+    static const char home[] = HUB_API "/namespaces/" OF_M "/bundledeployments";
+    fake *f = fleet_of(0, "");
+    fake_create(f, FAKE_NAMESPACES, "{\"metadata\":{\"name\":\"" OF_M "\"}}");
+    add(f, "a", "prod", OF_M);
+    fake_run(f, 60000);
+    fake_edit(f, home, "app", "{\"metadata\":{\"finalizers\":[\"example.com/held\"]}}");
+    fake_delete(f, FAKE_CLUSTERS, "a");
+    fake_run(f, 60000);
+    assert_non_null(fake_find(f, home, "app"));
+    add(f, "m", "test", NULL);
+    fake_run(f, 60000);
+    check_home(f, "m", OF_M);
+    check_text(str_of(fake_text(f, FAKE_BUNDLES, "app", "/status/display/readyClusters")), "0/0");
+    fake_free(f);
 }
 
 /* Deployments that were there before their Cluster, or are another's, are nobody else's. */
@@ -249,7 +334,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_first_one_has_it),
         cmocka_unit_test(the_second_one_comes_next),
+        cmocka_unit_test(the_first_one_has_it_after_a_restart),
+        cmocka_unit_test(the_older_one_has_what_is_empty),
         cmocka_unit_test(whose_name_it_has),
+        cmocka_unit_test(a_cluster_that_is_gone_stays_gone),
         cmocka_unit_test(others_deployments_are_left_alone),
         cmocka_unit_test(what_it_has_it_keeps),
         cmocka_unit_test(nothing_but_names),
