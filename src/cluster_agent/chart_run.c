@@ -23,6 +23,7 @@
 #define COMPLAINT_SHOWN_BYTES 900u
 #define LOCKED "another operation (install/upgrade/rollback) is in progress"
 #define NO_REVISION STR("has no 0 version")
+#define NOT_FOUND "release: not found"
 
 extern char **environ;
 
@@ -64,7 +65,7 @@ struct chart_job {
     str user;                             /* whose rights count; empty: those of the kubeconfig */
     str kubeconfig;
     chart_stage stage;
-    bool installs, tries, unlocked;
+    bool installs, tries, removes, unlocked;
     uint64_t limit_ms;
     uv_process_t process;
     uv_timer_t timer;
@@ -246,7 +247,6 @@ static void remove_words(chart_job *j, chart_words *w, const manifest *m)
 {
     begin_words(j, w, "uninstall");
     word(j, w, m->release);
-    word(j, w, STR("--ignore-not-found"));
     end_words(j, w, m);
 }
 
@@ -448,6 +448,14 @@ static bool may_unlock(const chart_job *j, str complaint)
            str_find(complaint, STR(LOCKED)) != SIZE_MAX && uv_now(r->loop) - r->born_ms >= patience;
 }
 
+/* Whether what is to be removed was not there. Helm has a flag for it, but with that no error is
+ * one: it says that all is done, too, when it could not ask for the release. */
+static bool has_nothing_to_remove(const chart_job *j, str complaint)
+{
+    return (j->removes || j->stage == CHART_UNDO) && str_ends(complaint, STR(NOT_FOUND)) &&
+           str_find(complaint, STR("Release not loaded: ")) != SIZE_MAX;
+}
+
 /* The next helm after one that failed; false: there is none. */
 static bool failed_on(chart_job *j, str complaint)
 {
@@ -462,12 +470,13 @@ static bool failed_on(chart_job *j, str complaint)
 static void ended(chart_job *j)
 {
     j->running = false;
+    str what = complaint_of(j);
+    bool failed = j->status != 0 && !has_nothing_to_remove(j, what);
     if (j->runner->stopped) {
         job_answer(j, OUTCOME_LATER, STR_EMPTY);
     } else if (j->late) {
         job_answer(j, OUTCOME_REFUSED, STR("helm took too long and was ended"));
-    } else if (j->status != 0) {
-        str what = complaint_of(j);
+    } else if (failed) {
         if (!failed_on(j, what))
             job_answer(j, chart_judge(what),
                        what.len > 0 ? what : STR("helm failed without a word"));
@@ -667,6 +676,7 @@ bool chart_runner_start(chart_runner *r, const step *s, chart_handler handler, e
                      .arena = arena_new(0),
                      .installs = s->kind == STEP_INSTALL_CHART || s->kind == STEP_TRY_CHART,
                      .tries = s->kind == STEP_TRY_CHART,
+                     .removes = s->kind == STEP_REMOVE_CHART,
                      .out.text = BUF(CHART_OUTPUT_BYTES_MAX),
                      .complaints.text = BUF(COMPLAINT_BYTES_MAX)};
     int64_t limit =

@@ -271,8 +271,14 @@ def accounts(stage):
         "configmaps", "one", "tenant")), 90)
 
 
+def give_rights_of_charts(agent):
+    agent.own.api.patch("roles", "tenant", {"rules": [{
+        "apiGroups": [""], "resources": ["configmaps", "secrets"], "verbs": ["*"]}]}, "tenant")
+
+
 def chart_accounts(stage):
-    """a chart is installed with the rights of the account, too"""
+    """a chart is installed and removed with the rights of the account, too: without those that it
+    takes to find it, it is not taken for removed"""
     for agent in stage.agents:
         agent.own.api.create("serviceaccounts", {"metadata": {"name": "tenant"}}, HOME)
         give_rights(agent, "get", "create", "patch", "update", "list", "delete")
@@ -283,11 +289,21 @@ def chart_accounts(stage):
     apply_folder(stage, "few", files)
     told(stage, "few", "system:serviceaccount:drover-system:tenant", "secrets")
     for agent in stage.agents:
-        agent.own.api.patch("roles", "tenant", {"rules": [{
-            "apiGroups": [""], "resources": ["configmaps", "secrets"], "verbs": ["*"]}]}, "tenant")
+        give_rights_of_charts(agent)
     hub.wait_ready(stage.main, "few", len(agent_stage.NAMES))
     assert stage.all(lambda a: a.own.api.find("configmaps", "of-chart", "tenant"))
-    gone(stage, "few", "configmaps", "of-chart", "tenant")
+    before = [len(agent.log()) for agent in stage.agents]
+    for agent in stage.agents:
+        give_rights(agent, "*")  # what helm remembers of it is in Secrets
+    stage.main.api.delete("bundles", "few", hub.SPACE)
+    api.wait_until("it cannot be removed", lambda: all(
+        "remove chart: " in agent.log()[seen:] and "cannot list resource" in agent.log()[seen:]
+        for agent, seen in zip(stage.agents, before)), 60)
+    assert stage.all(lambda a: a.own.api.find("configmaps", "of-chart", "tenant"))
+    for agent in stage.agents:
+        give_rights_of_charts(agent)
+    api.wait_until("it is removed", lambda: stage.all(lambda a: not a.own.api.find(
+        "configmaps", "of-chart", "tenant")), 90)
 
 
 ACTS = (shapes, shared_namespace, accounts)

@@ -19,7 +19,9 @@
     "get) echo 'kind: ConfigMap';;\n"                                                              \
     "rollback) [ ! -e \"${0%/*}/new\" ] || { echo 'release has no 0 version' >&2; exit 1; }\n"     \
     "  rm \"${0%/*}/fails\";;\n"                                                                   \
-    "uninstall) rm -f \"${0%/*}/fails\";;\n"                                                       \
+    "uninstall) case $* in *--ignore-not-found*) exit;; esac\n"                                    \
+    "  rm -f \"${0%/*}/fails\"\n"                                                                  \
+    "  [ ! -e \"${0%/*}/stays\" ] || { cat \"${0%/*}/stays\" >&2; exit 1; };;\n"                   \
     "esac\n"
 
 typedef struct bench {
@@ -157,8 +159,7 @@ static void test_installs_and_removes(void **state)
                  STR("--history-max 2 --wait --timeout 5s --atomic\n/etc/config: get manifest app "
                      "--namespace shop --kube-context here\n"),
                  __FILE__, __LINE__);
-    check_has_at(str_of(text),
-                 STR("uninstall app --ignore-not-found --namespace shop --kube-context here\n"),
+    check_has_at(str_of(text), STR("uninstall app --namespace shop --kube-context here\n"),
                  __FILE__, __LINE__);
     assert_int_equal(str_find(str_of(text), STR("enable-dns")), SIZE_MAX);
     bench_close(&b);
@@ -280,6 +281,57 @@ static void test_failures(void **state)
     bench_close(&b);
 }
 
+/* Only a release of which helm says that there is none needs no removal; helm has a flag for that
+ * with which it takes every error for it. */
+static void test_removal_fails(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *complaint;
+        step_outcome outcome;
+    } rows[] = {
+        {"Error: uninstall: Release not loaded: app: release: not found", OUTCOME_OK},
+        {"level=WARN msg=\"odd\"\nError: uninstall: Release not loaded: app: release: not found\n",
+         OUTCOME_OK},
+        {"Error: uninstall: Release not loaded: app: query: failed to query with labels: secrets "
+         "is forbidden",
+         OUTCOME_REFUSED},
+        {"Error: uninstall: Release not loaded: app: Get \"https://10.0.0.1/api/v1\": dial tcp "
+         "10.0.0.1:443: connect: connection refused",
+         OUTCOME_LATER},
+        {"Error: uninstallation completed with 1 error(s): job \"release: not found\" failed",
+         OUTCOME_REFUSED},
+        {"Error: context \"here\" does not exist", OUTCOME_REFUSED},
+    };
+    bench b;
+    manifest m = chart_of(good, COUNT_OF(good));
+    bench_open(&b, "helm");
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        put_file(&b, "stays", rows[i].complaint);
+        run_chart(&b, STEP_REMOVE_CHART, &m);
+        check_msg(b.outcome == rows[i].outcome, "row %zu: %s", i, b.message);
+    }
+    bench_close(&b);
+}
+
+/* Of a locked first revision that is gone when it is to be undone the chart is installed. */
+static void test_undone_already(void **state)
+{
+    (void)state;
+    bench b;
+    manifest m = chart_of(good, COUNT_OF(good));
+    bench_open(&b, "helm");
+    start_runner(&b, 1);
+    usleep(2000);
+    uv_update_time(&b.loop);
+    put_file(&b, "fails", "Error: another operation (install/upgrade/rollback) is in progress");
+    put_file(&b, "new", "");
+    put_file(&b, "stays", "Error: uninstall: Release not loaded: app: release: not found");
+    run_chart(&b, STEP_INSTALL_CHART, &m);
+    assert_int_equal(b.outcome, OUTCOME_OK);
+    bench_close(&b);
+}
+
 /* A helm that was killed left the release locked: it is taken back, but not while it may still be
  * running, and not by those who only remove. */
 static void test_locked(void **state)
@@ -396,6 +448,8 @@ int main(void)
         cmocka_unit_test(test_config),
         cmocka_unit_test(test_tries),
         cmocka_unit_test(test_failures),
+        cmocka_unit_test(test_removal_fails),
+        cmocka_unit_test(test_undone_already),
         cmocka_unit_test(test_locked),
         cmocka_unit_test(test_values_from),
         cmocka_unit_test(test_no_helm),
