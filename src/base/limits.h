@@ -27,6 +27,7 @@
 
 /* Kubernetes names and labels. */
 #define LIMIT_NAME_BYTES 253
+#define LIMIT_RELEASE_NAME_BYTES 53 /* of Helm */
 #define LIMIT_LABEL_PREFIX_BYTES 253
 #define LIMIT_LABEL_NAME_BYTES 63
 #define LIMIT_LABEL_VALUE_BYTES 63

@@ -8,6 +8,7 @@
 #include "engine/fleet_names.h"
 #include "engine/go_json.h"
 #include "model/document.h"
+#include "model/fleet.h"
 #include "operator/bundle_json.h"
 
 #define NAME_PREFIX "drover"
@@ -149,9 +150,10 @@ static bool read_former(arena *a, yyjson_val *list, inventory *ret, err *error)
     yyjson_arr_foreach(list, i, max, one)
     {
         release_name r = {object_text(one, STR("namespace")), object_text(one, STR("name"))};
-        if (!object_path_part(r.namespace_) || !object_path_part(r.name))
+        if (!object_path_part(r.namespace_) || r.name.len == 0)
             return err_set(error, "former: found an entry that names no release");
-        ret->former[ret->former_len++] = r;
+        if (is_release_name(r.name)) /* an earlier agent asked helm in vain for the others */
+            ret->former[ret->former_len++] = r;
     }
     return true;
 }
@@ -174,6 +176,7 @@ static bool read_record(arena *a, str text, inventory *ret, err *error)
         .keep_resources = yyjson_is_true(go_member(root, STR("keepResources"))),
         .delete_namespace = object_text(root, STR("deleteNamespace")),
     };
+    ret->is_chart = ret->is_chart && is_release_name(ret->release.name);
     if (ret->deployment.len == 0)
         return err_set(error, "found no name of a deployment");
     if (ret->account.len > 0 && !object_path_part(ret->account))

@@ -45,7 +45,8 @@ typedef struct inventory {
 
 /* The ConfigMap's name for a deployment; it begins with "drover-". ptr NULL without memory. */
 str inventory_name(arena *a, str deployment);
-/* Reads a ConfigMap; all in a. False with an error: somebody changed it by hand. */
+/* Reads a ConfigMap; all in a. False with an error: somebody changed it by hand. Releases with
+ * names that Helm does not take, as earlier agents wrote them down, are none. */
 bool inventory_read(arena *a, const yyjson_val *config_map, inventory *ret, err *error);
 /* Appends the ConfigMap. False when it would be too large, or without memory. */
 bool inventory_put(buf *out, const inventory *i, str agent_namespace, err *error);

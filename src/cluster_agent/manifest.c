@@ -10,6 +10,7 @@
 #include "engine/fleet_names.h"
 #include "engine/go_json.h"
 #include "model/document.h"
+#include "model/fleet.h"
 
 #define FOLDER_OVERLAYS "overlays/"
 
@@ -396,9 +397,13 @@ static bool read_options(arena *a, const manifest_source *from, manifest *m)
     return m->release.ptr;
 }
 
-/* Names that come from the hub and become parts of paths and of a user's name. */
+/* Names that come from the hub and become parts of paths, of a user's name and of helm's command
+ * line. */
 static bool check_names(const manifest *m, err *error)
 {
+    if (!is_release_name(m->release))
+        return err_set(error, "options.helm.releaseName: found \"%s\", allowed %s",
+                       str_shown(m->release).text, RELEASE_NAME_ALLOWED);
     if (!object_path_part(m->release_namespace))
         return err_set(error, "options: found the namespace \"%s\", allowed the name of one",
                        str_shown(m->release_namespace).text);

@@ -12,7 +12,6 @@
 #define HASH_DIGITS_AFTER_OTHER 6
 #define MD5_BYTES 16u
 #define MD5_HEX_BYTES (2 * MD5_BYTES + 1)
-#define RELEASE_NAME_BYTES 53u /* what Helm takes */
 #define RELEASE_DIGITS_CUT 5u
 #define RELEASE_DIGITS_OTHER 8
 #define RELEASE_DIGITS_ONLY 24
@@ -141,8 +140,8 @@ static void put_plain(buf *out, str name)
 static str cut_release(arena *a, str name)
 {
     char hex[MD5_HEX_BYTES];
-    size_t kept = RELEASE_NAME_BYTES - RELEASE_DIGITS_CUT - 1;
-    if (name.len <= RELEASE_NAME_BYTES)
+    size_t kept = LIMIT_RELEASE_NAME_BYTES - RELEASE_DIGITS_CUT - 1;
+    if (name.len <= LIMIT_RELEASE_NAME_BYTES)
         return arena_str(a, name);
     if (!md5_hex(name, hex))
         return (str){NULL, 0};

@@ -8,6 +8,14 @@
 
 #include "model/values.h"
 
+/* ---- names ---- */
+
+/* Whether Helm takes it for the name of a release: parts of lower case letters, digits and "-",
+ * joined by ".", at most LIMIT_RELEASE_NAME_BYTES in all. */
+#define RELEASE_NAME_ALLOWED                                                                       \
+    "parts of lower case letters, digits and \"-\", joined by \".\", at most 53 bytes in all"
+bool is_release_name(str text);
+
 /* ---- who is meant ---- */
 
 /* Members that are given must all hold; none given matches nothing. */

@@ -17,6 +17,35 @@ static const shape any_object = {.open = SHAPE_VIEW};
 
 /* ---- helm ---- */
 
+bool is_release_name(str text)
+{
+    if (text.len == 0 || text.len > LIMIT_RELEASE_NAME_BYTES)
+        return false;
+    for (str rest = text; rest.ptr;) {
+        str part = str_cut(&rest, '.');
+        if (part.len == 0 || part.ptr[0] == '-' || part.ptr[part.len - 1] == '-')
+            return false;
+        for (size_t i = 0; i < part.len; i++) {
+            char c = part.ptr[i];
+            if ((c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-')
+                return false;
+        }
+    }
+    return true;
+}
+
+static bool release_name_valid(str text, err *error)
+{
+    return is_release_name(text) || err_set(error, "Helm takes no such name");
+}
+
+/* As Fleet's own definitions have it, but that an empty one is none. */
+static const text_rule rule_release_name = {
+    .pattern = "^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*)?$",
+    .allowed = RELEASE_NAME_ALLOWED,
+    .valid = release_name_valid,
+};
+
 static const field reference_fields[] = {L_TEXT("name"), L_TEXT("namespace"), L_TEXT("key")};
 static const shape reference = {FORM_OF(reference_fields)};
 
@@ -28,7 +57,7 @@ static const field helm_fields[] = {
     L_TEXTS("valuesFiles"),
     L_TEXT("chart"),
     L_TEXT("repo"),
-    L_TEXT("releaseName"),
+    {BASE("releaseName", TEXT), .most = LIMIT_RELEASE_NAME_BYTES, .rule = &rule_release_name},
     L_TEXT("version"),
     L_INT("timeoutSeconds"),
     L_OBJECT("values", &any_object),
@@ -61,8 +90,7 @@ static const field patch_fields[] = {L_TEXT("apiVersion"), L_TEXT("kind"), L_TEX
 static const shape patch = {FORM_OF(patch_fields)};
 static const field diff_fields[] = {L_OBJECTS("comparePatches", &patch)};
 static const shape diff = {FORM_OF(diff_fields)};
-static const field drift_fields[] = {L_BOOL("enabled"), L_BOOL("force"),
-                                     L_BOOL("keepFailHistory")};
+static const field drift_fields[] = {L_BOOL("enabled"), L_BOOL("force"), L_BOOL("keepFailHistory")};
 static const shape drift = {FORM_OF(drift_fields)};
 
 const field form_yaml = L_OBJECT("", &yaml);

@@ -93,6 +93,31 @@ static void test_bad(void **state)
     }
 }
 
+/* An earlier agent wrote down any name that a Bundle gave; helm took none of these. */
+static void test_names_of_before(void **state)
+{
+    (void)state;
+    arena *a = arena_new(0);
+    err error;
+    inventory back;
+    buf text = BUF(4096);
+    buf_addz(&text, "{\"metadata\":{\"name\":\"drover-w\"},\"data\":{\"inventory\":");
+    buf_add_json(&text, STR("{\"deployment\":\"w\",\"chart\":true,\"releaseNamespace\":\"a\","
+                            "\"release\":\"--debug\",\"former\":["
+                            "{\"namespace\":\"a\",\"name\":\"a/b\"},"
+                            "{\"namespace\":\"a\",\"name\":\"web\"},"
+                            "{\"namespace\":\"a\",\"name\":\"No_Name\"}]}"));
+    buf_addz(&text, "}}");
+    yyjson_val *json = json_parse(a, buf_str(&text), NULL);
+    buf_done(&text);
+    assert_non_null(json);
+    check_msg(inventory_read(a, json, &back, &error), "%s", error.text);
+    assert_false(back.is_chart);
+    assert_int_equal(back.former_len, 1);
+    check_text(back.former[0].name, "web");
+    arena_free(a);
+}
+
 static void test_too_large(void **state)
 {
     (void)state;
@@ -207,9 +232,13 @@ static void test_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_round_trip), cmocka_unit_test(test_bad),
-        cmocka_unit_test(test_too_large),  cmocka_unit_test(test_releases),
-        cmocka_unit_test(test_sets),       cmocka_unit_test(test_refs),
+        cmocka_unit_test(test_round_trip),
+        cmocka_unit_test(test_bad),
+        cmocka_unit_test(test_names_of_before),
+        cmocka_unit_test(test_too_large),
+        cmocka_unit_test(test_releases),
+        cmocka_unit_test(test_sets),
+        cmocka_unit_test(test_refs),
         cmocka_unit_test(test_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

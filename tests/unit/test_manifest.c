@@ -304,6 +304,13 @@ static const bad_row bad_rows[] = {
     {"{\"kustomize\":{\"dir\":\"x\"}}", "a.yaml", MAP("a"), MANIFEST_UNSUPPORTED,
      "found kustomize, which this agent does not support"},
     {"{}", "base/kustomization.yaml", "resources: []", MANIFEST_UNSUPPORTED, "found kustomize"},
+    {"{\"helm\":{\"releaseName\":\"-f\"}}", "a.yaml", MAP("a"), MANIFEST_BAD,
+     "options.helm.releaseName: found \"-f\", allowed parts of lower case letters"},
+    {"{\"helm\":{\"releaseName\":\"a/b\"}}", "a.yaml", MAP("a"), MANIFEST_BAD,
+     "options.helm.releaseName: found \"a/b\""},
+    {"{\"helm\":{\"releaseName\":"
+     "\"a23456789.b23456789.c23456789.d23456789.e23456789.f234\"}}",
+     "a.yaml", MAP("a"), MANIFEST_BAD, "at most 53 bytes in all"},
     {"{\"serviceAccount\":\"a/b\"}", "a.yaml", MAP("a"), MANIFEST_BAD,
      "options.serviceAccount: found \"a/b\", allowed the name of one"},
     {"{\"serviceAccount\":\"a:b\"}", "a.yaml", MAP("a"), MANIFEST_BAD,
