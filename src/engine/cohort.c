@@ -50,11 +50,18 @@ int64_t compartment_ceiling(const compartment *p, int64_t members)
     return p->rule.initial_is_ceiling && ceiling == 0 && members > 0 ? 1 : ceiling;
 }
 
+bool entry_failed(const entry *e)
+{
+    return e->state == MEMBER_FAILED || (e->state == MEMBER_BLOCKED && e->failed);
+}
+
 bool entry_holds(const cohort *c, const entry *e)
 {
     if (e->state == MEMBER_IN_FLIGHT || e->stuck)
         return true;
-    return e->state == MEMBER_FAILED && (e->in_batch || e->held || c->failed_hold_budget);
+    /* Of its batch it keeps the state of its outcome until that is judged. */
+    return (e->state == MEMBER_FAILED && e->in_batch) ||
+           (entry_failed(e) && (e->held || c->failed_hold_budget));
 }
 
 void entry_count(cohort *c, const entry *e, int64_t sign)
@@ -376,6 +383,16 @@ void cohort_set_held(cohort *c, member_id m, bool held)
     entry_in(c, m);
 }
 
+void cohort_set_failed(cohort *c, member_id m, bool failed)
+{
+    entry *e = &c->members.at[m];
+    if (e->failed == failed)
+        return;
+    entry_out(c, m);
+    e->failed = failed;
+    entry_in(c, m);
+}
+
 void cohort_set_stuck(cohort *c, member_id m, bool stuck)
 {
     entry *e = &c->members.at[m];
@@ -405,6 +422,7 @@ bool cohort_outcome(cohort *c, member_id m, member_state outcome)
     compartment *p = &c->compartments.at[e->compartment];
     entry_out(c, m);
     e->state = e->outcome = (uint8_t)outcome;
+    e->failed = outcome == MEMBER_FAILED;
     e->retry_ms = REASON_NEVER;
     if (e->retrying && outcome == MEMBER_DONE) {
         /* It was counted as failed when its batch was judged. */

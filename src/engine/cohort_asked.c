@@ -17,7 +17,7 @@ static bool may_count(const entry *e)
 {
     return e->state != MEMBER_ABSENT &&
            (e->in_batch || e->retrying || e->stuck || e->state == MEMBER_IN_FLIGHT ||
-            e->state == MEMBER_FAILED || (e->state == MEMBER_STARTABLE && !stands_in_queue(e)));
+            entry_failed(e) || (e->state == MEMBER_STARTABLE && !stands_in_queue(e)));
 }
 
 static int by_name(const void *a, const void *b, void *context)

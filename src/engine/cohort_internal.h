@@ -20,6 +20,7 @@ typedef struct entry {
     uint8_t state;        /* member_state */
     uint8_t outcome;      /* of a batch member: final for its batch, whatever it is now */
     bool held;
+    bool failed; /* its last attempt did; of those that are BLOCKED */
     bool stuck;
     bool in_batch; /* of the open batch, with or without an outcome */
     bool retrying;
@@ -116,6 +117,8 @@ void entry_count(cohort *c, const entry *e, int64_t sign);
  * of its compartment, and put it into those it belongs to then. */
 void entry_out(cohort *c, member_id m);
 void entry_in(cohort *c, member_id m);
+/* Whether it failed, also if it is blocked by now. */
+bool entry_failed(const entry *e);
 /* Whether it takes a place under its compartment's ceiling. */
 bool entry_holds(const cohort *c, const entry *e);
 

@@ -130,7 +130,7 @@ static bool holds_place(const asker *by, const entry *e)
 /* A failed member that keeps its place when its batch is judged or reset. */
 static bool keeps_place(const asker *by, const entry *e)
 {
-    return e->stuck || (e->state == MEMBER_FAILED && (e->held || by->c->failed_hold_budget));
+    return e->stuck || (entry_failed(e) && (e->held || by->c->failed_hold_budget));
 }
 
 /* Who still takes a place when the open batch has ended well. */

@@ -31,7 +31,7 @@ void flight_start(nodes *self, node_placement *p, bool again, const cohort_event
     p->claims++;
     p->claim_step = self->step;
     p->refused_ms = self->core->now_ms;
-    p->failed = false;
+    p->failed = p->forgiven = false;
     p->cordon_again = p->cordon_lost = p->no_cordon = false;
     c->in_flight++;
     t->touched = true;
@@ -118,6 +118,8 @@ void flight_release(nodes *self, node_placement *p, member_state end)
     } else if (unseen) {
         cordon_lift(self, p);
     }
+    if (end == MEMBER_BLOCKED)
+        placement_forgive(self, p); /* it is fresh when it is released */
     p->retry_ms = p->failed ? retry_time(self, p) : REASON_NEVER;
     if (p->cordon_lost) { /* a person gave the node back, and nobody took it again */
         p->cordoned = p->cordon_seen = p->cordon_lost = p->drained = false;

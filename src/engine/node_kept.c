@@ -264,7 +264,7 @@ static void begin(node_placement *p, yyjson_val *claim)
     change *c = p->change;
     p->claims = (uint32_t)yyjson_get_uint(yyjson_arr_get(claim, 0));
     p->phase = PHASE_WORKING;
-    p->failed = p->deferred = false;
+    p->failed = p->forgiven = p->deferred = false;
     p->cordon_again = p->cordon_lost = p->no_cordon = false;
     c->in_flight++;
     if (p->in_priority)

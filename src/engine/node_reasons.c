@@ -221,7 +221,7 @@ static member_state state_then(const teller *t, const node_placement *q)
         gates = 0;
     if (gates & GATES_BLOCKED)
         return MEMBER_BLOCKED;
-    if (q->failed)
+    if (q->failed && !q->forgiven)
         return MEMBER_FAILED;
     return gates ? MEMBER_WAITING : MEMBER_STARTABLE;
 }
@@ -371,7 +371,7 @@ static void tell_idle(teller *t)
     }
     tell_hindrance(t);
     bool due = p->retry_ms != REASON_NEVER && p->retry_ms <= t->self->core->now_ms;
-    if (p->failed && (!due || t->out->len == 0))
+    if (p->failed && !p->forgiven && (!due || t->out->len == 0))
         tell_retry(t);
     if (t->out->len == 0)
         tell_next_step(t);

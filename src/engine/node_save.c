@@ -18,6 +18,7 @@
 
 #define PLACEMENT_FLAGS(X)                                                                         \
     X(failed)                                                                                      \
+    X(forgiven)                                                                                    \
     X(untold)                                                                                      \
     X(cordoned)                                                                                    \
     X(cordon_seen)                                                                                 \

@@ -279,6 +279,19 @@ static member_state state_of(const node_placement *p, unsigned gates)
     return gates ? MEMBER_WAITING : MEMBER_STARTABLE;
 }
 
+/* A3: who is blocked counts neither as fresh nor as failed, but keeps what place a failed one has;
+ * released it is fresh, and what it did before is forgotten. */
+static void look_at_block(nodes *self, node_placement *p, unsigned gates)
+{
+    bool blocked = gates & GATES_BLOCKED;
+    if (p->forgiven && !blocked) {
+        placement_forgive(self, p);
+        p->failed = false;
+        p->retry_ms = REASON_NEVER;
+    }
+    p->forgiven = p->failed && blocked;
+}
+
 /* The first outcome is final until the batch is judged; what came after it is looked at then. */
 void placement_defer(nodes *self, node_placement *p)
 {
@@ -307,10 +320,12 @@ void placement_evaluate(nodes *self, node_placement *p)
     if (!p->selected)
         return;
     unsigned gates = p->complete ? 0 : node_gates(self, p);
+    look_at_block(self, p, gates);
     member_state state = state_of(p, gates);
     member_state known = cohort_state(c->cohort, p->member);
     bool held = p->cordoned;
     cohort_set_held(c->cohort, p->member, held);
+    cohort_set_failed(c->cohort, p->member, p->failed);
     if (known != state && cohort_in_batch(c->cohort, p->member)) {
         placement_defer(self, p);
         return;

@@ -111,6 +111,7 @@ typedef struct node_placement {
     bool complete : 1;     /* all packages are as wanted */
     bool done : 1;         /* complete, and holds no claim */
     bool failed : 1;       /* its last attempt failed */
+    bool forgiven : 1;     /* and it is blocked: it is fresh again when it is released */
     bool untold : 1;       /* of no stage, so that no RECORD has said why */
     bool cordoned : 1;     /* it holds the node's cordon */
     bool cordon_seen : 1;  /* and a fact has shown it */
@@ -321,8 +322,8 @@ void deletions_step(nodes *self);
 /* ---- node_acts.c ---- */
 void node_act(nodes *self, const fact_act *act);
 void placement_reset(nodes *self, node_placement *p);
-/* What a person's retry, an edit or a reboot does for a failed placement, and an edit for one whose
- * stages run: their failures are counted anew. */
+/* What a person's retry, an edit, a reboot or the end of a block does for a failed placement, and
+ * an edit for one whose stages run: their failures are counted anew. */
 void placement_forgive(nodes *self, node_placement *p);
 
 /* ---- node_flight.c: a placement from its claim to its outcome ---- */

@@ -493,6 +493,96 @@ static void a2_failed_nodes_and_the_ceiling(void **state)
     }
 }
 
+static void set_blocked(fleet *f, fleet_node *n, bool ignored, bool blocked)
+{
+    static const fact_taint foreign = {STR("foreign"), STR(""), STR("NoSchedule")};
+    n->taints[0] = foreign;
+    n->taint_count = blocked && !ignored;
+    fleet_label(n, "skyhook.nvidia.com/ignore", blocked && ignored ? "true" : NULL);
+    fleet_show(f, n);
+}
+
+/* A2, A3: who failed and may not be touched since keeps its place, so that nobody is taken out of
+ * service beside it. Released it is fresh: it has the first turn, and a new one of its own. */
+static void a3_blocked_after_a_failure(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *package, *more;
+        bool ignored;
+    } rows[] = {{", interrupt: {type: noop}", "", false},
+                {", interrupt: {type: noop}", "", true},
+                {"", "  failedNodesHoldBudget: true\n", false},
+                {"", "  failedNodesHoldBudget: true\n", true}};
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        fleet *f = without_retries();
+        add_policy(f, "count: 1", STRATEGY("fixed", ""), rows[i].more);
+        fleet_document(f,
+                       API "kind: Skyhook\nmetadata: {name: sk}\nspec:\n"
+                           "  deploymentPolicy: pace\n  packages:\n"
+                           "    tool: {version: '1.0.0', image: repo/tool%s}\n",
+                       rows[i].package);
+        fleet_nodes_add(f, 2);
+        fleet_node *n = fleet_find(f, "node-001");
+        n->fails = true;
+        fleet_run(f, HOUR);
+        check_state(f, "sk", "node-001", FAILED);
+        set_blocked(f, n, rows[i].ignored, true);
+        fleet_run(f, HOUR);
+        check_state(f, "sk", "node-001", BLOCKED);
+        check_state(f, "sk", "node-002", WAITING);
+        check_text(str_of(fleet_reasons(f, "sk", "node-002")), "budget:complete:node-001");
+        assert_int_equal(fleet_group(f, "sk", "__default__").holders, 1);
+        fleet_lines(f, "");
+        n->fails = false;
+        set_blocked(f, n, rows[i].ignored, false);
+        fleet_run(f, -1);
+        check_lines(f, "start",
+                    "start sk node-001 __default__ #0\nstart sk node-002 __default__ #1\n");
+        check_state(f, "sk", "node-001", DONE);
+        check_state(f, "sk", "node-002", DONE);
+        assert_int_equal(fleet_group(f, "sk", "__default__").peak, 1);
+        assert_false(n->unschedulable);
+        fleet_free(f);
+    }
+}
+
+/* A3: what a node did before it was blocked is forgotten when it is released: it has all its
+ * attempts again, and waits for none. */
+static void a3_released_is_fresh(void **state)
+{
+    (void)state;
+    fleet *f = fleet_with((engine_settings){.stage_retries = 2});
+    add_skyhook(f, "sk", "", "1.0.0");
+    fleet_nodes_add(f, 1);
+    fleet_node *n = fleet_find(f, "node-001");
+    n->fails = true;
+    fleet_run(f, -1);
+    assert_int_equal(fleet_count(f, " run sk node-001"), 3);
+    check_text(str_of(fleet_reasons(f, "sk", "node-001")), "retry:retry:node-001");
+    set_blocked(f, n, true, true);
+    fleet_run(f, -1);
+    check_text(str_of(fleet_reasons(f, "sk", "node-001")), "ignored:label:node-001");
+    fleet_lines(f, "");
+    set_blocked(f, n, true, false);
+    fleet_run(f, -1);
+    assert_int_equal(fleet_count(f, " run sk node-001"), 3);
+    /* The same for one that fails while it is being blocked, and for one that is blocked before
+     * its next attempt has an end. */
+    fleet_act(f, ACT_RETRY, "sk", "node-001");
+    fleet_run(f, 0);
+    set_blocked(f, n, false, true);
+    n->fails = false;
+    fleet_run(f, -1);
+    check_state(f, "sk", "node-001", BLOCKED);
+    n->fails = true;
+    fleet_lines(f, "");
+    set_blocked(f, n, false, false);
+    fleet_run(f, -1);
+    assert_int_equal(fleet_count(f, " run sk node-001"), 3);
+    fleet_free(f);
+}
+
 /* A2: installs, upgrades, config changes and uninstalls are all paced. */
 static void a2_nothing_bypasses_the_policy(void **state)
 {
@@ -523,6 +613,8 @@ int main(void)
 {
     static row_list all;
     ROWS_TEST(&all, a2_failed_nodes_and_the_ceiling);
+    ROWS_TEST(&all, a3_blocked_after_a_failure);
+    ROWS_TEST(&all, a3_released_is_fresh);
     ROWS_TEST(&all, a2_nothing_bypasses_the_policy);
     ROWS_ADD(&all, a4_row, batch_rows, "A4");
     ROWS_ADD(&all, a4_ceiling, ceiling_rows, "A4, ceilings");

@@ -517,10 +517,6 @@ static bool touches(void *context, const explain_target *t, const reason *r,
     if (!same && (other->act == RELEASE_EDIT || other->act == RELEASE_RESUME) &&
         explain_exempt("ahead"))
         return true; /* another Skyhook that goes on may take nodes that are ahead */
-    if (same && (other->act == RELEASE_UNTAINT || other->act == RELEASE_LABEL) &&
-        r->rule == REASON_BUDGET && explain_exempt("kept"))
-        return true; /* who has failed and is let in again keeps its place: with none left for those
-                        that were not tried yet, failed ones go */
     return other->rule == REASON_BATCH && r->rule == REASON_BUDGET &&
            !str_eq(other->scope, r->scope) && comes(context, other, r->scope) &&
            explain_exempt(
