@@ -309,25 +309,37 @@ STORIES = [blocked_for_a_minute, pod_that_never_terminates, pod_that_takes_for_e
 # ---- those that stop the operator, one after the other
 
 def sticky_over_a_restart(story):
-    """a batch stays what it was when the operator is killed: nobody joins it, and nobody is picked
-    before it has ended"""
-    story.add_nodes(6)
-    story.behave(**{f"apply_{story.nodes[1]}": "hang"})
+    """a batch stays what it was when the operator is killed while a node of it is between two
+    packages: the same nodes are in it, and nobody joins, not even one that would now be picked
+    first"""
+    story.add_nodes(1, labels={"part": "later"})
+    story.add_nodes(6, labels={"part": "now"})
+    story.add_nodes(1, labels={"part": "other"})
+    older, (done, stuck, *rest), others = story.nodes[0], story.nodes[1:7], f"{story.name}-other"
+    story.behave(**{f"sec-1.0.0_apply_{stuck}": "hang"})
     story.policy({"count": 2}, {"fixed": {"initialBatch": 2}})
-    story.skyhook("sti", deploymentPolicy=story.name)
-    story.wait("one of two is done", lambda: story.note("status") == "complete")
-    story.wait("and that is known", lambda: story.status().get("completeNodes") == "1/6")
-    members = story.batch()["members"]
+    story.skyhook({"sti": rollout.package(), "sec": rollout.package(dependsOn={"sti": "1.0.0"})},
+                  deploymentPolicy=story.name,
+                  nodeSelectors={"matchLabels": {"story": story.name, "part": "now"}})
+    job = story.wait("one of two is in its second package", lambda: story.jobs(
+        node=stuck, package="sec-1.0.0"))[0]["metadata"]["name"]
+    story.wait("the other one is done", lambda: story.status().get("completeNodes") == "1/6")
     story.stage.operator.kill()
+    story.api.patch("nodes", older, {"metadata": {"labels": {"part": "now"}}})
     story.stage.operator.start()
-    rollout.wait(5)
-    assert story.batch()["members"] == members, story.batch()
+    # Others go on, so it has seen all there is, and decided.
+    story.skyhook("oth", name=others,
+                  nodeSelectors={"matchLabels": {"story": story.name, "part": "other"}})
+    story.complete(name=others)
+    story.wait("it knows of one more", lambda: story.status().get("completeNodes") == "1/7")
+    assert story.batch()["currentBatch"] == 1 and stuck in story.batch()["members"], story.batch()
     assert {job["spec"]["template"]["spec"]["nodeName"] for job in story.jobs()} == \
-        set(story.nodes[:2]), "another one was picked"
-    stuck = story.jobs(node=story.nodes[1])[0]["metadata"]["name"]
-    story.behave(**{f"apply_{story.nodes[1]}": None})
-    story.api.delete("jobs", stuck, rollout.SPACE)
+        {done, stuck}, "another one was picked"
+    story.behave(**{f"sec-1.0.0_apply_{stuck}": None})
+    story.api.delete("jobs", job, rollout.SPACE)
     story.complete()
+    found = story.batch_members()
+    assert found == [{done, stuck}, {older, rest[0]}, {rest[1], rest[2]}, {rest[3]}], found
     assert story.check_limits(2) == 2
 
 

@@ -169,16 +169,27 @@ class Story:
     def check_limits(self, budget, entries=None):
         return ledger.check(entries or self.entries(), self.name, self.nodes, budget)
 
+    def batch_revisions(self, group):
+        """The state of the group's batch, at every revision of the Skyhook."""
+        for _, kind, thing in ledger.revisions(self.entries()):
+            if kind == "skyhooks" and thing["metadata"]["name"] == self.name:
+                groups = thing.get("status", {}).get("compartmentStatuses", {})
+                yield groups.get(group, {}).get("batchState", {})
+
     def batches(self, group="__default__"):
         """The sizes of batches that were judged, in order."""
         sizes, last = [], 1
-        for _, kind, thing in ledger.revisions(self.entries()):
-            if kind != "skyhooks" or thing["metadata"]["name"] != self.name:
-                continue
-            state = thing.get("status", {}).get("compartmentStatuses", {}).get(group, {})
-            state = state.get("batchState", {})
+        for state in self.batch_revisions(group):
             now = state.get("currentBatch", 1)
             if now == last + 1:
                 sizes.append(state.get("lastBatchSize", 0))
             last = now
         return sizes
+
+    def batch_members(self, group="__default__"):
+        """Who was in the first batch at any revision, who in the second, and so on."""
+        found = {}
+        for state in self.batch_revisions(group):
+            if state.get("members"):
+                found.setdefault(state["currentBatch"], set()).update(state["members"])
+        return [found[number] for number in sorted(found)]
