@@ -421,7 +421,11 @@ static bool restore_change(nodes *self, str name, yyjson_val *json, err *error)
     if (!kept)
         change_set_paused(self, c, record_get_number(json, "paused", 0) != 0);
     buf text = BUF(COHORT_TEXT_BYTES);
-    json_write(&text, yyjson_obj_get(json, "cohort"));
+    yyjson_val *saved = yyjson_obj_get(json, "cohort");
+    if (yyjson_is_obj(saved)) /* people reach the record, too */
+        json_write(&text, saved);
+    else
+        buf_addz(&text, "{}");
     bool good = text.failed ? err_memory(error) : cohort_restore(c->cohort, buf_str(&text), error);
     buf_done(&text);
     if (good && kept && !kept_agree(self, c, json))

@@ -339,6 +339,40 @@ static void broken_states_are_left(void **state)
     }
 }
 
+/* What of a Skyhook's record somebody took out, or broke, counts as not there. */
+static void broken_records_stop_nobody(void **state)
+{
+    (void)state;
+    static const char *const records[] = {
+        "{}",
+        "[]",
+        "{\"cohort\":null}",
+        "{\"cohort\":[1]}",
+        "{\"cohort\":{\"__default__\":7}}",
+        "{\"cohort\":{\"__default__\":{\"members\":7,\"retrying\":[7]}}}",
+        "{\"claims\":{\"n01\":\"x\"},\"packages\":7,\"found\":7}",
+        "{\"claims\":[1,2],\"names\":7}",
+    };
+    for (size_t i = 0; i < COUNT_OF(records); i++) {
+        fake *f = begin(4);
+        fake_run(f, -1);
+        buf edit = BUF(4096);
+        buf_addz(&edit, "{\"status\":{\"drover\":");
+        buf_add_json(&edit, str_of(records[i]));
+        buf_addz(&edit, "}}");
+        fake_edit(f, FAKE_SKYHOOKS, "sk", edit.ptr);
+        buf_done(&edit);
+        fake_start(f);
+        fake_edit(f, FAKE_SKYHOOKS, "sk",
+                  "{\"spec\":{\"packages\":{\"tune\":{\"version\":\"2.0.0\"}}}}");
+        fake_run(f, -1);
+        check_msg(strcmp(fake_text(f, FAKE_SKYHOOKS, "sk", "/status/completeNodes"), "4/4") == 0,
+                  "%s", records[i]);
+        assert_int_equal(count_jobs(f, "sk-tune-2-0-0-config-"), 4);
+        fake_free(f);
+    }
+}
+
 /* A node that is worked on shows that it is held, and by what, and nobody else is written to. */
 static void halts_are_shown_on_nodes(void **state)
 {
@@ -545,6 +579,7 @@ int main(void)
         cmocka_unit_test(deletions_that_wait_are_told),
         cmocka_unit_test(malformed_states_are_told),
         cmocka_unit_test(broken_states_are_left),
+        cmocka_unit_test(broken_records_stop_nobody),
         cmocka_unit_test(halts_are_shown_on_nodes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
