@@ -28,6 +28,7 @@
     X(node_list)                                                                                   \
     X(node_status)                                                                                 \
     X(node_reset)                                                                                  \
+    X(node_retry)                                                                                  \
     X(node_ignore)                                                                                 \
     X(node_unignore)                                                                               \
     X(package_list)                                                                                \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* node reset, node ignore, node unignore: one patch a node. */
+/* node reset, node ignore, node unignore: one patch a node. node retry: the operator does it. */
 #include "base/limits.h"
 #include "base/mem.h"
 #include "cli/skyhook_state.h"
@@ -10,6 +10,33 @@
 static sk_words nodes_named(const sk *s)
 {
     return (sk_words){s->given->operands.at, s->given->operands.len};
+}
+
+/* Names the nodes. False: they are not to be changed after all. */
+static bool is_agreed(const sk *s, const char *act, str of)
+{
+    char prompt[PROMPT_BYTES];
+    for (size_t i = 0; i < s->nodes.len; i++)
+        printf("  %.*s\n", STR_ARG(s->nodes.at[i].name));
+    if (s->dry_run) {
+        printf("[dry-run] Would %s %zu node(s) for Skyhook \"%.*s\"\n", act, s->nodes.len,
+               STR_ARG(of));
+        return false;
+    }
+    snprintf(prompt, sizeof prompt, "This will %s %zu node(s) for Skyhook \"%.*s\". Continue?", act,
+             s->nodes.len, STR_ARG(of));
+    return sk_confirm(s, prompt);
+}
+
+/* The same of each node. */
+static bool request_of_nodes(sk *s, str of, act_kind act)
+{
+    fact_act *acts = ARENA_ARRAY(s->arena, s->nodes.len, fact_act);
+    if (!acts)
+        return fail("out of memory") == STATUS_DONE;
+    for (size_t i = 0; i < s->nodes.len; i++)
+        acts[i] = (fact_act){.act = act, .target = s->nodes.at[i].name};
+    return sk_request(s, of, (sk_acts){acts, s->nodes.len});
 }
 
 /* ---- node reset ---- */
@@ -42,12 +69,7 @@ static size_t keep_with_state(sk *s, str of)
 
 static exit_status do_node_reset(sk *s, str of, sk_names *busy)
 {
-    fact_act *acts = ARENA_ARRAY(s->arena, s->nodes.len, fact_act);
-    if (!acts)
-        return fail("out of memory");
-    for (size_t i = 0; i < s->nodes.len; i++)
-        acts[i] = (fact_act){.act = ACT_RESET, .target = s->nodes.at[i].name};
-    if (!sk_running(s, of, busy) || !sk_request(s, of, (sk_acts){acts, s->nodes.len}))
+    if (!sk_running(s, of, busy) || !request_of_nodes(s, of, ACT_RESET))
         return STATUS_NO;
     bool taken = sk_taken(s, of);
     for (size_t i = 0; !taken && i < s->nodes.len; i++) {
@@ -61,7 +83,6 @@ static exit_status do_node_reset(sk *s, str of, sk_names *busy)
 
 static exit_status work_reset(sk *s)
 {
-    char prompt[PROMPT_BYTES];
     str of = sk_of(s);
     if (!of.ptr || !sk_pick(s, nodes_named(s)))
         return STATUS_NO;
@@ -69,16 +90,7 @@ static exit_status work_reset(sk *s)
         printf("No nodes have state for Skyhook \"%.*s\"\n", STR_ARG(of));
         return STATUS_DONE;
     }
-    for (size_t i = 0; i < s->nodes.len; i++)
-        printf("  %.*s\n", STR_ARG(s->nodes.at[i].name));
-    if (s->dry_run) {
-        printf("[dry-run] Would reset %zu node(s) for Skyhook \"%.*s\"\n", s->nodes.len,
-               STR_ARG(of));
-        return STATUS_DONE;
-    }
-    snprintf(prompt, sizeof prompt, "This will reset %zu node(s) for Skyhook \"%.*s\". Continue?",
-             s->nodes.len, STR_ARG(of));
-    if (!sk_confirm(s, prompt))
+    if (!is_agreed(s, "reset", of))
         return STATUS_DONE;
     sk_names busy = {0};
     exit_status status = do_node_reset(s, of, &busy);
@@ -91,8 +103,8 @@ static exit_status run_reset(const options *given)
     return sk_run(given, work_reset);
 }
 
-static const option options_of_node_reset[] = {OPTION_OF_SKYHOOK, OPTION_CONFIRM,
-                                               OPTION_FORM_ANYHOW, OPTIONS_SKYHOOK, OPTIONS_END};
+static const option options_of_failed[] = {OPTION_OF_SKYHOOK, OPTION_CONFIRM, OPTION_FORM_ANYHOW,
+                                           OPTIONS_SKYHOOK, OPTIONS_END};
 
 const verb skyhook_node_reset = {
     .name = "node reset",
@@ -100,8 +112,59 @@ const verb skyhook_node_reset = {
     .operands = "NODE...",
     .operands_min = 1,
     .operands_max = LIMIT_FILES,
-    .options = options_of_node_reset,
+    .options = options_of_failed,
     .run = run_reset,
+};
+
+/* ---- node retry ---- */
+
+static size_t keep_failed(sk *s, str of)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < s->nodes.len; i++)
+        if (str_eq(sk_annotation(&s->nodes.at[i], "status_", of), STR("erroring")))
+            s->nodes.at[kept++] = s->nodes.at[i];
+    s->nodes.len = kept;
+    return kept;
+}
+
+static exit_status work_retry(sk *s)
+{
+    str of = sk_of(s);
+    if (!of.ptr || !sk_pick(s, nodes_named(s)))
+        return STATUS_NO;
+    if (keep_failed(s, of) == 0) {
+        printf("No nodes have failed for Skyhook \"%.*s\"\n", STR_ARG(of));
+        return STATUS_DONE;
+    }
+    if (!is_agreed(s, "retry", of))
+        return STATUS_DONE;
+    if (!request_of_nodes(s, of, ACT_RETRY))
+        return STATUS_NO;
+    printf("Successfully asked to retry %zu node(s) for Skyhook \"%.*s\"\n", s->nodes.len,
+           STR_ARG(of));
+    if (!sk_taken(s, of))
+        puts("No operator has taken it yet: the next one that runs will.");
+    return STATUS_DONE;
+}
+
+static exit_status run_retry(const options *given)
+{
+    return sk_run(given, work_retry);
+}
+
+const verb skyhook_node_retry = {
+    .name = "node retry",
+    .summary = "try again what failed on these nodes, now",
+    .operands = "NODE...",
+    .operands_min = 1,
+    .operands_max = LIMIT_FILES,
+    .about =
+        "What is complete there stays so, and nodes that have not failed are left alone. The "
+        "failures are counted anew, so that a node that is no longer tried again by itself is. "
+        "Budgets and batches hold for it, and so does a stop or a pause.",
+    .options = options_of_failed,
+    .run = run_retry,
 };
 
 /* ---- node ignore, node unignore ---- */

@@ -136,7 +136,8 @@ def many_nodes(program, *words):
     names = [f"n{i:04}" for i in range(1200)]
     with Cluster(True) as cluster:
         cluster.nodes = [{"metadata": {"name": name, "resourceVersion": "1", "annotations": {
-            "skyhook.nvidia.com/nodeState_sk": json.dumps(STATE)}}} for name in names]
+            "skyhook.nvidia.com/nodeState_sk": json.dumps(STATE),
+            "skyhook.nvidia.com/status_sk": "erroring"}}} for name in names]
         result = ask(program, cluster, *words, "--skyhook", "sk", "-y")
         cluster.shutdown()
         if result.status != 0 or "1200 node(s)" not in result.out:
@@ -154,6 +155,7 @@ def main():
             tap.test(f"{name}: deployment-policy reset with{'' if operator else 'out'} an operator",
                      policy_reset(program, operator))
         tap.test(f"{name}: node reset of many nodes", many_nodes(program, "node", "reset", "n.*"))
+        tap.test(f"{name}: node retry of many nodes", many_nodes(program, "node", "retry", "n.*"))
         tap.test(f"{name}: package rerun on many nodes",
                  many_nodes(program, "package", "rerun", "aa", "--node", "n.*"))
     return tap.done()

@@ -98,7 +98,8 @@ class Trial:
         counts = {"matched": 5, "ceiling": 3, "inProgress": 1, "completed": 3,
                   "progressPercent": 60}
         self.api.patch("skyhooks", SK, {"status": {
-            "nodePriority": {NODES[2]: "2026-11-16T05:00:00Z"}, "nodeOrderOffset": 3,
+            "drover": "{}", "nodePriority": {NODES[2]: "2026-11-16T05:00:00Z"},
+            "nodeOrderOffset": 3,
             "compartmentStatuses": {"production": {**counts, "batchState": BATCH},
                                     "critical": counts}}}, sub="status")
 
@@ -210,6 +211,25 @@ def node_reset(t):
     assert t.acts() == [{"act": "reset", "target": NODES[0]}], t.acts()
 
 
+def node_retry(t):
+    """node retry asks the operator, for those that have failed; nobody forgets anything"""
+    t.api.patch("nodes", NODES[1], {"metadata": {"annotations": {
+        f"{PREFIX}status_{SK}": "erroring"}}})
+    before = {node: t.notes(node) for node in NODES}
+    out = t.run("node", "retry", "node-.*", "--skyhook", SK, "--dry-run")
+    assert out == f'  {NODES[1]}\n[dry-run] Would retry 1 node(s) for Skyhook "{SK}"\n', out
+    out = t.run("node", "retry", NODES[1], "--skyhook", SK, stdin=b"n\n")
+    assert out.endswith("Aborted.\n") and t.acts() == [], out
+    out = t.run("node", "retry", "node-.*", "--skyhook", SK, "--confirm")
+    assert out.endswith(f'Successfully asked to retry 1 node(s) for Skyhook "{SK}"\n'
+                        "No operator has taken it yet: the next one that runs will.\n"), out
+    assert t.acts() == [{"act": "retry", "target": NODES[1]}], t.acts()
+    out = t.run("node", "retry", NODES[0], "--skyhook", SK, "--confirm")
+    assert out == f'No nodes have failed for Skyhook "{SK}"\n' and len(t.acts()) == 1, out
+    assert before == {node: t.notes(node) for node in NODES}
+    assert 'flag "skyhook" not set' in t.try_run("node", "retry", NODES[1]).err
+
+
 def policy_reset(t):
     """deployment-policy reset: batch 1, no stop, node order from 0; nodes keep their state"""
     before = t.skyhook()
@@ -263,6 +283,12 @@ def explaining(t):
     """explain says why a node of the cluster does not move; plan goes on from what is there"""
     for node in NODES[:3]:  # as an older operator leaves them
         t.api.patch("nodes", node, {"metadata": {"annotations": {f"{PREFIX}drover_{SK}": None}}})
+    t.api.patch("skyhooks", SK, {"status": {"drover": None}}, sub="status")
+    result = t.drover("plan", "-o", "json")
+    found = json.loads(result.out)
+    assert result.status == 1 and (found["outcome"], found["done"]) == ("stopped", 1), result
+    assert found["waiting"][0]["reasons"][0]["rule"] == "stopped", result
+    t.run("dp", "reset", SK, "-y")
     t.run("pause", SK, "-y")
     out = t.run("explain", NODES[3])
     assert "paused" in out and NODES[3] in out, out
@@ -308,12 +334,15 @@ def rights(t):
             if not t.api.find(kind, f"{user}-test", space):
                 t.api.create(kind, {"metadata": {"name": f"{user}-test"}, "subjects": subject,
                                     "roleRef": {"apiGroup": rbac, **to}}, space)
+    t.api.patch("nodes", NODES[1], {"metadata": {"annotations": {
+        f"{PREFIX}status_{SK}": "erroring"}}})
     of = ["--skyhook", SK]
     reads = [["node", "list", *of], ["node", "status"], ["package", "list", *of],
              ["package", "status", "tuning", *of], ["package", "logs", "tuning", *of],
              ["version"], ["explain", NODES[4]], ["reset", SK, "--dry-run"]]
     writes = [["package", "rerun", "tuning", *of, "--node", NODES[0], "-y"],
-              ["node", "reset", NODES[1], *of, "-y"], ["pause", SK, "-y"], ["resume", SK, "-y"],
+              ["node", "retry", NODES[1], *of, "-y"], ["node", "reset", NODES[1], *of, "-y"],
+              ["pause", SK, "-y"], ["resume", SK, "-y"],
               ["reset", SK, "-y"], ["dp", "reset", SK, "-y"], ["node", "ignore", NODES[3]],
               ["node", "unignore", NODES[3]]]
     for words in [*reads, *writes]:
@@ -331,7 +360,8 @@ def usage(t):
     """errors are one line and 1; help and version are there; commands take the flags of all"""
     assert "package rerun" in t.run("help") and "\n  2  " not in t.run("help")
     for words in (["pause", SK], ["reset", SK], ["dp", "reset", SK], ["node", "ignore", NODES[0]],
-                  ["node", "reset", NODES[0], "--skyhook", SK], ["node", "list", "--skyhook", SK],
+                  ["node", "reset", NODES[0], "--skyhook", SK],
+                  ["node", "retry", NODES[0], "--skyhook", SK], ["node", "list", "--skyhook", SK],
                   ["package", "rerun", "tuning", "--skyhook", SK, "--node", NODES[0]]):
         t.run(*words, "--dry-run", "-o", "json", "-v", "-n", "skyhook", "--context", "test")
         assert t.try_run(*words, "--dry-run", "-o", "xml").status == 1, words
@@ -365,8 +395,9 @@ def several_files(t):
     assert bad.status == 1 and 'no context "nowhere"' in bad.err, bad
 
 
-CHECKS = [switches, node_list, node_status, packages, ignoring, rerun, node_reset, policy_reset,
-          reset, reset_of_nodes_only, explaining, reading_only, rights, several_files, usage]
+CHECKS = [switches, node_list, node_status, packages, ignoring, rerun, node_reset, node_retry,
+          policy_reset, reset, reset_of_nodes_only, explaining, reading_only, rights, several_files,
+          usage]
 
 
 def try_all(tap, trial):

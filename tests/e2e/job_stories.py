@@ -114,6 +114,30 @@ def image_name_that_is_none(story):
     assert len(story.jobs()) == 1, "it was tried again"
 
 
+def retried_by_hand(story):
+    """what is not tried again by itself is when a person says so, on that node alone, and people
+    are told; what was complete there does not run again, and one that has not failed is let be"""
+    story.add_nodes(3)
+    wrong = {f"config_{node}": "unpullable 0s InvalidImageName" for node in story.nodes[:2]}
+    story.behave(**wrong)
+    story.skyhook("rbh")
+    for at in (0, 1):
+        story.told("state erroring", "InvalidImageName", at=at)
+    story.wait("the third is done", lambda: story.note("status", 2) == "complete")
+    assert '"act":"retry"' in "".join(story.explain()[1].split()), story.explain()
+    story.behave(**{key: None for key in wrong})
+    rollout.wait(15)  # after 10 s it would be tried again
+    assert len(story.jobs(stage="config")) == 3, "it was tried again"
+    out = story.stage.plugin("node", "retry", story.nodes[0], story.nodes[2], "--skyhook",
+                             story.name, "--confirm")
+    assert "retry 1 node(s)" in out and "No operator" not in out, out
+    story.wait("it is done", lambda: story.note("status") == "complete")
+    assert story.note("status", 1) == "erroring" and len(story.jobs(node=story.nodes[1])) == 2
+    story.stage.plugin("node", "retry", ".*", "--skyhook", story.name, "--confirm")
+    story.complete()
+    assert len(story.jobs(stage="apply")) == 3 and len(story.jobs(node=story.nodes[2])) == 2
+
+
 def deadline(story):
     """a stage that takes too long ends as erroring, DeadlineExceeded"""
     ends_as(story, "DeadlineExceeded", "hang", stageTimeout="3s")
@@ -281,6 +305,6 @@ def seen_by_people(story):
 
 
 STORIES = [one_job_for_each_stage, successful_ones_go, failed_ones_stay, unpullable_image,
-           image_name_that_is_none, deadline, eviction, out_of_memory, rejected, recovers,
-           vanished, paced, maps_that_are_not_needed_go, raw_pods_of_an_older_operator,
+           image_name_that_is_none, retried_by_hand, deadline, eviction, out_of_memory, rejected,
+           recovers, vanished, paced, maps_that_are_not_needed_go, raw_pods_of_an_older_operator,
            seen_by_people]
