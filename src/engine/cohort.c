@@ -502,11 +502,27 @@ void cohort_reset(cohort *c)
     c->unsettled = true;
 }
 
+/* Without a policy there is no compartment but those that are remembered: it stays in one that is
+ * none of any policy's until it ends. */
+static bool claim_without_policy(cohort *c, entry *e)
+{
+    size_t at = cohort_find(c, STR(COHORT_DEFAULT));
+    if (at == SIZE_MAX && (at = cohort_add(c, STR(COHORT_DEFAULT))) == SIZE_MAX)
+        return false;
+    e->compartment = (uint32_t)at;
+    return true;
+}
+
 bool cohort_claim(cohort *c, member_id m)
 {
     entry *e = &c->members.at[m];
-    if (!cohort_settle(c) || e->compartment == COMPARTMENT_NONE)
-        return !c->no_memory;
+    if (!cohort_settle(c))
+        return false;
+    entry_out(c, m);
+    bool placed = e->compartment != COMPARTMENT_NONE || claim_without_policy(c, e);
+    entry_in(c, m);
+    if (!placed)
+        return false;
     compartment *p = &c->compartments.at[e->compartment];
     if (!e->in_batch && !vec_push(&p->batch, m))
         return false;

@@ -352,3 +352,20 @@ bool kept_agree(nodes *self, change *c, yyjson_val *json)
         get_packages(self, c, yyjson_obj_get(json, "packages"));
     return good;
 }
+
+/* As of one whose status was lost, or that was made anew: the nodes alone remember. */
+void kept_claim(nodes *self)
+{
+    for (size_t i = 0; i < self->changes.len; i++) {
+        change *c = self->changes.at[i];
+        for (member_id m = 0; m < c->members.len; m++) {
+            uint32_t at = c->members.at[m];
+            if (at == NOBODY || self->placements.at[at].phase == PHASE_IDLE ||
+                cohort_state(c->cohort, m) == MEMBER_IN_FLIGHT)
+                continue;
+            c->cohort_dirty = true;
+            if (!cohort_claim(c->cohort, m))
+                nodes_memory(self);
+        }
+    }
+}

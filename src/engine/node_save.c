@@ -358,6 +358,8 @@ static bool restore_placement(nodes *self, str key, yyjson_val *json, err *error
     /* What is remembered of the node counts, not what its annotations said before it was read. */
     bool selects = target_selected(self, target, c, p);
     p->astray = selects && !target_matches(self, target, c);
+    /* Who left while nobody looked leaves when its flight can be told to end. */
+    p->leaving |= !selects && p->phase != PHASE_IDLE;
     if ((selects || p->leaving) && !p->selected)
         placement_join(self, p);
     else if (!selects && !p->leaving)
@@ -445,6 +447,7 @@ void nodes_unnumber(void *context)
 void nodes_number(void *context)
 {
     nodes *self = context;
+    kept_claim(self);
     for (size_t i = 0; i < self->placements.len; i++) {
         node_placement *p = &self->placements.at[i];
         if (!p->change || p->id != PLACEMENT_UNNUMBERED)

@@ -424,6 +424,8 @@ bool nodes_config_updates(const void *self, str change_name, buf *out);
 void nodes_held(const void *self, str change_name, held_view *ret);
 /* Makes claims of the Skyhook's record and flights of the nodes' records agree; see there. */
 bool kept_agree(nodes *self, change *c, yyjson_val *json);
+/* All records are read: nodes in flight of whose claims no Skyhook's record tells get them. */
+void kept_claim(nodes *self);
 
 /* Reads what the annotation drover_SK, or a saved record, holds of a placement. */
 bool placement_memory_read(nodes *self, node_placement *p, str json, err *error);

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* An operator begins, and what its nodes remember is not what the cluster says now: somebody
+ * changed it while nobody looked. */
+#include "support/check.h"
+
+#include "support/operator_story.h"
+
+#define MOMENT_MS 100
+#define STORY_MS 12000 /* all that happens to the first nodes */
+#define LEFT 4         /* nodes that leave */
+
+/* In a Skyhook that was made anew claims are counted anew: what is really disturbed is what counts.
+ */
+static void watch_nodes(fake *f, const kube_write *w)
+{
+    (void)w;
+    watch_disturbed(f);
+}
+
+static void check_given_back(fake *f, int nodes, int64_t at_ms)
+{
+    char name[16];
+    for (int i = 0; i < nodes; i++) {
+        snprintf(name, sizeof name, "n%02d", i);
+        check_msg(!yyjson_get_bool(fake_get(f, FAKE_NODES, name, "/spec/unschedulable")) &&
+                      !holds_cordon(f, name, "sk"),
+                  "%s is cordoned: stopped after %d ms\n%s", name, (int)at_ms, f->log.ptr);
+    }
+}
+
+static fake *stop_after(const char *of_skyhook, int64_t at_ms)
+{
+    fake *f = begin(of_skyhook);
+    add_pods(f);
+    f->reboots = reboots_first;
+    fake_run(f, at_ms);
+    fake_end_side(&f->sides[0]);
+    f->watch = watch_nodes;
+    return f;
+}
+
+static void check_all_complete(fake *f, int64_t at_ms)
+{
+    const char *done = fake_text(f, FAKE_SKYHOOKS, "sk", "/status/completeNodes");
+    check_msg(strcmp(done, "8/8") == 0, "%s: stopped after %d ms\n%s", done, (int)at_ms,
+              f->log.ptr);
+    check_given_back(f, NODES, at_ms);
+}
+
+/* As of one that was restored from a backup, or replaced by force. */
+static void a_status_that_was_lost(void **state)
+{
+    (void)state;
+    for (int64_t at_ms = 0; at_ms < STORY_MS; at_ms += MOMENT_MS) {
+        fake *f = stop_after(skyhook_interrupt, at_ms);
+        fake_edit(f, FAKE_SKYHOOKS, "sk", "{\"status\":null}");
+        fake_start(f);
+        fake_run(f, -1);
+        check_all_complete(f, at_ms);
+        fake_free(f);
+    }
+}
+
+static void a_skyhook_that_was_made_anew(void **state)
+{
+    (void)state;
+    for (int64_t at_ms = 0; at_ms < STORY_MS; at_ms += MOMENT_MS) {
+        fake *f = stop_after(skyhook_interrupt, at_ms);
+        fake_delete(f, FAKE_SKYHOOKS, "sk");
+        fake_create(f, FAKE_SKYHOOKS, skyhook_interrupt);
+        fake_start(f);
+        fake_run(f, -1);
+        check_all_complete(f, at_ms);
+        fake_free(f);
+    }
+}
+
+/* What is in flight goes on without the policy, too; nothing else starts before it is there. */
+static void a_policy_and_a_status_that_were_lost(void **state)
+{
+    (void)state;
+    for (int64_t at_ms = 0; at_ms < STORY_MS; at_ms += MOMENT_MS) {
+        fake *f = stop_after(skyhook_interrupt, at_ms);
+        fake_edit(f, FAKE_SKYHOOKS, "sk", "{\"status\":null}");
+        fake_delete(f, FAKE_POLICIES, "p");
+        fake_start(f);
+        fake_run(f, -1);
+        fake_create(f, FAKE_POLICIES, policy);
+        fake_run(f, -1);
+        check_all_complete(f, at_ms);
+        fake_free(f);
+    }
+}
+
+static const char skyhook_pool[] =
+    "{\"metadata\":{\"name\":\"sk\"},\"spec\":{\"deploymentPolicy\":\"p\",\"nodeSelectors\":"
+    "{\"matchLabels\":{\"pool\":\"a\"}},\"packages\":{\"tune\":{\"version\":\"1.0.0\",\"image\":"
+    "\"example.test/tune\",\"interrupt\":{\"type\":\"reboot\"}}}}}";
+
+/* Whatever was being done there when the operator stopped. */
+static void nodes_that_left(void **state)
+{
+    (void)state;
+    for (int64_t at_ms = 0; at_ms < STORY_MS; at_ms += MOMENT_MS) {
+        fake *f = stop_after(skyhook_pool, at_ms);
+        char name[16];
+        for (int i = 0; i < LEFT; i++) {
+            snprintf(name, sizeof name, "n%02d", i);
+            fake_edit(f, FAKE_NODES, name, "{\"metadata\":{\"labels\":{\"pool\":\"b\"}}}");
+        }
+        fake_start(f);
+        fake_run(f, -1);
+        check_text(str_of(fake_text(f, FAKE_SKYHOOKS, "sk", "/status/completeNodes")), "4/4");
+        check_given_back(f, NODES, at_ms);
+        fake_free(f);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_status_that_was_lost),
+        cmocka_unit_test(a_skyhook_that_was_made_anew),
+        cmocka_unit_test(a_policy_and_a_status_that_were_lost),
+        cmocka_unit_test(nodes_that_left),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
