@@ -97,9 +97,12 @@ static bool check_order(const nodes *self, const node_placement *p, err *error)
         return false;
     for (uint16_t i = 0; p->stage_step == self->step && i < p->entries.len; i++) {
         const package_entry *e = &p->entries.at[i];
-        if ((e->flags & ENTRY_RUNNING) && e->attempt > p->attempt_before &&
-            !check_dependencies(self, p, e, error))
+        if (!(e->flags & ENTRY_RUNNING) || e->attempt <= p->attempt_before)
+            continue;
+        if (!check_dependencies(self, p, e, error))
             return false;
+        if (p->change->rules.serial && p->running > 1)
+            return differs(self, p, "serial: a stage began beside another package's", error);
     }
     return true;
 }

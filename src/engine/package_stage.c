@@ -493,8 +493,23 @@ static uint16_t runnable_of(const package_rules *r, const package_entries *entri
     return count;
 }
 
+/* What runs, also of a version or package that an edit took away: nothing begins beside it. */
+static const package_entry *running(const package_entries *entries)
+{
+    for (uint16_t i = 0; i < entries->len; i++)
+        if (entries->at[i].flags & ENTRY_RUNNING)
+            return &entries->at[i];
+    return NULL;
+}
+
 uint16_t packages_runnable(const package_rules *r, const package_entries *entries, uint16_t *out)
 {
+    const package_entry *runs = r->serial ? running(entries) : NULL;
+    if (runs) {
+        out[0] =
+            rule_index(r, names_text(r->names, runs->name), names_text(r->names, runs->version));
+        return out[0] != PACKAGE_NO_RULE;
+    }
     uint16_t count = runnable_of(r, entries, true, out);
     count = (uint16_t)(count + runnable_of(r, entries, false, out + count));
     if (!r->serial || count < 2)

@@ -106,8 +106,8 @@ package_stage package_next(const package_rules *r, const package_entries *entrie
 bool package_free(const package_rules *r, const package_entries *entries, uint16_t index);
 
 /* What would run now, one after the other: those that are uninstalled, then the others, by name;
- * with "serial" at most one. Running ones are in it. Writes at most r->len indexes and returns how
- * many. */
+ * with "serial" at most one, and nothing beside what runs. Running ones are in it. Writes at most
+ * r->len indexes and returns how many. */
 uint16_t packages_runnable(const package_rules *r, const package_entries *entries, uint16_t *out);
 
 str stage_text(package_stage stage);

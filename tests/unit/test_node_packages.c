@@ -97,6 +97,47 @@ static void serial(void **state)
     fleet_free(f);
 }
 
+static void serial_stage(fleet *f, const char *name, const char *of, int64_t attempt)
+{
+    fleet_tell(f, (fact){.kind = FACT_STAGE,
+                         .stage = {STR("sk"), STR("node-001"), str_of(name), str_of(of),
+                                   STR("apply"), attempt, OUTCOME_SUCCEEDED, STR_EMPTY, false}});
+    fleet_step(f);
+}
+
+/* What runs when an edit comes is a package like any other, whatever it is to the edit: an older
+ * version, none at all, one that waits for another now, or one of two that began without serial. */
+static void serial_after_edits(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *before, *packages, *after, *then;
+        int64_t attempt; /* of the stage of bb that runs */
+    } rows[] = {
+        {"  serial: true\n", P("bb", "1"), P("aa", "1") ", " P("bb", "2"), "aa 1 apply #2\n", 1},
+        {"  serial: true\n", P("bb", "1"), P("aa", "1"), "aa 1 apply #2\n", 1},
+        {"  serial: true\n", P("bb", "1"), P("aa", "1") ", " PI("bb", "1", "dependsOn: {aa: '1'}"),
+         "aa 1 apply #2\n", 1},
+        {"", P("aa", "1") ", " P("bb", "1"), P("aa", "1") ", " P("bb", "1"), "aa 1 config #3\n", 2},
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        fleet *f = one_node(rows[i].before, rows[i].packages);
+        f->nodes[0].silent = true;
+        fleet_step(f);
+        add_skyhook(f, "  serial: true\n", rows[i].after);
+        fleet_step(f);
+        fleet_lines(f, "");
+        if (rows[i].attempt == 2)
+            serial_stage(f, "aa", "1", 1);
+        check_lines(f, "run", "");
+        serial_stage(f, "bb", "1", rows[i].attempt);
+        char want[128];
+        snprintf(want, sizeof want, "run sk node-001 %s", rows[i].then);
+        check_lines(f, "run", want);
+        fleet_free(f);
+    }
+}
+
 static void upgrade_and_downgrade(void **state)
 {
     (void)state;
@@ -519,6 +560,7 @@ int main(void)
         cmocka_unit_test(install_with_interrupt),
         cmocka_unit_test(dependencies),
         cmocka_unit_test(serial),
+        cmocka_unit_test(serial_after_edits),
         cmocka_unit_test(upgrade_and_downgrade),
         cmocka_unit_test(uninstall),
         cmocka_unit_test(uninstall_with_interrupt),
