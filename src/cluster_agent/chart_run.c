@@ -32,7 +32,7 @@ typedef struct chart_job chart_job;
 /* One helm after the other; UNLOCK and UNDO lead back to MAIN. */
 #define CHART_STAGES(X)                                                                            \
     X(MAIN)   /* what was asked for */                                                             \
-    X(SECOND) /* what it rendered */                                                               \
+    X(SECOND) /* what it rendered; of a trial: the definitions that it has */                      \
     X(UNLOCK) /* rollback */                                                                       \
     X(UNDO)   /* uninstall: the first revision was never complete */
 typedef enum chart_stage {
@@ -64,6 +64,7 @@ struct chart_job {
     chart_words words[CHART_STAGE_COUNT]; /* no words: there is no such stage */
     str user;                             /* whose rights count; empty: those of the kubeconfig */
     str kubeconfig;
+    str rendered; /* by a trial */
     chart_stage stage;
     bool installs, tries, removes, unlocked;
     uint64_t limit_ms;
@@ -198,21 +199,31 @@ static str in_folder(chart_job *j, const char *below, str name)
     return arena_printf(j->arena, "%s/%s%.*s", j->folder, below, STR_ARG(name));
 }
 
+/* Where a chart is that is no folder of the Bundle. */
+static void source_words(chart_job *j, chart_words *w, const chart_order *c)
+{
+    if (c->folder.ptr)
+        return;
+    flag(j, w, "--repo", c->repo);
+    flag(j, w, "--version", c->version);
+    flag_if(j, w, c->skip_tls_verify, "--insecure-skip-tls-verify");
+}
+
+/* Comes last: what the hub says is the name of a chart is none of helm's flags. */
+static void chart_word(chart_job *j, chart_words *w, const chart_order *c)
+{
+    word(j, w, c->folder.ptr ? in_folder(j, "files/", c->folder) : c->name);
+}
+
 static void install_words(chart_job *j, const manifest *m)
 {
     chart_words *w = &j->words[CHART_MAIN];
     const chart_order *c = &m->chart;
     begin_words(j, w, "upgrade");
     word(j, w, STR("--install"));
-    word(j, w, m->release);
-    word(j, w, c->folder.ptr ? in_folder(j, "files/", c->folder) : c->name);
     end_words(j, w, m);
     flag_if(j, w, m->create_namespace, "--create-namespace");
-    if (!c->folder.ptr) {
-        flag(j, w, "--repo", c->repo);
-        flag(j, w, "--version", c->version);
-        flag_if(j, w, c->skip_tls_verify, "--insecure-skip-tls-verify");
-    }
+    source_words(j, w, c);
     for (size_t i = 0; i < c->values_files.len; i++)
         flag(j, w, "--values", in_folder(j, "files/", c->values_files.at[i]));
     flag(j, w, "--values", in_folder(j, "", STR("values.json")));
@@ -233,6 +244,22 @@ static void install_words(chart_job *j, const manifest *m)
     flag_if(j, w, c->skip_schema_validation, "--skip-schema-validation");
     flag_if(j, w, j->tries, "--dry-run=server");
     flag_if(j, w, j->tries, "--output=json");
+    flag_if(j, w, m->confined, "--skip-crds"); /* it has none, or was refused */
+    word(j, w, STR("--"));
+    word(j, w, m->release);
+    chart_word(j, w, c);
+}
+
+/* What a trial does not tell of: the folders "crds" of the chart and of those that it depends on.
+ */
+static void definitions_words(chart_job *j, chart_words *w, const manifest *m)
+{
+    begin_words(j, w, "show");
+    word(j, w, STR("crds"));
+    end_words(j, w, m);
+    source_words(j, w, &m->chart);
+    word(j, w, STR("--"));
+    chart_word(j, w, &m->chart);
 }
 
 static void read_words(chart_job *j, chart_words *w, const manifest *m)
@@ -265,7 +292,9 @@ static bool make_words(chart_job *j, step_kind kind, const manifest *m, err *err
         remove_words(j, &j->words[CHART_MAIN], m);
     } else {
         install_words(j, m);
-        if (!j->tries)
+        if (j->tries)
+            definitions_words(j, &j->words[CHART_SECOND], m);
+        else
             read_words(j, &j->words[CHART_SECOND], m);
         unlock_words(j, &j->words[CHART_UNLOCK], m);
         remove_words(j, &j->words[CHART_UNDO], m);
@@ -391,15 +420,26 @@ static void job_free(chart_job *j)
 static void run_waiting(chart_runner *r);
 static bool spawn(chart_job *j, err *error);
 
-/* What helm rendered: its output, or a part of the release that it only tried. */
-static str rendered_by(chart_job *j)
+/* What helm would install: the objects of the release that it only tried, and its hooks, which make
+ * objects as well. False without memory, and if there is no such release. */
+static bool keep_rendered(chart_job *j)
 {
     str all = buf_str(&j->out.text);
-    if (!j->tries)
-        return all;
-    yyjson_val *release = json_parse_within(j->arena, all, all.len, NULL);
-    str found = go_str(go_member(release, STR("manifest")));
-    return found.ptr ? found : STR_EMPTY;
+    yyjson_val *release = json_parse_within(j->arena, all, all.len, NULL), *one;
+    str objects = go_str(go_member(release, STR("manifest")));
+    buf text = BUF(CHART_OUTPUT_BYTES_MAX);
+    size_t i, max;
+    if (!objects.ptr)
+        return false;
+    buf_add(&text, objects);
+    yyjson_arr_foreach(go_member(release, STR("hooks")), i, max, one)
+    {
+        buf_addz(&text, "\n---\n");
+        buf_add(&text, object_text(one, STR("manifest")));
+    }
+    j->rendered = text.failed ? (str){NULL, 0} : arena_str(j->arena, buf_str(&text));
+    buf_done(&text);
+    return j->rendered.ptr;
 }
 
 static void job_answer(chart_job *j, step_outcome outcome, str message)
@@ -409,9 +449,12 @@ static void job_answer(chart_job *j, step_outcome outcome, str message)
     while (*link != j)
         link = &(*link)->next;
     *link = j->next;
-    step_answer answer = {.outcome = outcome,
-                          .text = outcome == OUTCOME_OK ? rendered_by(j) : STR_EMPTY,
-                          .message = message};
+    str out = buf_str(&j->out.text);
+    step_answer answer = {.outcome = outcome, .text = STR_EMPTY, .message = message};
+    if (outcome == OUTCOME_OK) {
+        answer.text = j->tries ? j->rendered : out;
+        answer.definitions = j->tries && str_trim(out).len > 0;
+    }
     if (!r->stopped)
         j->handler.done(j->handler.context, &answer);
     job_free(j);
@@ -482,6 +525,8 @@ static void ended(chart_job *j)
                        what.len > 0 ? what : STR("helm failed without a word"));
     } else if (j->out.text.failed) {
         job_answer(j, OUTCOME_INVALID, STR("the chart renders more than can be taken in"));
+    } else if (j->stage == CHART_MAIN && j->tries && !keep_rendered(j)) {
+        job_answer(j, OUTCOME_REFUSED, STR("what helm would install cannot be read"));
     } else if (j->stage == CHART_MAIN && j->words[CHART_SECOND].len > 0) {
         go_on(j, CHART_SECOND);
     } else if (j->stage == CHART_UNLOCK || j->stage == CHART_UNDO) {

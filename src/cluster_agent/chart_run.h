@@ -2,10 +2,10 @@
 /* chart_run.h - charts by the "helm" program, as child processes on an event loop.
  *
  * Installing is `helm upgrade --install` and then `helm get manifest`, trying the former with
- * --dry-run, reading the latter alone; removing is `helm uninstall`. What helm needs is written
- * into a folder of its own under $TMPDIR, which goes with it. Nothing is decided here but which of
- * helm's complaints only an edit repairs. A helm that is under way when the agent ends is let come
- * to its end.
+ * --dry-run and then `helm show crds`, reading `helm get manifest` alone; removing is `helm
+ * uninstall`. What helm needs is written into a folder of its own under $TMPDIR, which goes with
+ * it. Nothing is decided here but which of helm's complaints only an edit repairs. A helm that is
+ * under way when the agent ends is let come to its end.
  *
  * One that was killed leaves its release locked for ever ("another operation is in progress"). When
  * no helm of an earlier agent can be running any more the release is taken back to what it was

@@ -362,7 +362,7 @@ static void begin(deployment_steps *s, const steps_world *w)
     s->restart = false;
     s->has_inventory = s->discovered = s->correcting = s->in_place = false;
     s->rendered = s->values_read = s->trying = s->handed_over = false;
-    s->chart_tried = false;
+    s->chart_tried = s->doubted = false;
     s->inventory = s->left = (inventory){0};
     s->values = s->digest = s->user = STR_EMPTY;
     s->files = (resource_files){0};

@@ -107,8 +107,9 @@ typedef enum step_outcome {
 typedef struct step_answer {
     step_outcome outcome;
     const yyjson_val *json; /* copied if it is needed; NULL: none */
-    str text;               /* of a chart: what it rendered */
-    str message;            /* unless OK: the server's or helm's words */
+    str text;         /* of a chart: what it rendered; of one that was tried: its hooks, too */
+    bool definitions; /* of a chart that was tried: it has some in its folder "crds" */
+    str message;      /* unless OK: the server's or helm's words */
 } step_answer;
 
 /* What all deployments of the cluster share. */

@@ -121,8 +121,9 @@ manifest_fault manifest_read(arena *a, const manifest_source *from, manifest *re
 /* The objects that helm rendered ("helm get manifest"): sets at and len of a chart's manifest. */
 manifest_fault manifest_rendered(arena *a, manifest *m, str yaml, err *error);
 /* Whether nothing of a chart that was rendered is outside of the namespace of the release: helm has
- * no means of putting it there. Kinds that the cluster does not have are not looked at. */
-bool manifest_confined(const manifest *m, const discovery *d, err *error);
+ * no means of putting it there. Kinds that the cluster does not have are not looked at;
+ * *ret_unknown says whether there are any. */
+bool manifest_confined(const manifest *m, const discovery *d, bool *ret_unknown, err *error);
 /* Gives every object its namespace, body and collection; of a chart that is not rendered yet: the
  * namespace of the release, if it is to have labels or annotations. Kinds that a definition of the
  * manifest brings are added to d. UNKNOWN_KIND names the first that the cluster does not have.

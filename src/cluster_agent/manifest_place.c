@@ -146,12 +146,14 @@ static bool has_no_namespace(const wanted_object *o, err *error)
                    str_shown(o->ref.kind).text, str_shown(o->ref.name).text);
 }
 
-bool manifest_confined(const manifest *m, const discovery *d, err *error)
+bool manifest_confined(const manifest *m, const discovery *d, bool *ret_unknown, err *error)
 {
+    *ret_unknown = false;
     for (size_t i = 0; i < m->len; i++) {
         const wanted_object *o = &m->at[i];
         str namespace_ = o->ref.namespace_;
         const discovery_kind *kind = discovery_find(d, o->ref.api_version, o->ref.kind);
+        *ret_unknown |= !kind;
         if (!kind || is_release_namespace(m, o))
             continue;
         if (!kind->namespaced)

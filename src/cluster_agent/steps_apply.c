@@ -172,7 +172,7 @@ void hand_over_answer(deployment_steps *s, const steps_world *w, const step_answ
 bool chart_step(deployment_steps *s, const steps_world *w)
 {
     (void)w;
-    if (s->rendered)
+    if (s->rendered || s->doubted)
         return steps_give(s, STEP_DISCOVER, STR_EMPTY, STR_EMPTY);
     bool tries = s->manifest.confined && !s->chart_tried;
     steps_give(s, tries ? STEP_TRY_CHART : STEP_INSTALL_CHART, STR_EMPTY, s->manifest.release);
@@ -181,17 +181,25 @@ bool chart_step(deployment_steps *s, const steps_world *w)
 }
 
 /* A chart may be outside of its namespace only if nobody says that it must not: that is found out
- * before anything is installed. */
-static void chart_rendered(deployment_steps *s, const steps_world *w, str text)
+ * before anything is installed. Kinds that are not known are read, and then it is tried again. */
+static void chart_rendered(deployment_steps *s, const steps_world *w, const step_answer *answer)
 {
     err error;
+    bool unknown = false;
     manifest m = s->manifest;
     scoped(arena_cleanup) arena *a = arena_new(0);
-    manifest_fault fault = a ? manifest_rendered(a, &m, text, &error) : MANIFEST_MEMORY;
+    manifest_fault fault = a ? manifest_rendered(a, &m, answer->text, &error) : MANIFEST_MEMORY;
     if (fault == MANIFEST_MEMORY)
         steps_fail_memory(s, w);
-    else if (fault != MANIFEST_NONE || !manifest_confined(&m, w->discovery, &error))
+    else if (answer->definitions)
+        steps_fail(
+            s, w, FAULT_BAD,
+            "the chart, or one that it depends on, has a folder crds, whose definitions have "
+            "no namespace, but everything must be in one");
+    else if (fault != MANIFEST_NONE || !manifest_confined(&m, w->discovery, &unknown, &error))
         steps_fail(s, w, FAULT_BAD, error.text);
+    else if (unknown && !s->discovered)
+        s->discovered = s->doubted = true;
     else
         s->chart_tried = true;
 }
@@ -251,11 +259,14 @@ void chart_answer(deployment_steps *s, const steps_world *w, const step_answer *
     manifest_fault fault;
     if (answer->outcome == OUTCOME_CONFLICT && make_way(s))
         return;
+    s->doubted = false;
     if (answer->outcome != OUTCOME_OK) {
         s->rendered = false;
         steps_fail_answer(s, w, answer, NULL);
+    } else if (s->out.kind == STEP_DISCOVER && !s->rendered) {
+        return; /* it is tried again */
     } else if (s->out.kind == STEP_TRY_CHART) {
-        chart_rendered(s, w, answer->text);
+        chart_rendered(s, w, answer);
     } else if (take_rendered(s, w, answer, &fault, &error)) {
         s->after_unchart = PHASE_PRUNE;
         steps_go(s, PHASE_UNCHART);

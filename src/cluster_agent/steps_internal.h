@@ -98,6 +98,7 @@ struct deployment_steps {
     steps_phase after_unchart;
     bool handed_over;
     bool chart_tried; /* and found to be where it may be */
+    bool doubted;     /* it has kinds that are to be read first */
 
     /* What was found. Renewed with each look. */
     arena *looking;

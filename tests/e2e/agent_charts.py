@@ -36,6 +36,15 @@ metadata:
   name: outside
   namespace: default
 {{- end }}
+{{- if .Values.hook }}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: hooked
+  namespace: default
+  annotations: {helm.sh/hook: pre-install}
+{{- end }}
 {{- if .Values.shared }}
 ---
 apiVersion: v1
@@ -74,6 +83,18 @@ metadata:
 {{- end }}
 """,
 }
+
+THINGS = "things.charts.test"
+DEFINITION = f"""apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {{name: {THINGS}}}
+spec:
+  group: charts.test
+  scope: Namespaced
+  names: {{kind: Thing, plural: things}}
+  versions:
+  - {{name: v1, served: true, storage: true, schema: {{openAPIV3Schema: {{type: object}}}}}}
+"""
 
 
 def chart_bundle(**values):
@@ -213,21 +234,32 @@ def turns_into_chart(stage):
 
 
 def confined(stage):
-    """a chart that must be in one namespace is not installed if it is not, and labels it else"""
+    """a chart that must be in one namespace is not installed if it, a hook of it or a definition in
+    its folder crds is not, and labels the namespace else"""
     bundle = hub.bundle("confined", "", agent_stage.STRATEGY, namespace="confined", helm={
         "values": {"outside": True, "replicas": 0}}, namespaceLabels={"team": "shop"})
     bundle["spec"]["resources"] = [{"name": name, "content": text}
                                    for name, text in CHART.items()]
+    whole = bundle["spec"]["resources"] + [{
+        "name": "crds/things.yaml", "content": DEFINITION}]
     stage.main.api.create("bundles", bundle, hub.SPACE)
 
-    def told():
-        found = hub.deployments(stage.main, "confined").values()
-        return "ConfigMap outside: metadata.namespace: found" in json.dumps(list(found))
-    api.wait_until("it is told", told, 60)
-    assert stage.all(lambda a: not a.own.api.find("configmaps", "outside", "default"))
-    assert stage.all(lambda a: not a.own.api.find("deployments", "confined", "confined"))
-    stage.main.api.patch("bundles", "confined", {"spec": {"helm": {"values": {
-        "outside": None}}}}, hub.SPACE)
+    def told(words):
+        api.wait_until(words, lambda: words in json.dumps(list(hub.deployments(
+            stage.main, "confined").values())), 60)
+        for name in ("outside", "hooked"):
+            assert stage.all(lambda a, it=name: not a.own.api.find("configmaps", it, "default"))
+        assert stage.all(lambda a: not a.own.api.find("customresourcedefinitions", THINGS))
+        assert stage.all(lambda a: not a.own.api.find("deployments", "confined", "confined"))
+
+    def change(**spec):
+        stage.main.api.patch("bundles", "confined", {"spec": spec}, hub.SPACE)
+    told("ConfigMap outside: metadata.namespace: found")
+    change(helm={"values": {"outside": None, "hook": True}})
+    told("ConfigMap hooked: metadata.namespace: found")
+    change(helm={"values": {"hook": None}}, resources=whole)
+    told("has a folder crds")
+    change(resources=bundle["spec"]["resources"])
     hub.wait_ready(stage.main, "confined", len(agent_stage.NAMES))
     for agent in stage.agents:
         assert agent.own.api.find("deployments", "confined", "confined")

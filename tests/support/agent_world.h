@@ -43,6 +43,8 @@ typedef struct agent_world {
     const char *refuse; /* a path that no apply gets into */
     step_outcome refuse_outcome;
     const char *renders; /* what a chart renders that is only tried; NULL: as it is installed */
+    const char *learns;  /* kinds that are found when they are read; NULL: no new ones */
+    bool brings;         /* a chart that is tried has definitions in its folder "crds" */
     bool establishes;    /* definitions are established at once */
     bool dark;           /* the objects of the cluster cannot be read */
     const char *hidden;  /* a path that nobody may read */
@@ -260,6 +262,7 @@ static inline step_answer world_chart(agent_world *w, const step *s)
         const yyjson_val *was = world_read(w, path);
         if (was && !m->take_ownership && !world_of_release(was, m))
             answer.outcome = OUTCOME_CONFLICT;
+        answer.definitions = w->brings;
         answer.text = w->renders ? str_of(w->renders) : world_chart_text(w, name);
         return answer;
     }
@@ -325,7 +328,11 @@ static inline step_answer world_do(agent_world *w, const step *s, bool *ret_kill
         answer.json = json_parse(w->arena, world_form(w, s->body), NULL);
         w->tries++;
         break;
-    case STEP_DISCOVER: break;
+    case STEP_DISCOVER:
+        if (w->learns)
+            assert_true(
+                discovery_read(w->kinds, json_parse(w->arena, str_of(w->learns), NULL), NULL));
+        break;
     case STEP_REPORT:
     case STEP_WRITE_INVENTORY:
     case STEP_DELETE_INVENTORY:

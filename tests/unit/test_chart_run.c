@@ -13,10 +13,12 @@
     "cat \"$KUBECONFIG\" >> \"${0%/*}/config\" 2> /dev/null\n"                                     \
     "case $1 in\n"                                                                                 \
     "upgrade) case $* in *--dry-run=server*)\n"                                                    \
+    "  cat \"${0%/*}/tried\" 2> /dev/null ||\n"                                                    \
     "  echo '{\"manifest\":\"kind: Secret\"}'; exit;; esac\n"                                      \
-    "  cp -r \"$4\" \"${0%/*}/chart\"\n"                                                           \
+    "  for last; do :; done; cp -r \"$last\" \"${0%/*}/chart\"\n"                                  \
     "  [ ! -e \"${0%/*}/fails\" ] || { cat \"${0%/*}/fails\" >&2; exit 1; };;\n"                   \
     "get) echo 'kind: ConfigMap';;\n"                                                              \
+    "show) cat \"${0%/*}/crds\" 2> /dev/null || :;;\n"                                             \
     "rollback) [ ! -e \"${0%/*}/new\" ] || { echo 'release has no 0 version' >&2; exit 1; }\n"     \
     "  rm \"${0%/*}/fails\";;\n"                                                                   \
     "uninstall) case $* in *--ignore-not-found*) exit;; esac\n"                                    \
@@ -32,6 +34,7 @@ typedef struct bench {
     bool answered;
     step_outcome outcome;
     char text[256], message[1024];
+    bool definitions;
     str user;   /* whose rights count */
     str config; /* what helm finds for a kubeconfig; empty: it is told where one is */
 } bench;
@@ -103,6 +106,7 @@ static void done(void *context, const step_answer *answer)
     bench *b = context;
     b->answered = true;
     b->outcome = answer->outcome;
+    b->definitions = answer->definitions;
     snprintf(b->text, sizeof b->text, "%.*s", STR_ARG(answer->text));
     snprintf(b->message, sizeof b->message, "%.*s", STR_ARG(answer->message));
 }
@@ -154,9 +158,11 @@ static void test_installs_and_removes(void **state)
     run_chart(&b, STEP_REMOVE_CHART, &m);
     assert_int_equal(b.outcome, OUTCOME_OK);
     get_file(&b, "words", text);
-    check_has_at(str_of(text), STR("/etc/config: upgrade --install app /"), __FILE__, __LINE__);
     check_has_at(str_of(text),
-                 STR("--history-max 2 --wait --timeout 5s --atomic\n/etc/config: get manifest app "
+                 STR("/etc/config: upgrade --install --namespace shop --kube-context here "),
+                 __FILE__, __LINE__);
+    check_has_at(str_of(text),
+                 STR("/files/charts/web\n/etc/config: get manifest app "
                      "--namespace shop --kube-context here\n"),
                  __FILE__, __LINE__);
     check_has_at(str_of(text), STR("uninstall app --namespace shop --kube-context here\n"),
@@ -186,7 +192,7 @@ static void test_account(void **state)
                              " --kube-as-group system:authenticated"
                              " --kube-as-group system:serviceaccounts"
                              " --kube-as-group system:serviceaccounts:here")) != SIZE_MAX;
-    assert_int_equal(lines, 5);
+    assert_int_equal(lines, 6);
     assert_int_equal(told, lines);
     bench_close(&b);
 }
@@ -206,8 +212,8 @@ static void test_config(void **state)
     for (size_t i = 0; i < COUNT_OF(kinds); i++)
         run_chart(&b, kinds[i], &m);
     get_file(&b, "config", text);
-    assert_string_equal(text,
-                        "{\"kind\":\"Config\"}\n{\"kind\":\"Config\"}\n{\"kind\":\"Config\"}\n");
+    assert_string_equal(text, "{\"kind\":\"Config\"}\n{\"kind\":\"Config\"}\n"
+                              "{\"kind\":\"Config\"}\n{\"kind\":\"Config\"}\n");
     get_file(&b, "words", text);
     for (str rest = str_of(text); rest.len > 0; lines++) {
         str line = str_cut(&rest, '\n'), path = str_cut(&line, ':');
@@ -216,7 +222,7 @@ static void test_config(void **state)
         assert_true(str_starts(path, str_of(b.folder)) && str_ends(path, STR("/kubeconfig")));
         assert_int_equal(access(name, F_OK), -1);
     }
-    assert_int_equal(lines, COUNT_OF(kinds));
+    assert_int_equal(lines, COUNT_OF(kinds) + 1);
     bench_close(&b);
 }
 
@@ -235,11 +241,65 @@ static void test_tries(void **state)
     assert_int_equal(b.outcome, OUTCOME_OK);
     assert_string_equal(b.text, "kind: Secret");
     get_file(&b, "words", text);
-    check_has_at(str_of(text), STR(": upgrade --install app oci://shop.io/web "), __FILE__,
-                 __LINE__);
     check_has_at(str_of(text), STR(" --insecure-skip-tls-verify "), __FILE__, __LINE__);
-    check_has_at(str_of(text), STR(" --dry-run=server --output=json\n"), __FILE__, __LINE__);
+    check_has_at(str_of(text),
+                 STR(" --dry-run=server --output=json -- app oci://shop.io/web\n/etc/config: show "
+                     "crds --namespace shop --kube-context here --insecure-skip-tls-verify -- "
+                     "oci://shop.io/web\n"),
+                 __FILE__, __LINE__);
     assert_int_equal(str_find(str_of(text), STR(": get manifest")), SIZE_MAX);
+    assert_int_equal(str_find(str_of(text), STR("--skip-crds")), SIZE_MAX);
+    assert_false(b.definitions);
+    bench_close(&b);
+}
+
+/* Hooks make objects as well, and so does the folder of definitions, of which a trial says nothing.
+ * What must be in one namespace is installed without that. */
+static void test_tries_all(void **state)
+{
+    (void)state;
+    bench b;
+    char text[4096];
+    manifest m = chart_of(good, COUNT_OF(good));
+    m.confined = true;
+    bench_open(&b, "helm");
+    put_file(
+        &b, "tried",
+        "{\"manifest\":\"kind: Secret\",\"hooks\":[{\"name\":\"a\",\"manifest\":\"kind: Job\"},"
+        "{\"manifest\":\"kind: Pod\"}]}");
+    put_file(&b, "crds", "---\nkind: CustomResourceDefinition\n");
+    run_chart(&b, STEP_TRY_CHART, &m);
+    assert_int_equal(b.outcome, OUTCOME_OK);
+    assert_string_equal(b.text, "kind: Secret\n---\nkind: Job\n---\nkind: Pod");
+    assert_true(b.definitions);
+    put_file(&b, "crds", "\n");
+    run_chart(&b, STEP_TRY_CHART, &m);
+    assert_false(b.definitions);
+    run_chart(&b, STEP_INSTALL_CHART, &m);
+    assert_false(b.definitions);
+    get_file(&b, "words", text);
+    check_has_at(str_of(text), STR(" --atomic --skip-crds -- app /"), __FILE__, __LINE__);
+    put_file(&b, "tried", "Odd words, and no release\n");
+    run_chart(&b, STEP_TRY_CHART, &m);
+    assert_int_equal(b.outcome, OUTCOME_REFUSED);
+    bench_close(&b);
+}
+
+/* The name of a chart that looks like a flag is the name of a chart. */
+static void test_flag_for_a_chart(void **state)
+{
+    (void)state;
+    bench b;
+    char text[4096];
+    manifest m = chart_of(good, COUNT_OF(good));
+    m.chart.folder = (str){NULL, 0};
+    m.chart.name = STR("--post-renderer=/bin/true");
+    bench_open(&b, "helm");
+    run_chart(&b, STEP_INSTALL_CHART, &m);
+    get_file(&b, "words", text);
+    str line = str_of(text);
+    check_has_at(str_cut(&line, '\n'), STR(" -- app --post-renderer=/bin/true"), __FILE__,
+                 __LINE__);
     bench_close(&b);
 }
 
@@ -447,6 +507,8 @@ int main(void)
         cmocka_unit_test(test_account),
         cmocka_unit_test(test_config),
         cmocka_unit_test(test_tries),
+        cmocka_unit_test(test_tries_all),
+        cmocka_unit_test(test_flag_for_a_chart),
         cmocka_unit_test(test_failures),
         cmocka_unit_test(test_removal_fails),
         cmocka_unit_test(test_undone_already),

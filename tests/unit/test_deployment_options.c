@@ -341,24 +341,41 @@ static void test_confined_chart(void **state)
 #define ROLE "apiVersion: v1\nkind: Namespace\nmetadata: {name: more}\n"
 #define OUTSIDE "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: other}\n"
 #define UNKNOWN "apiVersion: shop.io/v1\nkind: Till\nmetadata: {name: t, namespace: other}\n"
+#define WIDE_TILLS                                                                                 \
+    "{\"kind\":\"APIResourceList\",\"groupVersion\":\"shop.io/v1\",\"resources\":["                \
+    "{\"name\":\"tills\",\"kind\":\"Till\"}]}"
     static const struct {
         const char *options, *renders, *message; /* NULL: it is installed */
+        const char *learns;
+        bool brings;
     } rows[] = {
+        {"\"namespace\":\"shop\"", NULL,
+         "the chart, or one that it depends on, has a folder crds, whose definitions have no "
+         "namespace, but everything must be in one",
+         .brings = true},
+        {"\"defaultNamespace\":\"shop\"", NULL, NULL, .brings = true},
+        {"\"namespace\":\"shop\"", UNKNOWN,
+         "Till t has no namespace, but options.namespace puts everything into one; "
+         "consider defaultNamespace",
+         .learns = WIDE_TILLS},
         {"\"namespace\":\"shop\"", ROLE,
          "Namespace more has no namespace, but options.namespace puts everything into one; "
-         "consider defaultNamespace"},
+         "consider defaultNamespace",
+         NULL, false},
         {"\"namespace\":\"shop\"", OUTSIDE,
-         "ConfigMap a: metadata.namespace: found \"other\", allowed \"shop\""},
+         "ConfigMap a: metadata.namespace: found \"other\", allowed \"shop\"", NULL, false},
         {"\"defaultNamespace\":\"shop\",\"allowedTargetNamespaceSelector\":{}", OUTSIDE,
-         "ConfigMap a: metadata.namespace: found \"other\", allowed \"shop\""},
-        {"\"namespace\":\"shop\"", UNKNOWN, NULL},
-        {"\"namespace\":\"shop\"", NULL, NULL},
-        {"\"defaultNamespace\":\"shop\"", OUTSIDE, NULL},
+         "ConfigMap a: metadata.namespace: found \"other\", allowed \"shop\"", NULL, false},
+        {"\"namespace\":\"shop\"", UNKNOWN, NULL, NULL, false},
+        {"\"namespace\":\"shop\"", NULL, NULL, NULL, false},
+        {"\"defaultNamespace\":\"shop\"", OUTSIDE, NULL, NULL, false},
     };
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         agent_world w = world_new();
         char options[512];
         w.renders = rows[i].renders;
+        w.learns = rows[i].learns;
+        w.brings = rows[i].brings;
         world_put(
             &w, SHOP_SPACE,
             STR("{\"apiVersion\":\"v1\",\"kind\":\"Namespace\",\"metadata\":{\"name\":\"shop\"}}"));
