@@ -175,9 +175,8 @@ def failed_writes(entries):
             if e["responseStatus"].get("code", 0) >= 400]
 
 
-def most_claims(entries, name):
-    """The most nodes that held claims at any time, as the status writes of the operator said."""
-    most, now = 0, {}
+def batch_states(entries, name):
+    """By compartment, as each status write of the operator said, in order."""
     for entry in entries:
         reference = entry["objectRef"]
         if reference.get("resource") != "skyhooks" or reference.get("name") != name or \
@@ -185,9 +184,19 @@ def most_claims(entries, name):
                 entry["responseStatus"].get("code") != 200:
             continue
         groups = entry["requestObject"]["status"].get("compartmentStatuses", {})
-        for group, shown in groups.items():
-            state = shown.get("batchState", {})
-            now[group] = len(state.get("members") or []) + len(state.get("retrying") or [])
+        yield {group: (shown or {}).get("batchState", {}) for group, shown in groups.items()}
+
+
+def claims(state):
+    """How many nodes hold one, by the state of their compartment's batch."""
+    return len(state.get("members") or []) + len(state.get("retrying") or [])
+
+
+def most_claims(entries, name):
+    """The most nodes that held claims at any time, as the status writes of the operator said."""
+    most, now = 0, {}
+    for states in batch_states(entries, name):
+        now |= {group: claims(state) for group, state in states.items()}
         most = max(most, sum(now.values()))
     return most
 
