@@ -89,6 +89,7 @@ typedef struct fact_stage {
     str reason; /* why it failed: a word such as Evicted, DeadlineExceeded, ImagePullBackOff */
     bool found; /* what ran was there before Drover came: another operator's, with its files */
     bool never_retry; /* the same attempt can only fail again; some reasons say so themselves */
+    bool nothing_ran; /* FAILED: before any step of the package began, as for want of its image */
     bool not_begun;   /* LOST: it never ran, since its number was used before or it is wanted no
                          longer; the next attempt follows, and no loss is counted */
 } fact_stage;

@@ -154,6 +154,8 @@ void flight_gone(nodes *self, node_placement *p)
         package_entry *e = &p->entries.at[i];
         if (e->flags & ENTRY_RUNNING)
             running_count(t, p, e, false);
+        if (e->flags & ENTRY_RUNNING) /* nobody will know what it did */
+            e->flags &= (uint8_t)~ENTRY_UNPROVEN;
         e->flags &= (uint8_t)~(ENTRY_RUNNING | ENTRY_REBOOTS);
     }
     p->phase = PHASE_IDLE;
@@ -177,6 +179,7 @@ void flight_fail(nodes *self, node_placement *p, str why)
             continue;
         if (e->flags & ENTRY_RUNNING)
             running_count(t, p, e, false);
+        e->flags &= (uint8_t)~ENTRY_UNPROVEN;
         stage_failed(self, p, e, why);
         stage = true;
     }
@@ -223,6 +226,8 @@ void flight_stage(nodes *self, const fact_stage *f)
         f->never_retry || (f->outcome == OUTCOME_FAILED && stage_only_fails_again(f->reason));
     if (never)
         e->flags |= ENTRY_NEVER_RETRY;
+    if (!f->nothing_ran && !f->not_begun)
+        e->flags &= (uint8_t)~ENTRY_UNPROVEN;
     if (f->found)
         found_given(p, e);
     if (f->outcome == OUTCOME_LOST && f->not_begun)

@@ -55,10 +55,12 @@ static void stage_start(nodes *self, node_placement *p, uint16_t index, package_
     if (!entry_of(r, &p->entries, wanted)) /* of an older time */
         *e = (package_entry){.name = wanted->name, .version = wanted->version};
     bool first = e->stage == STAGE_NONE;
+    bool installs = stage == STAGE_APPLY || stage == STAGE_UPGRADE;
+    bool unproven = installs && (first || (e->flags & ENTRY_UNPROVEN));
     if (stage == STAGE_CONFIG) {
         e->pending = package_pending(r, wanted, e);
         e->config = wanted->config;
-    } else if (stage == STAGE_APPLY || stage == STAGE_UPGRADE) {
+    } else if (installs) {
         e->pending = 0;
     }
     assert(p->phase != PHASE_IDLE); /* I2 */
@@ -74,7 +76,7 @@ static void stage_start(nodes *self, node_placement *p, uint16_t index, package_
         p->attempt_before = p->attempt;
     p->stage_step = self->step;
     e->attempt = ++p->attempt;
-    e->flags = ENTRY_RUNNING | (first ? ENTRY_FIRST : 0);
+    e->flags = ENTRY_RUNNING | (first ? ENTRY_FIRST : 0) | (unproven ? ENTRY_UNPROVEN : 0);
     e->flags |= m && m->type == INTERRUPT_REBOOT ? ENTRY_REBOOTS : 0;
     e->interrupt = 0;
     if (m && !keep_interrupt(self, e, m))
@@ -247,12 +249,12 @@ void stage_succeeded(nodes *self, node_placement *p, package_entry *e)
 void stage_failed(nodes *self, node_placement *p, package_entry *e, str why)
 {
     e->state = PACKAGE_ERRORING;
-    e->flags &= ENTRY_NEVER_RETRY;
+    e->flags &= ENTRY_NEVER_RETRY | ENTRY_UNPROVEN;
     if (!rule_of(p, e)) {
         /* A6, I5: what an edit has replaced in the meantime ends and is recorded; it says nothing
          * of the packages that are wanted now. */
         e->restarts = 0;
-        e->flags = 0;
+        e->flags &= ENTRY_UNPROVEN;
         stage_record(self, p, e);
         return;
     }
@@ -270,9 +272,16 @@ void stage_failed(nodes *self, node_placement *p, package_entry *e, str why)
 void stage_not_begun(nodes *self, node_placement *p, package_entry *e)
 {
     bool first = e->flags & ENTRY_FIRST;
-    e->flags = 0;
+    e->flags &= ENTRY_UNPROVEN;
     if (first)
         remove_at(self, p, (uint16_t)(e - p->entries.at));
+}
+
+void stages_forget(nodes *self, node_placement *p)
+{
+    for (uint16_t i = p->entries.len; i-- > 0;)
+        if (package_left_nothing(&p->change->rules, &p->entries.at[i]))
+            remove_at(self, p, i);
 }
 
 /* A job that vanished: the next attempt follows in the same claim. */

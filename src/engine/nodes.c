@@ -354,6 +354,7 @@ static void target_evaluate(nodes *self, uint32_t target)
         if (p->rebooted)
             node_decide(self, DECISION_REAPPLY, p);
         p->rebooted = false;
+        stages_forget(self, p);
         if (p->phase != PHASE_IDLE) {
             self->core->looked_at++;
             flight_advance(self, p);

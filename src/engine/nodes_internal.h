@@ -361,6 +361,8 @@ void stage_failed(nodes *self, node_placement *p, package_entry *e, str why);
 void stage_lost(nodes *self, node_placement *p, package_entry *e);
 void stage_not_begun(nodes *self, node_placement *p, package_entry *e);
 void stage_record(nodes *self, const node_placement *p, const package_entry *e);
+/* What nobody wants any more and what never came to the node is forgotten. */
+void stages_forget(nodes *self, node_placement *p);
 /* The first package whose interrupt is to come, for which the node is drained; NULL: none. */
 const package_rule *stages_drain_for(const node_placement *p);
 

@@ -187,6 +187,12 @@ package_entry *entry_find(const package_entries *entries, name_id name, name_id 
     return NULL;
 }
 
+/* It is noted for its failures: none of its attempts, which have all ended, did anything. */
+static bool is_absent(const package_entry *e)
+{
+    return (e->flags & ENTRY_UNPROVEN) && !(e->flags & ENTRY_RUNNING);
+}
+
 /* Attempts only grow, so the version of the last one is the one that is there. Entries that another
  * operator left have none; an upgrade takes those of smaller versions away, so that one which is
  * still there came later, by an edit to an older version. */
@@ -195,7 +201,7 @@ static bool is_replaced(const package_rules *r, const package_entries *entries,
 {
     for (uint16_t i = 0; i < entries->len; i++) {
         const package_entry *o = &entries->at[i];
-        if (o->name != e->name || o->version == e->version)
+        if (o->name != e->name || o->version == e->version || is_absent(o))
             continue;
         if (o->attempt > e->attempt)
             return true;
@@ -332,6 +338,16 @@ bool package_ended(const package_rules *r, const package_rule *rule, const packa
            (e->stage == STAGE_CONFIG && !interrupts_with(r, rule, e->pending));
 }
 
+bool package_left_nothing(const package_rules *r, const package_entry *e)
+{
+    if (!is_absent(e))
+        return false;
+    for (uint16_t i = 0; i < r->len; i++)
+        if (r->at[i].name == e->name && r->at[i].version == e->version)
+            return r->at[i].uninstall || r->at[i].unwanted;
+    return true;
+}
+
 bool package_has_interrupt(const package_rules *r, const package_rule *rule, const package_entry *e)
 {
     if (rule->uninstall)
@@ -376,7 +392,7 @@ static package_stage first_stage(const package_rules *r, const package_entries *
 {
     for (uint16_t i = 0; i < entries->len; i++) {
         const package_entry *e = &entries->at[i];
-        if (e->name == rule->name && e->version != rule->version &&
+        if (e->name == rule->name && e->version != rule->version && !is_absent(e) &&
             semver_cmp(rule->spec->version, names_text(r->names, e->version)) > 0)
             return STAGE_UPGRADE;
     }

@@ -18,6 +18,7 @@
 #define ENTRY_NEVER_RETRY 2u /* it can only fail again */
 #define ENTRY_REBOOTS 4u     /* the interrupt that runs reboots the node */
 #define ENTRY_FIRST 8u       /* before the attempt that runs nothing of this version was there */
+#define ENTRY_UNPROVEN 16u   /* and no attempt so far did anything to the node */
 
 /* One package in the state of one node. */
 typedef struct package_entry {
@@ -95,6 +96,9 @@ bool package_interrupt_ahead(const package_rules *r, const package_entries *entr
 /* The last stage of its work succeeded, whatever became of the configMap since: what comes next is
  * other work. */
 bool package_ended(const package_rules *r, const package_rule *of, const package_entry *e);
+/* Nobody wants it, and none of its attempts did anything: there is nothing to be undone, nor to be
+ * upgraded from. */
+bool package_left_nothing(const package_rules *r, const package_entry *e);
 /* The package is as the Skyhook wants it. */
 bool package_complete(const package_rules *r, const package_entries *entries, uint16_t index);
 bool packages_complete(const package_rules *r, const package_entries *entries);

@@ -36,6 +36,13 @@ static bool has_begun(str state)
            !str_starts(state, STR("Init:0/"));
 }
 
+/* For all that its row says: which init container waits does not stand there. */
+static bool may_have_run(str state, str waits)
+{
+    return has_begun(state) && !str_eq(state, STR("Terminating")) &&
+           !(str_starts(state, STR("Init:")) && stage_is_stuck(waits));
+}
+
 static int64_t version_of(yyjson_val *json)
 {
     int64_t number = 0;
@@ -145,6 +152,7 @@ static void known_seen(node_shell *s, shell_pod *p, str state)
     if (str_starts(waits, STR("Init:")))
         waits = str_part(waits, sizeof "Init:" - 1, SIZE_MAX);
     bool passes = is_on_its_way(state);
+    p->stage_ran |= may_have_run(state, waits);
     if (p->job[0] == '\0' || (!passes && !stage_is_stuck(waits)) || (j && j->telling))
         pod_read(s, p);
     else if (!str_eq(state, STR("Terminating"))) /* which says nothing of what it waits for */

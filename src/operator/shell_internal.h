@@ -261,12 +261,14 @@ struct shell_job {
     bool created;        /* it was seen; else its creation is under way */
     bool gone;           /* and one of that name was deleted meanwhile: perhaps this one */
     bool telling;        /* in the list of those that are waited for */
+    bool nothing_ran;    /* it fails before any step of its package began */
 };
 
 /* A pod of a package that may still run. */
 struct shell_pod {
     char *name, *uid;
     char *job;          /* empty: a raw pod of an older operator */
+    bool stage_ran;     /* the container behind the first one has begun, for all that is known */
     bool unread;        /* only its row was seen: where it runs is known, but not what, nor whose */
     bool reading;       /* which is being asked */
     int64_t version;    /* of the row that was seen last */
@@ -437,6 +439,7 @@ void shell_job_refused(node_shell *s, shell_job *j);
 /* Its creation failed, and may be tried again. */
 void shell_job_forget(node_shell *s, shell_job *j);
 bool shell_attempt_has_job(const node_shell *s, const shell_place *p, const package_view *of);
+/* An attempt that fails before it has a Job. */
 void shell_stage_failed(node_shell *s, const shell_place *p, const package_view *of, str why);
 /* An attempt that is never to have a Job. */
 void shell_stage_not_begun(node_shell *s, const shell_place *p, const package_view *of);

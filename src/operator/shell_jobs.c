@@ -170,7 +170,9 @@ void shell_stage_tell(node_shell *s, const job_key *key, fact_stage how)
 /* The engine's answer to its RUN; the Job is of no more interest then. */
 void shell_job_tell(node_shell *s, shell_job *j, outcome how, str why)
 {
-    shell_stage_tell(s, &j->of.key, (fact_stage){.outcome = how, .reason = why});
+    bool nothing_ran = how == OUTCOME_FAILED && j->nothing_ran;
+    shell_stage_tell(s, &j->of.key,
+                     (fact_stage){.outcome = how, .reason = why, .nothing_ran = nothing_ran});
     if (how == OUTCOME_FAILED && j->created)
         job_keep(s, j);
     if (how == OUTCOME_SUCCEEDED)
@@ -199,7 +201,8 @@ void shell_stage_not_begun(node_shell *s, const shell_place *p, const package_vi
 void shell_stage_failed(node_shell *s, const shell_place *p, const package_view *of, str why)
 {
     job_key key = key_of(p, of);
-    shell_stage_tell(s, &key, (fact_stage){.outcome = OUTCOME_FAILED, .reason = why});
+    shell_stage_tell(s, &key,
+                     (fact_stage){.outcome = OUTCOME_FAILED, .reason = why, .nothing_ran = true});
 }
 
 void shell_job_taken(node_shell *s, shell_job *j)
@@ -227,6 +230,7 @@ void shell_job_forget(node_shell *s, shell_job *j)
 void shell_job_refused(node_shell *s, shell_job *j)
 {
     /* An object that the server does not take can only be refused again. */
+    j->nothing_ran = true;
     shell_job_tell(s, j, OUTCOME_FAILED, STR("JobRefused"));
 }
 

@@ -172,6 +172,23 @@ static bool has_begun(yyjson_val *json)
            !str_eq(read_text(yyjson_obj_get(json, "status"), "phase"), STR("Pending"));
 }
 
+static bool has_run(yyjson_val *status)
+{
+    yyjson_val *state = yyjson_obj_get(status, "state");
+    return yyjson_obj_get(state, "running") || yyjson_obj_get(state, "terminated") ||
+           yyjson_obj_get(yyjson_obj_get(status, "lastState"), "terminated");
+}
+
+/* The first container brings the package's files, the next one runs its steps. */
+static bool stage_has_run(yyjson_val *json)
+{
+    yyjson_val *inits = read_at(json, "status", "initContainerStatuses");
+    bool ran = !str_eq(read_text(yyjson_obj_get(json, "status"), "phase"), STR("Pending"));
+    for (size_t i = 1; i < yyjson_arr_size(inits); i++)
+        ran |= has_run(yyjson_arr_get(inits, i));
+    return ran;
+}
+
 /* ---- raw pods of an older operator ---- */
 
 /* A stage is an init container there, and what comes behind it only keeps the pod alive. The first
@@ -274,6 +291,7 @@ void pods_seen(node_shell *s, yyjson_val *json)
     }
     if (!p && !(p = pod_new(s, json)))
         return;
+    p->stage_ran |= stage_has_run(json);
     shell_pod_begun(s, p, p->of.key.skyhook, has_begun(json));
     shell_pod_waits(s, p, container_reason(json, "waiting"));
 }
@@ -353,8 +371,10 @@ static void pod_due(node_shell *s, shell_pod *p)
     if (p->waiting[0] == '\0' || s->now_ms < p->waits_since_ms + s->settings.unpullable_ms)
         return;
     shell_job *j = shell_find_job(s, str_of(p->job));
-    if (j)
+    if (j) {
+        j->nothing_ran = !p->stage_ran;
         shell_job_tell(s, j, OUTCOME_FAILED, str_of(p->waiting));
+    }
     if (p->job[0] == '\0')
         p->raw_over = true;
     else

@@ -37,7 +37,8 @@ typedef struct fleet_node {
     bool fails;      /* every stage fails */
     bool fails_once; /* the next one does */
     bool never_retry;
-    bool silent; /* stages never end */
+    bool nothing_runs; /* it fails before any step began */
+    bool silent;       /* stages never end */
     bool drain_blocked;
     bool blocks; /* gets the ignore label when it is started */
 } fleet_node;
@@ -272,14 +273,10 @@ static inline void fleet_trace(fleet *f, const decision *d)
     buf *t = &f->trace;
     buf_addf(t, "%" PRId64 " %s", (f->now_ms - 1000 * HOUR) / SECOND, decision_name(d->kind));
     bool staged = d->kind == DECISION_RUN || d->kind == DECISION_RECORD;
-    const str parts[] = {d->change,
-                         d->target,
-                         d->group,
-                         staged ? d->package : STR_EMPTY,
-                         d->version,
-                         staged ? d->stage : STR_EMPTY,
-                         d->state,
-                         d->detail};
+    const str parts[] = {d->change,  d->target,
+                         d->group,   staged ? d->package : STR_EMPTY,
+                         d->version, staged ? d->stage : STR_EMPTY,
+                         d->state,   d->detail};
     for (size_t i = 0; i < COUNT_OF(parts); i++)
         if (parts[i].len > 0 && !(d->kind == DECISION_START && i == 4))
             buf_addf(t, " %.*s", STR_ARG(parts[i]));
@@ -449,7 +446,8 @@ static inline void fleet_answer(fleet *f, fleet_event *e)
                                    .attempt = e->attempt,
                                    .outcome = fails ? OUTCOME_FAILED : OUTCOME_SUCCEEDED,
                                    .reason = fails ? STR("Broken") : STR_EMPTY,
-                                   .never_retry = fails && n->never_retry}});
+                                   .never_retry = fails && n->never_retry,
+                                   .nothing_ran = fails && n->nothing_runs}});
 }
 
 static inline int64_t fleet_next(const fleet *f)

@@ -380,6 +380,146 @@ static void back_from_an_upgrade_that_never_ran(void **state)
     fleet_free(f);
 }
 
+/* ---- versions that never came to the node ---- */
+
+#define TYPO "1.0.1"
+#define LEAVES_LATER "uninstall: {enabled: true, apply: false}"
+#define LEAVES "uninstall: {enabled: true, apply: true}"
+
+/* The first attempt at this document fails: without having done anything, or in the middle. */
+static void fail_first(fleet *f, int generation, bool nothing_runs, const char *packages)
+{
+    f->nodes[0].fails = true;
+    f->nodes[0].nothing_runs = nothing_runs;
+    edit(f, generation, packages);
+    fleet_run(f, 65 * SECOND);
+    check_state(f, "sk", "node-001", FAILED);
+    f->nodes[0].fails = false;
+    fleet_lines(f, "");
+}
+
+static fleet *failed_first(bool nothing_ran, const char *packages)
+{
+    fleet *f = fleet_new();
+    fleet_nodes_add(f, 1);
+    fail_first(f, 1, nothing_ran, packages);
+    return f;
+}
+
+/* There is nothing to be upgraded: the version that can be pulled is installed. */
+static void a_version_that_could_not_be_pulled_is_not_upgraded(void **state)
+{
+    (void)state;
+    fleet *f = failed_first(true, P("tool", TYPO));
+    restart(f);
+    run_edited(f, 2, P("tool", "1.0.2"));
+    check_lines(f, "run",
+                "run sk node-001 tool 1.0.2 apply #2\nrun sk node-001 tool 1.0.2 config #3\n");
+    check_state(f, "sk", "node-001", DONE);
+    check_text(fleet_placement(f, "sk", "node-001").current, "tool:1.0.2");
+    fleet_free(f);
+    f = failed_first(false, P("tool", TYPO)); /* it may have been at the host */
+    run_edited(f, 2, P("tool", "1.0.2"));
+    check_lines(f, "run",
+                "run sk node-001 tool 1.0.2 upgrade #2\nrun sk node-001 tool 1.0.2 config #3\n");
+    fleet_free(f);
+}
+
+/* One attempt of many that did something is enough. */
+static void one_attempt_that_ran_is_enough(void **state)
+{
+    (void)state;
+    for (int lost = 0; lost < 2; lost++) {
+        fleet *f = failed_first(true, P("tool", TYPO));
+        f->nodes[0].silent = true;
+        fleet_run(f, 20 * SECOND);
+        fact how = ended("apply", 2, lost ? OUTCOME_LOST : OUTCOME_FAILED);
+        how.stage.version = STR(TYPO);
+        fleet_tell(f, how);
+        fleet_run(f, 0);
+        if (lost) { /* the next one follows at once */
+            how.stage.attempt = 3;
+            how.stage.outcome = OUTCOME_FAILED;
+            how.stage.nothing_ran = true;
+            fleet_tell(f, how);
+            fleet_run(f, 0);
+        }
+        f->nodes[0].silent = false;
+        fleet_lines(f, "");
+        run_edited(f, 2, P("tool", "1.0.2"));
+        assert_int_equal(fleet_count(f, "tool 1.0.2 upgrade #"), 1);
+        assert_int_equal(fleet_count(f, "tool 1.0.2 apply #"), 0);
+        fleet_free(f);
+    }
+}
+
+/* What was there before is there still. */
+static void back_from_an_upgrade_that_could_not_be_pulled(void **state)
+{
+    (void)state;
+    fleet *f = one_node(PI("tool", "1.0.0", "interrupt: {type: reboot}"));
+    fleet_run(f, -1);
+    fleet_lines(f, "");
+    fail_first(f, 2, true, PI("tool", TYPO, "interrupt: {type: reboot}"));
+    restart(f);
+    run_edited(f, 3, PI("tool", "1.0.0", "interrupt: {type: reboot}"));
+    check_lines(f, "run drain record uncordon",
+                "record sk node-001 tool 1.0.1\nuncordon sk node-001\n");
+    check_state(f, "sk", "node-001", DONE);
+    check_text(fleet_placement(f, "sk", "node-001").current, "tool:1.0.0");
+    fleet_free(f);
+}
+
+/* Its uninstall could not be pulled either. */
+static void what_could_not_be_pulled_is_not_uninstalled(void **state)
+{
+    (void)state;
+    fleet *f = failed_first(true, PI("tool", TYPO, LEAVES_LATER));
+    run_edited(f, 2, PI("tool", TYPO, LEAVES));
+    check_lines(f, "run record", "record sk node-001 tool 1.0.1\n");
+    check_state(f, "sk", "node-001", DONE);
+    check_text(fleet_placement(f, "sk", "node-001").current, "");
+    run_edited(f, 3,
+               PI("tool", TYPO, LEAVES_LATER)); /* and it is installed when it is wanted again */
+    check_lines(f, "run",
+                "run sk node-001 tool 1.0.1 apply #2\nrun sk node-001 tool 1.0.1 config #3\n");
+    fleet_free(f);
+    f = failed_first(false, PI("tool", TYPO, LEAVES_LATER));
+    run_edited(f, 2, PI("tool", TYPO, LEAVES));
+    check_lines(f, "run", "run sk node-001 tool 1.0.1 uninstall #2\n");
+    fleet_free(f);
+}
+
+/* Not even while it is tried again. */
+static void a_deletion_does_not_wait_for_what_could_not_be_pulled(void **state)
+{
+    (void)state;
+    for (int late = 0; late < 2; late++) {
+        fleet *f = failed_first(true, PI("tool", TYPO, LEAVES_LATER));
+        f->nodes[0].silent = late;
+        fleet_run(f, late * 20 * SECOND);
+        fleet_lines(f, "");
+        fleet_document(f,
+                       API "kind: Skyhook\nmetadata: {name: sk, generation: 2, deletionTimestamp: "
+                           "'2026-11-16T07:00:00Z', finalizers: [skyhook.nvidia.com/skyhook]}\n"
+                           "spec:\n  packages: {" PI("tool", TYPO, LEAVES_LATER) "}\n");
+        fleet_run(f, 0);
+        if (late) {
+            check_lines(f, "run record finalize", "");
+            fact how = ended("apply", 2, OUTCOME_FAILED);
+            how.stage.version = STR(TYPO);
+            how.stage.nothing_ran = true;
+            fleet_tell(f, how);
+            fleet_run(f, 0);
+        }
+        check_lines(f, "run record finalize",
+                    late ? "record sk node-001 tool 1.0.1 apply erroring Broken\n"
+                           "record sk node-001 tool 1.0.1\nfinalize sk\n"
+                         : "record sk node-001 tool 1.0.1\nfinalize sk\n");
+        fleet_free(f);
+    }
+}
+
 /* Whoever depends on a version waits until it is there again, and drains for its interrupt. */
 static void forth_again_with_all_that_belongs_to_it(void **state)
 {
@@ -450,6 +590,11 @@ int main(void)
         cmocka_unit_test(versions_back_and_forth),
         cmocka_unit_test(back_from_an_upgrade_that_failed),
         cmocka_unit_test(back_from_an_upgrade_that_never_ran),
+        cmocka_unit_test(a_version_that_could_not_be_pulled_is_not_upgraded),
+        cmocka_unit_test(one_attempt_that_ran_is_enough),
+        cmocka_unit_test(back_from_an_upgrade_that_could_not_be_pulled),
+        cmocka_unit_test(what_could_not_be_pulled_is_not_uninstalled),
+        cmocka_unit_test(a_deletion_does_not_wait_for_what_could_not_be_pulled),
         cmocka_unit_test(forth_again_with_all_that_belongs_to_it),
         cmocka_unit_test(versions_that_another_operator_left),
     };

@@ -210,6 +210,79 @@ static void nobodys_are_read(void **state)
     fake_free(s.f);
 }
 
+#define ENDED "{\"name\":\"a\",\"state\":{\"terminated\":{\"exitCode\":0}}}"
+#define STUCK "{\"name\":\"b\",\"state\":{\"waiting\":{\"reason\":\"ErrImagePull\"}}}"
+#define BEGINS "{\"name\":\"c\",\"state\":{\"waiting\":{\"reason\":\"PodInitializing\"}}}"
+#define INITS(of) "{\"status\":{\"phase\":\"Pending\",\"initContainerStatuses\":[" of "]"
+#define TO_VERSION(text) "{\"spec\":{\"packages\":{\"tune\":{\"version\":\"" text "\"}}}}"
+
+static bool fails_first(fake *f, const char *job)
+{
+    (void)f;
+    return strstr(job, "-apply-n00-1-") != NULL;
+}
+
+/* Before the second container has begun no step of the package has; what is installed next is not
+ * taken for an upgrade then. */
+static void which_containers_ran_counts(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *before, *status, *next;
+    } rows[] = {
+        {NULL, INITS(STUCK "," STUCK) "}}", "sk-tune-1-0-1-apply-n00-"},
+        {NULL, INITS(ENDED "," STUCK) "}}", "sk-tune-1-0-1-apply-n00-"},
+        {NULL, INITS(ENDED "," ENDED) ",\"containerStatuses\":[" STUCK "]}}",
+         "sk-tune-1-0-1-upgrade-n00-"},
+        /* That it was seen to run counts, whatever it says afterwards. */
+        {INITS(ENDED "," ENDED) ",\"containerStatuses\":[" BEGINS "]}}",
+         INITS(STUCK "," STUCK) "}}", "sk-tune-1-0-1-upgrade-n00-"},
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        scene s = begin_scene(skyhook_plain, "-apply-n00-1-");
+        for (int k = 0; rows[i].before && k < 2; k++) { /* it is read, and then it runs */
+            fake_edit(s.f, FAKE_PODS, s.name, k == 0 ? INITS(STUCK) "}}" : rows[i].before);
+            fake_run(s.f, 1000);
+        }
+        fake_edit(s.f, FAKE_PODS, s.name, rows[i].status);
+        s.f->job_ms = 1000; /* of the others */
+        fake_run(s.f, 61000);
+        check_text(str_of(status_of(s.f, "n00")), "erroring");
+        s.f->fails = fails_first;
+        end_job(s.f, "-apply-n00-1-"); /* since its pod went */
+        fake_edit(s.f, FAKE_SKYHOOKS, "sk", TO_VERSION("1.0.1"));
+        fake_run(s.f, 60000);
+        check_msg(first_job(s.f, rows[i].next)[0] != '\0', "%zu\n%s", i, s.f->log.ptr);
+        fake_free(s.f);
+    }
+}
+
+static fake_fault no_jobs(fake *f, const kube_write *w)
+{
+    (void)f;
+    bool creates = w->verb == WRITE_CREATE && str_eq(w->collection, STR(FAKE_JOBS));
+    return creates ? FAULT_INVALID : FAULT_NONE;
+}
+
+/* Nothing has come to any node: there is nothing to be uninstalled. */
+static void a_skyhook_whose_jobs_are_refused_can_be_deleted(void **state)
+{
+    (void)state;
+    fake *f = begin(skyhook_interrupt);
+    f->meets = no_jobs;
+    fake_run(f, 30000);
+    check_text(str_of(status_of(f, "n00")), "erroring");
+    fake_edit(f, FAKE_SKYHOOKS, "sk",
+              "{\"metadata\":{\"deletionTimestamp\":\"2026-11-16T07:00:00Z\"}}");
+    fake_run(f, 60000);
+    check_msg(yyjson_arr_size(fake_get(f, FAKE_SKYHOOKS, "sk", "/metadata/finalizers")) == 0, "%s",
+              f->log.ptr);
+    assert_null(
+        fake_get(f, FAKE_NODES, "n00", "/metadata/annotations/skyhook.nvidia.com~1nodeState_sk"));
+    assert_false(yyjson_get_bool(fake_get(f, FAKE_NODES, "n00", "/spec/unschedulable")));
+    fake_free(f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -220,6 +293,8 @@ int main(void)
         cmocka_unit_test(failed_ones_are_read),
         cmocka_unit_test(whose_they_are),
         cmocka_unit_test(nobodys_are_read),
+        cmocka_unit_test(which_containers_ran_counts),
+        cmocka_unit_test(a_skyhook_whose_jobs_are_refused_can_be_deleted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
