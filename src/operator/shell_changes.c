@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Skyhooks and DeploymentPolicies as the API server shows them. */
+#include <stdio.h>
+
 #include "base/log.h"
 #include "base/mem.h"
 #include "operator/shell_internal.h"
@@ -76,6 +78,18 @@ static bool has_finalizer(yyjson_val *json)
     return false;
 }
 
+/* Nothing starts before it is there, so whoever waits for that says so. */
+static void finalizer_missing(node_shell *s, shell_change *c, const write_outcome *how)
+{
+    char why[128];
+    snprintf(why, sizeof why, "the finalizer of its Skyhook cannot be added: %s (status %d)",
+             write_outcome_text(how->kind), how->status);
+    for (size_t i = 0; i < c->waiting.len; i++)
+        shell_tell_kept(s, c->waiting.at[i], why, true);
+    if (how->kind == WRITE_REFUSED)
+        events_finalizer_refused(s, c, how->message);
+}
+
 static void finalizer_answered(node_shell *s, const shell_ticket *t, const write_outcome *how,
                                yyjson_val *json)
 {
@@ -89,6 +103,8 @@ static void finalizer_answered(node_shell *s, const shell_ticket *t, const write
         log_line(LOG_WARN, "Skyhook %s: the finalizer was not written: %s", c->name, how->message);
         c->finalizer_held_until_ms =
             s->now_ms + (how->kind == WRITE_CONFLICT ? CHANGED_MS : SHELL_REFUSED_MS);
+        if (how->kind != WRITE_CONFLICT && how->kind != WRITE_GONE)
+            finalizer_missing(s, c, how);
     }
 }
 

@@ -58,6 +58,8 @@ static void removed(node_shell *s, const shell_ticket *t, const write_outcome *h
     } else if (how->kind != WRITE_DONE && how->kind != WRITE_GONE) {
         log_line(LOG_WARN, "Skyhook %s: the finalizer stays: %s", c->name, how->message);
         c->finalizer_held_until_ms = s->now_ms + SHELL_REFUSED_MS;
+        if (how->kind == WRITE_REFUSED)
+            events_finalizer_refused(s, c, how->message);
     }
 }
 

@@ -96,6 +96,16 @@ void events_status_refused(node_shell *s, const shell_change *c, const char *mes
     tell_change(s, c, "Refused", text, true);
 }
 
+void events_finalizer_refused(node_shell *s, const shell_change *c, const char *message)
+{
+    char text[EVENT_MESSAGE_BYTES_MAX];
+    const char *what = c->finalize ? "its finalizer cannot be taken away, so that it stays"
+                                   : "its finalizer cannot be added, and nothing starts on its "
+                                     "nodes before it is";
+    snprintf(text, sizeof text, "%s: %.400s", what, message);
+    tell_change(s, c, "Refused", text, true);
+}
+
 void events_node_refused(node_shell *s, const char *node_name, const char *message)
 {
     char text[EVENT_MESSAGE_BYTES_MAX];

@@ -542,6 +542,8 @@ void events_decided(node_shell *s, const decision *d);
 void events_status(node_shell *s, const shell_change *c, skyhook_state from, skyhook_state to);
 void events_change_unreadable(node_shell *s, const shell_change *c, const char *message);
 void events_status_refused(node_shell *s, const shell_change *c, const char *message);
+/* Its finalizer cannot be added or, once all is done, taken away. */
+void events_finalizer_refused(node_shell *s, const shell_change *c, const char *message);
 void events_node_refused(node_shell *s, const char *node_name, const char *message);
 void events_deletion_blocked(node_shell *s, const shell_change *c, deletion_blocked why);
 void events_drain_blocked(node_shell *s, str node_name, const char *pod_text, const char *keeper);

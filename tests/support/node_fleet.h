@@ -273,10 +273,14 @@ static inline void fleet_trace(fleet *f, const decision *d)
     buf *t = &f->trace;
     buf_addf(t, "%" PRId64 " %s", (f->now_ms - 1000 * HOUR) / SECOND, decision_name(d->kind));
     bool staged = d->kind == DECISION_RUN || d->kind == DECISION_RECORD;
-    const str parts[] = {d->change,  d->target,
-                         d->group,   staged ? d->package : STR_EMPTY,
-                         d->version, staged ? d->stage : STR_EMPTY,
-                         d->state,   d->detail};
+    const str parts[] = {d->change,
+                         d->target,
+                         d->group,
+                         staged ? d->package : STR_EMPTY,
+                         d->version,
+                         staged ? d->stage : STR_EMPTY,
+                         d->state,
+                         d->detail};
     for (size_t i = 0; i < COUNT_OF(parts); i++)
         if (parts[i].len > 0 && !(d->kind == DECISION_START && i == 4))
             buf_addf(t, " %.*s", STR_ARG(parts[i]));

@@ -415,6 +415,48 @@ static void many_nodes_are_counted_only(void **state)
     fake_free(f);
 }
 
+static fake_fault no_finalizers(fake *f, const kube_write *w)
+{
+    (void)f;
+    bool names_them = str_find(w->body, STR("\"finalizers\"")) != SIZE_MAX;
+    return names_them ? FAULT_INVALID : FAULT_NONE;
+}
+
+/* A webhook does not let the Skyhook be changed: nothing starts, and at its end it would not go. */
+static void refused_finalizers_are_told(void **state)
+{
+    (void)state;
+    fake *f = fake_new();
+    arena *a = arena_new(0);
+    fake_add_nodes(f, NODES);
+    fake_create(f, FAKE_POLICIES, policy);
+    fake_create(f, FAKE_SKYHOOKS, skyhook_plain);
+    f->meets = no_finalizers;
+    fake_start(f);
+    fake_run(f, 60000);
+    check_msg(strstr(f->told.ptr, "Skyhook sk Refused: its finalizer cannot be added, and nothing "
+                                  "starts on its nodes before it is: "),
+              "%s", f->told.ptr);
+    check_text(sentence_of(f, a, "n00"),
+               "n00 is being changed by sk: the finalizer of its Skyhook cannot be added: refused "
+               "(status 422)");
+    f->meets = NULL;
+    fake_run(f, -1);
+    check_text(str_of(fake_text(f, FAKE_SKYHOOKS, "sk", "/status/completeNodes")), "8/8");
+    f->meets = no_finalizers;
+    fake_edit(f, FAKE_SKYHOOKS, "sk",
+              "{\"metadata\":{\"deletionTimestamp\":\"2026-11-16T07:00:00Z\"}}");
+    fake_run(f, 60000);
+    check_msg(strstr(f->told.ptr, "Skyhook sk Refused: its finalizer cannot be taken away, so that "
+                                  "it stays: "),
+              "%s", f->told.ptr);
+    f->meets = NULL;
+    fake_run(f, -1);
+    assert_int_equal(yyjson_arr_size(fake_get(f, FAKE_SKYHOOKS, "sk", "/metadata/finalizers")), 0);
+    arena_free(a);
+    fake_free(f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -432,6 +474,7 @@ int main(void)
         cmocka_unit_test(packages_are_written_as_they_are_read),
         cmocka_unit_test(reboots_are_told),
         cmocka_unit_test(many_nodes_are_counted_only),
+        cmocka_unit_test(refused_finalizers_are_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
