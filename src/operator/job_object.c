@@ -14,6 +14,7 @@
 
 #define HOST_MOUNT "/root" /* where packages find the host's root */
 #define PACKAGE_MOUNT "/skyhook-package"
+#define KEY_DEFAULT_CONTAINER "kubectl.kubernetes.io/default-container"
 #define PACKAGE_PART_BYTES 43 /* of a container's name */
 #define NS_PER_SECOND INT64_C(1000000000)
 #define GRACE_MARGIN_S 2 /* the agent ends a step so long before the kubelet ends the agent */
@@ -40,6 +41,8 @@ typedef struct draft {
     buf resource_id;
     buf copy_dir;
     buf volume;      /* name of the one with the node's files */
+    buf labels;      /* entries that the Job and its Pod have in common */
+    buf notes;       /* likewise, of the annotations */
     bool interrupts; /* an interrupt stage */
 } draft;
 
@@ -132,31 +135,25 @@ static void list_labels(const draft *d, buf *versioned, job_label out[JOB_LABELS
     out[4] = (job_label){KEY_STAGE, stage_text(o->stage)};
 }
 
-static void put_labels(const draft *d, const job_label labels[JOB_LABELS])
+static void write_labels(draft *d, const job_label labels[JOB_LABELS])
 {
     bool first = true;
-    buf_addz(d->out, "\"labels\":{");
     for (size_t i = 0; i < JOB_LABELS; i++) {
         scoped(buf_done) buf value = BUF(SMALL_BYTES);
         label_value_put(&value, labels[i].text);
-        d->out->failed |= value.failed;
-        put_entry(d->out, &first, labels[i].key, buf_str(&value));
+        d->labels.failed |= value.failed;
+        put_entry(&d->labels, &first, labels[i].key, buf_str(&value));
     }
     if (d->interrupts)
-        put_entry(d->out, &first, KEY_INTERRUPT, STR("True"));
-    buf_addc(d->out, '}');
+        put_entry(&d->labels, &first, KEY_INTERRUPT, STR("True"));
 }
 
 /* The full text of labels that had to be cut. That of the package is in its own annotation. */
-static void put_cut_labels(const draft *d, const job_label labels[JOB_LABELS], bool *first)
+static void put_cut_labels(buf *out, const job_label labels[JOB_LABELS], bool *first)
 {
-    for (size_t i = 0; i < JOB_LABELS; i++) {
-        scoped(buf_done) buf value = BUF(SMALL_BYTES);
-        bool cut = label_value_put(&value, labels[i].text);
-        d->out->failed |= value.failed;
-        if (cut && strcmp(labels[i].key, KEY_PACKAGE) != 0)
-            put_entry(d->out, first, labels[i].key, labels[i].text);
-    }
+    for (size_t i = 0; i < JOB_LABELS; i++)
+        if (strcmp(labels[i].key, KEY_PACKAGE) != 0 && !label_value_check(labels[i].text, NULL))
+            put_entry(out, first, labels[i].key, labels[i].text);
 }
 
 static void put_container_name(buf *out, const draft *d, const char *suffix)
@@ -178,36 +175,58 @@ static void put_files(const draft *d, bool *first)
 #undef X
 }
 
+static void write_notes(draft *d, const job_label labels[JOB_LABELS])
+{
+    scoped(buf_done) buf note = BUF(SMALL_BYTES);
+    bool first = true;
+    buf_addf(&note, "%" PRId64, d->order->attempt);
+    put_entry(&d->notes, &first, KEY_ATTEMPT, buf_str(&note));
+    if (d->order->node_uid.len > 0)
+        put_entry(&d->notes, &first, KEY_NODE_UID, d->order->node_uid);
+    reuse(d, &note);
+    package_annotation_put(&note, d->order);
+    put_entry(&d->notes, &first, KEY_PACKAGE, buf_str(&note));
+    put_cut_labels(&d->notes, labels, &first);
+    d->notes.failed |= note.failed;
+}
+
+static void write_marks(draft *d)
+{
+    scoped(buf_done) buf versioned = BUF(SMALL_BYTES);
+    job_label labels[JOB_LABELS];
+    list_labels(d, &versioned, labels);
+    write_labels(d, labels);
+    write_notes(d, labels);
+    d->labels.failed |= versioned.failed;
+}
+
+static void put_default_container(const draft *d, bool *first)
+{
+    scoped(buf_done) buf name = BUF(SMALL_BYTES);
+    if (d->interrupts)
+        buf_addz(&name, "interrupt");
+    else
+        put_container_name(&name, d, "");
+    put_entry(d->out, first, KEY_DEFAULT_CONTAINER, buf_str(&name));
+    d->out->failed |= name.failed;
+}
+
 /* Labels and annotations, the same on the Job and on its Pod but for what kubectl and the kubelet
  * read. */
 static void put_marks(const draft *d, bool on_pod)
 {
-    scoped(buf_done) buf versioned = BUF(SMALL_BYTES);
-    scoped(buf_done) buf note = BUF(SMALL_BYTES);
-    job_label labels[JOB_LABELS];
-    list_labels(d, &versioned, labels);
-    put_labels(d, labels);
     bool first = true;
-    buf_addz(d->out, ",\"annotations\":{");
-    if (on_pod && d->interrupts) {
-        put_entry(d->out, &first, "kubectl.kubernetes.io/default-container", STR("interrupt"));
-    } else if (on_pod) {
-        put_container_name(&note, d, "");
-        put_entry(d->out, &first, "kubectl.kubernetes.io/default-container", buf_str(&note));
-    }
-    reuse(d, &note);
-    buf_addf(&note, "%" PRId64, d->order->attempt);
-    put_entry(d->out, &first, KEY_ATTEMPT, buf_str(&note));
-    if (d->order->node_uid.len > 0)
-        put_entry(d->out, &first, KEY_NODE_UID, d->order->node_uid);
-    reuse(d, &note);
-    package_annotation_put(&note, d->order);
-    put_entry(d->out, &first, KEY_PACKAGE, buf_str(&note));
-    put_cut_labels(d, labels, &first);
+    buf_addz(d->out, "\"labels\":{");
+    buf_add(d->out, buf_str(&d->labels));
+    buf_addz(d->out, "},\"annotations\":{");
+    if (on_pod)
+        put_default_container(d, &first);
+    buf_addz(d->out, first ? "" : ",");
+    buf_add(d->out, buf_str(&d->notes));
+    first = false;
     if (on_pod)
         put_files(d, &first);
     buf_addc(d->out, '}');
-    d->out->failed |= note.failed || versioned.failed;
 }
 
 /* ---- containers ---- */
@@ -598,16 +617,22 @@ bool job_object_put(buf *out, const job_settings *s, const job_order *o, err *er
                .resource_id = BUF(SMALL_BYTES),
                .copy_dir = BUF(SMALL_BYTES),
                .volume = BUF(SMALL_BYTES),
+               .labels = BUF(SMALL_BYTES),
+               .notes = BUF(JOB_BYTES_MAX),
                .interrupts = stage_interrupts(o->stage)};
     assert(o->stage != STAGE_NONE);
     job_resource_id(&d.resource_id, o);
     job_copy_dir(&d.copy_dir, s, o);
     node_volume_name(&d.volume, o->node);
+    write_marks(&d);
     bool made = put_job(&d, error);
-    bool failed = out->failed || d.resource_id.failed || d.copy_dir.failed || d.volume.failed;
+    bool failed = out->failed || d.resource_id.failed || d.copy_dir.failed || d.volume.failed ||
+                  d.labels.failed || d.notes.failed;
     buf_done(&d.resource_id);
     buf_done(&d.copy_dir);
     buf_done(&d.volume);
+    buf_done(&d.labels);
+    buf_done(&d.notes);
     if (!made)
         return err_wrap(error, "Job of %.*s", STR_ARG(o->package->name));
     return !failed || err_memory(error);
