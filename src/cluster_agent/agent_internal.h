@@ -52,7 +52,8 @@ struct agent_kind {
 /* Reading the cluster's kinds: one request after the other. */
 typedef struct agent_discovery {
     bool running;
-    buf paths; /* to be read, one a line */
+    bool partly; /* somebody did not tell */
+    buf paths;   /* to be read, one a line */
     size_t at;
 } agent_discovery;
 

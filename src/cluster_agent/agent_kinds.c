@@ -148,9 +148,22 @@ void agent_shell_object_synced(agent_shell *s, agent_kind *kind)
 
 /* ---- the cluster's kinds ---- */
 
+/* What is not served any more is not watched either. */
+static void leave_unserved(agent_shell *s)
+{
+    for (size_t i = 0; i < s->kinds.len; i++)
+        if (!discovery_has(s->discovery, str_of(s->kinds.at[i]->path)))
+            s->kinds.at[i]->idle_ms = s->api.now_ms(s->api.context) - AGENT_KIND_IDLE_MS;
+    s->due = true;
+}
+
 static void kinds_read(agent_shell *s, step_outcome outcome, str message)
 {
     step_answer answer = {.outcome = outcome, .text = STR_EMPTY, .message = message};
+    if (outcome == OUTCOME_OK && !s->reading.partly) {
+        discovery_end(s->discovery);
+        leave_unserved(s);
+    }
     s->reading.running = false;
     buf_done(&s->reading.paths);
     s->reading = (agent_discovery){.paths = BUF(AGENT_PATHS_BYTES_MAX)};
@@ -175,6 +188,7 @@ static void kinds_answered(void *context, const write_outcome *how, yyjson_val *
         kinds_read(s, OUTCOME_LATER, str_of(error.text));
     else if (!good)
         log_line(LOG_WARN, "kinds of the cluster: %s", error.text);
+    s->reading.partly |= !good;
     if (s->reading.running)
         read_next_kinds(s);
 }
@@ -202,6 +216,7 @@ void agent_kinds_read(agent_shell *s)
     if (s->reading.running)
         return;
     s->reading = (agent_discovery){.running = true, .paths = BUF(AGENT_PATHS_BYTES_MAX)};
+    discovery_begin(s->discovery);
     buf_addz(&s->reading.paths, DISCOVERY_CORE_PATH "\n" DISCOVERY_GROUPS_PATH "\n");
     read_next_kinds(s);
 }

@@ -124,10 +124,10 @@ static step_outcome outcome_of(const write_outcome *how)
     case WRITE_DONE: return OUTCOME_OK;
     case WRITE_EXISTS:
     case WRITE_CONFLICT: return OUTCOME_CONFLICT;
-    case WRITE_GONE: return OUTCOME_MISSING;
+    case WRITE_GONE: return how->no_path ? OUTCOME_NOWHERE : OUTCOME_MISSING;
     case WRITE_REFUSED:
         if (how->status == 404) /* of a create: its namespace, or its kind */
-            return OUTCOME_MISSING;
+            return how->no_path ? OUTCOME_NOWHERE : OUTCOME_MISSING;
         /* 500: see write_judge. */
         return how->status == 400 || how->status == 422 || how->status == 500 ? OUTCOME_INVALID
                                                                               : OUTCOME_REFUSED;

@@ -73,6 +73,7 @@ void steps_succeeded(deployment_steps *s)
 {
     s->retry_ms = STEPS_RETRY_FIRST_MS;
     s->failing_since_ms = 0;
+    s->reread = false;
 }
 
 /* What the agent wakes for: everything but the status. */
@@ -284,7 +285,7 @@ bool steps_fail(deployment_steps *s, const steps_world *w, steps_fault fault, co
     s->outcome = outcome_of(s, fault);
     snprintf(s->trouble, sizeof s->trouble, "%s", text);
     s->found_len = 0;
-    s->in_place = false;
+    s->in_place = s->reread = false;
     bool told = !patient || w->now_ms - s->failing_since_ms >= STEPS_PATIENCE_MS;
     return steps_go(s, told && !s->gone ? PHASE_REPORT : PHASE_REST);
 }
@@ -311,6 +312,7 @@ bool steps_fail_answer(deployment_steps *s, const steps_world *w, const step_ans
     case OUTCOME_INVALID: return steps_fail(s, w, FAULT_BAD, text);
     case OUTCOME_OK:
     case OUTCOME_MISSING:
+    case OUTCOME_NOWHERE:
     case OUTCOME_CONFLICT:
     case OUTCOME_REFUSED: return steps_fail(s, w, FAULT_FAILED, text);
     case OUTCOME_BUSY: return steps_fail(s, w, FAULT_EARLY, text);
@@ -360,7 +362,7 @@ static void begin(deployment_steps *s, const steps_world *w)
     s->looking = looking;
     s->content = content;
     s->restart = false;
-    s->has_inventory = s->discovered = s->correcting = s->in_place = false;
+    s->has_inventory = s->discovered = s->correcting = s->in_place = s->rereading = false;
     s->rendered = s->values_read = s->trying = s->handed_over = false;
     s->chart_tried = s->doubted = false;
     s->inventory = s->left = (inventory){0};
@@ -421,6 +423,42 @@ void over_answer(deployment_steps *s, const steps_world *w, const step_answer *a
     (void)s, (void)w, (void)answer;
 }
 
+/* ---- kinds that are not where they were ---- */
+
+/* Whether it may be a definition of the manifest, which is not applied yet, that the kind is of. */
+static bool may_come(const deployment_steps *s)
+{
+    bool before = s->phase == PHASE_CHECK || s->phase == PHASE_APPLY;
+    for (size_t i = 0; before && s->out.kind == STEP_READ_OBJECT && i < s->manifest.len; i++)
+        if (s->manifest.at[i].definition)
+            return true;
+    return false;
+}
+
+/* An object without a place is not gone: its kind may have another one, such as a newer version. */
+static void nowhere(deployment_steps *s, const steps_world *w, const step_answer *answer)
+{
+    step_answer as = *answer;
+    as.outcome = OUTCOME_MISSING;
+    if (!is_of_objects(s->out.kind) || may_come(s) ||
+        !discovery_has(w->discovery, s->out.collection))
+        phases[s->phase].answer(s, w, &as);
+    else if (!s->reread)
+        s->reread = s->rereading = true;
+    else
+        steps_fail(s, w, FAULT_LATER, "the cluster tells of a kind, but has no place for it");
+}
+
+/* What is wanted is placed again; what is there is looked for where it is now. */
+static void reread(deployment_steps *s, const steps_world *w, const step_answer *answer)
+{
+    s->rereading = false;
+    if (answer->outcome != OUTCOME_OK)
+        steps_fail_answer(s, w, answer, NULL);
+    else
+        s->restart |= s->phase == PHASE_CHECK || s->phase == PHASE_APPLY;
+}
+
 /* ---- the door ---- */
 
 step steps_next(deployment_steps *s, const steps_world *w)
@@ -435,7 +473,9 @@ step steps_next(deployment_steps *s, const steps_world *w)
                 return s->out;
             }
         }
-        if (!phases[s->phase].step(s, w))
+        if (s->rereading)
+            steps_give(s, STEP_DISCOVER, STR_EMPTY, STR_EMPTY);
+        else if (!phases[s->phase].step(s, w))
             continue;
         s->pending = s->out.kind != STEP_WAIT && s->out.kind != STEP_FORGET;
         return s->out;
@@ -449,5 +489,10 @@ void steps_answer(deployment_steps *s, const steps_world *w, const step_answer *
     s->pending = false;
     if (s->restart) /* what it was asked for is of no use any more; its effect is found again */
         return;
-    phases[s->phase].answer(s, w, answer);
+    if (s->rereading)
+        reread(s, w, answer);
+    else if (answer->outcome == OUTCOME_NOWHERE)
+        nowhere(s, w, answer);
+    else
+        phases[s->phase].answer(s, w, answer);
 }

@@ -92,6 +92,7 @@ typedef struct step {
 #define STEP_OUTCOMES(X)                                                                           \
     X(OK, "ok")             /* done, with the object in json where there is one */                 \
     X(MISSING, "missing")   /* 404: no such object; what a delete wants, too */                    \
+    X(NOWHERE, "nowhere")   /* 404 of the collection: its kind, or that version, is not served */  \
     X(CONFLICT, "conflict") /* a precondition did not hold, or it exists, or a field is another's; \
                              * of a chart: an object of it exists and is not the release's */      \
     X(INVALID, "invalid")   /* 400, 422, or helm found a fault in the chart: only an edit helps */ \

@@ -14,15 +14,18 @@ struct discovery {
     arena *texts;
     VEC(discovery_kind) kinds;
     strmap by_name; /* "apps/v1 Deployment" to its place in kinds */
-    strmap stale;   /* groups that were ever stale; 1: they are */
+    strmap stale;   /* groups that were ever stale, to the reading that found them so; 0: none */
+    uint64_t reading;
 };
 
 discovery *discovery_new(void)
 {
     discovery *d = mem_zalloc(sizeof *d);
-    if (d && !(d->texts = arena_new(0)))
-        return mem_free(d);
-    return d;
+    if (!d)
+        return NULL;
+    d->reading = 1;
+    d->texts = arena_new(0);
+    return d->texts ? d : mem_free(d);
 }
 
 discovery *discovery_free(discovery *d)
@@ -51,13 +54,14 @@ static discovery_kind *find(const discovery *d, str api_version, str kind)
 
 const discovery_kind *discovery_find(const discovery *d, str api_version, str kind)
 {
-    return find(d, api_version, kind);
+    const discovery_kind *found = find(d, api_version, kind);
+    return found && found->told ? found : NULL;
 }
 
 const discovery_kind *discovery_find_any(const discovery *d, str group, str kind)
 {
     for (size_t i = 0; i < d->kinds.len; i++)
-        if (str_eq(d->kinds.at[i].kind, kind) &&
+        if (d->kinds.at[i].told && str_eq(d->kinds.at[i].kind, kind) &&
             str_eq(object_group(d->kinds.at[i].api_version), group))
             return &d->kinds.at[i];
     return NULL;
@@ -69,9 +73,51 @@ bool discovery_stale(const discovery *d, str group)
     return stale && *stale;
 }
 
+/* "/apis/apps/v1/namespaces/shop/deployments" is the version "apps/v1" and the plural. */
+bool discovery_has(const discovery *d, str collection)
+{
+    str core = STR(DISCOVERY_CORE_PATH "/"), groups = STR(DISCOVERY_GROUPS_PATH "/"), plural = {0};
+    bool grouped = str_starts(collection, groups);
+    str rest = str_part(collection, grouped ? groups.len : core.len, SIZE_MAX), version = rest;
+    size_t slashes = grouped ? 2 : 1;
+    for (version.len = 0; version.len < rest.len; version.len++)
+        if (rest.ptr[version.len] == '/' && --slashes == 0)
+            break;
+    for (rest = collection; rest.ptr;)
+        plural = str_cut(&rest, '/');
+    for (size_t i = 0; i < d->kinds.len; i++) {
+        const discovery_kind *k = &d->kinds.at[i];
+        if (k->told && str_eq(k->plural, plural) && str_eq(k->api_version, version))
+            return true;
+    }
+    return false;
+}
+
 size_t discovery_count(const discovery *d)
 {
-    return d->kinds.len;
+    size_t count = 0;
+    for (size_t i = 0; i < d->kinds.len; i++)
+        count += d->kinds.at[i].told > 0;
+    return count;
+}
+
+/* ---- readings ---- */
+
+void discovery_begin(discovery *d)
+{
+    d->reading++;
+}
+
+void discovery_end(discovery *d)
+{
+    for (size_t i = 0; i < d->stale.len; i++)
+        if (d->stale.entries[i].value != d->reading)
+            d->stale.entries[i].value = 0;
+    for (size_t i = 0; i < d->kinds.len; i++) {
+        discovery_kind *k = &d->kinds.at[i];
+        if (k->told < d->reading && !discovery_stale(d, object_group(k->api_version)))
+            k->told = 0;
+    }
 }
 
 /* Adds one, or puts right the one that is known. What names no kind or no place is left out. */
@@ -87,6 +133,7 @@ static bool add(discovery *d, const discovery_kind *one, err *error)
     discovery_kind *known = find(d, one->api_version, one->kind);
     if (known) {
         known->namespaced = one->namespaced;
+        known->told = one->told > known->told ? one->told : known->told;
         if (!str_eq(known->plural, one->plural)) {
             str plural = arena_str(d->texts, one->plural);
             if (!plural.ptr)
@@ -107,6 +154,7 @@ static bool add(discovery *d, const discovery_kind *one, err *error)
         .kind = str_part(key, one->api_version.len + 1, one->kind.len),
         .plural = plural,
         .namespaced = one->namespaced,
+        .told = one->told,
     };
     return true;
 }
@@ -132,6 +180,7 @@ static bool read_version(discovery *d, str group, const yyjson_val *version, err
             .kind = object_text(go_member(one, STR("responseKind")), STR("kind")),
             .plural = object_text(one, STR("resource")),
             .namespaced = str_eq(object_text(one, STR("scope")), STR("Namespaced")),
+            .told = d->reading,
         };
         good = good && add(d, &kind, error);
     }
@@ -148,11 +197,11 @@ static bool note_freshness(discovery *d, str group, const yyjson_val *versions, 
         stale || str_eq(object_text(one, STR("freshness")), STR("Stale"));
     uint64_t *known = strmap_get(&d->stale, group);
     if (known)
-        *known = stale;
+        *known = stale ? d->reading : 0;
     if (known || !stale)
         return true;
     str name = arena_str(d->texts, group);
-    return (name.ptr && strmap_put(&d->stale, name, 1)) || err_memory(error);
+    return (name.ptr && strmap_put(&d->stale, name, d->reading)) || err_memory(error);
 }
 
 static bool read_aggregated(discovery *d, const yyjson_val *answer, err *error)
@@ -184,6 +233,7 @@ static bool read_list(discovery *d, const yyjson_val *answer, err *error)
             .kind = object_text(one, STR("kind")),
             .plural = object_text(one, STR("name")),
             .namespaced = yyjson_is_true(go_member(one, STR("namespaced"))),
+            .told = d->reading,
         };
         if (!add(d, &kind, error))
             return false;
@@ -251,6 +301,7 @@ bool discovery_define(discovery *d, const yyjson_val *definition, err *error)
             .kind = object_text(names, STR("kind")),
             .plural = object_text(names, STR("plural")),
             .namespaced = str_eq(object_text(spec, STR("scope")), STR("Namespaced")),
+            .told = d->reading + 1,
         };
         bool good = api_version.failed
                         ? err_memory(error)

@@ -5,10 +5,13 @@
  * two answers to DISCOVERY_CORE_PATH and DISCOVERY_GROUPS_PATH asked for with DISCOVERY_ACCEPT) or
  * one APIResourceList after the other; and the CustomResourceDefinitions that are being applied, so
  * that their objects have a path before the server tells of it. A group whose server is away is
- * "stale" and keeps what was known before.
+ * "stale" and keeps what was known before; of the others a reading that came to its end forgets
+ * what the server told no more.
  *
  *     discovery *d = discovery_new();
+ *     discovery_begin(d);
  *     discovery_read(d, answer_to_api, &error); discovery_read(d, answer_to_apis, &error);
+ *     discovery_end(d);
  *     const discovery_kind *k = discovery_find(d, STR("apps/v1"), STR("Deployment"));
  */
 #ifndef DROVER_CLUSTER_AGENT_DISCOVERY_H
@@ -30,12 +33,18 @@ typedef struct discovery_kind {
     str kind;
     str plural; /* "deployments" */
     bool namespaced;
+    uint64_t told; /* the last reading that told of it; 0: it is forgotten */
 } discovery_kind;
 
 /* NULL without memory. */
 discovery *discovery_new(void);
 discovery *discovery_free(discovery *d);
 
+/* A reading begins, and has come to its end: everything was answered. One that breaks off forgets
+ * nothing. What was only defined is not forgotten by the first reading after that, which may have
+ * come too early. */
+void discovery_begin(discovery *d);
+void discovery_end(discovery *d);
 /* Adds or replaces the kinds of one answer: APIGroupDiscoveryList, or APIResourceList. Anything
  * else is an error that names its kind; kinds already known stay. */
 bool discovery_read(discovery *d, const yyjson_val *answer, err *error);
@@ -52,6 +61,8 @@ const discovery_kind *discovery_find(const discovery *d, str api_version, str ki
 const discovery_kind *discovery_find_any(const discovery *d, str group, str kind);
 /* Whether the server of a group was away, so that kinds of it may be missing here. */
 bool discovery_stale(const discovery *d, str group);
+/* Whether a collection, in a namespace or over all, is one of a known kind. */
+bool discovery_has(const discovery *d, str collection);
 size_t discovery_count(const discovery *d);
 
 /* Where objects of that kind are, such as "/apis/apps/v1/namespaces/shop/deployments": a kube_write

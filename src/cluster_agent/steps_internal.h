@@ -86,7 +86,9 @@ struct deployment_steps {
     inventory left;      /* to be deleted */
     step_kind left_kind; /* or to be marked */
     str delete_uid;      /* of the object at hand, once it is known to be ours */
-    bool discovered;     /* the kinds were read on this way */
+    bool discovered;     /* the kinds were read on this way, or in this look */
+    bool rereading;      /* they are to be read, because an object had no place */
+    bool reread;         /* they were, and nothing has gone well or wrong since */
     bool rendered;       /* a chart is installed, and kinds that it brought are to be found */
     bool values_read;    /* helm.valuesFrom */
     bool correcting;

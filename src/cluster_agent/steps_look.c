@@ -19,7 +19,7 @@ static bool begin_look(deployment_steps *s)
         return false;
     arena_free(s->looking);
     s->looking = fresh;
-    s->look = s->trying = false;
+    s->look = s->trying = s->discovered = false;
     bool chart = s->manifest.is_chart && s->manifest.len == 0;
     size_t most = chart ? s->inventory.len : s->manifest.len;
     s->found_len = 0;
@@ -50,7 +50,7 @@ static bool drift_to_correct(const deployment_steps *s)
 static bool looked(deployment_steps *s, const steps_world *w)
 {
     bool drifted = drift_to_correct(s), tried = s->correcting;
-    s->correcting = false;
+    s->correcting = s->reread = false;
     s->looked_ms = w->now_ms;
     s->outcome = REPORT_APPLIED;
     s->trouble[0] = '\0';

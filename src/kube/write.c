@@ -403,6 +403,14 @@ static write_outcome_kind kind_of(const write_outcome *outcome, write_verb verb,
     return WRITE_REFUSED;
 }
 
+/* Of an object that is not there the server tells the name; of a kind that is not, or of a group,
+ * it does not. */
+static bool is_of_path(int code, yyjson_val *status)
+{
+    return code == STATUS_NOT_FOUND &&
+           json_text_of(yyjson_obj_get(status, "details"), "name").len == 0;
+}
+
 write_outcome write_judge(write_verb verb, const write_answer *answer)
 {
     write_outcome outcome = {.status = answer->status};
@@ -432,6 +440,7 @@ write_outcome write_judge(write_verb verb, const write_answer *answer)
     if (verb == WRITE_EVICT && judge_eviction(&outcome, answer->body))
         return outcome;
     outcome.kind = kind_of(&outcome, verb, answer->body);
+    outcome.no_path = is_of_path(outcome.status, answer->body);
     outcome.maybe = outcome.kind == WRITE_LATER && outcome.status >= 500;
     return outcome;
 }

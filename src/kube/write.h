@@ -105,9 +105,10 @@ const char *write_outcome_text(write_outcome_kind kind);
 
 typedef struct write_outcome {
     write_outcome_kind kind;
-    int status;                        /* of HTTP; 0: no answer */
-    bool maybe;                        /* of WRITE_LATER: it may have taken effect all the same */
-    int64_t wait_ms;                   /* that the server asked for; 0: it did not say */
+    int status;      /* of HTTP; 0: no answer */
+    bool maybe;      /* of WRITE_LATER: it may have taken effect all the same */
+    bool no_path;    /* the server has no such collection, whatever the object is called */
+    int64_t wait_ms; /* that the server asked for; 0: it did not say */
     char budget[LIMIT_NAME_BYTES + 1]; /* of WRITE_BLOCKED; empty: the server named none */
     char message[WRITE_MESSAGE_BYTES]; /* the server's words, or what happened to the connection */
 } write_outcome;

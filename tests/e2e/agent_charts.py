@@ -234,8 +234,7 @@ def turns_into_chart(stage):
 
 
 def confined(stage):
-    """a chart that must be in one namespace is not installed if it, a hook of it or a definition in
-    its folder crds is not, and labels the namespace else"""
+    """a chart that must be in one namespace is not installed if it, or a hook, is elsewhere"""
     bundle = hub.bundle("confined", "", agent_stage.STRATEGY, namespace="confined", helm={
         "values": {"outside": True, "replicas": 0}}, namespaceLabels={"team": "shop"})
     bundle["spec"]["resources"] = [{"name": name, "content": text}

@@ -167,6 +167,44 @@ def shapes(stage):
     assert stage.all(lambda a: a.own.api.find("configmaps", "foreign", "shapes"))
 
 
+def served(stage, *versions):
+    """The cluster serves these versions of the kind from now on."""
+    for agent in stage.agents:
+        one = agent.own.api.get("customresourcedefinitions", "tills.shapes.test")
+        schema = one["spec"]["versions"][0]["schema"]
+        agent.own.api.patch("customresourcedefinitions", "tills.shapes.test", {"spec": {
+            "versions": [{"name": name, "served": name in versions, "storage": name == "v1",
+                          "schema": schema} for name in ("v1", "v1beta1")]}})
+
+
+def version_goes(stage):
+    """an object whose version the cluster serves no more is not missing, and goes when it is to"""
+    old = TILL.replace("shapes.test/v1", "shapes.test/v1beta1")
+    define = {"fleet.yaml": "defaultNamespace: moved\n" + EVERYWHERE, "tills.yaml": DEFINITION}
+    deploy(stage, "kinds", define)
+    served(stage, "v1", "v1beta1")
+    files = {"fleet.yaml": "defaultNamespace: moved\n" + EVERYWHERE, "one.yaml": config_map("one")}
+    deploy(stage, "moved", {**files, "till.yaml": old})
+    served(stage, "v1")
+    for number in range(2):  # whatever is looked at: the one that changed, and all others with it
+        for agent in stage.agents:
+            agent.own.api.patch("configmaps", "one", {"data": {"word": str(number)}}, "moved")
+        api.wait_until("it is told", lambda: stage.all(lambda a: "one" in (
+            a.modified("moved") or [])), 60)
+        assert stage.all(lambda a: a.modified("moved") == ["one"]), [
+            a.modified("moved") for a in stage.agents]
+        for agent in stage.agents:
+            agent.own.api.patch("configmaps", "one", {"data": {"word": ""}}, "moved")
+        api.wait_until("all is well", lambda: stage.all(lambda a: a.modified("moved") == []), 60)
+    deploy(stage, "moved", files)
+    api.wait_until("the object is gone", lambda: stage.all(lambda a: not a.own.api.find(
+        "tills", "first", "moved")), 60)
+    gone(stage, "moved", "configmaps", "one", "moved")
+    stage.main.api.delete("bundles", "kinds", hub.SPACE)
+    for agent in stage.agents:
+        agent.own.api.delete("customresourcedefinitions", "tills.shapes.test")
+
+
 def values_files(stage):
     """a chart with values files, as drover bundle makes a Bundle of it, has the values of all"""
     files = {"fleet.yaml": "defaultNamespace: filed\nhelm: {chart: ./shop, releaseName: filed, "
@@ -277,8 +315,7 @@ def give_rights_of_charts(agent):
 
 
 def chart_accounts(stage):
-    """a chart is installed and removed with the rights of the account, too: without those that it
-    takes to find it, it is not taken for removed"""
+    """a chart is installed and removed with the rights of the account, too, and with no others"""
     for agent in stage.agents:
         agent.own.api.create("serviceaccounts", {"metadata": {"name": "tenant"}}, HOME)
         give_rights(agent, "get", "create", "patch", "update", "list", "delete")
@@ -306,5 +343,5 @@ def chart_accounts(stage):
         "configmaps", "of-chart", "tenant")), 90)
 
 
-ACTS = (shapes, shared_namespace, accounts)
+ACTS = (shapes, version_goes, shared_namespace, accounts)
 CHART_ACTS = (values_files, chart_accounts)

@@ -42,15 +42,17 @@ typedef struct agent_world {
     step_outcome bad_outcome;
     const char *refuse; /* a path that no apply gets into */
     step_outcome refuse_outcome;
-    const char *renders; /* what a chart renders that is only tried; NULL: as it is installed */
-    const char *learns;  /* kinds that are found when they are read; NULL: no new ones */
-    bool brings;         /* a chart that is tried has definitions in its folder "crds" */
-    bool establishes;    /* definitions are established at once */
-    bool dark;           /* the objects of the cluster cannot be read */
-    const char *hidden;  /* a path that nobody may read */
-    const char *user;    /* whose rights must count for objects and charts; NULL: any */
-    bool normalises;     /* the server keeps "1000m" as "1", wherever it stands */
-    char log[1 << 16];   /* one line for each write */
+    const char *renders;  /* what a chart renders that is only tried; NULL: as it is installed */
+    const char *learns;   /* kinds that are found besides when they are read; NULL: none */
+    const char *unserved; /* what collections begin with that there are none of; NULL: any */
+    unsigned discoveries;
+    bool brings;        /* a chart that is tried has definitions in its folder "crds" */
+    bool establishes;   /* definitions are established at once */
+    bool dark;          /* the objects of the cluster cannot be read */
+    const char *hidden; /* a path that nobody may read */
+    const char *user;   /* whose rights must count for objects and charts; NULL: any */
+    bool normalises;    /* the server keeps "1000m" as "1", wherever it stands */
+    char log[1 << 16];  /* one line for each write */
     char fault[STR_SHOWN_BYTES];
 } agent_world;
 
@@ -297,6 +299,30 @@ static inline void world_check_user(const agent_world *w, const step *s)
         check_text(s->user.ptr ? s->user : STR_EMPTY, of_objects ? w->user : "");
 }
 
+#define WORLD_KINDS                                                                                \
+    "{\"kind\":\"APIResourceList\",\"groupVersion\":\"v1\",\"resources\":["                        \
+    "{\"name\":\"namespaces\",\"kind\":\"Namespace\"},"                                            \
+    "{\"name\":\"configmaps\",\"kind\":\"ConfigMap\",\"namespaced\":true},"                        \
+    "{\"name\":\"secrets\",\"kind\":\"Secret\",\"namespaced\":true},"                              \
+    "{\"name\":\"services\",\"kind\":\"Service\",\"namespaced\":true}]}"
+#define WORLD_APPS                                                                                 \
+    "{\"kind\":\"APIResourceList\",\"groupVersion\":\"apps/v1\",\"resources\":["                   \
+    "{\"name\":\"deployments\",\"kind\":\"Deployment\",\"namespaced\":true}]}"
+#define WORLD_DEFINITIONS                                                                          \
+    "{\"kind\":\"APIResourceList\",\"groupVersion\":\"apiextensions.k8s.io/v1\",\"resources\":["   \
+    "{\"name\":\"customresourcedefinitions\",\"kind\":\"CustomResourceDefinition\"}]}"
+
+/* Everything that the cluster tells of its kinds. */
+static inline void world_discover(agent_world *w)
+{
+    const char *answers[] = {WORLD_KINDS, WORLD_APPS, WORLD_DEFINITIONS, w->learns};
+    discovery_begin(w->kinds);
+    for (size_t i = 0; i < COUNT_OF(answers); i++)
+        assert_true(!answers[i] ||
+                    discovery_read(w->kinds, json_parse(w->arena, str_of(answers[i]), NULL), NULL));
+    discovery_end(w->kinds);
+}
+
 /* *ret_killed: the write took effect, and the agent is gone before it hears of it. */
 static inline step_answer world_do(agent_world *w, const step *s, bool *ret_killed)
 {
@@ -314,6 +340,8 @@ static inline step_answer world_do(agent_world *w, const step *s, bool *ret_kill
         return (step_answer){.outcome = OUTCOME_REFUSED, .message = STR("not for you")};
     if (s->kind == STEP_READ_OBJECT && w->dark)
         return (step_answer){.outcome = OUTCOME_LATER, .message = STR("it is dark")};
+    if (w->unserved && s->collection.ptr && str_starts(s->collection, str_of(w->unserved)))
+        return (step_answer){.outcome = OUTCOME_NOWHERE, .message = STR("there is no such path")};
     switch (s->kind) {
     case STEP_READ_CONTENT:
     case STEP_READ_VALUES:
@@ -329,9 +357,8 @@ static inline step_answer world_do(agent_world *w, const step *s, bool *ret_kill
         w->tries++;
         break;
     case STEP_DISCOVER:
-        if (w->learns)
-            assert_true(
-                discovery_read(w->kinds, json_parse(w->arena, str_of(w->learns), NULL), NULL));
+        world_discover(w);
+        w->discoveries++;
         break;
     case STEP_REPORT:
     case STEP_WRITE_INVENTORY:
@@ -352,26 +379,11 @@ static inline step_answer world_do(agent_world *w, const step *s, bool *ret_kill
 
 /* ---- making and ending ---- */
 
-#define WORLD_KINDS                                                                                \
-    "{\"kind\":\"APIResourceList\",\"groupVersion\":\"v1\",\"resources\":["                        \
-    "{\"name\":\"namespaces\",\"kind\":\"Namespace\"},"                                            \
-    "{\"name\":\"configmaps\",\"kind\":\"ConfigMap\",\"namespaced\":true},"                        \
-    "{\"name\":\"secrets\",\"kind\":\"Secret\",\"namespaced\":true},"                              \
-    "{\"name\":\"services\",\"kind\":\"Service\",\"namespaced\":true}]}"
-#define WORLD_APPS                                                                                 \
-    "{\"kind\":\"APIResourceList\",\"groupVersion\":\"apps/v1\",\"resources\":["                   \
-    "{\"name\":\"deployments\",\"kind\":\"Deployment\",\"namespaced\":true}]}"
-#define WORLD_DEFINITIONS                                                                          \
-    "{\"kind\":\"APIResourceList\",\"groupVersion\":\"apiextensions.k8s.io/v1\",\"resources\":["   \
-    "{\"name\":\"customresourcedefinitions\",\"kind\":\"CustomResourceDefinition\"}]}"
-
 static inline agent_world world_new(void)
 {
-    static const char *const answers[] = {WORLD_KINDS, WORLD_APPS, WORLD_DEFINITIONS};
     agent_world w = {.arena = arena_new(0), .kinds = discovery_new(), .now_ms = 1000000};
     assert_non_null(w.arena);
-    for (size_t i = 0; i < COUNT_OF(answers); i++)
-        assert_true(discovery_read(w.kinds, json_parse(w.arena, str_of(answers[i]), NULL), NULL));
+    world_discover(&w);
     return w;
 }
 

@@ -66,6 +66,107 @@ static void test_drift_that_stays(void **state)
     }
 }
 
+/* ---- kinds that move ---- */
+
+#define TILL_PATH(version) "/apis/shop.io/" version "/namespaces/shop/tills/t"
+#define TILL_KINDS(version)                                                                        \
+    "{\"kind\":\"APIResourceList\",\"groupVersion\":\"shop.io/" version                            \
+    "\",\"resources\":[{\"name\":\"tills\",\"kind\":\"Till\",\"namespaced\":true}]}"
+#define TILL "apiVersion: shop.io/v1beta1\nkind: Till\nmetadata: {name: t}\nspec: {drawers: 2}\n"
+
+/* The cluster serves another version of the kind from now on, with the same object. */
+static void move_tills(agent_world *w)
+{
+    yyjson_val *till = world_read(w, TILL_PATH("v1beta1"));
+    assert_non_null(till);
+    buf text = BUF(LIMIT_TEXT_BYTES);
+    json_write(&text, till);
+    world_drop(w, TILL_PATH("v1beta1"));
+    world_put(w, TILL_PATH("v1"), buf_str(&text));
+    buf_done(&text);
+    w->unserved = "/apis/shop.io/v1beta1/";
+    w->learns = TILL_KINDS("v1");
+}
+
+/* An object whose version is not served any more is neither missing nor left behind. */
+static void test_version_unserved(void **state)
+{
+    (void)state;
+    agent_world w = world_new();
+    w.learns = TILL_KINDS("v1beta1");
+    world_release(&w, "web", MAP("a", "one") "---\n" TILL, OPTIONS);
+    deployment_steps *s = begin(&w, "web");
+    world_run(&w, &s, "web", REST);
+    check_status(&w, "nonModified", "true");
+    move_tills(&w);
+    unsigned before = w.discoveries;
+    for (int i = 0; i < 3; i++) {
+        w.now_ms += STEPS_LOOK_MS;
+        steps_look(s);
+        world_run(&w, &s, "web", REST);
+        check_status(&w, "nonModified", "true");
+        check_status(&w, "ready", "true");
+    }
+    assert_int_equal(w.discoveries, before + 1);
+    world_release(&w, "web", MAP("a", "two"), OPTIONS);
+    world_show(&w, s, "web");
+    world_run(&w, &s, "web", REST);
+    check_status(&w, "nonModified", "true");
+    assert_false(world_has(&w, TILL_PATH("v1")));
+    steps_free(s);
+    world_done(&w);
+}
+
+/* The same without a look in between: what leaves goes from where it is now. What is wanted in a
+ * version that is not served is told as such. */
+static void test_version_unserved_when_it_goes(void **state)
+{
+    (void)state;
+    for (int stays = 0; stays < 2; stays++) {
+        agent_world w = world_new();
+        w.learns = TILL_KINDS("v1beta1");
+        world_release(&w, "web", MAP("a", "one") "---\n" TILL, OPTIONS);
+        deployment_steps *s = begin(&w, "web");
+        world_run(&w, &s, "web", REST);
+        move_tills(&w);
+        world_release(&w, "web", stays ? MAP("a", "two") "---\n" TILL : MAP("a", "two"), OPTIONS);
+        world_show(&w, s, "web");
+        world_run(&w, &s, "web", 5000);
+        assert_int_equal(world_has(&w, TILL_PATH("v1")), stays);
+        if (stays)
+            check_text(condition_of(&w, "Deployed", "message"),
+                       "the cluster has no kind Till in shop.io/v1beta1, wanted by \"t\"");
+        else
+            check_status(&w, "nonModified", "true");
+        steps_free(s);
+        world_done(&w);
+    }
+}
+
+/* A kind that is told of and has no place is asked for again, ever more slowly, and its object is
+ * not taken for gone. */
+static void test_kind_without_a_place(void **state)
+{
+    (void)state;
+    agent_world w = world_new();
+    w.learns = TILL_KINDS("v1beta1");
+    world_release(&w, "web", MAP("a", "one") "---\n" TILL, OPTIONS);
+    deployment_steps *s = begin(&w, "web");
+    world_run(&w, &s, "web", REST);
+    w.unserved = "/apis/shop.io/v1beta1/";
+    unsigned before = w.discoveries;
+    world_release(&w, "web", MAP("a", "two"), OPTIONS);
+    world_show(&w, s, "web");
+    world_run(&w, &s, "web", STEPS_PATIENCE_MS / 2);
+    assert_true(w.discoveries > before && w.discoveries < before + 10);
+    assert_true(world_has(&w, TILL_PATH("v1beta1")));
+    w.unserved = NULL;
+    world_run(&w, &s, "web", STEPS_PATIENCE_MS);
+    assert_false(world_has(&w, TILL_PATH("v1beta1")));
+    steps_free(s);
+    world_done(&w);
+}
+
 /* ---- months ---- */
 
 /* Looks at it again and again; somebody edits the object in between, if there is one. The hub is
@@ -368,6 +469,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_drift_that_stays),
+        cmocka_unit_test(test_version_unserved),
+        cmocka_unit_test(test_version_unserved_when_it_goes),
+        cmocka_unit_test(test_kind_without_a_place),
         cmocka_unit_test(test_no_growth),
         cmocka_unit_test(test_what_is_kept),
         cmocka_unit_test(test_managers),

@@ -76,6 +76,55 @@ static void test_kinds(void **state)
     arena_free(a);
 }
 
+/* What a whole reading does not tell any more is gone, but not while its server is away; what was
+ * only defined may be on its way. */
+static void test_forgets(void **state)
+{
+    (void)state;
+    static const char stale[] =
+        "{\"kind\":\"APIGroupDiscoveryList\",\"items\":[{\"metadata\":{\"name\":\"batch\"},"
+        "\"versions\":[{\"version\":\"v1\",\"freshness\":\"Stale\",\"resources\":[]}]}]}";
+    static const struct {
+        const char *tells; /* besides CORE; NULL: nothing */
+        const char *jobs, *tills;
+        bool ends;
+    } rows[] = {
+        {NULL, "/apis/batch/v1/namespaces/shop/jobs", "/apis/shop.io/v1/namespaces/shop/tills",
+         false},
+        {stale, "/apis/batch/v1/namespaces/shop/jobs", "/apis/shop.io/v1/namespaces/shop/tills",
+         true},
+        {LIST, "/apis/batch/v1/namespaces/shop/jobs", NULL, true},
+        {NULL, NULL, NULL, true},
+        {LIST, "/apis/batch/v1/namespaces/shop/jobs", NULL, true},
+    };
+    arena *a = arena_new(0);
+    discovery *d = discovery_new();
+    err error;
+    assert_true(feed(a, d, LIST, discovery_read, &error));
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        discovery_begin(d);
+        if (i == 0) /* the reading that comes right after it, or that is under way */
+            assert_true(feed(a, d, DEFINITION("Namespaced"), discovery_define, &error));
+        assert_true(feed(a, d, CORE, discovery_read, &error));
+        assert_true(!rows[i].tells || feed(a, d, rows[i].tells, discovery_read, &error));
+        if (rows[i].ends)
+            discovery_end(d);
+        check_collection(d, "v1", "Pod", "/api/v1/namespaces/shop/pods");
+        check_collection(d, "batch/v1", "Job", rows[i].jobs);
+        check_collection(d, "shop.io/v1", "Till", rows[i].tills);
+        assert_int_equal(discovery_has(d, STR("/apis/batch/v1/namespaces/x/jobs")),
+                         rows[i].jobs != NULL);
+        assert_int_equal(discovery_has(d, STR("/apis/batch/v1/jobs")), rows[i].jobs != NULL);
+        assert_int_equal(discovery_find_any(d, STR("shop.io"), STR("Till")) != NULL,
+                         rows[i].tills != NULL);
+        assert_true(discovery_has(d, STR("/api/v1/namespaces/x/pods")));
+        assert_false(discovery_has(d, STR("/apis/v1/pods")));
+    }
+    assert_int_equal(discovery_count(d), 4);
+    discovery_free(d);
+    arena_free(a);
+}
+
 static void test_other_answers(void **state)
 {
     (void)state;
@@ -158,9 +207,9 @@ static void test_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_kinds),  cmocka_unit_test(test_other_answers),
-        cmocka_unit_test(test_paths),  cmocka_unit_test(test_too_many),
-        cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_kinds),         cmocka_unit_test(test_forgets),
+        cmocka_unit_test(test_other_answers), cmocka_unit_test(test_paths),
+        cmocka_unit_test(test_too_many),      cmocka_unit_test(test_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -189,6 +189,31 @@ static void test_answers(void **state)
     }
 }
 
+/* An object that is not there has a name in the answer; a kind that is not has none. */
+static void test_answers_of_no_path(void **state)
+{
+    (void)state;
+    static const struct {
+        write_verb verb;
+        int status;
+        const char *body;
+        bool no_path;
+    } rows[] = {
+        {WRITE_READ, 404, "404 page not found", true},
+        {WRITE_APPLY, 404, "{\"reason\":\"NotFound\",\"details\":{}}", true},
+        {WRITE_READ, 404, "{\"reason\":\"NotFound\",\"details\":{\"name\":\"a\"}}", false},
+        {WRITE_CREATE, 404, "{\"details\":{\"name\":\"space\",\"kind\":\"namespaces\"}}", false},
+        {WRITE_READ, 403, "{\"details\":{}}", false},
+        {WRITE_READ, 200, "{}", false},
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        yyjson_doc *body = yyjson_read(rows[i].body, strlen(rows[i].body), 0);
+        write_answer answer = {.status = rows[i].status, .body = yyjson_doc_get_root(body)};
+        check_msg(write_judge(rows[i].verb, &answer).no_path == rows[i].no_path, "row %zu", i);
+        yyjson_doc_free(body);
+    }
+}
+
 static void test_answers_in_words(void **state)
 {
     (void)state;
@@ -744,6 +769,7 @@ int main(void)
         cmocka_unit_test(test_requests),
         cmocka_unit_test(test_precondition_is_needed),
         cmocka_unit_test(test_answers),
+        cmocka_unit_test(test_answers_of_no_path),
         cmocka_unit_test(test_answers_in_words),
         cmocka_unit_test(test_one_at_a_time),
         cmocka_unit_test(test_who_is_told_may_add),
