@@ -365,6 +365,25 @@ void nodes_seen(node_shell *s, yyjson_val *json)
     s->due = true;
 }
 
+/* By somebody whose note is to be heeded. */
+static bool held_by_another(const shell_place *of)
+{
+    for (const shell_place *p = of->node->places; p; p = p->next)
+        if (p != of && p->cordon && (p->change || !p->record))
+            return true;
+    return false;
+}
+
+/* The Skyhook went without its finalizer while nobody looked: nobody else gives the node back. What
+ * has no record of ours is another operator's. */
+static void clean_after(node_shell *s, shell_place *p)
+{
+    p->cleanup = p->dirty = true;
+    if (p->cordon && !p->node->before && !held_by_another(p))
+        p->want_cordon = 0;
+    shell_queue(s, p->node);
+}
+
 void nodes_begin(node_shell *s)
 {
     for (size_t i = 0; i < s->nodes.len; i++) {
@@ -372,6 +391,8 @@ void nodes_begin(node_shell *s)
         for (shell_place *p = n->places; p; p = p->next)
             if (p->edited && p->change)
                 begin_anew(s, p);
+            else if (p->record && !p->change)
+                clean_after(s, p);
     }
 }
 

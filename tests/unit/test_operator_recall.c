@@ -116,6 +116,63 @@ static void nodes_that_left(void **state)
     }
 }
 
+/* Whoever took its finalizer away did not wait for the nodes. */
+static void a_skyhook_that_went_by_force(void **state)
+{
+    (void)state;
+    for (int64_t at_ms = 0; at_ms < STORY_MS; at_ms += MOMENT_MS) {
+        fake *f = stop_after(skyhook_interrupt, at_ms);
+        fake_delete(f, FAKE_SKYHOOKS, "sk");
+        fake_start(f);
+        fake_run(f, -1);
+        check_given_back(f, NODES, at_ms);
+        check_text(str_of(status_of(f, "n00")), "");
+        fake_free(f);
+    }
+}
+
+#define NOTE(key) "\"skyhook.nvidia.com/" key "\":\"true\""
+
+/* What a person cordoned before stays so, and so does what another Skyhook, or an operator that
+ * leaves no record, has taken. */
+static void cordons_of_others_stay(void **state)
+{
+    (void)state;
+    static const char *const notes[] = {NOTE("cordonedBefore"), NOTE("cordon_other")};
+    for (size_t i = 0; i < COUNT_OF(notes); i++) {
+        fake *f = stop_after(skyhook_interrupt, MOMENT_MS);
+        char patch[256];
+        assert_true(holds_cordon(f, "n00", "sk"));
+        snprintf(patch, sizeof patch, "{\"metadata\":{\"annotations\":{%s}}}", notes[i]);
+        fake_edit(f, FAKE_NODES, "n00", patch);
+        fake_delete(f, FAKE_SKYHOOKS, "sk");
+        fake_start(f);
+        fake_run(f, -1);
+        assert_false(holds_cordon(f, "n00", "sk"));
+        assert_true(yyjson_get_bool(fake_get(f, FAKE_NODES, "n00", "/spec/unschedulable")));
+        fake_free(f);
+    }
+    fake *f = begin_shared(); /* the other one's turn has come */
+    fake_run(f, -1);
+    fake_edit(f, FAKE_SKYHOOKS, "sl",
+              "{\"spec\":{\"packages\":{\"tune-sl\":{\"version\":\"2.0.0\"}}}}");
+    fake_run(f, 200);
+    fake_end_side(&f->sides[0]);
+    assert_true(holds_cordon(f, "n00", "sl"));
+    fake_edit(f, FAKE_NODES, "n00",
+              "{\"metadata\":{\"annotations\":{" NOTE(
+                  "cordon_sk") ","
+                               "\"skyhook.nvidia.com/drover_sk\":\"{\\\"attempt\\\":1}\"}}}");
+    fake_delete(f, FAKE_SKYHOOKS, "sk");
+    fake_start(f);
+    fake_run(f, 400);
+    assert_false(holds_cordon(f, "n00", "sk"));
+    assert_true(holds_cordon(f, "n00", "sl"));
+    fake_run(f, -1); /* watch_cordons looks at every write */
+    assert_false(yyjson_get_bool(fake_get(f, FAKE_NODES, "n00", "/spec/unschedulable")));
+    fake_free(f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -123,6 +180,8 @@ int main(void)
         cmocka_unit_test(a_skyhook_that_was_made_anew),
         cmocka_unit_test(a_policy_and_a_status_that_were_lost),
         cmocka_unit_test(nodes_that_left),
+        cmocka_unit_test(a_skyhook_that_went_by_force),
+        cmocka_unit_test(cordons_of_others_stay),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
