@@ -89,6 +89,7 @@ class Proxy:
         self.live = {}  # socket -> (kind, is a watch)
         self.silent = set()  # sockets of watches that nothing comes of any more
         self.requests = collections.Counter()  # (method or "WATCH", kind)
+        self.harmed = collections.Counter()    # events, by what was done to them
         # Called with kind and status when the server has answered a write, before the program
         # hears of it.
         self.written = lambda kind, status: None
@@ -314,6 +315,7 @@ class RequestHandler(http.server.BaseHTTPRequestHandler):
         for line in reply:
             late = faults.delays.get(self.kind, faults.delays.get(None, 0))
             if late and time.monotonic() - waited > late:  # many at once are late together
+                self.owner.harmed["late"] += 1
                 time.sleep(late)
                 waited = time.monotonic()
             self.wait_while_stalled()
@@ -327,6 +329,7 @@ class RequestHandler(http.server.BaseHTTPRequestHandler):
                 break
             self.chunk(line)
             if held:
+                self.owner.harmed["doubled"] += 1
                 self.chunk(held)
             held = line if faults.has(faults.doubled, self.kind) and not is_list else None
         self.link.close()

@@ -196,7 +196,8 @@ class Life:
             finally:
                 self.dead.set()
                 reviver.join()
-        ledger.check(log.more(), self.name, self.nodes, BUDGET)
+        most = ledger.check(log.more(), self.name, self.nodes, BUDGET)
+        assert most == BUDGET, f"the most claims that the log tells of are {most}"
         self.clear()
         return end
 

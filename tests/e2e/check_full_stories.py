@@ -38,7 +38,8 @@ def main():
         stage.operator = rollout.Operator(
             program, cluster, f"--node-lost-after={node_stories.LOST_SECONDS}s")
         with stage.operator:
-            in_turn = stories.chosen(node_stories.IN_TURN + fault_stories.IN_TURN)
+            in_turn = stories.chosen(node_stories.IN_TURN + job_stories.IN_TURN +
+                                     policy_stories.IN_TURN + fault_stories.IN_TURN)
             if in_turn:
                 stage.tell(tap, in_turn, at_once=False)
             for together in rounds:

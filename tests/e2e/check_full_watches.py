@@ -79,6 +79,8 @@ def behind(between, ended):
 FAULTS = [cut, stalled, expired, doubled, reordered, behind]
 # Of those that end watches: so many more are begun than if nobody does harm, or it shows nothing.
 MORE_WATCHES = {cut: 10, stalled: len(KINDS), expired: 10, behind: 10}
+# Of the others: so many events come otherwise than they should.
+HARMED_EVENTS = {doubled: ("doubled", 50), reordered: ("late", 10)}
 
 
 class Harmed(check_full_kills.Life):
@@ -118,6 +120,8 @@ class Stage:
     def live(self, number, harm=None):
         life = Harmed(self, number, harm)
         before = self.watches()
+        how, events = HARMED_EVENTS.get(harm, ("", 0))
+        unharmed = self.between.harmed[how]
         try:
             end = life.live(self.log)
         except Exception:
@@ -128,6 +132,8 @@ class Stage:
             self.reference, self.usual = end, began
         least = self.usual + MORE_WATCHES.get(harm, 0)
         assert began >= least, f"{began} watches were begun, not {least}: nothing was harmed"
+        came = self.between.harmed[how] - unharmed
+        assert came >= events, f"only {came} events were {how}: nothing was harmed"
         if end != self.reference:
             raise AssertionError(f"another end:\n{end}\nnot\n{self.reference}")
 

@@ -3,7 +3,6 @@
 
 import json
 
-import api
 import rollout
 
 PREFIX = rollout.PREFIX
@@ -293,18 +292,74 @@ def raw_pods_of_an_older_operator(story):
 
 
 def seen_by_people(story):
-    """kubectl shows a Job's end, and `kubectl skyhook node status` the node's packages"""
-    story.add_nodes(1)
+    """kubectl shows a Job's end, and `kubectl skyhook` what has become of nodes and packages"""
+    story.add_nodes(2)
+    story.behave(**{f"config_{story.nodes[1]}": "fail"})
     story.skyhook("ppl")
+    story.wait("one is done", lambda: story.note("status") == "complete")
+    story.wait("one errs", lambda: story.note("status", 1) == "erroring")
+
+    def ask(*words):
+        return story.stage.plugin(*words).splitlines()
+    found = ask("node", "list", "--skyhook", story.name)
+    assert [line.split() for line in found[-4:-2]] == [
+        [story.nodes[0], "complete", "1/1"], [story.nodes[1], "ERRORING", "0/1"]], found
+    assert found[-1] == "Summary: 2 nodes (1 complete, 1 erroring, 0 in progress)", found
+    rows = [line.split() for line in ask("node", "status", *story.nodes, "-o", "wide")[2:]]
+    assert [row[:6] for row in rows] == [
+        [story.nodes[0], story.name, "ppl", "1.0.0", "config", "complete"],
+        [story.nodes[1], story.name, "ppl", "1.0.0", "config", "ERRORING"]], rows
+    rows = json.loads("".join(ask("package", "status", "ppl", "--skyhook", story.name, "-o",
+                                  "json")))
+    assert [(row["nodeName"], row["version"], row["stage"], row["state"]) for row in rows] == [
+        (story.nodes[0], "1.0.0", "config", "complete"),
+        (story.nodes[1], "1.0.0", "config", "erroring")], rows
+    story.wait("conditions", lambda: all(
+        is_over(job, "Complete") for job in story.jobs(node=story.nodes[0])))
+
+
+def retries_end(story):
+    """a stage that fails is not tried again for ever: after --stage-retries only when a person says
+    so, and then as often again"""
+    story.stage.operator.stop()
+    try:
+        with rollout.Operator(story.stage.program, story.cluster, "--stage-retries=1"):
+            retries_of_one(story)
+    finally:
+        story.stage.operator.start()
+
+
+def retries_of_one(story):
+    story.add_nodes(1)
+    story.behave(**{"ren-1.0.0": "fail"})
+    story.skyhook("ren")
+
+    def has_failed(times):
+        """So often and no more; the last one would have been followed after 20 s."""
+        story.wait(f"it has failed {times} times", lambda: attempts() == times and is_over(
+            story.jobs()[-1], "Failed") and story.note("status") == "erroring")
+        rollout.wait(25)
+        assert attempts() == times, "it was tried again"
+        state, text = story.explain()
+        assert state == "failed" and '"act":"retry"' in "".join(text.split()), text
+
+    def attempts():
+        return int(story.jobs()[-1]["metadata"]["annotations"][PREFIX + "attempt"]) \
+            if story.jobs() else 0
+    has_failed(2)
+    story.stage.plugin("node", "retry", story.nodes[0], "--skyhook", story.name, "--confirm")
+    has_failed(4)
+    story.behave(**{"ren-1.0.0": None})
+    story.stage.plugin("node", "retry", story.nodes[0], "--skyhook", story.name, "--confirm")
     story.complete()
-    assert "ppl" in story.stage.plugin("node", "status", story.nodes[0], "-o", "wide")
-    rows = json.loads(story.stage.plugin("package", "status", "ppl", "--skyhook", story.name, "-o",
-                                         "json"))
-    assert rows, rows
-    api.wait_until("conditions", lambda: all(is_over(job, "Complete") for job in story.jobs()))
 
 
 STORIES = [one_job_for_each_stage, successful_ones_go, failed_ones_stay, unpullable_image,
            image_name_that_is_none, retried_by_hand, deadline, eviction, out_of_memory, rejected,
            recovers, vanished, paced, maps_that_are_not_needed_go, raw_pods_of_an_older_operator,
            seen_by_people]
+
+
+# ---- one that needs an operator of its own
+
+IN_TURN = [retries_end]

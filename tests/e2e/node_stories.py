@@ -148,6 +148,23 @@ def never_comes_back(story):
     assert story.note("status") == "in_progress"
     story.told("state erroring", "NodeLost", seconds=LOST_SECONDS + 180)
     assert story.why() == "NodeLost" and '"state":"erroring"' in story.note("nodeState")
+    text = story.explain()[1]
+    assert '"notReady"' in text and "failed (NodeLost)" in text, text
+
+
+def deleted_while_it_reboots(story):
+    """a node that is deleted while it is down for its reboot holds nobody up"""
+    story.add_nodes(2)
+    story.behave(**{f"interrupt_{story.nodes[0]}": "reboot 0s 24h",
+                    f"interrupt_{story.nodes[1]}": "reboot"})
+    story.skyhook({"dwr": rollout.package(interrupt=REBOOT)}, interruptionBudget={"count": 1})
+    story.wait("it is down", lambda: not fleet.is_ready(story.node()))
+    assert not story.jobs(node=story.nodes[1]), "it should wait for its turn"
+    story.api.delete("nodes", story.nodes[0])
+    story.nodes = story.nodes[1:]
+    shown = story.complete()
+    assert shown["completeNodes"] == "1/1" and not shown.get("nodePriority"), shown
+    assert not story.is_cordoned()
 
 
 # ---- nodes that go
@@ -267,12 +284,14 @@ def all_that_require_it(story):
 
 
 def taints_only_when_told(story):
-    """without autoTaintNewNodes nobody is tainted; with it nodes that are new are, once"""
+    """without autoTaintNewNodes nobody is tainted; with it nodes that are new and selected are,
+    once"""
     story.add_nodes(1)
     plain = f"{story.name}-plain"
     story.skyhook({"tai": rollout.package("1.0.0")}, name=plain, runtimeRequired=True)
     story.complete(name=plain)
     story.api.patch("skyhooks", plain, {"spec": {"autoTaintNewNodes": True}})
+    other = story.cluster.add_nodes(1, prefix=f"{story.name}-not")
     story.add_nodes(1)
     story.wait("the new one is done and free", lambda: story.status(plain).get(
         "completeNodes") == "2/2" and not story.is_tainted(1))
@@ -280,7 +299,7 @@ def taints_only_when_told(story):
     def tainted():
         """Whom the operator tainted, in order."""
         return [entry["objectRef"]["name"] for entry in story.entries()
-                if entry["objectRef"].get("name") in story.nodes and
+                if entry["objectRef"].get("name") in story.nodes + other and
                 entry["user"]["username"] == rollout.USER and
                 any(t["key"] == TAINT["key"] for t in
                     (entry.get("requestObject") or {}).get("spec", {}).get("taints") or [])]
@@ -302,8 +321,8 @@ def taints_only_when_told(story):
 
 STORIES = [blocked_for_a_minute, pod_that_never_terminates, pod_that_takes_for_ever,
            uncordoned_in_the_middle, cordoned_before, reboots, never_comes_back,
-           deleted_in_every_stage, deleted_in_later_stages, replaced, free_by_itself,
-           all_that_require_it, taints_only_when_told]
+           deleted_while_it_reboots, deleted_in_every_stage, deleted_in_later_stages, replaced,
+           free_by_itself, all_that_require_it, taints_only_when_told]
 
 
 # ---- those that stop the operator, one after the other
@@ -344,11 +363,21 @@ def sticky_over_a_restart(story):
 
 
 def taints_first(story):
-    """an operator that just started taints before it untaints"""
+    """nodes that are there when their Skyhook comes are new; an operator that just started taints
+    before it untaints"""
+
+    def taints(since=0):
+        """What the operator did: whom it tainted (True) or freed, in order."""
+        return [(entry["objectRef"]["name"], bool(entry["requestObject"]["spec"]["taints"]))
+                for entry in story.entries()[since:]
+                if entry["user"]["username"] == rollout.USER and
+                entry["objectRef"].get("name") in story.nodes and
+                "taints" in (entry.get("requestObject") or {}).get("spec", {})]
     story.add_nodes(1)
     story.skyhook("fir", runtimeRequired=True, autoTaintNewNodes=True)
     story.complete()
     story.wait("it is free", lambda: not story.is_tainted())
+    assert taints() == [(story.nodes[0], True), (story.nodes[0], False)], taints()
     story.stage.operator.stop()
     story.api.patch("nodes", story.nodes[0], {"spec": {"taints": [TAINT]}})
     story.add_nodes(2)
@@ -356,11 +385,7 @@ def taints_first(story):
     story.stage.operator.start()
     story.wait("all are done and free", lambda: story.status().get("completeNodes") == "3/3" and
                not any(story.is_tainted(at) for at in range(3)))
-    order = [(entry["objectRef"]["name"], bool(entry["requestObject"]["spec"]["taints"]))
-             for entry in story.entries()[since:]
-             if entry["user"]["username"] == rollout.USER and
-             entry["objectRef"].get("name") in story.nodes and
-             "taints" in (entry.get("requestObject") or {}).get("spec", {})]
+    order = taints(since)
     assert sorted(order[:2]) == [(node, True) for node in story.nodes[1:]], order
     assert (story.nodes[0], False) in order[2:], order
 

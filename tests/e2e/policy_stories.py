@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """DeploymentPolicy: compartments, budgets, strategies, stops and resets, one story each."""
 
+import fleet
 import rollout
 
 KEEP = {"resetBatchStateOnCompletion": False}
@@ -55,12 +56,16 @@ def good_enough(story):
 
 
 def linear(story):
-    """linear: one more each time"""
+    """linear: one more each time, and from there on with the next version, since its policy says
+    so"""
     story.add_nodes(6)
     story.policy({"percent": 100}, {"linear": {"initialBatch": 1, "delta": 1}}, **KEEP)
     story.skyhook("lin", deploymentPolicy=story.name)
     story.complete()
     assert story.batches() == [1, 2, 3], story.batches()
+    story.edit("lin", {"version": "2.0.0"})
+    story.complete()
+    assert story.batches() == [1, 2, 3, 4, 2], story.batches()
 
 
 def exponential(story):
@@ -110,14 +115,15 @@ def overlap(story):
 
 
 def percent(story):
-    """percent rounds down, and is at least one"""
+    """percent rounds down, and is at least one, unless nobody is there"""
     story.add_nodes(10, labels=lambda number: {"half": "a" if number < 5 else "b"})
     story.policy({"percent": 100}, compartments=[
         {"name": "a", "selector": {"matchLabels": {"half": "a"}}, "budget": {"percent": 10}},
-        {"name": "b", "selector": {"matchLabels": {"half": "b"}}, "budget": {"percent": 59}}])
+        {"name": "b", "selector": {"matchLabels": {"half": "b"}}, "budget": {"percent": 59}},
+        {"name": "c", "selector": {"matchLabels": {"half": "c"}}, "budget": {"percent": 59}}])
     story.skyhook("per", deploymentPolicy=story.name)
     shown = story.complete()["compartmentStatuses"]
-    assert (shown["a"]["ceiling"], shown["b"]["ceiling"]) == (1, 2), shown
+    assert [shown[name]["ceiling"] for name in "abc"] == [1, 2, 0], shown
 
 
 def legacy(story):
@@ -162,6 +168,36 @@ def stops_and_is_released_by_hand(story):
     story.complete(180)
 
 
+def stops_after_two_in_a_row(story):
+    """failureThreshold counts failed batches in a row: one that is good begins the count anew"""
+    story.add_nodes(6)
+    story.behave(**{f"apply_{story.nodes[at]}": "fail" for at in (0, 2, 3)})
+    story.policy({"percent": 100}, {"fixed": {"initialBatch": 1, "failureThreshold": 2,
+                                              "safetyLimit": 100}}, **KEEP)
+    story.skyhook("row", deploymentPolicy=story.name)
+    story.wait("it stops", lambda: story.batch().get("shouldStop"))
+    found = story.batch()
+    assert (found["currentBatch"], found["consecutiveFailures"], found["completedNodes"],
+            found["failedNodes"]) == (5, 2, 1, 3), found
+    state, text = story.explain(4)
+    assert state == "waiting" and '"stopped"' in text, text
+    rollout.wait(12)  # after 10 s the failed ones would be tried again
+    assert len(story.jobs(stage="apply")) == 4, "it went on"
+    assert not story.jobs(node=story.nodes[4]) and not story.jobs(node=story.nodes[5])
+
+
+def grows_after_the_safety_limit(story):
+    """late failures make no batch smaller"""
+    story.add_nodes(14)
+    story.behave(**{f"apply_{story.nodes[at]}": "fail" for at in (2, 3, 4)})
+    story.policy({"percent": 100}, {"linear": {"initialBatch": 2, "delta": 2, "safetyLimit": 10,
+                                               "failureThreshold": 1}}, **KEEP)
+    story.skyhook("gro", deploymentPolicy=story.name)
+    story.wait("the second batch is judged", lambda: story.batch().get("currentBatch", 0) >= 3)
+    story.wait("all were tried", lambda: sum(story.batches()) >= 14)
+    assert story.batches() == [2, 4, 6, 2], story.batches()
+
+
 def goes_on_after_the_safety_limit(story):
     """late failures stop nothing"""
     story.add_nodes(4)
@@ -174,8 +210,32 @@ def goes_on_after_the_safety_limit(story):
     assert (story.batch()["completedNodes"], story.batch()["failedNodes"]) == (2, 2), story.batch()
 
 
+def starts_anew_with_a_version(story):
+    """when a version changes in the middle, batch 1 begins with those who are in flight"""
+    story.add_nodes(9)
+    stuck = story.nodes[3]
+    story.behave(**{f"nvw-1.0.0_config_{stuck}": "hang"})
+    story.policy({"percent": 100}, {"exponential": {"initialBatch": 1, "growthFactor": 2}})
+    story.skyhook("nvw", deploymentPolicy=story.name)
+    story.wait("all but one of the third batch are done", lambda: story.status().get(
+        "completeNodes") == "6/9")
+    assert story.batch()["currentBatch"] == 3 and story.batch()["completedNodes"] == 3, \
+        story.batch()
+    story.edit("nvw", {"version": "2.0.0"})
+    story.wait("batch 1", lambda: story.batch()["currentBatch"] == 1)
+    assert story.batch()["members"] == [stuck] and not story.batch().get("completedNodes"), \
+        story.batch()
+    since = len(story.entries())
+    job = story.jobs(node=stuck, stage="config")[0]["metadata"]["name"]
+    story.behave(**{f"nvw-1.0.0_config_{stuck}": None})
+    story.api.delete("jobs", job, rollout.SPACE)
+    story.complete()
+    found = story.batch_members(since=since)
+    assert [len(batch) for batch in found] == [1, 1, 2, 4, 1] and found[0] == {stuck}, found
+
+
 def starts_anew_by_itself(story):
-    """when a rollout is complete, and when a version changes, batch 1 begins"""
+    """when a rollout is complete batch 1 begins"""
     story.add_nodes(7)
     story.policy({"percent": 100}, {"exponential": {"initialBatch": 1, "growthFactor": 2}})
     story.skyhook("anw", deploymentPolicy=story.name)
@@ -285,7 +345,51 @@ def paused(story):
     story.complete()
 
 
+NODES_SHOWN = 500  # in the status of a Skyhook
+
+
+def more_nodes_than_are_shown(story):
+    """of up to 500 nodes the status shows each; of more it shows none, and counts all"""
+    story.add_nodes(1)
+    story.skyhook("mor")
+    assert story.nodes[0] in story.complete()["nodeState"]
+    done = story.node()
+    labels = {key: text for key, text in done["metadata"]["labels"].items()
+              if key.startswith(rollout.PREFIX)}
+    def twin(number):
+        """A node where all is done as on the first."""
+        node = fleet.node(f"{story.name}-{number:05d}", {**labels, "story": story.name})
+        node["metadata"]["annotations"] = {
+            key: text for key, text in done["metadata"]["annotations"].items()
+            if key.startswith(rollout.PREFIX)}
+        node["status"]["conditions"] += [
+            one for one in done["status"]["conditions"] if one["type"].startswith(rollout.PREFIX)]
+        story.api.create("nodes", node)
+        story.nodes.append(node["metadata"]["name"])
+
+    def shown():
+        found = story.status()
+        return (found["completeNodes"], *(len(found.get(key) or {}) for key in (
+            "nodeState", "nodeStatus", "nodeBootIds")))
+    for number in range(1, NODES_SHOWN):
+        twin(number)
+    story.wait("500 are shown", lambda: shown() == ("500/500", 500, 500, 500))
+    twin(NODES_SHOWN)
+    story.wait("501 are not", lambda: shown() == ("501/501", 0, 0, 0))
+    story.api.delete("nodes", story.nodes[0])
+    story.wait("500 are again", lambda: shown() == ("500/500", 500, 500, 500))
+    assert len(story.jobs()) == 2, "something ran again"
+    for node in story.nodes[1:]:  # nobody else has to do with them
+        story.api.delete("nodes", node)
+
+
 STORIES = [fixed, unless_told_otherwise, good_enough, linear, exponential, slows_down, overlap,
-           percent, legacy, shared, stops_and_is_released_by_hand, goes_on_after_the_safety_limit,
-           starts_anew_by_itself, goes_on_if_told, skyhook_before_policy, order,
+           percent, legacy, shared, stops_and_is_released_by_hand, stops_after_two_in_a_row,
+           goes_on_after_the_safety_limit, grows_after_the_safety_limit, starts_anew_by_itself,
+           starts_anew_with_a_version, goes_on_if_told, skyhook_before_policy, order,
            waits_for_its_policy, failed_ones_keep_their_places, paused]
+
+
+# ---- one with so many nodes that it goes alone
+
+IN_TURN = [more_nodes_than_are_shown]

@@ -169,9 +169,9 @@ class Story:
     def check_limits(self, budget, entries=None):
         return ledger.check(entries or self.entries(), self.name, self.nodes, budget)
 
-    def batch_revisions(self, group):
-        """The state of the group's batch, at every revision of the Skyhook."""
-        for _, kind, thing in ledger.revisions(self.entries()):
+    def batch_revisions(self, group, since=0):
+        """The state of the group's batch, at every revision of the Skyhook; since: an entry."""
+        for _, kind, thing in ledger.revisions(self.entries()[since:]):
             if kind == "skyhooks" and thing["metadata"]["name"] == self.name:
                 groups = thing.get("status", {}).get("compartmentStatuses", {})
                 yield groups.get(group, {}).get("batchState", {})
@@ -186,10 +186,10 @@ class Story:
             last = now
         return sizes
 
-    def batch_members(self, group="__default__"):
+    def batch_members(self, group="__default__", since=0):
         """Who was in the first batch at any revision, who in the second, and so on."""
         found = {}
-        for state in self.batch_revisions(group):
+        for state in self.batch_revisions(group, since):
             if state.get("members"):
                 found.setdefault(state["currentBatch"], set()).update(state["members"])
         return [found[number] for number in sorted(found)]
