@@ -63,6 +63,15 @@ def everything(story):
         assert rollout.note(story.cluster.api.get("nodes", node), "seen") == "true"
 
 
+def nodes_only(story):
+    """reset --skip-batch-reset runs all packages again, and order goes on where it was"""
+    before = story.attempts()
+    story.ask("reset", SK, "--skip-batch-reset", "--confirm")
+    story.answered(before, {node: 2 for node in NODES})
+    shown = rollout.status(story.cluster, SK)
+    assert shown["nodeOrderOffset"] == 2 * len(NODES), shown
+
+
 def one_node(story):
     """node reset runs them again on that node alone"""
     before = story.attempts()
@@ -163,8 +172,8 @@ def main():
             rollout.wait_status(cluster, SK, "complete")
             story = Story(cluster, plugin)
             story.operator, story.program = operator, program
-            for act in (everything, one_node, one_stage, batches, waiting, explained, foreseen,
-                        middle):
+            for act in (everything, nodes_only, one_node, one_stage, batches, waiting, explained,
+                        foreseen, middle):
                 wrong = None
                 try:
                     act(story)

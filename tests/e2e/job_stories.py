@@ -143,13 +143,18 @@ def deadline(story):
 
 
 def eviction(story):
-    """a pod that its kubelet evicts ends as erroring, Evicted"""
+    """a pod that its kubelet evicts ends as erroring, Evicted, and its stage is tried again"""
     ends_as(story, "Evicted", "evict")
+    story.behave(**{"evi-1.0.0": None})
+    story.complete()
 
 
 def out_of_memory(story):
-    """a container that has no more memory ends as erroring, OOMKilled"""
+    """a container that has no more memory ends as erroring, OOMKilled, and its stage is tried
+    again"""
     ends_as(story, "OOMKilled", "oom")
+    story.behave(**{"out-1.0.0": None})
+    story.complete()
 
 
 def rejected(story):

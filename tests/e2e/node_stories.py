@@ -352,6 +352,7 @@ def sticky_over_a_restart(story):
     story.complete(name=others)
     story.wait("it knows of one more", lambda: story.status().get("completeNodes") == "1/7")
     assert story.batch()["currentBatch"] == 1 and stuck in story.batch()["members"], story.batch()
+    assert list(story.status()["nodePriority"]) == [stuck], story.status()["nodePriority"]
     assert {job["spec"]["template"]["spec"]["nodeName"] for job in story.jobs()} == \
         {done, stuck}, "another one was picked"
     story.behave(**{f"sec-1.0.0_apply_{stuck}": None})

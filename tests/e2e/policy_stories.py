@@ -329,6 +329,49 @@ def failed_ones_keep_their_places(story):
     assert story.check_limits(2) == 2
 
 
+def failed_ones_out_of_service(story):
+    """a bad package does not drain the fleet in turn: failed nodes that are held cordoned count
+    against the budget, and those who wait for them are told so"""
+    story.add_nodes(4)
+    story.behave(**{"foo-1.0.0": "fail"})
+    story.policy({"count": 2}, {"fixed": {"initialBatch": 2}})
+    story.skyhook({"foo": rollout.package(interrupt={"type": "service", "services": ["a"]})},
+                  deploymentPolicy=story.name)
+    story.wait("both have failed twice", lambda: all(
+        len(story.jobs(node=node)) >= 2 for node in story.nodes[:2]))
+    assert [story.is_cordoned(at) for at in range(4)] == [True, True, False, False]
+    assert not story.jobs(node=story.nodes[2]) and not story.jobs(node=story.nodes[3])
+    state, text = story.explain(2)
+    assert state == "waiting" and all(node in text for node in story.nodes[:2]), text
+    story.behave(**{"foo-1.0.0": None})
+    story.complete()
+    assert not any(story.is_cordoned(at) for at in range(4))
+    assert story.check_limits(2) == 2
+
+
+def given_back_by_a_reset(story):
+    """a reset forgets what was done and gives back what Drover had cordoned, also while paused;
+    then all runs again"""
+    story.add_nodes(1)
+    story.behave(**{"giv-1.0.0": "fail"})
+    story.skyhook({"giv": rollout.package(interrupt={"type": "service", "services": ["a"]})})
+    story.wait("it errs, cordoned", lambda: story.note("status") == "erroring" and
+               story.is_cordoned())
+    story.stage.plugin("pause", story.name, "--confirm")
+    rollout.wait_status(story.cluster, story.name, "paused")
+    story.stage.plugin("reset", story.name, "--confirm")
+    story.wait("it is given back", lambda: not story.is_cordoned())
+    # The operator knows of it, too: it writes nothing of what it knew again.
+    story.cluster.api.patch("nodes", story.nodes[0], {"metadata": {"labels": {"touched": "yes"}}})
+    rollout.wait(2)
+    assert not story.is_cordoned() and story.note("cordon") is None
+    assert story.note("nodeState") in (None, "{}"), story.note("nodeState")
+    story.behave(**{"giv-1.0.0": None})
+    story.stage.plugin("resume", story.name, "--confirm")
+    story.complete()
+    assert not story.is_cordoned()
+
+
 def paused(story):
     """pause starts nothing new and lets what runs end"""
     story.add_nodes(3)
@@ -387,7 +430,8 @@ STORIES = [fixed, unless_told_otherwise, good_enough, linear, exponential, slows
            percent, legacy, shared, stops_and_is_released_by_hand, stops_after_two_in_a_row,
            goes_on_after_the_safety_limit, grows_after_the_safety_limit, starts_anew_by_itself,
            starts_anew_with_a_version, goes_on_if_told, skyhook_before_policy, order,
-           waits_for_its_policy, failed_ones_keep_their_places, paused]
+           waits_for_its_policy, failed_ones_keep_their_places, failed_ones_out_of_service,
+           given_back_by_a_reset, paused]
 
 
 # ---- one with so many nodes that it goes alone
