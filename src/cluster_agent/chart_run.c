@@ -73,6 +73,8 @@ struct chart_job {
     chart_pipe out, complaints;
     size_t handles; /* that are not closed yet */
     bool running, late;
+    bool waits; /* it was told to, or is slow and there is room among those that wait */
+    bool slow;
     int64_t status;
     char buffer[READ_BYTES];
 };
@@ -579,9 +581,31 @@ static void on_end(uv_process_t *process, int64_t status, int number)
     uv_close((uv_handle_t *)process, closed);
 }
 
+static uint64_t quick_ms(const chart_job *j)
+{
+    uint64_t quick = j->runner->place.quick_ms > 0 ? j->runner->place.quick_ms : CHART_QUICK_MS;
+    return quick < j->limit_ms ? quick : j->limit_ms;
+}
+
+static size_t waiting(const chart_runner *r)
+{
+    size_t count = 0;
+    for (const chart_job *j = r->jobs; j; j = j->next)
+        count += j->running && j->waits;
+    return count;
+}
+
+/* Comes twice: when it is not quick any more, and when it took too long. */
 static void on_limit(uv_timer_t *timer)
 {
     chart_job *j = timer->data;
+    if (!j->slow) {
+        j->slow = true;
+        uv_timer_start(timer, on_limit, j->limit_ms - quick_ms(j), 0);
+        if (!j->runner->stopped)
+            run_waiting(j->runner);
+        return;
+    }
     j->late = true;
     uv_process_kill(&j->process, SIGKILL);
 }
@@ -651,7 +675,8 @@ static bool spawn(chart_job *j, err *error)
         uv_close((uv_handle_t *)&j->process, closed);
         return true;
     }
-    uv_timer_start(&j->timer, on_limit, j->limit_ms, 0);
+    j->slow = false;
+    uv_timer_start(&j->timer, on_limit, quick_ms(j), 0);
     uv_read_start((uv_stream_t *)&j->out.pipe, give_buffer, on_read);
     uv_read_start((uv_stream_t *)&j->complaints.pipe, give_buffer, on_read);
     return true;
@@ -659,20 +684,37 @@ static bool spawn(chart_job *j, err *error)
 
 /* ---- all of them ---- */
 
+/* Whoever is slow makes room, as long as there is some among those that wait. */
+static void let_slow_wait(chart_runner *r)
+{
+    for (chart_job *j = r->jobs; j; j = j->next)
+        if (j->running && j->slow && !j->waits && waiting(r) < CHART_WAITING_MAX)
+            j->waits = true;
+}
+
+static bool may_start(const chart_runner *r, const chart_job *job)
+{
+    size_t working = 0;
+    if (job->running)
+        return false;
+    if (job->waits)
+        return waiting(r) < CHART_WAITING_MAX;
+    for (const chart_job *j = r->jobs; j; j = j->next)
+        working += j->running && !j->waits;
+    return working < CHART_RUNNING_MAX;
+}
+
 static void run_waiting(chart_runner *r)
 {
-    size_t running = 0;
     err error;
-    for (chart_job *j = r->jobs; j; j = j->next)
-        running += j->running;
-    for (chart_job *j = r->jobs; j && running < CHART_RUNNING_MAX; j = j->next) {
-        if (j->running)
+    let_slow_wait(r);
+    for (chart_job *j = r->jobs; j; j = j->next) {
+        if (!may_start(r, j))
             continue;
         if (!spawn(j, &error)) {
             job_answer(j, OUTCOME_REFUSED, str_of(error.text));
             return; /* goes on from there */
         }
-        running++;
     }
 }
 
@@ -727,6 +769,7 @@ bool chart_runner_start(chart_runner *r, const step *s, chart_handler handler, e
     int64_t limit =
         m->chart.timeout_s > 0 ? m->chart.timeout_s + CHART_LIMIT_MORE_S : CHART_LIMIT_S;
     j->limit_ms = (uint64_t)limit * 1000;
+    j->waits = s->kind == STEP_INSTALL_CHART && (m->chart.timeout_s > 0 || m->chart.atomic);
     if (j->arena)
         j->user = arena_str(j->arena, s->user);
     bool good = j->user.ptr ? fill_folder(j, m, error) : err_memory(error);

@@ -17,7 +17,11 @@
 
 #include "cluster_agent/agent_shell.h"
 
-#define CHART_RUNNING_MAX 2   /* helms at a time */
+/* Helms at a time: those that work, and those that wait, be it because they were told to or because
+ * hooks keep them longer than CHART_QUICK_MS. What one waits for may be another's to bring. */
+#define CHART_RUNNING_MAX 2
+#define CHART_WAITING_MAX 8
+#define CHART_QUICK_MS 30000
 #define CHART_HISTORY_MAX 2   /* revisions that helm keeps unless told, as in Fleet */
 #define CHART_LIMIT_S 600     /* a helm that takes longer is ended ... */
 #define CHART_LIMIT_MORE_S 60 /* ... or that much longer than it was told to wait */
@@ -29,6 +33,7 @@ typedef struct chart_place {
     str config;          /* each helm finds it in its folder */
     str context;         /* empty: the current one */
     uint64_t lock_ms;    /* how long a lock may be another's; 0: as long as a helm may take */
+    uint64_t quick_ms;   /* 0: CHART_QUICK_MS */
 } chart_place;
 
 typedef struct chart_runner chart_runner;

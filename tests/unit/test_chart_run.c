@@ -483,6 +483,104 @@ static void test_paths(void **state)
     bench_close(&b);
 }
 
+/* ---- those that wait ---- */
+
+/* One that is told to wait, or has a hook called "slow", waits for the file "go"; it gives up. */
+#define WAITING_HELM                                                                               \
+    "#!/bin/sh\n"                                                                                  \
+    "here=${0%/*}\n"                                                                               \
+    "case $* in upgrade*--wait*|upgrade*slow*) echo x >> \"$here/began\"; i=0\n"                   \
+    "  while [ ! -e \"$here/go\" ] && [ $i -lt 200 ]; do sleep 0.1; i=$((i + 1)); done;; esac\n"
+
+typedef struct tally {
+    size_t answers, failures;
+} tally;
+
+static void counted(void *context, const step_answer *answer)
+{
+    tally *t = context;
+    t->answers++;
+    t->failures += answer->outcome != OUTCOME_OK;
+}
+
+static void start_counted(bench *b, const manifest *m, tally *t)
+{
+    err error = {0};
+    step s = {.kind = STEP_INSTALL_CHART, .chart = m};
+    check_msg(chart_runner_start(b->runner, &s, (chart_handler){t, counted}, &error), "%s",
+              error.text);
+}
+
+static size_t began(const bench *b)
+{
+    char text[4096];
+    get_file(b, "began", text);
+    return strlen(text) / 2;
+}
+
+static void run_until(bench *b, const tally *t, size_t answers)
+{
+    while (t->answers < answers && uv_run(&b->loop, UV_RUN_ONCE))
+        ;
+    assert_int_equal(t->answers, answers);
+}
+
+/* Charts that wait leave room for those that do not, which may bring what they wait for; and there
+ * are never more than so many of them. */
+static void test_waiting_leaves_room(void **state)
+{
+    (void)state;
+    bench b;
+    tally waiting = {0}, quick = {0};
+    manifest m = chart_of(good, COUNT_OF(good)), other = m;
+    other.chart.timeout_s = 0;
+    other.chart.atomic = false;
+    bench_open(&b, "helm");
+    put_file(&b, "helm", WAITING_HELM);
+    for (int i = 0; i < CHART_WAITING_MAX + 2; i++)
+        start_counted(&b, &m, &waiting);
+    for (int i = 0; i < CHART_RUNNING_MAX + 1; i++)
+        start_counted(&b, &other, &quick);
+    run_until(&b, &quick, CHART_RUNNING_MAX + 1);
+    assert_int_equal(waiting.answers, 0);
+    for (int i = 0; i < 100 && began(&b) < CHART_WAITING_MAX; i++)
+        usleep(50000);
+    assert_int_equal(began(&b), CHART_WAITING_MAX);
+    put_file(&b, "go", "");
+    run_until(&b, &waiting, CHART_WAITING_MAX + 2);
+    assert_int_equal(began(&b), CHART_WAITING_MAX + 2);
+    assert_int_equal(waiting.failures + quick.failures, 0);
+    bench_close(&b);
+}
+
+/* So do those that nobody told to wait, and that take long all the same. */
+static void test_slow_leaves_room(void **state)
+{
+    (void)state;
+    bench b;
+    tally slow = {0}, quick = {0};
+    manifest m = chart_of(good, COUNT_OF(good)), other;
+    m.chart.timeout_s = 0;
+    m.chart.atomic = false;
+    other = m;
+    m.release = STR("slow");
+    bench_open(&b, "helm");
+    put_file(&b, "helm", WAITING_HELM);
+    b.runner = chart_runner_stop(b.runner);
+    b.runner = chart_runner_new(
+        &b.loop,
+        (chart_place){.program = b.program, .kubeconfig = STR("/etc/config"), .quick_ms = 50});
+    for (int i = 0; i < CHART_WAITING_MAX + CHART_RUNNING_MAX - 1; i++)
+        start_counted(&b, &m, &slow);
+    start_counted(&b, &other, &quick);
+    run_until(&b, &quick, 1);
+    assert_int_equal(slow.answers, 0);
+    put_file(&b, "go", "");
+    run_until(&b, &slow, CHART_WAITING_MAX + CHART_RUNNING_MAX - 1);
+    assert_int_equal(slow.failures + quick.failures, 0);
+    bench_close(&b);
+}
+
 /* An agent that ends does not wait for helm. */
 static void test_ends_while_it_runs(void **state)
 {
@@ -493,7 +591,7 @@ static void test_ends_while_it_runs(void **state)
     step s = {.kind = STEP_INSTALL_CHART, .chart = &m};
     bench_open(&b, "helm");
     put_file(&b, "helm", "#!/bin/sh\nexec sleep 2\n"); /* whoever is killed leaves no children */
-    for (int i = 0; i < CHART_RUNNING_MAX + 1; i++)
+    for (int i = 0; i < CHART_WAITING_MAX + 1; i++)
         assert_true(chart_runner_start(b.runner, &s, (chart_handler){&b, done}, &error));
     uv_run(&b.loop, UV_RUN_NOWAIT);
     bench_close(&b);
@@ -516,6 +614,8 @@ int main(void)
         cmocka_unit_test(test_values_from),
         cmocka_unit_test(test_no_helm),
         cmocka_unit_test(test_paths),
+        cmocka_unit_test(test_waiting_leaves_room),
+        cmocka_unit_test(test_slow_leaves_room),
         cmocka_unit_test(test_ends_while_it_runs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
