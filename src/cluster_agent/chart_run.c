@@ -1,24 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cluster_agent/chart_run.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/mem.h"
 #include "base/vec.h"
+#include "cluster_agent/chart_folder.h"
 #include "engine/go_json.h"
 #include "model/document.h"
 
-#define FOLDER_FORM "/drover-chart-XXXXXX"
+#define FILES "files/"
 #define FROM_FORM "from-%zu.yaml"
 #define WORDS_MAX 64
 #define READ_BYTES 65536
-#define OPEN_FOLDERS_MAX 16
 #define COMPLAINT_BYTES_MAX (1u << 20)
 #define COMPLAINT_SHOWN_BYTES 900u
 #define LOCKED "another operation (install/upgrade/rollback) is in progress"
@@ -60,7 +56,7 @@ struct chart_job {
     chart_job *next;
     chart_handler handler;
     arena *arena;
-    char folder[PATH_MAX];
+    chart_folder folder;
     chart_words words[CHART_STAGE_COUNT]; /* no words: there is no such stage */
     str user;                             /* whose rights count; empty: those of the kubeconfig */
     str kubeconfig;
@@ -198,7 +194,7 @@ static void end_words(chart_job *j, chart_words *w, const manifest *m)
 
 static str in_folder(chart_job *j, const char *below, str name)
 {
-    return arena_printf(j->arena, "%s/%s%.*s", j->folder, below, STR_ARG(name));
+    return arena_printf(j->arena, "%s/%s%.*s", j->folder.path, below, STR_ARG(name));
 }
 
 /* Where a chart is that is no folder of the Bundle. */
@@ -214,7 +210,7 @@ static void source_words(chart_job *j, chart_words *w, const chart_order *c)
 /* Comes last: what the hub says is the name of a chart is none of helm's flags. */
 static void chart_word(chart_job *j, chart_words *w, const chart_order *c)
 {
-    word(j, w, c->folder.ptr ? in_folder(j, "files/", c->folder) : c->name);
+    word(j, w, c->folder.ptr ? in_folder(j, FILES, c->folder) : c->name);
 }
 
 static void install_words(chart_job *j, const manifest *m)
@@ -227,10 +223,10 @@ static void install_words(chart_job *j, const manifest *m)
     flag_if(j, w, m->create_namespace, "--create-namespace");
     source_words(j, w, c);
     for (size_t i = 0; i < c->values_files.len; i++)
-        flag(j, w, "--values", in_folder(j, "files/", c->values_files.at[i]));
+        flag(j, w, "--values", in_folder(j, FILES, c->values_files.at[i]));
     flag(j, w, "--values", in_folder(j, "", STR("values.json")));
     for (size_t i = 0; i < c->values_from.len; i++)
-        flag(j, w, "--values", arena_printf(j->arena, "%s/" FROM_FORM, j->folder, i));
+        flag(j, w, "--values", arena_printf(j->arena, "%s/" FROM_FORM, j->folder.path, i));
     flag(j, w, "--history-max",
          arena_printf(j->arena, "%lld",
                       (long long)(c->max_history > 0 ? c->max_history : CHART_HISTORY_MAX)));
@@ -322,29 +318,6 @@ static bool is_inside(str name)
     return true;
 }
 
-static bool write_file(char *path, str bytes, err *error)
-{
-    for (char *at = strchr(path + 1, '/'); at; at = strchr(at + 1, '/')) {
-        *at = '\0';
-        bool good = mkdir(path, 0700) == 0 || errno == EEXIST;
-        *at = '/';
-        if (!good)
-            return err_set(error, "%s: %s", path, strerror(errno));
-    }
-    int file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    if (file < 0)
-        return err_set(error, "%s: %s", path, strerror(errno));
-    size_t done = 0;
-    while (done < bytes.len) {
-        ssize_t count = write(file, bytes.ptr + done, bytes.len - done);
-        if (count <= 0)
-            break;
-        done += (size_t)count;
-    }
-    bool good = close(file) == 0 && done == bytes.len;
-    return good || err_set(error, "%s: %s", path, strerror(errno));
-}
-
 /* Where the cluster is, for a helm that acts on somebody's behalf: by itself it finds a pod's
  * account only where it is told nothing at all. */
 static bool fill_config(chart_job *j, err *error)
@@ -354,34 +327,24 @@ static bool fill_config(chart_job *j, err *error)
     if (at->config.len == 0)
         return true;
     j->kubeconfig = in_folder(j, "", STR("kubeconfig"));
-    return j->kubeconfig.ptr ? write_file((char *)(uintptr_t)j->kubeconfig.ptr, at->config, error)
+    return j->kubeconfig.ptr ? chart_folder_write(&j->folder, STR("kubeconfig"), at->config, error)
                              : err_memory(error);
 }
 
 static bool fill_folder(chart_job *j, const manifest *m, err *error)
 {
-    const char *tmp = getenv("TMPDIR");
-    snprintf(j->folder, sizeof j->folder, "%s" FOLDER_FORM, tmp && tmp[0] ? tmp : "/tmp");
-    if (!mkdtemp(j->folder)) {
-        err_set(error, "%s: %s", j->folder, strerror(errno));
-        j->folder[0] = '\0';
-        return false;
-    }
-    if (!fill_config(j, error))
+    if (!chart_folder_make(&j->folder, error) || !fill_config(j, error))
         return false;
     if (!j->installs)
         return true;
     str values = m->chart.values.len > 0 ? m->chart.values : STR("{}");
-    str path = in_folder(j, "", STR("values.json"));
-    if (!path.ptr)
-        return err_memory(error);
-    if (!write_file((char *)(uintptr_t)path.ptr, values, error))
+    if (!chart_folder_write(&j->folder, STR("values.json"), values, error))
         return false;
     for (size_t i = 0; i < m->chart.values_from.len; i++) {
-        path = arena_printf(j->arena, "%s/" FROM_FORM, j->folder, i);
+        str path = arena_printf(j->arena, FROM_FORM, i);
         if (!path.ptr)
             return err_memory(error);
-        if (!write_file((char *)(uintptr_t)path.ptr, m->chart.values_from.at[i], error))
+        if (!chart_folder_write(&j->folder, path, m->chart.values_from.at[i], error))
             return false;
     }
     for (size_t i = 0; i < m->files.len; i++) {
@@ -389,30 +352,20 @@ static bool fill_folder(chart_job *j, const manifest *m, err *error)
         if (!is_inside(name))
             return err_set(error, "found a file \"%s\", which is no path inside the bundle",
                            str_shown(name).text);
-        path = in_folder(j, "files/", name);
+        str path = arena_printf(j->arena, FILES "%.*s", STR_ARG(name));
         if (!path.ptr)
             return err_memory(error);
-        if (!write_file((char *)(uintptr_t)path.ptr, m->files.at[i].bytes, error))
+        if (!chart_folder_write(&j->folder, path, m->files.at[i].bytes, error))
             return false;
     }
     return true;
-}
-
-static int remove_one(const char *path, const struct stat *found, int kind, struct FTW *at)
-{
-    (void)found;
-    (void)kind;
-    (void)at;
-    (void)remove(path);
-    return 0;
 }
 
 /* ---- one process ---- */
 
 static void job_free(chart_job *j)
 {
-    if (j->folder[0] != '\0')
-        nftw(j->folder, remove_one, OPEN_FOLDERS_MAX, FTW_DEPTH | FTW_PHYS);
+    chart_folder_remove(&j->folder);
     buf_done(&j->out.text);
     buf_done(&j->complaints.text);
     arena_free(j->arena);
@@ -626,7 +579,8 @@ static char **environment_of(chart_job *j)
     for (size_t i = 0; i < sizeof homes / sizeof homes[0]; i++)
         if (!getenv(homes[i]))
             made[at++] =
-                (char *)(uintptr_t)arena_printf(j->arena, "%s=%s/helm", homes[i], j->folder).ptr;
+                (char *)(uintptr_t)arena_printf(j->arena, "%s=%s/helm", homes[i], j->folder.path)
+                    .ptr;
     made[at++] =
         (char *)(uintptr_t)arena_printf(j->arena, "KUBECONFIG=%.*s", STR_ARG(j->kubeconfig)).ptr;
     return made;
@@ -644,16 +598,17 @@ static void open_pipe(chart_job *j, chart_pipe *p)
 static bool spawn(chart_job *j, err *error)
 {
     chart_words *w = &j->words[j->stage];
-    uv_stdio_container_t files[3] = {
+    uv_stdio_container_t files[] = {
         {.flags = UV_IGNORE},
         {.flags = UV_CREATE_PIPE | UV_WRITABLE_PIPE, .data.stream = (uv_stream_t *)&j->out.pipe},
         {.flags = UV_CREATE_PIPE | UV_WRITABLE_PIPE,
-         .data.stream = (uv_stream_t *)&j->complaints.pipe}};
+         .data.stream = (uv_stream_t *)&j->complaints.pipe},
+        {.flags = UV_INHERIT_FD, .data.fd = j->folder.lock}}; /* it may outlive us */
     uv_process_options_t options = {.exit_cb = on_end,
                                     .file = w->at[0],
                                     .args = w->at,
                                     .env = environment_of(j),
-                                    .stdio_count = 3,
+                                    .stdio_count = sizeof files / sizeof files[0],
                                     .stdio = files};
     if (!options.env)
         return err_memory(error);
@@ -721,6 +676,7 @@ static void run_waiting(chart_runner *r)
 chart_runner *chart_runner_new(uv_loop_t *loop, chart_place at)
 {
     chart_runner *r = mem_zalloc(sizeof *r);
+    chart_folders_sweep();
     if (r)
         *r = (chart_runner){.loop = loop, .place = at, .born_ms = uv_now(loop)};
     return r;
@@ -747,7 +703,7 @@ chart_runner *chart_runner_stop(chart_runner *r)
             uv_close((uv_handle_t *)&j->timer, closed);
             uv_close((uv_handle_t *)&j->process, closed);
         }
-        j->folder[0] = '\0'; /* helm may still read it */
+        chart_folder_leave(&j->folder); /* helm may still read it */
     }
     return r->jobs ? NULL : mem_free(r);
 }

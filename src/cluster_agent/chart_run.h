@@ -38,7 +38,8 @@ typedef struct chart_place {
 
 typedef struct chart_runner chart_runner;
 
-/* NULL without memory. The texts must live as long. */
+/* NULL without memory. The texts must live as long. Folders that a killed agent left are removed.
+ */
 chart_runner *chart_runner_new(uv_loop_t *loop, chart_place at);
 /* Nothing is answered any more; the loop must run once more. */
 chart_runner *chart_runner_stop(chart_runner *r);

@@ -581,6 +581,57 @@ static void test_slow_leaves_room(void **state)
     bench_close(&b);
 }
 
+/* ---- folders ---- */
+
+/* How many folders of helms there are. */
+static int folders(const bench *b)
+{
+    char command[160], text[16] = "";
+    snprintf(command, sizeof command, "ls -d %s/drover-chart-* 2> /dev/null | wc -l", b->folder);
+    FILE *found = popen(command, "r");
+    assert_non_null(found);
+    assert_non_null(fgets(text, sizeof text, found));
+    pclose(found);
+    return (int)strtol(text, NULL, 10);
+}
+
+/* What an agent left that was killed goes when one starts: no folder of an agent that runs, and not
+ * as long as a helm works in it that outlived its agent. */
+static void test_left_folders(void **state)
+{
+    (void)state;
+    bench b;
+    char path[128];
+    tally quick = {0};
+    manifest m = chart_of(good, COUNT_OF(good));
+    bench_open(&b, "helm");
+    put_file(&b, "helm", WAITING_HELM);
+    snprintf(path, sizeof path, "%s/drover-chart-abcdef", b.folder);
+    assert_int_equal(mkdir(path, 0700), 0);
+    put_file(&b, "drover-chart-abcdef/values.json", "{}");
+    put_file(&b, "drover-chart-file", "none of ours");
+    start_counted(&b, &m, &quick);
+    assert_int_equal(folders(&b), 3);
+    chart_runner *other = chart_runner_new(&b.loop, (chart_place){.program = b.program});
+    assert_int_equal(access(path, F_OK), -1);
+    assert_int_equal(folders(&b), 2);
+    while (began(&b) == 0)
+        usleep(1000);
+    b.runner = chart_runner_stop(b.runner); /* the helm of it goes on */
+    uv_run(&b.loop, UV_RUN_DEFAULT);
+    chart_runner_stop(chart_runner_new(&b.loop, (chart_place){.program = b.program}));
+    assert_int_equal(folders(&b), 2);
+    put_file(&b, "go", "");
+    for (int i = 0; i < 1000 && folders(&b) == 2; i++) {
+        chart_runner_stop(chart_runner_new(&b.loop, (chart_place){.program = b.program}));
+        usleep(10000);
+    }
+    assert_int_equal(folders(&b), 1);
+    assert_int_equal(quick.answers, 0);
+    chart_runner_stop(other);
+    bench_close(&b);
+}
+
 /* An agent that ends does not wait for helm. */
 static void test_ends_while_it_runs(void **state)
 {
@@ -616,6 +667,7 @@ int main(void)
         cmocka_unit_test(test_paths),
         cmocka_unit_test(test_waiting_leaves_room),
         cmocka_unit_test(test_slow_leaves_room),
+        cmocka_unit_test(test_left_folders),
         cmocka_unit_test(test_ends_while_it_runs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
