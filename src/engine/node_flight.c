@@ -160,6 +160,7 @@ void flight_gone(nodes *self, node_placement *p)
     }
     p->phase = PHASE_IDLE;
     flight_rests(self, p);
+    p->retry_ms = p->failed ? retry_time(self, p) : REASON_NEVER; /* should it come back */
     p->change->in_flight--;
     ends_begin(self, p);
     if (p->reset_pending)

@@ -171,7 +171,9 @@ static void read_state(nodes *self, node_placement *p)
             e->restarts = (uint16_t)(s->restarts > UINT16_MAX ? UINT16_MAX : s->restarts);
         }
     }
-    p->cordoned = str_eq(target_annotation(t, STR(NODE_CORDON), name), STR("true"));
+    /* That of one before it, which is being given back, is none of its own. */
+    bool noted = str_eq(target_annotation(t, STR(NODE_CORDON), name), STR("true"));
+    p->cordoned = noted && !t->uncordon_decided;
     p->cordon_seen = p->cordoned && t->unschedulable;
 }
 

@@ -271,6 +271,49 @@ static void own_reboot_is_no_reason(void **state)
     fleet_free(f);
 }
 
+static fact stage_ended(const char *name, int64_t attempt, outcome how)
+{
+    return (fact){.kind = FACT_STAGE,
+                  .stage = {.change = STR("sk"),
+                            .target = STR("node-001"),
+                            .package = str_of(name),
+                            .version = STR("1"),
+                            .stage = STR("apply"),
+                            .attempt = attempt,
+                            .outcome = how}};
+}
+
+/* One stage failed and the other still ran when the node left: should it come back, it is tried
+ * again like any other that failed. */
+static void back_after_a_failure(void **state)
+{
+    (void)state;
+    fleet *f = fleet_new();
+    fleet_document(f, API "kind: Skyhook\nmetadata: {name: sk}\nspec:\n"
+                          "  nodeSelectors: {matchLabels: {pool: a}}\n"
+                          "  packages: {aa: {version: '1', image: r/aa}, "
+                          "bb: {version: '1', image: r/bb}}\n");
+    fleet_node *n = fleet_node_add(f, "node-001");
+    n->silent = true;
+    fleet_label(n, "pool", "a");
+    fleet_show(f, n);
+    fleet_step(f);
+    fleet_tell(f, stage_ended("aa", 1, OUTCOME_FAILED));
+    fleet_step(f);
+    fleet_label(n, "pool", "b");
+    fleet_show(f, n);
+    fleet_step(f);
+    fleet_tell(f, stage_ended("bb", 2, OUTCOME_SUCCEEDED));
+    fleet_step(f);
+    check_lines(f, "release", "release sk node-001 __default__ gone\n");
+    n->silent = false;
+    fleet_label(n, "pool", "a");
+    fleet_show(f, n);
+    fleet_run(f, -1);
+    check_state(f, "sk", "node-001", DONE);
+    fleet_free(f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -284,6 +327,7 @@ int main(void)
         cmocka_unit_test(own_reboot_is_no_reason),
         cmocka_unit_test(reboot_while_nobody_looked),
         cmocka_unit_test(a_late_boot_is_no_reboot),
+        cmocka_unit_test(back_after_a_failure),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -265,6 +265,27 @@ static void given_back_after_an_edit_while_nobody_decides(void **state)
     fake_free(f);
 }
 
+/* A Skyhook is replaced by force: the operator gives nodes back for the one, and takes them for the
+ * other. Nobody else did. */
+static void own_uncordons_are_no_persons(void **state)
+{
+    (void)state;
+    for (int64_t at_ms = 0; at_ms < 12000; at_ms += 100) {
+        fake *f = begin(skyhook_interrupt);
+        add_pods(f);
+        f->reboots = reboots_first;
+        fake_run(f, at_ms);
+        f->watch = NULL; /* it counts claims anew */
+        fake_delete(f, FAKE_SKYHOOKS, "sk");
+        fake_create(f, FAKE_SKYHOOKS, skyhook_interrupt);
+        fake_run(f, -1);
+        check_msg(!f->told.ptr || !strstr(f->told.ptr, "uncordoned"), "after %d ms: %s\n%s",
+                  (int)at_ms, f->told.ptr, f->log.ptr);
+        check_text(str_of(fake_text(f, FAKE_SKYHOOKS, "sk", "/status/completeNodes")), "8/8");
+        fake_free(f);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -274,6 +295,7 @@ int main(void)
         cmocka_unit_test(uncordoned_before_the_cordon_is_seen),
         cmocka_unit_test(uncordoned_while_it_waits),
         cmocka_unit_test(given_back_after_an_edit_while_nobody_decides),
+        cmocka_unit_test(own_uncordons_are_no_persons),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
