@@ -85,10 +85,12 @@ def reads_little(cluster, _):
 def upgrades(cluster, operator):
     """a new version goes the same way, also when the operator is killed in the middle"""
     since = len(rollout.history(cluster))
+    cluster.behave(**{"tune-2.0.0": "succeed 1s"})  # in all it takes twice as long as the kills
     cluster.api.patch("skyhooks", "base", {"spec": {"packages": {"tune": {"version": "2.0.0"}}}})
     for _ in range(3):
         time.sleep(1.3)
         operator.kill()
+        assert rollout.status(cluster, "base")["status"] == "in_progress", "that is no middle"
         operator.start()
     shown = rollout.wait_status(cluster, "base", "complete")
     assert shown["completeNodes"] == f"{NODES}/{NODES}", shown

@@ -28,6 +28,7 @@ USERS = ("drover", "drover-2")
 LEASE = "3c22c1ae.nvidia.com"
 LEASE_SECONDS = 15
 VERSION = "1.0.0"
+KINDS = ("nodes", "jobs", "skyhooks", "pods", None)  # that are harmed; None: all of them
 STAGES = 2  # of a package without interrupt
 
 
@@ -190,17 +191,16 @@ def harm(between, ended):
     def behind(kind):
         between.rewind(kind, old)
         between.cut(kind, watches_only=True)
-    kinds = ("nodes", "jobs", "skyhooks", "pods", None)
     turn = 0
     while not ended.wait(0.4):
-        kind = kinds[turn % len(kinds)]
         acts = (lambda kind: between.cut(kind, watches_only=True), between.expire,
-                between.duplicate, lambda kind: between.delay(kind, 0.05),
+                lambda _: between.duplicate(), lambda _: between.delay(None, 0.05),
                 between.lose, lambda kind: between.lose(kind, before=True),
                 lambda kind: between.refuse(kind, 2, 429, retry_after=1),
                 lambda kind: between.refuse(kind, 2, 503), between.stall, behind)
         between.heal()
-        acts[turn % len(acts)](kind)
+        # Each comes to another kind when it is its turn again.
+        acts[turn % len(acts)](KINDS[(turn + turn // len(acts)) % len(KINDS)])
         turn += 1
     between.heal()
 
@@ -208,6 +208,7 @@ def harm(between, ended):
 def harmed(cluster, program):
     """watches cut, stalled, late, expired, twice, behind, writes lost and refused: the same end"""
     since = len(history(cluster))
+    cluster.behave(**{f"harmed-p-{VERSION}": "succeed 1s"})
     ended = threading.Event()
     with proxy.Proxy(cluster) as between:
         with rollout.Operator(program, cluster, server=between.url):
@@ -220,6 +221,9 @@ def harmed(cluster, program):
                 ended.set()
                 thread.join()
             wait_done(cluster, "harmed", 120)
+            watches = sum(n for (how, _), n in between.requests.items() if how == "WATCH")
+            assert between.harmed and watches > 2 * len(KINDS), \
+                f"little was harmed: {between.harmed}, {watches} watches"
             check_limits(cluster, "harmed", since)
 
 
@@ -232,7 +236,9 @@ def cut(cluster, program):
             for _ in range(8):
                 time.sleep(0.7)
                 between.cut()
+            assert rollout.status(cluster, "cut").get("status") != "complete", "cut too late"
             wait_done(cluster, "cut", 120)
+            assert between.opened > 5, "it had nothing to connect anew for"
             check_limits(cluster, "cut", since)
 
 
