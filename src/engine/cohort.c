@@ -373,24 +373,26 @@ bool cohort_suppose(cohort *c, member_id m, member_state state, int64_t retry_ms
     return good;
 }
 
-void cohort_set_held(cohort *c, member_id m, bool held)
+bool cohort_set_held(cohort *c, member_id m, bool held)
 {
     entry *e = &c->members.at[m];
     if (e->held == held)
-        return;
+        return false;
     entry_out(c, m);
     e->held = held;
     entry_in(c, m);
+    return true;
 }
 
-void cohort_set_failed(cohort *c, member_id m, bool failed)
+bool cohort_set_failed(cohort *c, member_id m, bool failed)
 {
     entry *e = &c->members.at[m];
     if (e->failed == failed)
-        return;
+        return false;
     entry_out(c, m);
     e->failed = failed;
     entry_in(c, m);
+    return true;
 }
 
 void cohort_set_stuck(cohort *c, member_id m, bool stuck)

@@ -86,11 +86,11 @@ bool cohort_set_state(cohort *c, member_id m, member_state state);
 bool cohort_suppose(cohort *c, member_id m, member_state state, int64_t retry_ms);
 /* Whether it is held out of service (cordoned): if failed, it keeps its place under the ceiling; if
  * fresh again, it starts before others, so that nobody is taken out of service while it still is.
- */
-void cohort_set_held(cohort *c, member_id m, bool held);
+ * Both return whether that is new: a place may be free, or taken. */
+bool cohort_set_held(cohort *c, member_id m, bool held);
 /* Whether its last attempt failed. One that is blocked since then keeps its place as a failed one
  * does: what happened to it was our doing, that it may not be touched is not. */
-void cohort_set_failed(cohort *c, member_id m, bool failed);
+bool cohort_set_failed(cohort *c, member_id m, bool failed);
 /* Whether the end of its claim cannot be made durable: it keeps its place under the ceiling. */
 void cohort_set_stuck(cohort *c, member_id m, bool stuck);
 /* When a failed member may be tried again; REASON_NEVER: not by itself. */

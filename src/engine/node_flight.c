@@ -156,7 +156,7 @@ void flight_gone(nodes *self, node_placement *p)
             running_count(t, p, e, false);
         if (e->flags & ENTRY_RUNNING) /* nobody will know what it did */
             e->flags &= (uint8_t)~ENTRY_UNPROVEN;
-        e->flags &= (uint8_t)~(ENTRY_RUNNING | ENTRY_REBOOTS);
+        e->flags &= (uint8_t)~(ENTRY_RUNNING | ENTRY_REBOOTS | ENTRY_EARLY);
     }
     p->phase = PHASE_IDLE;
     flight_rests(self, p);
@@ -233,8 +233,10 @@ void flight_stage(nodes *self, const fact_stage *f)
         found_given(p, e);
     if (f->outcome == OUTCOME_LOST && f->not_begun)
         stage_not_begun(self, p, e);
-    else if (f->outcome == OUTCOME_SUCCEEDED)
+    else if (f->outcome == OUTCOME_SUCCEEDED && !reboot_is_due(self, p, e))
         stage_succeeded(self, p, e);
+    else if (f->outcome == OUTCOME_SUCCEEDED)
+        reboot_wait_said(self, p, e);
     else if ((e->flags & ENTRY_REBOOTS) && !never)
         reboot_wait(self, p, f->reason);
     else if (f->outcome == OUTCOME_LOST)

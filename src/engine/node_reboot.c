@@ -3,7 +3,12 @@
  *
  * The job of a reboot dies with the node, so its end without success says nothing yet. Another
  * bootID and a ready node: the next attempt follows in the same claim. Ready with the old one for a
- * while: it failed. Neither: the node is lost. */
+ * while: it failed. Neither: the node is lost.
+ *
+ * Success that is said in the boot that the job began in waits for the reboot in the same way,
+ * since some agents only ask for it; then it counts. One that is said again after that has failed
+ * counts, too: its host was rebooted for this before anybody looked, as where a cluster was set
+ * back. */
 #include "engine/nodes_internal.h"
 
 static package_entry *rebooting_entry(const node_placement *p)
@@ -21,9 +26,39 @@ void reboot_wait(nodes *self, node_placement *p, str why)
     p->why = nodes_name(self, why);
 }
 
+void reboot_wait_said(nodes *self, node_placement *p, package_entry *e)
+{
+    e->flags |= ENTRY_EARLY;
+    reboot_wait(self, p, STR_EMPTY);
+}
+
 static int64_t later(int64_t a, int64_t b)
 {
     return a > b ? a : b;
+}
+
+/* A node that does not say what boot it is in cannot be waited for. */
+bool reboot_is_due(const nodes *self, const node_placement *p, const package_entry *e)
+{
+    uint64_t boot = self->targets.at[p->target].boot;
+    return (e->flags & ENTRY_REBOOTS) && !(e->flags & ENTRY_REBOOTED) && boot != 0 &&
+           boot == p->boot;
+}
+
+void reboot_came(node_placement *p, package_entry *e)
+{
+    e->flags |= ENTRY_REBOOTED;
+    p->rebooted_for = e->generation;
+}
+
+static void reboot_ends(nodes *self, node_placement *p, package_entry *e)
+{
+    bool said = e->flags & ENTRY_EARLY;
+    reboot_came(p, e);
+    if (said)
+        stage_succeeded(self, p, e);
+    else
+        e->flags &= (uint8_t)~ENTRY_REBOOTS;
 }
 
 void reboot_advance(nodes *self, node_placement *p)
@@ -33,12 +68,14 @@ void reboot_advance(nodes *self, node_placement *p)
     int64_t now = self->core->now_ms;
     package_entry *e = rebooting_entry(p);
     if (!e || (t->boot != p->boot && !t->not_ready)) {
-        if (e)
-            e->flags &= (uint8_t)~ENTRY_REBOOTS;
         p->phase = PHASE_WORKING;
+        if (e)
+            reboot_ends(self, p, e);
         return;
     }
     if (!t->not_ready && now >= later(p->since_ms, t->ready_ms) + s->reboot_grace_ms) {
+        if (e->flags & ENTRY_EARLY)
+            reboot_came(p, e);
         str why = p->why ? names_text(self->core->names, p->why) : STR("NotRebooted");
         stage_failed(self, p, e, why);
         p->phase = PHASE_WORKING;
@@ -48,11 +85,17 @@ void reboot_advance(nodes *self, node_placement *p)
         flight_fail(self, p, STR("NodeLost"));
 }
 
+/* Whoever rebooted the node: an interrupt that was begun has what it is for. */
 static void rebooted(nodes *self, node_placement *p)
 {
+    for (uint16_t i = 0; i < p->entries.len; i++) {
+        package_entry *e = &p->entries.at[i];
+        if (stage_interrupts(e->stage) && e->state != PACKAGE_COMPLETE)
+            reboot_came(p, e);
+    }
     bool ours = p->phase != PHASE_IDLE && rebooting_entry(p); /* it is part of the work */
     if (self->core->settings.reapply_on_reboot && !ours) {
-        p->rebooted = p->entries.len > 0;
+        p->reapplies = p->entries.len > 0;
         placement_reset(self, p);
     } else if (p->failed && p->phase == PHASE_IDLE) {
         placement_forgive(self, p);

@@ -41,6 +41,15 @@ static bool keep_interrupt(nodes *self, package_entry *e, const merged_interrupt
     return e->interrupt != 0;
 }
 
+/* An agent reboots once for each piece of work: where that was done before a reset, it only says
+ * so. */
+static void reboot_begins(const node_placement *p, package_entry *e)
+{
+    e->flags |= ENTRY_REBOOTS;
+    if (e->generation != 0 && e->generation == p->rebooted_for)
+        e->flags |= ENTRY_REBOOTED;
+}
+
 static void stage_start(nodes *self, node_placement *p, uint16_t index, package_stage stage,
                         const merged_interrupt *m)
 {
@@ -57,6 +66,10 @@ static void stage_start(nodes *self, node_placement *p, uint16_t index, package_
     bool first = e->stage == STAGE_NONE;
     bool installs = stage == STAGE_APPLY || stage == STAGE_UPGRADE;
     bool unproven = installs && (first || (e->flags & ENTRY_UNPROVEN));
+    bool anew = e->stage != stage || e->state == PACKAGE_COMPLETE;
+    /* What another operator began may have been rebooted for before Drover came. */
+    if (!anew && e->attempt == 0 && stage_interrupts(stage))
+        e->flags |= ENTRY_REBOOTED;
     if (stage == STAGE_CONFIG) {
         e->pending = package_pending(r, wanted, e);
         e->config = wanted->config;
@@ -66,7 +79,7 @@ static void stage_start(nodes *self, node_placement *p, uint16_t index, package_
     assert(p->phase != PHASE_IDLE); /* I2 */
     /* How often a stage failed stays to be seen when it has succeeded; the same stage for another
      * change is counted anew. */
-    if (e->stage != stage || e->state == PACKAGE_COMPLETE)
+    if (anew)
         e->restarts = e->losses = 0;
     if (e->generation == 0 || begins_work(e, stage))
         e->generation = (uint32_t)p->change->spec->metadata.generation;
@@ -76,8 +89,10 @@ static void stage_start(nodes *self, node_placement *p, uint16_t index, package_
         p->attempt_before = p->attempt;
     p->stage_step = self->step;
     e->attempt = ++p->attempt;
-    e->flags = ENTRY_RUNNING | (first ? ENTRY_FIRST : 0) | (unproven ? ENTRY_UNPROVEN : 0);
-    e->flags |= m && m->type == INTERRUPT_REBOOT ? ENTRY_REBOOTS : 0;
+    e->flags = ENTRY_RUNNING | (anew ? 0 : e->flags & ENTRY_REBOOTED) | (first ? ENTRY_FIRST : 0) |
+               (unproven ? ENTRY_UNPROVEN : 0);
+    if (m && m->type == INTERRUPT_REBOOT)
+        reboot_begins(p, e);
     e->interrupt = 0;
     if (m && !keep_interrupt(self, e, m))
         nodes_memory(self);
@@ -228,6 +243,8 @@ void stage_succeeded(nodes *self, node_placement *p, package_entry *e)
 {
     e->state = PACKAGE_COMPLETE;
     e->losses = 0;
+    if (e->flags & ENTRY_REBOOTS)
+        reboot_came(p, e);
     e->flags = 0;
     package_entry was = *e;
     const package_rule *wanted = rule_of(p, e);
@@ -249,7 +266,7 @@ void stage_succeeded(nodes *self, node_placement *p, package_entry *e)
 void stage_failed(nodes *self, node_placement *p, package_entry *e, str why)
 {
     e->state = PACKAGE_ERRORING;
-    e->flags &= ENTRY_NEVER_RETRY | ENTRY_UNPROVEN;
+    e->flags &= ENTRY_NEVER_RETRY | ENTRY_UNPROVEN | ENTRY_REBOOTED;
     if (!rule_of(p, e)) {
         /* A6, I5: what an edit has replaced in the meantime ends and is recorded; it says nothing
          * of the packages that are wanted now. */
@@ -272,7 +289,7 @@ void stage_failed(nodes *self, node_placement *p, package_entry *e, str why)
 void stage_not_begun(nodes *self, node_placement *p, package_entry *e)
 {
     bool first = e->flags & ENTRY_FIRST;
-    e->flags &= ENTRY_UNPROVEN;
+    e->flags &= ENTRY_UNPROVEN | ENTRY_REBOOTED;
     if (first)
         remove_at(self, p, (uint16_t)(e - p->entries.at));
 }
@@ -287,7 +304,7 @@ void stages_forget(nodes *self, node_placement *p)
 /* A job that vanished: the next attempt follows in the same claim. */
 void stage_lost(nodes *self, node_placement *p, package_entry *e)
 {
-    e->flags = 0;
+    e->flags &= ENTRY_REBOOTED;
     if (++e->losses < LOSSES_MOST)
         return;
     e->losses = 0;

@@ -324,8 +324,8 @@ void placement_evaluate(nodes *self, node_placement *p)
     member_state state = state_of(p, gates);
     member_state known = cohort_state(c->cohort, p->member);
     bool held = p->cordoned;
-    cohort_set_held(c->cohort, p->member, held);
-    cohort_set_failed(c->cohort, p->member, p->failed);
+    c->cohort_dirty |= cohort_set_held(c->cohort, p->member, held);
+    c->cohort_dirty |= cohort_set_failed(c->cohort, p->member, p->failed);
     if (known != state && cohort_in_batch(c->cohort, p->member)) {
         placement_defer(self, p);
         return;
@@ -351,9 +351,9 @@ static void target_evaluate(nodes *self, uint32_t target)
     for (uint32_t i = self->targets.at[target].first; i != NOBODY; i = next) {
         node_placement *p = &self->placements.at[i];
         next = p->next;
-        if (p->rebooted)
+        if (p->reapplies)
             node_decide(self, DECISION_REAPPLY, p);
-        p->rebooted = false;
+        p->reapplies = false;
         stages_forget(self, p);
         if (p->phase != PHASE_IDLE) {
             self->core->looked_at++;

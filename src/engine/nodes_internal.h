@@ -95,6 +95,7 @@ typedef struct node_placement {
     uint32_t attempt_before;
     uint32_t order;    /* SKYHOOK_NODE_ORDER of its claim */
     uint32_t claims;   /* how many it has had */
+    uint32_t rebooted_for; /* generation of the work that the node was last rebooted for; 0: none */
     uint64_t boot;     /* of the node when the last stage began; at rest: when it was seen last */
     int64_t since_ms;  /* DRAINING: when its time began; REBOOTING: when the attempt ended */
     int64_t retry_ms;  /* failed: when it is tried again */
@@ -121,7 +122,7 @@ typedef struct node_placement {
     bool drained : 1;
     bool in_priority : 1;    /* in nodePriority */
     bool leave_priority : 1; /* a reset takes it out when its stage ends */
-    bool rebooted : 1;       /* REAPPLY is to be decided */
+    bool reapplies : 1;      /* REAPPLY is to be decided */
     bool reset_pending : 1;  /* and its entries too */
     bool malformed : 1;      /* its nodeState could not be read */
     bool deferred : 1;       /* evaluated again when its batch is judged */
@@ -389,6 +390,12 @@ bool cordon_held_by_another(const nodes *self, const node_placement *p);
 /* ---- node_reboot.c ---- */
 /* The attempt that reboots ended without success: it is not judged yet. */
 void reboot_wait(nodes *self, node_placement *p, str why);
+/* It is said to have succeeded before the node was down. */
+void reboot_wait_said(nodes *self, node_placement *p, package_entry *e);
+/* Whether the reboot of an interrupt that is said to have succeeded is still to come. */
+bool reboot_is_due(const nodes *self, const node_placement *p, const package_entry *e);
+/* The node was rebooted for what the entry is at. */
+void reboot_came(node_placement *p, package_entry *e);
 void reboot_advance(nodes *self, node_placement *p);
 void reboot_seen(nodes *self, uint32_t target);
 /* What is remembered of the placement is of another boot than the node's: it rebooted while nobody

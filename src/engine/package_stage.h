@@ -19,6 +19,8 @@
 #define ENTRY_REBOOTS 4u     /* the interrupt that runs reboots the node */
 #define ENTRY_FIRST 8u       /* before the attempt that runs nothing of this version was there */
 #define ENTRY_UNPROVEN 16u   /* and no attempt so far did anything to the node */
+#define ENTRY_REBOOTED 32u   /* its interrupt has had its reboot: success may be said of it */
+#define ENTRY_EARLY 64u      /* success was said of it, and its reboot is still to come */
 
 /* One package in the state of one node. */
 typedef struct package_entry {

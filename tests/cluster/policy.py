@@ -7,8 +7,9 @@ the first that is there counts, and an annotation on the pod itself goes before 
 
     PACKAGE_STAGE_NODE, PACKAGE_STAGE, STAGE_NODE, PACKAGE, STAGE, NODE, default
 
-A key rebooted_NODE, which KWOK writes, turns "reboot" into "succeed": a node reboots once. The API
-server itself adds the annotation, by an admission policy.
+A key rebooted_NODE_WORK, which KWOK writes, turns "reboot" into "succeed": a node reboots once for
+what the label skyhook.nvidia.com/resource-id names. The API server itself adds the annotation, by
+an admission policy.
 """
 
 import stages
@@ -19,14 +20,16 @@ VARIABLES = [
     ("name", CEL_LABEL.format("skyhook.nvidia.com/package")),
     ("stage", CEL_LABEL.format("skyhook.nvidia.com/stage")),
     ("node", 'has(object.spec.nodeName) ? string(object.spec.nodeName) : ""'),
+    ("work", CEL_LABEL.format(stages.WORK)),
     ("data", "has(params.data) ? params.data : {}"),
     ("keys", '[variables.name + "_" + variables.stage + "_" + variables.node, '
              'variables.name + "_" + variables.stage, variables.stage + "_" + variables.node, '
              'variables.name, variables.stage, variables.node, "default"]'
              '.filter(key, key in variables.data)'),
     ("words", 'variables.keys.size() == 0 ? "" : string(variables.data[variables.keys[0]])'),
-    ("run", 'variables.words.startsWith("reboot") && '
-            '("rebooted_" + variables.node) in variables.data ? "succeed" : variables.words'),
+    ("rebooted", '("rebooted_" + variables.node + "_" + variables.work) in variables.data'),
+    ("run", 'variables.words.startsWith("reboot") && variables.rebooted ? "succeed" : '
+            'variables.words'),
 ]
 
 

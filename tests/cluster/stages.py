@@ -25,6 +25,7 @@ RUN = "drover.test/run"
 TERMINATE = "drover.test/terminate"
 FROZEN = "drover.test/frozen"        # on a pod of a lost node: nothing happens to it
 REBOOT = "drover.test/reboot"
+WORK = "skyhook.nvidia.com/resource-id"
 DOWN = "drover.test/down"
 BEHAVIOUR = "drover-test-behaviour"  # the ConfigMap in kube-system that names runs; see policy.py
 KWOK_LABEL = "drover.test/kwok"      # nodes with it are KWOK's; without it nobody plays them
@@ -146,14 +147,16 @@ def pod_unpullable():
 
 def pod_reboot():
     """The node is told first; the pod is found dead when the node is back. A node reboots once for
-    each note in the ConfigMap, as the agent's flag file sees to it on a real one."""
+    each note in the ConfigMap, and so for each piece of work, as the agent's flag file sees to it
+    on a real one."""
     down = '{{ $third | default "1s" }}'
     told = PREAMBLE + ("apiVersion: v1\nkind: Node\nmetadata:\n  name: {{ .spec.nodeName }}\n"
                        f"  annotations:\n    {REBOOT}: {{{{ .metadata.uid | Quote }}}}\n"
                        f"    {DOWN}: {down}\n")
     note = PREAMBLE + (f"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {BEHAVIOUR}\n"
                        "  namespace: kube-system\n"
-                       "data:\n  rebooted_{{ .spec.nodeName }}: {{ .metadata.uid | Quote }}\n")
+                       "data:\n  rebooted_{{ .spec.nodeName }}_{{ or (index (or .metadata.labels"
+                       f' dict) "{WORK}") "" }}}}: {{{{ .metadata.uid | Quote }}}}\n')
     mark = (PREAMBLE + "conditions:\n" + condition("drover.test/NodeDown", "True"))
     goes_down = [ALIVE, STARTED, UNFINISHED, is_one_of(WORDS + "[0]", ["reboot"])]
     marked = ".status.conditions[]? | select(.type == \"drover.test/NodeDown\") | .status"

@@ -32,7 +32,7 @@ NODES = 3
 BUDGET = 2
 CLUSTERS = 2     # side by side
 WRITES_LEAST = 40
-WRITES_MOST = 200
+WRITES_MOST = 300
 PATIENCE = 180
 
 
@@ -84,7 +84,8 @@ class Life:
                      "containers": [{"name": "a", "image": "example.test/a:1"}]}}, "default")
         self.wait("its application runs", lambda: self.cluster.api.get(
             "pods", self.name, "default")["status"].get("phase") == "Running")
-        self.cluster.behave(**{f"interrupt_{node}": "reboot" for node in self.nodes})
+        self.cluster.behave(**{f"{stage}_{node}": "reboot" for node in self.nodes
+                               for stage in ("interrupt", "uninstall-interrupt")})
 
     def complete(self, version):
         def there():

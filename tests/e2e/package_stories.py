@@ -106,6 +106,7 @@ def globs(story):
     """a config change is interrupted for by the patterns that its keys match, and configUpdates
     shows them while it runs"""
     story.add_nodes(2)
+    story.behave(**{f"interrupt_{node}": "reboot" for node in story.nodes})
     story.skyhook({"glo": rollout.package(
         interrupt=REBOOT, configMap={"a.conf": "1", "b.txt": "1"},
         configInterrupts={"*.conf": service("a"), "*.txt": {"type": "noop"}})},

@@ -22,6 +22,7 @@
 #define FAKE_SKYHOOKS "/apis/skyhook.nvidia.com/v1alpha1/skyhooks"
 #define FAKE_POLICIES "/apis/skyhook.nvidia.com/v1alpha1/deploymentpolicies"
 #define FAKE_NODES "/api/v1/nodes"
+#define FAKE_REBOOT "eyJ0eXBlIjoibm9kZV9yZXN0YXJ0In0=" /* for the agent */
 #define FAKE_JOBS "/apis/batch/v1/namespaces/" FAKE_SPACE "/jobs"
 #define FAKE_MAPS "/api/v1/namespaces/" FAKE_SPACE "/configmaps"
 #define FAKE_PODS "/api/v1/namespaces/" FAKE_SPACE "/pods"
@@ -106,8 +107,9 @@ struct fake {
     int64_t job_ms; /* how long a Job takes */
     /* Whether the Job of this name fails; NULL: none does. */
     bool (*fails)(fake *f, const char *job);
-    /* Whether it reboots its node, and dies of it. */
+    /* Whether it dies of the reboot of its node that it asks for; else it succeeds after it. */
     bool (*reboots)(fake *f, const char *job);
+    VEC(const char *) rebooted; /* what hosts were rebooted for: once for each piece of work */
     /* Whether a budget protects the pod; NULL: none does. */
     bool (*refuses)(fake *f, const char *pod_name);
     /* Whether nobody may read the object of this name; NULL: all may be read. */
@@ -801,12 +803,13 @@ static inline void fake_start(fake *f)
 
 /* ---- players ---- */
 
-/* The node goes down and comes back with another boot; its Job dies of it. */
-static inline void fake_reboot(fake *f, const char *on)
+/* The node goes down, which may be seen, and comes back with another boot. */
+static inline void fake_reboot(fake *f, const char *on, bool seen)
 {
     char text[256];
-    fake_edit(f, FAKE_NODES, on,
-              "{\"status\":{\"conditions\":[{\"type\":\"Ready\",\"status\":\"Unknown\"}]}}");
+    if (seen)
+        fake_edit(f, FAKE_NODES, on,
+                  "{\"status\":{\"conditions\":[{\"type\":\"Ready\",\"status\":\"Unknown\"}]}}");
     for (size_t i = 0; i < FAKE_SIDES; i++)
         if (f->sides[i].shell)
             fake_deliver(&f->sides[i]);
@@ -815,6 +818,26 @@ static inline void fake_reboot(fake *f, const char *on)
              "\"nodeInfo\":{\"bootID\":\"again-%llu\"}}}",
              (unsigned long long)f->revision);
     fake_edit(f, FAKE_NODES, on, text);
+}
+
+/* Whether the agent of this Job asks for a reboot: it does so once for each piece of work. */
+static inline bool fake_asks(fake *f, const fake_object *o)
+{
+    const char *data = fake_text(f, FAKE_JOBS, o->name, "/spec/template/spec/containers/0/args/3");
+    buf key = BUF(1024);
+    buf_addf(
+        &key, "%s %s %s", fake_text(f, FAKE_JOBS, o->name, "/spec/template/spec/nodeName"),
+        fake_text(f, FAKE_JOBS, o->name, "/metadata/labels/skyhook.nvidia.com~1resource-id"),
+        fake_text(f, FAKE_JOBS, o->name, "/metadata/annotations/skyhook.nvidia.com~1resource-id"));
+    bool asks = strcmp(data, FAKE_REBOOT) == 0;
+    for (size_t i = 0; asks && i < f->rebooted.len; i++)
+        asks = !str_eq(str_of(f->rebooted.at[i]), buf_str(&key));
+    if (asks) {
+        buf_addc(&key, '\0');
+        assert_true(vec_push(&f->rebooted, arena_str(f->memory, buf_str(&key)).ptr));
+    }
+    buf_done(&key);
+    return asks;
 }
 
 static inline void fake_job_ends(fake *f, fake_object *o)
@@ -829,16 +852,16 @@ static inline void fake_job_ends(fake *f, fake_object *o)
         return;
     }
     bool reboots = f->reboots && f->reboots(f, o->name);
-    if (reboots) {
+    bool fails = reboots || (f->fails && f->fails(f, o->name));
+    if (fake_asks(f, o) && (reboots || !fails)) {
         char name[FAKE_NAME_BYTES], job[FAKE_NAME_BYTES];
         snprintf(name, sizeof name, "%s", on);
         snprintf(job, sizeof job, "%s", o->name);
-        fake_reboot(f, name);
+        fake_reboot(f, name, reboots);
         o = fake_find(f, FAKE_JOBS, job); /* what a shell deletes meanwhile moves others */
         if (!o)
             return;
     }
-    bool fails = reboots || (f->fails && f->fails(f, o->name));
     o->failing = fails;
     if (fails)
         o->ends_ms = f->now_ms + FAKE_FAILING_MS;
@@ -962,6 +985,7 @@ static inline void fake_free(fake *f)
     }
     for (size_t i = 0; i < f->count; i++)
         yyjson_doc_free(f->objects[i].doc);
+    vec_done(&f->rebooted);
     arena_free(f->memory);
     buf_done(&f->log);
     buf_done(&f->told);

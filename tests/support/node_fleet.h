@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* node_fleet.h - a small fleet of nodes around the engine, for tests.
  *
- * Virtual time. A stage takes a minute unless told; a drain is done at once unless it is blocked.
+ * Virtual time. A stage takes a minute unless told; a drain is done at once unless it is blocked; a
+ * node has another boot when an interrupt that reboots it succeeds.
  * Every step is followed by engine_check and engine_full. What was decided is kept as a trace of
  * lines. */
 #ifndef DROVER_TESTS_SUPPORT_NODE_FLEET_H
@@ -50,6 +51,7 @@ typedef struct fleet_event {
     char stage[FLEET_TEXT];
     int64_t attempt;
     bool drain, used;
+    bool reboots; /* the node has another boot when it succeeds */
 } fleet_event;
 
 typedef struct fleet {
@@ -63,6 +65,7 @@ typedef struct fleet {
     uint64_t event_count;
     VEC(loaded) documents;
     VEC(char *) texts;
+    VEC(char *) rebooted; /* what hosts were rebooted for */
     VEC(fact) pending;
     decision_list out;
     buf trace;           /* every decision */
@@ -112,7 +115,10 @@ static inline void fleet_free(fleet *f)
     for (size_t i = 0; i < f->texts.len; i++)
         free(f->texts.at[i]);
     vec_done(&f->documents);
+    for (size_t i = 0; i < f->rebooted.len; i++)
+        free(f->rebooted.at[i]);
     vec_done(&f->texts);
+    vec_done(&f->rebooted);
     vec_done(&f->events);
     vec_done(&f->pending);
     vec_done(&f->current);
@@ -301,7 +307,8 @@ static inline void fleet_schedule(fleet *f, const decision *d, int64_t after_ms)
     fleet_event e = {.at_ms = f->now_ms + after_ms,
                      .number = f->event_count++,
                      .attempt = d->number,
-                     .drain = d->kind == DECISION_DRAIN};
+                     .drain = d->kind == DECISION_DRAIN,
+                     .reboots = str_find(d->detail, STR("\"reboot\"")) != SIZE_MAX};
     copy_text(e.change, d->change);
     copy_text(e.target, d->target);
     copy_text(e.package, d->package);
@@ -430,6 +437,32 @@ static inline bool fleet_step(fleet *f)
 
 /* ---- time ---- */
 
+/* Whether the agent asks for a reboot: once for each piece of work, which its host remembers. */
+static inline bool fleet_asks(fleet *f, const fleet_event *e, const fleet_node *n)
+{
+    arena *a = arena_new(0);
+    node_view v = {0};
+    char *key = NULL;
+    int64_t generation = 0;
+    engine_node(f->engine, str_of(e->change), str_of(e->target), a, &v);
+    for (size_t i = 0; i < v.package_count; i++)
+        if (str_eq(v.packages[i].name, str_of(e->package)) &&
+            str_eq(v.packages[i].version, str_of(e->version)))
+            generation = v.packages[i].generation;
+    arena_free(a);
+    if (generation == 0)
+        return true; /* a document without: every piece of work is another */
+    assert_true(asprintf(&key, "%s %s %s %s %s %" PRId64, n->name, n->uid, e->change, e->package,
+                         e->version, generation) > 0);
+    for (size_t i = 0; i < f->rebooted.len; i++)
+        if (strcmp(f->rebooted.at[i], key) == 0) {
+            free(key);
+            return false;
+        }
+    assert_true(vec_push(&f->rebooted, key));
+    return true;
+}
+
 static inline void fleet_answer(fleet *f, fleet_event *e)
 {
     e->used = true;
@@ -441,6 +474,10 @@ static inline void fleet_answer(fleet *f, fleet_event *e)
     }
     bool fails = n->fails || n->fails_once;
     n->fails_once = false;
+    if (e->reboots && !fails && n->exists && fleet_asks(f, e, n)) {
+        snprintf(n->boot, sizeof n->boot, "boot-of-%" PRIu64, e->number);
+        fleet_show(f, n);
+    }
     fleet_tell(f, (fact){.kind = FACT_STAGE,
                          .stage = {.change = str_of(e->change),
                                    .target = str_of(e->target),

@@ -547,6 +547,30 @@ static void a3_blocked_after_a_failure(void **state)
     }
 }
 
+/* A blocked node that a person gives back keeps no place any more: others go on at once. */
+static void a3_blocked_and_given_back(void **state)
+{
+    (void)state;
+    fleet *f = without_retries();
+    f->feedback = true;
+    fleet_document(f, API "kind: Skyhook\nmetadata: {name: sk}\nspec:\n"
+                          "  interruptionBudget: {count: 1}\n  packages: {tool: {version: '1',"
+                          " image: r/tool, interrupt: {type: noop}}}\n");
+    fleet_nodes_add(f, 2);
+    fleet_node *n = fleet_find(f, "node-001");
+    n->fails = true;
+    fleet_run(f, HOUR);
+    set_blocked(f, n, false, true);
+    fleet_run(f, HOUR);
+    check_state(f, "sk", "node-002", WAITING);
+    n->unschedulable = false;
+    fleet_show(f, n);
+    fleet_run(f, -1);
+    check_state(f, "sk", "node-001", BLOCKED);
+    check_state(f, "sk", "node-002", DONE);
+    fleet_free(f);
+}
+
 /* A3: what a node did before it was blocked is forgotten when it is released: it has all its
  * attempts again, and waits for none. */
 static void a3_released_is_fresh(void **state)
@@ -614,6 +638,7 @@ int main(void)
     static row_list all;
     ROWS_TEST(&all, a2_failed_nodes_and_the_ceiling);
     ROWS_TEST(&all, a3_blocked_after_a_failure);
+    ROWS_TEST(&all, a3_blocked_and_given_back);
     ROWS_TEST(&all, a3_released_is_fresh);
     ROWS_TEST(&all, a2_nothing_bypasses_the_policy);
     ROWS_ADD(&all, a4_row, batch_rows, "A4");

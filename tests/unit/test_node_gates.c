@@ -336,7 +336,7 @@ static void f_cordoned_before(void **state)
 
 /* ---- nodes that go away ---- */
 
-static fleet *at_reboot(void)
+static fleet *at_reboot_said(outcome end)
 {
     fleet *f = nodes_with(1, "", REBOOT);
     f->nodes[0].silent = true;
@@ -344,9 +344,14 @@ static fleet *at_reboot(void)
     stage_ends(f, "apply", 1, OUTCOME_SUCCEEDED);
     stage_ends(f, "config", 2, OUTCOME_SUCCEEDED);
     fleet_lines(f, "");
-    stage_ends(f, "interrupt", 3, OUTCOME_LOST);
+    stage_ends(f, "interrupt", 3, end);
     check_lines(f, "run record release", "");
     return f;
+}
+
+static fleet *at_reboot(void)
+{
+    return at_reboot_said(OUTCOME_LOST);
 }
 
 static void e_reboot_succeeds(void **state)
@@ -381,6 +386,99 @@ static void e_reboot_does_not_happen(void **state)
     fleet_run(f, SECOND);
     check_state(f, "sk", "node-001", FAILED);
     assert_int_equal(fleet_count(f, "interrupt erroring NotRebooted"), 1);
+    fleet_free(f);
+}
+
+/* An agent that only asks for the reboot says success before the node is down: it counts when the
+ * node is back, and nothing runs before. */
+static void e_reboot_said_too_early(void **state)
+{
+    (void)state;
+    fleet *f = at_reboot_said(OUTCOME_SUCCEEDED);
+    check_text(str_of(fleet_reasons(f, "sk", "node-001")), "reboot:online:node-001");
+    fleet_run(f, MINUTE);
+    f->nodes[0].not_ready = true;
+    fleet_show(f, &f->nodes[0]);
+    fleet_run(f, 30 * MINUTE);
+    snprintf(f->nodes[0].boot, FLEET_TEXT, "boot-2");
+    fleet_show(f, &f->nodes[0]);
+    fleet_step(f);
+    check_lines(f, "run record", ""); /* not ready yet */
+    f->nodes[0].not_ready = f->nodes[0].silent = false;
+    fleet_show(f, &f->nodes[0]);
+    fleet_run(f, -1);
+    check_lines(f, "run start release",
+                "run sk node-001 tool 1 post-interrupt #4\n"
+                "release sk node-001 __default__ complete\n");
+    fleet_free(f);
+}
+
+/* The reboot does not come: the attempt has failed. Whoever says success again after that counts,
+ * and so does who says it after a person's reboot; in the same boot or not, nothing is waited for.
+ */
+static void e_reboot_said_and_not_done(void **state)
+{
+    (void)state;
+    for (int by_hand = 0; by_hand < 2; by_hand++) {
+        fleet *f = at_reboot_said(OUTCOME_SUCCEEDED);
+        fleet_run(f, 119 * SECOND);
+        check_state(f, "sk", "node-001", IN_FLIGHT);
+        fleet_run(f, SECOND);
+        check_state(f, "sk", "node-001", FAILED);
+        check_lines(f, "record run", "record sk node-001 tool 1 interrupt erroring NotRebooted\n");
+        if (by_hand) {
+            snprintf(f->nodes[0].boot, FLEET_TEXT, "boot-2");
+            fleet_show(f, &f->nodes[0]);
+        }
+        fleet_run(f, 10 * SECOND);
+        fleet_lines(f, "");
+        stage_ends(f, "interrupt", 4, OUTCOME_SUCCEEDED);
+        check_lines(f, "run", "run sk node-001 tool 1 post-interrupt #5\n");
+        fleet_free(f);
+    }
+}
+
+/* What failed as it says it did and was rebooted by hand meanwhile has had its reboot; one that was
+ * rebooted for the same work before a reset is not rebooted again by its agent. Another piece of
+ * work is. */
+static void e_reboot_came_before(void **state)
+{
+    (void)state;
+    static const char text[] =
+        API "kind: Skyhook\nmetadata: {name: sk, generation: %d}\nspec:\n"
+            "  packages: {tool: {version: '%s', image: r/tool, interrupt: {type: reboot}}}\n";
+    fleet *f = at_reboot();
+    fleet_run(f, 2 * MINUTE);
+    check_state(f, "sk", "node-001", FAILED);
+    snprintf(f->nodes[0].boot, FLEET_TEXT, "boot-2");
+    fleet_show(f, &f->nodes[0]);
+    fleet_step(f);
+    stage_ends(f, "interrupt", 4, OUTCOME_SUCCEEDED);
+    assert_int_equal(fleet_count(f, "post-interrupt #5"), 1);
+    fleet_free(f);
+    f = fleet_new();
+    fleet_document(f, text, 7, "1");
+    fleet_nodes_add(f, 1);
+    fleet_run(f, -1);
+    char boot[FLEET_TEXT];
+    memcpy(boot, f->nodes[0].boot, sizeof boot);
+    assert_string_not_equal(boot, "boot-1");
+    fleet_act(f, ACT_RESET, "sk", "");
+    int64_t began_ms = f->now_ms;
+    fleet_run(f, -1);
+    check_state(f, "sk", "node-001", DONE);
+    assert_int_equal(f->now_ms - began_ms, 4 * MINUTE);
+    assert_string_equal(boot, f->nodes[0].boot);
+    assert_int_equal(fleet_count(f, "NotRebooted"), 0);
+    fleet_document(f, text, 8, "2");
+    fleet_run(f, 2 * MINUTE + SECOND);
+    f->nodes[0].silent = true;
+    fleet_lines(f, "");
+    fleet_tell(f, (fact){.kind = FACT_STAGE,
+                         .stage = {STR("sk"), STR("node-001"), STR("tool"), STR("2"),
+                                   STR("interrupt"), 11, OUTCOME_SUCCEEDED, STR_EMPTY, false}});
+    fleet_step(f);
+    check_lines(f, "run", "");
     fleet_free(f);
 }
 
@@ -660,6 +758,9 @@ int main(void)
         cmocka_unit_test(f_cordoned_before),
         cmocka_unit_test(e_reboot_succeeds),
         cmocka_unit_test(e_reboot_does_not_happen),
+        cmocka_unit_test(e_reboot_said_too_early),
+        cmocka_unit_test(e_reboot_said_and_not_done),
+        cmocka_unit_test(e_reboot_came_before),
         cmocka_unit_test(e_reboot_never_returns),
         cmocka_unit_test(e_node_lost),
         cmocka_unit_test(leaves_in_every_stage),

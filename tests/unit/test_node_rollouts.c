@@ -14,6 +14,7 @@
 static const char *const skyhook_names[] = {"sk0", "sk1", "sk2"};
 
 typedef struct wish {
+    int generation;
     int version;
     int config;
     int priority;
@@ -42,24 +43,26 @@ static void write_skyhook(fleet *f, story *s, int i)
     static const char *const interrupts[] = {"", ", interrupt: {type: noop}",
                                              ", interrupt: {type: reboot}",
                                              ", interrupt: {type: service, services: [x]}"};
-    const wish *w = &s->wishes[i];
+    wish *w = &s->wishes[i];
+    w->generation++;
     char policy[64] = "";
     if (w->policy > 0)
         snprintf(policy, sizeof policy, "  deploymentPolicy: pace%d\n", w->policy);
-    fleet_document(
-        f,
-        API "kind: Skyhook\nmetadata: {name: sk%d, annotations:"
-            " {skyhook.nvidia.com/pause: '%s'}}\nspec:\n%s  priority: %d\n"
-            "  drainTimeout: 3m\n  sequencing: %s\n  serial: %s\n  runtimeRequired: %s\n"
-            "  autoTaintNewNodes: %s\n"
-            "  nodeSelectors: {matchExpressions: [{key: out%d, operator: DoesNotExist}]}\n"
-            "  packages:\n"
-            "    aa: {version: '1.%d.0', image: r/aa%s, configMap: {k: 'v%d'},"
-            " configInterrupts: {k: {type: noop}}}\n"
-            "    bb: {version: '1.0.%d', image: r/bb, dependsOn: {aa: '1.%d.0'}}\n",
-        i, w->paused ? "true" : "false", policy, w->priority, w->all ? "all" : "node",
-        w->serial ? "true" : "false", w->runtime ? "true" : "false", w->runtime ? "true" : "false",
-        i, w->version, interrupts[w->interrupts], w->config, w->version / 2, w->version);
+    fleet_document(f,
+                   API
+                   "kind: Skyhook\nmetadata: {name: sk%d, generation: %d, annotations:"
+                   " {skyhook.nvidia.com/pause: '%s'}}\nspec:\n%s  priority: %d\n"
+                   "  drainTimeout: 3m\n  sequencing: %s\n  serial: %s\n  runtimeRequired: %s\n"
+                   "  autoTaintNewNodes: %s\n"
+                   "  nodeSelectors: {matchExpressions: [{key: out%d, operator: DoesNotExist}]}\n"
+                   "  packages:\n"
+                   "    aa: {version: '1.%d.0', image: r/aa%s, configMap: {k: 'v%d'},"
+                   " configInterrupts: {k: {type: noop}}}\n"
+                   "    bb: {version: '1.0.%d', image: r/bb, dependsOn: {aa: '1.%d.0'}}\n",
+                   i, w->generation, w->paused ? "true" : "false", policy, w->priority,
+                   w->all ? "all" : "node", w->serial ? "true" : "false",
+                   w->runtime ? "true" : "false", w->runtime ? "true" : "false", i, w->version,
+                   interrupts[w->interrupts], w->config, w->version / 2, w->version);
 }
 
 static void write_policy(fleet *f, story *s, int number)

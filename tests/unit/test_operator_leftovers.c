@@ -124,7 +124,7 @@ static void nodes_that_left_are_not_shown(void **state)
     check_shown(f, "n01", false);
     check_shown(f, "n02", true);
     check_text(str_of(fake_text(f, FAKE_SKYHOOKS, "sk", "/status/completeNodes")), "2/2");
-    fake_reboot(f, "n02");
+    fake_reboot(f, "n02", true);
     fake_run(f, -1);
     check_msg(strncmp(fake_text(f, FAKE_SKYHOOKS, "sk", "/status/nodeBootIds/n02"), "again-", 6) ==
                   0,

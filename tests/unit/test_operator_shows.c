@@ -353,7 +353,7 @@ static void reboots_are_told(void **state)
         buf_clear(&f->told);
         if (away)
             fake_end_side(&f->sides[0]);
-        fake_reboot(f, "n03");
+        fake_reboot(f, "n03", true);
         if (away)
             fake_start(f);
         fake_run(f, -1);
