@@ -254,9 +254,11 @@ static void leave_taints(nodes *self, change *c)
     c->held_taint = holds;
 }
 
-/* Whom the Skyhook selects now, and whom it no longer does. */
-static void select_targets(nodes *self, change *c)
+/* Whom the Skyhook selects now, and whom it no longer does. Returns whether somebody who joined has
+ * something to be done. */
+static bool select_targets(nodes *self, change *c)
 {
+    bool new_work = false;
     self->chosen.len = 0;
     for (uint32_t i = 0; i < self->targets.len; i++) {
         if (!self->targets.at[i].present)
@@ -270,8 +272,14 @@ static void select_targets(nodes *self, change *c)
             target_touch(self, i);
     }
     targets_sort(self, self->chosen.at, self->chosen.len);
-    for (size_t i = 0; i < self->chosen.len; i++)
+    for (size_t i = 0; i < self->chosen.len; i++) {
+        const node_placement *p = placement_on(self, self->chosen.at[i], c);
+        bool before = p && p->selected;
         target_select(self, self->chosen.at[i], c);
+        p = placement_on(self, self->chosen.at[i], c);
+        new_work |= !before && p && p->selected && !packages_complete(&c->rules, &p->entries);
+    }
+    return new_work;
 }
 
 static void take_halts(nodes *self, change *c, bool is_new)
@@ -313,10 +321,12 @@ void skyhook_take(nodes *self, const object *o)
     c->packages = packages_text(self, c);
     change_set_policy(self, c);
     edit e = is_new ? (edit){0} : compare(c);
-    select_targets(self, c);
+    bool widened = select_targets(self, c);
     take_halts(self, c, is_new);
     leave_taints(self, c);
     apply_edit(self, c, e);
+    if (widened && !is_new) /* A4: an edit that gives a node new work */
+        cohort_lift_stops(c->cohort);
     for (size_t i = 0; (reordered || is_new) && i < self->changes.len; i++)
         change_touch_targets(self, self->changes.at[i]);
     if (!remember(c))

@@ -316,6 +316,55 @@ static void a6_edit_lifts_a_stop(void **state)
     fleet_free(f);
 }
 
+/* A4: so does an edit that selects another node, which has all its work before it; but none that
+ * selects fewer, or nobody who is there, and no node that joins by itself. */
+static void a6_wider_selectors_lift_a_stop(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *before, *after, *label;
+        bool lifts;
+    } rows[] = {{"[a]", "[a, b]", NULL, true},
+                {"[a, c]", "[a]", NULL, false},
+                {"[a, d]", "[a, d, e]", NULL, false},
+                {"[a]", "[a]", "a", false}};
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        fleet *f = without_retries();
+        char spec[256];
+        add_policy(f, "count: 1", STRATEGY("fixed", "failureThreshold: 1"), "");
+        snprintf(spec, sizeof spec,
+                 "  deploymentPolicy: pace\n  nodeSelectors: {matchExpressions:"
+                 " [{key: zone, operator: In, values: %s}]}\n",
+                 rows[i].before);
+        add_skyhook(f, "sk", spec, "1.0.0");
+        static const char *const zones[] = {"a", "a", "b", "c", "d"};
+        for (size_t k = 0; k < COUNT_OF(zones); k++) {
+            char name[FLEET_TEXT];
+            snprintf(name, sizeof name, "n%zu", k);
+            fleet_node *n = fleet_node_add(f, name);
+            n->fails = k == 0;
+            fleet_label(n, "zone", zones[k]);
+            fleet_show(f, n);
+        }
+        fleet_run(f, -1);
+        assert_true(fleet_group(f, "sk", "__default__").stopped);
+        snprintf(spec, sizeof spec,
+                 "  deploymentPolicy: pace\n  nodeSelectors: {matchExpressions:"
+                 " [{key: zone, operator: In, values: %s}]}\n",
+                 rows[i].after);
+        if (rows[i].label) {
+            fleet_label(fleet_find(f, "n2"), "zone", rows[i].label);
+            fleet_show(f, fleet_find(f, "n2"));
+        }
+        add_skyhook(f, "sk", spec, "1.0.0");
+        fleet_run(f, -1);
+        check_msg(fleet_group(f, "sk", "__default__").stopped != rows[i].lifts, "row %zu", i);
+        if (rows[i].lifts)
+            check_state(f, "sk", "n2", DONE);
+        fleet_free(f);
+    }
+}
+
 /* A6: SKYHOOK_NODE_ORDER is the place in the whole rollout; a reset begins at 0. */
 static void a6_node_order(void **state)
 {
@@ -651,6 +700,7 @@ int main(void)
     ROWS_TEST(&all, a6_reset);
     ROWS_TEST(&all, a6_edit);
     ROWS_TEST(&all, a6_edit_lifts_a_stop);
+    ROWS_TEST(&all, a6_wider_selectors_lift_a_stop);
     ROWS_TEST(&all, a6_node_order);
     ROWS_TEST(&all, a6_reset_keeping_batches);
     ROWS_TEST(&all, a7_legacy);
