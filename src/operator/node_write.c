@@ -400,7 +400,8 @@ static bool node_waits(node_shell *s, shell_node *n)
 
 static bool may_write(const shell_place *p)
 {
-    if (!p->change)
+    /* Nobody is going to write the status of a Skyhook whose finalizer goes. */
+    if (!p->change || p->cleanup)
         return p->cleanup;
     /* An end disturbs nothing, and the status waits for it: also that of a claim that never was
      * durable. */

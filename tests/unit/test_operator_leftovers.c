@@ -561,6 +561,35 @@ static void raw_pod_and_kills(void **state)
     }
 }
 
+/* The deletion comes while the first claim is being written, which meets a conflict by that. */
+static fake_fault deleted_by_then(fake *f, const kube_write *w)
+{
+    const char *since = fake_text(f, FAKE_SKYHOOKS, "sk", "/metadata/deletionTimestamp");
+    if (str_eq(w->subresource, STR("status")) && str_eq(w->collection, STR(FAKE_SKYHOOKS)) &&
+        since[0] == '\0')
+        fake_edit(f, FAKE_SKYHOOKS, "sk",
+                  "{\"metadata\":{\"deletionTimestamp\":\"2026-11-16T07:00:00Z\"}}");
+    return FAULT_NONE;
+}
+
+static void deleted_before_its_first_claim(void **state)
+{
+    (void)state;
+    fake *f = fake_new();
+    fake_add_nodes(f, 2);
+    fake_create(f, FAKE_SKYHOOKS,
+                "{\"metadata\":{\"name\":\"sk\"},\"spec\":{\"packages\":{\"tune\":{\"version\":"
+                "\"1.0.0\",\"image\":\"example.test/tune\",\"interrupt\":{\"type\":\"noop\"}}}}}");
+    f->meets = deleted_by_then;
+    fake_start(f);
+    fake_run(f, -1);
+    check_msg(yyjson_arr_size(fake_get(f, FAKE_SKYHOOKS, "sk", "/metadata/finalizers")) == 0, "%s",
+              f->log.ptr);
+    assert_null(
+        fake_get(f, FAKE_NODES, "n00", "/metadata/annotations/skyhook.nvidia.com~1drover_sk"));
+    fake_free(f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -581,6 +610,7 @@ int main(void)
         cmocka_unit_test(broken_states_are_left),
         cmocka_unit_test(broken_records_stop_nobody),
         cmocka_unit_test(halts_are_shown_on_nodes),
+        cmocka_unit_test(deleted_before_its_first_claim),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
