@@ -9,13 +9,25 @@ static void put_head(buf *out, const char *name, const char *help)
     buf_addf(out, "# HELP %s %s\n# TYPE %s gauge\n", name, help, name);
 }
 
+/* What is finalised has no series any more, whoever else still holds it. */
+static bool is_shown(const shell_change *c)
+{
+    if (!c->known)
+        return false;
+    const metadata *m = &c->document->object.skyhook->metadata;
+    bool held = !m->deletion_timestamp.set;
+    for (size_t i = 0; i < m->finalizers.len; i++)
+        held |= str_eq(m->finalizers.at[i], STR(CHANGE_FINALIZER));
+    return held;
+}
+
 typedef void (*change_writer)(const node_shell *s, const shell_change *c, buf *out);
 
 static void put_each(const node_shell *s, change_writer put, buf *out)
 {
     for (size_t i = 0; i < s->changes.len; i++) {
         const shell_change *c = (const shell_change *)(uintptr_t)s->changes.entries[i].value;
-        if (c->known)
+        if (is_shown(c))
             put(s, c, out);
     }
 }
@@ -51,6 +63,7 @@ static void put_targets(const node_shell *s, const shell_change *c, buf *out)
 /* ---- packages ---- */
 
 typedef struct package_count {
+    int64_t nodes; /* that have it, in whatever version */
     int64_t states[PACKAGE_UNKNOWN + 1];
     int64_t stages[STAGE_UPGRADE + 1];
     int64_t restarts;
@@ -66,13 +79,16 @@ static void count_package(const node_shell *s, const shell_change *c, const pack
         if (c->places.at[i]->selected)
             engine_node(s->engine, str_of(c->name), str_of(c->places.at[i]->node->name), s->scratch,
                         &v);
-        for (size_t k = 0; k < v.package_count; k++)
-            if (str_eq(v.packages[k].name, of->name) &&
-                str_eq(v.packages[k].version, of->version)) {
-                ret->states[v.packages[k].state]++;
-                ret->stages[v.packages[k].stage]++;
-                ret->restarts += v.packages[k].restarts;
-            }
+        for (size_t k = 0; k < v.package_count; k++) {
+            if (!str_eq(v.packages[k].name, of->name))
+                continue;
+            ret->nodes++;
+            if (!str_eq(v.packages[k].version, of->version))
+                continue;
+            ret->states[v.packages[k].state]++;
+            ret->stages[v.packages[k].stage]++;
+            ret->restarts += v.packages[k].restarts;
+        }
         arena_rewind(s->scratch, mark);
     }
 }
@@ -99,10 +115,15 @@ enum { PUT_STATES, PUT_STAGES, PUT_RESTARTS };
 static void put_packages(const node_shell *s, const shell_change *c, int what, buf *out)
 {
     const skyhook_spec *spec = &c->document->object.skyhook->spec;
+    bool deleting = c->document->object.skyhook->metadata.deletion_timestamp.set;
     for (size_t i = 0; i < spec->packages.len; i++) {
         const package *of = &spec->packages.at[i];
         package_count count;
         count_package(s, c, of, &count);
+        bool removes =
+            of->uninstall && of->uninstall->enabled && (of->uninstall->apply || deleting);
+        if (removes && count.nodes == 0)
+            continue; /* it was uninstalled: its series are gone */
         for (int k = 1; what == PUT_STATES && k <= PACKAGE_UNKNOWN; k++) {
             put_series(out, "skyhook_package_state_count", c, of);
             buf_addf(out, ",state=\"%s\"} %" PRId64 "\n", state_texts[k], count.states[k]);
@@ -155,7 +176,7 @@ static bool put_rollout(void *context, const group_view *g)
 {
     const rollout_writer *w = context;
     const shell_change *c = shell_find_change(w->shell, g->change);
-    if (g->kind != GROUP_COMPARTMENT || !c || !c->known)
+    if (g->kind != GROUP_COMPARTMENT || !c || !is_shown(c))
         return true;
     static const char *const names[] = {
 #define X(name, value) #name,

@@ -372,6 +372,45 @@ static void reboots_are_told(void **state)
     }
 }
 
+/* ---- metrics ---- */
+
+static bool is_measured(fake *f, const char *part)
+{
+    buf out = BUF(1024 * 1024);
+    node_shell_metrics(f->shell, &out);
+    bool found = str_find(buf_str(&out), str_of(part)) != SIZE_MAX;
+    buf_done(&out);
+    return found;
+}
+
+/* Nobody who is told of a package that was uninstalled, or of a Skyhook that is finalised, can tell
+ * it from one that nobody has begun. */
+static void series_go(void **state)
+{
+    (void)state;
+    fake *f = begin(skyhook_interrupt);
+    fake_run(f, 0);
+    assert_true(is_measured(f, "package_name=\"tune\""));
+    fake_run(f, -1);
+    assert_true(is_measured(f, "skyhook_package_state_count{skyhook_name=\"sk\",package_name="
+                               "\"tune\",package_version=\"1.0.0\",state=\"complete\"} 8"));
+    fake_edit(f, FAKE_SKYHOOKS, "sk",
+              "{\"spec\":{\"packages\":{\"tune\":{\"uninstall\":{\"apply\":true}}}}}");
+    fake_run(f, 1500);
+    assert_true(is_measured(f, "stage=\"uninstall\"} 1"));
+    fake_run(f, -1);
+    assert_false(is_measured(f, "package_name=\"tune\""));
+    assert_true(is_measured(f, "skyhook_node_target_count{skyhook_name=\"sk\"} 8"));
+    fake_edit(f, FAKE_SKYHOOKS, "sk",
+              "{\"metadata\":{\"finalizers\":[\"skyhook.nvidia.com/skyhook\",\"example.test/f\"],"
+              "\"deletionTimestamp\":\"2026-11-16T07:00:00Z\"}}");
+    fake_run(f, -1);
+    check_text(str_of(fake_text(f, FAKE_SKYHOOKS, "sk", "/metadata/finalizers/0")),
+               "example.test/f");
+    assert_false(is_measured(f, "skyhook_name=\"sk\""));
+    fake_free(f);
+}
+
 /* ---- many nodes ---- */
 
 static size_t shown_nodes(fake *f, const char *path)
@@ -473,6 +512,7 @@ int main(void)
         cmocka_unit_test(drains_are_told),
         cmocka_unit_test(packages_are_written_as_they_are_read),
         cmocka_unit_test(reboots_are_told),
+        cmocka_unit_test(series_go),
         cmocka_unit_test(many_nodes_are_counted_only),
         cmocka_unit_test(refused_finalizers_are_told),
     };
