@@ -37,6 +37,7 @@ typedef struct agent_entry {
     bool running;
     bool unlabelled; /* some of its objects are not told by watches: a chart's */
     bool discovers;  /* it waits until the kinds were read */
+    bool queues;     /* it waits until nobody else unpacks */
     int64_t due_ms;  /* 0: now */
     char *told;      /* for what it was last said to wait */
 } agent_entry;
@@ -80,6 +81,7 @@ struct agent_shell {
     discovery *discovery;
     agent_discovery reading;
     VEC(agent_entry *) entries;
+    const agent_entry *unpacks; /* the one that may; NULL: none does */
     VEC(agent_kind *) kinds;
     VEC(const yyjson_val *) deployments; /* for dependsOn: made anew in each turn */
     bool synced[AGENT_WATCH_COUNT];

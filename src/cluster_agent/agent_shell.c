@@ -262,6 +262,22 @@ static void tell_wait(agent_entry *e, str why)
         log_line(LOG_INFO, "%s: %.*s", e->name, STR_ARG(why));
 }
 
+/* Contents are unpacked one after the other. False: e is woken when it may go on. */
+static bool may_go_on(agent_entry *e, step_kind next)
+{
+    agent_shell *s = e->shell;
+    e->queues = next == STEP_READ_CONTENT && s->unpacks && s->unpacks != e;
+    if (next == STEP_READ_CONTENT && !s->unpacks)
+        s->unpacks = e;
+    if (s->unpacks != e || next == STEP_READ_CONTENT || steps_unpacking(e->steps))
+        return !e->queues;
+    s->unpacks = NULL;
+    for (size_t i = 0; i < s->entries.len; i++)
+        if (s->entries.at[i]->queues)
+            agent_entry_wake(s->entries.at[i]);
+    return true;
+}
+
 /* True: it is to be forgotten. */
 static bool entry_step(agent_entry *e)
 {
@@ -269,6 +285,10 @@ static bool entry_step(agent_entry *e)
     steps_world world = world_of(e);
     while (!e->running && !s->no_memory) {
         step next = steps_next(e->steps, &world);
+        if (!may_go_on(e, next.kind)) {
+            e->due_ms = INT64_MAX;
+            break;
+        }
         if (next.kind == STEP_FORGET)
             return true;
         if (next.kind == STEP_WAIT) {

@@ -285,6 +285,7 @@ bool steps_fail(deployment_steps *s, const steps_world *w, steps_fault fault, co
     s->outcome = outcome_of(s, fault);
     snprintf(s->trouble, sizeof s->trouble, "%s", text);
     s->found_len = 0;
+    s->content = arena_free(s->content); /* the next way reads it again */
     s->in_place = s->reread = false;
     bool told = !patient || w->now_ms - s->failing_since_ms >= STEPS_PATIENCE_MS;
     return steps_go(s, told && !s->gone ? PHASE_REPORT : PHASE_REST);
@@ -457,6 +458,12 @@ static void reread(deployment_steps *s, const steps_world *w, const step_answer 
         steps_fail_answer(s, w, answer, NULL);
     else
         s->restart |= s->phase == PHASE_CHECK || s->phase == PHASE_APPLY;
+}
+
+bool steps_unpacking(const deployment_steps *s)
+{
+    return s->content &&
+           (s->phase == PHASE_CONTENT || s->phase == PHASE_PLACE || s->phase == PHASE_VALUES_FROM);
 }
 
 /* ---- the door ---- */

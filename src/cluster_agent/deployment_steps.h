@@ -135,6 +135,9 @@ void steps_gone(deployment_steps *s);
 /* Something of what it put into the cluster may have changed. */
 void steps_look(deployment_steps *s);
 
+/* Whether a Content is unpacked for it and not placed yet: then it takes many times the memory of
+ * one that is. Whoever has several of them lets one after the other read its Content. */
+bool steps_unpacking(const deployment_steps *s);
 /* Between a step and its answer the same step is returned again. */
 step steps_next(deployment_steps *s, const steps_world *w);
 void steps_answer(deployment_steps *s, const steps_world *w, const step_answer *answer);

@@ -110,6 +110,7 @@ typedef VEC(wanted_object) wanted_list;
 
 static bool take_document(arena *a, const document *d, wanted_list *list, err *error)
 {
+    wanted_object one = {0};
     object_ref ref = object_ref_of(d->root);
     char file[STR_SHOWN_BYTES + 4];
     memcpy(file, str_shown(d->file).text, sizeof file);
@@ -124,30 +125,42 @@ static bool take_document(arena *a, const document *d, wanted_list *list, err *e
                        MANIFEST_OBJECTS_MAX);
     buf text = BUF(LIMIT_TEXT_BYTES);
     json_write(&text, d->root);
-    yyjson_val *copy = text.failed ? NULL : json_parse_within(a, buf_str(&text), text.len, error);
-    if (text.failed)
-        err_memory(error);
+    one.text = text.failed ? (str){NULL, 0} : arena_str(a, buf_str(&text));
     buf_done(&text);
-    if (!copy)
-        return false;
-    ref = object_ref_of(copy);
-    ref.api_version = arena_str(a, d->api_version);
-    ref.kind = arena_str(a, d->kind);
-    if (!ref.api_version.ptr || !ref.kind.ptr)
-        return err_memory(error);
-    wanted_object one = {.ref = ref, .json = copy};
+    ref.api_version = d->api_version;
+    ref.kind = d->kind;
+    one.ref = ref;
     one.definition = str_eq(ref.kind, STR("CustomResourceDefinition")) &&
                      str_eq(object_group(ref.api_version), STR("apiextensions.k8s.io"));
+    if (!one.text.ptr || !object_ref_keep(a, &one.ref))
+        return err_memory(error);
     return vec_push(list, one) || err_memory(error);
+}
+
+/* Documents pass by one after the other: of a whole file they are many times the text. */
+typedef struct document_taker {
+    arena *arena;
+    wanted_list *list;
+    err *error;
+    bool failed;
+} document_taker;
+
+static void take(void *context, const document *d)
+{
+    document_taker *t = context;
+    t->failed = t->failed || !take_document(t->arena, d, t->list, t->error);
 }
 
 static bool read_documents(arena *a, const resource_file *file, wanted_list *list, err *error)
 {
     document_set *set scoped(document_set_cleanup) = document_set_new();
     problems *found scoped(problems_cleanup) = problems_new();
+    document_taker taker = {.arena = a, .list = list, .error = error};
+    const document_source source = {
+        .file = file->name, .bytes = file->bytes, .each = take, .context = &taker, .passing = true};
     if (!set || !found)
         return err_memory(error);
-    if (!documents_read(set, file->name, file->bytes, found)) {
+    if (!documents_read_from(set, &source, found)) {
         if (problems_out_of_memory(found) || problems_count(found) == 0)
             return err_memory(error);
         buf text = BUF(LIMIT_TEXT_BYTES);
@@ -157,10 +170,7 @@ static bool read_documents(arena *a, const resource_file *file, wanted_list *lis
         buf_done(&text);
         return failed ? err_memory(error) : false;
     }
-    for (size_t i = 0; i < documents_count(set); i++)
-        if (!take_document(a, documents_at(set, i), list, error))
-            return false;
-    return true;
+    return !taker.failed;
 }
 
 static bool keep_list(arena *a, const wanted_list *list, manifest *m, err *error)

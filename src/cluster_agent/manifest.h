@@ -17,7 +17,10 @@
 #include "cluster_agent/discovery.h"
 #include "model/values.h"
 
-#define MANIFEST_BYTES_MAX (64u << 20) /* of all resources, unpacked */
+#define MANIFEST_BYTES_MAX (16u << 20) /* of all resources, unpacked */
+/* As many times as much is needed until they are placed: deploy/cluster-agent.yaml allows for it.
+ */
+#define MANIFEST_PEAK_TIMES 8u
 #define MANIFEST_FILES_MAX 5000u
 #define MANIFEST_OBJECTS_MAX 5000u
 
@@ -52,12 +55,12 @@ bool resources_read(arena *a, str text, resource_files *ret, err *error);
 /* ---- what is to be there ---- */
 
 typedef struct wanted_object {
-    object_ref ref;         /* with its namespace, once manifest_place was asked */
-    const yyjson_val *json; /* as it was read; NULL once it is placed */
-    str body;               /* for server-side apply: that with namespace and owner */
-    bool shared;            /* the namespace of the release: never pruned, nobody owns it */
-    bool definition;        /* a CustomResourceDefinition: others wait until it is established */
-    str collection;         /* where it is applied; empty: the cluster does not have its kind yet */
+    object_ref ref;  /* with its namespace, once manifest_place was asked */
+    str text;        /* JSON, as it was read; empty once it is placed */
+    str body;        /* for server-side apply: that with namespace and owner */
+    bool shared;     /* the namespace of the release: never pruned, nobody owns it */
+    bool definition; /* a CustomResourceDefinition: others wait until it is established */
+    str collection;  /* where it is applied; empty: the cluster does not have its kind yet */
 } wanted_object;
 
 /* A chart, as the "helm" program is to be told. */

@@ -111,7 +111,10 @@ static int by_name(const void *a, const void *b)
 
 bool resources_read(arena *a, str text, resource_files *ret, err *error)
 {
-    yyjson_val *root = json_parse_within(a, text, 2 * (size_t)MANIFEST_BYTES_MAX, error);
+    scoped(arena_cleanup) arena *reading = arena_new(0);
+    if (!reading)
+        return err_memory(error);
+    yyjson_val *root = json_parse_within(reading, text, 2 * (size_t)MANIFEST_BYTES_MAX, error);
     if (!root)
         return false;
     yyjson_val *list = go_member(root, STR("resources"));

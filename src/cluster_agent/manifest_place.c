@@ -64,9 +64,10 @@ typedef struct body_more {
     const yyjson_val *labels, *annotations;
 } body_more;
 
-static void put_metadata(buf *out, const wanted_object *o, const body_more *more)
+static void put_metadata(buf *out, const wanted_object *o, const yyjson_val *json,
+                         const body_more *more)
 {
-    const yyjson_val *meta = go_member(o->json, STR("metadata"));
+    const yyjson_val *meta = go_member(json, STR("metadata"));
     json_open(out, "metadata");
     json_text(out, "name", o->ref.name);
     json_text_if(out, "namespace", o->ref.namespace_);
@@ -83,13 +84,14 @@ static void put_metadata(buf *out, const wanted_object *o, const body_more *more
     json_close(out);
 }
 
-static void put_body(buf *out, const wanted_object *o, const body_more *more)
+static void put_body(buf *out, const wanted_object *o, const yyjson_val *json,
+                     const body_more *more)
 {
     buf_addc(out, '{');
     json_text(out, "apiVersion", o->ref.api_version);
     json_text(out, "kind", o->ref.kind);
-    put_metadata(out, o, more);
-    yyjson_obj_iter walk = yyjson_obj_iter_with((yyjson_val *)(uintptr_t)o->json);
+    put_metadata(out, o, json, more);
+    yyjson_obj_iter walk = yyjson_obj_iter_with((yyjson_val *)(uintptr_t)json);
     for (yyjson_val *key; (key = yyjson_obj_iter_next(&walk));) {
         str k = go_str(key);
         if (!str_eq(k, STR("apiVersion")) && !str_eq(k, STR("kind")) &&
@@ -105,15 +107,33 @@ static bool is_release_namespace(const manifest *m, const wanted_object *o)
            str_eq(o->ref.name, m->release_namespace);
 }
 
-static bool keep_ref(arena *a, object_ref *ref)
+/* What was read, for as long as it is needed: of all objects it would be many times their text. A
+ * namespace that nobody wrote down is NULL. False without memory. */
+static bool parse_text(arena *a, const wanted_object *o, const yyjson_val **ret, err *error)
 {
-    *ref = (object_ref){arena_str(a, ref->api_version), arena_str(a, ref->kind),
-                        arena_str(a, ref->namespace_), arena_str(a, ref->name)};
-    return ref->api_version.ptr && ref->kind.ptr && ref->namespace_.ptr && ref->name.ptr;
+    *ret = NULL;
+    if (o->text.len > 0)
+        *ret = json_parse_within(a, o->text, o->text.len, error);
+    return *ret || o->text.len == 0;
+}
+
+static bool define(discovery *d, const wanted_object *o, err *error)
+{
+    scoped(arena_cleanup) arena *a = arena_new(0);
+    const yyjson_val *json;
+    if (!a)
+        return err_memory(error);
+    return parse_text(a, o, &json, error) && discovery_define(d, json, error);
 }
 
 static bool write_body(arena *a, const manifest *m, wanted_object *o, err *error)
 {
+    scoped(arena_cleanup) arena *reading = arena_new(0);
+    const yyjson_val *json;
+    if (!reading)
+        return err_memory(error);
+    if (!parse_text(reading, o, &json, error))
+        return false;
     str owner_value = owner_label(a, m->owner);
     label owner = {STR(LABEL_OWNER), owner_value}, keep = {STR(ANNOTATION_KEEP), STR("keep")};
     body_more more = {0};
@@ -128,12 +148,12 @@ static bool write_body(arena *a, const manifest *m, wanted_object *o, err *error
         more.annotations = m->namespace_annotations;
     }
     buf text = BUF(LIMIT_TEXT_BYTES);
-    put_body(&text, o, &more);
+    put_body(&text, o, json, &more);
     o->body = text.failed ? (str){NULL, 0} : arena_str(a, buf_str(&text));
     buf_done(&text);
     if (!o->body.ptr)
         return err_memory(error);
-    return keep_ref(a, &o->ref) || err_memory(error);
+    return object_ref_keep(a, &o->ref) || err_memory(error);
 }
 
 /* ---- namespaces ---- */
@@ -239,14 +259,14 @@ manifest_fault manifest_place(arena *a, manifest *m, discovery *d, err *error)
     if (fault == MANIFEST_NONE && (!m->is_chart || dressed))
         add_namespace(m);
     for (size_t i = 0; fault == MANIFEST_NONE && i < m->len; i++)
-        if (m->at[i].definition && !discovery_define(d, m->at[i].json, error))
+        if (m->at[i].definition && !define(d, &m->at[i], error))
             fault = manifest_failed(MANIFEST_BAD, error);
     for (size_t i = 0; fault == MANIFEST_NONE && i < m->len; i++)
         fault = place_one(a, m, &m->at[i], d, error);
     if (fault != MANIFEST_NONE)
         return fault;
     for (size_t i = 0; i < m->len; i++)
-        m->at[i].json = NULL;
+        m->at[i].text = STR_EMPTY;
     manifest_sort(m);
     for (size_t i = 1; i < m->len; i++) {
         if (!object_ref_same(&m->at[i - 1].ref, &m->at[i].ref))

@@ -34,6 +34,13 @@ int object_ref_cmp(const object_ref *a, const object_ref *b)
     return order != 0 ? order : str_cmp(a->name, b->name);
 }
 
+bool object_ref_keep(arena *a, object_ref *r)
+{
+    *r = (object_ref){arena_str(a, r->api_version), arena_str(a, r->kind),
+                      arena_str(a, r->namespace_), arena_str(a, r->name)};
+    return r->api_version.ptr && r->kind.ptr && r->namespace_.ptr && r->name.ptr;
+}
+
 bool object_ref_same(const object_ref *a, const object_ref *b)
 {
     return object_ref_cmp(a, b) == 0;

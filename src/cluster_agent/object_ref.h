@@ -5,7 +5,7 @@
 
 #include <yyjson.h>
 
-#include "base/str.h"
+#include "base/arena.h"
 
 typedef struct object_ref {
     str api_version; /* "apps/v1", "v1" */
@@ -20,6 +20,8 @@ str object_text(const yyjson_val *object, str key);
 str object_group(str api_version);
 /* What an object calls itself; missing texts are empty. */
 object_ref object_ref_of(const yyjson_val *object);
+/* Texts of its own, in a. False without memory. */
+bool object_ref_keep(arena *a, object_ref *r);
 /* The same object, whatever version of its group it is called by. */
 bool object_ref_same(const object_ref *a, const object_ref *b);
 /* By group, kind, namespace and name. */

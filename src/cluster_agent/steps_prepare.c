@@ -125,9 +125,13 @@ void values_answer(deployment_steps *s, const steps_world *w, const step_answer 
 
 /* ---- content ---- */
 
+/* Kinds come first: what was unpacked does not wait for them. */
 bool content_step(deployment_steps *s, const steps_world *w)
 {
-    (void)w;
+    if (discovery_count(w->discovery) == 0 && !s->discovered) {
+        s->discovered = true;
+        return steps_give(s, STEP_DISCOVER, STR_EMPTY, STR_EMPTY);
+    }
     str id = steps_live_id(s), name = str_cut(&id, ':');
     if (name.len == 0 || yyjson_is_true(go_member(steps_spec(s), STR("ociContents"))))
         return steps_go(s, PHASE_PLACE); /* a chart from a repository, or what is refused later */
@@ -143,6 +147,8 @@ void content_answer(deployment_steps *s, const steps_world *w, const step_answer
         steps_fail_answer(s, w, answer, NULL);
         return;
     }
+    if (s->out.kind == STEP_DISCOVER)
+        return;
     if (content_read(s->content, answer->json, &s->files, &error))
         steps_go(s, PHASE_PLACE);
     else
@@ -154,19 +160,22 @@ void content_answer(deployment_steps *s, const steps_world *w, const step_answer
 /* What was applied is the same only if all of this is. */
 static bool make_digest(deployment_steps *s)
 {
-    buf all = BUF(LIMIT_TEXT_BYTES);
+    scoped(arena_cleanup) arena *a = arena_new(0);
     char hex[SHA256_HEX_BYTES];
     const manifest *m = &s->manifest;
+    size_t len = 0;
+    str *all = a ? ARENA_ARRAY(a, 1 + m->chart.values_from.len + 2 * m->len, str) : NULL;
+    if (!all)
+        return false;
     if (m->is_chart)
-        buf_add(&all, m->chart.values);
+        all[len++] = m->chart.values;
     for (size_t i = 0; i < m->chart.values_from.len; i++)
-        buf_add(&all, m->chart.values_from.at[i]);
+        all[len++] = m->chart.values_from.at[i];
     for (size_t i = 0; i < m->len; i++) {
-        buf_add(&all, m->at[i].body);
-        buf_addc(&all, '\n');
+        all[len++] = m->at[i].body;
+        all[len++] = STR("\n");
     }
-    bool good = !all.failed && sha256_hex(buf_str(&all), hex);
-    buf_done(&all);
+    bool good = sha256_hex_of(all, len, hex);
     s->digest = good ? arena_str(s->way, str_of(hex)) : (str){NULL, 0};
     return s->digest.ptr;
 }

@@ -17,25 +17,45 @@
 #define RELEASE_DIGITS_ONLY 24
 
 /* Writes 2 * size digits and a zero. */
-static bool digest_hex(str text, const EVP_MD *how, size_t size, char *ret)
+static void put_hex(const unsigned char *bytes, size_t size, char *ret)
 {
     static const char digits[] = "0123456789abcdef";
-    unsigned char bytes[EVP_MAX_MD_SIZE];
-    unsigned length = 0;
-    if (!EVP_Digest(text.ptr, text.len, bytes, &length, how, NULL))
-        return false;
-    assert(length == size);
     for (size_t i = 0; i < size; i++) {
         ret[2 * i] = digits[bytes[i] >> 4];
         ret[2 * i + 1] = digits[bytes[i] & 15];
     }
     ret[2 * size] = 0;
+}
+
+static bool digest_hex(str text, const EVP_MD *how, size_t size, char *ret)
+{
+    unsigned char bytes[EVP_MAX_MD_SIZE];
+    unsigned length = 0;
+    if (!EVP_Digest(text.ptr, text.len, bytes, &length, how, NULL))
+        return false;
+    assert(length == size);
+    put_hex(bytes, size, ret);
     return true;
 }
 
 bool sha256_hex(str text, char ret[SHA256_HEX_BYTES])
 {
     return digest_hex(text, EVP_sha256(), SHA256_BYTES, ret);
+}
+
+bool sha256_hex_of(const str *parts, size_t count, char ret[SHA256_HEX_BYTES])
+{
+    unsigned char bytes[EVP_MAX_MD_SIZE];
+    unsigned length = 0;
+    EVP_MD_CTX *digest = EVP_MD_CTX_new();
+    bool good = digest && EVP_DigestInit_ex(digest, EVP_sha256(), NULL);
+    for (size_t i = 0; good && i < count; i++)
+        good = EVP_DigestUpdate(digest, parts[i].ptr, parts[i].len);
+    good = good && EVP_DigestFinal_ex(digest, bytes, &length);
+    EVP_MD_CTX_free(digest);
+    if (good)
+        put_hex(bytes, length, ret);
+    return good;
 }
 
 bool key_hash(str text, char ret[KEY_HASH_BYTES])

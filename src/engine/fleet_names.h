@@ -11,6 +11,8 @@
 /* Lower-case hex of SHA-256, zero-terminated. */
 #define SHA256_HEX_BYTES 65
 bool sha256_hex(str text, char ret[SHA256_HEX_BYTES]);
+/* The same of texts one behind the other. */
+bool sha256_hex_of(const str *parts, size_t count, char ret[SHA256_HEX_BYTES]);
 
 /* The first 12 hex digits of the hash of the first 100 bytes, zero-terminated. */
 #define KEY_HASH_BYTES 13

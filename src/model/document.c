@@ -54,16 +54,19 @@ document_set *document_set_new(void)
     return set->arena ? set : mem_free(set);
 }
 
+static void tree_done(tree *t)
+{
+    yyjson_doc_free(t->doc);
+    buf_done(&t->own);
+    mem_free(t->marks);
+}
+
 document_set *document_set_free(document_set *set)
 {
     if (!set)
         return NULL;
-    for (size_t i = 0; i < set->trees.len; i++) {
-        tree *t = set->trees.at[i];
-        yyjson_doc_free(t->doc);
-        buf_done(&t->own);
-        mem_free(t->marks);
-    }
+    for (size_t i = 0; i < set->trees.len; i++)
+        tree_done(set->trees.at[i]);
     vec_done(&set->trees);
     vec_done(&set->documents);
     arena_free(set->arena);
@@ -436,7 +439,7 @@ static void add_items(reading *r, tree *t, const document *list)
     }
 }
 
-static void add_tree(reading *r, tree *t)
+static void show_tree(reading *r, tree *t)
 {
     yyjson_val *root = yyjson_doc_get_root(t->doc);
     if (json_is(root, YYJSON_TYPE_NULL))
@@ -458,6 +461,16 @@ static void add_tree(reading *r, tree *t)
         report(r, tree_line(t, root), "found a document of more than 1.5 MiB");
     else
         add_document(r, d);
+}
+
+static void add_tree(reading *r, tree *t)
+{
+    show_tree(r, t);
+    if (!r->source->passing)
+        return;
+    tree_done(t);
+    r->set->trees.len--;
+    r->set->documents.len = 0;
 }
 
 /* ---- JSON ---- */

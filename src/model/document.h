@@ -59,6 +59,7 @@ typedef struct document_source {
     document_format format;
     void (*each)(void *context, const document *d); /* may be NULL */
     void *context;
+    bool passing; /* what was shown is not kept */
 } document_source;
 bool documents_read_from(document_set *set, const document_source *source, problems *found);
 

@@ -24,6 +24,7 @@ CHART_CRDS = {"skyhook": ["crds"], "fleet": ["crds", "fleet"]}  # what prints th
 # Flags that a pod has no use for: it knows where its cluster is, and tokens go nowhere in clear.
 NOT_IN_PODS = {"kubeconfig", "context", "dashboard-insecure", "help"}
 SAMPLE = ["-f", "deploy/samples/skyhook.yaml", "-f", "deploy/samples/deploymentpolicy.yaml"]
+AGENT_KEEPS_MIB = 64  # of a cluster's agent: itself, and Bundles that are applied
 # compartment, nodes, ceiling, strategy, sizes of its batches
 ROWS = [
     ("critical", 4, 1, "fixed", [1, 1, 1, 1]),
@@ -250,6 +251,23 @@ def spared(_):
         if wanted not in text.partition("\n      tolerations:\n")[2])
 
 
+def agent_memory(_):
+    """What a cluster's agent may use is enough for the largest Bundle that it takes, beside what it
+    keeps of others; and the documentation says so."""
+    header = (drover.ROOT / "src/cluster_agent/manifest.h").read_text(encoding="utf-8")
+    most = int(re.search(r"MANIFEST_BYTES_MAX \((\d+)u << 20\)", header).group(1))
+    peak = most * int(re.search(r"MANIFEST_PEAK_TIMES (\d+)u", header).group(1))
+    limit = int(re.search(r"limits:\n +memory: (\d+)Mi", (DEPLOY / "cluster-agent.yaml").read_text(
+        encoding="utf-8")).group(1))
+    told = (drover.ROOT / "docs/fleet.md").read_text(encoding="utf-8")
+    wrong = [words for words in (
+        f"{most} MiB unpacked of a deployment, for which {peak} MiB are needed",
+        f"`deploy/cluster-agent.yaml` allows for {limit} MiB") if words not in told]
+    if limit < peak + AGENT_KEEPS_MIB:
+        wrong.append(f"the limit is {limit} MiB, a Bundle needs {peak}")
+    return "\n".join(wrong)
+
+
 def chart_flags(program):
     """Every setting of the operator can be set, and its default is the one that is told."""
     text, told = text_of("templates/deployment.yaml"), text_of("values.yaml")
@@ -300,6 +318,7 @@ def main():
                             ("rights of the chart", chart_rights),
                             ("rights by need", rights_by_need),
                             ("the operator spares itself", spared),
+                            ("memory of a cluster's agent", agent_memory),
                             ("flags reach the chart", chart_flags)):
             tap.test(f"{program.parent.name}: {name}", check(program))
     return tap.done()

@@ -406,7 +406,9 @@ static inline void world_release(agent_world *w, const char *name, const char *y
     buf_addz(&list, "[{\"name\":\"all.yaml\",\"content\":");
     buf_add_json(&list, str_of(yaml));
     buf_addz(&list, "}]");
-    assert_true(content_put(&content, json_parse(w->arena, buf_str(&list), &error), &error));
+    yyjson_val *files = json_parse_within(w->arena, buf_str(&list), list.len, &error);
+    assert_non_null(files);
+    assert_true(content_put(&content, files, &error));
     yyjson_val *json = json_parse(w->arena, buf_str(&content), &error);
     str id = object_text(go_member(json, STR("metadata")), STR("name"));
     world_path(path, STR(WORLD_CONTENTS), id);

@@ -65,7 +65,8 @@ typedef struct fake {
     bool unready;        /* pods that begin now do not become ready */
     const char *refused; /* name of an object that the cluster finds invalid; NULL: none */
     uint64_t writes, requests;
-    uint64_t kill_at; /* the agent dies right after so many writes; 0: never */
+    int unpacking, unpacking_most; /* Contents that are asked for: now, and at the most */
+    uint64_t kill_at;              /* the agent dies right after so many writes; 0: never */
     bool killed;
     const char *helm; /* what charts render; NULL: there is no helm */
     uint64_t installs, removals;
@@ -306,6 +307,8 @@ static inline bool fake_send(void *context, agent_side side, const kube_write *w
     snprintf(m.collection, sizeof m.collection, "%.*s", STR_ARG(w->collection));
     snprintf(m.name, sizeof m.name, "%.*s", STR_ARG(w->name));
     f->requests++;
+    f->unpacking += strcmp(m.collection, FAKE_CONTENTS) == 0;
+    f->unpacking_most = f->unpacking > f->unpacking_most ? f->unpacking : f->unpacking_most;
     const char *kinds = fake_discovery(m.collection);
     if (w->tried && !f->away[side]) {
         m.how = fake_outcome(WRITE_DONE, 200, "");
@@ -413,6 +416,7 @@ static inline void fake_start(fake *f)
 static inline void fake_stop(fake *f)
 {
     fake_forget_messages(f);
+    f->unpacking = 0;
     f->shell = agent_shell_free(f->shell);
     memset(f->followed, 0, sizeof f->followed);
 }
@@ -471,6 +475,7 @@ static inline void fake_deliver(fake *f)
     bool followed = !m.of;
     for (size_t i = 0; i < FAKE_KINDS_MAX; i++)
         followed |= m.of && f->followed[i].kind == m.of;
+    f->unpacking -= m.kind == FAKE_ANSWER && strcmp(m.collection, FAKE_CONTENTS) == 0;
     if (m.kind == FAKE_ANSWER)
         m.handler.done(m.handler.context, &m.how, m.doc ? yyjson_doc_get_root(m.doc) : NULL);
     else if (m.kind != FAKE_SYNCED)

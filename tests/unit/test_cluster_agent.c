@@ -633,6 +633,38 @@ static void test_namespace_told_late(void **state)
     fake_close(&f);
 }
 
+/* Contents are unpacked one after the other, whatever becomes of each. */
+static void test_one_unpacks(void **state)
+{
+    (void)state;
+    fake f;
+    fake_open(&f);
+    f.helm = "";
+    deploy(&f, "a", WEB("1"));
+    deploy(&f, "b", FILE_OF("a.yaml", "{apiVersion: shop.io/v1, kind: Till, metadata: {name: t}}"));
+    deploy(&f, "c", FILE_OF("a.yaml", "{no: object}"));
+    deploy_with(&f, "d", CHART,
+                ",\"helm\":{\"valuesFrom\":[{\"configMapKeyRef\":{\"name\":\"settings\"}}]}");
+    deploy(&f, "e", MAP("settings", "1"));
+    fake_create_text(&f, AGENT_HUB, FAKE_HOME,
+                     "{\"metadata\":{\"name\":\"f\",\"namespace\":\"home\"},\"spec\":{"
+                     "\"deploymentID\":\"s-none:x\",\"options\":{}}}");
+    fake_start(&f);
+    fake_run(&f, 3 * MINUTE_MS);
+    check_ready(&f, "a");
+    check_ready(&f, "e");
+    check_contains(str_of(condition_message(&f, "b", "Deployed")), "the cluster has no kind Till");
+    check_contains(str_of(condition_message(&f, "c", "Installed")), "without kind");
+    check_contains(str_of(condition_message(&f, "d", "Deployed")), "settings has no");
+    assert_int_equal(f.unpacking_most, 1);
+    withdraw(&f, "d");
+    deploy(&f, "b", MAP("other", "1"));
+    fake_run(&f, 3 * MINUTE_MS);
+    check_ready(&f, "b");
+    assert_int_equal(f.unpacking_most, 1);
+    fake_close(&f);
+}
+
 static void test_charts(void **state)
 {
     (void)state;
@@ -734,6 +766,7 @@ int main(void)
         cmocka_unit_test(test_cluster_deleted),
         cmocka_unit_test(test_cluster_terminates),
         cmocka_unit_test(test_namespace_told_late),
+        cmocka_unit_test(test_one_unpacks),
         cmocka_unit_test(test_charts),
         cmocka_unit_test(test_killed_after_every_write),
     };

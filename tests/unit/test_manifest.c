@@ -160,7 +160,7 @@ static void test_bomb(void **state)
     buf_addz(&text, "\"}");
     resource_files files;
     assert_false(content_read(a, json_parse(a, buf_str(&text), &error), &files, &error));
-    check_err_has(error, "found more than the 67108864 bytes that a Content may unpack to");
+    check_err_has(error, "found more than the 16777216 bytes that a Content may unpack to");
     buf_done(&large);
     buf_done(&zipped);
     buf_done(&text);
