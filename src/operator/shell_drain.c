@@ -268,15 +268,31 @@ static const drain_pod *blocking(const shell_drain *d)
     return found;
 }
 
+/* Once: it is the same pod, and nothing has become of it. */
+static void tell_long(node_shell *s, shell_node *n, const drain_pod *why, const char *pod_text)
+{
+    if (!why || n->drain_long_ms == REASON_NEVER || n->drain_long_ms > s->now_ms)
+        return;
+    n->drain_long_ms = REASON_NEVER;
+    events_drain_long(s, str_of(n->name), pod_text,
+                      why->holds     ? "podNonInterruptLabels lets it end by itself"
+                      : why->leaving ? "it was told to end, and has not"
+                                     : "it could not be evicted");
+}
+
 static void tell(node_shell *s, shell_node *n, const drain_pod *why)
 {
     char pod_text[2 * LIMIT_NAME_BYTES + 2] = "";
     if (why)
         snprintf(pod_text, sizeof pod_text, "%s/%s", why->space, why->name);
     uint64_t digest = str_hash(str_of(pod_text)) ^ (why ? str_hash(str_of(why->budget)) * 3 : 1);
-    if (n->drain_told == digest)
+    if (n->drain_told == digest) {
+        tell_long(s, n, why, pod_text);
         return;
+    }
     n->drain_told = digest;
+    bool waits = why && why->budget[0] == '\0';
+    n->drain_long_ms = waits ? s->now_ms + SHELL_DRAIN_LONG_MS : REASON_NEVER;
     fact f = {.kind = FACT_DRAIN,
               .drain = {.target = str_of(n->name),
                         .done = !why,
@@ -413,6 +429,9 @@ int64_t drains_next_ms(const node_shell *s)
     int64_t next = REASON_NEVER;
     for (size_t i = 0; i < s->drains.len; i++) {
         const shell_drain *d = (const shell_drain *)(uintptr_t)s->drains.entries[i].value;
+        const shell_node *n = shell_find_node(s, str_of(d->node));
+        if (n && d->synced && d->rests)
+            next = shell_sooner(next, n->drain_long_ms);
         if (s->drains_wait > 0)
             next = shell_sooner(next, turn_ends_ms(d));
         for (size_t k = 0; k < d->pods.len; k++) {

@@ -80,6 +80,14 @@ void events_drain_blocked(node_shell *s, str node_name, const char *pod_text, co
     tell_node(s, node_name, "Drain", text, true);
 }
 
+void events_drain_long(node_shell *s, str node_name, const char *pod_text, const char *why)
+{
+    char text[EVENT_MESSAGE_BYTES_MAX];
+    snprintf(text, sizeof text, "the drain waits for pod %s for %d minutes: %s", pod_text,
+             SHELL_DRAIN_LONG_MS / 60000, why);
+    tell_node(s, node_name, "Drain", text, true);
+}
+
 void events_change_unreadable(node_shell *s, const shell_change *c, const char *message)
 {
     char text[EVENT_MESSAGE_BYTES_MAX];

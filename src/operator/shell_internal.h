@@ -36,6 +36,9 @@
  * its turn again, so not sooner. */
 #define SHELL_DRAINS_MAX 40
 #define SHELL_DRAIN_TURN_MS 10000
+/* After so long people are told of a pod that blocks a drain without a budget: by then nearly every
+ * pod has ended that was told to. */
+#define SHELL_DRAIN_LONG_MS 300000
 #define SHELL_TEXT_BYTES (4u << 20)
 
 #define NODE_NODE_STATE KEY_PREFIX "nodeState_"
@@ -150,6 +153,7 @@ struct shell_node {
     shell_place *places;
     int64_t held_until_ms; /* a write was refused */
     uint64_t drain_told;   /* digest of what blocks its drain, as the engine knows it */
+    int64_t drain_long_ms; /* when people are told of it; REASON_NEVER: they were */
     /* Its cordon was changed, and Kubernetes changes a taint after it: what is written before that
      * is seen would only be a conflict. */
     int64_t settles_until_ms;
@@ -547,6 +551,8 @@ void events_finalizer_refused(node_shell *s, const shell_change *c, const char *
 void events_node_refused(node_shell *s, const char *node_name, const char *message);
 void events_deletion_blocked(node_shell *s, const shell_change *c, deletion_blocked why);
 void events_drain_blocked(node_shell *s, str node_name, const char *pod_text, const char *keeper);
+/* The same of a pod that is waited for without a budget, for the reason it says. */
+void events_drain_long(node_shell *s, str node_name, const char *pod_text, const char *why);
 
 /* ---- shell_restore.c ---- */
 bool shell_restore(node_shell *s, err *error);

@@ -301,6 +301,7 @@ static shell_node *node_new(node_shell *s, str name, str uid)
     if (n) {
         n->name = shell_copy(s, name);
         n->uid = shell_copy(s, uid);
+        n->drain_long_ms = REASON_NEVER;
     }
     if (n && n->name && n->uid && strmap_put(&s->nodes, str_of(n->name), (uint64_t)(uintptr_t)n))
         return n;

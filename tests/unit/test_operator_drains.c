@@ -145,6 +145,46 @@ static void let_go(fake *f, const char *name)
     fake_edit(f, PODS_OF_APPS, name, "{\"metadata\":{\"finalizers\":null}}");
 }
 
+/* People are told of a pod that a drain waits for, once, when it has taken long; not of pods that
+ * end in time, and of the next one that blocks it anew. */
+static void long_drains_are_told(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *kind, *why;
+    } rows[] = {{"web", "it was told to end, and has not"},
+                {"training", "podNonInterruptLabels lets it end by itself"}};
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        fake *f = begin_drains(1, DRAINS(SPARES_TRAINING));
+        char text[256];
+        for (int k = 0; k < 2; k++) {
+            add_pod(f, k == 0 ? "one" : "two", 0, rows[i].kind);
+            if (i == 0)
+                fake_edit(f, PODS_OF_APPS, k == 0 ? "one" : "two",
+                          "{\"metadata\":{\"finalizers\":[\"example.test/keep\"]}}");
+        }
+        fake_run(f, 299 * 1000);
+        assert_null(strstr(f->told.ptr, "the drain waits"));
+        for (int k = 0; k < 2; k++) {
+            const char *name = k == 0 ? "one" : "two";
+            fake_run(f, (k == 0 ? 30 : 600) * 1000);
+            snprintf(text, sizeof text,
+                     "Node n00 Drain: the drain waits for pod default/%s for 5 minutes: %s\n", name,
+                     rows[i].why);
+            assert_int_equal(count_in(&f->told, text), 1);
+            assert_int_equal(count_in(&f->told, "the drain waits"), k + 1);
+            if (i == 0)
+                let_go(f, name);
+            else
+                fake_delete(f, PODS_OF_APPS, name);
+        }
+        fake_run(f, -1);
+        assert_int_equal(count_status(f, "complete"), 1);
+        assert_int_equal(count_in(&f->told, "the drain waits"), 2);
+        fake_free(f);
+    }
+}
+
 static bool protects_all(fake *f, const char *pod_name)
 {
     (void)f;
@@ -316,6 +356,7 @@ int main(void)
         cmocka_unit_test(pods_that_come_back_stay),
         cmocka_unit_test(labels_that_are_taken_back_spare_nobody),
         cmocka_unit_test(labels_that_are_added_spare_who_is_left),
+        cmocka_unit_test(long_drains_are_told),
         cmocka_unit_test(who_waits_lets_others_drain),
         cmocka_unit_test(turns_are_taken_in_order),
         cmocka_unit_test(waiting_for_a_turn_is_no_drain),
