@@ -101,8 +101,7 @@ void flight_release(nodes *self, node_placement *p, member_state end)
     assert(p->phase != PHASE_IDLE && p->running == 0);
     str group = compartment_name(self, p);
     /* A cordon that is only decided is taken back: its claim may not be durable. */
-    bool unseen = self->core->settings.ends_are_told && p->phase == PHASE_DRAINING && !p->drained &&
-                  !p->cordon_seen;
+    bool unseen = self->core->settings.ends_are_told && !p->drained && !p->cordon_seen;
     p->phase = PHASE_IDLE;
     flight_rests(self, p);
     drain_block(self, p, STR_EMPTY, STR_EMPTY);

@@ -387,6 +387,10 @@ static void take_status(node_shell *s, shell_change *c, yyjson_val *json)
     /* Claims that were written by another count, and ours do not: all of it is to be read. */
     if (s->restored && c->record && record.len > 0 && !shell_sent_has(&c->sent_of, record))
         shell_stale(s, "Skyhook", c->name);
+    if (s->restored && c->record && record.len == 0) { /* somebody took all of it away */
+        c->dirty = c->again = true;
+        c->shown = 0;
+    }
     c->record = text_mark(record);
     if (!s->restored)
         keep_record(s, c, status);

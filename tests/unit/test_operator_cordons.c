@@ -286,6 +286,43 @@ static void own_uncordons_are_no_persons(void **state)
     }
 }
 
+#define PAIR(apply)                                                                                \
+    "\"spec\":{\"packages\":{\"aa\":{\"version\":\"1.0.0\",\"image\":\"example.test/aa\","         \
+    "\"interrupt\":{\"type\":\"noop\"},\"uninstall\":{\"enabled\":true,\"apply\":" apply "}},"     \
+    "\"bb\":{\"version\":\"1.0.0\",\"image\":\"example.test/bb\",\"dependsOn\":"                   \
+    "{\"aa\":\"1.0.0\"}}}}}"
+
+static fake_fault no_status(fake *f, const kube_write *w)
+{
+    (void)f;
+    return str_eq(w->subresource, STR("status")) && str_eq(w->collection, STR(FAKE_SKYHOOKS))
+               ? FAULT_INVALID
+               : FAULT_NONE;
+}
+
+/* The claim is not written yet, and by an edit there is nothing left that it could do: what was
+ * decided of the node is taken back, its cordon, too. */
+static void claims_that_end_unwritten_leave_no_cordon(void **state)
+{
+    (void)state;
+    fake *f = fake_new();
+    fake_add_nodes(f, 1);
+    fake_create(f, FAKE_SKYHOOKS, "{\"metadata\":{\"name\":\"sk\"}," PAIR("false"));
+    f->meets = no_status;
+    fake_start(f);
+    fake_run(f, 1000);
+    fake_edit(f, FAKE_SKYHOOKS, "sk", "{" PAIR("true"));
+    fake_run(f, 60000);
+    assert_false(yyjson_get_bool(fake_get(f, FAKE_NODES, "n00", "/spec/unschedulable")));
+    assert_false(holds_cordon(f, "n00", "sk"));
+    f->meets = NULL;
+    fake_edit(f, FAKE_SKYHOOKS, "sk", "{" PAIR("false"));
+    fake_run(f, -1);
+    check_text(str_of(status_of(f, "n00")), "complete");
+    assert_false(yyjson_get_bool(fake_get(f, FAKE_NODES, "n00", "/spec/unschedulable")));
+    fake_free(f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -296,6 +333,7 @@ int main(void)
         cmocka_unit_test(uncordoned_while_it_waits),
         cmocka_unit_test(given_back_after_an_edit_while_nobody_decides),
         cmocka_unit_test(own_uncordons_are_no_persons),
+        cmocka_unit_test(claims_that_end_unwritten_leave_no_cordon),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

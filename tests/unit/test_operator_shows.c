@@ -454,6 +454,20 @@ static void many_nodes_are_counted_only(void **state)
     fake_free(f);
 }
 
+/* At rest, too, when nothing else leads to a write. */
+static void a_status_that_somebody_took_away_is_written_again(void **state)
+{
+    (void)state;
+    fake *f = begin(skyhook_plain);
+    fake_run(f, -1);
+    fake_edit(f, FAKE_SKYHOOKS, "sk", "{\"status\":null}");
+    fake_run(f, -1);
+    check_text(str_of(fake_text(f, FAKE_SKYHOOKS, "sk", "/status/completeNodes")), "8/8");
+    check_text(str_of(fake_text(f, FAKE_SKYHOOKS, "sk", "/status/nodeStatus/n03")), "complete");
+    assert_non_null(fake_get(f, FAKE_SKYHOOKS, "sk", "/status/nodeState/n03"));
+    fake_free(f);
+}
+
 static fake_fault no_finalizers(fake *f, const kube_write *w)
 {
     (void)f;
@@ -514,6 +528,7 @@ int main(void)
         cmocka_unit_test(reboots_are_told),
         cmocka_unit_test(series_go),
         cmocka_unit_test(many_nodes_are_counted_only),
+        cmocka_unit_test(a_status_that_somebody_took_away_is_written_again),
         cmocka_unit_test(refused_finalizers_are_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
