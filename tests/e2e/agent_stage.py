@@ -52,6 +52,7 @@ class Agent:
         self.program, self.name, self.main, self.own = program, name, main, own
         self.home = None
         self.pod = None  # in_pod.Account: where that is, it runs as in a pod
+        self.between = None  # kubeconfigs of hub and cluster that lead through something else
         self.process = None
 
     def register(self):
@@ -79,13 +80,16 @@ class Agent:
         if anybody or self.name == NAMES[0]:  # the others have it as in a pod
             account = ("--hub-kubeconfig",
                        str(self.main.kubeconfig() if anybody else self.credentials()))
+        if self.between:
+            account = ("--hub-kubeconfig", str(self.between[0]))
         command = [str(self.program), "cluster-agent", self.name, *account, "--heartbeat", "2s",
                    *words]
         env = dict(os.environ)
         if self.pod:
             command, env = self.pod.command(*command), self.pod.variables()
         else:
-            command += ["--kubeconfig", str(self.own.kubeconfig(rollout.USER))]
+            own = self.between[1] if self.between else self.own.kubeconfig(rollout.USER)
+            command += ["--kubeconfig", str(own)]
         env["PATH"] = f"{binaries.HELM.folder()}{os.pathsep}{os.environ['PATH']}"
         with open(self.own.logs / "agent.log", "ab") as log:
             self.process = subprocess.Popen(command, stdout=log, stderr=log, env=env)

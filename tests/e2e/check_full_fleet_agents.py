@@ -15,6 +15,7 @@ import hub
 # pylint: disable=wrong-import-position,wrong-import-order
 import agent_charts
 import agent_forms
+import agent_kills
 import agent_shapes
 import api
 import audit
@@ -332,7 +333,7 @@ def deregistered(stage):
 
 
 ACTS = (deploys, updates, prunes, refused, unknown, unready, drifts, offline, hub_away,
-        cluster_away, killed, rests, refuses, made_anew, agent_forms.forms, *agent_shapes.ACTS,
+        cluster_away, killed, *agent_kills.ACTS, rests, refuses, made_anew, agent_forms.forms, *agent_shapes.ACTS,
         *agent_charts.ACTS, *agent_shapes.CHART_ACTS, set_back, uninstalls, deregistered)
 HELM_ACTS = (*agent_charts.ACTS, *agent_shapes.CHART_ACTS)
 
