@@ -22,7 +22,7 @@ static bool annotation_holds(const nodes *self, const node_target *t, bool known
 static bool placement_holds(const nodes *self, const node_target *t, const node_placement *but)
 {
     for (uint32_t i = t->first; i != NOBODY; i = self->placements.at[i].next)
-        if (&self->placements.at[i] != but && self->placements.at[i].cordoned)
+        if (&self->placements.at[i] != but && cordon_stands(&self->placements.at[i]))
             return true;
     return false;
 }

@@ -77,7 +77,7 @@ bool nodes_node(const void *context, str change_name, str target, arena *a, node
         .order = p->order,
         .selected = p->selected,
         .in_order = p->in_priority,
-        .cordoned = p->cordoned,
+        .cordoned = cordon_stands(p),
         .cordoned_before = self->targets.at[p->target].cordoned_before,
         .draining = p->phase == PHASE_DRAINING && p->drain_told && !p->drained && !p->no_cordon,
         .drain_since_ms = p->drain_begun ? p->since_ms : 0,

@@ -171,10 +171,11 @@ static void read_state(nodes *self, node_placement *p)
             e->restarts = (uint16_t)(s->restarts > UINT16_MAX ? UINT16_MAX : s->restarts);
         }
     }
-    /* That of one before it, which is being given back, is none of its own. */
+    /* That of one before it, which is being given back, is none of its own; and a person may have
+     * taken the cordon away and left the note. */
     bool noted = str_eq(target_annotation(t, STR(NODE_CORDON), name), STR("true"));
-    p->cordoned = noted && !t->uncordon_decided;
-    p->cordon_seen = p->cordoned && t->unschedulable;
+    p->cordoned = noted && t->unschedulable && !t->uncordon_decided;
+    p->cordon_seen = p->cordoned;
 }
 
 /* What the node's annotations say of a placement of which nothing else is known. */

@@ -385,6 +385,11 @@ void cordon_recall(const nodes *self, node_placement *p);
 void drain_block(nodes *self, node_placement *p, str pod_name, str pdb);
 str drain_pod(const node_placement *p);
 str drain_budget(const node_placement *p);
+/* It holds the cordon, and no person has taken that away. */
+static inline bool cordon_stands(const node_placement *p)
+{
+    return p->cordoned && !p->cordon_lost;
+}
 bool cordon_held_by_another(const nodes *self, const node_placement *p);
 
 /* ---- node_reboot.c ---- */

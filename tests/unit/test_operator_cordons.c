@@ -286,6 +286,49 @@ static void own_uncordons_are_no_persons(void **state)
     }
 }
 
+/* A person gives the node back while the one that holds it is disabled and another one works there:
+ * that is heeded when the other one ends, and nobody is left who would do it. */
+static void halted_ones_hold_no_cordon_that_was_taken(void **state)
+{
+    (void)state;
+    fake *f = begin_shared();
+    f->watch = NULL;
+    while (first_job(f, "sk-tune-sk-1-0-0-interrupt-n00-")[0] == '\0')
+        fake_run(f, 100);
+    fake_edit(f, FAKE_SKYHOOKS, "sk",
+              "{\"metadata\":{\"annotations\":{\"skyhook.nvidia.com/disable\":\"true\"}}}");
+    while (first_job(f, "sl-tune-sl-1-0-0-apply-n00-")[0] == '\0')
+        fake_run(f, 100);
+    fake_edit(f, FAKE_NODES, "n00", "{\"spec\":{\"unschedulable\":null}}");
+    fake_run(f, -1);
+    assert_false(yyjson_get_bool(fake_get(f, FAKE_NODES, "n00", "/spec/unschedulable")));
+    fake_edit(f, FAKE_SKYHOOKS, "sk",
+              "{\"metadata\":{\"annotations\":{\"skyhook.nvidia.com/disable\":null}}}");
+    fake_run(f, -1);
+    check_text(str_of(status_of(f, "n00")), "complete");
+    assert_false(yyjson_get_bool(fake_get(f, FAKE_NODES, "n00", "/spec/unschedulable")));
+    fake_free(f);
+}
+
+/* An older operator's note of a cordon that a person has taken away since. */
+static void notes_without_a_cordon_are_none(void **state)
+{
+    (void)state;
+    fake *f = fake_new();
+    fake_add_nodes(f, 1);
+    fake_edit(f, FAKE_NODES, "n00",
+              "{\"metadata\":{\"annotations\":{\"skyhook.nvidia.com/cordon_sk\":\"true\"}}}");
+    fake_create(f, FAKE_POLICIES, policy);
+    fake_create(f, FAKE_SKYHOOKS, skyhook_interrupt);
+    add_pods(f);
+    fake_start(f);
+    fake_run(f, -1);
+    check_text(str_of(status_of(f, "n00")), "complete");
+    assert_false(yyjson_get_bool(fake_get(f, FAKE_NODES, "n00", "/spec/unschedulable")));
+    assert_false(holds_cordon(f, "n00", "sk"));
+    fake_free(f);
+}
+
 #define PAIR(apply)                                                                                \
     "\"spec\":{\"packages\":{\"aa\":{\"version\":\"1.0.0\",\"image\":\"example.test/aa\","         \
     "\"interrupt\":{\"type\":\"noop\"},\"uninstall\":{\"enabled\":true,\"apply\":" apply "}},"     \
@@ -334,6 +377,8 @@ int main(void)
         cmocka_unit_test(given_back_after_an_edit_while_nobody_decides),
         cmocka_unit_test(own_uncordons_are_no_persons),
         cmocka_unit_test(claims_that_end_unwritten_leave_no_cordon),
+        cmocka_unit_test(halted_ones_hold_no_cordon_that_was_taken),
+        cmocka_unit_test(notes_without_a_cordon_are_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
