@@ -219,9 +219,17 @@ static void see_cordon_before(node_target *t, bool free_now)
         t->cordoned_before = t->before_seen = false;
 }
 
+/* Until a cordon that is decided stands there with its note, what the node shows is a person's. */
+static void see_cordon_meanwhile(const nodes *self, node_target *t)
+{
+    if (self->core->settings.ends_are_told && placement_holds(self, t, NULL) &&
+        !annotation_holds(self, t, true))
+        t->cordoned_before = t->unschedulable;
+}
+
 /* A cordon that stands there may be another one's; and what was noted before may be of the last
  * claim, so only a note that is new tells of a cordon that came and went unseen. */
-void cordon_see(nodes *self, node_target *t, const label_block *before)
+void cordon_see(nodes *self, node_target *t, const label_block *before, bool changed)
 {
     bool given_back = false, told = self->core->settings.ends_are_told;
     for (uint32_t i = t->first; i != NOBODY; i = self->placements.at[i].next) {
@@ -238,6 +246,8 @@ void cordon_see(nodes *self, node_target *t, const label_block *before)
     }
     bool free_now = !t->unschedulable && (given_back || !placement_holds(self, t, NULL));
     see_cordon_before(t, free_now);
+    if (changed)
+        see_cordon_meanwhile(self, t);
 }
 
 void cordon_recall(const nodes *self, node_placement *p)

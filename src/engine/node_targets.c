@@ -487,7 +487,8 @@ void target_take(nodes *self, const fact_target *f)
         t->uid = hash_or_zero(f->uid);
     label_set none = {NULL, 0};
     bool annotated = !same_labels(t->annotations ? t->annotations->set : none, f->annotations);
-    bool cordon = annotated || t->unschedulable != f->unschedulable || is_new;
+    bool turned = t->unschedulable != f->unschedulable;
+    bool cordon = annotated || turned || is_new;
     label_block *before = annotated ? take_annotations(self, t, f->annotations) : NULL;
     if (!same_taints(t, f) || t->taint_decided || t->untaint_decided) {
         if (!copy_taints(self, t, f))
@@ -502,7 +503,7 @@ void target_take(nodes *self, const fact_target *f)
         state_seen(self, target, before);
     if (cordon) {
         t = &self->targets.at[target];
-        cordon_see(self, t, annotated ? before : t->annotations);
+        cordon_see(self, t, annotated ? before : t->annotations, turned && !is_new);
         target_touch(self, target);
     }
     mem_free(before);

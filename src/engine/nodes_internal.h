@@ -376,7 +376,8 @@ void cordon_time_out(nodes *self, node_placement *p);
 void cordon_lift(nodes *self, node_placement *p);
 void cordon_take(nodes *self, const fact_drain *f);
 /* The target's unschedulable or its annotations changed, which were those of before. */
-void cordon_see(nodes *self, node_target *t, const label_block *before);
+/* changed: it is schedulable now and was not, or the other way round. */
+void cordon_see(nodes *self, node_target *t, const label_block *before, bool changed);
 /* What a shell has kept of the placement was written in one patch with its cordon: on a node that
  * is schedulable now somebody has lifted it while nobody looked. */
 void cordon_recall(const nodes *self, node_placement *p);
