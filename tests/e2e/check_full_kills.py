@@ -4,11 +4,11 @@
 real API server: the end is the same, no limit is exceeded at any revision, and nobody stays
 cordoned.
 
-The rollout: a package with a reboot on a small fleet, one node of which has an application to be
-evicted; a change of its config, with another interrupt; its upgrade; its deletion, which uninstalls
-it. The kill comes when the server has taken the write and the
-operator has not heard of it. Events are not counted: nothing rests on them. WRITES=20-39 kills only
-after these."""
+The rollout: a package with a reboot on a small fleet of new nodes, which are tainted until they
+have it, and one of which has an application to be evicted; a change of its config, with another
+interrupt; its upgrade; its deletion, which uninstalls it. The kill comes when the server has taken
+the write and the operator has not heard of it. Events are not counted: nothing rests on them.
+WRITES=20-39 kills only after these."""
 
 import json
 import os
@@ -30,6 +30,7 @@ import rollout
 
 NODES = 3
 BUDGET = 2
+TAINT = "skyhook.nvidia.com"
 CLUSTERS = 2     # side by side
 WRITES_LEAST = 40
 WRITES_MOST = 300
@@ -103,10 +104,12 @@ class Life:
                 interrupt={"type": "reboot"}, configMap={"a.conf": "1"},
                 configInterrupts={"a.conf": {"type": "service", "services": ["a"]}},
                 uninstall={"enabled": True, "apply": False})},
-            interruptionBudget={"count": BUDGET},
+            interruptionBudget={"count": BUDGET}, runtimeRequired=True, autoTaintNewNodes=True,
             nodeSelectors={"matchLabels": {"life": self.name}}))
         self.complete("1.0.0")
         assert not client.find("pods", self.name, "default"), "the application was not evicted"
+        self.wait("its nodes are free", lambda: not any(
+            client.get("nodes", node)["spec"].get("taints") for node in self.nodes))
         client.patch("skyhooks", self.name,
                      {"spec": {"packages": {"tune": {"configMap": {"a.conf": "2"}}}}})
         self.complete("1.0.0")
@@ -197,7 +200,12 @@ class Life:
             finally:
                 self.dead.set()
                 reviver.join()
-        most = ledger.check(log.more(), self.name, self.nodes, BUDGET)
+        entries = log.more()
+        tainted = {thing["metadata"]["name"] for _, kind, thing in ledger.revisions(entries)
+                   if kind == "nodes" and any(taint["key"] == TAINT for taint in
+                                              thing.get("spec", {}).get("taints", []))}
+        assert tainted == set(self.nodes), f"only {sorted(tainted)} were tainted"
+        most = ledger.check(entries, self.name, self.nodes, BUDGET)
         assert most == BUDGET, f"the most claims that the log tells of are {most}"
         self.clear()
         return end

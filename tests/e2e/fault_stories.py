@@ -167,8 +167,8 @@ def three_of_those_that_failed(story):
 def two_hundred_of_those_that_failed(story):
     """of all Jobs of a Skyhook that failed the last 200 are kept"""
     story.add_nodes(70)
-    story.behave(**{"two-1.0.0": "fail"})
-    story.skyhook("two")
+    story.behave(**{"hun-1.0.0": "fail"})
+    story.skyhook("hun")
 
     def attempts():
         """Of every node those that are kept."""

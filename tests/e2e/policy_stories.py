@@ -333,9 +333,9 @@ def failed_ones_out_of_service(story):
     """a bad package does not drain the fleet in turn: failed nodes that are held cordoned count
     against the budget, and those who wait for them are told so"""
     story.add_nodes(4)
-    story.behave(**{"foo-1.0.0": "fail"})
+    story.behave(**{"fos-1.0.0": "fail"})
     story.policy({"count": 2}, {"fixed": {"initialBatch": 2}})
-    story.skyhook({"foo": rollout.package(interrupt={"type": "service", "services": ["a"]})},
+    story.skyhook({"fos": rollout.package(interrupt={"type": "service", "services": ["a"]})},
                   deploymentPolicy=story.name)
     story.wait("both have failed twice", lambda: all(
         len(story.jobs(node=node)) >= 2 for node in story.nodes[:2]))
@@ -343,7 +343,7 @@ def failed_ones_out_of_service(story):
     assert not story.jobs(node=story.nodes[2]) and not story.jobs(node=story.nodes[3])
     state, text = story.explain(2)
     assert state == "waiting" and all(node in text for node in story.nodes[:2]), text
-    story.behave(**{"foo-1.0.0": None})
+    story.behave(**{"fos-1.0.0": None})
     story.complete()
     assert not any(story.is_cordoned(at) for at in range(4))
     assert story.check_limits(2) == 2
