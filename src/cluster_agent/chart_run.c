@@ -197,6 +197,21 @@ static str in_folder(chart_job *j, const char *below, str name)
     return arena_printf(j->arena, "%s/%s%.*s", j->folder.path, below, STR_ARG(name));
 }
 
+/* Helm takes a list there, parted by commas, which names of files may have. */
+static void values_flag(chart_job *j, chart_words *w, str path)
+{
+    scoped(buf_done) buf quoted = BUF(LIMIT_PATH_BYTES * 2);
+    buf_addc(&quoted, '"');
+    for (size_t i = 0; i < path.len; i++) {
+        if (path.ptr[i] == '"')
+            buf_addc(&quoted, '"');
+        buf_addc(&quoted, path.ptr[i]);
+    }
+    buf_addc(&quoted, '"');
+    w->failed |= quoted.failed || !path.ptr;
+    flag(j, w, "--values", buf_str(&quoted));
+}
+
 /* Where a chart is that is no folder of the Bundle. */
 static void source_words(chart_job *j, chart_words *w, const chart_order *c)
 {
@@ -223,10 +238,10 @@ static void install_words(chart_job *j, const manifest *m)
     flag_if(j, w, m->create_namespace, "--create-namespace");
     source_words(j, w, c);
     for (size_t i = 0; i < c->values_files.len; i++)
-        flag(j, w, "--values", in_folder(j, FILES, c->values_files.at[i]));
-    flag(j, w, "--values", in_folder(j, "", STR("values.json")));
+        values_flag(j, w, in_folder(j, FILES, c->values_files.at[i]));
+    values_flag(j, w, in_folder(j, "", STR("values.json")));
     for (size_t i = 0; i < c->values_from.len; i++)
-        flag(j, w, "--values", arena_printf(j->arena, "%s/" FROM_FORM, j->folder.path, i));
+        values_flag(j, w, arena_printf(j->arena, "%s/" FROM_FORM, j->folder.path, i));
     flag(j, w, "--history-max",
          arena_printf(j->arena, "%lld",
                       (long long)(c->max_history > 0 ? c->max_history : CHART_HISTORY_MAX)));

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An agent is killed after each of its writes, to its hub and to its cluster, and started again: the
-end is the same. The kill comes when the server has taken the write and the agent has not heard of
-it. Signs of life, which come by the clock, are not counted."""
+"""An agent is killed after each of its writes, to its hub and to its cluster, and started again:
+the end is the same. The kill comes when the server has taken the write and the agent has not heard
+of it. Signs of life, which come by the clock, are not counted."""
 
 import json
 import threading
@@ -83,9 +83,9 @@ class Life:
     def left(self):
         """What of it is in the cluster."""
         find, found = self.agent.own.api.find, []
-        for kind, name, space in (("configmaps", "one", self.name), ("configmaps", "two", self.name),
-                                  ("configmaps", "three", self.name),
-                                  ("customresourcedefinitions", "kills.shapes.test", None)):
+        places = [("configmaps", name, self.name) for name in ("one", "two", "three")]
+        for kind, name, space in (*places, (
+                "customresourcedefinitions", "kills.shapes.test", None)):
             one = find(kind, name, space)
             if one:
                 found.append([kind, name, one["metadata"]["labels"], one.get("data")])

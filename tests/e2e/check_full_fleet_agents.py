@@ -333,8 +333,9 @@ def deregistered(stage):
 
 
 ACTS = (deploys, updates, prunes, refused, unknown, unready, drifts, offline, hub_away,
-        cluster_away, killed, *agent_kills.ACTS, rests, refuses, made_anew, agent_forms.forms, *agent_shapes.ACTS,
-        *agent_charts.ACTS, *agent_shapes.CHART_ACTS, set_back, uninstalls, deregistered)
+        cluster_away, killed, *agent_kills.ACTS, rests, refuses, made_anew, agent_forms.forms,
+        *agent_shapes.ACTS, *agent_charts.ACTS, *agent_shapes.CHART_ACTS, set_back, uninstalls,
+        deregistered)
 HELM_ACTS = (*agent_charts.ACTS, *agent_shapes.CHART_ACTS)
 
 

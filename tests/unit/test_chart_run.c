@@ -443,12 +443,32 @@ static void test_values_from(void **state)
     run_chart(&b, STEP_INSTALL_CHART, &m);
     assert_int_equal(b.outcome, OUTCOME_OK);
     get_file(&b, "words", text);
-    size_t first = str_find(str_of(text), STR("/values.json --values "));
-    size_t one = str_find(str_of(text), STR("/from-0.yaml --values "));
-    size_t two = str_find(str_of(text), STR("/from-1.yaml --history-max"));
+    size_t first = str_find(str_of(text), STR("/values.json\" --values "));
+    size_t one = str_find(str_of(text), STR("/from-0.yaml\" --values "));
+    size_t two = str_find(str_of(text), STR("/from-1.yaml\" --history-max"));
     assert_true(first < one && one < two && two != SIZE_MAX);
     run_chart(&b, STEP_READ_CHART, &m);
     assert_string_equal(b.text, "kind: ConfigMap\n");
+    bench_close(&b);
+}
+
+/* A name with a comma is that of one file, and none of another that the agent can read. */
+static void test_values_files(void **state)
+{
+    (void)state;
+    static resource_file files[] = {{STR("charts/web/Chart.yaml"), STR("name: web\n")},
+                                    {STR("a\",/etc/config"), STR("a: 1\n")}};
+    str names[] = {STR("a\",/etc/config")};
+    bench b;
+    char text[4096];
+    manifest m = chart_of(files, COUNT_OF(files));
+    m.chart.values_files = (str_list){names, 1};
+    bench_open(&b, "helm");
+    run_chart(&b, STEP_INSTALL_CHART, &m);
+    assert_int_equal(b.outcome, OUTCOME_OK);
+    get_file(&b, "words", text);
+    check_has_at(str_of(text), STR(" --values \"/tmp/"), __FILE__, __LINE__);
+    check_has_at(str_of(text), STR("/files/a\"\",/etc/config\" --values "), __FILE__, __LINE__);
     bench_close(&b);
 }
 
@@ -663,6 +683,7 @@ int main(void)
         cmocka_unit_test(test_undone_already),
         cmocka_unit_test(test_locked),
         cmocka_unit_test(test_values_from),
+        cmocka_unit_test(test_values_files),
         cmocka_unit_test(test_no_helm),
         cmocka_unit_test(test_paths),
         cmocka_unit_test(test_waiting_leaves_room),
