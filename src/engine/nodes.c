@@ -280,10 +280,11 @@ static member_state state_of(const node_placement *p, unsigned gates)
 }
 
 /* A3: who is blocked counts neither as fresh nor as failed, but keeps what place a failed one has;
- * released it is fresh, and what it did before is forgotten. */
-static void look_at_block(nodes *self, node_placement *p, unsigned gates)
+ * released it is fresh, and what it did before is forgotten. Not so by taints of the node's own
+ * life cycle: a package that brings its node down would be tried again for ever, and at once. */
+static void look_at_block(nodes *self, node_placement *p)
 {
-    bool blocked = gates & GATES_BLOCKED;
+    bool blocked = node_blocked_in_flight(self, p);
     if (p->forgiven && !blocked) {
         placement_forgive(self, p);
         p->failed = false;
@@ -320,7 +321,7 @@ void placement_evaluate(nodes *self, node_placement *p)
     if (!p->selected)
         return;
     unsigned gates = p->complete ? 0 : node_gates(self, p);
-    look_at_block(self, p, gates);
+    look_at_block(self, p);
     member_state state = state_of(p, gates);
     member_state known = cohort_state(c->cohort, p->member);
     bool held = p->cordoned;

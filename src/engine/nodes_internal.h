@@ -112,7 +112,7 @@ typedef struct node_placement {
     bool complete : 1;     /* all packages are as wanted */
     bool done : 1;         /* complete, and holds no claim */
     bool failed : 1;       /* its last attempt failed */
-    bool forgiven : 1;     /* and it is blocked: it is fresh again when it is released */
+    bool forgiven : 1;     /* and somebody blocked it: it is fresh again when it is released */
     bool untold : 1;       /* of no stage, so that no RECORD has said why */
     bool cordoned : 1;     /* it holds the node's cordon */
     bool cordon_seen : 1;  /* and a fact has shown it */

@@ -596,6 +596,35 @@ static void a3_blocked_after_a_failure(void **state)
     }
 }
 
+/* A taint of the node's own life cycle forgives nothing: a package that brings its node down is
+ * tried again after its time, and no more often than any other. */
+static void a5_not_ready_is_no_forgiveness(void **state)
+{
+    (void)state;
+    fleet *f = fleet_with((engine_settings){.stage_retries = 2});
+    add_skyhook(f, "sk", "", "1.0.0");
+    fleet_nodes_add(f, 1);
+    fleet_node *n = fleet_find(f, "node-001");
+    n->fails = true;
+    for (int attempt = 1; attempt <= 3; attempt++) {
+        fleet_run(f, MINUTE);
+        assert_int_equal(fleet_count(f, " run sk node-001"), attempt);
+        n->taints[0] = (fact_taint){STR("node.kubernetes.io/not-ready"), STR(""), STR("NoExecute")};
+        n->taint_count = 1;
+        fleet_show(f, n);
+        fleet_run(f, SECOND);
+        check_state(f, "sk", "node-001", BLOCKED);
+        n->taint_count = 0;
+        fleet_show(f, n);
+        fleet_run(f, SECOND);
+        check_state(f, "sk", "node-001", FAILED);
+        fleet_run(f, 8 * SECOND + (attempt - 1) * 10 * SECOND);
+    }
+    fleet_run(f, -1);
+    assert_int_equal(fleet_count(f, " run sk node-001"), 3);
+    fleet_free(f);
+}
+
 /* A blocked node that a person gives back keeps no place any more: others go on at once. */
 static void a3_blocked_and_given_back(void **state)
 {
@@ -688,6 +717,7 @@ int main(void)
     ROWS_TEST(&all, a2_failed_nodes_and_the_ceiling);
     ROWS_TEST(&all, a3_blocked_after_a_failure);
     ROWS_TEST(&all, a3_blocked_and_given_back);
+    ROWS_TEST(&all, a5_not_ready_is_no_forgiveness);
     ROWS_TEST(&all, a3_released_is_fresh);
     ROWS_TEST(&all, a2_nothing_bypasses_the_policy);
     ROWS_ADD(&all, a4_row, batch_rows, "A4");
