@@ -238,9 +238,7 @@ static bool build_rules(nodes *self, change *c)
     return vec_reserve(&self->runnable, rules.len + 1u);
 }
 
-/* Nodes hold the taint no longer for a Skyhook that is not runtimeRequired any more, or is being
- * deleted. */
-static void leave_taints(nodes *self, change *c)
+void change_leave_taints(nodes *self, change *c)
 {
     bool holds = runtime_required_holds(c);
     if (c->held_taint && !holds) {
@@ -323,7 +321,7 @@ void skyhook_take(nodes *self, const object *o)
     edit e = is_new ? (edit){0} : compare(c);
     bool widened = select_targets(self, c);
     take_halts(self, c, is_new);
-    leave_taints(self, c);
+    change_leave_taints(self, c);
     apply_edit(self, c, e);
     if (widened && !is_new) /* A4: an edit that gives a node new work */
         cohort_lift_stops(c->cohort);

@@ -239,6 +239,7 @@ bool nodes_keep_change(const void *context, str change_name, buf *out)
     buf_addf(out, "{\"offset\":%" PRId64, c->order_offset);
     record_put_number(out, "rolling", c->rolling, 0);
     record_put_number(out, "tellReset", c->tell_reset, 0);
+    record_put_number(out, "heldTaint", c->held_taint, 0);
     put_claims(self, c, out);
     found_put(self, c, out);
     put_packages(self, c, out);

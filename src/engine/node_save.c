@@ -131,6 +131,7 @@ static void put_change(const nodes *self, const change *c, buf *out)
     record_put_number(out, "rolling", c->rolling, 0);
     record_put_number(out, "tellReset", c->tell_reset, 0);
     record_put_number(out, "finalizerTold", c->finalizer_told, 0);
+    record_put_number(out, "heldTaint", c->held_taint, 0);
     found_put(self, c, out);
     buf_addz(out, ",\"cohort\":");
     cohort_save(c->cohort, out);
@@ -422,6 +423,8 @@ static bool restore_change(nodes *self, str name, yyjson_val *json, err *error)
     c->order_offset = record_get_number(json, "offset", 0);
     c->rolling = record_get_number(json, "rolling", 0) != 0;
     c->tell_reset = record_get_number(json, "tellReset", 0) != 0;
+    /* What it held before an edit that nobody saw is given back in the first step. */
+    c->held_taint |= record_get_number(json, "heldTaint", 0) != 0;
     c->finalizer_told = record_get_number(json, "finalizerTold", 0) != 0;
     if (!kept)
         change_set_paused(self, c, record_get_number(json, "paused", 0) != 0);

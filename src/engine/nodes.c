@@ -535,6 +535,7 @@ static void nodes_step(void *context)
             change *c = self->changes.at[i];
             if (c->tell_reset)
                 tell_reset(self, c);
+            change_leave_taints(self, c);
             if (c->unwritten > 0 || (!c->cohort_dirty && !retry_due(self, c)))
                 continue;
             change_step(self, c);

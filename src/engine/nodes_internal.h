@@ -306,6 +306,9 @@ void change_set_paused(nodes *self, change *c, bool paused);
 /* Every compartment is at batch 1 again. */
 void change_reset_batches(nodes *self, change *c);
 void change_free(change *c);
+/* Nodes hold the taint no longer for a Skyhook that is not runtimeRequired any more, or is being
+ * deleted. */
+void change_leave_taints(nodes *self, change *c);
 /* What the document wanted when its nodes' state was kept: does what an edit from there to the
  * present one does. */
 void change_edited_since(nodes *self, change *c, const package_rule *before, size_t count);

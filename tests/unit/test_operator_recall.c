@@ -173,6 +173,34 @@ static void cordons_of_others_stay(void **state)
     fake_free(f);
 }
 
+/* Nobody would ever take these taints away: the Skyhook does not hold them any more. */
+static void taints_that_nobody_holds(void **state)
+{
+    (void)state;
+    static const char *const edits[] = {
+        "{\"spec\":{\"runtimeRequired\":false,\"autoTaintNewNodes\":false}}",
+        "{\"metadata\":{\"deletionTimestamp\":\"2026-11-16T07:00:00Z\"}}"};
+    for (size_t i = 0; i < COUNT_OF(edits); i++) {
+        fake *f = begin(skyhook_required);
+        f->job_ms = 60000;
+        fake_run(f, 5000);
+        assert_int_equal(tainted(f), NODES);
+        fake_end_side(&f->sides[0]);
+        fake_edit(f, FAKE_SKYHOOKS, "sk", edits[i]);
+        fake_start(f);
+        fake_run(f, 2000);
+        check_msg(tainted(f) == 0, "%zu are tainted\n%s", tainted(f), f->log.ptr);
+        fake_free(f);
+    }
+    fake *f = begin(skyhook_required); /* those that are held stay */
+    f->job_ms = 60000;
+    fake_run(f, 5000);
+    fake_start(f);
+    fake_run(f, 2000);
+    assert_int_equal(tainted(f), NODES);
+    fake_free(f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -182,6 +210,7 @@ int main(void)
         cmocka_unit_test(nodes_that_left),
         cmocka_unit_test(a_skyhook_that_went_by_force),
         cmocka_unit_test(cordons_of_others_stay),
+        cmocka_unit_test(taints_that_nobody_holds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
