@@ -193,10 +193,6 @@ class Asked(Life):
 class Kills(check_full_kills.Kills):
     """All lives of a kind, in turn, by as many hubs as there are."""
 
-    def __init__(self, program, kind):
-        super().__init__(program)
-        self.kind = kind
-
     def work(self, at):
         with hub.open_hub(f"check-full-fleet-kills-{at}") as cluster:
             hub.prepare(cluster, self.program)

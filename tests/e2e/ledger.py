@@ -90,14 +90,15 @@ def is_over(job):
 
 
 class Fleet:
-    """What is known of it at one revision."""
+    """What is known of it, and of one Skyhook, at one revision."""
 
-    def __init__(self, name, nodes):
+    def __init__(self, name, nodes, keep=False):
         self.name = name
         self.nodes = set(nodes)
+        self.keep = keep     # failedNodesHoldBudget
         self.claimed = set()
         self.cordoned = set()
-        self.failed = set()  # and still held cordoned: out of service without a claim
+        self.failed = set()  # and hold a place without a claim: if they are still held cordoned
         self.jobs = {}  # of those that have not ended: its node
 
     def take(self, kind, thing):
@@ -114,8 +115,12 @@ class Fleet:
         elif kind == "nodes" and name in self.nodes:
             cordoned = thing["spec"].get("unschedulable", False)
             notes = thing["metadata"].get("annotations", {})
-            failed = cordoned and f"{PREFIX}cordon_{self.name}" in notes and notes.get(
-                f"{PREFIX}status_{self.name}") == "erroring"
+            holds = self.keep or (cordoned and f"{PREFIX}cordon_{self.name}" in notes)
+            # Who is blocked after it has failed keeps its place, too.
+            word = notes.get(f"{PREFIX}status_{self.name}")
+            failed = holds and (word == "erroring" or (
+                word == "blocked" and '"erroring"' in notes.get(
+                    f"{PREFIX}nodeState_{self.name}", "")))
             for where, belongs in ((self.cordoned, cordoned), (self.failed, failed)):
                 (where.add if belongs else where.discard)(name)
         elif kind == "jobs" and thing["metadata"].get("labels", {}).get(NAME) == self.name:
@@ -123,21 +128,35 @@ class Fleet:
             if is_over(thing):
                 del self.jobs[name]
 
+    def holders(self):
+        return self.claimed | self.failed
+
     def disturbed(self):
         return self.cordoned | set(self.jobs.values())
 
 
 def check(entries, name, nodes, budget):
-    """At every revision: no more claims, and failed nodes that are held cordoned, than the budget,
-    and nobody else disturbed. Returns the most claims at once."""
-    fleet, most = Fleet(name, nodes), 0
+    """At every revision: no more claims, and failed nodes that hold a place, than the budget, and
+    nobody else disturbed. Returns the most claims at once."""
+    return check_shared(entries, [Fleet(name, nodes)], {name: budget})[name]
+
+
+def check_shared(entries, fleets, budgets):
+    """The same of Skyhooks on the same nodes: each keeps to its own budget, and has Jobs nowhere
+    but where it holds a place; whoever is cordoned is held by one of them. Returns by their names
+    the most who held places at once, with or without a claim."""
+    most = {fleet.name: 0 for fleet in fleets}
     for version, kind, thing in revisions(entries):
-        fleet.take(kind, thing)
-        most = max(most, len(fleet.claimed))
-        holders = fleet.claimed | fleet.failed
-        assert len(holders) <= budget, f"revision {version}: {sorted(holders)}"
-        without = fleet.disturbed() - holders
-        assert not without, (f"revision {version}, {kind} {thing['metadata']['name']}: "
-                             f"{sorted(without)} without a claim")
-    assert not fleet.disturbed(), f"in the end: {sorted(fleet.disturbed())}"
+        where = f"revision {version}, {kind} {thing['metadata']['name']}"
+        for fleet in fleets:
+            fleet.take(kind, thing)
+            holders = fleet.holders()
+            most[fleet.name] = max(most[fleet.name], len(holders))
+            assert len(holders) <= budgets[fleet.name], f"{where}: {fleet.name}: {sorted(holders)}"
+            without = set(fleet.jobs.values()) - holders
+            assert not without, f"{where}: {fleet.name}: Jobs on {sorted(without)} without a claim"
+        without = fleets[0].cordoned.difference(*(fleet.holders() for fleet in fleets))
+        assert not without, f"{where}: {sorted(without)} cordoned without a claim"
+    for fleet in fleets:
+        assert not fleet.disturbed(), f"in the end: {sorted(fleet.disturbed())}"
     return most

@@ -112,6 +112,7 @@ def globs(story):
         configInterrupts={"*.conf": service("a"), "*.txt": {"type": "noop"}})},
                   interruptionBudget={"count": 1})
     story.complete()
+    story.behave(**{f"interrupt_{node}": None for node in story.nodes})
     story.behave(**{f"config_{story.nodes[0]}": "succeed 3s"})
     story.edit("glo", {"configMap": {"a.conf": "2"}})
     story.wait("it is shown", lambda: story.status().get("configUpdates") == {"glo": ["a.conf"]})
