@@ -46,6 +46,8 @@ class Agent:
 
     confirms_failures = True  # a version that it could not apply is told as applied and not ready
 
+    tells_outages = True  # of its cluster, in its log, when they last
+
     puts_right = {"enabled": True}  # what of correctDrift lets it put right what a hand changed
 
     def __init__(self, program, name, main, own):
@@ -113,6 +115,10 @@ class Agent:
         if status.get("appliedDeploymentID") != found["spec"]["deploymentID"]:
             return None
         return [one["name"] for one in status.get("modifiedStatus", [])]
+
+    def own_user(self):
+        """Who it is in its own cluster."""
+        return self.pod.user() if self.pod else rollout.USER
 
     def log(self):
         return (self.own.logs / "agent.log").read_text("utf-8", "replace")

@@ -6,6 +6,7 @@
 import contextlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -27,6 +28,13 @@ import rollout
 from agent_stage import NAMES, SPACE, STRATEGY, Agent, Stage, resources, settings, web
 
 MANAGER = ["--controllers=serviceaccount-token-controller"]  # fills the Secret of an account
+# Longer than a request is repeated before the agent hears that its server is away.
+OUTAGE_SECONDS = 10 + int(re.search(r"WRITE_PATIENCE_MS (\d+)", (
+    drover.ROOT / "src/kube/write_queue.h").read_text("utf-8")).group(1)) / 1000
+RESTING_SECONDS = 35  # longer than between two looks at what is not as it should be
+# Reads are recorded of agents, too.
+AUDIT = {**hub.AUDIT, "rules": [{"level": "Metadata", "userGroups": ["system:serviceaccounts"],
+                                 "verbs": ["get", "list"]}, *hub.AUDIT["rules"]]}
 RECORD = ("configmaps", "drover.hub", "drover-system")
 
 
@@ -160,25 +168,57 @@ def offline(stage):
     stage.wait("eleven")
 
 
+def lose_settings(stage, agents):
+    """What is deleted meanwhile stays so, for all to see, until the next version brings it."""
+    stage.main.api.patch("bundles", "app", {"spec": {"correctDrift": None}}, hub.SPACE)
+    api.wait_until("nothing is put right any more", lambda: stage.all(
+        lambda a: not (a.deployment()["spec"].get("correctDrift") or {}).get("enabled")))
+    return lambda: [agent.own.api.delete("configmaps", "settings", SPACE) for agent in agents]
+
+
+def told_of_settings(agents):
+    api.wait_until("it is told that they are missing", lambda: all(
+        agent.modified("app") == ["settings"] for agent in agents), 90)
+
+
+def run_again(stage, cluster):
+    """Servers have closed the connections on which nothing was asked for so long."""
+    cluster.run_again("kube-apiserver")
+    for each in (stage.main, *(agent.own for agent in stage.agents)):
+        each.api.drop()
+
+
 def hub_away(stage):
-    """without the hub nothing is lost: what happens meanwhile is told when it is back"""
+    """without the hub, longer than agents are patient, nothing is lost: all is told afterwards"""
+    lose = lose_settings(stage, stage.agents)
+    assert stage.all(lambda a: a.modified("app") == [])
     stage.main.kill("kube-apiserver")
-    for agent in stage.agents:
-        agent.own.api.patch("deployments", "web", {"spec": {"paused": True}}, SPACE)
-        agent.own.api.patch("deployments", "web", {"spec": {"paused": None}}, SPACE)
-    time.sleep(2)
-    stage.main.run_again("kube-apiserver")
+    lose()
+    time.sleep(OUTAGE_SECONDS)
+    run_again(stage, stage.main)
+    told_of_settings(stage.agents)
     stage.change(web("twelve"), settings("twelve"))
     stage.wait("twelve")
+    assert stage.all(lambda a: a.modified("app") == [])
 
 
 def cluster_away(stage):
-    """without its cluster an agent waits, and goes on when it is back"""
-    stage.agents[0].own.kill("kube-apiserver")
+    """without its cluster, for as long, an agent waits and says so, and goes on when it is back"""
+    one = stage.agents[0]
+    lose, before = lose_settings(stage, [one]), len(one.log())
+    one.own.kill("kube-apiserver")
     stage.change(web("thirteen"), settings("thirteen"))
-    time.sleep(2)
-    stage.agents[0].own.run_again("kube-apiserver")
+    time.sleep(OUTAGE_SECONDS)
+    if one.tells_outages:
+        api.wait_until("it says so", lambda: "app: read inventory: Failed to connect" in
+                       one.log()[before:])
+    run_again(stage, one.own)
     stage.wait("thirteen")
+    lose()
+    told_of_settings([one])
+    stage.main.api.patch("bundles", "app", {"spec": {"correctDrift": one.puts_right}}, hub.SPACE)
+    if one.tells_outages:
+        api.wait_until("it is put right", lambda: one.find("configmaps", "settings"), 60)
 
 
 def killed(stage):
@@ -192,27 +232,39 @@ def killed(stage):
     stage.wait("fourteen")
 
 
-def writes_of(cluster, since):
-    return [(e["verb"], e["objectRef"].get("resource"), e["objectRef"].get("name"))
-            for e in hub.entries_since(cluster, since)
-            if e["user"]["username"].endswith((":agent", rollout.USER)) and
-            e["verb"] in audit.WRITES and
-            e["objectRef"].get("resource") not in ("clusters", "leases")]
+def requests_of(stage, cluster, since):
+    """Those of agents, by whatever name, and of the operator. A watch is none."""
+    users = {rollout.USER, *(agent.own_user() for agent in stage.agents)}
+    return [(e["verb"], e.get("objectRef", {}).get("resource"), e.get("objectRef", {}).get("name"))
+            for e in hub.entries_since(cluster, since) if e["verb"] != "watch" and
+            (e["user"]["username"].endswith(":agent") or e["user"]["username"] in users)]
 
 
-def effective(cluster, since):
+def writes_of(stage, cluster, since):
+    return [e for e in requests_of(stage, cluster, since)
+            if e[0] in audit.WRITES and e[1] not in ("clusters", "leases")]
+
+
+def effective(stage, cluster, since):
     """Without the namespace of its own, which an agent tries to create."""
-    return [e for e in writes_of(cluster, since) if e[1] != "namespaces"]
+    return [e for e in writes_of(stage, cluster, since) if e[1] != "namespaces"]
 
 
 def rests(stage):
-    """at rest nothing is written but heartbeats"""
+    """at rest nothing is asked for, and nothing written, but signs of life"""
+    hub.wait_ready(stage.main, "app", len(NAMES))
     time.sleep(6)
     all_of = [stage.main, *(agent.own for agent in stage.agents)]
     since = [hub.mark(cluster) for cluster in all_of]
-    time.sleep(3)
+    time.sleep(RESTING_SECONDS)
     for cluster, mark in zip(all_of, since):
-        assert not writes_of(cluster, mark), writes_of(cluster, mark)
+        assert requests_of(stage, cluster, 0), "nobody would be noticed"
+        found = [e for e in requests_of(stage, cluster, mark) if e[1] != "leases"]
+        if cluster is stage.main:
+            alive = {name for verb, kind, name in found if (verb, kind) == ("patch", "clusters")}
+            assert alive == set(NAMES), alive
+            found = [e for e in found if e[1] != "clusters"]
+        assert not found, found
 
 
 # ---- whose cluster it is
@@ -229,7 +281,7 @@ def refuses(stage):
         api.wait_until("it says why", lambda seen=before: "nothing is changed in the cluster" in
                        one.log()[seen:])
         time.sleep(3)
-        assert not effective(one.own, since), effective(one.own, since)
+        assert not effective(stage, one.own, since), effective(stage, one.own, since)
         one.stop()
     assert one.find("deployments", "web") and one.find("configmaps", "settings")
     one.start()
@@ -349,10 +401,10 @@ def main():
     wanted = sys.argv[1:]
     with contextlib.ExitStack() as stack:
         main_cluster = stack.enter_context(plane.Cluster(
-            "check-agents-hub", audit=hub.AUDIT, scheduler=False,
+            "check-agents-hub", audit=AUDIT, scheduler=False,
             arguments={"kube-controller-manager": MANAGER}))
-        owned = [stack.enter_context(plane.Cluster(f"check-agents-{name}", scheduler=False))
-                 for name in NAMES]
+        owned = [stack.enter_context(plane.Cluster(f"check-agents-{name}", audit=AUDIT,
+                                                   scheduler=False)) for name in NAMES]
         for cluster in (main_cluster, *owned):
             cluster.api.drop()  # a slow machine starts three in more time than a server waits
         hub.prepare(main_cluster, program)

@@ -33,6 +33,8 @@ class FleetAgent(Agent):
 
     confirms_failures = False
 
+    tells_outages = False
+
     puts_right = {"enabled": True, "force": True}  # else a field that a hand set is a conflict
 
     def register(self):
