@@ -9,7 +9,13 @@
  * since some agents only ask for it; then it counts. One that is said again after that has failed
  * counts, too: its host was rebooted for this before anybody looked, as where a cluster was set
  * back. */
+#include <inttypes.h>
+
+#include "base/mem.h"
+#include "base/num.h"
 #include "engine/nodes_internal.h"
+
+#define REBOOTED_TEXT_BYTES (4u * 1024u * 1024u)
 
 static package_entry *rebooting_entry(const node_placement *p)
 {
@@ -45,16 +51,45 @@ bool reboot_is_due(const nodes *self, const node_placement *p, const package_ent
            boot == p->boot;
 }
 
-void reboot_came(node_placement *p, package_entry *e)
+/* Generation of the last work of the package that the node was rebooted for; 0: none is known. */
+static int64_t rebooted_for(const nodes *self, const node_placement *p, name_id of)
 {
+    str name = names_text(self->core->names, of);
+    int64_t generation = 0;
+    for (str rest = names_text(self->core->names, p->rebooted); rest.ptr && rest.len > 0;) {
+        str value = str_cut(&rest, ',');
+        if (str_eq(str_cut(&value, '='), name) && num_parse(value, &generation))
+            return generation;
+    }
+    return 0;
+}
+
+bool reboot_came_before(const nodes *self, const node_placement *p, const package_entry *e)
+{
+    return e->generation != 0 && e->generation == rebooted_for(self, p, e->name);
+}
+
+void reboot_came(nodes *self, node_placement *p, package_entry *e)
+{
+    const package_rules *r = &p->change->rules;
+    scoped(buf_done) buf text = BUF(REBOOTED_TEXT_BYTES);
     e->flags |= ENTRY_REBOOTED;
-    p->rebooted_for = e->generation;
+    for (uint16_t i = 0; i < r->len; i++) { /* those that are wanted no more are forgotten */
+        name_id of = r->at[i].name;
+        int64_t generation = of == e->name ? e->generation : rebooted_for(self, p, of);
+        if (generation != 0)
+            buf_addf(&text, "%s%.*s=%" PRId64, text.len > 0 ? "," : "",
+                     STR_ARG(names_text(self->core->names, of)), generation);
+    }
+    if (text.failed)
+        nodes_memory(self);
+    p->rebooted = nodes_name(self, buf_str(&text));
 }
 
 static void reboot_ends(nodes *self, node_placement *p, package_entry *e)
 {
     bool said = e->flags & ENTRY_EARLY;
-    reboot_came(p, e);
+    reboot_came(self, p, e);
     if (said)
         stage_succeeded(self, p, e);
     else
@@ -75,7 +110,7 @@ void reboot_advance(nodes *self, node_placement *p)
     }
     if (!t->not_ready && now >= later(p->since_ms, t->ready_ms) + s->reboot_grace_ms) {
         if (e->flags & ENTRY_EARLY)
-            reboot_came(p, e);
+            reboot_came(self, p, e);
         str why = p->why ? names_text(self->core->names, p->why) : STR("NotRebooted");
         stage_failed(self, p, e, why);
         p->phase = PHASE_WORKING;
@@ -91,7 +126,7 @@ static void rebooted(nodes *self, node_placement *p)
     for (uint16_t i = 0; i < p->entries.len; i++) {
         package_entry *e = &p->entries.at[i];
         if (stage_interrupts(e->stage) && e->state != PACKAGE_COMPLETE)
-            reboot_came(p, e);
+            reboot_came(self, p, e);
     }
     bool ours = p->phase != PHASE_IDLE && rebooting_entry(p); /* it is part of the work */
     if (self->core->settings.reapply_on_reboot && !ours) {

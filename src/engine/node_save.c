@@ -81,7 +81,7 @@ void placement_put(const nodes *self, const node_placement *p, buf *out)
     put_text(out, "phase", p->phase == PHASE_IDLE ? STR_EMPTY : str_of(phase_texts[p->phase]));
     record_put_number(out, "order", p->order, 0);
     record_put_number(out, "claims", p->claims, 0);
-    record_put_number(out, "rebootedFor", p->rebooted_for, 0);
+    put_text(out, "rebootedFor", names_text(table, p->rebooted));
     if (p->boot != 0)
         buf_addf(out, ",\"boot\":\"%016" PRIx64 "\"", p->boot);
     bool waits = (p->phase == PHASE_DRAINING && p->drain_begun) || p->phase == PHASE_REBOOTING;
@@ -280,7 +280,7 @@ bool placement_memory_read(nodes *self, node_placement *p, str text, err *error)
     p->attempt = (uint32_t)record_get_number(json, "attempt", 0);
     p->order = (uint32_t)record_get_number(json, "order", 0);
     p->claims = (uint32_t)record_get_number(json, "claims", 0);
-    p->rebooted_for = (uint32_t)record_get_number(json, "rebootedFor", 0);
+    p->rebooted = get_name(self, json, "rebootedFor");
     get_entries(self, p, json, false);
     return true;
 }
@@ -301,7 +301,7 @@ static void get_placement(nodes *self, node_placement *p, yyjson_val *json)
     p->attempt = (uint32_t)record_get_number(json, "attempt", 0);
     p->order = (uint32_t)record_get_number(json, "order", 0);
     p->claims = (uint32_t)record_get_number(json, "claims", 0);
-    p->rebooted_for = (uint32_t)record_get_number(json, "rebootedFor", 0);
+    p->rebooted = get_name(self, json, "rebootedFor");
     int64_t now = self->core->now_ms;
     p->since_ms = not_after(record_get_number(json, "since", 0), now);
     p->retry_ms = record_get_number(json, "retry", REASON_NEVER);

@@ -43,10 +43,10 @@ static bool keep_interrupt(nodes *self, package_entry *e, const merged_interrupt
 
 /* An agent reboots once for each piece of work: where that was done before a reset, it only says
  * so. */
-static void reboot_begins(const node_placement *p, package_entry *e)
+static void reboot_begins(const nodes *self, const node_placement *p, package_entry *e)
 {
     e->flags |= ENTRY_REBOOTS;
-    if (e->generation != 0 && e->generation == p->rebooted_for)
+    if (reboot_came_before(self, p, e))
         e->flags |= ENTRY_REBOOTED;
 }
 
@@ -92,7 +92,7 @@ static void stage_start(nodes *self, node_placement *p, uint16_t index, package_
     e->flags = ENTRY_RUNNING | (anew ? 0 : e->flags & ENTRY_REBOOTED) | (first ? ENTRY_FIRST : 0) |
                (unproven ? ENTRY_UNPROVEN : 0);
     if (m && m->type == INTERRUPT_REBOOT)
-        reboot_begins(p, e);
+        reboot_begins(self, p, e);
     e->interrupt = 0;
     if (m && !keep_interrupt(self, e, m))
         nodes_memory(self);
@@ -244,7 +244,7 @@ void stage_succeeded(nodes *self, node_placement *p, package_entry *e)
     e->state = PACKAGE_COMPLETE;
     e->losses = 0;
     if (e->flags & ENTRY_REBOOTS)
-        reboot_came(p, e);
+        reboot_came(self, p, e);
     e->flags = 0;
     package_entry was = *e;
     const package_rule *wanted = rule_of(p, e);

@@ -95,12 +95,12 @@ typedef struct node_placement {
     uint32_t attempt_before;
     uint32_t order;    /* SKYHOOK_NODE_ORDER of its claim */
     uint32_t claims;   /* how many it has had */
-    uint32_t rebooted_for; /* generation of the work that the node was last rebooted for; 0: none */
     uint64_t boot;     /* of the node when the last stage began; at rest: when it was seen last */
     int64_t since_ms;  /* DRAINING: when its time began; REBOOTING: when the attempt ended */
     int64_t retry_ms;  /* failed: when it is tried again */
     int64_t wake_ms;   /* its timer */
     name_id why;       /* failed: the word */
+    name_id rebooted;  /* "package=generation,...": the last work that the node was rebooted for */
     char *blocker;     /* DRAINING: what blocks it: "pod\0budget\0"; NULL: nothing is known to */
     uint16_t failures; /* of what is no stage: drains and lost nodes */
     uint16_t running;  /* stages */
@@ -404,7 +404,9 @@ void reboot_wait_said(nodes *self, node_placement *p, package_entry *e);
 /* Whether the reboot of an interrupt that is said to have succeeded is still to come. */
 bool reboot_is_due(const nodes *self, const node_placement *p, const package_entry *e);
 /* The node was rebooted for what the entry is at. */
-void reboot_came(node_placement *p, package_entry *e);
+void reboot_came(nodes *self, node_placement *p, package_entry *e);
+/* Whether it was so before, perhaps before a reset. */
+bool reboot_came_before(const nodes *self, const node_placement *p, const package_entry *e);
 void reboot_advance(nodes *self, node_placement *p);
 void reboot_seen(nodes *self, uint32_t target);
 /* What is remembered of the placement is of another boot than the node's: it rebooted while nobody

@@ -482,6 +482,38 @@ static void e_reboot_came_before(void **state)
     fleet_free(f);
 }
 
+/* Two packages of one generation reboot one after the other: the reboot of the first is not that of
+ * the second, so that success which is said too early is waited for there, too. */
+static void e_reboots_of_two_packages(void **state)
+{
+    (void)state;
+    fleet *f = fleet_new();
+    fleet_document(f, API
+                   "kind: Skyhook\nmetadata: {name: sk, generation: 3}\nspec:\n"
+                   "  packages:\n"
+                   "    first: {version: '1', image: r/a, interrupt: {type: reboot}}\n"
+                   "    tool: {version: '1', image: r/b, interrupt: {type: reboot},\n"
+                   "           dependsOn: {first: '1'}}\n");
+    fleet_nodes_add(f, 1);
+    fleet_run(f, 6 * MINUTE + SECOND);
+    f->nodes[0].silent = true;
+    assert_int_equal(fleet_count(f, "run sk node-001 tool 1 interrupt"), 1);
+    fleet_lines(f, "");
+    stage_ends(f, "interrupt", 7, OUTCOME_SUCCEEDED);
+    check_lines(f, "run", "");
+    snprintf(f->nodes[0].boot, FLEET_TEXT, "boot-after-tool");
+    fleet_show(f, &f->nodes[0]);
+    fleet_step(f);
+    check_lines(f, "run", "run sk node-001 tool 1 post-interrupt #8\n");
+    f->nodes[0].silent = false;
+    stage_ends(f, "post-interrupt", 8, OUTCOME_SUCCEEDED);
+    fleet_act(f, ACT_RESET, "sk", ""); /* both are remembered */
+    fleet_run(f, -1);
+    check_state(f, "sk", "node-001", DONE);
+    assert_int_equal(fleet_count(f, "erroring"), 0);
+    fleet_free(f);
+}
+
 static void e_reboot_never_returns(void **state)
 {
     (void)state;
@@ -761,6 +793,7 @@ int main(void)
         cmocka_unit_test(e_reboot_said_too_early),
         cmocka_unit_test(e_reboot_said_and_not_done),
         cmocka_unit_test(e_reboot_came_before),
+        cmocka_unit_test(e_reboots_of_two_packages),
         cmocka_unit_test(e_reboot_never_returns),
         cmocka_unit_test(e_node_lost),
         cmocka_unit_test(leaves_in_every_stage),
