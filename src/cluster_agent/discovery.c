@@ -131,9 +131,13 @@ static bool add(discovery *d, const discovery_kind *one, err *error)
         one->kind.len + one->api_version.len + 2 > 2 * LIMIT_NAME_BYTES)
         return true;
     discovery_kind *known = find(d, one->api_version, one->kind);
+    bool keeps = known && one->defined && known->told > 0 && !known->defined;
     if (known) {
-        known->namespaced = one->namespaced;
         known->told = one->told > known->told ? one->told : known->told;
+        if (keeps)
+            return true;
+        known->namespaced = one->namespaced;
+        known->defined = one->defined;
         if (!str_eq(known->plural, one->plural)) {
             str plural = arena_str(d->texts, one->plural);
             if (!plural.ptr)
@@ -154,6 +158,7 @@ static bool add(discovery *d, const discovery_kind *one, err *error)
         .kind = str_part(key, one->api_version.len + 1, one->kind.len),
         .plural = plural,
         .namespaced = one->namespaced,
+        .defined = one->defined,
         .told = one->told,
     };
     return true;
@@ -301,6 +306,7 @@ bool discovery_define(discovery *d, const yyjson_val *definition, err *error)
             .kind = object_text(names, STR("kind")),
             .plural = object_text(names, STR("plural")),
             .namespaced = str_eq(object_text(spec, STR("scope")), STR("Namespaced")),
+            .defined = true,
             .told = d->reading + 1,
         };
         bool good = api_version.failed

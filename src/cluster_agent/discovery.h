@@ -33,6 +33,7 @@ typedef struct discovery_kind {
     str kind;
     str plural; /* "deployments" */
     bool namespaced;
+    bool defined;  /* only a definition says so yet, which may never come to be */
     uint64_t told; /* the last reading that told of it; 0: it is forgotten */
 } discovery_kind;
 
@@ -51,8 +52,8 @@ bool discovery_read(discovery *d, const yyjson_val *answer, err *error);
 /* For a server without the aggregated form: appends to out, one a line, the paths whose
  * APIResourceLists are to be read, from an APIVersions ("/api") or an APIGroupList ("/apis"). */
 bool discovery_paths(const yyjson_val *answer, buf *out, err *error);
-/* The kinds of a CustomResourceDefinition that is about to exist. What is no such definition adds
- * nothing. False without memory or with too many kinds. */
+/* The kinds of a CustomResourceDefinition that is about to exist; what the server tells of a kind
+ * stays. What is no such definition adds nothing. False without memory or with too many kinds. */
 bool discovery_define(discovery *d, const yyjson_val *definition, err *error);
 
 /* NULL: the cluster has no such kind. Valid until the next call that adds. */

@@ -20,6 +20,9 @@
     "{\"kind\":\"APIResourceList\",\"groupVersion\":\"batch/v1\",\"resources\":[{\"name\":"        \
     "\"jobs\",\"kind\":\"Job\",\"namespaced\":true},{\"name\":\"jobs/status\",\"kind\":\"Job\","   \
     "\"namespaced\":true},{\"name\":\"things\",\"kind\":\"Thing\",\"namespaced\":false}]}"
+#define TILLS                                                                                      \
+    "{\"kind\":\"APIResourceList\",\"groupVersion\":\"shop.io/v1\",\"resources\":["                \
+    "{\"name\":\"tills\",\"kind\":\"Till\",\"namespaced\":true}]}"
 #define DEFINITION(scope)                                                                          \
     "{\"kind\":\"CustomResourceDefinition\",\"spec\":{\"group\":\"shop.io\",\"scope\":\"" scope    \
     "\",\"names\":{\"kind\":\"Till\",\"plural\":\"tills\"},\"versions\":[{\"name\":\"v1\","        \
@@ -72,6 +75,12 @@ static void test_kinds(void **state)
     assert_true(feed(a, d, DEFINITION("Cluster"), discovery_define, &error));
     check_collection(d, "shop.io/v1", "Till", "/apis/shop.io/v1/tills");
     assert_int_equal(discovery_count(d), 6);
+    /* What the server tells is not for a definition to say. */
+    assert_true(discovery_find(d, STR("shop.io/v1"), STR("Till"))->defined);
+    assert_true(feed(a, d, TILLS, discovery_read, &error));
+    assert_false(discovery_find(d, STR("shop.io/v1"), STR("Till"))->defined);
+    assert_true(feed(a, d, DEFINITION("Cluster"), discovery_define, &error));
+    check_collection(d, "shop.io/v1", "Till", "/apis/shop.io/v1/namespaces/shop/tills");
     discovery_free(d);
     arena_free(a);
 }
