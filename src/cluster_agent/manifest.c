@@ -130,6 +130,7 @@ static bool take_document(arena *a, const document *d, wanted_list *list, err *e
     ref.api_version = d->api_version;
     ref.kind = d->kind;
     one.ref = ref;
+    one.listing = go_member(d->root, STR("items"));
     one.definition = str_eq(ref.kind, STR("CustomResourceDefinition")) &&
                      str_eq(object_group(ref.api_version), STR("apiextensions.k8s.io"));
     if (!one.text.ptr || !object_ref_keep(a, &one.ref))

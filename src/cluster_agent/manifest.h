@@ -59,6 +59,7 @@ typedef struct wanted_object {
     str text;        /* JSON, as it was read; empty once it is placed */
     str body;        /* for server-side apply: that with namespace and owner */
     bool shared;     /* the namespace of the release: never pruned, nobody owns it */
+    bool listing;    /* it has items, whatever its kind: helm takes those for objects */
     bool definition; /* a CustomResourceDefinition: others wait until it is established */
     str collection;  /* where it is applied; empty: the cluster does not have its kind yet */
 } wanted_object;
@@ -124,8 +125,8 @@ manifest_fault manifest_read(arena *a, const manifest_source *from, manifest *re
 /* The objects that helm rendered ("helm get manifest"): sets at and len of a chart's manifest. */
 manifest_fault manifest_rendered(arena *a, manifest *m, str yaml, err *error);
 /* Whether nothing of a chart that was rendered is outside of the namespace of the release: helm has
- * no means of putting it there. Kinds that the cluster does not have are not looked at;
- * *ret_unknown says whether there are any. */
+ * no means of putting it there. *ret_unknown: it is not, because the cluster does not tell of a
+ * kind, so that nobody can say. */
 bool manifest_confined(const manifest *m, const discovery *d, bool *ret_unknown, err *error);
 /* Gives every object its namespace, body and collection; of a chart that is not rendered yet: the
  * namespace of the release, if it is to have labels or annotations. Kinds that a definition of the

@@ -166,6 +166,13 @@ static bool has_no_namespace(const wanted_object *o, err *error)
                    str_shown(o->ref.kind).text, str_shown(o->ref.name).text);
 }
 
+static bool has_no_kind(const wanted_object *o, err *error)
+{
+    return err_set(error, "the cluster has no kind %s in %s, wanted by \"%s\"",
+                   str_shown(o->ref.kind).text, str_shown(o->ref.api_version).text,
+                   str_shown(o->ref.name).text);
+}
+
 bool manifest_confined(const manifest *m, const discovery *d, bool *ret_unknown, err *error)
 {
     *ret_unknown = false;
@@ -173,8 +180,15 @@ bool manifest_confined(const manifest *m, const discovery *d, bool *ret_unknown,
         const wanted_object *o = &m->at[i];
         str namespace_ = o->ref.namespace_;
         const discovery_kind *kind = discovery_find(d, o->ref.api_version, o->ref.kind);
-        *ret_unknown |= !kind;
-        if (!kind || is_release_namespace(m, o))
+        *ret_unknown = !kind || kind->defined;
+        if (*ret_unknown)
+            return has_no_kind(o, error);
+        if (o->listing)
+            return err_set(error,
+                           "%s %s has items, which helm takes for objects, each of a place of "
+                           "its own",
+                           str_shown(o->ref.kind).text, str_shown(o->ref.name).text);
+        if (is_release_namespace(m, o))
             continue;
         if (!kind->namespaced)
             return has_no_namespace(o, error);
@@ -208,9 +222,7 @@ static manifest_fault place_one(arena *a, const manifest *m, wanted_object *o, c
 {
     const discovery_kind *kind = discovery_find(d, o->ref.api_version, o->ref.kind);
     if (!kind) {
-        err_set(error, "the cluster has no kind %s in %s, wanted by \"%s\"",
-                str_shown(o->ref.kind).text, str_shown(o->ref.api_version).text,
-                str_shown(o->ref.name).text);
+        has_no_kind(o, error);
         return MANIFEST_UNKNOWN_KIND;
     }
     if (!set_namespace(m, kind, o, error))

@@ -196,12 +196,14 @@ static void chart_rendered(deployment_steps *s, const steps_world *w, const step
             s, w, FAULT_BAD,
             "the chart, or one that it depends on, has a folder crds, whose definitions have "
             "no namespace, but everything must be in one");
-    else if (fault != MANIFEST_NONE || !manifest_confined(&m, w->discovery, &unknown, &error))
+    else if (fault != MANIFEST_NONE)
         steps_fail(s, w, FAULT_BAD, error.text);
+    else if (manifest_confined(&m, w->discovery, &unknown, &error))
+        s->chart_tried = true;
     else if (unknown && !s->discovered)
         s->discovered = s->doubted = true;
     else
-        s->chart_tried = true;
+        steps_fail(s, w, unknown ? FAULT_FAILED : FAULT_BAD, error.text);
 }
 
 /* What was rendered before, and what was found of it, is forgotten. */
