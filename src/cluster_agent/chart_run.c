@@ -20,6 +20,7 @@
 #define LOCKED "another operation (install/upgrade/rollback) is in progress"
 #define NO_REVISION STR("has no 0 version")
 #define NOT_FOUND "release: not found"
+#define TOO_MUCH "the chart renders more than can be taken in"
 
 extern char **environ;
 
@@ -60,7 +61,7 @@ struct chart_job {
     chart_words words[CHART_STAGE_COUNT]; /* no words: there is no such stage */
     str user;                             /* whose rights count; empty: those of the kubeconfig */
     str kubeconfig;
-    str rendered; /* by a trial */
+    buf rendered; /* by a trial */
     chart_stage stage;
     bool installs, tries, removes, unlocked;
     uint64_t limit_ms;
@@ -383,6 +384,7 @@ static void job_free(chart_job *j)
     chart_folder_remove(&j->folder);
     buf_done(&j->out.text);
     buf_done(&j->complaints.text);
+    buf_done(&j->rendered);
     arena_free(j->arena);
     mem_free(j);
 }
@@ -391,25 +393,25 @@ static void run_waiting(chart_runner *r);
 static bool spawn(chart_job *j, err *error);
 
 /* What helm would install: the objects of the release that it only tried, and its hooks, which make
- * objects as well. False without memory, and if there is no such release. */
+ * objects as well. False without memory, and if there is no such release. The rest, which is the
+ * chart itself, is given back. */
 static bool keep_rendered(chart_job *j)
 {
+    scoped(arena_cleanup) arena *reading = arena_new(0);
     str all = buf_str(&j->out.text);
-    yyjson_val *release = json_parse_within(j->arena, all, all.len, NULL), *one;
+    yyjson_val *release = reading ? json_parse_within(reading, all, all.len, NULL) : NULL, *one;
     str objects = go_str(go_member(release, STR("manifest")));
-    buf text = BUF(CHART_OUTPUT_BYTES_MAX);
     size_t i, max;
+    buf_done(&j->out.text);
     if (!objects.ptr)
         return false;
-    buf_add(&text, objects);
+    buf_add(&j->rendered, objects);
     yyjson_arr_foreach(go_member(release, STR("hooks")), i, max, one)
     {
-        buf_addz(&text, "\n---\n");
-        buf_add(&text, object_text(one, STR("manifest")));
+        buf_addz(&j->rendered, "\n---\n");
+        buf_add(&j->rendered, object_text(one, STR("manifest")));
     }
-    j->rendered = text.failed ? (str){NULL, 0} : arena_str(j->arena, buf_str(&text));
-    buf_done(&text);
-    return j->rendered.ptr;
+    return !j->rendered.failed;
 }
 
 static void job_answer(chart_job *j, step_outcome outcome, str message)
@@ -422,7 +424,7 @@ static void job_answer(chart_job *j, step_outcome outcome, str message)
     str out = buf_str(&j->out.text);
     step_answer answer = {.outcome = outcome, .text = STR_EMPTY, .message = message};
     if (outcome == OUTCOME_OK) {
-        answer.text = j->tries ? j->rendered : out;
+        answer.text = j->tries ? buf_str(&j->rendered) : out;
         answer.definitions = j->tries && str_trim(out).len > 0;
     }
     if (!r->stopped)
@@ -494,9 +496,11 @@ static void ended(chart_job *j)
             job_answer(j, chart_judge(what),
                        what.len > 0 ? what : STR("helm failed without a word"));
     } else if (j->out.text.failed) {
-        job_answer(j, OUTCOME_INVALID, STR("the chart renders more than can be taken in"));
+        job_answer(j, OUTCOME_INVALID, STR(TOO_MUCH));
     } else if (j->stage == CHART_MAIN && j->tries && !keep_rendered(j)) {
-        job_answer(j, OUTCOME_REFUSED, STR("what helm would install cannot be read"));
+        job_answer(j, j->rendered.full ? OUTCOME_INVALID : OUTCOME_REFUSED,
+                   j->rendered.full ? STR(TOO_MUCH)
+                                    : STR("what helm would install cannot be read"));
     } else if (j->stage == CHART_MAIN && j->words[CHART_SECOND].len > 0) {
         go_on(j, CHART_SECOND);
     } else if (j->stage == CHART_UNLOCK || j->stage == CHART_UNDO) {
@@ -735,7 +739,9 @@ bool chart_runner_start(chart_runner *r, const step *s, chart_handler handler, e
                      .installs = s->kind == STEP_INSTALL_CHART || s->kind == STEP_TRY_CHART,
                      .tries = s->kind == STEP_TRY_CHART,
                      .removes = s->kind == STEP_REMOVE_CHART,
-                     .out.text = BUF(CHART_OUTPUT_BYTES_MAX),
+                     .out.text = BUF(s->kind == STEP_TRY_CHART ? CHART_TRIED_BYTES_MAX
+                                                               : MANIFEST_BYTES_MAX),
+                     .rendered = BUF(MANIFEST_BYTES_MAX),
                      .complaints.text = BUF(COMPLAINT_BYTES_MAX)};
     int64_t limit =
         m->chart.timeout_s > 0 ? m->chart.timeout_s + CHART_LIMIT_MORE_S : CHART_LIMIT_S;

@@ -25,7 +25,8 @@
 #define CHART_HISTORY_MAX 2   /* revisions that helm keeps unless told, as in Fleet */
 #define CHART_LIMIT_S 600     /* a helm that takes longer is ended ... */
 #define CHART_LIMIT_MORE_S 60 /* ... or that much longer than it was told to wait */
-#define CHART_OUTPUT_BYTES_MAX (64u << 20)
+/* A chart renders as much as a Bundle may hold; a trial tells of the chart as well, in base64. */
+#define CHART_TRIED_BYTES_MAX (40u << 20)
 
 typedef struct chart_place {
     const char *program; /* "helm": looked for in $PATH */

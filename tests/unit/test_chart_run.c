@@ -669,6 +669,29 @@ static void test_ends_while_it_runs(void **state)
     assert_false(b.answered);
 }
 
+/* What a chart renders is bounded like what a Bundle holds: more would not fit into the pod. */
+static void test_renders_too_much(void **state)
+{
+    (void)state;
+    bench b;
+    bench_open(&b, "helm");
+    resource_file files[] = {{STR("charts/web/Chart.yaml"), STR("name: web\n")}};
+    manifest m = chart_of(files, 1);
+    for (size_t more = 0; more < 2; more++) {
+        buf text = BUF(2 * (size_t)MANIFEST_BYTES_MAX);
+        buf_addz(&text, "{\"manifest\":\"");
+        for (size_t i = 0; i < MANIFEST_BYTES_MAX / 16 + more; i++)
+            buf_addz(&text, "# sixteen bytes ");
+        buf_addz(&text, "\"}");
+        put_file(&b, "tried", text.ptr);
+        buf_done(&text);
+        run_chart(&b, STEP_TRY_CHART, &m);
+        assert_int_equal(b.outcome, more ? OUTCOME_INVALID : OUTCOME_OK);
+        check_text(str_of(b.message), more ? "the chart renders more than can be taken in" : "");
+    }
+    bench_close(&b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -677,6 +700,7 @@ int main(void)
         cmocka_unit_test(test_config),
         cmocka_unit_test(test_tries),
         cmocka_unit_test(test_tries_all),
+        cmocka_unit_test(test_renders_too_much),
         cmocka_unit_test(test_flag_for_a_chart),
         cmocka_unit_test(test_failures),
         cmocka_unit_test(test_removal_fails),
