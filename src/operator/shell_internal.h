@@ -41,6 +41,7 @@
 #define SHELL_DRAIN_LONG_MS 300000
 #define SHELL_TEXT_BYTES (4u << 20)
 
+#define NODE_AUTO_TAINTED KEY_PREFIX "autoTaint_"
 #define NODE_NODE_STATE KEY_PREFIX "nodeState_"
 #define NODE_STATUS KEY_PREFIX "status_"
 #define NODE_HOLDS_CORDON KEY_PREFIX "cordon_"
@@ -160,6 +161,7 @@ struct shell_node {
     bool unschedulable, before, ignored;
     bool shows_cordon; /* by the taint of Kubernetes' own */
     bool want_taint, want_untaint, sent_taint, sent_untaint;
+    bool auto_tainted; /* Drover put the runtime-required taint there */
     bool is_new;  /* what stands on it is seen for the first time */
     bool queued;  /* in the list of nodes to be written */
     bool sending; /* a write is under way */

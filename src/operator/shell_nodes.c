@@ -196,10 +196,13 @@ static void take_places(node_shell *s, shell_node *n, label_set annotations, yyj
 {
     static const str prefixes[] = {STR(NODE_NODE_STATE), STR(NODE_RECORD), STR(NODE_STATUS),
                                    STR(NODE_HOLDS_CORDON)};
-    for (size_t i = 0; i < annotations.len; i++)
+    n->auto_tainted = false;
+    for (size_t i = 0; i < annotations.len; i++) {
+        n->auto_tainted |= str_starts(annotations.at[i].key, STR(NODE_AUTO_TAINTED));
         for (size_t k = 0; k < sizeof prefixes / sizeof prefixes[0]; k++)
             if (str_starts(annotations.at[i].key, prefixes[k]))
                 shell_place_of(s, n, str_part(annotations.at[i].key, prefixes[k].len, SIZE_MAX));
+    }
     for (shell_place *p = n->places; p; p = p->next)
         take_place(s, p, annotations, json);
 }
@@ -385,10 +388,32 @@ static void clean_after(node_shell *s, shell_place *p)
     shell_queue(s, p->node);
 }
 
+/* Whether a Skyhook holds the runtime-required taint there; one that cannot be read may. */
+static bool taint_is_held(node_shell *s, const shell_node *n)
+{
+    bool held = false;
+    arena_place mark = arena_mark(s->scratch);
+    for (size_t i = 0; !held && i < s->changes.len; i++) {
+        const shell_change *c = (const shell_change *)(uintptr_t)s->changes.entries[i].value;
+        const skyhook *of = c->known ? c->document->object.skyhook : NULL;
+        node_view v;
+        held = !of || (of->spec.runtime_required && !of->metadata.deletion_timestamp.set &&
+                       engine_node(s->engine, str_of(c->name), str_of(n->name), s->scratch, &v) &&
+                       v.selected);
+    }
+    arena_rewind(s->scratch, mark);
+    return held;
+}
+
 void nodes_begin(node_shell *s)
 {
     for (size_t i = 0; i < s->nodes.len; i++) {
         shell_node *n = (shell_node *)(uintptr_t)s->nodes.entries[i].value;
+        /* Whoever wanted it went, or gave the node up, while nobody looked. */
+        if (n->auto_tainted && !taint_is_held(s, n)) {
+            n->want_untaint = true;
+            shell_queue(s, n);
+        }
         for (shell_place *p = n->places; p; p = p->next)
             if (p->edited && p->change)
                 begin_anew(s, p);

@@ -178,6 +178,8 @@ static void taints_that_nobody_holds(void **state)
 {
     (void)state;
     static const char *const edits[] = {
+        NULL, /* it goes by force */
+        "{\"spec\":{\"nodeSelectors\":{\"matchLabels\":{\"pool\":\"b\"}}}}",
         "{\"spec\":{\"runtimeRequired\":false,\"autoTaintNewNodes\":false}}",
         "{\"metadata\":{\"deletionTimestamp\":\"2026-11-16T07:00:00Z\"}}"};
     for (size_t i = 0; i < COUNT_OF(edits); i++) {
@@ -186,15 +188,23 @@ static void taints_that_nobody_holds(void **state)
         fake_run(f, 5000);
         assert_int_equal(tainted(f), NODES);
         fake_end_side(&f->sides[0]);
-        fake_edit(f, FAKE_SKYHOOKS, "sk", edits[i]);
+        if (edits[i])
+            fake_edit(f, FAKE_SKYHOOKS, "sk", edits[i]);
+        else
+            fake_delete(f, FAKE_SKYHOOKS, "sk");
         fake_start(f);
-        fake_run(f, 2000);
+        fake_run(f, 70000); /* until the stage that runs has ended, too */
         check_msg(tainted(f) == 0, "%zu are tainted\n%s", tainted(f), f->log.ptr);
         fake_free(f);
     }
     fake *f = begin(skyhook_required); /* those that are held stay */
     f->job_ms = 60000;
     fake_run(f, 5000);
+    fake_start(f);
+    fake_run(f, 2000);
+    assert_int_equal(tainted(f), NODES);
+    fake_end_side(&f->sides[0]); /* and those of one that cannot be read may be */
+    fake_edit(f, FAKE_SKYHOOKS, "sk", "{\"spec\":{\"packages\":{\"tune\":{\"version\":\"?\"}}}}");
     fake_start(f);
     fake_run(f, 2000);
     assert_int_equal(tainted(f), NODES);
