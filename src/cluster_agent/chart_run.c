@@ -252,7 +252,7 @@ static void install_words(chart_job *j, const manifest *m)
     }
     flag_if(j, w, c->atomic, "--atomic");
     flag_if(j, w, c->force, "--force");
-    flag_if(j, w, c->take_ownership, "--take-ownership");
+    flag_if(j, w, c->take_ownership || j->tries, "--take-ownership"); /* a trial tells all */
     flag_if(j, w, c->wait_for_jobs, "--wait-for-jobs");
     flag_if(j, w, !c->disable_dns, "--enable-dns");
     flag_if(j, w, c->skip_schema_validation, "--skip-schema-validation");

@@ -100,13 +100,13 @@ static bool is_recorded(const deployment_steps *s, const inventory *all)
 
 /* Plain manifests come after the chart that they take the place of. A chart comes before the one
  * that it takes the place of, which runs on until then; but objects that it would take from it
- * would go with it. */
+ * would go with it. One that may be refused yet is tried before anything goes. */
 static bool go_from_record(deployment_steps *s)
 {
     const manifest *m = &s->manifest;
     /* Of a chart there is at most the namespace to be applied. */
     steps_phase next = m->is_chart && m->len == 0 ? PHASE_CHART : PHASE_APPLY;
-    bool first = !m->is_chart || m->take_ownership;
+    bool first = !m->is_chart || (m->take_ownership && !m->confined);
     s->after_unchart = next;
     return steps_go(s, first && s->inventory.former_len > 0 ? PHASE_UNCHART : next);
 }
@@ -180,6 +180,15 @@ bool chart_step(deployment_steps *s, const steps_world *w)
     return true;
 }
 
+/* See go_from_record. */
+static void tried_well(deployment_steps *s)
+{
+    s->chart_tried = true;
+    s->after_unchart = PHASE_CHART;
+    if (s->manifest.take_ownership)
+        steps_go(s, PHASE_UNCHART);
+}
+
 /* A chart may be outside of its namespace only if nobody says that it must not: that is found out
  * before anything is installed. Kinds that are not known are read, and then it is tried again. */
 static void chart_rendered(deployment_steps *s, const steps_world *w, const step_answer *answer)
@@ -199,7 +208,7 @@ static void chart_rendered(deployment_steps *s, const steps_world *w, const step
     else if (fault != MANIFEST_NONE)
         steps_fail(s, w, FAULT_BAD, error.text);
     else if (manifest_confined(&m, w->discovery, &unknown, &error))
-        s->chart_tried = true;
+        tried_well(s);
     else if (unknown && !s->discovered)
         s->discovered = s->doubted = true;
     else

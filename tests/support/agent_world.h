@@ -261,9 +261,6 @@ static inline step_answer world_chart(agent_world *w, const step *s)
     snprintf(path, sizeof path, "/api/v1/namespaces/%.*s/configmaps/%.*s",
              STR_ARG(m->release_namespace), STR_ARG(name));
     if (s->kind == STEP_TRY_CHART) {
-        const yyjson_val *was = world_read(w, path);
-        if (was && !m->take_ownership && !world_of_release(was, m))
-            answer.outcome = OUTCOME_CONFLICT;
         answer.definitions = w->brings;
         answer.text = w->renders ? str_of(w->renders) : world_chart_text(w, name);
         return answer;

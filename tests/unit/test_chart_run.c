@@ -242,6 +242,7 @@ static void test_tries(void **state)
     assert_string_equal(b.text, "kind: Secret");
     get_file(&b, "words", text);
     check_has_at(str_of(text), STR(" --insecure-skip-tls-verify "), __FILE__, __LINE__);
+    check_has_at(str_of(text), STR(" --take-ownership "), __FILE__, __LINE__);
     check_has_at(str_of(text),
                  STR(" --dry-run=server --output=json -- app oci://shop.io/web\n/etc/config: show "
                      "crds --namespace shop --kube-context here --insecure-skip-tls-verify -- "

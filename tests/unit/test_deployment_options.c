@@ -408,6 +408,42 @@ static void test_confined_chart(void **state)
     }
 }
 
+/* What is refused takes the place of nothing: the release of before stays. */
+static void test_refused_chart(void **state)
+{
+    (void)state;
+    static const char *const more[] = {"", ",\"takeOwnership\":true"};
+    for (size_t i = 0; i < COUNT_OF(more); i++) {
+        agent_world w = world_new();
+        char options[512];
+        world_put(
+            &w, SHOP_SPACE,
+            STR("{\"apiVersion\":\"v1\",\"kind\":\"Namespace\",\"metadata\":{\"name\":\"shop\"}}"));
+        world_release(&w, "web", "ignored", IN_SHOP("\"namespace\":\"shop\""));
+        deployment_steps *s = begin(&w);
+        world_run(&w, &s, "web", 5000);
+        assert_true(world_has(&w, "/helm/shop/web"));
+        snprintf(options, sizeof options,
+                 "\"options\":{\"namespace\":\"shop\",\"helm\":{\"chart\":\"web\",\"releaseName\":"
+                 "\"next\",\"repo\":\"https://charts.example\"%s}}",
+                 more[i]);
+        world_release(&w, "web", "another", options);
+        w.renders = OUTSIDE;
+        world_show(&w, s, "web");
+        world_run(&w, &s, "web", 5000);
+        check_has_at(said(&w, "Installed"), STR("found \"other\""), __FILE__, __LINE__);
+        assert_true(world_has(&w, "/helm/shop/web") && world_has(&w, WORLD_CHART_OBJECT));
+        w.renders = NULL;
+        world_release(&w, "web", "a third", options);
+        world_show(&w, s, "web");
+        world_run(&w, &s, "web", 5000);
+        assert_true(world_has(&w, "/helm/shop/next") && world_has(&w, WORLD_CHART_OBJECT));
+        assert_false(world_has(&w, "/helm/shop/web"));
+        steps_free(s);
+        world_done(&w);
+    }
+}
+
 /* ---- drift of charts ---- */
 
 static void test_chart_drift(void **state)
@@ -444,7 +480,7 @@ int main(void)
         cmocka_unit_test(test_overwrites),     cmocka_unit_test(test_values_from),
         cmocka_unit_test(test_values_follow),  cmocka_unit_test(test_chart_drift),
         cmocka_unit_test(test_whose_failure),  cmocka_unit_test(test_namespace_of_chart),
-        cmocka_unit_test(test_confined_chart),
+        cmocka_unit_test(test_confined_chart), cmocka_unit_test(test_refused_chart),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
