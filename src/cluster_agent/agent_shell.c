@@ -262,6 +262,18 @@ static void tell_wait(agent_entry *e, str why)
         log_line(LOG_INFO, "%s: %.*s", e->name, STR_ARG(why));
 }
 
+/* Whoever waits until nobody unpacks is woken, if it was this one that did. */
+static void unpacks_no_more(const agent_entry *e)
+{
+    agent_shell *s = e->shell;
+    if (s->unpacks != e)
+        return;
+    s->unpacks = NULL;
+    for (size_t i = 0; i < s->entries.len; i++)
+        if (s->entries.at[i]->queues)
+            agent_entry_wake(s->entries.at[i]);
+}
+
 /* Contents are unpacked one after the other. False: e is woken when it may go on. */
 static bool may_go_on(agent_entry *e, step_kind next)
 {
@@ -269,13 +281,9 @@ static bool may_go_on(agent_entry *e, step_kind next)
     e->queues = next == STEP_READ_CONTENT && s->unpacks && s->unpacks != e;
     if (next == STEP_READ_CONTENT && !s->unpacks)
         s->unpacks = e;
-    if (s->unpacks != e || next == STEP_READ_CONTENT || steps_unpacking(e->steps))
-        return !e->queues;
-    s->unpacks = NULL;
-    for (size_t i = 0; i < s->entries.len; i++)
-        if (s->entries.at[i]->queues)
-            agent_entry_wake(s->entries.at[i]);
-    return true;
+    if (next != STEP_READ_CONTENT && !steps_unpacking(e->steps))
+        unpacks_no_more(e);
+    return !e->queues;
 }
 
 /* True: it is to be forgotten. */
@@ -455,8 +463,11 @@ bool agent_shell_turn(agent_shell *s)
      * as the one whose cluster this is. */
     for (size_t i = s->entries.len; agent_shell_ready(s) && i-- > 0;) {
         agent_entry *e = s->entries.at[i];
-        if (e->leave == AGENT_LEFT)
+        if (e->leave == AGENT_LEFT) {
+            if (!e->running)
+                unpacks_no_more(e);
             continue;
+        }
         if (!e->running && e->due_ms <= now && entry_step(e)) {
             entry_forget(s, i);
             s->due = true; /* the list of deployments is old */

@@ -64,6 +64,7 @@ typedef struct fake {
     bool silent;         /* watches of the cluster tell nothing, though it answers */
     bool unready;        /* pods that begin now do not become ready */
     const char *refused; /* name of an object that the cluster finds invalid; NULL: none */
+    bool deaf;           /* the hub takes no sign of life */
     uint64_t writes, requests;
     int unpacking, unpacking_most; /* Contents that are asked for: now, and at the most */
     uint64_t kill_at;              /* the agent dies right after so many writes; 0: never */
@@ -277,6 +278,8 @@ static inline write_outcome fake_serve(fake *f, const fake_message *to, const ku
     check_msg(w->body.len == 0 || body, "no JSON: %.*s", STR_ARG(w->body));
     if (f->refused && side == AGENT_OWN && w->verb == WRITE_APPLY && strcmp(name, f->refused) == 0)
         how = fake_outcome(WRITE_REFUSED, 422, "it is invalid");
+    else if (f->deaf && strcmp(collection, FAKE_CLUSTERS) == 0)
+        how = fake_outcome(WRITE_REFUSED, 403, "not you");
     else if (w->verb == WRITE_CREATE && o)
         how = fake_outcome(WRITE_EXISTS, 409, "it exists");
     else if (!o && w->verb != WRITE_CREATE && w->verb != WRITE_APPLY)

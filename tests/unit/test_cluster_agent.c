@@ -665,6 +665,32 @@ static void test_one_unpacks(void **state)
     fake_close(&f);
 }
 
+/* Who left while its Content was under way keeps nobody from another, however long it takes until
+ * it is known to be gone. */
+static void test_left_unpacks_no_more(void **state)
+{
+    (void)state;
+    fake f;
+    fake_open(&f);
+    deploy(&f, "a", MAP("one", "1"));
+    fake_start(&f);
+    while (f.unpacking == 0) {
+        if (f.message_at < f.messages.len)
+            fake_deliver(&f);
+        else
+            assert_true(agent_shell_turn(f.shell));
+    }
+    withdraw(&f, "a");
+    f.deaf = true;
+    deploy(&f, "b", MAP("other", "1"));
+    fake_run(&f, 3 * MINUTE_MS);
+    check_ready(&f, "b");
+    f.deaf = false;
+    fake_run(&f, 3 * MINUTE_MS);
+    assert_int_equal(f.unpacking_most, 1);
+    fake_close(&f);
+}
+
 static void test_charts(void **state)
 {
     (void)state;
@@ -767,6 +793,7 @@ int main(void)
         cmocka_unit_test(test_cluster_terminates),
         cmocka_unit_test(test_namespace_told_late),
         cmocka_unit_test(test_one_unpacks),
+        cmocka_unit_test(test_left_unpacks_no_more),
         cmocka_unit_test(test_charts),
         cmocka_unit_test(test_killed_after_every_write),
     };
