@@ -526,7 +526,7 @@ static bool due_stage(sim *s, const agenda_entry *e, err *error)
     bool failed = repeated ? (e->flags & AGENDA_FAILED) != 0 : sim_fails(s, e->target, e->part);
     if ((e->flags & AGENDA_REBOOTS) && !failed && !repeated) {
         s->herd.targets.at[e->target].boots++;
-        if (!sim_fact_target(s, e->target, error))
+        if (!sim_fact_boot(s, e->target, error))
             return false;
     }
     fact f = {.kind = FACT_STAGE,

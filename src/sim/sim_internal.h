@@ -133,6 +133,7 @@ bool sim_fact_reports(sim *s, uint32_t target, err *error);
 
 /* sim_way.c: what is so is told, with the faults that are on */
 bool sim_fact_target(sim *s, uint32_t target, err *error); /* gone ones, too */
+bool sim_fact_boot(sim *s, uint32_t target, err *error);   /* a reboot: late, but never lost */
 bool sim_fact_document(sim *s, const object *o, err *error);
 bool sim_fact_document_gone(sim *s, const object *o, err *error); /* it is in force no longer */
 bool sim_fact_act(sim *s, const fact *f, err *error);

@@ -71,6 +71,18 @@ bool sim_fact_target(sim *s, uint32_t target, err *error)
            target_arrives(s, target, error);
 }
 
+/* It may overtake what the node's job says, and be overtaken, but is heard of before the engine
+ * stops waiting for it: no shell hears nothing of a node for so long. */
+bool sim_fact_boot(sim *s, uint32_t target, err *error)
+{
+    agenda_entry e = {.kind = AGENDA_TARGET, .target = target};
+    fate f = fate_of(s);
+    if (f != FATE_LOST && f != FATE_LATE)
+        return target_arrives(s, target, error);
+    int64_t late_ms = dice_between(&s->dice, 1, SIM_LATE_MS_MAX / 1000) * 1000;
+    return agenda_put(&s->agenda, s->now_ms + late_ms, e) || err_memory(error);
+}
+
 bool sim_rejoins(sim *s, target_kind kind, str name, err *error)
 {
     const uint64_t *known = strmap_get(&s->herd.by_name[kind], name);
