@@ -577,6 +577,69 @@ static void versions_that_another_operator_left(void **state)
     }
 }
 
+/* ---- what another engine has to know ---- */
+
+/* Success that was said too early waits for its reboot also after a restart, and what the node was
+ * rebooted for is known after a reset. */
+static void reboots_are_remembered(void **state)
+{
+    (void)state;
+    fleet *f = one_node(
+        PI("first", "1", "interrupt: {type: reboot}") ", " PI(
+            "tool", "1", "interrupt: {type: reboot}, dependsOn: {first: '1'}"));
+    fleet_node *n = &f->nodes[0];
+    fleet_run(f, 6 * MINUTE + SECOND);
+    n->silent = true;
+    fleet_lines(f, "");
+    fleet_tell(f, ended("interrupt", 7, OUTCOME_SUCCEEDED));
+    fleet_run(f, SECOND);
+    restart(f);
+    fleet_run(f, SECOND);
+    check_lines(f, "run record", "");
+    snprintf(n->boot, FLEET_TEXT, "boot-of-tool");
+    fleet_show(f, n);
+    n->silent = false;
+    fleet_run(f, -1);
+    check_state(f, "sk", "node-001", DONE);
+    restart(f);
+    fleet_act(f, ACT_RESET, "sk", "");
+    fleet_step(f);
+    restart(f);
+    fleet_run(f, -1);
+    check_state(f, "sk", "node-001", DONE);
+    assert_int_equal(fleet_count(f, "erroring"), 0);
+    fleet_free(f);
+}
+
+/* Whom a person blocked is fresh when it is released, also if that is while nobody looks. */
+static void a_release_that_nobody_sees(void **state)
+{
+    (void)state;
+    for (int seen = 0; seen < 2; seen++) {
+        fleet *f = fleet_with((engine_settings){.stage_retries = -1});
+        edit(f, 1, P("tool", "1"));
+        fleet_nodes_add(f, 1);
+        fleet_node *n = &f->nodes[0];
+        n->fails = true;
+        fleet_run(f, HOUR);
+        check_state(f, "sk", "node-001", FAILED);
+        fleet_label(n, "skyhook.nvidia.com/ignore", "true");
+        fleet_show(f, n);
+        fleet_run(f, HOUR);
+        n->fails = false;
+        fleet_label(n, "skyhook.nvidia.com/ignore", NULL);
+        if (seen) {
+            fleet_show(f, n);
+        } else {
+            f->shown[0] = *n;
+            restart(f);
+        }
+        fleet_run(f, -1);
+        check_state(f, "sk", "node-001", DONE);
+        fleet_free(f);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -597,6 +660,8 @@ int main(void)
         cmocka_unit_test(a_deletion_does_not_wait_for_what_could_not_be_pulled),
         cmocka_unit_test(forth_again_with_all_that_belongs_to_it),
         cmocka_unit_test(versions_that_another_operator_left),
+        cmocka_unit_test(reboots_are_remembered),
+        cmocka_unit_test(a_release_that_nobody_sees),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
