@@ -147,6 +147,18 @@ static bool name_in_registry(arena *a, chart_order *c)
     return c->name.ptr;
 }
 
+/* Helm looks for a folder of that name first, in the agent's files: those of another's helm are
+ * there as well. A name, one with the alias of a repository before it, or an address is none. */
+static bool is_no_path(str name)
+{
+    if (str_starts(name, STR(REGISTRY)) || str_starts(name, STR("https://")) ||
+        str_starts(name, STR("http://")))
+        return true;
+    str rest = name, first = str_cut(&rest, '/');
+    bool path = rest.ptr && (first.len == 0 || str_find(rest, STR("/")) != SIZE_MAX);
+    return !path && str_trim(name).len == name.len && !str_starts(name, STR("."));
+}
+
 manifest_fault manifest_chart(arena *a, const manifest_source *from, manifest *m, err *error)
 {
     const yyjson_val *access =
@@ -182,6 +194,11 @@ manifest_fault manifest_chart(arena *a, const manifest_source *from, manifest *m
     if (!name_in_registry(a, c)) {
         err_memory(error);
         return MANIFEST_MEMORY;
+    }
+    if (!folder.ptr && !is_no_path(c->name)) {
+        err_set(error, "helm.chart: found \"%s\", which is no folder of a chart in the Bundle",
+                str_shown(c->name).text);
+        return MANIFEST_BAD;
     }
     if (!put_values(a, from, helm, &c->values, error) ||
         !put_values_files(a, m, helm, &c->values_files, error))

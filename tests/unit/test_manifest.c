@@ -323,6 +323,13 @@ static const bad_row bad_rows[] = {
      "yaml.overlays: found \"x\", but there is no folder overlays/x"},
     {"{\"yaml\":{\"overlays\":[\"x\"]}}", "overlays/x/a_patch.yaml", MAP("a"), MANIFEST_BAD,
      "overlays/x/a_patch.yaml: found a patch, but there is no file a.yaml"},
+    {"{\"helm\":{\"chart\":\"/proc/1/fd/9/files\"}}", "a.yaml", MAP("a"), MANIFEST_BAD,
+     "helm.chart: found \"/proc/1/fd/9/files\", which is no folder"},
+    {"{\"helm\":{\"chart\":\"proc/1/fd/9/files\",\"repo\":\"https://shop.io\"}}", "a.yaml",
+     MAP("a"), MANIFEST_BAD, "helm.chart: found \"proc/1/fd/9/files\", which is no folder"},
+    {"{\"helm\":{\"chart\":\" /tmp/web\"}}", "a.yaml", MAP("a"), MANIFEST_BAD,
+     "which is no folder"},
+    {"{\"helm\":{\"chart\":\"./web\"}}", "a.yaml", MAP("a"), MANIFEST_BAD, "which is no folder"},
 };
 
 static void test_too_many_objects(void **state)
@@ -415,6 +422,9 @@ static void test_registries(void **state)
         {"{\"repo\":\"oci://shop.io/charts/web\"}", "oci://shop.io/charts/web", ""},
         {"{\"repo\":\"oci://shop.io/charts\",\"chart\":\"web\"}", "oci://shop.io/charts/web", ""},
         {"{\"chart\":\"oci://shop.io/charts/web\"}", "oci://shop.io/charts/web", ""},
+        {"{\"chart\":\"https://shop.io/charts/web/web-1.tgz\"}",
+         "https://shop.io/charts/web/web-1.tgz", ""},
+        {"{\"chart\":\"shop/web\"}", "shop/web", ""},
         {"{\"repo\":\"https://shop.io\",\"chart\":\"web\"}", "web", "https://shop.io"}};
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         char options[256];
