@@ -120,12 +120,14 @@ void reboot_advance(nodes *self, node_placement *p)
         flight_fail(self, p, STR("NodeLost"));
 }
 
-/* Whoever rebooted the node: an interrupt that was begun has what it is for. */
+/* Whoever rebooted the node: an interrupt that was begun has what it is for. One that another
+ * package's serves was not: its own agent has done nothing, and would reboot the node. */
 static void rebooted(nodes *self, node_placement *p)
 {
     for (uint16_t i = 0; i < p->entries.len; i++) {
         package_entry *e = &p->entries.at[i];
-        if (stage_interrupts(e->stage) && e->state != PACKAGE_COMPLETE)
+        bool begun = e->state != PACKAGE_COMPLETE && e->state != PACKAGE_SKIPPED;
+        if (stage_interrupts(e->stage) && begun)
             reboot_came(self, p, e);
     }
     bool ours = p->phase != PHASE_IDLE && rebooting_entry(p); /* it is part of the work */

@@ -514,6 +514,35 @@ static void e_reboots_of_two_packages(void **state)
     fleet_free(f);
 }
 
+/* One reboot serves two packages, but the agent did it for one: for the other one alone, when it is
+ * run again, the node is rebooted again. */
+static void e_reboot_of_one_that_was_skipped(void **state)
+{
+    (void)state;
+    fleet *f = fleet_new();
+    fleet_document(f, API "kind: Skyhook\nmetadata: {name: sk, generation: 3}\nspec:\n"
+                          "  packages:\n"
+                          "    first: {version: '1', image: r/a, interrupt: {type: reboot}}\n"
+                          "    tool: {version: '1', image: r/b, interrupt: {type: reboot}}\n");
+    fleet_nodes_add(f, 1);
+    fleet_run(f, -1);
+    check_state(f, "sk", "node-001", DONE);
+    assert_int_equal(fleet_count(f, "run sk node-001 tool 1 interrupt"), 0);
+    fleet_tell(f, (fact){.kind = FACT_ACT,
+                         .act = {.act = ACT_RESET,
+                                 .change = STR("sk"),
+                                 .target = STR("node-001"),
+                                 .package = STR("tool")}});
+    fleet_run(f, 2 * MINUTE + SECOND);
+    f->nodes[0].silent = true;
+    assert_int_equal(fleet_count(f, "run sk node-001 tool 1 interrupt"), 1);
+    fleet_lines(f, "");
+    stage_ends(f, "interrupt", 10, OUTCOME_SUCCEEDED);
+    check_lines(f, "run", "");
+    check_text(str_of(fleet_reasons(f, "sk", "node-001")), "reboot:online:node-001");
+    fleet_free(f);
+}
+
 static void e_reboot_never_returns(void **state)
 {
     (void)state;
@@ -794,6 +823,7 @@ int main(void)
         cmocka_unit_test(e_reboot_said_and_not_done),
         cmocka_unit_test(e_reboot_came_before),
         cmocka_unit_test(e_reboots_of_two_packages),
+        cmocka_unit_test(e_reboot_of_one_that_was_skipped),
         cmocka_unit_test(e_reboot_never_returns),
         cmocka_unit_test(e_node_lost),
         cmocka_unit_test(leaves_in_every_stage),
