@@ -118,11 +118,27 @@ const verb skyhook_node_reset = {
 
 /* ---- node retry ---- */
 
+static void note_failed(void *context, const sk_state *state)
+{
+    bool *failed = context;
+    *failed |= strcmp(state->status, "erroring") == 0;
+}
+
+/* While a Skyhook is paused or disabled, that is the status of what has failed, too. */
+static bool has_failed(sk *s, const sk_node *n, str of)
+{
+    str status = sk_annotation(n, "status_", of);
+    bool failed = str_eq(status, STR("erroring"));
+    if (str_eq(status, STR("paused")) || str_eq(status, STR("disabled")))
+        sk_states(s, n, of, note_failed, &failed);
+    return failed;
+}
+
 static size_t keep_failed(sk *s, str of)
 {
     size_t kept = 0;
     for (size_t i = 0; i < s->nodes.len; i++)
-        if (str_eq(sk_annotation(&s->nodes.at[i], "status_", of), STR("erroring")))
+        if (has_failed(s, &s->nodes.at[i], of))
             s->nodes.at[kept++] = s->nodes.at[i];
     s->nodes.len = kept;
     return kept;

@@ -229,6 +229,15 @@ def node_retry(t):
     out = t.run("node", "retry", NODES[0], "--skyhook", SK, "--confirm")
     assert out == f'No nodes have failed for Skyhook "{SK}"\n' and len(t.acts()) == 1, out
     assert before == {node: t.notes(node) for node in NODES}
+    for shown in ("paused", "disabled"):  # which is shown of those that have failed, too
+        for node in NODES:
+            t.api.patch("nodes", node, {"metadata": {"annotations": {
+                f"{PREFIX}status_{SK}": shown}}})
+        out = t.run("node", "retry", "node-.*", "--skyhook", SK, "--dry-run")
+        assert out == f'  {NODES[1]}\n[dry-run] Would retry 1 node(s) for Skyhook "{SK}"\n', out
+    for node in NODES:
+        t.api.patch("nodes", node, {"metadata": {"annotations": {
+            f"{PREFIX}status_{SK}": before[node].get(f"{PREFIX}status_{SK}")}}})
     assert 'flag "skyhook" not set' in t.try_run("node", "retry", NODES[1]).err
 
 
