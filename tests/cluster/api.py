@@ -75,7 +75,17 @@ class Api:
         self.here.link = None
 
     def raw(self, method, path, body=None, content_type="application/json"):
-        """Status and bytes of the reply."""
+        """Status and bytes of the reply. What only reads is asked again where the server has
+        closed a connection that was kept."""
+        kept = getattr(self.here, "link", None)
+        if kept and method == "GET":
+            try:
+                return self.once(method, path, body, content_type)
+            except http.client.RemoteDisconnected:
+                pass
+        return self.once(method, path, body, content_type)
+
+    def once(self, method, path, body, content_type):
         link = getattr(self.here, "link", None)
         if link is None:
             link = self.here.link = self.connect()
