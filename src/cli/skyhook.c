@@ -119,19 +119,23 @@ static bool take_labels(sk *s, yyjson_val *from, label_set *ret)
     return label_set_sort(labels, kept, ret, NULL);
 }
 
+static bool read_node(sk *s, yyjson_val *json, sk_node *ret)
+{
+    yyjson_val *head = yyjson_obj_get(json, "metadata");
+    yyjson_val *spec = yyjson_obj_get(json, "spec");
+    *ret = (sk_node){.name = arena_str(s->arena, json_text_of(head, "name")),
+                     .version = arena_str(s->arena, json_text_of(head, "resourceVersion")),
+                     .unschedulable = yyjson_is_true(yyjson_obj_get(spec, "unschedulable"))};
+    return ret->name.ptr && ret->version.ptr &&
+           take_labels(s, yyjson_obj_get(head, "labels"), &ret->labels) &&
+           take_labels(s, yyjson_obj_get(head, "annotations"), &ret->annotations);
+}
+
 static bool take_node(void *context, yyjson_val *json, err *error)
 {
     sk *s = context;
-    yyjson_val *head = yyjson_obj_get(json, "metadata");
-    yyjson_val *spec = yyjson_obj_get(json, "spec");
-    sk_node n = {.name = arena_str(s->arena, json_text_of(head, "name")),
-                 .version = arena_str(s->arena, json_text_of(head, "resourceVersion")),
-                 .unschedulable = yyjson_is_true(yyjson_obj_get(spec, "unschedulable"))};
-    return (n.name.ptr && n.version.ptr &&
-            take_labels(s, yyjson_obj_get(head, "labels"), &n.labels) &&
-            take_labels(s, yyjson_obj_get(head, "annotations"), &n.annotations) &&
-            vec_push(&s->nodes, n)) ||
-           err_memory(error);
+    sk_node n;
+    return (read_node(s, json, &n) && vec_push(&s->nodes, n)) || err_memory(error);
 }
 
 static int by_name(const void *a, const void *b)
@@ -224,29 +228,59 @@ bool sk_confirm(const sk *s, const char *prompt)
     return yes;
 }
 
-/* expected: an outcome that is as good as done; else WRITE_DONE. */
-static bool write_or_say(sk *s, const kube_write *w, const char *what, write_outcome_kind expected)
+static bool say_outcome(const char *what, const write_outcome *how)
 {
-    write_outcome how;
-    err error = {0};
-    if (!kube_write_one(s->session, w, &how, &error)) {
-        fail("%s: %s", what, error.text);
-        return false;
-    }
-    if (how.kind == WRITE_DONE || how.kind == expected)
-        return true;
-    fail("%s: %s", what, how.message[0] ? how.message : write_outcome_text(how.kind));
-    return false;
+    if (how->kind != WRITE_DONE)
+        fail("%s: %s", what, how->message[0] ? how->message : write_outcome_text(how->kind));
+    return how->kind == WRITE_DONE;
 }
 
 bool sk_write(sk *s, const kube_write *w, const char *what)
 {
-    return write_or_say(s, w, what, WRITE_DONE);
+    write_outcome how;
+    err error = {0};
+    if (kube_write_one(s->session, w, &how, &error))
+        return say_outcome(what, &how);
+    fail("%s: %s", what, error.text);
+    return false;
 }
 
-bool sk_write_requested(sk *s, const kube_write *w, const char *what)
+static bool same_notes(const sk_node *a, const sk_node *b)
 {
-    return write_or_say(s, w, what, WRITE_CONFLICT);
+    bool same = a->unschedulable == b->unschedulable && a->annotations.len == b->annotations.len;
+    for (size_t i = 0; same && i < a->annotations.len; i++)
+        same = str_eq(a->annotations.at[i].key, b->annotations.at[i].key) &&
+               str_eq(a->annotations.at[i].value, b->annotations.at[i].value);
+    return same;
+}
+
+/* Reads the node again. True: only others have changed it, such as its kubelet. */
+static bool is_unchanged(sk *s, const sk_node *n, str *ret_version)
+{
+    kube_reply reply;
+    sk_node now;
+    err error = {0};
+    str path = arena_printf(s->arena, NODES_PATH "/%.*s", STR_ARG(n->name));
+    bool same = path.ptr && kube_get(s->session, path, s->arena, &reply, &error) &&
+                reply.status < 400 && read_node(s, reply.body, &now) && same_notes(n, &now);
+    *ret_version = same ? now.version : STR_EMPTY;
+    return same;
+}
+
+bool sk_write_requested(sk *s, kube_write *w, const sk_node *n)
+{
+    write_outcome how = {.kind = WRITE_CONFLICT};
+    err error = {0};
+    w->version = n->version;
+    for (int i = 0; i < REQUEST_TRIES && how.kind == WRITE_CONFLICT; i++) {
+        if (i > 0 && !is_unchanged(s, n, &w->version))
+            break;
+        if (!kube_write_one(s->session, w, &how, &error)) {
+            fail("%s: %s", n->name.ptr, error.text);
+            return false;
+        }
+    }
+    return how.kind == WRITE_CONFLICT || say_outcome(n->name.ptr, &how);
 }
 
 /* One try: reads the Skyhook and adds to its annotation, if nobody else changed it meanwhile. */

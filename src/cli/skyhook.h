@@ -108,9 +108,10 @@ str sk_annotation(const sk_node *n, const char *kind, str of);
 bool sk_confirm(const sk *s, const char *prompt);
 /* Writes, or says why not. what: "node x". */
 bool sk_write(sk *s, const kube_write *w, const char *what);
-/* The same for a node that the operator has been asked about (sk_request): if somebody has changed
- * the node meanwhile, it is left to the operator, which is most likely who did. */
-bool sk_write_requested(sk *s, const kube_write *w, const char *what);
+/* The same for a node that the operator has been asked about (sk_request). Where Drover's notes on
+ * it have changed since it was read, it is left to the operator; where only others have changed it,
+ * as kubelets do all the time, it is written again. The version is filled in. */
+bool sk_write_requested(sk *s, kube_write *w, const sk_node *n);
 /* Asks the operator, by the Skyhook's annotation. */
 typedef struct sk_acts {
     const fact_act *at;

@@ -52,9 +52,8 @@ static bool forget(sk *s, const sk_node *n, str of)
     kube_write w = {.verb = WRITE_MERGE,
                     .collection = STR(NODES_PATH),
                     .name = n->name,
-                    .version = n->version,
                     .body = buf_str(&body)};
-    return sk_write_requested(s, &w, n->name.ptr);
+    return sk_write_requested(s, &w, n);
 }
 
 static size_t keep_with_state(sk *s, str of)

@@ -103,9 +103,8 @@ static bool rerun_node(sk *s, const sk_node *n, const rerun *r)
     kube_write w = {.verb = WRITE_MERGE,
                     .collection = STR(NODES_PATH),
                     .name = n->name,
-                    .version = n->version,
                     .body = buf_str(&body)};
-    return sk_write_requested(s, &w, n->name.ptr);
+    return sk_write_requested(s, &w, n);
 }
 
 static exit_status rerun_all(sk *s, rerun *r)

@@ -50,9 +50,8 @@ static bool reset_node(sk *s, const sk_node *n, str of)
     kube_write w = {.verb = WRITE_MERGE,
                     .collection = STR(NODES_PATH),
                     .name = n->name,
-                    .version = n->version,
                     .body = buf_str(&body)};
-    return sk_write_requested(s, &w, n->name.ptr);
+    return sk_write_requested(s, &w, n);
 }
 
 /* Keeps the nodes that something is known of: a parsable state. */

@@ -11,10 +11,13 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+import threading
+import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "support")]
 # pylint: disable=wrong-import-position
+import api
 import audit
 import binaries
 import drover
@@ -268,8 +271,10 @@ def reset(t):
     assert f'Batch state reset for Skyhook "{SK}"\n' in out, out
     for node in NODES[:2]:
         notes = {key for key in t.notes(node) if key.startswith(PREFIX)}
-        assert notes - {PREFIX + "cordonedBefore"} == {PREFIX + "seen", f"{PREFIX}drover_{SK}"}
-        assert f"{PREFIX}status_{SK}" not in t.api.get("nodes", node)["metadata"]["labels"]
+        assert notes - {PREFIX + "cordonedBefore"} == {
+            PREFIX + "seen", f"{PREFIX}drover_{SK}"}, notes
+        labels = t.api.get("nodes", node)["metadata"]["labels"]
+        assert f"{PREFIX}status_{SK}" not in labels, labels
     assert t.api.get("nodes", NODES[0])["spec"].get("unschedulable"), "it was cordoned before"
     assert not t.api.get("nodes", NODES[1])["spec"].get("unschedulable")
     assert f"{PREFIX}nodeState_{SK}" in t.notes(NODES[2])
@@ -284,10 +289,50 @@ def reset_of_nodes_only(t):
     out = t.run("reset", SK, "--skip-batch-reset", "--confirm")
     status = t.skyhook()["status"]
     assert "Batch state" not in out, out
-    assert status["compartmentStatuses"]["production"]["batchState"]["currentBatch"] == 4
+    assert status["compartmentStatuses"]["production"]["batchState"]["currentBatch"] == 4, status
     assert status["nodeOrderOffset"] == 3 and NODES[2] in status["nodePriority"]
     assert t.acts() == [{"act": "reset", "keepBatches": True}], t.acts()
     assert "No nodes have state" in t.run("reset", SK, "--skip-batch-reset", "-y")
+
+
+def changed_meanwhile(t):
+    """reset of nodes that others change all the time, as kubelets do"""
+    stop = threading.Event()
+
+    def change():
+        client = t.cluster.client("admin")
+        while not stop.is_set():
+            for node in NODES[:2]:
+                client.patch("nodes", node, {"metadata": {"annotations": {
+                    "example.com/beat": str(time.monotonic())}}})
+            time.sleep(0.05)
+    thread = threading.Thread(target=change)
+    thread.start()
+    try:
+        t.run("reset", SK, "--skip-batch-reset", "--confirm")
+    finally:
+        stop.set()
+        thread.join()
+    for node in NODES[:3]:
+        notes = t.notes(node)
+        assert f"{PREFIX}nodeState_{SK}" not in notes, notes
+    assert not t.api.get("nodes", NODES[1])["spec"].get("unschedulable")
+
+
+def taken_meanwhile(t):
+    """a node on which Drover has begun since it was read is left to the operator"""
+    begun = json.dumps(dict([entry("baseline", "1.0.0", "apply", "in_progress")]))
+
+    def begin():  # while the operator is waited for
+        api.wait_until("it was asked", lambda: t.acts() != [])
+        t.cluster.client("admin").patch("nodes", NODES[1], {"metadata": {"annotations": {
+            f"{PREFIX}nodeState_{SK}": begun}}})
+    thread = threading.Thread(target=begin)
+    thread.start()
+    t.run("reset", SK, "--skip-batch-reset", "--confirm")
+    thread.join()
+    assert t.notes(NODES[1])[f"{PREFIX}nodeState_{SK}"] == begun, t.notes(NODES[1])
+    assert f"{PREFIX}nodeState_{SK}" not in t.notes(NODES[0]), t.notes(NODES[0])
 
 
 def explaining(t):
@@ -414,8 +459,8 @@ def several_files(t):
 
 
 CHECKS = [switches, node_list, node_status, packages, ignoring, rerun, node_reset, node_retry,
-          policy_reset, reset, reset_of_nodes_only, explaining, reading_only, rights, several_files,
-          usage]
+          policy_reset, reset, reset_of_nodes_only, changed_meanwhile, taken_meanwhile, explaining,
+          reading_only, rights, several_files, usage]
 
 
 def try_all(tap, trial):
