@@ -521,7 +521,9 @@ static bool add_headers(exchange *x, const exchange_request *request, err *error
         return false;
     str type = str_of(request->content_type ? request->content_type : "application/json");
     str accept = str_of(request->accept ? request->accept : "application/json");
-    bool good = add_header(x, "Accept: ", accept) &&
+    /* As CURLOPT_USERAGENT curl would put it together twice for each request. */
+    bool good = add_header(x, "User-Agent: ", str_of(x->connection->agent)) &&
+                add_header(x, "Accept: ", accept) &&
                 (request->body.len == 0 || add_header(x, "Content-Type: ", type)) &&
                 (token.len == 0 || add_header(x, "Authorization: Bearer ", token)) &&
                 add_impersonation(x, request->user) && add_header(x, "Expect:", STR_EMPTY);
@@ -550,7 +552,6 @@ static void set_common(connection *c, CURL *curl)
     curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT, CONNECTION_CONNECT_SECONDS);
     curl_easy_setopt(curl, CURLOPT_UPLOAD_BUFFERSIZE, UPLOAD_BYTES);
-    curl_easy_setopt(curl, CURLOPT_USERAGENT, c->agent);
     curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, take_header);
     curl_easy_setopt(curl, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
     curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, take_bytes);
